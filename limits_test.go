@@ -25,16 +25,23 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	for _, row := range []string{
 		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
-		fmt.Sprintf("| pods that admission records for one subset of a WorkloadSpread, versions of its pods | %d, %d |", subset.MaxRecords, subset.MaxVersions),
-		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |", distribution.MaxRepairs, distribution.MaxReads),
-		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, later after %d |",
-			ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),
+		fmt.Sprintf("| pods that admission records for one subset of a WorkloadSpread, versions of its pods | %d, %d |",
+			subset.MaxRecords, subset.MaxVersions),
+		fmt.Sprintf(
+			"| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |",
+			distribution.MaxRepairs, distribution.MaxReads),
+		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, "+
+			"later after %d |", ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),
 		fmt.Sprintf("| records of a PersistentPodState | %d MiB of JSON |", podstate.MostBytes>>20),
-		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |", imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
-		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;", imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
-		fmt.Sprintf("| references to pull secrets that an image of a NodeImage keeps after their jobs have ended | %d |", imagepull.MaxBatchSecrets),
+		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |",
+			imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),
+		fmt.Sprintf("| images of a node, tags of an image, jobs of a tag | %d, %d, %d;",
+			imagepull.MaxImages, imagepull.MaxTags, imagepull.MaxOwners),
+		fmt.Sprintf("| references to pull secrets that an image of a NodeImage keeps after their jobs have ended | %d |",
+			imagepull.MaxBatchSecrets),
 		fmt.Sprintf("| a NodeImage, with the names of images, jobs and pull secrets | %d MiB,", imagepull.MaxNodeBytes>>20),
-		fmt.Sprintf("| `sandboxConfig` of a job, of all images of a node | %d KiB, %d KiB;", imagepull.MaxSandboxBytes>>10, imagepull.MaxNodeSandboxBytes>>10),
+		fmt.Sprintf("| `sandboxConfig` of a job, of all images of a node | %d KiB, %d KiB;",
+			imagepull.MaxSandboxBytes>>10, imagepull.MaxNodeSandboxBytes>>10),
 		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", validation.MaxSubsets),
 		fmt.Sprintf("| probes of all pods of a node | %d KiB of JSON in their NodePodProbe", podprobe.MaxContent>>10),
 	} {

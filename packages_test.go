@@ -46,7 +46,8 @@ func importable(t *testing.T) []string {
 			return err
 		}
 		name := entry.Name()
-		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "test") || name == "internal" || name == "testdata" || name == "hack" || name == "bin" {
+		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "test") || name == "internal" || name == "testdata" ||
+			name == "hack" || name == "bin" {
 			return fs.SkipDir
 		}
 		files, err := filepath.Glob(filepath.Join(path, "*.go"))

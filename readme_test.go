@@ -67,8 +67,8 @@ func TestDocumentsShowExamples(t *testing.T) {
 	}
 }
 
-// Each relative link of a document leads to a file, and to a heading of it where it names one. A link whose text is the name
-// of a test leads to a file with that test.
+// Each relative link of a document leads to a file, and to a heading of it where it names one. A link whose text is the
+// name of a test leads to a file with that test.
 func TestDocumentsLinkWhatExists(t *testing.T) {
 	link := regexp.MustCompile(`\[([^\]\n]*)\]\(([^)\s]+)\)`)
 	test := regexp.MustCompile(`^[tT]est[A-Z]\w*$`)
@@ -91,7 +91,8 @@ func TestDocumentsLinkWhatExists(t *testing.T) {
 			if heading != "" && !slices.Contains(headings(read(t, to)), heading) {
 				t.Errorf("%s links %s, which has no such heading: %v", path, target, headings(read(t, to)))
 			}
-			if test.MatchString(text) && !strings.Contains(read(t, to), " "+text+"(") && !strings.Contains(read(t, to), ") "+text+"(") {
+			if test.MatchString(text) && !strings.Contains(read(t, to), " "+text+"(") &&
+				!strings.Contains(read(t, to), ") "+text+"(") {
 				t.Errorf("%s names %s as evidence, and %s has no such test", path, text, to)
 			}
 		}
@@ -112,10 +113,11 @@ func headings(page string) []string {
 	return names
 }
 
-// The table of kinds has all kinds of the CRDs, each with its page and with a sample, or with the manager as the writer of its objects. All
-// have a reconciler in the list of the manager.
+// The table of kinds has all kinds of the CRDs, each with its page and with a sample, or with the manager as the writer
+// of its objects. All have a reconciler in the list of the manager.
 func TestReadmeNamesKinds(t *testing.T) {
-	cell := regexp.MustCompile(`\| \[([A-Z]\w+)\]\(docs/kinds/(\w+)\.md\) \| (by the manager|\[sample\]\(config/samples/(\w+)\.yaml\)) `)
+	cell := regexp.MustCompile(
+		`\| \[([A-Z]\w+)\]\(docs/kinds/(\w+)\.md\) \| (by the manager|\[sample\]\(config/samples/(\w+)\.yaml\)) `)
 	states := map[string]string{}
 	for _, m := range cell.FindAllStringSubmatch(read(t, "README.md"), -1) {
 		kind := strings.ToLower(m[1])

@@ -13,18 +13,20 @@ import (
 // leastDeadline is the shortest activeDeadlineSeconds.
 const leastDeadline = 3
 
-// Check says what is wrong with a new request by itself. Admit says so too, before it looks at anything else; a caller that
-// has to read the pod for it can be spared that.
+// Check says what is wrong with a new request by itself. Admit says so too, before it looks at anything else; a caller
+// that has to read the pod for it can be spared that.
 func Check(r *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
 	r = r.DeepCopy()
 	r.Default()
 	return checkSpec(&r.Spec)
 }
 
-// Admit completes a new request with what has to be known of its pod later, or says what is wrong with it. The pod is the
-// one that the request names, the node the one that the pod is on; nil where there is none. What is wrong with
-// the request itself comes first: as long as that is something, neither is looked at.
-func Admit(r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod, node *corev1.Node) (*appsv1beta1.ContainerRecreateRequest, field.ErrorList) {
+// Admit completes a new request with what has to be known of its pod later, or says what is wrong with it. The pod is
+// the one that the request names, the node the one that the pod is on; nil where there is none. What is wrong with the
+// request itself comes first: as long as that is something, neither is looked at.
+func Admit(
+	r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod, node *corev1.Node,
+) (*appsv1beta1.ContainerRecreateRequest, field.ErrorList) {
 	r = r.DeepCopy()
 	r.Default()
 	label(r, appsv1beta1.ContainerRecreateRequestActiveKey, "true")
@@ -39,7 +41,8 @@ func Admit(r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod, node *corev
 	if node.Labels[kruise.NodeTypeKey] == kruise.NodeTypeVirtualKubelet {
 		label(r, kruise.NodeTypeKey, kruise.NodeTypeVirtualKubelet)
 	}
-	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil && r.Spec.Strategy.TerminationGracePeriodSeconds == nil {
+	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil &&
+		r.Spec.Strategy.TerminationGracePeriodSeconds == nil {
 		seconds := *grace
 		r.Spec.Strategy.TerminationGracePeriodSeconds = &seconds
 	}
@@ -149,8 +152,12 @@ func checkUntouched(c *appsv1beta1.ContainerRecreateRequestContainer, at *field.
 	return faults
 }
 
-func fill(c *appsv1beta1.ContainerRecreateRequestContainer, template *corev1.Container, status *corev1.ContainerStatus) {
-	c.StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{ContainerID: status.ContainerID, RestartCount: status.RestartCount}
+func fill(
+	c *appsv1beta1.ContainerRecreateRequestContainer, template *corev1.Container, status *corev1.ContainerStatus,
+) {
+	c.StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{
+		ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+	}
 	if template.Lifecycle == nil || template.Lifecycle.PreStop == nil {
 		return
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// TestAdmitRefuses has all that is refused, in the order in which it is reported: no user waits for a request that cannot be
-// carried out.
+// TestAdmitRefuses has all that is refused, in the order in which it is reported: no user waits for a request that
+// cannot be carried out.
 func TestAdmitRefuses(t *testing.T) {
 	only := func(name string) func(*request) {
 		return func(r *request) { r.Spec.Containers = r.Spec.Containers[:1]; r.Spec.Containers[0].Name = name }
@@ -27,30 +27,68 @@ func TestAdmitRefuses(t *testing.T) {
 		noNode bool
 		want   string
 	}{
-		"empty pod name":         {ask: func(r *request) { r.Spec.PodName = "" }, want: "spec.podName: Required"},
-		"no containers":          {ask: func(r *request) { r.Spec.Containers = nil }, want: "spec.containers: Required"},
-		"short deadline":         {ask: func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) }, want: "spec.activeDeadlineSeconds: Invalid value: 1: must be at least 3"},
-		"negative grace":         {ask: func(r *request) { r.Spec.Strategy = &strategy{TerminationGracePeriodSeconds: ptr.To[int64](-1)} }, want: "spec.strategy.terminationGracePeriodSeconds: Invalid"},
-		"negative unready grace": {ask: func(r *request) { r.Spec.Strategy = &strategy{UnreadyGracePeriodSeconds: ptr.To[int64](-1)} }, want: "spec.strategy.unreadyGracePeriodSeconds: Invalid"},
-		"unknown policy":         {ask: func(r *request) { r.Spec.Strategy = &strategy{FailurePolicy: "Retry"} }, want: "spec.strategy.failurePolicy: Unsupported"},
+		"empty pod name": {ask: func(r *request) { r.Spec.PodName = "" }, want: "spec.podName: Required"},
+		"no containers":  {ask: func(r *request) { r.Spec.Containers = nil }, want: "spec.containers: Required"},
+		"short deadline": {
+			ask:  func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To[int64](1) },
+			want: "spec.activeDeadlineSeconds: Invalid value: 1: must be at least 3",
+		},
+		"negative grace": {
+			ask:  func(r *request) { r.Spec.Strategy = &strategy{TerminationGracePeriodSeconds: ptr.To[int64](-1)} },
+			want: "spec.strategy.terminationGracePeriodSeconds: Invalid",
+		},
+		"negative unready grace": {
+			ask:  func(r *request) { r.Spec.Strategy = &strategy{UnreadyGracePeriodSeconds: ptr.To[int64](-1)} },
+			want: "spec.strategy.unreadyGracePeriodSeconds: Invalid",
+		},
+		"unknown policy": {
+			ask:  func(r *request) { r.Spec.Strategy = &strategy{FailurePolicy: "Retry"} },
+			want: "spec.strategy.failurePolicy: Unsupported",
+		},
 		"all of these": {ask: func(r *request) {
 			r.Spec = appsv1beta1.ContainerRecreateRequestSpec{ActiveDeadlineSeconds: ptr.To[int64](0)}
 		}, want: "spec.podName, spec.containers, spec.activeDeadlineSeconds"},
-		"no such pod":         {pod: nil, want: "spec.podName: Not found"},
-		"ended pod":           {pod: newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), want: "spec.podName: Invalid value: \"web\": the pod has ended"},
-		"terminating pod":     {pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(0)) }), want: "spec.podName: Invalid"},
-		"pod on no node":      {pod: newPod(func(p *corev1.Pod) { p.Spec.NodeName = "" }), want: "spec.podName: Invalid value: \"web\": the pod is on no node"},
-		"node is gone":        {pod: newPod(), noNode: true, want: "spec.podName: Invalid value: \"web\": node n1"},
-		"duplicate container": {ask: func(r *request) { r.Spec.Containers[1].Name = "app" }, pod: newPod(), want: "spec.containers[1].name: Duplicate"},
-		"a hook of the user":  {ask: func(r *request) { r.Spec.Containers[0].PreStop = &appsv1beta1.CRRProbeHandler{} }, pod: newPod(), want: "spec.containers[0].preStop: Forbidden"},
-		"ports of the user":   {ask: func(r *request) { r.Spec.Containers[1].Ports = []corev1.ContainerPort{{}} }, pod: newPod(), want: "spec.containers[1].ports: Forbidden"},
+		"no such pod": {pod: nil, want: "spec.podName: Not found"},
+		"ended pod": {
+			pod:  newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+			want: "spec.podName: Invalid value: \"web\": the pod has ended",
+		},
+		"terminating pod": {
+			pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(0)) }), want: "spec.podName: Invalid",
+		},
+		"pod on no node": {
+			pod:  newPod(func(p *corev1.Pod) { p.Spec.NodeName = "" }),
+			want: "spec.podName: Invalid value: \"web\": the pod is on no node",
+		},
+		"node is gone": {pod: newPod(), noNode: true, want: "spec.podName: Invalid value: \"web\": node n1"},
+		"duplicate container": {
+			ask:  func(r *request) { r.Spec.Containers[1].Name = "app" },
+			pod:  newPod(),
+			want: "spec.containers[1].name: Duplicate",
+		},
+		"a hook of the user": {
+			ask:  func(r *request) { r.Spec.Containers[0].PreStop = &appsv1beta1.CRRProbeHandler{} },
+			pod:  newPod(),
+			want: "spec.containers[0].preStop: Forbidden",
+		},
+		"ports of the user": {
+			ask:  func(r *request) { r.Spec.Containers[1].Ports = []corev1.ContainerPort{{}} },
+			pod:  newPod(),
+			want: "spec.containers[1].ports: Forbidden",
+		},
 		"a context of the user": {ask: func(r *request) {
 			r.Spec.Containers[0].StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{}
 		}, pod: newPod(), want: "spec.containers[0].statusContext: Forbidden"},
-		"unknown container":        {ask: only("other"), pod: newPod(), want: "spec.containers[0].name: Not found"},
-		"init container":           {ask: only("setup"), pod: newPod(), want: "spec.containers[0].name: Not found"},
-		"container of no status":   {pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }), want: "spec.containers[1].name: Invalid"},
-		"container that never ran": {pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "" }), want: "spec.containers[0].name: Invalid"},
+		"unknown container": {ask: only("other"), pod: newPod(), want: "spec.containers[0].name: Not found"},
+		"init container":    {ask: only("setup"), pod: newPod(), want: "spec.containers[0].name: Not found"},
+		"container of no status": {
+			pod:  newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }),
+			want: "spec.containers[1].name: Invalid",
+		},
+		"container that never ran": {
+			pod:  newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "" }),
+			want: "spec.containers[0].name: Invalid",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,8 +130,8 @@ func paths(faults field.ErrorList) []string {
 	return all
 }
 
-// TestAdmitFills has what a request gets when it is made: labels to find it by, defaults, how its containers run now, and the
-// hooks that a daemon has to run.
+// TestAdmitFills has what a request gets when it is made: labels to find it by, defaults, how its containers run now,
+// and the hooks that a daemon has to run.
 func TestAdmitFills(t *testing.T) {
 	get := corev1.HTTPGetAction{Path: "/bye", Port: port("web")}
 	cases := map[string]struct {
@@ -116,10 +154,17 @@ func TestAdmitFills(t *testing.T) {
 			},
 		},
 		"virtual node": {
-			why: "no daemon of ours runs there", pod: newPod(), node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"type": "virtual-kubelet"}}},
+			why:  "no daemon of ours runs there",
+			pod:  newPod(),
+			node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"type": "virtual-kubelet"}}},
 			want: func(r *request) { r.Labels["type"] = "virtual-kubelet" },
 		},
-		"other type of node": {why: "the label is about one type only", pod: newPod(), node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"type": "gpu"}}}, want: func(*request) {}},
+		"other type of node": {
+			why:  "the label is about one type only",
+			pod:  newPod(),
+			node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"type": "gpu"}}},
+			want: func(*request) {},
+		},
 		"command": {
 			why: "a hook is copied, ports are not needed", pod: newPod(preStop(0, execHook("sync"))),
 			want: func(r *request) {
@@ -134,12 +179,17 @@ func TestAdmitFills(t *testing.T) {
 			},
 		},
 		"connection": {
-			why: "it cannot run, and fails later", pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})),
+			why: "it cannot run, and fails later",
+			pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})),
 			want: func(r *request) {
 				r.Spec.Containers[0].PreStop = &appsv1beta1.CRRProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}}
 			},
 		},
-		"sleep": {why: "it has no place in a request", pod: newPod(preStop(0, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}})), want: func(*request) {}},
+		"sleep": {
+			why:  "it has no place in a request",
+			pod:  newPod(preStop(0, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}})),
+			want: func(*request) {},
+		},
 		"postStart alone": {why: "it is no matter of stopping", pod: newPod(func(p *corev1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PostStart: ptr.To(execHook("hi"))}
 		}), want: func(*request) {}},
@@ -149,7 +199,11 @@ func TestAdmitFills(t *testing.T) {
 				r.Spec.Containers[1].Name, r.Spec.Containers[1].StatusContext.ContainerID = "mesh", id("mesh", 0)
 			},
 		},
-		"no grace in the pod": {why: "the daemon has a default", pod: newPod(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }), want: func(r *request) { r.Spec.Strategy.TerminationGracePeriodSeconds = nil }},
+		"no grace in the pod": {
+			why:  "the daemon has a default",
+			pod:  newPod(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil }),
+			want: func(r *request) { r.Spec.Strategy.TerminationGracePeriodSeconds = nil },
+		},
 		"ended by the sidecar terminator": {
 			why: "its sidecars may still run", want: func(*request) {},
 			pod: newPod(func(p *corev1.Pod) {
@@ -161,10 +215,14 @@ func TestAdmitFills(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			want := asked()
-			want.Labels = map[string]string{activeLabel: "true", "crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/pod-uid": "u1"}
+			want.Labels = map[string]string{
+				activeLabel: "true", "crr.apps.kruise.io/node-name": "n1", "crr.apps.kruise.io/pod-uid": "u1",
+			}
 			want.Spec.Strategy = &strategy{FailurePolicy: "Fail", TerminationGracePeriodSeconds: ptr.To[int64](10)}
 			for i, name := range []string{"app", "log"} {
-				want.Spec.Containers[i].StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{ContainerID: id(name, 0)}
+				want.Spec.Containers[i].StatusContext = &appsv1beta1.ContainerRecreateRequestContainerContext{
+					ContainerID: id(name, 0),
+				}
 			}
 			tc.want(want)
 			r := asked()
@@ -200,10 +258,23 @@ func TestCheckUpdate(t *testing.T) {
 			r.Labels["x"] = "y"
 			r.Finalizers = []string{finalizer}
 		}},
-		"spec":             {change: func(r *request) { r.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) }, want: "spec: Forbidden: spec of ContainerRecreateRequest is immutable"},
-		"label changed":    {change: func(r *request) { r.Labels[uid] = "u2" }, want: "metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable"},
-		"label removed":    {change: func(r *request) { delete(r.Labels, uid) }, want: "metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable"},
-		"no labels at all": {change: func(r *request) { r.Labels = nil }, want: "[metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable, metadata.labels[crr.apps.kruise.io/node-name]: Forbidden: the label is immutable]"},
+		"spec": {
+			change: func(r *request) { r.Spec.TTLSecondsAfterFinished = ptr.To[int32](1) },
+			want:   "spec: Forbidden: spec of ContainerRecreateRequest is immutable",
+		},
+		"label changed": {
+			change: func(r *request) { r.Labels[uid] = "u2" },
+			want:   "metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable",
+		},
+		"label removed": {
+			change: func(r *request) { delete(r.Labels, uid) },
+			want:   "metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable",
+		},
+		"no labels at all": {
+			change: func(r *request) { r.Labels = nil },
+			want: "[metadata.labels[crr.apps.kruise.io/pod-uid]: Forbidden: the label is immutable, " +
+				"metadata.labels[crr.apps.kruise.io/node-name]: Forbidden: the label is immutable]",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -106,7 +106,9 @@ func newPod(change ...func(*corev1.Pod)) *corev1.Pod {
 				{Name: "setup"},
 				{Name: "mesh", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)},
 			},
-			Containers: []corev1.Container{{Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}, {Name: "log"}},
+			Containers: []corev1.Container{
+				{Name: "app", Ports: []corev1.ContainerPort{{Name: "web", ContainerPort: 8080}}}, {Name: "log"},
+			},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, PodIP: "10.0.0.7",
@@ -152,7 +154,9 @@ func port(name string) intstr.IntOrString { return intstr.FromString(name) }
 // asked is a request as a user writes it.
 func asked(change ...func(*request)) *request {
 	r := &request{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", UID: "r1", ResourceVersion: "5", CreationTimestamp: stamp(0)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "again", UID: "r1", ResourceVersion: "5", CreationTimestamp: stamp(0),
+		},
 		Spec: appsv1beta1.ContainerRecreateRequestSpec{
 			PodName: "web", Containers: []appsv1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}},
 		},
@@ -201,7 +205,9 @@ func named(name string, created float64) func(*request) {
 
 func graced(seconds float64) func(*request) {
 	return func(r *request) {
-		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: graceType, Status: metav1.ConditionTrue, LastTransitionTime: stamp(seconds)})
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+			Type: graceType, Status: metav1.ConditionTrue, LastTransitionTime: stamp(seconds),
+		})
 	}
 }
 
@@ -209,7 +215,9 @@ func known(names ...string) func(*request) {
 	return func(r *request) {
 		for _, name := range names {
 			r.Status.ContainerStatusSnapshot = append(r.Status.ContainerStatusSnapshot,
-				appsv1beta1.ContainerRecreateRequestSyncContainerStatus{Name: name, Ready: true, RestartCount: 1, ContainerID: id(name, 1)})
+				appsv1beta1.ContainerRecreateRequestSyncContainerStatus{
+					Name: name, Ready: true, RestartCount: 1, ContainerID: id(name, 1),
+				})
 		}
 	}
 }
@@ -217,7 +225,12 @@ func known(names ...string) func(*request) {
 // up is a container that the runtime runs.
 func up(name string, restarts int, since float64) containerrestart.Container {
 	return containerrestart.Container{
-		Name: name, ID: id(name, restarts), State: containerrestart.StateRunning, RestartCount: int32(restarts), Created: at(since), Started: at(since),
+		Name:         name,
+		ID:           id(name, restarts),
+		State:        containerrestart.StateRunning,
+		RestartCount: int32(restarts),
+		Created:      at(since),
+		Started:      at(since),
 	}
 }
 

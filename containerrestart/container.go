@@ -30,7 +30,8 @@ const (
 	StateUnknown State = ""
 )
 
-// Container is one container as the runtime knows it. Of those with the same name in a pod, all but the newest are past.
+// Container is one container as the runtime knows it. Of those with the same name in a pod, all but the newest are
+// past.
 type Container struct {
 	// Name of the container in the pod.
 	Name string
@@ -79,8 +80,8 @@ const (
 	noteDeletion     = "io.kubernetes.pod.deletionGracePeriod"
 )
 
-// ReadContainer returns the container that the labels and annotations of a kubelet describe. A value that cannot be parsed
-// counts as absent. The caller sets the state, the times, the exit code and the reason.
+// ReadContainer returns the container that the labels and annotations of a kubelet describe. A value that cannot be
+// parsed counts as absent. The caller sets the state, the times, the exit code and the reason.
 func ReadContainer(id string, labels, annotations map[string]string) Container {
 	c := Container{
 		Name: labels[labelContainer], ID: id,
@@ -117,15 +118,16 @@ func newest(all []Container, name string) *Container {
 	var last *Container
 	for i := range all {
 		c := &all[i]
-		if c.Name == name && (last == nil || cmp.Or(c.Created.Compare(last.Created), cmp.Compare(c.RestartCount, last.RestartCount), cmp.Compare(c.ID, last.ID)) > 0) {
+		if c.Name == name && (last == nil || cmp.Or(c.Created.Compare(last.Created),
+			cmp.Compare(c.RestartCount, last.RestartCount), cmp.Compare(c.ID, last.ID)) > 0) {
 			last = c
 		}
 	}
 	return last
 }
 
-// RuntimeOf is the runtime that all containers of a request run in, which must be one of those that the daemon knows. The
-// error goes to Work.NoRuntime.
+// RuntimeOf is the runtime that all containers of a request run in, which must be one of those that the daemon knows.
+// The error goes to Work.NoRuntime.
 func RuntimeOf(r *appsv1beta1.ContainerRecreateRequest, known []string) (string, error) {
 	var runtime string
 	for i := range r.Spec.Containers {
@@ -136,7 +138,8 @@ func RuntimeOf(r *appsv1beta1.ContainerRecreateRequest, known []string) (string,
 		id := c.StatusContext.ContainerID
 		kind, rest, ok := strings.Cut(id, "://")
 		if !ok || kind == "" || rest == "" {
-			return "", fmt.Errorf("failed to parse containerID %s in %s container: it is not of the form runtime://id", id, c.Name)
+			return "", fmt.Errorf("failed to parse containerID %s in %s container: it is not of the form runtime://id",
+				id, c.Name)
 		}
 		if runtime != "" && runtime != kind {
 			return "", fmt.Errorf("has different runtime types %s, %s in Pod", runtime, kind)

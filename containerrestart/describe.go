@@ -47,9 +47,9 @@ type Description struct {
 	Notes []note.Note
 }
 
-// Describe returns the annotation with the running containers of a pod, which an in-place update waits for. It also returns
-// the containers to restart, because their environment is outdated. It restarts containers only while the pod is out of traffic
-// for an in-place update, those with the highest launch priority first.
+// Describe returns the annotation with the running containers of a pod, which an in-place update waits for. It also
+// returns the containers to restart, because their environment is outdated. It restarts containers only while the pod
+// is out of traffic for an in-place update, those with the highest launch priority first.
 func Describe(v View) (Description, error) {
 	if !described(v.Pod) {
 		return Description{}, nil
@@ -86,8 +86,8 @@ func Describe(v View) (Description, error) {
 	return d.is, nil
 }
 
-// described reports whether a pod gets the annotation. In-place updates read it on the pods of a SidecarSet or of a workload
-// of ownGroup.
+// described reports whether a pod gets the annotation. In-place updates read it on the pods of a SidecarSet or of a
+// workload of ownGroup.
 func described(pod *corev1.Pod) bool {
 	if pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 {
 		return false
@@ -109,7 +109,8 @@ func outOfTraffic(pod *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionFalse
 }
 
-// metasOf returns the annotation that the pod has. An annotation that cannot be decoded counts as absent, and is written again.
+// metasOf returns the annotation that the pod has. An annotation that cannot be decoded counts as absent, and is
+// written again.
 func metasOf(pod *corev1.Pod) []kruise.RuntimeContainerMeta {
 	var set kruise.RuntimeContainerMetaSet
 	if err := json.Unmarshal([]byte(pod.Annotations[kruise.RuntimeContainerMetaKey]), &set); err != nil {
@@ -143,7 +144,8 @@ func (d *describer) note(code, text string) {
 	d.is.Notes = append(d.is.Notes, newNote(code, d.Pod.Name, text))
 }
 
-// meta returns the entry of one container. An entry for the same container ID stays, because its process does not change.
+// meta returns the entry of one container. An entry for the same container ID stays, because its process does not
+// change.
 func (d *describer) meta(c *corev1.Container, running *Container) (kruise.RuntimeContainerMeta, error) {
 	meta := kruise.RuntimeContainerMeta{
 		Name: c.Name, ContainerID: running.ID, RestartCount: running.RestartCount,
@@ -204,7 +206,8 @@ func (d *describer) restart(metas []kruise.RuntimeContainerMeta) error {
 	return nil
 }
 
-// compare says whether a container runs with another environment than it is to have, and whether it is up with that one.
+// compare says whether a container runs with another environment than it is to have, and whether it is up with that
+// one.
 func (d *describer) compare(c *corev1.Container, metas []kruise.RuntimeContainerMeta) (stale, up bool, err error) {
 	want, err := inplace.EnvHash(c, d.Pod.Labels, d.Pod.Annotations)
 	if err != nil {

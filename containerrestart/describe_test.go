@@ -1,9 +1,7 @@
 package containerrestart_test
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,21 +17,28 @@ import (
 
 // owned belongs to a CloneSet.
 func owned(p *corev1.Pod) {
-	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true)}}
+	p.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true),
+	}}
 }
 
 // fed takes the variable CONF of a container from an annotation.
 func fed(container int, annotation string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := &p.Spec.Containers[container]
-		c.Env = append(c.Env, corev1.EnvVar{Name: "CONF", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"}}})
+		c.Env = append(c.Env, corev1.EnvVar{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + annotation + "']"},
+		}})
 	}
 }
 
 func priority(container int, key string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		c := &p.Spec.Containers[container]
-		c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key}}})
+		c.Env = append(c.Env, corev1.EnvVar{
+			Name:      kruise.ContainerLaunchBarrierEnvName,
+			ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key}},
+		})
 	}
 }
 
@@ -42,7 +47,9 @@ func annotated(key, value string) func(*corev1.Pod) {
 }
 
 func updating(p *corev1.Pod) {
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+	})
 }
 
 // confHash is the hash of an environment with CONF of a value; of one without such variables for none.
@@ -60,7 +67,12 @@ func confHash(values ...string) uint64 {
 }
 
 func meta(name string, restarts int, plain, env uint64) kruise.RuntimeContainerMeta {
-	return kruise.RuntimeContainerMeta{Name: name, ContainerID: id(name, restarts), RestartCount: int32(restarts), Hashes: kruise.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env}}
+	return kruise.RuntimeContainerMeta{
+		Name:         name,
+		ContainerID:  id(name, restarts),
+		RestartCount: int32(restarts),
+		Hashes:       kruise.RuntimeContainerHashes{PlainHash: plain, ExtractedEnvFromMetadataHash: env},
+	}
 }
 
 func told(metas ...kruise.RuntimeContainerMeta) func(*corev1.Pod) {
@@ -78,7 +90,10 @@ func TestDescribe(t *testing.T) {
 	both := containers{plain(up("app", 0, -60), 7), plain(up("log", 0, -60), 8)}
 	none := confHash()
 	// The process of app still has CONF=1, and is to have 2.
-	stale := []func(*corev1.Pod){owned, updating, fed(0, "conf"), annotated("conf", "2"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none))}
+	stale := []func(*corev1.Pod){
+		owned, updating, fed(0, "conf"), annotated("conf", "2"),
+		told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)),
+	}
 	two := []func(*corev1.Pod){owned, updating, fed(0, "conf"), fed(1, "conf"), annotated("conf", "2")}
 	pod := func(base []func(*corev1.Pod), more ...func(*corev1.Pod)) *corev1.Pod {
 		return newPod(append(slices.Clip(base), more...)...)
@@ -91,68 +106,208 @@ func TestDescribe(t *testing.T) {
 		restart []string
 		notes   []string
 	}{
-		"new": {why: "what the runtime tells", view: view{Pod: newPod(owned), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"new": {
+			why:   "what the runtime tells",
+			view:  view{Pod: newPod(owned), Containers: both},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)},
+		},
 		"new, with environments": {
-			why: "without variables from metadata there is nothing to read", view: view{Pod: newPod(owned), Containers: both, Env: true},
+			why:   "without variables from metadata there is nothing to read",
+			view:  view{Pod: newPod(owned), Containers: both, Env: true},
 			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, none), meta("log", 0, 8, none)},
 		},
-		"told already":        {why: "nothing to write", view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 8, none))), Containers: both, Env: true}},
-		"other's pods":        {why: "nobody asks about them", view: view{Pod: newPod(), Containers: both}},
-		"of a built-in":       {why: "nobody asks about them", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "apps/v1" }), Containers: both}},
-		"with a SidecarSet":   {why: "its sidecars are updated in place", view: view{Pod: newPod(annotated(kruise.SidecarSetHashKey, "{}")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
-		"being deleted":       {why: "it is no matter any more", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(0)) }), Containers: both}},
-		"no status":           {why: "the kubelet comes first", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), Containers: both}},
-		"not in the runtime":  {why: "it is left out", view: view{Pod: newPod(owned), Containers: both[1:]}, metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0)}},
-		"none in the runtime": {why: "what was told is no longer so", view: view{Pod: newPod(owned, told(meta("app", 0, 7, 0)))}, metas: []kruise.RuntimeContainerMeta{}},
-		"none yet":            {why: "nothing is as good as nothing", view: view{Pod: newPod(owned)}},
-		"not in the spec":     {why: "no component waits for it", view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0)}},
+		"told already": {
+			why:  "nothing to write",
+			view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 8, none))), Containers: both, Env: true},
+		},
+		"other's pods": {why: "nobody asks about them", view: view{Pod: newPod(), Containers: both}},
+		"of a built-in": {
+			why: "nobody asks about them",
+			view: view{
+				Pod: newPod(owned, func(p *corev1.Pod) { p.OwnerReferences[0].APIVersion = "apps/v1" }), Containers: both,
+			},
+		},
+		"with a SidecarSet": {
+			why:   "its sidecars are updated in place",
+			view:  view{Pod: newPod(annotated(kruise.SidecarSetHashKey, "{}")), Containers: both},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)},
+		},
+		"being deleted": {
+			why:  "it is no matter any more",
+			view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(0)) }), Containers: both},
+		},
+		"no status": {
+			why:  "the kubelet comes first",
+			view: view{Pod: newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), Containers: both},
+		},
+		"not in the runtime": {
+			why:   "it is left out",
+			view:  view{Pod: newPod(owned), Containers: both[1:]},
+			metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0)},
+		},
+		"none in the runtime": {
+			why:   "what was told is no longer so",
+			view:  view{Pod: newPod(owned, told(meta("app", 0, 7, 0)))},
+			metas: []kruise.RuntimeContainerMeta{},
+		},
+		"none yet": {why: "nothing is as good as nothing", view: view{Pod: newPod(owned)}},
+		"not in the spec": {
+			why:   "no component waits for it",
+			view:  view{Pod: newPod(owned, func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), Containers: both},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0)},
+		},
 		"in the order of the status": {
-			why: "kubelets sort it by name, the spec need not be", metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0), meta("app", 0, 7, 0)},
-			view: view{Pod: newPod(owned, func(p *corev1.Pod) { s := p.Status.ContainerStatuses; s[0], s[1] = s[1], s[0] }), Containers: both},
+			why:   "kubelets sort it by name, the spec need not be",
+			metas: []kruise.RuntimeContainerMeta{meta("log", 0, 8, 0), meta("app", 0, 7, 0)},
+			view: view{
+				Pod:        newPod(owned, func(p *corev1.Pod) { s := p.Status.ContainerStatuses; s[0], s[1] = s[1], s[0] }),
+				Containers: both,
+			},
 		},
 		"restarted": {
-			why: "only that container is reported again", metas: []kruise.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
-			view: view{Pod: newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 1, 2))), Containers: append(containers{plain(up("app", 1, 5), 9)}, both...), Env: true},
+			why:   "only that container is reported again",
+			metas: []kruise.RuntimeContainerMeta{meta("app", 1, 9, none), meta("log", 0, 1, 2)},
+			view: view{
+				Pod:        newPod(owned, told(meta("app", 0, 7, none), meta("log", 0, 1, 2))),
+				Containers: append(containers{plain(up("app", 1, 5), 9)}, both...),
+				Env:        true,
+			},
 		},
-		"unreadable annotation": {why: "it is written again", view: view{Pod: newPod(owned, annotated(kruise.RuntimeContainerMetaKey, "{")), Containers: both}, metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)}},
+		"unreadable annotation": {
+			why:   "it is written again",
+			view:  view{Pod: newPod(owned, annotated(kruise.RuntimeContainerMetaKey, "{")), Containers: both},
+			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, 0)},
+		},
 
 		"environment to read": {
-			why: "only where it matters", view: view{Pod: newPod(owned, fed(0, "conf")), Containers: both, Env: true}, read: []string{id("app", 0)}, notes: []string{containerrestart.NoteNoEnv},
+			why:   "only where it matters",
+			view:  view{Pod: newPod(owned, fed(0, "conf")), Containers: both, Env: true},
+			read:  []string{id("app", 0)},
+			notes: []string{containerrestart.NoteNoEnv},
 			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, 0), meta("log", 0, 8, none)},
 		},
 		"environment read": {
-			why:   "the process tells, not the pod",
-			view:  view{Pod: newPod(owned, fed(0, "conf"), annotated("conf", "2")), Containers: both, Env: true, Environments: map[string]map[string]string{id("app", 0): {"CONF": "1", "PATH": "/"}}},
+			why: "the process tells, not the pod",
+			view: view{
+				Pod:          newPod(owned, fed(0, "conf"), annotated("conf", "2")),
+				Containers:   both,
+				Env:          true,
+				Environments: map[string]map[string]string{id("app", 0): {"CONF": "1", "PATH": "/"}},
+			},
 			metas: []kruise.RuntimeContainerMeta{meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)},
 		},
 		"environment unreadable": {
-			why: "the caller tries again", view: view{Pod: newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), Containers: both, Env: true, Environments: map[string]map[string]string{id("app", 0): nil}},
-			read: []string{id("app", 0)}, notes: []string{containerrestart.NoteNoEnv},
+			why: "the caller tries again",
+			view: view{
+				Pod:          newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))),
+				Containers:   both,
+				Env:          true,
+				Environments: map[string]map[string]string{id("app", 0): nil},
+			},
+			read:  []string{id("app", 0)},
+			notes: []string{containerrestart.NoteNoEnv},
 		},
-		"environment of one that ended": {why: "there is no process to read", view: view{Pod: newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true}},
+		"environment of one that ended": {
+			why: "there is no process to read",
+			view: view{
+				Pod:        newPod(owned, fed(0, "conf"), told(meta("app", 0, 7, 0), meta("log", 0, 8, none))),
+				Containers: containers{plain(down("app", 0, -60), 7), both[1]},
+				Env:        true,
+			},
+		},
 
-		"annotation changed in place": {why: "the container restarts", view: view{Pod: newPod(stale...), Containers: both, Env: true}, restart: []string{"app"}},
-		"gate off":                    {why: "nothing is compared", view: view{Pod: newPod(stale...), Containers: both}},
-		"annotation patched":          {why: "nobody took the pod out of traffic", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true}},
-		"never in place":              {why: "no condition is as good as True", view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions = nil }), Containers: both, Env: true}},
-		"being stopped":               {why: "no container is stopped twice", view: view{Pod: newPod(stale...), Containers: both, Env: true, Stopping: []string{id("app", 0)}}},
-		"ended on its own":            {why: "it starts with the new environment", view: view{Pod: newPod(stale...), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true}},
-		"right environment":           {why: "nothing to do", view: view{Pod: pod(stale, annotated("conf", "1")), Containers: both, Env: true}},
+		"annotation changed in place": {
+			why:     "the container restarts",
+			view:    view{Pod: newPod(stale...), Containers: both, Env: true},
+			restart: []string{"app"},
+		},
+		"gate off": {why: "nothing is compared", view: view{Pod: newPod(stale...), Containers: both}},
+		"annotation patched": {
+			why: "nobody took the pod out of traffic",
+			view: view{
+				Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions[3].Status = "True" }), Containers: both, Env: true,
+			},
+		},
+		"never in place": {
+			why:  "no condition is as good as True",
+			view: view{Pod: pod(stale, func(p *corev1.Pod) { p.Status.Conditions = nil }), Containers: both, Env: true},
+		},
+		"being stopped": {
+			why:  "no container is stopped twice",
+			view: view{Pod: newPod(stale...), Containers: both, Env: true, Stopping: []string{id("app", 0)}},
+		},
+		"ended on its own": {
+			why:  "it starts with the new environment",
+			view: view{Pod: newPod(stale...), Containers: containers{plain(down("app", 0, -60), 7), both[1]}, Env: true},
+		},
+		"right environment": {
+			why: "nothing to do", view: view{Pod: pod(stale, annotated("conf", "1")), Containers: both, Env: true},
+		},
 		"same variable twice": {
 			why: "no start would help", view: view{Pod: pod(stale, func(p *corev1.Pod) {
 				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "CONF", Value: "fix"})
 			}), Containers: both, Env: true}, notes: []string{containerrestart.NoteNoEnv},
 		},
 
-		"two":             {why: "without priorities all at once", view: view{Pod: pod(two, told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))), Containers: both, Env: true}, restart: []string{"app", "log"}},
-		"two in order":    {why: "the higher priority first", view: view{Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))), Containers: both, Env: true}, restart: []string{"log"}, notes: []string{containerrestart.NoteLaunchOrder}},
-		"one is starting": {why: "the next waits for it", view: view{Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))), Containers: containers{both[0], plain(down("log", 0, -60), 8)}, Env: true}, notes: []string{containerrestart.NoteLaunchOrder}},
+		"two": {
+			why: "without priorities all at once",
+			view: view{
+				Pod:        pod(two, told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))),
+				Containers: both,
+				Env:        true,
+			},
+			restart: []string{"app", "log"},
+		},
+		"two in order": {
+			why: "the higher priority first",
+			view: view{
+				Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"),
+					told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))),
+				Containers: both,
+				Env:        true,
+			},
+			restart: []string{"log"},
+			notes:   []string{containerrestart.NoteLaunchOrder},
+		},
+		"one is starting": {
+			why: "the next waits for it",
+			view: view{
+				Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"),
+					told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))),
+				Containers: containers{both[0], plain(down("log", 0, -60), 8)},
+				Env:        true,
+			},
+			notes: []string{containerrestart.NoteLaunchOrder},
+		},
 		"one is not ready": {
 			why: "the next waits for that too", notes: []string{containerrestart.NoteLaunchOrder},
-			view: view{Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"), func(p *corev1.Pod) { p.Status.ContainerStatuses[1].Ready = false }, told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("2")))), Containers: both, Env: true},
+			view: view{
+				Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"), func(p *corev1.Pod) {
+					p.Status.ContainerStatuses[1].Ready = false
+				}, told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("2")))),
+				Containers: both,
+				Env:        true,
+			},
 		},
-		"one is up":   {why: "now the next", view: view{Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("2")))), Containers: both, Env: true}, restart: []string{"app"}},
-		"no priority": {why: "it waits for nobody", view: view{Pod: pod(two, priority(1, "p_5"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))), Containers: both, Env: true}, restart: []string{"app", "log"}},
+		"one is up": {
+			why: "now the next",
+			view: view{
+				Pod: pod(two, priority(0, "p_-1"), priority(1, "p_5"),
+					told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("2")))),
+				Containers: both,
+				Env:        true,
+			},
+			restart: []string{"app"},
+		},
+		"no priority": {
+			why: "it waits for nobody",
+			view: view{
+				Pod:        pod(two, priority(1, "p_5"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash("1")))),
+				Containers: both,
+				Env:        true,
+			},
+			restart: []string{"app", "log"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +327,9 @@ func TestDescribe(t *testing.T) {
 			for _, k := range got.Restart {
 				restart = append(restart, k.Container)
 			}
-			if diff := cmp.Diff([]any{want, tc.read, tc.restart, tc.notes}, []any{got.Annotation, got.Read, restart, codes(got.Notes)}); diff != "" {
+			if diff := cmp.Diff([]any{want, tc.read, tc.restart, tc.notes}, []any{
+				got.Annotation, got.Read, restart, codes(got.Notes),
+			}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 			}
 		})
@@ -181,7 +338,8 @@ func TestDescribe(t *testing.T) {
 
 // TestDescribeKill is how a container is stopped that no request is about.
 func TestDescribeKill(t *testing.T) {
-	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash())))
+	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"),
+		told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, confHash())))
 	hook := httpHook(corev1.HTTPGetAction{Port: port("web"), Path: "bye"})
 	cases := map[string]struct {
 		why         string
@@ -197,12 +355,16 @@ func TestDescribeKill(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			app := plain(up("app", 0, -60), 7)
-			app.PreStop, app.Ports, app.TerminationGrace, app.DeletionGrace = &hook, p.Spec.Containers[0].Ports, tc.termination, tc.deletion
-			d, err := containerrestart.Describe(containerrestart.View{Pod: p, Containers: []containerrestart.Container{app, plain(up("log", 0, -60), 8)}, Env: true})
+			app.PreStop, app.Ports, app.TerminationGrace, app.DeletionGrace = &hook, p.Spec.Containers[0].Ports, tc.termination,
+				tc.deletion
+			d, err := containerrestart.Describe(containerrestart.View{
+				Pod: p, Containers: []containerrestart.Container{app, plain(up("log", 0, -60), 8)}, Env: true,
+			})
 			if err != nil || len(d.Restart) != 1 {
 				t.Fatalf("got %+v, %v", d, err)
 			}
-			tc.want.Container, tc.want.ContainerID, tc.want.Text = "app", id("app", 0), "Stopping container app by container meta restarter"
+			tc.want.Container, tc.want.ContainerID, tc.want.Text = "app", id("app", 0),
+				"Stopping container app by container meta restarter"
 			if tc.want.Grace > 0 {
 				tc.want.Hook = &containerrestart.Hook{HTTP: &containerrestart.HTTPGet{URL: "http://10.0.0.7:8080/bye"}}
 			}
@@ -215,8 +377,11 @@ func TestDescribeKill(t *testing.T) {
 
 // TestDescribedCompletes closes the circle: what is described is what an in-place update waits for.
 func TestDescribedCompletes(t *testing.T) {
-	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), annotated(kruise.InPlaceUpdateStateKey, `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true}`))
-	view := containerrestart.View{Pod: p, Env: true, Environments: map[string]map[string]string{id("app", 0): {"CONF": "1"}, id("app", 1): {"CONF": "2"}}}
+	p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), annotated(kruise.InPlaceUpdateStateKey,
+		`{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateEnvFromMetadata":true}`))
+	view := containerrestart.View{Pod: p, Env: true, Environments: map[string]map[string]string{
+		id("app", 0): {"CONF": "1"}, id("app", 1): {"CONF": "2"},
+	}}
 	for restarts, want := range []bool{false, true} {
 		p.Status.ContainerStatuses[0] = running("app", restarts, 5)
 		view.Containers = []containerrestart.Container{up("app", restarts, 5), up("log", 0, -60)}
@@ -229,111 +394,4 @@ func TestDescribedCompletes(t *testing.T) {
 			t.Errorf("after %d restarts: completed %v, %v; restart %v", restarts, completed, note, d.Restart)
 		}
 	}
-}
-
-func TestStale(t *testing.T) {
-	none := confHash()
-	fine := []func(*corev1.Pod){owned, told(meta("app", 0, 7, none), meta("log", 0, 8, none))}
-	pod := func(more ...func(*corev1.Pod)) *corev1.Pod { return newPod(append(slices.Clip(fine), more...)...) }
-	conf := func(value string) *corev1.Pod {
-		return newPod(owned, fed(0, "conf"), annotated("conf", value), told(meta("app", 0, 7, confHash("1")), meta("log", 0, 8, none)))
-	}
-	cases := map[string]struct {
-		why     string
-		was, is *corev1.Pod
-		env     bool
-		want    bool
-	}{
-		"nothing changed":         {"all is reported", pod(), pod(), true, false},
-		"seen for the first time": {"all is reported", nil, pod(), true, false},
-		"old pod, untold":         {"a daemon that starts leaves it alone", nil, newPod(owned), true, false},
-		"old pod, half told":      {"somebody asked before", nil, newPod(owned, told(meta("app", 0, 7, none))), true, true},
-		"untold":                  {"now it has changed", newPod(owned), newPod(owned), true, true},
-		"nobody's":                {"nobody asks", newPod(), newPod(), true, false},
-		"more containers":         {"a sidecar came", pod(func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[:1] }), pod(), false, true},
-		"another container":       {"it restarted", pod(), pod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 1, 5) }), false, true},
-		"no container yet":        {"one with no ID does not count", pod(), newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses[1].ContainerID = "" }, told(meta("app", 0, 7, none))), true, false},
-		"one too many":            {"it describes one that is gone", pod(), newPod(owned, func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }, fine[1]), false, true},
-		"environment unknown":     {"it has to be read", pod(), newPod(owned, told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), true, true},
-		"environment, gate off":   {"it is not compared", pod(), newPod(owned, told(meta("app", 0, 7, 0), meta("log", 0, 8, none))), false, false},
-		"environment differs":     {"the container has to restart", conf("2"), conf("2"), true, true},
-		"environment is back":     {"a restart may be under way", conf("2"), conf("1"), true, true},
-		"environment is right":    {"nothing to do", conf("1"), conf("1"), true, false},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := containerrestart.Stale(tc.was, tc.is, tc.env); got != tc.want {
-				t.Errorf("%s: got %v", tc.why, got)
-			}
-		})
-	}
-}
-
-// FuzzDescribe reads what anybody may have written into the annotation.
-func FuzzDescribe(f *testing.F) {
-	f.Add("", "metadata.annotations['conf']", "p_1")
-	f.Add(`{"containers":[{"name":"app","containerID":"containerd://app-0","hashes":{"extractedEnvFromMetadataHash":1}}]}`, "metadata.labels['']", "p_")
-	f.Add(`{"containers":null}`, "metadata.name", "")
-	f.Add(`{"containers":[{},{}]}`, "", "p_99999999999999999999")
-	f.Fuzz(func(t *testing.T, annotation, path, barrier string) {
-		p := newPod(owned, updating, annotated(kruise.RuntimeContainerMetaKey, annotation), priority(0, barrier), priority(1, "p_1"))
-		p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}})
-		view := containerrestart.View{Pod: p, Env: true, Containers: []containerrestart.Container{up("app", 0, 0), up("log", 0, 0)}, Environments: map[string]map[string]string{id("app", 0): {"A": ""}}}
-		d, err := containerrestart.Describe(view)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if d.Annotation == "" {
-			return
-		}
-		var set kruise.RuntimeContainerMetaSet
-		if err := json.Unmarshal([]byte(d.Annotation), &set); err != nil || len(set.Containers) != 2 {
-			t.Fatalf("wrote %s: %v", d.Annotation, err)
-		}
-		annotated(kruise.RuntimeContainerMetaKey, d.Annotation)(p)
-		if again, err := containerrestart.Describe(view); err != nil || again.Annotation != "" {
-			t.Fatalf("what was written is written again: %s, %v", again.Annotation, err)
-		}
-	})
-}
-
-// FuzzReadContainer reads what anybody may have written on a container, and stops it.
-func FuzzReadContainer(f *testing.F) {
-	f.Add("1", "5", "30", `{"httpGet":{"port":"web","path":"/"}}`, `[{"name":"web","containerPort":8080}]`)
-	f.Add("-1", "-5", "9223372036854775807", `{"sleep":{"seconds":-1}}`, `[{}]`)
-	f.Add("x", "", "", `{"httpGet":{"port":0,"path":"http://[::1"}}`, "null")
-	f.Fuzz(func(t *testing.T, count, deletion, termination, hook, ports string) {
-		c := containerrestart.ReadContainer(id("app", 0), map[string]string{"io.kubernetes.container.name": "app"}, map[string]string{
-			"io.kubernetes.container.restartCount": count, "io.kubernetes.pod.deletionGracePeriod": deletion, "io.kubernetes.pod.terminationGracePeriod": termination,
-			"io.kubernetes.container.preStopHandler": hook, "io.kubernetes.container.ports": ports,
-		})
-		c.State = containerrestart.StateRunning
-		p := newPod(owned, updating, fed(0, "conf"), annotated("conf", "2"), told(meta("app", 0, 7, 1)))
-		d, err := containerrestart.Describe(containerrestart.View{Pod: p, Containers: []containerrestart.Container{c}, Env: true})
-		if err != nil || len(d.Restart) != 1 {
-			t.Fatalf("got %+v, %v", d, err)
-		}
-		k := d.Restart[0]
-		if k.Grace < 0 || k.StopWithin(time.Second) < 2*time.Second || k.Grace == 0 && k.Hook != nil {
-			t.Errorf("stopped within %v: %+v", k.StopWithin(time.Second), k)
-		}
-		if h := k.Hook; h != nil && h.Err == nil && len(h.Exec) == 0 && h.HTTP == nil && h.Sleep == nil && c.PreStop.Exec == nil {
-			t.Errorf("a hook that does nothing: %+v", h)
-		}
-	})
-}
-
-// FuzzRuntimeOf reads what stands in a request.
-func FuzzRuntimeOf(f *testing.F) {
-	f.Add("containerd://a", "containerd://b")
-	f.Add("://", "")
-	f.Add("a://b://c", "a://")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		r := admitted()
-		r.Spec.Containers[0].StatusContext.ContainerID, r.Spec.Containers[1].StatusContext.ContainerID = a, b
-		runtime, err := containerrestart.RuntimeOf(r, []string{"", "containerd"})
-		if err == nil && (runtime != "containerd" || !strings.HasPrefix(a, "containerd://") || !strings.HasPrefix(b, "containerd://")) {
-			t.Errorf("%q, %q: %q", a, b, runtime)
-		}
-	})
 }

@@ -18,13 +18,17 @@ func webPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "7"},
 		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "main"}}},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", ContainerID: "containerd://a"}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{Name: "main", ContainerID: "containerd://a"}},
+		},
 	}
 }
 
 func again() *appsv1beta1.ContainerRecreateRequest {
 	return &appsv1beta1.ContainerRecreateRequest{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "again", UID: "8", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(time.Unix(0, 0))},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "again", UID: "8", ResourceVersion: "1", CreationTimestamp: metav1.NewTime(time.Unix(0, 0)),
+		},
 		Spec: appsv1beta1.ContainerRecreateRequestSpec{
 			PodName: "web", Containers: []appsv1beta1.ContainerRecreateRequestContainer{{Name: "main"}},
 		},
@@ -57,7 +61,9 @@ func ExampleCheckUpdate() {
 
 func ExampleCheckGrace() {
 	held := again()
-	held.Status.Conditions = []metav1.Condition{{Type: appsv1beta1.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue}}
+	held.Status.Conditions = []metav1.Condition{{
+		Type: appsv1beta1.ContainerRecreateRequestPreRecreateGrace, Status: metav1.ConditionTrue,
+	}}
 	fmt.Println(containerrestart.CheckGrace(held, again()).ToAggregate())
 	// Output: metadata.annotations[crr.apps.kruise.io/unready-acquired]: Forbidden: the annotation is immutable
 }
@@ -147,7 +153,9 @@ func ExampleReadContainer() {
 // confPod is a pod of a CloneSet whose container takes CONF from an annotation that was changed in place.
 func confPod() *corev1.Pod {
 	pod := webPod()
-	pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true)}}
+	pod.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true),
+	}}
 	pod.Annotations = map[string]string{"conf": "2"}
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"},
@@ -158,8 +166,10 @@ func confPod() *corev1.Pod {
 
 func ExampleDescribe() {
 	d, err := containerrestart.Describe(containerrestart.View{
-		Pod:          confPod(),
-		Containers:   []containerrestart.Container{{Name: "main", ID: "containerd://a", State: containerrestart.StateRunning, Hash: 1154321047}},
+		Pod: confPod(),
+		Containers: []containerrestart.Container{{
+			Name: "main", ID: "containerd://a", State: containerrestart.StateRunning, Hash: 1154321047,
+		}},
 		Env:          true,
 		Environments: map[string]map[string]string{"containerd://a": {"CONF": "1"}},
 	})

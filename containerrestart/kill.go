@@ -25,8 +25,9 @@ const (
 
 // Kill is a container to be stopped, so that the kubelet starts another.
 //
-// The daemon first emits an event with Text. Then it runs the Hook, if there is one, for Grace at most. A hook that fails is
-// reported in an event, and the kill continues. Then the runtime stops the container within the time of StopWithin.
+// The daemon first emits an event with Text. Then it runs the Hook, if there is one, for Grace at most. A hook that
+// fails is reported in an event, and the kill continues. Then the runtime stops the container within the time of
+// StopWithin.
 type Kill struct {
 	// Container is its name.
 	Container string

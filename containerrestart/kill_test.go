@@ -52,19 +52,75 @@ func TestHooks(t *testing.T) {
 		want  *containerrestart.Hook
 		err   string
 	}{
-		"none":              {why: "nothing runs", pod: newPod()},
-		"command":           {why: "as it is", pod: newPod(preStop(0, execHook("sync", "-f"))), blind: &containerrestart.Hook{Exec: []string{"sync", "-f"}}, want: &containerrestart.Hook{Exec: []string{"sync", "-f"}}},
-		"no grace":          {why: "then there is no time for a hook", pod: newPod(preStop(0, execHook("sync"))), grace: ptr.To[int64](0)},
-		"sleep":             {why: "the request has no place for it, the pod has", pod: newPod(preStop(0, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}})), want: &containerrestart.Hook{Sleep: ptr.To(5 * time.Second)}},
-		"request":           {why: "to the pod", pod: newPod(preStop(0, get(func(*corev1.HTTPGetAction) {}))), ip: "10.9.9.9", blind: url("http://10.9.9.9:8080/bye?now=1"), want: url("http://10.0.0.7:8080/bye?now=1")},
-		"request to a host": {why: "as it says", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Host, g.Scheme = "example.com", "HTTPS" }))), blind: url("https://example.com:8080/bye?now=1"), want: url("https://example.com:8080/bye?now=1")},
-		"named port":        {why: "found among the container's", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("web") }))), ip: "fd00::7", blind: url("http://[fd00::7]:8080/bye?now=1"), want: url("http://10.0.0.7:8080/bye?now=1")},
-		"number as a name":  {why: "it is a number all the same", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("81") }))), ip: "10.9.9.9", blind: url("http://10.9.9.9:81/bye?now=1"), want: url("http://10.0.0.7:81/bye?now=1")},
-		"path that is none": {why: "it is sent, escaped", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Path = "/%zz" }))), ip: "10.9.9.9", blind: url("http://10.9.9.9:8080/%25zz"), want: url("http://10.0.0.7:8080/%25zz")},
-		"unknown port":      {why: "it fails", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("admin") }))), err: `the container has no port "admin"`},
-		"port out of range": {why: "it fails", pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = intstr.FromInt32(70000) }))), err: `the container has no port "70000"`},
-		"no IP":             {why: "it fails", pod: newPod(preStop(0, get(func(*corev1.HTTPGetAction) {})), func(p *corev1.Pod) { p.Status.PodIP = "" }), err: "the pod has no IP, and the hook names no host"},
-		"connection":        {why: "it is no hook", pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})), err: "the hook has no handler that can run"},
+		"none": {why: "nothing runs", pod: newPod()},
+		"command": {
+			why:   "as it is",
+			pod:   newPod(preStop(0, execHook("sync", "-f"))),
+			blind: &containerrestart.Hook{Exec: []string{"sync", "-f"}},
+			want:  &containerrestart.Hook{Exec: []string{"sync", "-f"}},
+		},
+		"no grace": {
+			why: "then there is no time for a hook", pod: newPod(preStop(0, execHook("sync"))), grace: ptr.To[int64](0),
+		},
+		"sleep": {
+			why:  "the request has no place for it, the pod has",
+			pod:  newPod(preStop(0, corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: 5}})),
+			want: &containerrestart.Hook{Sleep: ptr.To(5 * time.Second)},
+		},
+		"request": {
+			why:   "to the pod",
+			pod:   newPod(preStop(0, get(func(*corev1.HTTPGetAction) {}))),
+			ip:    "10.9.9.9",
+			blind: url("http://10.9.9.9:8080/bye?now=1"),
+			want:  url("http://10.0.0.7:8080/bye?now=1"),
+		},
+		"request to a host": {
+			why:   "as it says",
+			pod:   newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Host, g.Scheme = "example.com", "HTTPS" }))),
+			blind: url("https://example.com:8080/bye?now=1"),
+			want:  url("https://example.com:8080/bye?now=1"),
+		},
+		"named port": {
+			why:   "found among the container's",
+			pod:   newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("web") }))),
+			ip:    "fd00::7",
+			blind: url("http://[fd00::7]:8080/bye?now=1"),
+			want:  url("http://10.0.0.7:8080/bye?now=1"),
+		},
+		"number as a name": {
+			why:   "it is a number all the same",
+			pod:   newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("81") }))),
+			ip:    "10.9.9.9",
+			blind: url("http://10.9.9.9:81/bye?now=1"),
+			want:  url("http://10.0.0.7:81/bye?now=1"),
+		},
+		"path that is none": {
+			why:   "it is sent, escaped",
+			pod:   newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Path = "/%zz" }))),
+			ip:    "10.9.9.9",
+			blind: url("http://10.9.9.9:8080/%25zz"),
+			want:  url("http://10.0.0.7:8080/%25zz"),
+		},
+		"unknown port": {
+			why: "it fails",
+			pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = port("admin") }))),
+			err: `the container has no port "admin"`,
+		},
+		"port out of range": {
+			why: "it fails",
+			pod: newPod(preStop(0, get(func(g *corev1.HTTPGetAction) { g.Port = intstr.FromInt32(70000) }))),
+			err: `the container has no port "70000"`,
+		},
+		"no IP": {
+			why: "it fails",
+			pod: newPod(preStop(0, get(func(*corev1.HTTPGetAction) {})), func(p *corev1.Pod) { p.Status.PodIP = "" }),
+			err: "the pod has no IP, and the hook names no host",
+		},
+		"connection": {
+			why: "it is no hook",
+			pod: newPod(preStop(0, corev1.LifecycleHandler{TCPSocket: &corev1.TCPSocketAction{Port: port("web")}})),
+			err: "the hook has no handler that can run",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +130,12 @@ func TestHooks(t *testing.T) {
 				t.Fatal(faults)
 			}
 			in(recreating, st("app", pending, false, ""), st("log", pending, false, ""))(r)
-			w := containerrestart.Work{Request: r, PodIP: tc.ip, Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)}, Now: at(1)}
+			w := containerrestart.Work{
+				Request:    r,
+				PodIP:      tc.ip,
+				Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)},
+				Now:        at(1),
+			}
 			blind := containerrestart.Next(w).Kills[0]
 			w.Pod, w.PodIP = tc.pod, "1.2.3.4"
 			if tc.err == "" {
@@ -111,7 +172,9 @@ func TestGraceOfNobody(t *testing.T) {
 		if r.Spec.Strategy.TerminationGracePeriodSeconds = &seconds; seconds < 0 {
 			r.Spec.Strategy = nil
 		}
-		w := containerrestart.Work{Request: r, Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)}, Now: at(1)}
+		w := containerrestart.Work{
+			Request: r, Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)}, Now: at(1),
+		}
 		if k := containerrestart.Next(w).Kills[0]; k.Grace != want {
 			t.Errorf("%d: grace %v, want %v", seconds, k.Grace, want)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// The same cases each time, unless others are asked for: go test ./containerrestart -seed=1000000. A failure names the case.
+// The same cases each time, unless others are asked for: go test ./containerrestart -seed=1000000. A failure names the
+// case.
 var (
 	seed   = flag.Int64("seed", 1, "the first of the random cases")
 	worlds = flag.Int64("worlds", 200, "how many random cases to play")
@@ -49,7 +50,9 @@ func (w *world) request(ends bool) func(*request) {
 func (w *world) someWays() {
 	w.together = w.once(2)
 	for _, name := range []string{"app", "log", "mesh"} {
-		w.ways[name] = way{unstoppable: w.once(8), crashing: w.once(8), neverReady: w.once(8), hook: w.Intn(6), slow: w.Intn(4)}
+		w.ways[name] = way{
+			unstoppable: w.once(8), crashing: w.once(8), neverReady: w.once(8), hook: w.Intn(6), slow: w.Intn(4),
+		}
 	}
 }
 
@@ -64,7 +67,8 @@ func TestLaws(t *testing.T) {
 		for tick := range 60 {
 			w.noDaemon = abandoned && tick > 15
 			if tick < 30 && w.once(8) {
-				w.create(fmt.Sprintf("crr-%d", tick), w.request(w.ways["app"].neverReady || w.ways["log"].neverReady || w.ways["mesh"].neverReady))
+				w.create(fmt.Sprintf("crr-%d", tick),
+					w.request(w.ways["app"].neverReady || w.ways["log"].neverReady || w.ways["mesh"].neverReady))
 			}
 			w.tick()
 			w.mishap()
@@ -89,7 +93,10 @@ func TestLaws(t *testing.T) {
 		}
 	}
 	t.Log(reached)
-	for _, what := range []string{"", "pod has gone", "daemon has not responded for a long time", "recreating has exceeded the activeDeadlineSeconds", "Succeeded", "Failed", "killed"} {
+	for _, what := range []string{
+		"", "pod has gone", "daemon has not responded for a long time", "recreating has exceeded the activeDeadlineSeconds",
+		"Succeeded", "Failed", "killed",
+	} {
 		if reached[what] < 10 {
 			t.Errorf("%q was reached only %d times, so that it is hardly tried", what, reached[what])
 		}
@@ -151,7 +158,8 @@ func (w *world) look(reached map[string]int) {
 			if st.IsKilled {
 				reached["killed"]++
 			}
-			if newest := w.container(st.Name); st.Phase == succeeded && newest == r.Spec.Containers[i].StatusContext.ContainerID {
+			if newest := w.container(st.Name); st.Phase == succeeded &&
+				newest == r.Spec.Containers[i].StatusContext.ContainerID {
 				w.fail("%s of %s succeeded, and never restarted", st.Name, r.Name)
 			}
 		}

@@ -7,7 +7,8 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// What a decision about one request costs in memory does not grow with the requests that wait for the same pod: a pass looks at all.
+// What a decision about one request costs in memory does not grow with the requests that wait for the same pod: a pass
+// looks at all.
 func TestManyRequestsOfOnePod(t *testing.T) {
 	pod := newPod()
 	costs := func(n int) (step, supervise float64) {
@@ -27,6 +28,7 @@ func TestManyRequestsOfOnePod(t *testing.T) {
 	fewStep, fewSupervise := costs(10)
 	manyStep, manySupervise := costs(1000)
 	if manyStep > fewStep+1 || manySupervise > fewSupervise+4 { // which completes the request, for there are too many
-		t.Errorf("allocations with 10 requests %g and %g, with 1,000 %g and %g", fewStep, fewSupervise, manyStep, manySupervise)
+		t.Errorf("allocations with 10 requests %g and %g, with 1,000 %g and %g",
+			fewStep, fewSupervise, manyStep, manySupervise)
 	}
 }

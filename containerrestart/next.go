@@ -59,8 +59,8 @@ const (
 	DoWrite Verdict = "Write"
 	// DoKill asks to stop containers. The daemon looks again as soon as each attempt has begun, and when it is over.
 	DoKill Verdict = "Kill"
-	// DoCancel asks to cancel the attempts of the request that are not done, because the request or its pod is being deleted.
-	// The daemon also cancels the attempts of a request that does not exist any more, without a call of Next.
+	// DoCancel asks to cancel the attempts of the request that are not done, because the request or its pod is being
+	// deleted. The daemon also cancels the attempts of a request that does not exist any more, without a call of Next.
 	DoCancel Verdict = "Cancel"
 	// DoWait asks to look again when the request or its pod change, and at the latest after a time.
 	DoWait Verdict = "Wait"
@@ -82,13 +82,14 @@ type Action struct {
 	Notes []note.Note
 }
 
-// Next returns what the daemon on the node does about a request: one thing, after which Next is called again. All that has to
-// be remembered is in the request, so that a daemon can die at any time. Several requests of one pod can be asked about
-// in any order: all but the first wait.
+// Next returns what the daemon on the node does about a request: one thing, after which Next is called again. All that
+// has to be remembered is in the request, so that a daemon can die at any time. Several requests of one pod can be
+// asked about in any order: all but the first wait.
 func Next(w Work) Action {
 	s := &stepper{Work: w, status: *w.Request.Status.DeepCopy(), strategy: strategyOf(w.Request)}
 	switch {
-	case w.Request.DeletionTimestamp != nil, w.Pod != nil && w.Pod.UID == podOf(w.Request) && w.Pod.DeletionTimestamp != nil:
+	case w.Request.DeletionTimestamp != nil,
+		w.Pod != nil && w.Pod.UID == podOf(w.Request) && w.Pod.DeletionTimestamp != nil:
 		return s.cancel()
 	case ended(w.Request):
 		s.addLate()
@@ -128,7 +129,8 @@ func (s *stepper) wake(after time.Duration) {
 
 func (s *stepper) complete(message string) {
 	now := metav1.NewTime(s.Now)
-	s.status.Phase, s.status.CompletionTime, s.status.Message = appsv1beta1.ContainerRecreateRequestCompleted, &now, message
+	s.status.Phase, s.status.CompletionTime, s.status.Message = appsv1beta1.ContainerRecreateRequestCompleted, &now,
+		message
 	s.action.Kills = nil
 	if message != "" {
 		s.note(NoteEnded, message)
@@ -246,7 +248,8 @@ func (s *stepper) stop(i int) {
 	s.action.Kills = append(s.action.Kills, s.kill(&s.Request.Spec.Containers[i], c))
 }
 
-// kill is how a container of the request is stopped. Hooks come from the pod where it is seen: not all fit in the request.
+// kill is how a container of the request is stopped. Hooks come from the pod where it is seen: not all fit in the
+// request.
 func (s *stepper) kill(c *appsv1beta1.ContainerRecreateRequestContainer, running *Container) Kill {
 	k := Kill{
 		Container: c.Name, ContainerID: running.ID, Grace: usualGrace * time.Second,

@@ -17,8 +17,8 @@ const (
 	stopping = "stopping "
 )
 
-// crashes is how often a new container may end before the request stops waiting for it. By then the kubelet takes minutes
-// between two restarts.
+// crashes is how often a new container may end before the request stops waiting for it. By then the kubelet takes
+// minutes between two restarts.
 const crashes = 5
 
 // resultOf is what became of a container that was stopped, or could not be.
@@ -34,7 +34,8 @@ func resultOf(st state, a *Attempt) state {
 // observe is how far a container of the request is.
 func (s *stepper) observe(c *appsv1beta1.ContainerRecreateRequestContainer) state {
 	last, now := s.previous(c.Name), newest(s.Containers, c.Name)
-	if last.Phase == appsv1beta1.ContainerRecreateRequestFailed || last.Phase == appsv1beta1.ContainerRecreateRequestSucceeded {
+	if last.Phase == appsv1beta1.ContainerRecreateRequestFailed ||
+		last.Phase == appsv1beta1.ContainerRecreateRequestSucceeded {
 		return last
 	}
 	st := state{Name: c.Name, Phase: appsv1beta1.ContainerRecreateRequestPending, IsKilled: last.IsKilled}
@@ -97,7 +98,8 @@ func (s *stepper) exited(st state, c *appsv1beta1.ContainerRecreateRequestContai
 	st.Phase, st.Message = appsv1beta1.ContainerRecreateRequestRecreating, ""
 	if again := again(c, now); again >= crashes {
 		st.Phase, st.IsKilled = appsv1beta1.ContainerRecreateRequestFailed, true
-		st.Message = fmt.Sprintf("new container does not stay up: it ended %d times, the last time with exit code %d", again+1, now.ExitCode)
+		st.Message = fmt.Sprintf("new container does not stay up: it ended %d times, the last time with exit code %d",
+			again+1, now.ExitCode)
 		if now.Reason != "" {
 			st.Message += " (" + now.Reason + ")"
 		}
@@ -118,16 +120,18 @@ func again(c *appsv1beta1.ContainerRecreateRequestContainer, now *Container) int
 // started says whether a new container is up: the API server knows it as ready, and it has run for long enough.
 func (s *stepper) started(st state, now *Container) state {
 	st.Phase, st.Message = appsv1beta1.ContainerRecreateRequestRecreating, ""
-	known := slices.ContainsFunc(s.status.ContainerStatusSnapshot, func(c appsv1beta1.ContainerRecreateRequestSyncContainerStatus) bool {
-		return c.Name == st.Name && c.ContainerID == now.ID && c.Ready
-	})
+	known := slices.ContainsFunc(s.status.ContainerStatusSnapshot,
+		func(c appsv1beta1.ContainerRecreateRequestSyncContainerStatus) bool {
+			return c.Name == st.Name && c.ContainerID == now.ID && c.Ready
+		})
 	if !known {
 		s.note(NoteStarting, "waits for container "+st.Name+" to be ready")
 		return st
 	}
 	left := time.Duration(s.strategy.MinStartedSeconds)*time.Second - s.Now.Sub(now.Started)
 	if left >= 0 {
-		s.note(NoteStarting, fmt.Sprintf("waits until container %s has run for %d seconds", st.Name, s.strategy.MinStartedSeconds))
+		s.note(NoteStarting,
+			fmt.Sprintf("waits until container %s has run for %d seconds", st.Name, s.strategy.MinStartedSeconds))
 		s.wake(left + graceSlack)
 		return st
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// StatusPatch is the body of a write of a request's status, which must not have been changed since the plan. The API server refuses
-// the write as outdated when another writer changed the request meanwhile. The result of a kill that outlived its request is written
-// in any case.
+// StatusPatch is the body of a write of a request's status, which must not have been changed since the plan. The API
+// server refuses the write as outdated when another writer changed the request meanwhile. The result of a kill that
+// outlived its request is written in any case.
 type StatusPatch struct {
 	// Status as it is to be.
 	Status appsv1beta1.ContainerRecreateRequestStatus
@@ -24,7 +24,8 @@ type StatusPatch struct {
 	late bool
 }
 
-// writeOf returns the write of a status; nil when the request has it already. A late one is written whatever happened meanwhile.
+// writeOf returns the write of a status; nil when the request has it already. A late one is written whatever happened
+// meanwhile.
 func writeOf(r *request, s appsv1beta1.ContainerRecreateRequestStatus, late bool) *write.Write {
 	if equality.Semantic.DeepEqual(r.Status, s) {
 		return nil

@@ -50,8 +50,9 @@ func withCondition(all []metav1.Condition, c metav1.Condition) []metav1.Conditio
 	return append(all, c)
 }
 
-// Queue returns the requests of one pod that have not ended, in the order in which they run. The first request runs, and the
-// others wait. Queue compares the UID of the pod, so that a request for an earlier pod of the same name delays no other.
+// Queue returns the requests of one pod that have not ended, in the order in which they run. The first request runs,
+// and the others wait. Queue compares the UID of the pod, so that a request for an earlier pod of the same name delays
+// no other.
 func Queue(pod types.UID, requests []*appsv1beta1.ContainerRecreateRequest) []*appsv1beta1.ContainerRecreateRequest {
 	var queue []*request
 	for _, r := range requests {
@@ -94,8 +95,9 @@ func podOf(r *request) types.UID {
 	return types.UID(r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey])
 }
 
-// MaxQueued is how many requests of one pod may be before a request that has not begun. The manager completes a request behind more: each
-// decision about a pod looks at all of its requests, and one tenant must not keep a manager and a node busy with them.
+// MaxQueued is how many requests of one pod may be before a request that has not begun. The manager completes a request
+// behind more: each decision about a pod looks at all of its requests, and one tenant must not keep a manager and a
+// node busy with them.
 const MaxQueued = 99
 
 // outnumbered reports whether more than MaxQueued requests of the pod are before a request that has not begun.

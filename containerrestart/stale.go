@@ -7,8 +7,9 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// Stale reports whether the daemon must call Describe again after a change of a pod. Was is the pod before the change, nil for a
-// pod that is new to the cache. Stale compares the two pods alone and is cheap, so that it can filter events. Env is View.Env.
+// Stale reports whether the daemon must call Describe again after a change of a pod. Was is the pod before the change,
+// nil for a pod that is new to the cache. Stale compares the two pods alone and is cheap, so that it can filter events.
+// Env is View.Env.
 func Stale(was, is *corev1.Pod, env bool) bool {
 	if !described(is) {
 		return false

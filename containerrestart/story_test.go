@@ -60,11 +60,14 @@ func TestStories(t *testing.T) {
 			shows: "Two requests for one pod; the second runs when the first is over.",
 			ways:  map[string]way{"log": {hook: 3}},
 			begin: func(w *world) { w.create("first") },
-			then:  map[int]func(*world){2: func(w *world) { w.create("second", func(r *request) { r.Spec.Containers = r.Spec.Containers[:1] }) }},
+			then: map[int]func(*world){2: func(w *world) {
+				w.create("second", func(r *request) { r.Spec.Containers = r.Spec.Containers[:1] })
+			}},
 		},
 		"force": {
-			shows: "By force; the daemon dies when the container has stopped, before it says so. The next one leaves the new container alone.",
-			ways:  map[string]way{"app": {hook: 4}},
+			shows: "By force; the daemon dies when the container has stopped, before it says so. " +
+				"The next one leaves the new container alone.",
+			ways: map[string]way{"app": {hook: 4}},
 			begin: func(w *world) {
 				w.create("again", func(r *request) {
 					r.Spec.Strategy = &strategy{ForceRecreate: true}

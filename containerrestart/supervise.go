@@ -29,8 +29,8 @@ const (
 	messageNoRuntime  = "failed to find runtime service: "
 )
 
-// InTurn is the condition of a request that has waited for others, and now is the first. From its lastTransitionTime on, the
-// daemon has as long to begin as with a new one.
+// InTurn is the condition of a request that has waited for others, and now is the first. From its lastTransitionTime
+// on, the daemon has as long to begin as with a new one.
 const InTurn = "InTurn"
 
 const (
@@ -55,11 +55,11 @@ type Input struct {
 // Plan is what the manager does about a request: all of it, in the order of the fields. When one fails, the rest waits
 // for the next plan.
 type Plan struct {
-	// AddFinalizer puts the finalizer ContainerRecreateRequestUnreadyAcquiredKey on the request. Nothing else is planned with
-	// it.
+	// AddFinalizer puts the finalizer ContainerRecreateRequestUnreadyAcquiredKey on the request. Nothing else is planned
+	// with it.
 	AddFinalizer bool
-	// Pod is the write of the pod's status that takes it out of traffic or puts it back; nil for none. It tests what it was
-	// decided upon.
+	// Pod is the write of the pod's status that takes it out of traffic or puts it back; nil for none. It tests what it
+	// was decided upon.
 	Pod *write.Write
 	// Write is the change of the request's status; nil for none.
 	Write *write.Write
@@ -78,8 +78,9 @@ func (p Plan) Empty() bool {
 	return !p.AddFinalizer && p.Pod == nil && p.Write == nil && !p.RemoveFinalizer && !p.RemoveActive && !p.Delete
 }
 
-// Supervise returns what the manager does about a request. The manager enforces its time limits, takes the pod out of traffic
-// and puts it back, and cleans up. A request whose pod has ended, with its containers, is completed. It also copies the state of new containers from the pod into the request, for the daemon.
+// Supervise returns what the manager does about a request. The manager enforces its time limits, takes the pod out of
+// traffic and puts it back, and cleans up. A request whose pod has ended, with its containers, is completed. It also
+// copies the state of new containers from the pod into the request, for the daemon.
 func Supervise(in Input) Plan {
 	s := &supervisor{Input: in, status: *in.Request.Status.DeepCopy()}
 	r := in.Request
@@ -112,12 +113,14 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isOver reports whether a pod has ended and runs no container of a request. The sidecars of a pod that has ended may still run.
+// isOver reports whether a pod has ended and runs no container of a request. The sidecars of a pod that has ended may
+// still run.
 func isOver(r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod) bool {
-	return hasEnded(pod) && !slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool {
-		status := statusOf(pod, c.Name)
-		return status != nil && status.State.Running != nil
-	})
+	return hasEnded(pod) &&
+		!slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool {
+			status := statusOf(pod, c.Name)
+			return status != nil && status.State.Running != nil
+		})
 }
 
 type supervisor struct {
@@ -149,7 +152,8 @@ func (s *supervisor) due(since metav1.Time, after time.Duration) bool {
 func (s *supervisor) complete(message string) {
 	completed := metav1.NewTime(s.Now)
 	s.status = *s.Request.Status.DeepCopy()
-	s.status.Phase, s.status.CompletionTime, s.status.Message = appsv1beta1.ContainerRecreateRequestCompleted, &completed, message
+	s.status.Phase, s.status.CompletionTime, s.status.Message = appsv1beta1.ContainerRecreateRequestCompleted, &completed,
+		message
 	s.plan = Plan{}
 	if message != "" {
 		s.note(NoteEnded, message)
@@ -186,8 +190,8 @@ func (s *supervisor) late() bool {
 	case "":
 		return s.due(r.CreationTimestamp, patience)
 	}
-	// The request does not record since when it is the first. A request that looks late is therefore marked InTurn, and is late
-	// only when the same time has passed once more.
+	// The request does not record since when it is the first. A request that looks late is therefore marked InTurn, and is
+	// late only when the same time has passed once more.
 	mark := conditionOf(s.Request, InTurn)
 	if first := before(s.Request, s.Others); first != nil {
 		s.note(NoteQueued, "waits for "+first.Name)
@@ -217,7 +221,8 @@ func (s *supervisor) snapshot() {
 	var known []appsv1beta1.ContainerRecreateRequestSyncContainerStatus
 	for i := range s.Request.Spec.Containers {
 		status := statusOf(s.Pod, s.Request.Spec.Containers[i].Name)
-		if status == nil || status.State.Running == nil || status.State.Running.StartedAt.Before(&s.Request.CreationTimestamp) {
+		if status == nil || status.State.Running == nil ||
+			status.State.Running.StartedAt.Before(&s.Request.CreationTimestamp) {
 			continue
 		}
 		known = append(known, appsv1beta1.ContainerRecreateRequestSyncContainerStatus{

@@ -1,8 +1,6 @@
 package containerrestart_test
 
 import (
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -30,17 +28,8 @@ const (
 // otherPod makes a request one of another pod.
 func otherPod(r *request) { r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey] = "other" }
 
-// queue has requests that were created before the one under test.
-func queue(n int, with ...func(*request)) []*request {
-	var all []*request
-	for i := range n {
-		all = append(all, admitted(append([]func(*request){in(pending), named(fmt.Sprintf("r%03d", i), -float64(n-i))}, with...)...))
-	}
-	return all
-}
-
-// TestSupervise looks at requests 30 seconds after most were made: how they end where nobody answers, what is noted of new
-// containers, and how a pod leaves traffic and comes back.
+// TestSupervise looks at requests 30 seconds after most were made: how they end where nobody answers, what is noted of
+// new containers, and how a pod leaves traffic and comes back.
 func TestSupervise(t *testing.T) {
 	limit := func(seconds int64) func(*request) {
 		return func(r *request) { r.Spec.ActiveDeadlineSeconds = &seconds }
@@ -53,7 +42,9 @@ func TestSupervise(t *testing.T) {
 	old := func(r *request) { r.CreationTimestamp = stamp(-40) }
 	mark := func(status metav1.ConditionStatus, seconds float64) func(*request) {
 		return func(r *request) {
-			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: containerrestart.InTurn, Status: status, LastTransitionTime: stamp(seconds)})
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+				Type: containerrestart.InTurn, Status: status, LastTransitionTime: stamp(seconds),
+			})
 		}
 	}
 	over := func(phase corev1.PodPhase) func(*corev1.Pod) {
@@ -83,92 +74,331 @@ func TestSupervise(t *testing.T) {
 		after    time.Duration
 		notes    []string
 	}{
-		"new":       {why: "the daemon has a minute", request: admitted(), pod: newPod(), after: 30 * time.Second},
-		"no daemon": {why: "nobody answers", request: admitted(old), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
-		"no daemon, and a deadline that has passed": {why: "the first reason counts", request: admitted(old, limit(3)), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
-		"deadline to come":                          {why: "the sooner of two", request: admitted(limit(40)), pod: newPod(), after: 10 * time.Second},
-		"deadline has come":                         {why: "it counts from the creation", request: admitted(limit(30), in(recreating)), pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
-		"deadline of one that waits":                {why: "it holds for these too", request: admitted(limit(30), in(pending)), others: []*request{admitted(named("first", -5), in(recreating))}, pod: newPod(), write: deadline, notes: []string{containerrestart.NoteEnded}},
-		"absurd deadline":                           {why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second},
-		"one of too many": {
-			why: "a tenant cannot keep a node busy with the requests of one pod", request: admitted(), pod: newPod(), others: queue(100),
-			write: tooMany, notes: []string{containerrestart.NoteEnded},
+		"new": {why: "the daemon has a minute", request: admitted(), pod: newPod(), after: 30 * time.Second},
+		"no daemon": {
+			why:     "nobody answers",
+			request: admitted(old),
+			pod:     newPod(),
+			write:   noResponse,
+			notes:   []string{containerrestart.NoteEnded},
 		},
-		"the last of as many as may wait": {why: "the limit is inclusive", request: admitted(), pod: newPod(), others: queue(99), after: 30 * time.Second},
-		"one that runs before too many":   {why: "it has its turn already", request: admitted(in(recreating)), pod: newPod(), others: queue(100), after: 3 * time.Second},
-		"too many of another pod":         {why: "they delay no request of this one", request: admitted(), pod: newPod(), others: queue(100, otherPod), after: 30 * time.Second},
+		"no daemon, and a deadline that has passed": {
+			why:     "the first reason counts",
+			request: admitted(old, limit(3)),
+			pod:     newPod(),
+			write:   noResponse,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"deadline to come": {
+			why: "the sooner of two", request: admitted(limit(40)), pod: newPod(), after: 10 * time.Second,
+		},
+		"deadline has come": {
+			why:     "it counts from the creation",
+			request: admitted(limit(30), in(recreating)),
+			pod:     newPod(),
+			write:   deadline,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"deadline of one that waits": {
+			why:     "it holds for these too",
+			request: admitted(limit(30), in(pending)),
+			others:  []*request{admitted(named("first", -5), in(recreating))},
+			pod:     newPod(),
+			write:   deadline,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"absurd deadline": {
+			why: "no overflow", request: admitted(limit(1<<62), in(recreating)), pod: newPod(), after: 3 * time.Second,
+		},
+		"one of too many": {
+			why:     "a tenant cannot keep a node busy with the requests of one pod",
+			request: admitted(),
+			pod:     newPod(),
+			others:  queue(100),
+			write:   tooMany,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"the last of as many as may wait": {
+			why: "the limit is inclusive", request: admitted(), pod: newPod(), others: queue(99), after: 30 * time.Second,
+		},
+		"one that runs before too many": {
+			why:     "it has its turn already",
+			request: admitted(in(recreating)),
+			pod:     newPod(),
+			others:  queue(100),
+			after:   3 * time.Second,
+		},
+		"too many of another pod": {
+			why:     "they delay no request of this one",
+			request: admitted(),
+			pod:     newPod(),
+			others:  queue(100, otherPod),
+			after:   30 * time.Second,
+		},
 		"too many, but ended": {
 			why: "an ended request costs nothing", request: admitted(), pod: newPod(),
 			others: queue(100, done(1)), after: 30 * time.Second,
 		},
-		"no pod":         {why: "there is nothing left to restart", request: admitted(in(recreating)), write: gone, notes: []string{containerrestart.NoteEnded}},
-		"another pod":    {why: "it only has the same name", request: admitted(), pod: newPod(func(p *corev1.Pod) { p.UID = "u2" }), write: gone, notes: []string{containerrestart.NoteEnded}},
-		"pod is deleted": {why: "it is as good as gone", request: admitted(in(pending)), pod: newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }), write: gone, notes: []string{containerrestart.NoteEnded}},
+		"no pod": {
+			why:     "there is nothing left to restart",
+			request: admitted(in(recreating)),
+			write:   gone,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"another pod": {
+			why:     "it only has the same name",
+			request: admitted(),
+			pod:     newPod(func(p *corev1.Pod) { p.UID = "u2" }),
+			write:   gone,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"pod is deleted": {
+			why:     "it is as good as gone",
+			request: admitted(in(pending)),
+			pod:     newPod(func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(stamp(1)) }),
+			write:   gone,
+			notes:   []string{containerrestart.NoteEnded},
+		},
 
-		"pod has ended":                    {why: "no container starts again", request: admitted(in(recreating)), pod: newPod(over("Succeeded")), write: podEnded, notes: []string{containerrestart.NoteEnded}},
-		"pod has failed":                   {why: "no container starts again", request: admitted(), pod: newPod(over("Failed")), write: podEnded, notes: []string{containerrestart.NoteEnded}},
-		"pod has ended without a status":   {why: "an evicted pod has none", request: admitted(in(recreating)), pod: newPod(over("Failed"), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }), write: podEnded, notes: []string{containerrestart.NoteEnded}},
-		"recreating, pod Succeeded":        {why: "a sidecar that still runs is stopped, and the next event is its end", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), after: 0},
-		"containers ended, pod still runs": {why: "the kubelet may start them again", request: admitted(in(recreating)), pod: newPod(over("Running")), after: 3 * time.Second},
+		"pod has ended": {
+			why:     "no container starts again",
+			request: admitted(in(recreating)),
+			pod:     newPod(over("Succeeded")),
+			write:   podEnded,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"pod has failed": {
+			why:     "no container starts again",
+			request: admitted(),
+			pod:     newPod(over("Failed")),
+			write:   podEnded,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"pod has ended without a status": {
+			why:     "an evicted pod has none",
+			request: admitted(in(recreating)),
+			pod:     newPod(over("Failed"), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }),
+			write:   podEnded,
+			notes:   []string{containerrestart.NoteEnded},
+		},
+		"recreating, pod Succeeded": {
+			why:     "a sidecar that still runs is stopped, and the next event is its end",
+			request: admitted(in(recreating)),
+			pod:     newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }),
+			after:   0,
+		},
+		"containers ended, pod still runs": {
+			why:     "the kubelet may start them again",
+			request: admitted(in(recreating)),
+			pod:     newPod(over("Running")),
+			after:   3 * time.Second,
+		},
 
-		"waits for another":       {why: "there is no limit to that", request: admitted(old, in(pending)), others: []*request{admitted(named("first", -50), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued}},
-		"other pods do not count": {why: "requests queue by the UID", request: admitted(in(pending)), others: []*request{admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" })}, pod: newPod(), after: 30 * time.Second},
+		"waits for another": {
+			why:     "there is no limit to that",
+			request: admitted(old, in(pending)),
+			others:  []*request{admitted(named("first", -50), in(recreating))},
+			pod:     newPod(),
+			notes:   []string{containerrestart.NoteQueued},
+		},
+		"other pods do not count": {
+			why:     "requests queue by the UID",
+			request: admitted(in(pending)),
+			others: []*request{
+				admitted(named("first", -50), in(recreating), func(r *request) { r.Labels["crr.apps.kruise.io/pod-uid"] = "u0" }),
+			},
+			pod:   newPod(),
+			after: 30 * time.Second,
+		},
 		"first for a while": {
-			why: "it is marked, for the daemon may have seen it a moment ago", request: admitted(old, in(pending)), pod: newPod(), after: time.Minute,
-			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"First","message":"No other request of the pod is before this one"}]}}`,
+			why:     "it is marked, for the daemon may have seen it a moment ago",
+			request: admitted(old, in(pending)),
+			pod:     newPod(),
+			after:   time.Minute,
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"First","message":"No other request of the pod is before this one"}]}}`,
 		},
-		"marked":               {why: "a minute more", request: admitted(old, in(pending), mark("True", 0)), pod: newPod(), after: 30 * time.Second},
-		"marked, and not seen": {why: "never stuck in Pending", request: admitted(old, in(pending), mark("True", -30)), pod: newPod(), write: noResponse, notes: []string{containerrestart.NoteEnded}},
+		"marked": {
+			why: "a minute more", request: admitted(old, in(pending), mark("True", 0)), pod: newPod(), after: 30 * time.Second,
+		},
+		"marked, and not seen": {
+			why:     "never stuck in Pending",
+			request: admitted(old, in(pending), mark("True", -30)),
+			pod:     newPod(),
+			write:   noResponse,
+			notes:   []string{containerrestart.NoteEnded},
+		},
 		"marked, and overtaken": {
-			why: "the mark counts no more", request: admitted(old, in(pending), mark("True", -30)), others: []*request{admitted(named("first", 5), in(recreating))}, pod: newPod(), notes: []string{containerrestart.NoteQueued},
-			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"False","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"Waits","message":"Another request of the pod is before this one"}]}}`,
+			why:     "the mark counts no more",
+			request: admitted(old, in(pending), mark("True", -30)),
+			others:  []*request{admitted(named("first", 5), in(recreating))},
+			pod:     newPod(),
+			notes:   []string{containerrestart.NoteQueued},
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"InTurn","status":"False","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"Waits","message":"Another request of the pod is before this one"}]}}`,
 		},
 
-		"nothing new yet": {why: "what ran before the request is not new", request: admitted(in(recreating)), pod: newPod(), after: 3 * time.Second},
+		"nothing new yet": {
+			why:     "what ran before the request is not new",
+			request: admitted(in(recreating)),
+			pod:     newPod(),
+			after:   3 * time.Second,
+		},
 		"a new container": {
-			why: "the snapshot has the new ID", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second,
-			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"app","ready":true,"restartCount":1,"containerID":"containerd://app-1"}]}}`,
+			why:     "the snapshot has the new ID",
+			request: admitted(in(recreating)),
+			pod:     newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }),
+			after:   3 * time.Second,
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"app","ready":true,"restartCount":1,"containerID":"containerd://app-1"}]}}`,
 		},
 		"started in the second of the request": {
-			why: "not before is enough", request: admitted(in(recreating)), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 0, 0) }), after: 3 * time.Second,
-			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"log","ready":true,"restartCount":0,"containerID":"containerd://log-0"}]}}`,
+			why:     "not before is enough",
+			request: admitted(in(recreating)),
+			pod:     newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[1] = running("log", 0, 0) }),
+			after:   3 * time.Second,
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"log","ready":true,"restartCount":0,"containerID":"containerd://log-0"}]}}`,
 		},
 		"a native sidecar": {
-			why: "its status is elsewhere", request: admitted(in(recreating), func(r *request) { r.Spec.Containers[1].Name = "mesh" }), after: 3 * time.Second,
-			pod:   newPod(func(p *corev1.Pod) { p.Status.InitContainerStatuses[0] = running("mesh", 1, 20) }),
-			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"mesh","ready":true,"restartCount":1,"containerID":"containerd://mesh-1"}]}}`,
+			why:     "its status is elsewhere",
+			request: admitted(in(recreating), func(r *request) { r.Spec.Containers[1].Name = "mesh" }),
+			after:   3 * time.Second,
+			pod:     newPod(func(p *corev1.Pod) { p.Status.InitContainerStatuses[0] = running("mesh", 1, 20) }),
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"containerStatusSnapshot":[{"name":"mesh","ready":true,"restartCount":1,"containerID":"containerd://mesh-1"}]}}`,
 		},
-		"known already":  {why: "nothing to write", request: admitted(in(recreating), known("app")), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second},
-		"it ended again": {why: "the last that was known stays", request: admitted(in(recreating), known("app")), pod: newPod(), after: 3 * time.Second},
+		"known already": {
+			why:     "nothing to write",
+			request: admitted(in(recreating), known("app")),
+			pod:     newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }),
+			after:   3 * time.Second,
+		},
+		"it ended again": {
+			why:     "the last that was known stays",
+			request: admitted(in(recreating), known("app")),
+			pod:     newPod(),
+			after:   3 * time.Second,
+		},
 
 		"out of traffic": {
-			why: "the finalizer first, or nobody might put the pod back", request: admitted(in(recreating), unready), pod: newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }), after: 3 * time.Second, finalize: "+",
+			why:      "the finalizer first, or nobody might put the pod back",
+			request:  admitted(in(recreating), unready),
+			pod:      newPod(func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = running("app", 1, 20) }),
+			after:    3 * time.Second,
+			finalize: "+",
 		},
 		"out of traffic, with the finalizer": {
-			why: "then the pod, then the time", request: admitted(in(recreating), unready, held), pod: newPod(), after: 3 * time.Second,
-			pods: "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False", write: takenOut,
+			why:     "then the pod, then the time",
+			request: admitted(in(recreating), unready, held),
+			pod:     newPod(),
+			after:   3 * time.Second,
+			pods:    "KruisePodReady=False " + ours + "; Ready=False readiness gate \"KruisePodReady\" is False",
+			write:   takenOut,
 		},
 		"out of traffic, half done": {
-			why: "what is written is not written again", request: admitted(in(recreating), unready, held), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut,
+			why:     "what is written is not written again",
+			request: admitted(in(recreating), unready, held),
+			pod:     newPod(message("False", ours)),
+			after:   3 * time.Second,
+			write:   takenOut,
 		},
-		"out of traffic already": {why: "the time is not pushed forward", request: admitted(in(recreating), unready, held, graced(3)), pod: newPod(), after: 3 * time.Second},
-		"another condition":      {why: "it says nothing of traffic", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Type = "Other" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"Other","status":"True","lastTransitionTime":"2026-11-21T12:00:03Z","reason":"","message":""},{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`},
-		"condition is False":     {why: "as good as none", request: admitted(in(recreating), unready, held, graced(3), func(r *request) { r.Status.Conditions[0].Status = "False" }), pod: newPod(message("False", ours)), after: 3 * time.Second, write: takenOut},
-		"no gate":                {why: "it only waits", request: admitted(in(recreating), unready), pod: newPod(noGate), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteNoGate}},
-		"foreign message":        {why: "it is not written over", request: admitted(in(recreating), unready), pod: newPod(message("False", "busy")), after: 3 * time.Second, write: takenOut, notes: []string{containerrestart.NoteUnreadable}},
-		"grace while it waits":   {why: "the pod stays ready until its turn", request: admitted(in(pending), unready), pod: newPod(), after: 30 * time.Second},
+		"out of traffic already": {
+			why:     "the time is not pushed forward",
+			request: admitted(in(recreating), unready, held, graced(3)),
+			pod:     newPod(),
+			after:   3 * time.Second,
+		},
+		"another condition": {
+			why: "it says nothing of traffic", request: admitted(in(recreating), unready, held, graced(3), func(r *request) {
+				r.Status.Conditions[0].Type = "Other"
+			}), pod: newPod(message("False", ours)), after: 3 * time.Second,
+			write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"conditions":[{"type":"Other","status":"True","lastTransitionTime":"2026-11-21T12:00:03Z","reason":"","message":""},{"type":"PreRecreateGrace","status":"True","lastTransitionTime":"2026-11-21T12:00:30Z","reason":"PreRecreateGrace","message":"Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"}]}}`,
+		},
+		"condition is False": {
+			why: "as good as none",
+			request: admitted(in(recreating), unready, held, graced(3), func(r *request) {
+				r.Status.Conditions[0].Status = "False"
+			}),
+			pod:   newPod(message("False", ours)),
+			after: 3 * time.Second,
+			write: takenOut,
+		},
+		"no gate": {
+			why:     "it only waits",
+			request: admitted(in(recreating), unready),
+			pod:     newPod(noGate),
+			after:   3 * time.Second,
+			write:   takenOut,
+			notes:   []string{containerrestart.NoteNoGate},
+		},
+		"foreign message": {
+			why:     "it is not written over",
+			request: admitted(in(recreating), unready),
+			pod:     newPod(message("False", "busy")),
+			after:   3 * time.Second,
+			write:   takenOut,
+			notes:   []string{containerrestart.NoteUnreadable},
+		},
+		"grace while it waits": {
+			why:     "the pod stays ready until its turn",
+			request: admitted(in(pending), unready),
+			pod:     newPod(),
+			after:   30 * time.Second,
+		},
 
-		"ended":                   {why: "the daemon need not look any more", request: admitted(done(20)), pod: newPod(), inactive: true},
-		"ended, out of traffic":   {why: "the pod is put back first", request: admitted(done(20), held), pod: newPod(message("False", ours)), pods: "KruisePodReady=True []", finalize: "-", inactive: true},
-		"ended, another holds it": {why: "the other keeps it out", request: admitted(done(20), held), pod: newPod(message("False", `[{"userAgent":"ContainerRecreateRequest","key":"shop/again"},{"userAgent":"x","key":"y"}]`)), pods: `KruisePodReady=False [{"userAgent":"x","key":"y"}]`, finalize: "-", inactive: true},
-		"ended, foreign message":  {why: "the request must not stay for ever", request: admitted(done(20), held), pod: newPod(message("False", "busy")), finalize: "-", inactive: true, notes: []string{containerrestart.NoteUnreadable}},
-		"ended, pod is gone":      {why: "nothing to put back", request: admitted(done(20), held), finalize: "-", inactive: true},
-		"ended at no time":        {why: "its time to live has to begin", request: admitted(in(completed), inactive, ttl(5)), after: 5 * time.Second, write: `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z"}}`},
-		"over":                    {why: "without a time to live it stays", request: admitted(done(20), inactive), pod: newPod()},
-		"to live on":              {why: "for the rest of its time", request: admitted(done(20), inactive, ttl(15)), pod: newPod(), after: 5 * time.Second},
-		"lived":                   {why: "its time is over", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true},
-		"deleted":                 {why: "nothing was done to the pod", request: admitted(deleting), pod: newPod()},
-		"deleted, out of traffic": {why: "the label is of no matter any more", request: admitted(deleting, held, in(recreating)), pod: newPod(message("False", ours)), pods: "KruisePodReady=True []", finalize: "-"},
+		"ended": {
+			why: "the daemon need not look any more", request: admitted(done(20)), pod: newPod(), inactive: true,
+		},
+		"ended, out of traffic": {
+			why:      "the pod is put back first",
+			request:  admitted(done(20), held),
+			pod:      newPod(message("False", ours)),
+			pods:     "KruisePodReady=True []",
+			finalize: "-",
+			inactive: true,
+		},
+		"ended, another holds it": {
+			why:     "the other keeps it out",
+			request: admitted(done(20), held),
+			pod: newPod(message("False",
+				`[{"userAgent":"ContainerRecreateRequest","key":"shop/again"},{"userAgent":"x","key":"y"}]`)),
+			pods:     `KruisePodReady=False [{"userAgent":"x","key":"y"}]`,
+			finalize: "-",
+			inactive: true,
+		},
+		"ended, foreign message": {
+			why:      "the request must not stay for ever",
+			request:  admitted(done(20), held),
+			pod:      newPod(message("False", "busy")),
+			finalize: "-",
+			inactive: true,
+			notes:    []string{containerrestart.NoteUnreadable},
+		},
+		"ended, pod is gone": {
+			why: "nothing to put back", request: admitted(done(20), held), finalize: "-", inactive: true,
+		},
+		"ended at no time": {
+			why:     "its time to live has to begin",
+			request: admitted(in(completed), inactive, ttl(5)),
+			after:   5 * time.Second,
+			write:   `{"metadata":{"resourceVersion":"5","uid":"r1"},"status":{"completionTime":"2026-11-21T12:00:30Z"}}`,
+		},
+		"over": {
+			why: "without a time to live it stays", request: admitted(done(20), inactive), pod: newPod(),
+		},
+		"to live on": {
+			why:     "for the rest of its time",
+			request: admitted(done(20), inactive, ttl(15)),
+			pod:     newPod(),
+			after:   5 * time.Second,
+		},
+		"lived": {
+			why: "its time is over", request: admitted(done(20), inactive, ttl(10)), pod: newPod(), delete: true,
+		},
+		"deleted": {why: "nothing was done to the pod", request: admitted(deleting), pod: newPod()},
+		"deleted, out of traffic": {
+			why:      "the label is of no matter any more",
+			request:  admitted(deleting, held, in(recreating)),
+			pod:      newPod(message("False", ours)),
+			pods:     "KruisePodReady=True []",
+			finalize: "-",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +414,13 @@ func TestSupervise(t *testing.T) {
 				After                 time.Duration
 				Notes                 []string
 			}
-			got := outcome{Write: patch(t, plan.Write), Inactive: plan.RemoveActive, Delete: plan.Delete, After: plan.RequeueAfter, Notes: codes(plan.Notes)}
+			got := outcome{
+				Write:    patch(t, plan.Write),
+				Inactive: plan.RemoveActive,
+				Delete:   plan.Delete,
+				After:    plan.RequeueAfter,
+				Notes:    codes(plan.Notes),
+			}
 			if plan.AddFinalizer {
 				got.Finalize += "+"
 			}
@@ -201,35 +437,11 @@ func TestSupervise(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 			}
-			if empty := want.Write == "" && want.Finalize == "" && want.Pods == "" && !want.Inactive && !want.Delete; empty != plan.Empty() {
+			if empty := want.Write == "" && want.Finalize == "" && want.Pods == "" && !want.Inactive &&
+				!want.Delete; empty != plan.Empty() {
 				t.Errorf("Empty() = %v", plan.Empty())
 			}
 		})
-	}
-}
-
-func TestQueue(t *testing.T) {
-	other := admitted(named("other-pod", -9), func(r *request) { r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey] = "u0" })
-	all := []*request{
-		admitted(named("new-b", 1)), admitted(named("new-a", 1)), admitted(named("newest", 9)), admitted(named("old", 0)),
-		admitted(named("pending", 5), in(pending)), admitted(named("running", 7), in(recreating)), admitted(named("odd", 0.5), in("Odd")),
-		admitted(named("done", -5), done(3)), admitted(named("deleted", -5), deleting), other,
-	}
-	var got []string
-	for _, r := range containerrestart.Queue("u1", all) {
-		got = append(got, r.Name)
-	}
-	want := []string{"running", "pending", "old", "odd", "new-a", "new-b", "newest"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	slices.Reverse(all)
-	var again []string
-	for _, r := range containerrestart.Queue("u1", all) {
-		again = append(again, r.Name)
-	}
-	if diff := cmp.Diff(got, again); diff != "" {
-		t.Errorf("the order of the input matters:\n%s", diff)
 	}
 }
 
@@ -237,7 +449,11 @@ func TestQueue(t *testing.T) {
 func TestPodReadyIsWrittenFalse(t *testing.T) {
 	p := newPod(func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] })
 	plan := containerrestart.Supervise(containerrestart.Input{
-		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) { r.Finalizers = []string{finalizer} }), Pod: p, Now: at(30),
+		Request: admitted(in(recreating), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)}), func(r *request) {
+			r.Finalizers = []string{finalizer}
+		}),
+		Pod: p,
+		Now: at(30),
 	})
 	c := lifecycle.ConditionOf(patched(p, plan.Pod), kruise.KruisePodReadyConditionType)
 	if c == nil || c.Status != corev1.ConditionFalse {

@@ -13,11 +13,12 @@ import (
 // key is the entry of a request among those that keep the pod not ready.
 func key(r *request) string { return r.Namespace + "/" + r.Name }
 
-// takeOut makes the pod not ready, if that was asked for, and notes when. The finalizer comes first, so that nothing but
-// the request itself can leave the pod so.
+// takeOut makes the pod not ready, if that was asked for, and notes when. The finalizer comes first, so that nothing
+// but the request itself can leave the pod so.
 func (s *supervisor) takeOut() {
 	r := s.Request
-	if strategyOf(r).UnreadyGracePeriodSeconds == nil || conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
+	if strategyOf(r).UnreadyGracePeriodSeconds == nil ||
+		conditionOf(r, appsv1beta1.ContainerRecreateRequestPreRecreateGrace) != nil {
 		return
 	}
 	hold, err := lifecycle.Hold(s.Pod, kruise.ContainerRecreateRequestUserAgent, key(r), s.Now)
@@ -34,11 +35,12 @@ func (s *supervisor) takeOut() {
 		s.plan.Pod = hold
 	}
 	s.condition(appsv1beta1.ContainerRecreateRequestPreRecreateGrace, metav1.ConditionTrue,
-		appsv1beta1.ContainerRecreateRequestPreRecreateGraceReason, appsv1beta1.ContainerRecreateRequestPreRecreateGraceMessage)
+		appsv1beta1.ContainerRecreateRequestPreRecreateGraceReason,
+		appsv1beta1.ContainerRecreateRequestPreRecreateGraceMessage)
 }
 
-// putBack lets the pod become ready. A condition that cannot be decoded does not keep the finalizer on the request, because
-// waiting would not repair the condition.
+// putBack lets the pod become ready. A condition that cannot be decoded does not keep the finalizer on the request,
+// because waiting would not repair the condition.
 func (s *supervisor) putBack() {
 	if s.Pod == nil || s.Pod.DeletionTimestamp != nil {
 		return

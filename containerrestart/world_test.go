@@ -57,7 +57,15 @@ type kill struct {
 }
 
 func newWorld(seed int64) *world {
-	w := &world{Rand: rand.New(rand.NewSource(seed)), now: at(0), stored: map[string]*request{}, seen: map[string]*request{}, pod: newPod(), ways: map[string]way{}, stopped: map[string]bool{}}
+	w := &world{
+		Rand:    rand.New(rand.NewSource(seed)),
+		now:     at(0),
+		stored:  map[string]*request{},
+		seen:    map[string]*request{},
+		pod:     newPod(),
+		ways:    map[string]way{},
+		stopped: map[string]bool{},
+	}
 	for _, name := range []string{"app", "log", "mesh"} {
 		w.runtime = append(w.runtime, up(name, 0, -60))
 	}
@@ -72,7 +80,8 @@ func (w *world) fail(format string, args ...any) {
 }
 
 func (w *world) say(who, format string, args ...any) {
-	w.lines = append(w.lines, fmt.Sprintf("%5.1f  %-7s  %s", w.now.Sub(at(0)).Seconds(), who, fmt.Sprintf(format, args...)))
+	w.lines = append(w.lines,
+		fmt.Sprintf("%5.1f  %-7s  %s", w.now.Sub(at(0)).Seconds(), who, fmt.Sprintf(format, args...)))
 }
 
 func (w *world) text() string { return strings.Join(w.lines, "\n") + "\n" }
@@ -128,7 +137,8 @@ func (w *world) write(who, name string, patch *write.Write) bool {
 		w.fail("%v", err)
 	}
 	old := w.stored[name]
-	if old == nil || old.UID != sent.Metadata.UID || sent.Metadata.ResourceVersion != "" && sent.Metadata.ResourceVersion != old.ResourceVersion {
+	if old == nil || old.UID != sent.Metadata.UID ||
+		sent.Metadata.ResourceVersion != "" && sent.Metadata.ResourceVersion != old.ResourceVersion {
 		return false
 	}
 	var status map[string]any
@@ -142,7 +152,8 @@ func (w *world) write(who, name string, patch *write.Write) bool {
 	if err := json.Unmarshal([]byte(text(status)), &r.Status); err != nil {
 		w.fail("%v", err)
 	}
-	if old.Status.CompletionTime != nil && (!r.Status.CompletionTime.Equal(old.Status.CompletionTime) || r.Status.Phase != completed || r.Status.Message != old.Status.Message) {
+	if old.Status.CompletionTime != nil && (!r.Status.CompletionTime.Equal(old.Status.CompletionTime) ||
+		r.Status.Phase != completed || r.Status.Message != old.Status.Message) {
 		w.fail("%s ended twice: %s, then %s", name, text(old.Status), text(r.Status))
 	}
 	if sent.Metadata.ResourceVersion != "" && text(old.Status) == text(r.Status) {
@@ -285,11 +296,19 @@ func (w *world) pass() (acted bool) {
 		}
 	}
 	for _, r := range w.requests(w.seen) {
-		if r.Labels[activeLabel] != "true" && !slices.ContainsFunc(w.attempts, func(a containerrestart.Attempt) bool { return a.Request == r.UID }) {
+		if r.Labels[activeLabel] != "true" && !slices.ContainsFunc(w.attempts, func(a containerrestart.Attempt) bool {
+			return a.Request == r.UID
+		}) {
 			continue
 		}
 		work := containerrestart.Work{
-			Request: r, Others: w.requests(w.seen), Pod: w.pod, Containers: slices.Clone(w.runtime), Attempts: slices.Clone(w.attempts), Together: w.together, Now: w.now,
+			Request:    r,
+			Others:     w.requests(w.seen),
+			Pod:        w.pod,
+			Containers: slices.Clone(w.runtime),
+			Attempts:   slices.Clone(w.attempts),
+			Together:   w.together,
+			Now:        w.now,
 		}
 		action := containerrestart.Next(work)
 		if w.Intn(4) == 0 { // it takes long
@@ -367,7 +386,9 @@ func (w *world) begin(r *request, kills []containerrestart.Kill) {
 			w.fail("%s is stopped twice for %s", k.Container, r.Name)
 		}
 		w.attempts = append(w.attempts, containerrestart.Attempt{Request: r.UID, Container: k.Container})
-		w.kills = append(w.kills, &kill{request: r.UID, name: r.Name, container: k.Container, id: k.ContainerID, left: w.ways[k.Container].hook})
+		w.kills = append(w.kills, &kill{
+			request: r.UID, name: r.Name, container: k.Container, id: k.ContainerID, left: w.ways[k.Container].hook,
+		})
 		w.say("daemon", "stops %s for %s", k.ContainerID, r.Name)
 	}
 }
@@ -445,7 +466,8 @@ func (w *world) report(s *corev1.ContainerStatus) {
 		}
 		*s = running(c.Name, int(c.RestartCount), c.Started.Sub(at(0)).Seconds())
 		age := int(w.now.Sub(c.Started).Seconds())
-		if s.Ready = c.RestartCount == 0 || age > w.ways[c.Name].slow && !w.ways[c.Name].neverReady; c.State == containerrestart.StateExited {
+		if s.Ready = c.RestartCount == 0 ||
+			age > w.ways[c.Name].slow && !w.ways[c.Name].neverReady; c.State == containerrestart.StateExited {
 			s.Ready, s.State = false, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: c.ExitCode}}
 		}
 	}

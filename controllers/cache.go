@@ -27,18 +27,19 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory small.
-// The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the specs of untyped Jobs, most of
-// untyped Deployments and StatefulSets that no UnitedDeployment controls, and annotations where only metadata of Deployments,
-// ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read live: one read in
-// passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
+// ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory
+// small. The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the
+// specs of untyped Jobs, most of untyped Deployments and StatefulSets that no UnitedDeployment controls, and
+// annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read
+// live: one read in passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 //
-// Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places them, and variables that come
-// from labels and annotations or belong to a feature. A cached pod is no base for an update. A manager with reconcilers that read more gives pods
-// a transform of its own, in Cache.ByObject.
+// Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
+// them, and variables that come from labels and annotations or belong to a feature. A cached pod is no base for an
+// update. A manager with reconcilers that read more gives pods a transform of its own, in Cache.ByObject.
 //
-// Untyped objects of our kinds, Deployments and StatefulSets have their spec and their status as text, which these reconcilers and webhooks decode
-// when they use it: a spec of 1.4 MB takes 30 MiB otherwise. Other readers of these kinds use the types, or read live.
+// Untyped objects of our kinds, Deployments and StatefulSets have their spec and their status as text, which these
+// reconcilers and webhooks decode when they use it: a spec of 1.4 MB takes 30 MiB otherwise. Other readers of these
+// kinds use the types, or read live.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -54,13 +55,17 @@ func ManagerOptions() (ctrl.Options, error) {
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:        {Transform: leanPods(&lean.Strings{})},
-				&corev1.Node{}:       {Transform: leanNode},
-				&batchv1.Job{}:       {Transform: leanJob},
-				&appsv1.Deployment{}: {Transform: leanWorkload}, &appsv1.ReplicaSet{}: {Transform: leanWorkload}, &appsv1.StatefulSet{}: {Transform: leanWorkload},
+				&corev1.Pod{}:         {Transform: leanPods(&lean.Strings{})},
+				&corev1.Node{}:        {Transform: leanNode},
+				&batchv1.Job{}:        {Transform: leanJob},
+				&appsv1.Deployment{}:  {Transform: leanWorkload},
+				&appsv1.ReplicaSet{}:  {Transform: leanWorkload},
+				&appsv1.StatefulSet{}: {Transform: leanWorkload},
 			},
 		},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
+			&corev1.Secret{}, &corev1.ConfigMap{},
+		}}},
 	}, nil
 }
 
@@ -94,8 +99,8 @@ func compact(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// leanPods make of a typed pod one without what package lean drops, which shares texts with others. Untyped pods and metadata stay as they are, but for
-// managedFields.
+// leanPods make of a typed pod one without what package lean drops, which shares texts with others. Untyped pods and
+// metadata stay as they are, but for managedFields.
 func leanPods(texts *lean.Strings) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, is := object.(*corev1.Pod); is {
@@ -114,8 +119,8 @@ func leanNode(object any) (any, error) {
 	return object, nil
 }
 
-// leanJob is an untyped Job without its spec: the reconciler of AdvancedCronJobs reads metadata and status. A typed Job stays as it is, but for
-// managedFields.
+// leanJob is an untyped Job without its spec: the reconciler of AdvancedCronJobs reads metadata and status. A typed Job
+// stays as it is, but for managedFields.
 func leanJob(object any) (any, error) {
 	if job, ok := object.(*unstructured.Unstructured); ok {
 		unstructured.RemoveNestedField(job.Object, "spec")
@@ -123,9 +128,10 @@ func leanJob(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// leanWorkload is the metadata of a workload without annotations, which repeat most of it. An untyped workload that no UnitedDeployment
-// controls keeps what identifies it and its owners, because the reconciler of UnitedDeployments reads the others alone, and what the
-// reconciler of PersistentPodStates reads. An untyped workload is packed. Typed workloads stay as they are, but for managedFields.
+// leanWorkload is the metadata of a workload without annotations, which repeat most of it. An untyped workload that no
+// UnitedDeployment controls keeps what identifies it and its owners, because the reconciler of UnitedDeployments reads
+// the others alone, and what the reconciler of PersistentPodStates reads. An untyped workload is packed. Typed
+// workloads stay as they are, but for managedFields.
 func leanWorkload(object any) (any, error) {
 	switch workload := object.(type) {
 	case *metav1.PartialObjectMetadata:

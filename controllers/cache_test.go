@@ -50,11 +50,16 @@ func TestLeanNodes(t *testing.T) {
 
 // An untyped Job has no spec, and a typed one keeps it.
 func TestLeanJobs(t *testing.T) {
-	raw := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"template": 1}, "status": map[string]any{"active": 1}}}
+	raw := &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"template": 1}, "status": map[string]any{"active": 1},
+	}}
 	if _, err := leanJob(raw); err != nil || raw.Object["spec"] != nil || raw.Object["status"] == nil {
 		t.Errorf("%v, %v", raw.Object, err)
 	}
-	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}}, Spec: batchv1.JobSpec{Parallelism: new(int32)}}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}},
+		Spec:       batchv1.JobSpec{Parallelism: new(int32)},
+	}
 	if _, err := leanJob(job); err != nil || job.Spec.Parallelism == nil || job.ManagedFields != nil {
 		t.Errorf("%v, %v", job, err)
 	}
@@ -68,13 +73,19 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
 		"metadata": map[string]any{
-			"name": "web", "namespace": "n", "uid": "1", "generation": int64(7), "deletionTimestamp": "2026-01-01T00:00:00Z", "labels": map[string]any{"a": "b"},
+			"name": "web", "namespace": "n", "uid": "1", "generation": int64(7), "deletionTimestamp": "2026-01-01T00:00:00Z",
+			"labels": map[string]any{"a": "b"},
 			"annotations": map[string]any{
-				v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: "zone", "c": "d",
+				v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: "zone",
+				"c": "d",
 				v1beta1.AnnotationReleaseMissingTopologyAfter: "10m", v1beta1.AnnotationRestorePodAnnotations: "true",
 			},
 		},
-		"spec": map[string]any{"replicas": int64(3), "ordinals": map[string]any{"start": int64(2)}, "template": map[string]any{"spec": map[string]any{}}},
+		"spec": map[string]any{
+			"replicas": int64(3),
+			"ordinals": map[string]any{"start": int64(2)},
+			"template": map[string]any{"spec": map[string]any{}},
+		},
 	}}
 	want, annotations, deleted := podstates.WorkloadOf(o, true), o.GetAnnotations(), o.GetDeletionTimestamp()
 	delete(annotations, "c")
@@ -89,7 +100,8 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	if diff := cmp.Diff(annotations, o.GetAnnotations()); diff != "" {
 		t.Error(diff)
 	}
-	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" || o.GetGeneration() != 7 {
+	if !deleted.Equal(o.GetDeletionTimestamp()) || o.GetName() != "web" || o.GetNamespace() != "n" || o.GetUID() != "1" ||
+		o.GetGeneration() != 7 {
 		t.Errorf("%v", o.Object)
 	}
 	if _, has, _ := stored.Field(o, "spec", "template"); has || o.GetLabels() != nil {
@@ -97,15 +109,19 @@ func TestLeanWorkloadsForPodStates(t *testing.T) {
 	}
 }
 
-// The metadata of a workload stays without annotations, and an untyped workload of no UnitedDeployment without all but its identity. Others
-// stay without managedFields alone.
+// The metadata of a workload stays without annotations, and an untyped workload of no UnitedDeployment without all but
+// its identity. Others stay without managedFields alone.
 func TestLeanWorkloads(t *testing.T) {
 	full := metav1.ObjectMeta{
-		Name: "web", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
+		Name:          "web",
+		Labels:        map[string]string{"a": "b"},
+		Annotations:   map[string]string{"c": "d"},
+		ManagedFields: []metav1.ManagedFieldsEntry{{}},
 	}
 	untyped := func(owner string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)}, "status": map[string]any{"replicas": int64(1)},
+			"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(1)},
+			"status": map[string]any{"replicas": int64(1)},
 		}}
 		o.SetName("web")
 		o.SetUID("1")
@@ -120,18 +136,28 @@ func TestLeanWorkloads(t *testing.T) {
 		want   map[string]string
 		spec   bool
 	}{
-		"metadata":                {"no reconciler reads its annotations", &metav1.PartialObjectMetadata{ObjectMeta: *full.DeepCopy()}, nil, false},
-		"whole":                   {"a reconciler of an embedder may read them", &appsv1.Deployment{ObjectMeta: *full.DeepCopy()}, full.Annotations, false},
-		"of a UnitedDeployment":   {"its reconciler compares all fields", untyped("UnitedDeployment"), full.Annotations, true},
+		"metadata": {
+			why: "no reconciler reads its annotations", object: &metav1.PartialObjectMetadata{ObjectMeta: *full.DeepCopy()},
+		},
+		"whole": {
+			why:    "a reconciler of an embedder may read them",
+			object: &appsv1.Deployment{ObjectMeta: *full.DeepCopy()},
+			want:   full.Annotations,
+		},
+		"of a UnitedDeployment": {
+			why: "its reconciler compares all fields", object: untyped("UnitedDeployment"), want: full.Annotations, spec: true,
+		},
 		"untyped of another kind": {"no reconciler reads it", untyped("Rollout"), nil, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := leanWorkload(c.object)
-			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil || c.object.GetManagedFields() != nil || c.object.GetName() != "web" {
+			if diff := cmp.Diff(c.want, c.object.GetAnnotations()); diff != "" || err != nil ||
+				c.object.GetManagedFields() != nil || c.object.GetName() != "web" {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
 			}
-			if o, is := c.object.(*unstructured.Unstructured); is && ((o.Object["status"] != nil) != c.spec || len(o.GetOwnerReferences()) != 1 || o.GetUID() != "1") {
+			if o, is := c.object.(*unstructured.Unstructured); is &&
+				((o.Object["status"] != nil) != c.spec || len(o.GetOwnerReferences()) != 1 || o.GetUID() != "1") {
 				t.Errorf("%s: %v", c.why, o.Object)
 			}
 		})
@@ -151,12 +177,16 @@ func TestMeasureCache(t *testing.T) {
 		if err := MeasureCache(&again, registry); err != nil {
 			t.Fatal(err)
 		}
-		raw := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "spec": map[string]any{"a": "b"}}}
+		raw := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "spec": map[string]any{"a": "b"},
+		}}
 		raw.SetNamespace("shop")
 		kept := []any{}
 		for object, by := range again.Cache.ByObject {
 			if _, is := object.(*corev1.Pod); is {
-				pod, err := by.Transform(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: corev1.PodSpec{Hostname: "dropped"}})
+				pod, err := by.Transform(&corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: corev1.PodSpec{Hostname: "dropped"},
+				})
 				if err != nil || pod.(*corev1.Pod).Spec.Hostname != "" {
 					t.Errorf("%v, %v", pod, err)
 				}

@@ -45,8 +45,8 @@ import (
 type Options struct {
 	// Names choose: "*" is all, "x" is one, "-x" leaves one out. Empty is all.
 	Names []string
-	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must be
-	// a new one each time.
+	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must
+	// be a new one each time.
 	Controller func(name string) controller.Options
 	// LeftOut reports the reconcilers whose kinds are not installed; nil for no report. The log names them in any case.
 	LeftOut *LeftOut
@@ -83,7 +83,8 @@ type Options struct {
 	PodReadiness podreadiness.Options
 	// SidecarTerminator is for the reconciler that stops sidecars of finished pods.
 	SidecarTerminator sidecarterminator.Options
-	// PodScope is for the reconcilers of the entries of the webhooks of new pods (podscope) and of disruptions (disruptionscope).
+	// PodScope is for the reconcilers of the entries of the webhooks of new pods (podscope) and of disruptions
+	// (disruptionscope).
 	PodScope podscope.Options
 	// PodUnavailableBudget is for the reconciler of PodUnavailableBudgets.
 	PodUnavailableBudget podunavailablebudget.Options
@@ -102,75 +103,123 @@ type Options struct {
 // list has all reconcilers. To add one, add its options to Options and a line here.
 func list() []entry { //nolint:funlen // one entry for each reconciler
 	return []entry{
-		{"advancedcronjob", v1beta1.GroupVersion.WithKind("AdvancedCronJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return advancedcronjob.New(mgr.GetClient(), o.AdvancedCronJob)
-		}},
-		{"broadcastjob", v1beta1.GroupVersion.WithKind("BroadcastJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return broadcastjob.New(mgr.GetClient(), o.BroadcastJob)
-		}},
+		{
+			"advancedcronjob", v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return advancedcronjob.New(mgr.GetClient(), o.AdvancedCronJob)
+			},
+		},
+		{
+			"broadcastjob", v1beta1.GroupVersion.WithKind("BroadcastJob"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return broadcastjob.New(mgr.GetClient(), o.BroadcastJob)
+			},
+		},
 		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return cloneset.New(mgr.GetClient(), o.CloneSet)
 		}},
 		{"containerlaunchpriority", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return launchpriority.New(mgr.GetClient(), o.LaunchPriority)
 		}},
-		{"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
-		}},
+		{
+			"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
+			},
+		},
 		{"daemonset", v1beta1.GroupVersion.WithKind("DaemonSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return daemonset.New(mgr.GetClient(), o.DaemonSet)
 		}},
-		{"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)
-		}},
-		{"ephemeraljob", v1alpha1.GroupVersion.WithKind("EphemeralJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return ephemeraljob.New(mgr.GetClient(), o.EphemeralJob)
-		}},
-		{"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)
-		}},
-		{"imagepulljob", v1beta1.GroupVersion.WithKind("ImagePullJob"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
-		}},
+		{
+			"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)
+			},
+		},
+		{
+			"ephemeraljob", v1alpha1.GroupVersion.WithKind("EphemeralJob"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return ephemeraljob.New(mgr.GetClient(), o.EphemeralJob)
+			},
+		},
+		{
+			"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)
+			},
+		},
+		{
+			"imagepulljob", v1beta1.GroupVersion.WithKind("ImagePullJob"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
+			},
+		},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},
-		{"nodepodprobe", v1alpha1.GroupVersion.WithKind("NodePodProbe"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return nodepodprobe.New(mgr.GetClient(), o.NodePodProbe)
-		}},
-		{"podprobemarker", v1alpha1.GroupVersion.WithKind("PodProbeMarker"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return podprobemarker.New(mgr.GetClient(), o.PodProbeMarker)
-		}},
-		{"persistentpodstate", v1beta1.GroupVersion.WithKind("PersistentPodState"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return persistentpodstate.New(mgr.GetClient(), o.PersistentPodState)
-		}},
+		{
+			"nodepodprobe", v1alpha1.GroupVersion.WithKind("NodePodProbe"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return nodepodprobe.New(mgr.GetClient(), o.NodePodProbe)
+			},
+		},
+		{
+			"podprobemarker", v1alpha1.GroupVersion.WithKind("PodProbeMarker"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return podprobemarker.New(mgr.GetClient(), o.PodProbeMarker)
+			},
+		},
+		{
+			"persistentpodstate", v1beta1.GroupVersion.WithKind("PersistentPodState"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return persistentpodstate.New(mgr.GetClient(), o.PersistentPodState)
+			},
+		},
 		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return podreadiness.New(mgr.GetClient(), o.PodReadiness)
 		}},
-		{"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return podscope.New(mgr.GetClient(), o.PodScope)
-		}},
-		{"podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return podunavailablebudget.New(mgr.GetClient(), o.PodUnavailableBudget)
-		}},
-		{"resourcedistribution", v1beta1.GroupVersion.WithKind("ResourceDistribution"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return resourcedistribution.New(mgr.GetClient(), o.ResourceDistribution)
-		}},
+		{
+			"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return podscope.New(mgr.GetClient(), o.PodScope)
+			},
+		},
+		{
+			"podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return podunavailablebudget.New(mgr.GetClient(), o.PodUnavailableBudget)
+			},
+		},
+		{
+			"resourcedistribution", v1beta1.GroupVersion.WithKind("ResourceDistribution"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return resourcedistribution.New(mgr.GetClient(), o.ResourceDistribution)
+			},
+		},
 		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return sidecarset.New(mgr.GetClient(), o.SidecarSet)
 		}},
-		{"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)
-		}},
+		{
+			"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)
+			},
+		},
 		{"statefulset", v1beta1.GroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return statefulset.New(mgr.GetClient(), o.StatefulSet)
 		}},
-		{"uniteddeployment", v1beta1.GroupVersion.WithKind("UnitedDeployment"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return uniteddeployment.New(mgr.GetClient(), o.UnitedDeployment)
-		}},
-		{"workloadspread", v1beta1.GroupVersion.WithKind("WorkloadSpread"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return workloadspread.New(mgr.GetClient(), o.WorkloadSpread)
-		}},
+		{
+			"uniteddeployment", v1beta1.GroupVersion.WithKind("UnitedDeployment"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return uniteddeployment.New(mgr.GetClient(), o.UnitedDeployment)
+			},
+		},
+		{
+			"workloadspread", v1beta1.GroupVersion.WithKind("WorkloadSpread"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) {
+				return workloadspread.New(mgr.GetClient(), o.WorkloadSpread)
+			},
+		},
 	}
 }
 

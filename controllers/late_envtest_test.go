@@ -85,16 +85,18 @@ func TestKindsInstalledAfterTheStart(t *testing.T) {
 		}
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = errors.Join(
-			c.Client.Get(ctx, client.ObjectKeyFromObject(set), set), c.Client.Get(ctx, client.ObjectKeyFromObject(sidecars), sidecars),
-		)
-		if set.Status.Replicas != 1 || sidecars.Status.ObservedGeneration != 1 {
-			last = errors.Join(last, fmt.Errorf("statuses %+v, %+v", set.Status, sidecars.Status))
-		}
-		last = errors.Join(last, o.LeftOut.Check(nil), checkMetrics(o.Registerer.(*prometheus.Registry)))
-		return last == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = errors.Join(
+				c.Client.Get(ctx, client.ObjectKeyFromObject(set), set),
+				c.Client.Get(ctx, client.ObjectKeyFromObject(sidecars), sidecars),
+			)
+			if set.Status.Replicas != 1 || sidecars.Status.ObservedGeneration != 1 {
+				last = errors.Join(last, fmt.Errorf("statuses %+v, %+v", set.Status, sidecars.Status))
+			}
+			last = errors.Join(last, o.LeftOut.Check(nil), checkMetrics(o.Registerer.(*prometheus.Registry)))
+			return last == nil, nil
+		})
 	if err != nil {
 		mu.Lock()
 		defer mu.Unlock()
@@ -120,7 +122,9 @@ func checkMetrics(registry *prometheus.Registry) error {
 			}
 		}
 	}
-	want := map[string]int{"kruisekit_controllers_left_out": len(Names()), "kruisekit_oldest_unobserved_generation_seconds": 5}
+	want := map[string]int{
+		"kruisekit_controllers_left_out": len(Names()), "kruisekit_oldest_unobserved_generation_seconds": 5,
+	}
 	if !maps.Equal(series, want) {
 		return fmt.Errorf("series %v, want %v", series, want)
 	}

@@ -15,13 +15,15 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// BenchmarkCachedPods measures what pods take in the cache of the manager, with its indexes: those of recordings, and those with the variables,
-// probes and mounts of an ordinary service. docs/operations.md has the figures:
+// BenchmarkCachedPods measures what pods take in the cache of the manager, with its indexes: those of recordings, and
+// those with the variables, probes and mounts of an ordinary service. docs/operations.md has the figures:
 //
 //	go test ./controllers -run '^$' -bench CachedPods -benchtime 100000x
 func BenchmarkCachedPods(b *testing.B) {
 	for name, texts := range map[string][]string{"recorded": recordedPods(b, false), "service": recordedPods(b, true)} {
-		for way, transform := range map[string]func(any) (any, error){"lean": transformOf(b, &corev1.Pod{}), "whole": cache.TransformStripManagedFields()} {
+		for way, transform := range map[string]func(any) (any, error){
+			"lean": transformOf(b, &corev1.Pod{}), "whole": cache.TransformStripManagedFields(),
+		} {
 			b.Run(name+"/"+way, func(b *testing.B) {
 				store := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, indexers())
 				before := heap()
@@ -96,19 +98,29 @@ func serve(pod *corev1.Pod) {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		for j := range 20 {
-			c.Env = append(c.Env, corev1.EnvVar{Name: fmt.Sprintf("SERVICE_SETTING_%d", j), Value: fmt.Sprintf("http://service-%d.example.com:8080", j)})
+			c.Env = append(c.Env, corev1.EnvVar{
+				Name: fmt.Sprintf("SERVICE_SETTING_%d", j), Value: fmt.Sprintf("http://service-%d.example.com:8080", j),
+			})
 		}
 		c.Args = []string{"--config=/etc/service/config.yaml", "--log-level=info", "--listen=:8080"}
-		probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz"}}, PeriodSeconds: 10}
+		probe := &corev1.Probe{
+			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz"}}, PeriodSeconds: 10,
+		}
 		c.LivenessProbe, c.ReadinessProbe = probe, probe
 		for j := range 4 {
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: fmt.Sprintf("volume-%d", j), MountPath: fmt.Sprintf("/var/lib/service/%d", j)})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
+				Name: fmt.Sprintf("volume-%d", j), MountPath: fmt.Sprintf("/var/lib/service/%d", j),
+			})
 		}
 	}
 	for j := range 4 {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: fmt.Sprintf("volume-%d", j), VolumeSource: corev1.VolumeSource{
-			ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: fmt.Sprintf("config-%d", j)}},
-		}})
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{
+			Name: fmt.Sprintf("volume-%d", j), VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{
+					Name: fmt.Sprintf("config-%d", j),
+				}},
+			},
+		})
 	}
 }
 
@@ -119,7 +131,8 @@ func numbered(b *testing.B, text string, i int) *corev1.Pod {
 	if err := json.Unmarshal([]byte(text), pod); err != nil {
 		b.Fatal(err)
 	}
-	pod.Name, pod.UID, pod.Spec.NodeName = fmt.Sprintf("%s-%d", pod.Name, i), types.UID(fmt.Sprintf("%036d", i)), fmt.Sprintf("node-%d", i/30)
+	pod.Name, pod.UID, pod.Spec.NodeName = fmt.Sprintf("%s-%d", pod.Name, i), types.UID(fmt.Sprintf("%036d", i)),
+		fmt.Sprintf("node-%d", i/30)
 	pod.Namespace = fmt.Sprintf("namespace-%d", i/200)
 	return pod
 }

@@ -56,7 +56,8 @@ func transformOf(t testing.TB, like client.Object) func(any) (any, error) {
 	return o.Cache.DefaultTransform
 }
 
-// manyVariables returns entries of an environment that are 1.4 MB in all: of what an object can have, these take the most memory.
+// manyVariables returns entries of an environment that are 1.4 MB in all: of what an object can have, these take the
+// most memory.
 func manyVariables() string {
 	var env strings.Builder
 	for n := 0; env.Len() < 1_400_000; n++ {
@@ -69,10 +70,21 @@ func manyVariables() string {
 func TestCachedSizeOfUntypedObjects(t *testing.T) {
 	template := `{"spec":{"containers":[{"name":"a","image":"b","env":[` + manyVariables() + `]}]}}`
 	cases := map[string]struct{ why, kind, spec string }{
-		"CloneSet":             {"one object of replicas 0 took 30 MiB", "CloneSet", `{"replicas":0,"template":` + template + `}`},
-		"SidecarSet":           {"its containers are no template", "SidecarSet", `{"containers":[{"name":"a","env":[` + manyVariables() + `]}]}`},
-		"UnitedDeployment":     {"a template within a template", "UnitedDeployment", `{"template":{"cloneSetTemplate":{"spec":{"template":` + template + `}}}}`},
-		"PodUnavailableBudget": {"a selector", "PodUnavailableBudget", `{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + strings.Repeat(`"b",`, 300_000) + `"c"]}]}}`},
+		"CloneSet": {
+			"one object of replicas 0 took 30 MiB", "CloneSet", `{"replicas":0,"template":` + template + `}`,
+		},
+		"SidecarSet": {
+			"its containers are no template", "SidecarSet", `{"containers":[{"name":"a","env":[` + manyVariables() + `]}]}`,
+		},
+		"UnitedDeployment": {
+			"a template within a template", "UnitedDeployment",
+			`{"template":{"cloneSetTemplate":{"spec":{"template":` + template + `}}}}`,
+		},
+		"PodUnavailableBudget": {
+			"a selector", "PodUnavailableBudget",
+			`{"selector":{"matchExpressions":[{"key":"a","operator":"In","values":[` + strings.Repeat(`"b",`, 300_000) +
+				`"c"]}]}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +92,9 @@ func TestCachedSizeOfUntypedObjects(t *testing.T) {
 			if c.kind == "PodUnavailableBudget" {
 				group = "policy"
 			}
-			text := fmt.Sprintf(`{"apiVersion":"%s.kruise.io/v1beta1","kind":%q,"metadata":{"name":"a","namespace":"b"},"spec":%s}`, group, c.kind, c.spec)
+			text := fmt.Sprintf(
+				`{"apiVersion":"%s.kruise.io/v1beta1","kind":%q,"metadata":{"name":"a","namespace":"b"},"spec":%s}`,
+				group, c.kind, c.spec)
 			each := held(t, 4, cacheTransform(t), func() any { return untyped(t, text) })
 			runtime.KeepAlive([]string{template, text, c.spec})
 			t.Logf("%d KiB are %d KiB in the cache", len(text)>>10, each>>10)
@@ -111,7 +125,8 @@ func untyped(t testing.TB, text string) *unstructured.Unstructured {
 
 // The variables, arguments and volumes of a pod take no memory.
 func TestCachedSizeOfPods(t *testing.T) {
-	text := `{"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"a","image":"b","args":["` + strings.Repeat("y", 500<<10) + `"],"env":[` +
+	text := `{"metadata":{"name":"a","namespace":"b"},"spec":{"containers":[{"name":"a","image":"b","args":["` +
+		strings.Repeat("y", 500<<10) + `"],"env":[` +
 		manyVariables() + `]}]}}`
 	each := held(t, 4, transformOf(t, &corev1.Pod{}), func() any { return typedPod(t, text) })
 	runtime.KeepAlive(text)
@@ -130,9 +145,12 @@ func typedPod(t testing.TB, text string) *corev1.Pod {
 	return pod
 }
 
-// Recorded objects of all kinds take little more memory than their text. Without a transform they take four times of it.
+// Recorded objects of all kinds take little more memory than their text. Without a transform they take four times of
+// it.
 func TestCachedSizeOfRecordedObjects(t *testing.T) {
-	for _, kind := range []string{"clonesets", "statefulsets", "daemonsets", "sidecarsets", "uniteddeployments", "workloadspreads"} {
+	for _, kind := range []string{
+		"clonesets", "statefulsets", "daemonsets", "sidecarsets", "uniteddeployments", "workloadspreads",
+	} {
 		var list unstructured.UnstructuredList
 		objects.Recorded(t, "2-updating/"+kind+".v1beta1.yaml", &list.Object)
 		items, _, _ := unstructured.NestedSlice(list.Object, "items")
@@ -142,7 +160,8 @@ func TestCachedSizeOfRecordedObjects(t *testing.T) {
 		}
 		next := func() any { return untyped(t, string(text)) }
 		before, after := held(t, 200, cache.TransformStripManagedFields(), next), held(t, 200, cacheTransform(t), next)
-		t.Logf("%s: %d bytes of text with managedFields, %d in the cache, %d without the transform", kind, len(text), after, before)
+		t.Logf("%s: %d bytes of text with managedFields, %d in the cache, %d without the transform",
+			kind, len(text), after, before)
 		if after*2 > before {
 			t.Errorf("%s: %d bytes in the cache, %d without the transform", kind, after, before)
 		}

@@ -20,14 +20,16 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// ManagerOptions are a start for those of a manager with these parts: the scheme, and a cache of what belongs to the node
-// of the given name. Of pods it has only what the parts read.
+// ManagerOptions are a start for those of a manager with these parts: the scheme, and a cache of what belongs to the
+// node of the given name. Of pods it has only what the parts read.
 func ManagerOptions(node string, o Options) (ctrl.Options, error) {
 	if node == "" {
 		return ctrl.Options{}, errors.New("daemon: the name of the node is needed")
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return ctrl.Options{}, fmt.Errorf("make scheme: %w", err)
 		}
@@ -55,7 +57,9 @@ func ofNode(node string, o Options) map[client.Object]cache.ByObject {
 		&appsv1beta1.NodeImage{}: {Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)},
 	}
 	if !o.WithoutProbes {
-		selected[&appsv1alpha1.NodePodProbe{}] = cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node)}
+		selected[&appsv1alpha1.NodePodProbe{}] = cache.ByObject{
+			Field: fields.OneTermEqualSelector(metav1.ObjectNameField, node),
+		}
 	}
 	if isLabel(node) {
 		selected[&appsv1beta1.ContainerRecreateRequest{}] = cache.ByObject{Label: labels.SelectorFromSet(labels.Set{
@@ -64,10 +68,13 @@ func ofNode(node string, o Options) map[client.Object]cache.ByObject {
 		})}
 	}
 	if !o.WithoutPods {
-		selected[&corev1.Pod{}] = cache.ByObject{Field: fields.OneTermEqualSelector("spec.nodeName", node), Transform: slimPod}
+		selected[&corev1.Pod{}] = cache.ByObject{
+			Field: fields.OneTermEqualSelector("spec.nodeName", node), Transform: slimPod,
+		}
 	}
 	return selected
 }
 
-// isLabel reports whether requests can name the node: their label takes 63 characters, the name of a node has up to 253.
+// isLabel reports whether requests can name the node: their label takes 63 characters, the name of a node has up
+// to 253.
 func isLabel(node string) bool { return len(validation.IsValidLabelValue(node)) == 0 }

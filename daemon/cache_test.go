@@ -23,13 +23,23 @@ func TestManagerOptions(t *testing.T) {
 			"ContainerRecreateRequest": "crr.apps.kruise.io/active=true,crr.apps.kruise.io/node-name=node-a",
 			"Pod":                      "spec.nodeName=node-a",
 		}},
-		"without pods and probes": {"the gates are off", "node-a", Options{WithoutPods: true, WithoutProbes: true}, map[string]string{
-			"NodeImage":                "metadata.name=node-a",
-			"ContainerRecreateRequest": "crr.apps.kruise.io/active=true,crr.apps.kruise.io/node-name=node-a",
-		}},
-		"a long name": {"which fits in no label: an API server would refuse to select by it", long, Options{}, map[string]string{
-			"NodeImage": "metadata.name=" + long, "NodePodProbe": "metadata.name=" + long, "Pod": "spec.nodeName=" + long,
-		}},
+		"without pods and probes": {
+			why:  "the gates are off",
+			node: "node-a",
+			o:    Options{WithoutPods: true, WithoutProbes: true},
+			want: map[string]string{
+				"NodeImage":                "metadata.name=node-a",
+				"ContainerRecreateRequest": "crr.apps.kruise.io/active=true,crr.apps.kruise.io/node-name=node-a",
+			},
+		},
+		"a long name": {
+			why:  "which fits in no label: an API server would refuse to select by it",
+			node: long,
+			o:    Options{},
+			want: map[string]string{
+				"NodeImage": "metadata.name=" + long, "NodePodProbe": "metadata.name=" + long, "Pod": "spec.nodeName=" + long,
+			},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -64,26 +74,54 @@ func TestManagerOptions(t *testing.T) {
 
 func TestSlimPod(t *testing.T) {
 	env := []corev1.EnvVar{
-		{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}}},
-		{Name: "C", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['c']"}}},
+		{
+			Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}},
+		},
+		{
+			Name:      "C",
+			ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['c']"}},
+		},
 	}
 	hook := &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	meta := metav1.ObjectMeta{
-		Namespace: "shop", Name: "web", UID: "42", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"},
-		OwnerReferences: []metav1.OwnerReference{{Name: "set"}}, DeletionTimestamp: &metav1.Time{}, Finalizers: []string{"f"},
+		Namespace:         "shop",
+		Name:              "web",
+		UID:               "42",
+		ResourceVersion:   "7",
+		Labels:            map[string]string{"a": "b"},
+		Annotations:       map[string]string{"c": "d"},
+		OwnerReferences:   []metav1.OwnerReference{{Name: "set"}},
+		DeletionTimestamp: &metav1.Time{},
+		Finalizers:        []string{"f"},
 	}
 	status := corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{{Type: "InPlaceUpdateReady"}},
-		ContainerStatuses: []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://0"}}, InitContainerStatuses: []corev1.ContainerStatus{{Name: "proxy"}},
+		Phase:                 corev1.PodRunning,
+		PodIP:                 "10.0.0.1",
+		Conditions:            []corev1.PodCondition{{Type: "InPlaceUpdateReady"}},
+		ContainerStatuses:     []corev1.ContainerStatus{{Name: "web", ContainerID: "containerd://0"}},
+		InitContainerStatuses: []corev1.ContainerStatus{{Name: "proxy"}},
 	}
 	full := &corev1.Pod{ObjectMeta: meta, Status: status, Spec: corev1.PodSpec{
-		NodeName: "node-a", HostNetwork: true, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To[int64](9),
-		Volumes: []corev1.Volume{{Name: "data"}}, Affinity: &corev1.Affinity{}, Tolerations: []corev1.Toleration{{Operator: "Exists"}},
-		EphemeralContainers: []corev1.EphemeralContainer{{}},
-		InitContainers:      []corev1.Container{{Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Command: []string{"x"}}},
+		NodeName:                      "node-a",
+		HostNetwork:                   true,
+		RestartPolicy:                 corev1.RestartPolicyAlways,
+		TerminationGracePeriodSeconds: ptr.To[int64](9),
+		Volumes:                       []corev1.Volume{{Name: "data"}},
+		Affinity:                      &corev1.Affinity{},
+		Tolerations:                   []corev1.Toleration{{Operator: "Exists"}},
+		EphemeralContainers:           []corev1.EphemeralContainer{{}},
+		InitContainers: []corev1.Container{{
+			Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Command: []string{"x"},
+		}},
 		Containers: []corev1.Container{{
-			Name: "web", Image: "web:1", Env: env, Lifecycle: hook, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
-			VolumeMounts: []corev1.VolumeMount{{Name: "data"}}, LivenessProbe: &corev1.Probe{}, Args: []string{"y"},
+			Name:          "web",
+			Image:         "web:1",
+			Env:           env,
+			Lifecycle:     hook,
+			Ports:         []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
+			VolumeMounts:  []corev1.VolumeMount{{Name: "data"}},
+			LivenessProbe: &corev1.Probe{},
+			Args:          []string{"y"},
 		}},
 	}}
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
@@ -91,10 +129,19 @@ func TestSlimPod(t *testing.T) {
 	full.Spec.Containers[0].Env = append([]corev1.EnvVar{{Name: "PLAIN", Value: "x"}}, env...)
 	full.Labels, full.Annotations = map[string]string{"a": "b", "unread": "x"}, map[string]string{"c": "d", "unread": "x"}
 	want := &corev1.Pod{ObjectMeta: meta, Status: status, Spec: corev1.PodSpec{
-		NodeName: "node-a", HostNetwork: true, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To[int64](9),
-		InitContainers: []corev1.Container{{Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}},
+		NodeName:                      "node-a",
+		HostNetwork:                   true,
+		RestartPolicy:                 corev1.RestartPolicyAlways,
+		TerminationGracePeriodSeconds: ptr.To[int64](9),
+		InitContainers: []corev1.Container{{
+			Name: "proxy", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		}},
 		Containers: []corev1.Container{{
-			Name: "web", Image: "web:1", Env: env, Lifecycle: hook, Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
+			Name:      "web",
+			Image:     "web:1",
+			Env:       env,
+			Lifecycle: hook,
+			Ports:     []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
 		}},
 	}}
 	for _, time := range []string{"first", "second"} { // informers may call it twice

@@ -62,18 +62,41 @@ type Options struct {
 func list() []part {
 	requests := stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")) // as its part reads them
 	return []part{
-		{"imagepull", &appsv1beta1.NodeImage{}, "nodeImageInformerSynced", nil, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-			return newImagePull(mgr, n, o)
-		}},
-		{"containerrestart", requests, "crrInformerSynced", withoutRequests, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-			return newContainerRestart(mgr, n, o)
-		}},
-		{"containermeta", &corev1.Pod{}, "podInformerSynced", withoutPods, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-			return newContainerMeta(mgr, n, o)
-		}},
-		{"podprobe", &appsv1alpha1.NodePodProbe{}, "nodePodProbeInformerSynced", withoutProbes, func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-			return podprobe.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.PodProbe)
-		}},
+		{
+			name:   "imagepull",
+			object: &appsv1beta1.NodeImage{},
+			check:  "nodeImageInformerSynced",
+			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+				return newImagePull(mgr, n, o)
+			},
+		},
+		{
+			name:   "containerrestart",
+			object: requests,
+			check:  "crrInformerSynced",
+			skip:   withoutRequests,
+			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+				return newContainerRestart(mgr, n, o)
+			},
+		},
+		{
+			name:   "containermeta",
+			object: &corev1.Pod{},
+			check:  "podInformerSynced",
+			skip:   withoutPods,
+			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+				return newContainerMeta(mgr, n, o)
+			},
+		},
+		{
+			name:   "podprobe",
+			object: &appsv1alpha1.NodePodProbe{},
+			check:  "nodePodProbeInformerSynced",
+			skip:   withoutProbes,
+			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
+				return podprobe.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.PodProbe)
+			},
+		},
 	}
 }
 

@@ -49,7 +49,8 @@ func start(t *testing.T) *cluster.Cluster {
 		t.Fatal(err)
 	}
 	return cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{
-		"../config/crd/bases/apps.kruise.io_nodeimages.yaml", "../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+		"../config/crd/bases/apps.kruise.io_nodeimages.yaml",
+		"../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
 		"../config/crd/bases/apps.kruise.io_nodepodprobes.yaml",
 	}})
 }
@@ -85,13 +86,17 @@ func TestAdd(t *testing.T) {
 	mgr := newManager(t, c, n.Name, Options{})
 	var workers []int
 	one := func(name string, object client.Object, err error) part {
-		return part{name: name, object: object, make: func(ctrl.Manager, Node, Options) (reconciler, error) { return recorded{&workers, err}, nil }}
+		return part{name: name, object: object, make: func(ctrl.Manager, Node, Options) (reconciler, error) {
+			return recorded{&workers, err}, nil
+		}}
 	}
 	toaster := stored.Untyped(schema.GroupVersionKind{Group: "kitchen.example.com", Version: "v1", Kind: "Toaster"})
 	pods := one("pods", &corev1.Pod{}, nil)
 	pods.skip = withoutPods
 	all := []part{one("in", &appsv1beta1.NodeImage{}, nil), one("missing", toaster, nil), pods}
-	o := Options{Controller: func(name string) controller.Options { return controller.Options{MaxConcurrentReconciles: len(name)} }}
+	o := Options{Controller: func(name string) controller.Options {
+		return controller.Options{MaxConcurrentReconciles: len(name)}
+	}}
 
 	if err := add(t.Context(), mgr, target{n, o, all}); err != nil {
 		t.Fatal(err)
@@ -126,7 +131,9 @@ func TestCache(t *testing.T) {
 				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name + on, Labels: map[string]string{
 					appsv1beta1.ContainerRecreateRequestNodeNameKey: on, appsv1beta1.ContainerRecreateRequestActiveKey: active,
 				}},
-				Spec: appsv1beta1.ContainerRecreateRequestSpec{PodName: "web", Containers: []appsv1beta1.ContainerRecreateRequestContainer{{Name: "web"}}},
+				Spec: appsv1beta1.ContainerRecreateRequestSpec{
+					PodName: "web", Containers: []appsv1beta1.ContainerRecreateRequestContainer{{Name: "web"}},
+				},
 			}
 		}
 		for _, object := range []client.Object{
@@ -148,7 +155,11 @@ func TestCache(t *testing.T) {
 
 	mgr := newManager(t, c, n.Name, Options{})
 	requests := stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest"))
-	all := []part{{object: &appsv1beta1.NodeImage{}, check: "nodeImage"}, {object: requests, check: "crr"}, {object: &corev1.Pod{}, check: "pod"}}
+	all := []part{
+		{object: &appsv1beta1.NodeImage{}, check: "nodeImage"},
+		{object: requests, check: "crr"},
+		{object: &corev1.Pod{}, check: "pod"},
+	}
 	checked, err := checks(t.Context(), mgr, target{n, Options{}, all})
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +199,8 @@ func TestCache(t *testing.T) {
 		t.Errorf("cached (-want +got):\n%s", diff)
 	}
 	for name, want := range map[string]bool{"active-" + here: true, "active-" + there: false, "ended-" + here: false} {
-		if err := cached.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, requests.DeepCopy()); (err == nil) != want {
+		if err := cached.Get(t.Context(),
+			client.ObjectKey{Namespace: namespace, Name: name}, requests.DeepCopy()); (err == nil) != want {
 			t.Errorf("%s is cached: %v, want %t", name, err, want)
 		}
 	}
@@ -240,10 +252,11 @@ func run(t *testing.T, mgr ctrl.Manager) {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%v; last: %v", err, last)
 	}

@@ -21,10 +21,11 @@ var (
 	errNotConnected = errors.New("not connected")
 )
 
-// Checks returns the health checks of a daemon by name. nodeImageInformerSynced and its siblings report whether the cache of
-// one kind has synced. A kind that is not installed fails in the first 15 seconds, where Options.LeftOut is set.
-// runtimeConnected reports whether the runtimes of the node are connected. The checks make no calls. A restart of the daemon
-// repairs none of them. Use them for a readiness probe, not for a liveness probe. Call Checks before the manager starts.
+// Checks returns the health checks of a daemon by name. nodeImageInformerSynced and its siblings report whether the
+// cache of one kind has synced. A kind that is not installed fails in the first 15 seconds, where Options.LeftOut is
+// set. runtimeConnected reports whether the runtimes of the node are connected. The checks make no calls. A restart of
+// the daemon repairs none of them. Use them for a readiness probe, not for a liveness probe. Call Checks before the
+// manager starts.
 func Checks(ctx context.Context, mgr ctrl.Manager, n Node, o Options) (map[string]healthz.Checker, error) {
 	return checks(ctx, mgr, target{n, o, list()})
 }

@@ -13,8 +13,8 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// newCache makes a cache that knows the scopes of the own kinds before they are installed. A cache that selects objects of a kind cannot be
-// made otherwise, and a node may join before the definitions of a fresh install are there.
+// newCache makes a cache that knows the scopes of the own kinds before they are installed. A cache that selects objects
+// of a kind cannot be made otherwise, and a node may join before the definitions of a fresh install are there.
 func newCache(rc *rest.Config, o cache.Options) (cache.Cache, error) {
 	if o.Mapper == nil {
 		return nil, errors.New("make cache: a mapper is needed")

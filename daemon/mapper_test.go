@@ -23,7 +23,8 @@ func TestCacheBeforeKinds(t *testing.T) {
 	if _, err := o.NewCache(&rest.Config{Host: "http://127.0.0.1:1"}, o.Cache); err != nil {
 		t.Errorf("%v, want a cache", err)
 	}
-	if installed, err := binding.Installed(served, appsv1beta1.GroupVersion.WithKind("NodeImage")); installed || err != nil {
+	if installed, err := binding.Installed(served, appsv1beta1.GroupVersion.WithKind("NodeImage")); installed ||
+		err != nil {
 		t.Errorf("installed %t, %v", installed, err)
 	}
 	o.Cache.Mapper = meta.NewDefaultRESTMapper(nil)

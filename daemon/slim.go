@@ -12,9 +12,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// slimPod drops what no part reads: managed fields, ephemeral containers and most of the spec. It keeps the names, images, ports and preStop hooks
-// of containers, the variables that come from labels and annotations, and the labels and annotations that these name. A cached pod is
-// therefore no base for an update: parts patch.
+// slimPod drops what no part reads: managed fields, ephemeral containers and most of the spec. It keeps the names,
+// images, ports and preStop hooks of containers, the variables that come from labels and annotations, and the labels
+// and annotations that these name. A cached pod is therefore no base for an update: parts patch.
 func slimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -42,7 +42,9 @@ func slimContainers(full []corev1.Container) []corev1.Container {
 	slim := make([]corev1.Container, 0, len(full))
 	for i := range full {
 		c := &full[i]
-		kept := corev1.Container{Name: c.Name, Image: c.Image, Env: lean.Environment(c.Env), Ports: c.Ports, RestartPolicy: c.RestartPolicy}
+		kept := corev1.Container{
+			Name: c.Name, Image: c.Image, Env: lean.Environment(c.Env), Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+		}
 		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 			kept.Lifecycle = &corev1.Lifecycle{PreStop: c.Lifecycle.PreStop}
 		}

@@ -36,12 +36,15 @@ func TestSlimPodsAreSmall(t *testing.T) {
 		return strings.TrimSuffix(all.String(), ",")
 	}
 	cases := map[string]string{
-		"variables":   `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","env":[` + list(`{"name":"A%x"}`) + `]}]}}`,
-		"names":       `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","env":[` + list(`{"name":"A%x","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}`) + `]}]}}`,
+		"variables": `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","env":[` + list(`{"name":"A%x"}`) +
+			`]}]}}`,
+		"names": `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","env":[` +
+			list(`{"name":"A%x","valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}`) + `]}]}}`,
 		"annotations": `{"metadata":{"name":"a","annotations":{` + list(`"a%x":""`) + `}}}`,
 		"labels":      `{"metadata":{"name":"a","labels":{` + list(`"a%x":""`) + `}}}`,
-		"hooks":       `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","lifecycle":{"postStart":{"exec":{"command":[` + list(`"a%x"`) + `]}}}}]}}`,
-		"volumes":     `{"metadata":{"name":"a"},"spec":{"volumes":[` + list(`{"name":"a%x"}`) + `]}}`,
+		"hooks": `{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","lifecycle":{"postStart":{"exec":{"command":[` +
+			list(`"a%x"`) + `]}}}}]}}`,
+		"volumes": `{"metadata":{"name":"a"},"spec":{"volumes":[` + list(`{"name":"a%x"}`) + `]}}`,
 	}
 	for name, text := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +105,8 @@ func feed(pod *corev1.Pod) {
 	}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
-		c.Env = append(c.Env, corev1.EnvVar{Name: "FED", ValueFrom: from("metadata.annotations['fed']")}, corev1.EnvVar{Name: "PLAIN", Value: "x"},
-			corev1.EnvVar{Name: "APP", ValueFrom: from("metadata.labels['app']")})
+		c.Env = append(c.Env, corev1.EnvVar{Name: "FED", ValueFrom: from("metadata.annotations['fed']")},
+			corev1.EnvVar{Name: "PLAIN", Value: "x"}, corev1.EnvVar{Name: "APP", ValueFrom: from("metadata.labels['app']")})
 		if i > 0 {
 			c.Env = append(c.Env, corev1.EnvVar{Name: "FED", Value: "twice"})
 		}
@@ -111,8 +114,12 @@ func feed(pod *corev1.Pod) {
 			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: fmt.Sprintf("p_%d", i)},
 		}})
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse})
-	pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{APIVersion: "example.com/v1", Kind: "Other", Name: "other"})
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+	})
+	pod.OwnerReferences = append(pod.OwnerReferences, metav1.OwnerReference{
+		APIVersion: "example.com/v1", Kind: "Other", Name: "other",
+	})
 }
 
 func decisions(t *testing.T, before, after *corev1.Pod) []any {

@@ -56,8 +56,8 @@ type Options[W Request] struct {
 	Ledgers []Recorder
 	// Answered is called after each answer, before the pass takes it, as for events. Nil for no call.
 	Answered func(request W, object write.Object, err error)
-	// Isolated is for requests in namespaces of their own: an error of any kind ends no stage, as of a webhook that fails for
-	// one namespace. Where more than the size of the largest batch fail in a row, the API server is taken to be down.
+	// Isolated is for requests in namespaces of their own: an error of any kind ends no stage, as of a webhook that fails
+	// for one namespace. Where more than the size of the largest batch fail in a row, the API server is taken to be down.
 	Isolated bool
 	// Unlike means that the objects that a pass creates are unlike each other: the refusal of one stops no other one.
 	Unlike bool
@@ -127,7 +127,9 @@ func (r *runner[W]) follow(ctx context.Context, first W) error {
 }
 
 // send sends one request. A panic is the error of the request, which else would count as under way.
-func (r *runner[W]) send(ctx context.Context, request W) (object write.Object, err error) { //nolint:ireturn // whichever type the request is of
+func (r *runner[W]) send( //nolint:ireturn // whichever type the request is of
+	ctx context.Context, request W,
+) (object write.Object, err error) {
 	_, err = batches.Each([]W{request}, func(request W) (err error) {
 		object, err = r.sendOne(ctx, request)
 		return err

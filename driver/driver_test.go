@@ -95,11 +95,15 @@ func TestStops(t *testing.T) {
 		isolated bool
 		want     int
 	}{
-		"namespaces without an answer":   {writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolated: true, want: 60},
-		"no answer":                      {writes: deletions(names...), answer: errors.New("connection refused"), want: 1},
-		"refused deletions":              {writes: deletions(names...), answer: refused("x"), want: 100},
-		"refused creations":              {writes: creations, answer: refused("x"), want: 1},
-		"creations whose name is there":  {writes: creations, answer: apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), want: 100},
+		"namespaces without an answer": {
+			writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolated: true, want: 60,
+		},
+		"no answer":         {writes: deletions(names...), answer: errors.New("connection refused"), want: 1},
+		"refused deletions": {writes: deletions(names...), answer: refused("x"), want: 100},
+		"refused creations": {writes: creations, answer: refused("x"), want: 1},
+		"creations whose name is there": {
+			writes: creations, answer: apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), want: 100,
+		},
 		"an API server that is too busy": {writes: deletions(names...), answer: apierrors.NewTooManyRequests("", 1), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,11 +224,17 @@ func TestSequence(t *testing.T) {
 		want  []string
 		fail  bool
 	}{
-		"one after the other":         {steps: []step{{Plan: writes("a")}, {Plan: none}, {Plan: writes("b")}}, want: []string{"a", "b"}},
-		"a failure stops nothing":     {steps: []step{{Plan: writes("bad")}, {Plan: writes("b")}}, want: []string{"bad", "b"}, fail: true},
-		"but that of a required step": {steps: []step{{Plan: writes("bad"), Required: true}, {Plan: writes("b")}}, want: []string{"bad"}, fail: true},
-		"a step without a plan":       {steps: []step{{Plan: fails}, {Plan: writes("b")}}, want: []string{"b"}, fail: true},
-		"a required one without":      {steps: []step{{Plan: fails, Required: true}, {Plan: writes("b")}}, fail: true},
+		"one after the other": {
+			steps: []step{{Plan: writes("a")}, {Plan: none}, {Plan: writes("b")}}, want: []string{"a", "b"},
+		},
+		"a failure stops nothing": {
+			steps: []step{{Plan: writes("bad")}, {Plan: writes("b")}}, want: []string{"bad", "b"}, fail: true,
+		},
+		"but that of a required step": {
+			steps: []step{{Plan: writes("bad"), Required: true}, {Plan: writes("b")}}, want: []string{"bad"}, fail: true,
+		},
+		"a step without a plan":  {steps: []step{{Plan: fails}, {Plan: writes("b")}}, want: []string{"b"}, fail: true},
+		"a required one without": {steps: []step{{Plan: fails, Required: true}, {Plan: writes("b")}}, fail: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(w *write.Write) error {
@@ -266,12 +276,13 @@ type request struct {
 // A pass that panics over an answer goes on, and has failed.
 func TestPanicOfPass(t *testing.T) {
 	s := &server{}
-	pass := driver.Stage(deletions("web-0", "web-1"), func(w *write.Write, _ write.Object, _ error) ([]*write.Write, error) {
-		if w.Object.GetName() == "web-0" {
-			panic("no such thing")
-		}
-		return nil, nil
-	})
+	pass := driver.Stage(deletions("web-0", "web-1"),
+		func(w *write.Write, _ write.Object, _ error) ([]*write.Write, error) {
+			if w.Object.GetName() == "web-0" {
+				panic("no such thing")
+			}
+			return nil, nil
+		})
 	var panicked *batches.PanicError
 	if err := driver.Run(t.Context(), pass, options(s)); !errors.As(err, &panicked) || len(s.sent) != 2 {
 		t.Errorf("got %v after %v", err, s.sent)
@@ -282,12 +293,13 @@ func TestPanicOfPass(t *testing.T) {
 func TestStage(t *testing.T) {
 	first, second := deletions("a", "b")[0], deletions("a", "b")[1]
 	question := &write.Write{Verb: write.Get, Object: second.Object}
-	pass := driver.Stage([]*write.Write{first, second}, func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-		if w == second {
-			return []*write.Write{question}, nil
-		}
-		return nil, fmt.Errorf("answered %s: %w", w, cmp.Or(err, errors.ErrUnsupported))
-	})
+	pass := driver.Stage([]*write.Write{first, second},
+		func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
+			if w == second {
+				return []*write.Write{question}, nil
+			}
+			return nil, fmt.Errorf("answered %s: %w", w, cmp.Or(err, errors.ErrUnsupported))
+		})
 	requests := pass.Next()
 	if follows := pass.Answer(time.Time{}, second, nil, nil); len(follows) != 1 || follows[0] != question {
 		t.Errorf("%v follow", follows)

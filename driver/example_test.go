@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// A pass asks whether a ConfigMap is in use, and deletes the ConfigMap where it is not. The decision is made on values; the
-// sender is the only part that would need a client.
+// A pass asks whether a ConfigMap is in use, and deletes the ConfigMap where it is not. The decision is made on values;
+// the sender is the only part that would need a client.
 func ExampleRun() {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "old", UID: "1"}}
 	question := []*write.Write{{Verb: write.Get, Object: config}}

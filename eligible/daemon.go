@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// DaemonTolerations returns the tolerations that the pods of a DaemonSet have beside those of their template: they stay on a node that is
-// not ready, unreachable, short of a resource or cordoned, and start there.
+// DaemonTolerations returns the tolerations that the pods of a DaemonSet have beside those of their template: they stay
+// on a node that is not ready, unreachable, short of a resource or cordoned, and start there.
 func DaemonTolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	taints := []corev1.Taint{
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},
@@ -27,8 +27,8 @@ func DaemonTolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	return all
 }
 
-// Tolerate adds tolerations to a pod spec, but for those that the spec has. A toleration of the same key, operator, value and effect with
-// seconds is replaced: it would end.
+// Tolerate adds tolerations to a pod spec, but for those that the spec has. A toleration of the same key, operator,
+// value and effect with seconds is replaced: it would end.
 func Tolerate(spec *corev1.PodSpec, tolerations []corev1.Toleration) {
 	same := func(a, b *corev1.Toleration) bool {
 		return a.Key == b.Key && a.Operator == b.Operator && a.Value == b.Value && a.Effect == b.Effect

@@ -1,4 +1,5 @@
-// Package eligible decides which nodes the pods of a workload with a pod per node may be on: a DaemonSet, or a job that runs everywhere.
+// Package eligible decides which nodes the pods of a workload with a pod per node may be on: a DaemonSet, or a job that
+// runs everywhere.
 //
 //	rule := eligible.Compile(&set.Spec.Template.Spec, eligible.Options{Daemon: true}) // once in a pass
 //	for _, node := range nodes {
@@ -14,8 +15,8 @@
 //		}
 //	}
 //
-// A rule looks at the node name, the node selector, the required node affinity, and taints; on request also at cordons and at what a node
-// can allocate. It is no scheduler: it ignores other pods, ports, and what is only preferred.
+// A rule looks at the node name, the node selector, the required node affinity, and taints; on request also at cordons
+// and at what a node can allocate. It is no scheduler: it ignores other pods, ports, and what is only preferred.
 //
 // Laws:
 //   - A rule depends on nothing but the pod spec and the options, and a verdict on nothing but the rule and the node.
@@ -25,5 +26,6 @@
 //   - What cannot be parsed matches no node, and stops nothing.
 //   - Nothing is parsed for a node: a thousand nodes take less than a millisecond.
 //
-// When not to use it: for the question whether a pod fits beside those that are on the node, which the scheduler answers.
+// When not to use it: for the question whether a pod fits beside those that are on the node, which the scheduler
+// answers.
 package eligible

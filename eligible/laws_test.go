@@ -23,7 +23,9 @@ func TestRulesAgreeWithTheScheduler(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	reasons := map[string]int{}
 	for range 5000 {
-		spec, o, n := randomSpec(r), eligible.Options{Daemon: r.IntN(2) == 0, Cordons: r.IntN(2) == 0, Requests: r.IntN(2) == 0}, randomNode(r)
+		spec, o, n := randomSpec(r), eligible.Options{
+			Daemon: r.IntN(2) == 0, Cordons: r.IntN(2) == 0, Requests: r.IntN(2) == 0,
+		}, randomNode(r)
 		got := eligible.Compile(&spec, o).Check(n)
 		if run, stay := naive(&spec, o, n); got.Run != run || got.Stay != stay {
 			t.Fatalf("seed %d: %v, want run=%t stay=%t for %+v with %+v on %+v", seed, got, run, stay, spec, o, n)
@@ -40,7 +42,9 @@ func TestRulesAgreeWithTheScheduler(t *testing.T) {
 			}
 		}
 	}
-	for _, reason := range []eligible.Reason{"", eligible.OtherNode, eligible.Affinity, eligible.Taint, eligible.Cordoned, eligible.TooSmall} {
+	for _, reason := range []eligible.Reason{
+		"", eligible.OtherNode, eligible.Affinity, eligible.Taint, eligible.Cordoned, eligible.TooSmall,
+	} {
 		if reasons[string(reason)] == 0 {
 			t.Errorf("seed %d: no verdict with reason %q: %v", seed, reason, reasons)
 		}
@@ -61,7 +65,8 @@ func naive(spec *corev1.PodSpec, o eligible.Options, n *corev1.Node) (run, stay 
 	untolerated := func(effects ...corev1.TaintEffect) bool {
 		for _, effect := range effects {
 			of := func(t *corev1.Taint) bool { return t.Effect == effect }
-			if _, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, pod.Spec.Tolerations, of, false); found {
+			if _, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, pod.Spec.Tolerations, of,
+				false); found {
 				return true
 			}
 		}
@@ -72,7 +77,8 @@ func naive(spec *corev1.PodSpec, o eligible.Options, n *corev1.Node) (run, stay 
 	}
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	run = !untolerated(corev1.TaintEffectNoSchedule)
-	if o.Cordons && n.Spec.Unschedulable && !scheduling.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false) {
+	if o.Cordons && n.Spec.Unschedulable &&
+		!scheduling.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false) {
 		run = false
 	}
 	if o.Requests {
@@ -105,7 +111,8 @@ func randomNode(r *rand.Rand) *corev1.Node {
 	n.Spec.Taints, n.Spec.Unschedulable = randomTaints(r), r.IntN(4) == 0
 	if r.IntN(5) > 0 {
 		n.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse(pick(r, "1", "2", "1500m")), corev1.ResourcePods: resource.MustParse(pick(r, "0", "1", "110", "110")),
+			corev1.ResourceCPU:  resource.MustParse(pick(r, "1", "2", "1500m")),
+			corev1.ResourcePods: resource.MustParse(pick(r, "0", "1", "110", "110")),
 		}
 	}
 	return n
@@ -120,18 +127,22 @@ func randomSpec(r *rand.Rand) corev1.PodSpec {
 	if r.IntN(2) == 0 {
 		var terms []corev1.NodeSelectorTerm
 		for range r.IntN(3) {
-			terms = append(terms, label(pick(r, "cpus", "disk"), pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn, corev1.NodeSelectorOpGt, corev1.NodeSelectorOpExists, "Near"),
-				pick(r, [][]string{{"1"}, {"ssd", "2"}, nil}...)...))
+			terms = append(terms, label(pick(r, "cpus", "disk"), pick(r, corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn,
+				corev1.NodeSelectorOpGt, corev1.NodeSelectorOpExists, "Near"), pick(r, [][]string{{"1"}, {"ssd", "2"}, nil}...)...))
 		}
 		if r.IntN(3) == 0 {
-			terms = append(terms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: "In", Values: []string{"n2"}}}})
+			terms = append(terms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{
+				Key: "metadata.name", Operator: "In", Values: []string{"n2"},
+			}}})
 		}
 		spec.Affinity = required(terms...).Affinity
 	}
 	for range r.IntN(3) {
 		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{
-			Key: pick(r, "a", "b", corev1.TaintNodeUnschedulable, ""), Operator: pick(r, corev1.TolerationOpExists, corev1.TolerationOpEqual, "", "Lt", "Gt"),
-			Value: pick(r, "", "v", "1"), Effect: pick(r, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, ""),
+			Key:      pick(r, "a", "b", corev1.TaintNodeUnschedulable, ""),
+			Operator: pick(r, corev1.TolerationOpExists, corev1.TolerationOpEqual, "", "Lt", "Gt"),
+			Value:    pick(r, "", "v", "1"),
+			Effect:   pick(r, corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, ""),
 		})
 	}
 	return spec

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Pin has the scheduler put a pod on one node: the required node affinity is replaced by the name of the node. Preferred terms stay. The
-// affinity of the spec may be shared, and is copied.
+// Pin has the scheduler put a pod on one node: the required node affinity is replaced by the name of the node.
+// Preferred terms stay. The affinity of the spec may be shared, and is copied.
 func Pin(spec *corev1.PodSpec, node string) {
 	affinity := spec.Affinity.DeepCopy()
 	if affinity == nil {
@@ -26,14 +26,15 @@ func Pin(spec *corev1.PodSpec, node string) {
 	spec.Affinity = affinity
 }
 
-// NodeOf returns the name of the node that a pod is on, or that it is pinned to while it waits for the scheduler. Empty for a pod of which
-// neither is known.
+// NodeOf returns the name of the node that a pod is on, or that it is pinned to while it waits for the scheduler. Empty
+// for a pod of which neither is known.
 func NodeOf(pod *corev1.Pod) string {
 	affinity := pod.Spec.Affinity
 	switch {
 	case pod.Spec.NodeName != "":
 		return pod.Spec.NodeName
-	case affinity == nil || affinity.NodeAffinity == nil || affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil:
+	case affinity == nil || affinity.NodeAffinity == nil ||
+		affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil:
 		return ""
 	}
 	for _, term := range affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
@@ -46,8 +47,8 @@ func NodeOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Changed reports whether a node has changed in something that rules look at, so that their verdicts may be others. Heartbeats, conditions
-// and images are not among that.
+// Changed reports whether a node has changed in something that rules look at, so that their verdicts may be others.
+// Heartbeats, conditions and images are not among that.
 func Changed(before, after *corev1.Node) bool {
 	return before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		!maps.Equal(before.Labels, after.Labels) ||

@@ -83,7 +83,9 @@ type request struct {
 // Compile returns the rule of a pod spec. The spec is not kept, and may change afterwards.
 func Compile(spec *corev1.PodSpec, o Options) *Rule {
 	r := &Rule{nodeName: spec.NodeName, cordons: o.Cordons, tolerations: slices.Clone(spec.Tolerations)}
-	r.affinity = nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{NodeSelector: spec.NodeSelector, Affinity: spec.Affinity}})
+	r.affinity = nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{
+		NodeSelector: spec.NodeSelector, Affinity: spec.Affinity,
+	}})
 	if o.Daemon {
 		r.tolerations = append(r.tolerations, DaemonTolerations(spec)...)
 	}
@@ -117,7 +119,9 @@ func (r *Rule) Check(node *corev1.Node) Verdict {
 	if v := r.checkTaints(node); !v.Run {
 		return v
 	}
-	if r.cordons && node.Spec.Unschedulable && !r.tolerates(&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}) {
+	if r.cordons && node.Spec.Unschedulable && !r.tolerates(&corev1.Taint{
+		Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule,
+	}) {
 		return Verdict{Stay: true, Reason: Cordoned}
 	}
 	for _, want := range r.requests {
@@ -159,8 +163,8 @@ func (r *Rule) tolerates(taint *corev1.Taint) bool {
 	return false
 }
 
-// matches is how API servers and schedulers without the comparison of numbers read a toleration. The same function of k8s.io/api takes
-// a logger.
+// matches is how API servers and schedulers without the comparison of numbers read a toleration. The same function of
+// k8s.io/api takes a logger.
 func matches(t *corev1.Toleration, taint *corev1.Taint) bool {
 	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
 		return false

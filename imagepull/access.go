@@ -9,9 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// MayUse reports whether a pull of a tag may log in with a secret that its NodeImage names. A NodeImage keeps secrets by repository,
-// which jobs of several namespaces may pull: a copy is for the jobs that refer to it alone, and a secret that is no copy for jobs of
-// its namespace. A tag without a job, which an administrator wrote, may use all.
+// MayUse reports whether a pull of a tag may log in with a secret that its NodeImage names. A NodeImage keeps secrets
+// by repository, which jobs of several namespaces may pull: a copy is for the jobs that refer to it alone, and a secret
+// that is no copy for jobs of its namespace. A tag without a job, which an administrator wrote, may use all.
 func MayUse(s *corev1.Secret, t v1beta1.ImageTagSpec) bool {
 	users := usersOf(s)
 	jobs := jobsOf(t)
@@ -23,8 +23,8 @@ func MayUse(s *corev1.Secret, t v1beta1.ImageTagSpec) bool {
 	})
 }
 
-// MayComeToUse reports whether other users of a secret can change what MayUse reports: one of the tag's jobs is in the namespace that
-// the secret is from.
+// MayComeToUse reports whether other users of a secret can change what MayUse reports: one of the tag's jobs is in the
+// namespace that the secret is from.
 func MayComeToUse(s *corev1.Secret, t v1beta1.ImageTagSpec) bool {
 	return slices.ContainsFunc(jobsOf(t), func(job corev1.ObjectReference) bool { return job.Namespace == homeOf(s) })
 }

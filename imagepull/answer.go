@@ -97,7 +97,9 @@ func (k *keeper) notReadySince() time.Time {
 }
 
 // failed is a list of statuses in which the tag failed at its version. What is known of this version otherwise stays.
-func failed(all []v1beta1.ImageTagStatus, t v1beta1.ImageTagSpec, now metav1.Time, message string) []v1beta1.ImageTagStatus {
+func failed(
+	all []v1beta1.ImageTagStatus, t v1beta1.ImageTagSpec, now metav1.Time, message string,
+) []v1beta1.ImageTagStatus {
 	s := v1beta1.ImageTagStatus{Tag: t.Tag, Version: t.Version}
 	at := statusAt(all, t.Tag)
 	if at < 0 {
@@ -127,7 +129,9 @@ func tally(s *v1beta1.NodeImageStatus, listed map[string]v1beta1.ImageSpec) {
 	kept := map[string]v1beta1.ImageStatus{}
 	for name, image := range listed {
 		s.Desired += int32(len(image.Tags))
-		tags := slices.DeleteFunc(s.ImageStatuses[name].Tags, func(t v1beta1.ImageTagStatus) bool { return tagAt(image.Tags, t.Tag) < 0 })
+		tags := slices.DeleteFunc(s.ImageStatuses[name].Tags, func(t v1beta1.ImageTagStatus) bool {
+			return tagAt(image.Tags, t.Tag) < 0
+		})
 		if len(tags) == 0 {
 			continue
 		}

@@ -142,8 +142,8 @@ func (p Pull) Succeed(imageID string, now time.Time) Pull {
 	return p
 }
 
-// Fail is the pull after an attempt that failed. It is tried again after 1, 2, 4 ... at most 30 seconds, as often as the
-// tag's limit says.
+// Fail is the pull after an attempt that failed. It is tried again after 1, 2, 4 ... at most 30 seconds, as often as
+// the tag's limit says.
 func (p Pull) Fail(message string, now time.Time) Pull {
 	if p.Ended() {
 		return p

@@ -113,7 +113,9 @@ func lists(image string, version int64, jobs ...string) func(*v1beta1.NodeImage)
 		name, tag := cut(image)
 		t := v1beta1.ImageTagSpec{
 			Tag: tag, Version: version, CreatedAt: ago(time.Minute), ImagePullPolicy: v1beta1.PullIfNotPresent,
-			PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: seconds(600), BackoffLimit: seconds(3), TTLSecondsAfterFinished: seconds(1000)},
+			PullPolicy: &v1beta1.ImageTagPullPolicy{
+				TimeoutSeconds: seconds(600), BackoffLimit: seconds(3), TTLSecondsAfterFinished: seconds(1000),
+			},
 		}
 		for _, job := range jobs {
 			t.OwnerReferences = append(t.OwnerReferences, owner(job))
@@ -170,11 +172,19 @@ func cut(image string) (name, tag string) {
 }
 
 func owner(job string) corev1.ObjectReference {
-	return corev1.ObjectReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJob", Namespace: "shop", Name: job, UID: types.UID("uid-" + job)}
+	return corev1.ObjectReference{
+		APIVersion: "apps.kruise.io/v1beta1",
+		Kind:       "ImagePullJob",
+		Namespace:  "shop",
+		Name:       job,
+		UID:        types.UID("uid-" + job),
+	}
 }
 
 func secret(namespace, name string, format corev1.SecretType, data string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: format, Data: map[string][]byte{}}
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Type: format, Data: map[string][]byte{},
+	}
 	switch format {
 	case corev1.SecretTypeDockerConfigJson:
 		s.Data[corev1.DockerConfigJsonKey] = []byte(data)

@@ -12,12 +12,13 @@ const (
 	secretBytes = 48
 )
 
-// takesBytes reports whether a NodeImage stays short enough with the job and with secrets that its image lacks. Its own sandboxConfig is left
-// out where it does not fit.
+// takesBytes reports whether a NodeImage stays short enough with the job and with secrets that its image lacks. Its own
+// sandboxConfig is left out where it does not fit.
 func (r Request) takesBytes(n *v1beta1.NodeImage, ref Reference, lacks []v1beta1.ReferenceObject) bool {
 	const share = MaxNodeBytes - MaxNodeBytes/16
 	owner := r.owner()
-	own := len(ref.Name) + imageBytes + len(ref.Tag) + tagBytes + len(owner.Namespace) + len(owner.Name) + len(owner.UID) + ownerBytes + bytesOf(lacks)
+	own := len(ref.Name) + imageBytes + len(ref.Tag) + tagBytes + len(owner.Namespace) + len(owner.Name) + len(owner.UID) +
+		ownerBytes + bytesOf(lacks)
 	all, mine := own, own
 	for name, image := range n.Spec.Images {
 		size := len(name) + imageBytes + bytesOf(image.PullSecrets) + SandboxBytes(image.SandboxConfig)

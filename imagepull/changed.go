@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Changed returns the tags of a NodeImage that changed for jobs: for each the jobs that own it, by UID. A pull on its way is
-// no change until it has ended, and neither is a job that became an owner of such a tag: it wrote that itself.
+// Changed returns the tags of a NodeImage that changed for jobs: for each the jobs that own it, by UID. A pull on its
+// way is no change until it has ended, and neither is a job that became an owner of such a tag: it wrote that itself.
 func Changed(before, after *v1beta1.NodeImage) map[Reference]map[types.UID]bool {
 	found := map[Reference]map[types.UID]bool{}
 	for name, was := range before.Spec.Images {
@@ -82,7 +82,8 @@ func resultOf(n *v1beta1.NodeImage, ref Reference, t *v1beta1.ImageTagSpec) v1be
 	tags := n.Status.ImageStatuses[ref.Name].Tags
 	for i := range tags {
 		s := &tags[i]
-		if s.Tag == ref.Tag && s.Version == t.Version && (s.Phase == v1beta1.ImagePhaseSucceeded || s.Phase == v1beta1.ImagePhaseFailed) {
+		if s.Tag == ref.Tag && s.Version == t.Version &&
+			(s.Phase == v1beta1.ImagePhaseSucceeded || s.Phase == v1beta1.ImagePhaseFailed) {
 			return s.Phase
 		}
 	}

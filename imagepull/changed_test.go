@@ -45,28 +45,59 @@ func TestChanged(t *testing.T) {
 		before, after func(*v1beta1.NodeImage)
 		want          []types.UID
 	}{
-		"nothing":           {"", same, same, nil},
-		"another image":     {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images["other"] = v1beta1.ImageSpec{} }, nil},
-		"order of tags":     {"", same, func(n *v1beta1.NodeImage) { slices.Reverse(n.Spec.Images["app"].Tags) }, nil},
-		"both have ended":   {"all who asked", waiting, same, []types.UID{"a", "b", "c"}},
-		"one has ended":     {"the other tag is as it was", status(0, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhasePulling }), same, []types.UID{"a", "b"}},
-		"one fails instead": {"", same, status(1, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhaseSucceeded }), []types.UID{"c"}},
+		"nothing":         {"", same, same, nil},
+		"another image":   {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images["other"] = v1beta1.ImageSpec{} }, nil},
+		"order of tags":   {"", same, func(n *v1beta1.NodeImage) { slices.Reverse(n.Spec.Images["app"].Tags) }, nil},
+		"both have ended": {"all who asked", waiting, same, []types.UID{"a", "b", "c"}},
+		"one has ended": {
+			why:    "the other tag is as it was",
+			before: status(0, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhasePulling }),
+			after:  same,
+			want:   []types.UID{"a", "b"},
+		},
+		"one fails instead": {
+			before: same,
+			after:  status(1, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhaseSucceeded }),
+			want:   []types.UID{"c"},
+		},
 		"it goes on": {
 			"progress is no result", status(1, func(s *v1beta1.ImageTagStatus) { s.Phase = v1beta1.ImagePhaseWaiting }),
 			status(1, func(s *v1beta1.ImageTagStatus) { s.Phase, s.Progress = v1beta1.ImagePhasePulling, 50 }), nil,
 		},
-		"a new round":      {"its result is of the last one", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.Version++ }), []types.UID{"a", "b"}},
-		"another deadline": {"a job does not look at it", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.PullPolicy = &v1beta1.ImageTagPullPolicy{} }), nil},
-		"an owner leaves":  {"only it has to ask again", same, tag(0, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = t.OwnerReferences[1:] }), []types.UID{"a"}},
+		"a new round": {
+			why:    "its result is of the last one",
+			before: same,
+			after:  tag(0, func(t *v1beta1.ImageTagSpec) { t.Version++ }),
+			want:   []types.UID{"a", "b"},
+		},
+		"another deadline": {
+			why:    "a job does not look at it",
+			before: same,
+			after:  tag(0, func(t *v1beta1.ImageTagSpec) { t.PullPolicy = &v1beta1.ImageTagPullPolicy{} }),
+		},
+		"an owner leaves": {
+			why:    "only it has to ask again",
+			before: same,
+			after:  tag(0, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = t.OwnerReferences[1:] }),
+			want:   []types.UID{"a"},
+		},
 		"an owner comes": {"it came by itself, and waits", func(n *v1beta1.NodeImage) {
 			waiting(n)
 			tag(1, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = nil })(n)
 		}, waiting, nil},
 		"an owner comes to a result": {
-			"it may have come while nobody watched", tag(1, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = nil }), same, []types.UID{"c"},
+			why:    "it may have come while nobody watched",
+			before: tag(1, func(t *v1beta1.ImageTagSpec) { t.OwnerReferences = nil }),
+			after:  same,
+			want:   []types.UID{"c"},
 		},
-		"the tag leaves":   {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images = nil }, []types.UID{"a", "b", "c"}},
-		"the tag is there": {"a watch may skip what was between", func(n *v1beta1.NodeImage) { n.Spec.Images = nil }, same, []types.UID{"a", "b", "c"}},
+		"the tag leaves": {"", same, func(n *v1beta1.NodeImage) { n.Spec.Images = nil }, []types.UID{"a", "b", "c"}},
+		"the tag is there": {
+			why:    "a watch may skip what was between",
+			before: func(n *v1beta1.NodeImage) { n.Spec.Images = nil },
+			after:  same,
+			want:   []types.UID{"a", "b", "c"},
+		},
 		"a secret leaves": {"all tags of the image", same, func(n *v1beta1.NodeImage) {
 			image := n.Spec.Images["app"]
 			image.PullSecrets = []v1beta1.ReferenceObject{{Name: "x"}}

@@ -70,7 +70,8 @@ func ExampleKeyring_Then() {
 }
 
 func ExampleKeyring_Lookup() {
-	ring, _ := imagepull.ReadKeyring([]byte(`{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6c2VjcmV0"}}}`), corev1.SecretTypeDockerConfigJson)
+	ring, _ := imagepull.ReadKeyring([]byte(`{"auths":{"https://index.docker.io/v1/":{"auth":"cm9ib3Q6c2VjcmV0"}}}`),
+		corev1.SecretTypeDockerConfigJson)
 	fmt.Println(ring.Lookup("docker.io/library/nginx"), ring.Lookup("registry.example.com/app"))
 	// Output: [{robot secret  }] []
 }
@@ -82,14 +83,19 @@ func ExampleMatches() {
 
 func ExampleSelect() {
 	job := &v1beta1.ImagePullJob{}
-	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}}}
-	fmt.Println(imagepull.Select(job, []imagepull.Node{{Name: "b", Labels: map[string]string{"gpu": "yes"}}, {Name: "a"}}, nil))
+	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}},
+	}
+	fmt.Println(imagepull.Select(job,
+		[]imagepull.Node{{Name: "b", Labels: map[string]string{"gpu": "yes"}}, {Name: "a"}}, nil))
 	// Output: [b] <nil>
 }
 
 func ExampleRule_Matches() {
 	job := &v1beta1.ImagePullJob{}
-	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}}}
+	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}},
+	}
 	rule, err := imagepull.NewRule(job)
 	fmt.Println(rule.Matches(map[string]string{"gpu": "yes"}), rule.Matches(nil), err)
 	// Output: true false <nil>
@@ -98,7 +104,9 @@ func ExampleRule_Matches() {
 // The pod of a job with a podSelector gets its node.
 func ExampleRule_SelectsAnother() {
 	job := &v1beta1.ImagePullJob{}
-	job.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	job.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}
 	rule, err := imagepull.NewRule(job)
 	before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	after := before.DeepCopy()
@@ -115,7 +123,9 @@ func ask() imagepull.Request {
 }
 
 func ExampleRequest_Review() {
-	plan, err := ask().Review([]*v1beta1.NodeImage{{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "a"}}})
+	plan, err := ask().Review([]*v1beta1.NodeImage{
+		{ObjectMeta: metav1.ObjectMeta{Name: "b"}}, {ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+	})
 	fmt.Println(plan.Update, plan.Status.Message, err)
 	fmt.Println(plan.Notes[0].Text)
 	// Output:
@@ -139,7 +149,9 @@ func ExampleRequest_Apply() {
 
 func ExampleMaintain() {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"zone": "x"}}}
-	plan := imagepull.Maintain(imagepull.Upkeep{Node: node, Image: &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "a"}}})
+	plan := imagepull.Maintain(imagepull.Upkeep{
+		Node: node, Image: &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "a"}},
+	})
 	fmt.Println(plan.Update.Labels)
 	// Output: map[zone:x]
 }
@@ -203,7 +215,9 @@ func ExamplePull_Ended() {
 func ExampleSecrets() {
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "warm"}}
 	job.Spec.PullSecrets = []string{"registry"}
-	source := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson}
+	source := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson,
+	}
 	plan := imagepull.Secrets(imagepull.Claim{Job: job, Sources: []*corev1.Secret{source}})
 	fmt.Println(plan.Create[0].Namespace, plan.Create[0].Annotations[v1beta1.ImagePullSecretReferencesKey])
 	// Output: kruise-daemon-config shop/warm

@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may, or is as long as it may be:
-// a job waits until one leaves.
+// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may, or is
+// as long as it may be: a job waits until one leaves.
 var ErrFull = errors.New("the NodeImage lists as much as it may")
 
 const (
@@ -44,15 +44,15 @@ type Request struct {
 	KeepSeconds *int32
 }
 
-// Apply returns a copy of the NodeImage that lists the job's image, owned by the job. It returns nil where the NodeImage
-// lists the job and its secrets already, or
-// lists the job and has no room for its secrets.
+// Apply returns a copy of the NodeImage that lists the job's image, owned by the job. It returns nil where the
+// NodeImage lists the job and its secrets already, or lists the job and has no room for its secrets.
 //
-// When other jobs own the tag, Apply adds the job's owner reference and secrets to theirs, and keeps the larger of each limit.
-// Apply raises the version of such a tag, so that the node pulls it again, in these cases only:
+// When other jobs own the tag, Apply adds the job's owner reference and secrets to theirs, and keeps the larger of each
+// limit. Apply raises the version of such a tag, so that the node pulls it again, in these cases only:
 //   - The pull has failed.
 //   - The pull has succeeded, and this job's pull policy is not IfNotPresent.
-//   - The pull has succeeded five minutes ago or earlier, or at an unknown time. The node pulls only if the image is gone.
+//   - The pull has succeeded five minutes ago or earlier, or at an unknown time. The node pulls only if the image is
+//     gone.
 //   - The pull has not ended and has the policy IfNotPresent, and this job has another policy.
 //
 // A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig,
@@ -168,13 +168,15 @@ func (r Request) policy() *v1beta1.ImageTagPullPolicy {
 	case completion.ActiveDeadlineSeconds != nil:
 		keep = *completion.ActiveDeadlineSeconds
 	}
-	keep = min(max(keep, 0), math.MaxInt32) + int64(max(ptr.Deref(r.KeepSeconds, defaultKeepSeconds), 0)) + int64(r.Random%300)
+	keep = min(max(keep, 0), math.MaxInt32) + int64(max(ptr.Deref(r.KeepSeconds, defaultKeepSeconds), 0)) +
+		int64(r.Random%300)
 	p.TTLSecondsAfterFinished = ptr.To(int32Of(keep))
 	p.ActiveDeadlineSeconds = copied(completion.ActiveDeadlineSeconds)
 	return p
 }
 
-// larger takes the larger of each limit. What is missing is a default, or in the case of TTL and deadline no limit at all.
+// larger takes the larger of each limit. What is missing is a default, or in the case of TTL and deadline no limit at
+// all.
 func larger(a, b *v1beta1.ImageTagPullPolicy) *v1beta1.ImageTagPullPolicy {
 	if a == nil {
 		a = &v1beta1.ImageTagPullPolicy{} // the defaults, which stay for ever
@@ -201,7 +203,8 @@ func copied[T any](p *T) *T {
 	return ptr.To(*p)
 }
 
-// next returns a version that neither the spec nor the status of a tag has had. After the largest version, next returns 0.
+// next returns a version that neither the spec nor the status of a tag has had. After the largest version, next
+// returns 0.
 func next(version int64, status *v1beta1.ImageTagStatus) int64 {
 	if status != nil {
 		version = max(version, status.Version)

@@ -39,7 +39,9 @@ func TestApplyNew(t *testing.T) {
 	old := nodeImage("", lists("nginx:0", 0), lists("nginx:2", 7, "x")).Spec.Images["nginx"].Tags
 	want.Tags = []v1beta1.ImageTagSpec{old[0], {
 		Tag: "1", Version: 6, CreatedAt: ago(0), ImagePullPolicy: v1beta1.PullIfNotPresent,
-		PullPolicy:      &v1beta1.ImageTagPullPolicy{TimeoutSeconds: seconds(600), BackoffLimit: seconds(3), TTLSecondsAfterFinished: seconds(2100)},
+		PullPolicy: &v1beta1.ImageTagPullPolicy{
+			TimeoutSeconds: seconds(600), BackoffLimit: seconds(3), TTLSecondsAfterFinished: seconds(2100),
+		},
 		OwnerReferences: []corev1.ObjectReference{owner("b")},
 	}, old[1]}
 	if diff := cmp.Diff(want, got.Spec.Images["nginx"]); diff != "" {
@@ -49,7 +51,8 @@ func TestApplyNew(t *testing.T) {
 		t.Errorf("applied twice: %s", jsonOf(again.Spec))
 	}
 	first := apply(t, request(pullJob("b", "nginx@"+digest)), nodeImage("n1")).Spec.Images["nginx"]
-	if len(first.Tags) != 1 || first.Tags[0].Tag != digest || first.Tags[0].Version != 0 || len(first.Tags[0].OwnerReferences) != 1 {
+	if len(first.Tags) != 1 || first.Tags[0].Tag != digest || first.Tags[0].Version != 0 ||
+		len(first.Tags[0].OwnerReferences) != 1 {
 		t.Errorf("of a digest: %s", jsonOf(first))
 	}
 }
@@ -68,23 +71,44 @@ func TestApplyJoins(t *testing.T) {
 		version int64
 		policy  v1beta1.ImagePullPolicy
 	}{
-		"not begun":                          {nil, nil, 3, v1beta1.PullIfNotPresent},
-		"under way":                          {list(did("nginx:1", 3, pulling)), nil, 3, v1beta1.PullIfNotPresent},
-		"under way for an older round":       {list(did("nginx:1", 2, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
-		"under way, and really pulled":       {list(wantsAlways, did("nginx:1", 3, pulling)), list(always), 3, v1beta1.PullAlways},
+		"not begun":                    {nil, nil, 3, v1beta1.PullIfNotPresent},
+		"under way":                    {list(did("nginx:1", 3, pulling)), nil, 3, v1beta1.PullIfNotPresent},
+		"under way for an older round": {list(did("nginx:1", 2, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
+		"under way, and really pulled": {
+			node: list(wantsAlways, did("nginx:1", 3, pulling)), job: list(always), version: 3, policy: v1beta1.PullAlways,
+		},
 		"under way, pulled without a policy": {list(wantsNothing, did("nginx:1", 3, pulling)), list(always), 3, ""},
 		"under way, more than is asked for":  {list(wantsAlways), nil, 3, v1beta1.PullAlways},
 		"under way, less than is asked for":  {list(did("nginx:1", 3, pulling)), list(always), 4, v1beta1.PullAlways},
 		"it has the image":                   {list(did("nginx:1", 3, succeeded)), nil, 3, v1beta1.PullIfNotPresent},
-		"it had the image four minutes ago":  {list(did("nginx:1", 3, succeeded), endedAgo(4*time.Minute)), nil, 3, v1beta1.PullIfNotPresent},
-		"it may have lost the image since":   {list(did("nginx:1", 3, succeeded), endedAgo(5*time.Minute)), nil, 4, v1beta1.PullIfNotPresent},
-		"the success has no time":            {list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) { n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil }), nil, 4, v1beta1.PullIfNotPresent},
-		"it has it, but may be outdated":     {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
-		"it failed":                          {list(wantsAlways, did("nginx:1", 3, failed)), nil, 4, v1beta1.PullIfNotPresent},
-		"it failed, with later times":        {list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }), list(always), 4, v1beta1.PullAlways},
+		"it had the image four minutes ago": {
+			node: list(did("nginx:1", 3, succeeded), endedAgo(4*time.Minute)), version: 3, policy: v1beta1.PullIfNotPresent,
+		},
+		"it may have lost the image since": {
+			node: list(did("nginx:1", 3, succeeded), endedAgo(5*time.Minute)), version: 4, policy: v1beta1.PullIfNotPresent,
+		},
+		"the success has no time": {
+			node: list(did("nginx:1", 3, succeeded), func(n *v1beta1.NodeImage) {
+				n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = nil
+			}),
+			version: 4,
+			policy:  v1beta1.PullIfNotPresent,
+		},
+		"it has it, but may be outdated": {list(did("nginx:1", 3, succeeded)), list(always), 4, v1beta1.PullAlways},
+		"it failed": {
+			node: list(wantsAlways, did("nginx:1", 3, failed)), version: 4, policy: v1beta1.PullIfNotPresent,
+		},
+		"it failed, with later times": {
+			node:    list(did("nginx:1", 3, failed), func(n *v1beta1.NodeImage) { n.Spec.Images["nginx"].Tags[0].Version = 2 }),
+			job:     list(always),
+			version: 4,
+			policy:  v1beta1.PullAlways,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := nodeImage("n1", append(list(lists("nginx:1", 3, "a"), secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s1"})), test.node...)...)
+			n := nodeImage("n1", append(list(lists("nginx:1", 3, "a"), secretsOf("nginx", v1beta1.ReferenceObject{
+				Namespace: "kruise-daemon-config", Name: "s1",
+			})), test.node...)...)
 			old := n.Spec.Images["nginx"].Tags[0]
 			got := apply(t, request(pullJob("b", "nginx:1", test.job...), "s1", "s2"), n).Spec.Images["nginx"]
 			tag := got.Tags[0]
@@ -122,7 +146,9 @@ func TestApplyVersions(t *testing.T) {
 
 func TestApplyLimits(t *testing.T) {
 	limits := func(timeout, backoff, ttl *int32, deadline *int64) *v1beta1.ImageTagPullPolicy {
-		return &v1beta1.ImageTagPullPolicy{TimeoutSeconds: timeout, BackoffLimit: backoff, TTLSecondsAfterFinished: ttl, ActiveDeadlineSeconds: deadline}
+		return &v1beta1.ImageTagPullPolicy{
+			TimeoutSeconds: timeout, BackoffLimit: backoff, TTLSecondsAfterFinished: ttl, ActiveDeadlineSeconds: deadline,
+		}
 	}
 	job := func(timeout, backoff *int32, change ...func(*v1beta1.ImagePullJob)) *v1beta1.ImagePullJob {
 		j := pullJob("b", "nginx:1", change...)
@@ -139,24 +165,80 @@ func TestApplyLimits(t *testing.T) {
 		fresh  bool
 		want   *v1beta1.ImageTagPullPolicy
 	}{
-		"all attempts and a rest":      {job(seconds(60), seconds(2)), 7, nil, nil, true, limits(seconds(60), seconds(2), seconds(60*2+300+7), nil)},
-		"nothing said":                 {bare, 0, nil, nil, true, limits(nil, nil, seconds(600*3+300), nil)},
-		"randomness has a width":       {bare, math.MaxUint32, nil, nil, true, limits(nil, nil, seconds(600*3+300+math.MaxUint32%300), nil)},
-		"another rest":                 {bare, 0, seconds(5), nil, true, limits(nil, nil, seconds(600*3+5), nil)},
-		"a negative rest is none":      {bare, 0, seconds(-5), nil, true, limits(nil, nil, seconds(600*3), nil)},
-		"the deadline":                 {job(seconds(60), seconds(2), deadline(100)), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(400), longSeconds(100))},
-		"the ttl before the deadline":  {job(seconds(60), seconds(2), deadline(100), ttl(20)), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(320), longSeconds(100))},
-		"as recorded":                  {job(seconds(60), seconds(2), deadline(600), ttl(3000)), 110, nil, nil, true, limits(seconds(60), seconds(2), seconds(3410), longSeconds(600))},
-		"no end, at the least":         {job(seconds(60), seconds(2), never), 0, nil, nil, true, limits(seconds(60), seconds(2), seconds(85800), longSeconds(1800))},
-		"no end, at the most":          {job(seconds(9000), seconds(2), never), 1199, nil, nil, true, limits(seconds(9000), seconds(2), seconds(86999), longSeconds(9000))},
-		"more than a number holds":     {job(seconds(math.MaxInt32), seconds(math.MaxInt32)), 299, seconds(math.MaxInt32), nil, true, limits(seconds(math.MaxInt32), seconds(math.MaxInt32), seconds(math.MaxInt32), nil)},
-		"the largest deadline":         {job(nil, nil, deadline(math.MaxInt64)), 299, nil, nil, true, limits(nil, nil, seconds(math.MaxInt32), longSeconds(math.MaxInt64))},
-		"negative numbers":             {job(seconds(-5), seconds(7), ttl(-100)), 0, nil, nil, true, limits(seconds(-5), seconds(7), seconds(300), nil)},
-		"joined, ours are larger":      {job(seconds(60), seconds(9), deadline(100)), 0, nil, limits(seconds(5), seconds(1), seconds(1), longSeconds(1)), false, limits(seconds(60), seconds(9), seconds(400), longSeconds(100))},
-		"joined, theirs are larger":    {job(seconds(60), seconds(9), deadline(100)), 0, nil, limits(seconds(70), seconds(10), seconds(9999), longSeconds(101)), false, limits(seconds(70), seconds(10), seconds(9999), longSeconds(101))},
-		"joined, a default is larger":  {job(seconds(60), seconds(1), deadline(100)), 0, nil, limits(nil, nil, nil, nil), false, limits(nil, nil, nil, nil)},
-		"joined, a default is smaller": {job(seconds(601), seconds(4)), 0, nil, limits(nil, nil, nil, longSeconds(7)), false, limits(seconds(601), seconds(4), nil, nil)},
-		"joined, without limits":       {job(seconds(60), seconds(1)), 0, nil, nil, false, limits(nil, nil, nil, nil)},
+		"all attempts and a rest": {
+			job:    job(seconds(60), seconds(2)),
+			random: 7,
+			fresh:  true,
+			want:   limits(seconds(60), seconds(2), seconds(60*2+300+7), nil),
+		},
+		"nothing said": {bare, 0, nil, nil, true, limits(nil, nil, seconds(600*3+300), nil)},
+		"randomness has a width": {
+			job: bare, random: math.MaxUint32, fresh: true, want: limits(nil, nil, seconds(600*3+300+math.MaxUint32%300), nil),
+		},
+		"another rest":            {bare, 0, seconds(5), nil, true, limits(nil, nil, seconds(600*3+5), nil)},
+		"a negative rest is none": {bare, 0, seconds(-5), nil, true, limits(nil, nil, seconds(600*3), nil)},
+		"the deadline": {
+			job:   job(seconds(60), seconds(2), deadline(100)),
+			fresh: true,
+			want:  limits(seconds(60), seconds(2), seconds(400), longSeconds(100)),
+		},
+		"the ttl before the deadline": {
+			job:   job(seconds(60), seconds(2), deadline(100), ttl(20)),
+			fresh: true,
+			want:  limits(seconds(60), seconds(2), seconds(320), longSeconds(100)),
+		},
+		"as recorded": {
+			job:    job(seconds(60), seconds(2), deadline(600), ttl(3000)),
+			random: 110,
+			fresh:  true,
+			want:   limits(seconds(60), seconds(2), seconds(3410), longSeconds(600)),
+		},
+		"no end, at the least": {
+			job:   job(seconds(60), seconds(2), never),
+			fresh: true,
+			want:  limits(seconds(60), seconds(2), seconds(85800), longSeconds(1800)),
+		},
+		"no end, at the most": {
+			job:    job(seconds(9000), seconds(2), never),
+			random: 1199,
+			fresh:  true,
+			want:   limits(seconds(9000), seconds(2), seconds(86999), longSeconds(9000)),
+		},
+		"more than a number holds": {
+			job:    job(seconds(math.MaxInt32), seconds(math.MaxInt32)),
+			random: 299,
+			keep:   seconds(math.MaxInt32),
+			fresh:  true,
+			want:   limits(seconds(math.MaxInt32), seconds(math.MaxInt32), seconds(math.MaxInt32), nil),
+		},
+		"the largest deadline": {
+			job:    job(nil, nil, deadline(math.MaxInt64)),
+			random: 299,
+			fresh:  true,
+			want:   limits(nil, nil, seconds(math.MaxInt32), longSeconds(math.MaxInt64)),
+		},
+		"negative numbers": {
+			job: job(seconds(-5), seconds(7), ttl(-100)), fresh: true, want: limits(seconds(-5), seconds(7), seconds(300), nil),
+		},
+		"joined, ours are larger": {
+			job:  job(seconds(60), seconds(9), deadline(100)),
+			have: limits(seconds(5), seconds(1), seconds(1), longSeconds(1)),
+			want: limits(seconds(60), seconds(9), seconds(400), longSeconds(100)),
+		},
+		"joined, theirs are larger": {
+			job:  job(seconds(60), seconds(9), deadline(100)),
+			have: limits(seconds(70), seconds(10), seconds(9999), longSeconds(101)),
+			want: limits(seconds(70), seconds(10), seconds(9999), longSeconds(101)),
+		},
+		"joined, a default is larger": {
+			job: job(seconds(60), seconds(1), deadline(100)), have: limits(nil, nil, nil, nil), want: limits(nil, nil, nil, nil),
+		},
+		"joined, a default is smaller": {
+			job:  job(seconds(601), seconds(4)),
+			have: limits(nil, nil, nil, longSeconds(7)),
+			want: limits(seconds(601), seconds(4), nil, nil),
+		},
+		"joined, without limits": {job(seconds(60), seconds(1)), 0, nil, nil, false, limits(nil, nil, nil, nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1")
@@ -178,13 +260,16 @@ func TestApplyLimits(t *testing.T) {
 func TestApplyStays(t *testing.T) {
 	n := nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, succeeded))
 	n.Status.ImageStatuses["nginx"].Tags[0].CompletionTime = ago(200 * time.Second)
-	if got := apply(t, request(pullJob("b", "nginx:1", ttl(820))), n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
+	if got := apply(t, request(pullJob("b", "nginx:1", ttl(820))),
+		n).Spec.Images["nginx"].Tags[0].PullPolicy.TTLSecondsAfterFinished; *got != 1320 {
 		t.Errorf("%d seconds", *got)
 	}
 }
 
 func TestApplySandbox(t *testing.T) {
-	theirs, ours := &v1beta1.SandboxConfig{Labels: map[string]string{"a": "1"}}, &v1beta1.SandboxConfig{Labels: map[string]string{"b": "2"}}
+	theirs, ours := &v1beta1.SandboxConfig{Labels: map[string]string{"a": "1"}}, &v1beta1.SandboxConfig{
+		Labels: map[string]string{"b": "2"},
+	}
 	for name, test := range map[string]struct {
 		ours, want *v1beta1.SandboxConfig
 		told       bool
@@ -200,7 +285,8 @@ func TestApplySandbox(t *testing.T) {
 		i := n.Spec.Images["nginx"]
 		i.SandboxConfig = theirs
 		n.Spec.Images["nginx"] = i
-		got := apply(t, request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = test.ours }), "new"), n)
+		got := apply(t,
+			request(pullJob("b", "nginx:1", func(j *v1beta1.ImagePullJob) { j.Spec.SandboxConfig = test.ours }), "new"), n)
 		if diff := cmp.Diff(test.want, got.Spec.Images["nginx"].SandboxConfig); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -220,7 +306,8 @@ func TestApplyMends(t *testing.T) {
 
 func TestApplyRefuses(t *testing.T) {
 	n := nodeImage("n1", full)
-	if _, err := request(pullJob("b", "nginx:1")).Apply(n); !errors.Is(err, imagepull.ErrFull) || !strings.HasPrefix(err.Error(), "n1: image nginx: ") {
+	if _, err := request(pullJob("b", "nginx:1")).Apply(n); !errors.Is(err, imagepull.ErrFull) ||
+		!strings.HasPrefix(err.Error(), "n1: image nginx: ") {
 		t.Error(err)
 	}
 	if got := apply(t, request(pullJob("b", "other-7:2")), n); len(got.Spec.Images["other-7"].Tags) != 2 {

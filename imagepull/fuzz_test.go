@@ -13,7 +13,10 @@ import (
 )
 
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"", "nginx", "docker.io/library/nginx:latest", "localhost:5000/a/b@" + digest, "a:1@" + digest, "[::1]:5000/a", "UPPER/x", "A.b/c:d", "docker.io/library/a/b", strings.Repeat("a", 64), "<none>:<none>", "@", ":", "/"} {
+	for _, s := range []string{
+		"", "nginx", "docker.io/library/nginx:latest", "localhost:5000/a/b@" + digest, "a:1@" + digest, "[::1]:5000/a",
+		"UPPER/x", "A.b/c:d", "docker.io/library/a/b", strings.Repeat("a", 64), "<none>:<none>", "@", ":", "/",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, image string) {
@@ -25,7 +28,8 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again != r {
 			t.Errorf("%q is %+v, which is %+v, %v", image, r, again, err)
 		}
-		if spelled, err := imagepull.Parse(strings.Replace(r.String(), r.Name, r.Repository(), 1)); err != nil || spelled != r {
+		if spelled, err := imagepull.Parse(strings.Replace(r.String(), r.Name, r.Repository(), 1)); err != nil ||
+			spelled != r {
 			t.Errorf("%q is %+v, spelled out %+v, %v", image, r, spelled, err)
 		}
 		if !r.Among(image) || r.Tag == "" || r.Digested() != strings.Contains(r.String(), "@") {
@@ -36,7 +40,8 @@ func FuzzParse(f *testing.F) {
 
 func FuzzKeyring(f *testing.F) {
 	for _, data := range []string{
-		`{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}}`, `{"r:5000/a":{"username":"u","password":"p","identitytoken":"i"}}`,
+		`{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"}}}`,
+		`{"r:5000/a":{"username":"u","password":"p","identitytoken":"i"}}`,
 		`{"auths":{"*.x":{"auth":"!"}}}`, `{"[":{"username":"u"},"%zz":{"username":"u"}}`, `{"auths":null}`, `[]`, `{`, "",
 	} {
 		f.Add([]byte(data), "docker.io/library/nginx", true)
@@ -73,23 +78,28 @@ func FuzzKeyring(f *testing.F) {
 
 // FuzzNode has plans made for whatever an API server stores.
 func FuzzNode(f *testing.F) {
-	busy := nodeImage("n1", lists("nginx:1", 3, "a"), lists("nginx:2", 0), did("nginx:1", 3, failed), did("nginx:2", 1, pulling))
+	busy := nodeImage("n1", lists("nginx:1", 3, "a"), lists("nginx:2", 0), did("nginx:1", 3, failed),
+		did("nginx:2", 1, pulling))
 	f.Add([]byte(jsonOf(busy)), []byte(jsonOf(pullJob("a", "nginx:1", deadline(5)))))
 	f.Add([]byte(jsonOf(busy)), []byte(jsonOf(pullJob("b", "nginx@"+digest, never, parallel(-1)))))
-	f.Add([]byte(`{"spec":{"images":{"":{"tags":[{},{"tag":"1"}]}}},"status":{"imageStatuses":{"":{}}}}`), []byte(`{"metadata":{"uid":"u"},"spec":{"image":"a"}}`))
+	f.Add([]byte(`{"spec":{"images":{"":{"tags":[{},{"tag":"1"}]}}},"status":{"imageStatuses":{"":{}}}}`),
+		[]byte(`{"metadata":{"uid":"u"},"spec":{"image":"a"}}`))
 	f.Fuzz(func(t *testing.T, x, y []byte) {
 		n, j := &v1beta1.NodeImage{}, &v1beta1.ImagePullJob{}
 		if json.Unmarshal(x, n) != nil || json.Unmarshal(y, j) != nil {
 			return
 		}
 		before := jsonOf(n) + jsonOf(j)
-		u := imagepull.Upkeep{Node: clusterNode(), Image: n, Now: noon(), OwnerGone: func(corev1.ObjectReference) bool { return true }}
+		u := imagepull.Upkeep{
+			Node: clusterNode(), Image: n, Now: noon(), OwnerGone: func(corev1.ObjectReference) bool { return true },
+		}
 		if plan := imagepull.Maintain(u); plan.Update != nil && plan.Status != nil {
 			t.Error("two writes at once")
 		}
 		work := imagepull.Work(n, nil)
 		for i, p := range work.Start {
-			if p, turn := p.Next(noon()); turn.Do == imagepull.DoTry && turn.Timeout <= 0 || turn.Do == imagepull.DoWait || (turn.Do == imagepull.DoStop) != p.Ended() {
+			if p, turn := p.Next(noon()); turn.Do == imagepull.DoTry && turn.Timeout <= 0 || turn.Do == imagepull.DoWait ||
+				(turn.Do == imagepull.DoStop) != p.Ended() {
 				t.Errorf("%+v", turn)
 			}
 			work.Start[i] = p.Succeed("x", noon())

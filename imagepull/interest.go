@@ -28,9 +28,9 @@ func InPods(namespace string) string { return "pods:" + namespace }
 // InSecret is the interest in a secret.
 func InSecret(namespace, name string) string { return "secret:" + namespace + "/" + name }
 
-// Interests are what a job depends on, as keys of an index: whatever happens then finds the jobs that depend on it, and no
-// others. A job that has ended, is being deleted, or cannot run has none. Its secrets are copied unless they are in the
-// namespace of the copies already.
+// Interests are what a job depends on, as keys of an index: whatever happens then finds the jobs that depend on it, and
+// no others. A job that has ended, is being deleted, or cannot run has none. Its secrets are copied unless they are in
+// the namespace of the copies already.
 func Interests(job *v1beta1.ImagePullJob, copies string) []string {
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
 		return nil
@@ -61,14 +61,16 @@ func Interests(job *v1beta1.ImagePullJob, copies string) []string {
 	return append(keys, InSecrets)
 }
 
-// Counts reports whether a pod stands for its node: it has one, and has neither ended nor is being deleted. No pod is nil.
+// Counts reports whether a pod stands for its node: it has one, and has neither ended nor is being deleted. No pod is
+// nil.
 func Counts(p *corev1.Pod) bool { return p != nil && p.Spec.NodeName != "" && active(p) }
 
-// Rule is the label selector of a job, compiled for questions about nodes and pods. It ignores names of nodes. It may be used concurrently.
+// Rule is the label selector of a job, compiled for questions about nodes and pods. It ignores names of nodes. It may
+// be used concurrently.
 type Rule struct{ selector labels.Selector }
 
-// NewRule returns the rule of a job: that of its podSelector, else that of its selector. A job without both selects everything. A selector that
-// cannot be read is an error.
+// NewRule returns the rule of a job: that of its podSelector, else that of its selector. A job without both selects
+// everything. A selector that cannot be read is an error.
 func NewRule(job *v1beta1.ImagePullJob) (*Rule, error) {
 	selector := &metav1.LabelSelector{}
 	switch {
@@ -87,8 +89,8 @@ func NewRule(job *v1beta1.ImagePullJob) (*Rule, error) {
 // Matches reports whether the rule selects the labels of a node or a pod.
 func (r *Rule) Matches(set map[string]string) bool { return r.selector.Matches(labels.Set(set)) }
 
-// SelectsAnother reports whether a job with a podSelector selects other nodes after a change of a pod. before is nil for a pod that
-// was created, after for one that was deleted.
+// SelectsAnother reports whether a job with a podSelector selects other nodes after a change of a pod. before is nil
+// for a pod that was created, after for one that was deleted.
 func (r *Rule) SelectsAnother(before, after *corev1.Pod) bool {
 	picked, picks := Counts(before) && r.Matches(before.Labels), Counts(after) && r.Matches(after.Labels)
 	return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
@@ -97,5 +99,6 @@ func (r *Rule) SelectsAnother(before, after *corev1.Pod) bool {
 // PodMatters reports whether a change of a pod matters to any job.
 func PodMatters(before, after *corev1.Pod) bool {
 	was, is := Counts(before), Counts(after)
-	return was != is || was && (before.Spec.NodeName != after.Spec.NodeName || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels))
+	return was != is ||
+		was && (before.Spec.NodeName != after.Spec.NodeName || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels))
 }

@@ -14,7 +14,9 @@ import (
 )
 
 func byPods(j *v1beta1.ImagePullJob) {
-	j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}
 }
 
 func TestInterests(t *testing.T) {
@@ -30,15 +32,29 @@ func TestInterests(t *testing.T) {
 		copies string
 		want   []string
 	}{
-		"all nodes":                {nil, "", []string{image, "nodes"}},
-		"nodes by label":           {[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{image, "labels"}},
-		"nodes by name":            {[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})}, "", []string{image, "node:a", "node:b"}},
-		"nodes by their pods":      {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{image, "pods:shop"}},
-		"secrets to be copied":     {[]func(*v1beta1.ImagePullJob){secrets("x", "y")}, "", []string{image, "nodes", "secret:shop/x", "secret:shop/y", "secrets"}},
+		"all nodes": {nil, "", []string{image, "nodes"}},
+		"nodes by label": {
+			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{image, "labels"},
+		},
+		"nodes by name": {
+			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})},
+			"",
+			[]string{image, "node:a", "node:b"},
+		},
+		"nodes by their pods": {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{image, "pods:shop"}},
+		"secrets to be copied": {
+			[]func(*v1beta1.ImagePullJob){secrets("x", "y")},
+			"",
+			[]string{image, "nodes", "secret:shop/x", "secret:shop/y", "secrets"},
+		},
 		"secrets where nodes read": {[]func(*v1beta1.ImagePullJob){secrets("x")}, "shop", []string{image, "nodes"}},
 		"it has ended":             {[]func(*v1beta1.ImagePullJob){completed(time.Second)}, "", nil},
-		"it is being deleted":      {[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }}, "", nil},
-		"it cannot run":            {[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }}, "", nil},
+		"it is being deleted": {
+			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }}, "", nil,
+		},
+		"it cannot run": {
+			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }}, "", nil,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +72,10 @@ func TestInterests(t *testing.T) {
 // What PodMatters leaves out, SelectsAnother would, for any job.
 func TestPodChanges(t *testing.T) {
 	pod := func(change ...func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{NodeName: "n"},
+		}
 		for _, c := range change {
 			c(p)
 		}
@@ -119,7 +138,9 @@ func TestNewRule(t *testing.T) {
 			t.Errorf("%s: matches: %t, %v", name, !c.want, err)
 		}
 	}
-	malformed := byNodes(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}})
+	malformed := byNodes(metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}},
+	})
 	if rule, err := imagepull.NewRule(pullJob("web", "nginx", malformed)); err == nil {
 		t.Errorf("a selector that cannot be read is the rule %v", rule)
 	}
@@ -127,7 +148,8 @@ func TestNewRule(t *testing.T) {
 
 func TestNeedsUser(t *testing.T) {
 	for code, want := range map[string]bool{
-		imagepull.NoteRefused: true, imagepull.NoteNoSecret: true, imagepull.NoteBadSecret: true, imagepull.NoteLimited: false, imagepull.NoteFull: false,
+		imagepull.NoteRefused: true, imagepull.NoteNoSecret: true, imagepull.NoteBadSecret: true,
+		imagepull.NoteLimited: false, imagepull.NoteFull: false,
 	} {
 		if got := imagepull.NeedsUser(note.Note{Code: code}); got != want {
 			t.Errorf("%s: %t, want %t", code, got, want)

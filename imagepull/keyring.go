@@ -30,8 +30,9 @@ type ring map[string][]Credential
 // hubKey is under what the credentials of Docker Hub are kept.
 const hubKey = "index.docker.io"
 
-// NewKeyring holds the credentials of secrets, in their order. Secrets of other types, and empty ones, have none. A secret that cannot
-// be parsed is left out: the error beside the keyring names the secret, its key and the entry, but nothing of what is secret.
+// NewKeyring holds the credentials of secrets, in their order. Secrets of other types, and empty ones, have none. A
+// secret that cannot be parsed is left out: the error beside the keyring names the secret, its key and the entry, but
+// nothing of what is secret.
 func NewKeyring(secrets ...*corev1.Secret) (Keyring, error) {
 	held := ring{}
 	var faults []error
@@ -54,8 +55,8 @@ func NewKeyring(secrets ...*corev1.Secret) (Keyring, error) {
 	return Keyring{rings: []ring{held}}, errors.Join(faults...)
 }
 
-// ReadKeyring holds what a docker configuration says, which is not in a secret but in a file. The type says which of the
-// two formats it has.
+// ReadKeyring holds what a docker configuration says, which is not in a secret but in a file. The type says which of
+// the two formats it has.
 func ReadKeyring(data []byte, format corev1.SecretType) (Keyring, error) {
 	if dataKey(format) == "" {
 		return Keyring{}, fmt.Errorf("docker configuration: unknown format %q", format)
@@ -124,7 +125,8 @@ func (r ring) add(entries map[string]Credential) {
 	}
 }
 
-// keyOf an entry: its host and path. Docker writes versions of its API into the path, which are no part of a repository.
+// keyOf an entry: its host and path. Docker writes versions of its API into the path, which are no part of a
+// repository.
 func keyOf(location string) (string, bool) {
 	u, err := locate(location)
 	if err != nil {
@@ -215,7 +217,9 @@ func parseConfig(data []byte, format corev1.SecretType) (map[string]Credential, 
 }
 
 func (e entry) credential() (Credential, error) {
-	c := Credential{Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken}
+	c := Credential{
+		Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken,
+	}
 	if e.Auth == "" {
 		return c, nil
 	}

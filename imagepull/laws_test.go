@@ -38,7 +38,9 @@ func (r *random) nodes(n int) []*v1beta1.NodeImage {
 			}
 		}
 		if _, ok := all[i].Spec.Images["nginx"]; ok && r.once(2) {
-			secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s", Mode: pick(r, "", v1beta1.ReferenceObjectModeBatch)})(all[i])
+			secretsOf("nginx", v1beta1.ReferenceObject{
+				Namespace: "kruise-daemon-config", Name: "s", Mode: pick(r, "", v1beta1.ReferenceObjectModeBatch),
+			})(all[i])
 		}
 	}
 	return all
@@ -112,7 +114,8 @@ func expect(q imagepull.Request, all []*v1beta1.NodeImage) (status v1beta1.Image
 	switch {
 	case end && len(all) == len(f)+len(ok):
 		status.CompletionTime, status.Message = ago(0), "job has completed"
-	case end && completion.ActiveDeadlineSeconds != nil && !started.Add(time.Duration(*completion.ActiveDeadlineSeconds)*time.Second).After(noon()):
+	case end && completion.ActiveDeadlineSeconds != nil &&
+		!started.Add(time.Duration(*completion.ActiveDeadlineSeconds)*time.Second).After(noon()):
 		status.CompletionTime, status.Message = ago(0), "job exceeds activeDeadlineSeconds"
 		status.FailedNodes = append(append(append(status.FailedNodes, f...), on...), ask...)
 		status.Failed, status.Active = int32(len(status.FailedNodes)), 0
@@ -157,15 +160,16 @@ func TestReviewLaws(t *testing.T) {
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		shuffled, _ := q.Review(all)
-		if shuffled.Status.Message != "job exceeds activeDeadlineSeconds" && cmp.Diff(plan.Status, shuffled.Status) != "" || len(shuffled.Update) != len(plan.Update) {
+		if shuffled.Status.Message != "job exceeds activeDeadlineSeconds" && cmp.Diff(plan.Status, shuffled.Status) != "" ||
+			len(shuffled.Update) != len(plan.Update) {
 			return "the order of the nodes changes more than the order of the updates"
 		}
 		return ""
 	})
 }
 
-// A job is led to its end by a controller that does what the plans say and by nodes that pull, in any order. There are never
-// more nodes at it than it allows, and at the end nothing is left to do.
+// A job is led to its end by a controller that does what the plans say and by nodes that pull, in any order. There are
+// never more nodes at it than it allows, and at the end nothing is left to do.
 func TestRolloutLaws(t *testing.T) {
 	eachCase(t, 1_000, func(r *random) string {
 		q, all := r.request(), r.nodes(1+r.Intn(6))
@@ -235,7 +239,9 @@ func kept(before, after *v1beta1.NodeImage) string {
 			return "a secret is lost"
 		}
 	}
-	if !slices.IsSortedFunc(after.Spec.Images["nginx"].Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) }) {
+	if !slices.IsSortedFunc(after.Spec.Images["nginx"].Tags, func(a, b v1beta1.ImageTagSpec) int {
+		return strings.Compare(a.Tag, b.Tag)
+	}) {
 		return "tags are not sorted"
 	}
 	return ""

@@ -37,17 +37,17 @@ type ListPlan struct {
 	Notes []note.Note
 }
 
-// TemplateHash is by what a list knows which of its jobs have its template. It is the hash that OpenKruise writes, so that
-// its jobs are taken over as they are.
+// TemplateHash is by what a list knows which of its jobs have its template. It is the hash that OpenKruise writes, so
+// that its jobs are taken over as they are.
 func TemplateHash(t v1beta1.ImagePullJobTemplate) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(dump.ForHash(t)))
 	return revision.EncodeSafely(h.Sum32())
 }
 
-// List says how far a list is, and which jobs it needs. Of the jobs given only those count that the list owns and that are
-// not being deleted; one an image, the oldest with the template of the list. Others are deleted. A list that has ended stays
-// as it is, until it is deleted.
+// List says how far a list is, and which jobs it needs. Of the jobs given only those count that the list owns and that
+// are not being deleted; one an image, the oldest with the template of the list. Others are deleted. A list that has
+// ended stays as it is, until it is deleted.
 func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time.Time) ListPlan {
 	plan := ListPlan{Hash: TemplateHash(list.Spec.ImagePullJobTemplate)}
 	if list.Status.CompletionTime != nil {
@@ -61,7 +61,8 @@ func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time
 	chosen := plan.choose(list, jobs)
 	plan.Status = summarise(list, chosen, now)
 	if size := SandboxBytes(list.Spec.SandboxConfig); size > MaxSandboxBytes {
-		plan.note(NoteSandbox, list.Name, fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
+		plan.note(NoteSandbox, list.Name,
+			fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
 	}
 	for _, image := range distinct(list.Spec.Images) {
 		if chosen[image] != nil {
@@ -77,9 +78,13 @@ func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time
 }
 
 // choose picks the job of each image. The rest goes.
-func (p *ListPlan) choose(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob) map[string]*v1beta1.ImagePullJob {
+func (p *ListPlan) choose(
+	list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob,
+) map[string]*v1beta1.ImagePullJob {
 	owned := slices.DeleteFunc(slices.Clone(jobs), func(j *v1beta1.ImagePullJob) bool {
-		return j.DeletionTimestamp != nil || !slices.ContainsFunc(j.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == list.UID })
+		return j.DeletionTimestamp != nil || !slices.ContainsFunc(j.OwnerReferences, func(o metav1.OwnerReference) bool {
+			return o.UID == list.UID
+		})
 	})
 	slices.SortFunc(owned, func(a, b *v1beta1.ImagePullJob) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), strings.Compare(a.Name, b.Name))
@@ -105,7 +110,8 @@ func (p *ListPlan) choose(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImageP
 	return chosen
 }
 
-// current says whether a job has the template of its list. Old releases gave it no hash, and the webhook filled in a policy.
+// current says whether a job has the template of its list. Old releases gave it no hash, and the webhook filled in a
+// policy.
 func (p *ListPlan) current(list *v1beta1.ImageListPullJob, j *v1beta1.ImagePullJob) bool {
 	if hash, ok := j.Labels[kruise.PodRevisionLabelKey]; ok {
 		return hash == p.Hash
@@ -118,7 +124,9 @@ func (p *ListPlan) current(list *v1beta1.ImageListPullJob, j *v1beta1.ImagePullJ
 }
 
 // summarise counts what the jobs of the images did. One that has not started did nothing.
-func summarise(list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImagePullJob, now time.Time) v1beta1.ImageListPullJobStatus {
+func summarise(
+	list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImagePullJob, now time.Time,
+) v1beta1.ImageListPullJobStatus {
 	s := v1beta1.ImageListPullJobStatus{StartTime: list.Status.StartTime.DeepCopy(), Desired: int32(len(list.Spec.Images))}
 	if s.StartTime == nil {
 		s.StartTime = ptr.To(metav1.NewTime(now))
@@ -139,7 +147,9 @@ func summarise(list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImageP
 		}
 		if j.Status.Failed > 0 {
 			s.FailedImageStatuses = append(s.FailedImageStatuses, &v1beta1.FailedImageStatus{
-				ImagePullJob: j.Name, Name: image, Message: fmt.Sprintf("status.failedNodes of ImagePullJob %s names the nodes", j.Name),
+				ImagePullJob: j.Name,
+				Name:         image,
+				Message:      fmt.Sprintf("status.failedNodes of ImagePullJob %s names the nodes", j.Name),
 			})
 		}
 	}
@@ -149,7 +159,8 @@ func summarise(list *v1beta1.ImageListPullJob, chosen map[string]*v1beta1.ImageP
 	return s
 }
 
-// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name, and no sandboxConfig that is too long.
+// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name, and no sandboxConfig that
+// is too long.
 func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePullJob {
 	job := &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{

@@ -26,7 +26,9 @@ func listJob(images ...string) *v1beta1.ImageListPullJob {
 }
 
 // child is a job of the list, as the webhook leaves it.
-func child(name, image string, l *v1beta1.ImageListPullJob, change ...func(*v1beta1.ImagePullJob)) *v1beta1.ImagePullJob {
+func child(
+	name, image string, l *v1beta1.ImageListPullJob, change ...func(*v1beta1.ImagePullJob),
+) *v1beta1.ImagePullJob {
 	j := pullJob(name, image)
 	j.Spec.ImagePullJobTemplate = *l.Spec.ImagePullJobTemplate.DeepCopy()
 	j.Default()
@@ -40,7 +42,9 @@ func child(name, image string, l *v1beta1.ImageListPullJob, change ...func(*v1be
 
 func at(desired, active, succeeded, failed int32) func(*v1beta1.ImagePullJob) {
 	return func(j *v1beta1.ImagePullJob) {
-		j.Status = v1beta1.ImagePullJobStatus{StartTime: ago(time.Minute), Desired: desired, Active: active, Succeeded: succeeded, Failed: failed}
+		j.Status = v1beta1.ImagePullJobStatus{
+			StartTime: ago(time.Minute), Desired: desired, Active: active, Succeeded: succeeded, Failed: failed,
+		}
 	}
 }
 
@@ -56,7 +60,8 @@ func TestListSandbox(t *testing.T) {
 	l := listJob("nginx:1")
 	l.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": strings.Repeat("x", 20000)}}
 	plan := imagepull.List(l, nil, noon())
-	if len(plan.Create) != 1 || plan.Create[0].Spec.SandboxConfig != nil || codes(plan.Notes) != "SandboxConfigTooLarge pull-list" {
+	if len(plan.Create) != 1 || plan.Create[0].Spec.SandboxConfig != nil ||
+		codes(plan.Notes) != "SandboxConfigTooLarge pull-list" {
 		t.Errorf("%d jobs, notes %v", len(plan.Create), plan.Notes)
 	}
 	job := plan.Create[0]
@@ -84,20 +89,76 @@ func TestList(t *testing.T) {
 		ended  bool
 		notes  string
 	}{
-		"two images":                         {l, nil, "nginx:1 redis:1", "", "0/0/0 of 2", false, ""},
-		"both begun":                         {l, list(child("a", "nginx:1", l, at(3, 1, 0, 0)), child("b", "redis:1", l)), "", "", "1/0/0 of 2", false, ""},
-		"both done":                          {l, list(child("b", "redis:1", l, done), child("a", "nginx:1", l, done)), "", "", "0/2/2 of 2", true, ""},
-		"one image is new":                   {listJob("nginx:1", "redis:1", "mysql"), list(child("a", "nginx:1", l, done), child("b", "redis:1", l, done)), "mysql", "", "0/2/2 of 3", false, ""},
-		"one image is gone":                  {listJob("redis:1"), list(child("a", "nginx:1", l, done), child("b", "redis:1", l, at(3, 2, 0, 0))), "", "a", "1/0/0 of 1", false, "Replaced a"},
-		"another template":                   {l, list(child("a", "nginx:1", other, done), child("b", "redis:1", other, done)), "nginx:1 redis:1", "a b", "0/0/0 of 2", false, "Replaced a, Replaced b"},
-		"no hash, the same template":         {l, list(child("a", "nginx:1", l, done, unlabelled), child("b", "redis:1", l, done)), "", "", "0/2/2 of 2", true, ""},
-		"no hash, another template":          {l, list(child("a", "nginx:1", other, done, unlabelled), child("b", "redis:1", l, done)), "nginx:1", "a", "0/1/1 of 2", false, "Replaced a"},
-		"twice the same":                     {l, list(child("a", "nginx:1", l, done, bornAgo(time.Minute)), child("c", "nginx:1", l, bornAgo(time.Hour)), child("b", "redis:1", l, done)), "", "a", "0/1/1 of 2", false, "Replaced a"},
-		"of somebody else":                   {l, list(child("a", "nginx:1", l, done, func(j *v1beta1.ImagePullJob) { j.OwnerReferences[0].UID = "x" })), "nginx:1 redis:1", "", "0/0/0 of 2", false, ""},
-		"being deleted":                      {l, list(child("a", "nginx:1", l, done, func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) })), "nginx:1 redis:1", "", "0/0/0 of 2", false, ""},
-		"no images":                          {listJob(), nil, "", "", "0/0/0 of 0", true, ""},
-		"an image that no registry can have": {listJob("a b", "redis:1"), nil, "redis:1", "", "0/0/0 of 2", false, "BadImage a b"},
-		"an image twice":                     {listJob("redis:1", "redis:1"), nil, "redis:1", "", "0/0/0 of 2", false, ""},
+		"two images": {l, nil, "nginx:1 redis:1", "", "0/0/0 of 2", false, ""},
+		"both begun": {
+			list: l, jobs: list(child("a", "nginx:1", l, at(3, 1, 0, 0)), child("b", "redis:1", l)), status: "1/0/0 of 2",
+		},
+		"both done": {
+			list:   l,
+			jobs:   list(child("b", "redis:1", l, done), child("a", "nginx:1", l, done)),
+			status: "0/2/2 of 2",
+			ended:  true,
+		},
+		"one image is new": {
+			list:   listJob("nginx:1", "redis:1", "mysql"),
+			jobs:   list(child("a", "nginx:1", l, done), child("b", "redis:1", l, done)),
+			create: "mysql",
+			status: "0/2/2 of 3",
+		},
+		"one image is gone": {
+			list:   listJob("redis:1"),
+			jobs:   list(child("a", "nginx:1", l, done), child("b", "redis:1", l, at(3, 2, 0, 0))),
+			remove: "a",
+			status: "1/0/0 of 1",
+			notes:  "Replaced a",
+		},
+		"another template": {
+			list:   l,
+			jobs:   list(child("a", "nginx:1", other, done), child("b", "redis:1", other, done)),
+			create: "nginx:1 redis:1",
+			remove: "a b",
+			status: "0/0/0 of 2",
+			notes:  "Replaced a, Replaced b",
+		},
+		"no hash, the same template": {
+			list:   l,
+			jobs:   list(child("a", "nginx:1", l, done, unlabelled), child("b", "redis:1", l, done)),
+			status: "0/2/2 of 2",
+			ended:  true,
+		},
+		"no hash, another template": {
+			list:   l,
+			jobs:   list(child("a", "nginx:1", other, done, unlabelled), child("b", "redis:1", l, done)),
+			create: "nginx:1",
+			remove: "a",
+			status: "0/1/1 of 2",
+			notes:  "Replaced a",
+		},
+		"twice the same": {
+			list: l,
+			jobs: list(child("a", "nginx:1", l, done, bornAgo(time.Minute)), child("c", "nginx:1", l, bornAgo(time.Hour)),
+				child("b", "redis:1", l, done)),
+			remove: "a",
+			status: "0/1/1 of 2",
+			notes:  "Replaced a",
+		},
+		"of somebody else": {
+			list:   l,
+			jobs:   list(child("a", "nginx:1", l, done, func(j *v1beta1.ImagePullJob) { j.OwnerReferences[0].UID = "x" })),
+			create: "nginx:1 redis:1",
+			status: "0/0/0 of 2",
+		},
+		"being deleted": {
+			list:   l,
+			jobs:   list(child("a", "nginx:1", l, done, func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) })),
+			create: "nginx:1 redis:1",
+			status: "0/0/0 of 2",
+		},
+		"no images": {listJob(), nil, "", "", "0/0/0 of 0", true, ""},
+		"an image that no registry can have": {
+			list: listJob("a b", "redis:1"), create: "redis:1", status: "0/0/0 of 2", notes: "BadImage a b",
+		},
+		"an image twice": {listJob("redis:1", "redis:1"), nil, "redis:1", "", "0/0/0 of 2", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := test.list.DeepCopy()
@@ -114,7 +175,8 @@ func TestList(t *testing.T) {
 			}
 			s := plan.Status
 			status := fmt.Sprintf("%d/%d/%d of %d", s.Active, s.Completed, s.Succeeded, s.Desired)
-			if strings.Join(create, " ") != test.create || strings.Join(remove, " ") != test.remove || status != test.status || (s.CompletionTime != nil) != test.ended {
+			if strings.Join(create, " ") != test.create || strings.Join(remove, " ") != test.remove || status != test.status ||
+				(s.CompletionTime != nil) != test.ended {
 				t.Errorf("creates %v, deletes %v, %s, ended at %v", create, remove, status, s.CompletionTime)
 			}
 			if codes(plan.Notes) != test.notes || !s.StartTime.Equal(ago(0)) {
@@ -145,7 +207,8 @@ func TestListCreates(t *testing.T) {
 	if l.Spec.Parallelism.IntVal != 2 {
 		t.Error("the job shares memory with the list")
 	}
-	if again := imagepull.List(l, list(child("a", "nginx:1.23.1", l)), noon()); len(again.Create)+len(again.DeleteJobs) > 0 {
+	if again := imagepull.List(l,
+		list(child("a", "nginx:1.23.1", l)), noon()); len(again.Create)+len(again.DeleteJobs) > 0 {
 		t.Error(jsonOf(again))
 	}
 }
@@ -169,19 +232,24 @@ func TestListLimitsSecrets(t *testing.T) {
 
 func TestListFailures(t *testing.T) {
 	l := listJob("nginx:1", "redis:1", "mysql:1")
-	jobs := list(child("c", "mysql:1", l, at(2, 0, 1, 1)), child("b", "redis:1", l, at(2, 1, 1, 0)), child("a", "nginx:1", l, at(2, 0, 2, 0)))
+	jobs := list(child("c", "mysql:1", l, at(2, 0, 1, 1)), child("b", "redis:1", l, at(2, 1, 1, 0)),
+		child("a", "nginx:1", l, at(2, 0, 2, 0)))
 	jobs = append(jobs, child("d", "gone:1", l, at(2, 0, 0, 2)))
 	want := v1beta1.ImageListPullJobStatus{
 		StartTime: ago(time.Hour), Desired: 3, Active: 1, Completed: 2, Succeeded: 1,
-		FailedImageStatuses: []*v1beta1.FailedImageStatus{{ImagePullJob: "c", Name: "mysql:1", Message: "status.failedNodes of ImagePullJob c names the nodes"}},
+		FailedImageStatuses: []*v1beta1.FailedImageStatus{{
+			ImagePullJob: "c", Name: "mysql:1", Message: "status.failedNodes of ImagePullJob c names the nodes",
+		}},
 	}
 	l.Status.StartTime = ago(time.Hour)
 	if diff := cmp.Diff(want, imagepull.List(l, jobs, noon()).Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	l.Spec.CompletionPolicy.Type = v1beta1.Never
-	endless := list(child("a", "nginx:1", l, at(1, 0, 1, 0)), child("b", "redis:1", l, at(1, 0, 0, 1)), child("c", "mysql:1", l, at(0, 0, 0, 0)))
-	if s := imagepull.List(l, endless, noon()).Status; s.Completed != 3 || s.CompletionTime != nil || len(s.FailedImageStatuses) != 1 {
+	endless := list(child("a", "nginx:1", l, at(1, 0, 1, 0)), child("b", "redis:1", l, at(1, 0, 0, 1)),
+		child("c", "mysql:1", l, at(0, 0, 0, 0)))
+	if s := imagepull.List(l, endless, noon()).Status; s.Completed != 3 || s.CompletionTime != nil ||
+		len(s.FailedImageStatuses) != 1 {
 		t.Errorf("never ends: %s", jsonOf(s))
 	}
 }
@@ -200,7 +268,12 @@ func TestListEnded(t *testing.T) {
 		l := listJob("nginx:1")
 		l.Spec.CompletionPolicy.TTLSecondsAfterFinished = test.ttl
 		l.Status = v1beta1.ImageListPullJobStatus{CompletionTime: ago(10 * time.Second), Desired: 7}
-		want := imagepull.ListPlan{Hash: imagepull.TemplateHash(l.Spec.ImagePullJobTemplate), Status: l.Status, Delete: test.gone, RequeueAfter: test.after}
+		want := imagepull.ListPlan{
+			Hash:         imagepull.TemplateHash(l.Spec.ImagePullJobTemplate),
+			Status:       l.Status,
+			Delete:       test.gone,
+			RequeueAfter: test.after,
+		}
 		if diff := cmp.Diff(want, imagepull.List(l, nil, noon())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

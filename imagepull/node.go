@@ -68,9 +68,10 @@ type UpkeepPlan struct {
 	Notes []note.Note
 }
 
-// Maintain plans the creation, the update and the deletion of a NodeImage. It copies the labels of the node. It drops owners
-// and secrets that are gone, and images without tags. Of references to copies of secrets it drops only those beyond MaxBatchSecrets. It also drops tags without createdAt, tags whose last owner is gone, and
-// tags whose TTL has passed. When the NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
+// Maintain plans the creation, the update and the deletion of a NodeImage. It copies the labels of the node. It drops
+// owners and secrets that are gone, and images without tags. Of references to copies of secrets it drops only those
+// beyond MaxBatchSecrets. It also drops tags without createdAt, tags whose last owner is gone, and tags whose TTL has
+// passed. When the NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
 func Maintain(u Upkeep) UpkeepPlan {
 	k := keeper{Upkeep: u}
 	k.ReadyFor, k.Answer = cmp.Or(k.ReadyFor, defaultReadyFor), cmp.Or(k.Answer, defaultAnswer)
@@ -127,7 +128,9 @@ func (k *keeper) create() {
 			k.wait(left)
 			break
 		}
-		k.plan.Create = &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: k.Node.Name, Labels: maps.Clone(k.Node.Labels)}}
+		k.plan.Create = &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
+			Name: k.Node.Name, Labels: maps.Clone(k.Node.Labels),
+		}}
 		return
 	}
 	k.note(NoteNotReady, k.Node.Name, "gets its NodeImage once it has been ready for "+k.ReadyFor.String())
@@ -211,7 +214,8 @@ func (k *keeper) secretGone(s v1beta1.ReferenceObject) bool {
 	return k.SecretGone != nil && s.Mode != v1beta1.ReferenceObjectModeBatch && k.SecretGone(s)
 }
 
-// trim drops references to deleted copies from a list that is too long, the oldest first. A copy exists as long as a running job needs it.
+// trim drops references to deleted copies from a list that is too long, the oldest first. A copy exists as long as a
+// running job needs it.
 func (k *keeper) trim(secrets []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
 	excess := len(secrets) - MaxBatchSecrets
 	return slices.DeleteFunc(secrets, func(s v1beta1.ReferenceObject) bool {

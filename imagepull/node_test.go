@@ -47,10 +47,24 @@ func TestMaintainExistence(t *testing.T) {
 		"a leaving node":  {clusterNode(terminating), nil, imagepull.UpkeepPlan{}, ""},
 		"a node":          {clusterNode(), nil, imagepull.UpkeepPlan{Create: created}, ""},
 		"just long ready": {clusterNode(readyFor(30 * time.Second)), nil, imagepull.UpkeepPlan{Create: created}, ""},
-		"not long ready":  {clusterNode(readyFor(20 * time.Second)), nil, imagepull.UpkeepPlan{RequeueAfter: 10 * time.Second}, "NodeNotReady n1"},
-		"soon long ready": {clusterNode(readyFor(29 * time.Second)), nil, imagepull.UpkeepPlan{RequeueAfter: 3*time.Second + 7*time.Millisecond}, "NodeNotReady n1"},
-		"not ready":       {clusterNode(func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }), nil, imagepull.UpkeepPlan{}, "NodeNotReady n1"},
-		"a virtual node":  {clusterNode(func(n *corev1.Node) { n.Labels["type"] = "virtual-kubelet" }), nil, imagepull.UpkeepPlan{}, ""},
+		"not long ready": {
+			node:  clusterNode(readyFor(20 * time.Second)),
+			want:  imagepull.UpkeepPlan{RequeueAfter: 10 * time.Second},
+			notes: "NodeNotReady n1",
+		},
+		"soon long ready": {
+			node:  clusterNode(readyFor(29 * time.Second)),
+			want:  imagepull.UpkeepPlan{RequeueAfter: 3*time.Second + 7*time.Millisecond},
+			notes: "NodeNotReady n1",
+		},
+		"not ready": {
+			node:  clusterNode(func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionFalse }),
+			want:  imagepull.UpkeepPlan{},
+			notes: "NodeNotReady n1",
+		},
+		"a virtual node": {
+			node: clusterNode(func(n *corev1.Node) { n.Labels["type"] = "virtual-kubelet" }), want: imagepull.UpkeepPlan{},
+		},
 		"both":            {clusterNode(), nodeImage("n1", inZone), imagepull.UpkeepPlan{}, ""},
 		"no node":         {nil, nodeImage("n1"), imagepull.UpkeepPlan{Delete: true}, ""},
 		"the node leaves": {clusterNode(terminating), nodeImage("n1"), imagepull.UpkeepPlan{Delete: true}, ""},
@@ -80,7 +94,8 @@ func TestMaintainSpec(t *testing.T) {
 		return edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy.TTLSecondsAfterFinished = &seconds })
 	}
 	done := did("nginx:1", 0, succeeded)
-	batch := secretsOf("nginx", v1beta1.ReferenceObject{Name: "gone"}, v1beta1.ReferenceObject{Name: "gone", Mode: "batch"}, v1beta1.ReferenceObject{Name: "here"})
+	batch := secretsOf("nginx", v1beta1.ReferenceObject{Name: "gone"},
+		v1beta1.ReferenceObject{Name: "gone", Mode: "batch"}, v1beta1.ReferenceObject{Name: "here"})
 	for name, test := range map[string]struct {
 		change []func(*v1beta1.NodeImage)
 		want   string // nginx:tag/owners/secrets
@@ -91,22 +106,53 @@ func TestMaintainSpec(t *testing.T) {
 		"never had an owner":        {list(lists("nginx:1", 0)), "", 9 * time.Minute, ""},
 		"its owner is gone":         {list(lists("nginx:1", 0, "gone")), "-", 0, "Dropped nginx:1"},
 		"one of its owners is gone": {list(lists("nginx:1", 0, "gone", "a")), "1/a/", 0, ""},
-		"of another release":        {list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), "-", 0, "Dropped nginx:1"},
-		"of another group":          {list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "apps/v1" })), "", 9 * time.Minute, ""},
-		"of no group at all":        {list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "a/b/c" })), "", 9 * time.Minute, ""},
-		"a Deployment":              {list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.Kind = "Deployment" })), "", 9 * time.Minute, ""},
-		"nobody knows since when":   {list(lists("nginx:1", 0, "a"), lists("nginx:2", 0, "a"), edit("nginx", func(s *v1beta1.ImageTagSpec) { s.CreatedAt = nil })), "2/a/", 0, "Dropped nginx:1"},
-		"ended long ago":            {list(lists("nginx:1", 0, "a"), done, stale(30)), "-", 0, "Dropped nginx:1"},
-		"ended not so long ago":     {list(lists("nginx:1", 0, "a"), done, stale(50)), "", 20 * time.Second, ""},
-		"to end soon":               {list(lists("nginx:1", 0, "a"), done, stale(31)), "", 3*time.Second + 7*time.Millisecond, ""},
-		"a negative ttl":            {list(lists("nginx:1", 0, "a"), done, stale(-5)), "-", 0, "Dropped nginx:1"},
-		"ended another time":        {list(lists("nginx:1", 1, "a"), done, stale(30)), "", 9 * time.Minute, ""},
-		"stays for ever":            {list(lists("nginx:1", 0, "a"), done, edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy = nil })), "", 0, ""},
-		"has no end yet":            {list(lists("nginx:1", 0, "a"), did("nginx:1", 0, pulling), stale(0)), "", 0, ""},
-		"what waits is seen next":   {list(lists("nginx:1", 0, "a"), done, stale(50), lists("nginx:2", 0, "gone")), "1/a/", 0, "Dropped nginx:2"},
-		"secrets":                   {list(lists("nginx:1", 0, "a"), batch), "1/a/gonebatch here", 0, "Dropped nginx"},
-		"secrets go with the tags":  {list(lists("nginx:1", 0, "gone"), batch), "-", 0, "Dropped nginx:1"},
-		"an image without tags":     {list(func(n *v1beta1.NodeImage) { n.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {}} }), "-", 0, ""},
+		"of another release": {
+			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) {
+				o.APIVersion = "apps.kruise.io/v1alpha1"
+			})),
+			want:  "-",
+			notes: "Dropped nginx:1",
+		},
+		"of another group": {
+			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "apps/v1" })),
+			after:  9 * time.Minute,
+		},
+		"of no group at all": {
+			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "a/b/c" })),
+			after:  9 * time.Minute,
+		},
+		"a Deployment": {
+			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.Kind = "Deployment" })),
+			after:  9 * time.Minute,
+		},
+		"nobody knows since when": {
+			change: list(lists("nginx:1", 0, "a"), lists("nginx:2", 0, "a"), edit("nginx", func(s *v1beta1.ImageTagSpec) {
+				s.CreatedAt = nil
+			})),
+			want:  "2/a/",
+			notes: "Dropped nginx:1",
+		},
+		"ended long ago":        {list(lists("nginx:1", 0, "a"), done, stale(30)), "-", 0, "Dropped nginx:1"},
+		"ended not so long ago": {list(lists("nginx:1", 0, "a"), done, stale(50)), "", 20 * time.Second, ""},
+		"to end soon": {
+			change: list(lists("nginx:1", 0, "a"), done, stale(31)), after: 3*time.Second + 7*time.Millisecond,
+		},
+		"a negative ttl":     {list(lists("nginx:1", 0, "a"), done, stale(-5)), "-", 0, "Dropped nginx:1"},
+		"ended another time": {list(lists("nginx:1", 1, "a"), done, stale(30)), "", 9 * time.Minute, ""},
+		"stays for ever": {
+			change: list(lists("nginx:1", 0, "a"), done, edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy = nil })),
+		},
+		"has no end yet": {list(lists("nginx:1", 0, "a"), did("nginx:1", 0, pulling), stale(0)), "", 0, ""},
+		"what waits is seen next": {
+			change: list(lists("nginx:1", 0, "a"), done, stale(50), lists("nginx:2", 0, "gone")),
+			want:   "1/a/",
+			notes:  "Dropped nginx:2",
+		},
+		"secrets":                  {list(lists("nginx:1", 0, "a"), batch), "1/a/gonebatch here", 0, "Dropped nginx"},
+		"secrets go with the tags": {list(lists("nginx:1", 0, "gone"), batch), "-", 0, "Dropped nginx:1"},
+		"an image without tags": {
+			change: list(func(n *v1beta1.NodeImage) { n.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {}} }), want: "-",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1", append(test.change, inZone)...)
@@ -124,7 +170,8 @@ func TestMaintainSpec(t *testing.T) {
 				got = short(plan.Update.Spec.Images)
 			}
 			if got != test.want || plan.RequeueAfter != test.after || codes(plan.Notes) != test.notes {
-				t.Errorf("%q after %v, notes %q; want %q after %v, %q", got, plan.RequeueAfter, codes(plan.Notes), test.want, test.after, test.notes)
+				t.Errorf("%q after %v, notes %q; want %q after %v, %q",
+					got, plan.RequeueAfter, codes(plan.Notes), test.want, test.after, test.notes)
 			}
 			if plan.Status != nil || plan.Delete || plan.Create != nil {
 				t.Errorf("more than one thing at once: %s", jsonOf(plan))
@@ -169,7 +216,9 @@ func TestMaintainAnswer(t *testing.T) {
 		return edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy.ActiveDeadlineSeconds = &n })
 	}
 	gaveUp := func(version int64, message string, start *metav1.Time) v1beta1.ImageTagStatus {
-		return v1beta1.ImageTagStatus{Tag: "1", Version: version, Phase: failed, StartTime: start, CompletionTime: ago(0), Message: message}
+		return v1beta1.ImageTagStatus{
+			Tag: "1", Version: version, Phase: failed, StartTime: start, CompletionTime: ago(0), Message: message,
+		}
 	}
 	const silent, late = "node has not responded for a long time", "pulling exceeds the activeDeadlineSeconds"
 	for name, test := range map[string]struct {
@@ -177,14 +226,25 @@ func TestMaintainAnswer(t *testing.T) {
 		want   *v1beta1.ImageTagStatus
 		after  time.Duration
 	}{
-		"silent":                          {list(createdAgo(10 * time.Minute)), ptr.To(gaveUp(2, silent, nil)), 0},
-		"silent for less":                 {list(createdAgo(9 * time.Minute)), nil, time.Minute},
-		"silent about this round":         {list(createdAgo(10*time.Minute), did("nginx:1", 1, succeeded)), ptr.To(gaveUp(2, silent, nil)), 0},
-		"slow, and no limit":              {list(createdAgo(time.Hour), did("nginx:1", 2, pulling)), nil, 0},
-		"slow":                            {list(createdAgo(20*time.Minute), limited(600), did("nginx:1", 2, pulling)), ptr.To(gaveUp(2, late, ago(time.Minute))), 0},
-		"slow, and the node may yet tell": {list(createdAgo(19*time.Minute), limited(600), did("nginx:1", 2, pulling)), nil, time.Minute},
-		"ended":                           {list(createdAgo(time.Hour), limited(1), did("nginx:1", 2, failed)), nil, 16*time.Minute + 10*time.Second},
-		"an endless limit":                {list(createdAgo(time.Hour), limited(1<<62), did("nginx:1", 2, pulling)), nil, centuries() - 50*time.Minute},
+		"silent":          {list(createdAgo(10 * time.Minute)), ptr.To(gaveUp(2, silent, nil)), 0},
+		"silent for less": {list(createdAgo(9 * time.Minute)), nil, time.Minute},
+		"silent about this round": {
+			list(createdAgo(10*time.Minute), did("nginx:1", 1, succeeded)), ptr.To(gaveUp(2, silent, nil)), 0,
+		},
+		"slow, and no limit": {list(createdAgo(time.Hour), did("nginx:1", 2, pulling)), nil, 0},
+		"slow": {
+			list(createdAgo(20*time.Minute), limited(600), did("nginx:1", 2, pulling)),
+			ptr.To(gaveUp(2, late, ago(time.Minute))), 0,
+		},
+		"slow, and the node may yet tell": {
+			list(createdAgo(19*time.Minute), limited(600), did("nginx:1", 2, pulling)), nil, time.Minute,
+		},
+		"ended": {
+			list(createdAgo(time.Hour), limited(1), did("nginx:1", 2, failed)), nil, 16*time.Minute + 10*time.Second,
+		},
+		"an endless limit": {
+			list(createdAgo(time.Hour), limited(1<<62), did("nginx:1", 2, pulling)), nil, centuries() - 50*time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1", append(list(lists("nginx:1", 2, "a"), inZone), test.change...)...)
@@ -210,7 +270,11 @@ func TestMaintainAnswer(t *testing.T) {
 			if diff := cmp.Diff(want, plan.Status); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
-			failures := []imagepull.Failure{{Reference: imagepull.Reference{Name: "nginx", Tag: "1"}, Owners: []corev1.ObjectReference{owner("a")}, Message: test.want.Message}}
+			failures := []imagepull.Failure{{
+				Reference: imagepull.Reference{Name: "nginx", Tag: "1"},
+				Owners:    []corev1.ObjectReference{owner("a")},
+				Message:   test.want.Message,
+			}}
 			if diff := cmp.Diff(failures, plan.Failures); diff != "" || codes(plan.Notes) != "NoAnswer nginx:1" {
 				t.Errorf("failures (-want +got):\n%s\n%s", diff, codes(plan.Notes))
 			}
@@ -234,13 +298,38 @@ func TestMaintainNotReadyNode(t *testing.T) {
 		fails  bool
 		after  time.Duration
 	}{
-		"a pull under way on a node that has not been ready for long fails": {status(corev1.ConditionUnknown, 10*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), true, 0},
-		"so does one that waits for its turn there":                         {status(corev1.ConditionFalse, 11*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, waiting)), true, 0},
-		"it is given the time in which the node may be silent":              {status(corev1.ConditionUnknown, 4*time.Minute), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 6 * time.Minute},
-		"a pull that was asked for later is given as much":                  {status(corev1.ConditionUnknown, time.Hour), list(createdAgo(9*time.Minute), did("nginx:1", 0, pulling)), false, time.Minute},
-		"a node that is ready may take its time":                            {status(corev1.ConditionTrue, time.Hour), list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 0},
-		"a pull that has ended stays as it ended":                           {status(corev1.ConditionUnknown, time.Hour), list(createdAgo(time.Hour), did("nginx:1", 0, succeeded)), false, 16*time.Minute + 10*time.Second},
-		"a node without the condition is not known to be unready":           {func(n *corev1.Node) { n.Status.Conditions = nil }, list(createdAgo(time.Hour), did("nginx:1", 0, pulling)), false, 0},
+		"a pull under way on a node that has not been ready for long fails": {
+			node:   status(corev1.ConditionUnknown, 10*time.Minute),
+			change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
+			fails:  true,
+		},
+		"so does one that waits for its turn there": {
+			node:   status(corev1.ConditionFalse, 11*time.Minute),
+			change: list(createdAgo(time.Hour), did("nginx:1", 0, waiting)),
+			fails:  true,
+		},
+		"it is given the time in which the node may be silent": {
+			node:   status(corev1.ConditionUnknown, 4*time.Minute),
+			change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
+			after:  6 * time.Minute,
+		},
+		"a pull that was asked for later is given as much": {
+			node:   status(corev1.ConditionUnknown, time.Hour),
+			change: list(createdAgo(9*time.Minute), did("nginx:1", 0, pulling)),
+			after:  time.Minute,
+		},
+		"a node that is ready may take its time": {
+			node: status(corev1.ConditionTrue, time.Hour), change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
+		},
+		"a pull that has ended stays as it ended": {
+			node:   status(corev1.ConditionUnknown, time.Hour),
+			change: list(createdAgo(time.Hour), did("nginx:1", 0, succeeded)),
+			after:  16*time.Minute + 10*time.Second,
+		},
+		"a node without the condition is not known to be unready": {
+			node:   func(n *corev1.Node) { n.Status.Conditions = nil },
+			change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := nodeImage("n1", append(list(lists("nginx:1", 0, "a"), inZone), test.change...)...)
@@ -251,7 +340,8 @@ func TestMaintainNotReadyNode(t *testing.T) {
 			if !test.fails {
 				return
 			}
-			if f := plan.Failures[0]; f.Message != "node has not responded for a long time" || len(f.Owners) != 1 || plan.Status.Failed != 1 {
+			if f := plan.Failures[0]; f.Message != "node has not responded for a long time" || len(f.Owners) != 1 ||
+				plan.Status.Failed != 1 {
 				t.Error(jsonOf(plan))
 			}
 		})
@@ -286,10 +376,14 @@ func TestMaintainCounts(t *testing.T) {
 
 func TestMaintainSettings(t *testing.T) {
 	n := nodeImage("n1", inZone, lists("nginx:1", 0))
-	if plan := imagepull.Maintain(imagepull.Upkeep{Node: clusterNode(), Image: n, Now: noon(), Answer: time.Minute}); plan.Status == nil {
+	if plan := imagepull.Maintain(imagepull.Upkeep{
+		Node: clusterNode(), Image: n, Now: noon(), Answer: time.Minute,
+	}); plan.Status == nil {
 		t.Error("the node may be silent for longer than it was told")
 	}
-	if plan := imagepull.Maintain(imagepull.Upkeep{Node: clusterNode(readyFor(time.Minute)), Now: noon(), ReadyFor: time.Hour}); plan.Create != nil {
+	if plan := imagepull.Maintain(imagepull.Upkeep{
+		Node: clusterNode(readyFor(time.Minute)), Now: noon(), ReadyFor: time.Hour,
+	}); plan.Create != nil {
 		t.Error("ready for less than was asked for")
 	}
 }

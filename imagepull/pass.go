@@ -81,8 +81,8 @@ func (p *Pass) Next() ([]string, error) {
 	return next, nil
 }
 
-// Answer takes in what became of NodeImages, by node. Nodes that refuse come last, so that the others do not wait for them. It
-// returns one refusal, which stands for all.
+// Answer takes in what became of NodeImages, by node. Nodes that refuse come last, so that the others do not wait for
+// them. It returns one refusal, which stands for all.
 func (p *Pass) Answer(outcomes map[string]Outcome) (refusal error) {
 	if p.refused == nil {
 		p.refused = map[string]bool{}
@@ -127,8 +127,8 @@ func (p *Pass) Conclude() (JobPlan, error) {
 	return plan, nil
 }
 
-// newborn is the age at which the word of a job that selects no node is taken. Until then, nodes and pods from before it may still
-// be missing in their caches, and a job that has ended does not look again.
+// newborn is the age at which the word of a job that selects no node is taken. Until then, nodes and pods from before
+// it may still be missing in their caches, and a job that has ended does not look again.
 const newborn = 2 * time.Second
 
 // Wait is how long to wait for the nodes that a job selects, which has found none yet.

@@ -77,13 +77,40 @@ func TestPass(t *testing.T) {
 		message         string
 		codes           []string
 	}{
-		"as many as pull at once":        {5, 2, none, none, "", 2, 2, "progress 0.0%", []string{imagepull.NoteLimited}},
-		"all at once":                    {3, 9, none, none, "", 3, 3, "progress 0.0%", nil},
-		"a refused node makes room":      {5, 2, from("node-01"), none, "", 3, 2, "NodeImages that take no change: 1", []string{imagepull.NoteRefused, imagepull.NoteLimited}},
-		"a node that is gone makes room": {5, 2, none, from("node-01"), "", 3, 2, "progress 0.0%", []string{imagepull.NoteLimited}},
-		"all refuse: the rest is left":   {60, 9, from("z"), none, "", 18, 0, "NodeImages that take no change: 18", nil},
-		"the secrets have nowhere to be": {2, 2, none, none, "secrets", 2, 2, "pull secrets cannot be copied to namespace secrets", nil},
-		"it is paused":                   {2, 0, none, none, "", 0, 0, "progress 0.0%", []string{imagepull.NotePaused}},
+		"as many as pull at once": {5, 2, none, none, "", 2, 2, "progress 0.0%", []string{imagepull.NoteLimited}},
+		"all at once":             {3, 9, none, none, "", 3, 3, "progress 0.0%", nil},
+		"a refused node makes room": {
+			nodes:    5,
+			parallel: 2,
+			refuse:   from("node-01"),
+			gone:     none,
+			asked:    3,
+			active:   2,
+			message:  "NodeImages that take no change: 1",
+			codes:    []string{imagepull.NoteRefused, imagepull.NoteLimited},
+		},
+		"a node that is gone makes room": {
+			nodes:    5,
+			parallel: 2,
+			refuse:   none,
+			gone:     from("node-01"),
+			asked:    3,
+			active:   2,
+			message:  "progress 0.0%",
+			codes:    []string{imagepull.NoteLimited},
+		},
+		"all refuse: the rest is left": {60, 9, from("z"), none, "", 18, 0, "NodeImages that take no change: 18", nil},
+		"the secrets have nowhere to be": {
+			nodes:    2,
+			parallel: 2,
+			refuse:   none,
+			gone:     none,
+			unplaced: "secrets",
+			asked:    2,
+			active:   2,
+			message:  "pull secrets cannot be copied to namespace secrets",
+		},
+		"it is paused": {2, 0, none, none, "", 0, 0, "progress 0.0%", []string{imagepull.NotePaused}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +150,9 @@ func TestRefusedNodesComeLast(t *testing.T) {
 
 // Nodes that have the image already make room at once. A pass leaves the rest to the next one, at once.
 func TestPassIsBounded(t *testing.T) {
-	job := pullJob("web", "nginx:1", parallel(1), func(j *v1beta1.ImagePullJob) { j.Spec.ImagePullPolicy = v1beta1.PullIfNotPresent })
+	job := pullJob("web", "nginx:1", parallel(1), func(j *v1beta1.ImagePullJob) {
+		j.Spec.ImagePullPolicy = v1beta1.PullIfNotPresent
+	})
 	var nodes []*v1beta1.NodeImage
 	for _, n := range fleet(100) {
 		lists("nginx:1", 0, "other")(n)
@@ -139,8 +168,8 @@ func TestPassIsBounded(t *testing.T) {
 	}
 }
 
-// The promise of the reconciler: in whatever order nodes end, the status changes once as the job begins, and at most once for each
-// node that ends. Nodes that the job selects later cost one more each.
+// The promise of the reconciler: in whatever order nodes end, the status changes once as the job begins, and at most
+// once for each node that ends. Nodes that the job selects later cost one more each.
 func TestStatusChanges(t *testing.T) {
 	eachCase(t, 200, func(r *random) string {
 		job := pullJob("web", "nginx:1", parallel(int32(1+r.Intn(4))))

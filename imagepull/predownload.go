@@ -42,9 +42,10 @@ const (
 	longestName = 253
 )
 
-// PreDownload returns a job for each image that is new in a container, in the order of the containers. The jobs run on the nodes of the
-// pods that are not yet of the revision, and end by themselves. Init containers do not count: an update does not start them again.
-// The jobs have the labels and annotations of the template for the container runtime, unless these are longer than MaxSandboxBytes.
+// PreDownload returns a job for each image that is new in a container, in the order of the containers. The jobs run on
+// the nodes of the pods that are not yet of the revision, and end by themselves. Init containers do not count: an
+// update does not start them again. The jobs have the labels and annotations of the template for the container runtime,
+// unless these are longer than MaxSandboxBytes.
 func PreDownload(r Rollout) []*v1beta1.ImagePullJob {
 	before := map[string]string{}
 	for i := range r.From.Spec.Containers {
@@ -78,7 +79,9 @@ func (r *Rollout) job(c *corev1.Container) *v1beta1.ImagePullJob {
 		Spec: v1beta1.ImagePullJobSpec{Image: c.Image, ImagePullJobTemplate: v1beta1.ImagePullJobTemplate{
 			PodSelector: &v1beta1.ImagePullJobPodSelector{LabelSelector: r.behind(hash)},
 			Parallelism: r.parallelism(),
-			PullPolicy:  &v1beta1.PullPolicy{TimeoutSeconds: ptr.To(ptr.Deref(r.TimeoutSeconds, timeoutSeconds)), BackoffLimit: ptr.To[int32](backoffLimit)},
+			PullPolicy: &v1beta1.PullPolicy{
+				TimeoutSeconds: ptr.To(ptr.Deref(r.TimeoutSeconds, timeoutSeconds)), BackoffLimit: ptr.To[int32](backoffLimit),
+			},
 			CompletionPolicy: v1beta1.CompletionPolicy{
 				Type: v1beta1.Always, TTLSecondsAfterFinished: ptr.To[int32](keepSeconds),
 			},

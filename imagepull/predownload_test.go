@@ -42,14 +42,34 @@ func TestPreDownload(t *testing.T) {
 		from, to *corev1.PodTemplateSpec
 		want     []string
 	}{
-		"nothing new":        {"", template("web=web:1"), template("web=web:1"), nil},
-		"one image":          {"the other container keeps its own", template("web=web:1", "log=log:1"), template("web=web:2", "log=log:1"), []string{"web-6d5f-web web:2"}},
-		"a new container":    {"its image is on no node", template("web=web:1"), template("web=web:1", "log=log:1"), []string{"web-6d5f-log log:1"}},
-		"same image twice":   {"a node pulls it once", template("a=x:1", "b=x:1"), template("a=x:2", "b=x:2"), []string{"web-6d5f-a x:2"}},
+		"nothing new": {"", template("web=web:1"), template("web=web:1"), nil},
+		"one image": {
+			why:  "the other container keeps its own",
+			from: template("web=web:1", "log=log:1"),
+			to:   template("web=web:2", "log=log:1"),
+			want: []string{"web-6d5f-web web:2"},
+		},
+		"a new container": {
+			why:  "its image is on no node",
+			from: template("web=web:1"),
+			to:   template("web=web:1", "log=log:1"),
+			want: []string{"web-6d5f-log log:1"},
+		},
+		"same image twice": {
+			why:  "a node pulls it once",
+			from: template("a=x:1", "b=x:1"),
+			to:   template("a=x:2", "b=x:2"),
+			want: []string{"web-6d5f-a x:2"},
+		},
 		"order is no matter": {"containers are matched by name", template("a=a:1", "b=b:1"), template("b=b:1", "a=a:1"), nil},
-		"images swapped":     {"told by container, as the reference does", template("a=x:1", "b=y:1"), template("a=y:1", "b=x:1"), []string{"web-6d5f-a y:1", "web-6d5f-b x:1"}},
-		"no image":           {"nothing to pull", template("a=x:1"), template("a="), nil},
-		"no containers":      {"", template(), template(), nil},
+		"images swapped": {
+			why:  "told by container, as the reference does",
+			from: template("a=x:1", "b=y:1"),
+			to:   template("a=y:1", "b=x:1"),
+			want: []string{"web-6d5f-a y:1", "web-6d5f-b x:1"},
+		},
+		"no image":      {"nothing to pull", template("a=x:1"), template("a="), nil},
+		"no containers": {"", template(), template(), nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,11 +89,15 @@ func TestJob(t *testing.T) {
 	to.Labels, to.Annotations = map[string]string{"app": "web"}, map[string]string{"team": "shop"}
 	to.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
 	r := rollout(template("web=web:1"), to)
-	r.Owner = metav1.OwnerReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "1", Controller: ptr.To(true)}
+	r.Owner = metav1.OwnerReference{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "1", Controller: ptr.To(true),
+	}
 	before := []any{r.From.DeepCopy(), r.To.DeepCopy(), r.Selector.DeepCopy(), r.Revision.DeepCopy()}
 	labels := map[string]string{"app": "web", kruise.RevisionHashLabelKey: "6d5f"}
 	want := &v1beta1.ImagePullJob{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-6d5f-web", Labels: labels, OwnerReferences: []metav1.OwnerReference{r.Owner}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-6d5f-web", Labels: labels, OwnerReferences: []metav1.OwnerReference{r.Owner},
+		},
 		Spec: v1beta1.ImagePullJobSpec{Image: "web:2", ImagePullJobTemplate: v1beta1.ImagePullJobTemplate{
 			PullSecrets: []string{"registry"},
 			PodSelector: &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{
@@ -103,7 +127,8 @@ func TestJob(t *testing.T) {
 func TestLongAnnotations(t *testing.T) {
 	to := template("web=web:2")
 	to.Annotations = map[string]string{"a": strings.Repeat("x", 20000)}
-	if jobs := imagepull.PreDownload(rollout(template("web=web:1"), to)); len(jobs) != 1 || jobs[0].Spec.SandboxConfig != nil {
+	if jobs := imagepull.PreDownload(rollout(template("web=web:1"), to)); len(jobs) != 1 ||
+		jobs[0].Spec.SandboxConfig != nil {
 		t.Errorf("%d jobs", len(jobs))
 	}
 }

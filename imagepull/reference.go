@@ -17,8 +17,8 @@ type Reference struct {
 	Tag string
 }
 
-// Parse reads a reference the way Docker does: nginx is docker.io/library/nginx:latest. Of a tag and a digest the digest
-// counts. Capital letters are refused, unless they are in a registry that has a dot or a port to be known by.
+// Parse reads a reference the way Docker does: nginx is docker.io/library/nginx:latest. Of a tag and a digest the
+// digest counts. Capital letters are refused, unless they are in a registry that has a dot or a port to be known by.
 func Parse(image string) (Reference, error) {
 	first, _, more := strings.Cut(image, "/")
 	if more && !strings.ContainsAny(first, ".:") && strings.ToLower(first) != first {
@@ -49,7 +49,8 @@ func (r Reference) String() string {
 // Digested says whether the tag is a digest. A tag cannot hold a colon.
 func (r Reference) Digested() bool { return strings.Contains(r.Tag, ":") }
 
-// Repository is the full name of the repository, by which credentials are looked up. What is no name is returned as it is.
+// Repository is the full name of the repository, by which credentials are looked up. What is no name is returned as it
+// is.
 func (r Reference) Repository() string {
 	named, err := reference.ParseNormalizedNamed(r.Name)
 	if err != nil {
@@ -58,8 +59,8 @@ func (r Reference) Repository() string {
 	return named.Name()
 }
 
-// Among says whether the image is one of those that a runtime lists, by its tags or its digests, however the runtime writes
-// them. What cannot be read, such as <none>:<none>, is no image.
+// Among says whether the image is one of those that a runtime lists, by its tags or its digests, however the runtime
+// writes them. What cannot be read, such as <none>:<none>, is no image.
 func (r Reference) Among(listed ...string) bool {
 	want, err := Parse(r.String())
 	if err != nil {

@@ -9,16 +9,46 @@ import (
 
 func TestParse(t *testing.T) {
 	for name, test := range map[string]struct{ image, name, tag, pulled, repository string }{
-		"official":                {"ubuntu", "ubuntu", "latest", "ubuntu:latest", "docker.io/library/ubuntu"},
-		"official, spelled out":   {"docker.io/library/ubuntu:latest", "ubuntu", "latest", "ubuntu:latest", "docker.io/library/ubuntu"},
+		"official": {"ubuntu", "ubuntu", "latest", "ubuntu:latest", "docker.io/library/ubuntu"},
+		"official, spelled out": {
+			image:      "docker.io/library/ubuntu:latest",
+			name:       "ubuntu",
+			tag:        "latest",
+			pulled:     "ubuntu:latest",
+			repository: "docker.io/library/ubuntu",
+		},
 		"the old name of the hub": {"index.docker.io/library/nginx:1", "nginx", "1", "nginx:1", "docker.io/library/nginx"},
 		"of a user of the hub":    {"docker.io/a/b", "a/b", "latest", "a/b:latest", "docker.io/a/b"},
-		"own registry":            {"myregistry:5000/my/image:v1", "myregistry:5000/my/image", "v1", "myregistry:5000/my/image:v1", "myregistry:5000/my/image"},
-		"own registry, no tag":    {"localhost/app", "localhost/app", "latest", "localhost/app:latest", "localhost/app"},
-		"digest":                  {"nginx@" + digest, "nginx", digest, "nginx@" + digest, "docker.io/library/nginx"},
-		"tag and digest":          {"r.example.com/app:1@" + digest, "r.example.com/app", digest, "r.example.com/app@" + digest, "r.example.com/app"},
-		"a registry in capitals":  {"R.EXAMPLE.COM/app:1", "R.EXAMPLE.COM/app", "1", "R.EXAMPLE.COM/app:1", "R.EXAMPLE.COM/app"},
-		"sha512":                  {"nginx@sha512:" + strings.Repeat("a", 128), "nginx", "sha512:" + strings.Repeat("a", 128), "nginx@sha512:" + strings.Repeat("a", 128), "docker.io/library/nginx"},
+		"own registry": {
+			image:      "myregistry:5000/my/image:v1",
+			name:       "myregistry:5000/my/image",
+			tag:        "v1",
+			pulled:     "myregistry:5000/my/image:v1",
+			repository: "myregistry:5000/my/image",
+		},
+		"own registry, no tag": {"localhost/app", "localhost/app", "latest", "localhost/app:latest", "localhost/app"},
+		"digest":               {"nginx@" + digest, "nginx", digest, "nginx@" + digest, "docker.io/library/nginx"},
+		"tag and digest": {
+			image:      "r.example.com/app:1@" + digest,
+			name:       "r.example.com/app",
+			tag:        digest,
+			pulled:     "r.example.com/app@" + digest,
+			repository: "r.example.com/app",
+		},
+		"a registry in capitals": {
+			image:      "R.EXAMPLE.COM/app:1",
+			name:       "R.EXAMPLE.COM/app",
+			tag:        "1",
+			pulled:     "R.EXAMPLE.COM/app:1",
+			repository: "R.EXAMPLE.COM/app",
+		},
+		"sha512": {
+			image:      "nginx@sha512:" + strings.Repeat("a", 128),
+			name:       "nginx",
+			tag:        "sha512:" + strings.Repeat("a", 128),
+			pulled:     "nginx@sha512:" + strings.Repeat("a", 128),
+			repository: "docker.io/library/nginx",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := imagepull.Parse(test.image)
@@ -36,7 +66,10 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseRefuses(t *testing.T) {
-	for _, image := range []string{"", "UPPER/x", "r.io/UPPER", "a b", "nginx:", ":1", "nginx@sha256:12", "nginx@md5:" + strings.Repeat("a", 32), "http://nginx", strings.Repeat("a", 64), strings.Repeat("a", 300), "nginx:" + strings.Repeat("1", 129)} {
+	for _, image := range []string{
+		"", "UPPER/x", "r.io/UPPER", "a b", "nginx:", ":1", "nginx@sha256:12", "nginx@md5:" + strings.Repeat("a", 32),
+		"http://nginx", strings.Repeat("a", 64), strings.Repeat("a", 300), "nginx:" + strings.Repeat("1", 129),
+	} {
 		if r, err := imagepull.Parse(image); err == nil {
 			t.Errorf("%q is %+v", image, r)
 		} else if !strings.Contains(err.Error(), "image ") {
@@ -51,14 +84,19 @@ func TestAmong(t *testing.T) {
 		listed    []string
 		want      bool
 	}{
-		"as runtimes write it":      {"nginx", "latest", []string{"docker.io/library/nginx:latest"}, true},
-		"a key spelled out":         {"docker.io/library/nginx", "1", []string{"nginx:1"}, true},
-		"of a user":                 {"test/nginx", "1.0", []string{"docker.io/test/nginx:1.0"}, true},
-		"not of a user":             {"nginx", "1.0", []string{"docker.io/test/nginx:1.0"}, false},
-		"another tag":               {"nginx", "2", []string{"docker.io/library/nginx:1"}, false},
-		"the port":                  {"r:5000/a", "1", []string{"r:5000/a:1"}, true},
-		"another port":              {"r:5000/a", "1", []string{"r:5001/a:1"}, false},
-		"by digest":                 {"nginx", digest, []string{"docker.io/library/nginx:1", "docker.io/library/nginx@" + digest}, true},
+		"as runtimes write it": {"nginx", "latest", []string{"docker.io/library/nginx:latest"}, true},
+		"a key spelled out":    {"docker.io/library/nginx", "1", []string{"nginx:1"}, true},
+		"of a user":            {"test/nginx", "1.0", []string{"docker.io/test/nginx:1.0"}, true},
+		"not of a user":        {"nginx", "1.0", []string{"docker.io/test/nginx:1.0"}, false},
+		"another tag":          {"nginx", "2", []string{"docker.io/library/nginx:1"}, false},
+		"the port":             {"r:5000/a", "1", []string{"r:5000/a:1"}, true},
+		"another port":         {"r:5000/a", "1", []string{"r:5001/a:1"}, false},
+		"by digest": {
+			name:   "nginx",
+			tag:    digest,
+			listed: []string{"docker.io/library/nginx:1", "docker.io/library/nginx@" + digest},
+			want:   true,
+		},
 		"another digest":            {"nginx", digest, []string{"docker.io/library/nginx@" + another}, false},
 		"what cannot be read":       {"nginx", "1", []string{"<none>:<none>", "", "nginx:1"}, true},
 		"nothing":                   {"nginx", "1", nil, false},

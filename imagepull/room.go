@@ -20,7 +20,8 @@ const (
 	MaxNodeBytes = 1 << 20
 )
 
-// hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero for a new tag.
+// hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero
+// for a new tag.
 func (r Request) hasRoom(n *v1beta1.NodeImage, ref Reference, at int) bool {
 	image, listed := n.Spec.Images[ref.Name]
 	switch {
@@ -50,7 +51,8 @@ func (r Request) ofNamespace(o corev1.ObjectReference) bool {
 	return isJob(o) && o.Namespace == r.Job.Namespace
 }
 
-// within reports whether one more fits below a limit, and below the share of a namespace, which is only counted where that is close.
+// within reports whether one more fits below a limit, and below the share of a namespace, which is only counted where
+// that is close.
 func within(limit, all int, mine func() int) bool {
 	share := limit - limit/16
 	return all < share || all < limit && mine() < share

@@ -72,7 +72,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// The labels and annotations for container runtimes of one namespace leave NodeImages small enough for the patches of others.
+// The labels and annotations for container runtimes of one namespace leave NodeImages small enough for the patches of
+// others.
 func TestSandboxRoom(t *testing.T) {
 	config := func(bytes int) *v1beta1.SandboxConfig {
 		return &v1beta1.SandboxConfig{Annotations: map[string]string{"a": strings.Repeat("x", bytes)}}
@@ -138,7 +139,9 @@ func TestBytesRoom(t *testing.T) {
 	has := func(namespace string, images int) func(*v1beta1.NodeImage) {
 		secrets := make([]v1beta1.ReferenceObject, 32)
 		for i := range secrets {
-			secrets[i] = v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: fmt.Sprintf("%s-%d", strings.Repeat("x", 240), i), Mode: "batch"}
+			secrets[i] = v1beta1.ReferenceObject{
+				Namespace: "kruise-daemon-config", Name: fmt.Sprintf("%s-%d", strings.Repeat("x", 240), i), Mode: "batch",
+			}
 		}
 		return func(n *v1beta1.NodeImage) {
 			for i := range images {
@@ -171,7 +174,8 @@ func TestBytesRoom(t *testing.T) {
 			if (changed == nil) != (len(plan.Update) == 0) || err != nil && !errors.Is(err, imagepull.ErrFull) {
 				t.Errorf("apply: %v, %v", changed != nil, err)
 			}
-			if full := strings.Contains(test.want, "Full"); full != strings.Contains(plan.Status.Message, "without room for another image: 1") {
+			if full := strings.Contains(test.want, "Full"); full != strings.Contains(plan.Status.Message,
+				"without room for another image: 1") {
 				t.Errorf("message %q", plan.Status.Message)
 			}
 			if changed != nil && len(jsonOf(changed.Spec)) > imagepull.MaxNodeBytes {

@@ -7,8 +7,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Limits of sandboxConfig, whose labels and annotations are copied to each node. Jobs of one namespace leave a sixteenth of the second
-// to others.
+// Limits of sandboxConfig, whose labels and annotations are copied to each node. Jobs of one namespace leave a
+// sixteenth of the second to others.
 const (
 	// MaxSandboxBytes is how long the sandboxConfig of a job may be, as JSON.
 	MaxSandboxBytes = 16 << 10
@@ -54,7 +54,8 @@ func boundedSandbox(c *v1beta1.SandboxConfig) *v1beta1.SandboxConfig {
 	return c.DeepCopy()
 }
 
-// takesSandbox reports whether the job has a sandboxConfig for which a NodeImage has room, in the place of the one that its image has.
+// takesSandbox reports whether the job has a sandboxConfig for which a NodeImage has room, in the place of the one that
+// its image has.
 func (r Request) takesSandbox(n *v1beta1.NodeImage, ref Reference) bool {
 	const share = MaxNodeSandboxBytes - MaxNodeSandboxBytes/16
 	own := SandboxBytes(r.Job.Spec.SandboxConfig)
@@ -81,7 +82,8 @@ func (r Request) noteSandbox(plan *JobPlan, ref Reference, nodes []*v1beta1.Node
 	case size == 0:
 		return
 	case size > MaxSandboxBytes:
-		plan.note(NoteSandbox, r.Job.Name, fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
+		plan.note(NoteSandbox, r.Job.Name,
+			fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
 		return
 	}
 	without := 0
@@ -91,6 +93,7 @@ func (r Request) noteSandbox(plan *JobPlan, ref Reference, nodes []*v1beta1.Node
 		}
 	}
 	if without > 0 {
-		plan.note(NoteSandbox, r.Job.Name, fmt.Sprintf("%d NodeImages have no room for spec.sandboxConfig: these nodes pull without it", without))
+		plan.note(NoteSandbox, r.Job.Name,
+			fmt.Sprintf("%d NodeImages have no room for spec.sandboxConfig: these nodes pull without it", without))
 	}
 }

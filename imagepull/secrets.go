@@ -24,7 +24,8 @@ const (
 	MaxPullSecrets = 32
 	// MaxPullSecretBytes is how long the docker configuration in a pull secret may be.
 	MaxPullSecretBytes = 64 << 10
-	// MaxBatchSecrets is how many references to copies an image of a NodeImage has before those to deleted copies are dropped.
+	// MaxBatchSecrets is how many references to copies an image of a NodeImage has before those to deleted copies are
+	// dropped.
 	MaxBatchSecrets = 64
 )
 
@@ -34,9 +35,9 @@ func PullSecretsOf(job *v1beta1.ImagePullJob) []string {
 	return names[:min(len(names), MaxPullSecrets)]
 }
 
-// PullSecretData returns the docker configuration of a secret, which is the data that copies have. It cuts the configuration
-// at MaxPullSecretBytes+1 bytes, which suffices to detect one that is too long. It returns nil for a secret without a
-// configuration, or of another type than the two docker types.
+// PullSecretData returns the docker configuration of a secret, which is the data that copies have. It cuts the
+// configuration at MaxPullSecretBytes+1 bytes, which suffices to detect one that is too long. It returns nil for a
+// secret without a configuration, or of another type than the two docker types.
 func PullSecretData(s *corev1.Secret) map[string][]byte {
 	key := dataKey(s.Type)
 	data, found := s.Data[key]
@@ -75,10 +76,10 @@ type ClaimPlan struct {
 	Notes []note.Note
 }
 
-// Secrets plans which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or is
-// being deleted. A copy has the type and the docker configuration of its source, its name and its users; nothing else is
-// copied. A source that does not exist, has another type, cannot be parsed or is too long is skipped, with a note: the nodes
-// pull without it. So are the names after those that a job may have.
+// Secrets plans which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or
+// is being deleted. A copy has the type and the docker configuration of its source, its name and its users; nothing
+// else is copied. A source that does not exist, has another type, cannot be parsed or is too long is skipped, with a
+// note: the nodes pull without it. So are the names after those that a job may have.
 func Secrets(c Claim) ClaimPlan {
 	if c.Namespace == "" {
 		c.Namespace = v1beta1.DefaultImagePullSecretNamespace
@@ -88,7 +89,8 @@ func Secrets(c Claim) ClaimPlan {
 	if c.Job.DeletionTimestamp == nil && c.Job.Status.CompletionTime == nil {
 		names = PullSecretsOf(c.Job)
 		if all := distinct(c.Job.Spec.PullSecrets); len(all) > len(names) {
-			b.skip(NoteBadSecret, all[len(names)], fmt.Sprintf("a job may name at most %d pull secrets, and this one and those after it are left out", MaxPullSecrets))
+			b.skip(NoteBadSecret, all[len(names)],
+				fmt.Sprintf("a job may name at most %d pull secrets, and this one and those after it are left out", MaxPullSecrets))
 		}
 	}
 	if c.Job.Namespace == c.Namespace {
@@ -192,8 +194,8 @@ func (c *claimer) keep(s, source *corev1.Secret, data map[string][]byte) {
 	c.refer(s)
 }
 
-// create plans a new copy. It copies neither labels nor annotations of the source, which have other owners. It does not copy
-// immutable, because an immutable copy cannot follow its source.
+// create plans a new copy. It copies neither labels nor annotations of the source, which have other owners. It does not
+// copy immutable, because an immutable copy cannot follow its source.
 func (c *claimer) create(source *corev1.Secret, users []string) {
 	key := source.Namespace + "/" + source.Name
 	s := &corev1.Secret{
@@ -212,7 +214,9 @@ func (c *claimer) create(source *corev1.Secret, users []string) {
 
 func (c *claimer) refer(s *corev1.Secret) {
 	c.plan.References = append(c.plan.References, v1beta1.ReferenceObject{
-		Namespace: s.Namespace, Name: s.Name, Mode: v1beta1.ReferenceObjectMode(s.Annotations[v1beta1.ImagePullSecretModeKey]),
+		Namespace: s.Namespace,
+		Name:      s.Name,
+		Mode:      v1beta1.ReferenceObjectMode(s.Annotations[v1beta1.ImagePullSecretModeKey]),
 	})
 }
 

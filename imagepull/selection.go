@@ -18,10 +18,10 @@ type Node struct {
 	Labels map[string]string
 }
 
-// Select names the nodes that a job is for, each once, in the order in which they shall pull. With a podSelector that is the
-// order of the pods, so that a caller who sorts them as their workload updates them has the nodes pull in that order;
-// else it is by name. Pods of other namespaces, and those that have ended, are being deleted or have no node, do not count;
-// nor do pods on nodes that are not among the nodes.
+// Select names the nodes that a job is for, each once, in the order in which they shall pull. With a podSelector that
+// is the order of the pods, so that a caller who sorts them as their workload updates them has the nodes pull in that
+// order; else it is by name. Pods of other namespaces, and those that have ended, are being deleted or have no node, do
+// not count; nor do pods on nodes that are not among the nodes.
 func Select(job *v1beta1.ImagePullJob, nodes []Node, pods []*corev1.Pod) ([]string, error) {
 	if job.Spec.PodSelector != nil {
 		return selectByPods(job, nodes, pods)
@@ -51,7 +51,9 @@ func Select(job *v1beta1.ImagePullJob, nodes []Node, pods []*corev1.Pod) ([]stri
 }
 
 // SelectImages is Select for the NodeImages of nodes.
-func SelectImages(job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage, pods []*corev1.Pod) ([]*v1beta1.NodeImage, error) {
+func SelectImages(
+	job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage, pods []*corev1.Pod,
+) ([]*v1beta1.NodeImage, error) {
 	nodes := make([]Node, len(images))
 	byName := make(map[string]*v1beta1.NodeImage, len(images))
 	for i, n := range images {

@@ -28,7 +28,9 @@ func onNodes(s *v1beta1.ImagePullJobNodeSelector) func(*v1beta1.ImagePullJob) {
 
 func withPods(labels map[string]string, terms ...metav1.LabelSelectorRequirement) func(*v1beta1.ImagePullJob) {
 	return func(j *v1beta1.ImagePullJob) {
-		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: labels, MatchExpressions: terms}}
+		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{
+			MatchLabels: labels, MatchExpressions: terms,
+		}}
 	}
 }
 
@@ -57,16 +59,33 @@ func TestSelect(t *testing.T) {
 	}{
 		"no selector":       {nil, "n1 n2 n3 n4 n5"},
 		"an empty selector": {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{})}, "n1 n2 n3 n4 n5"},
-		"names":             {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})}, "n2 n4"},
-		"no names":          {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})}, ""},
-		"labels":            {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}})}, "n1 n2"},
-		"labels that are not there": {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
-		}})}, "n3 n4"},
+		"names": {
+			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})},
+			"n2 n4",
+		},
+		"no names": {
+			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})}, "",
+		},
+		"labels": {
+			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{
+				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
+			})},
+			"n1 n2",
+		},
+		"labels that are not there": {
+			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
+			}})}, "n3 n4",
+		},
 		"pods, in their order": {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "web"})}, "n4 n2 n5"},
-		"pods count more":      {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "web"}), onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n1"}})}, "n4 n2 n5"},
-		"every pod":            {[]func(*v1beta1.ImagePullJob){withPods(nil)}, "n4 n2 n1 n5"},
-		"no pod":               {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "db"})}, ""},
+		"pods count more": {
+			[]func(*v1beta1.ImagePullJob){
+				withPods(map[string]string{"app": "web"}), onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n1"}}),
+			},
+			"n4 n2 n5",
+		},
+		"every pod": {[]func(*v1beta1.ImagePullJob){withPods(nil)}, "n4 n2 n1 n5"},
+		"no pod":    {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "db"})}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := imagepull.Select(pullJob("a", "nginx", test.change...), five(), pods)
@@ -84,9 +103,12 @@ func TestSelectRefuses(t *testing.T) {
 	bad := metav1.LabelSelectorRequirement{Key: "zone", Operator: "Near"}
 	for want, change := range map[string]func(*v1beta1.ImagePullJob){
 		"spec.podSelector: ": withPods(nil, bad),
-		"spec.selector: ":    onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{bad}}}),
+		"spec.selector: ": onNodes(&v1beta1.ImagePullJobNodeSelector{
+			LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{bad}},
+		}),
 	} {
-		if got, err := imagepull.Select(pullJob("a", "nginx", change), five(), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if got, err := imagepull.Select(pullJob("a", "nginx", change), five(), nil); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, %v, want %s", got, err, want)
 		}
 	}

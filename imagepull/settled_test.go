@@ -85,7 +85,8 @@ func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 			}
 		}
 		for _, t := range image.Tags {
-			if t.CreatedAt == nil || slices.ContainsFunc(t.OwnerReferences, func(o corev1.ObjectReference) bool { return o.Name == "b" }) {
+			if t.CreatedAt == nil ||
+				slices.ContainsFunc(t.OwnerReferences, func(o corev1.ObjectReference) bool { return o.Name == "b" }) {
 				return "a tag that nobody asks for"
 			}
 			told := false
@@ -105,16 +106,20 @@ func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 // TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; nobody else's use is forgotten.
 func TestSecretsLaws(t *testing.T) {
 	eachCase(t, 5_000, func(r *random) string {
-		c := imagepull.Claim{Job: pullJob("a", "nginx", wants(pick(r, nil, list("s1"), list("s2", "s1"), list("s3"))...)), Random: r.Uint32()}
+		c := imagepull.Claim{
+			Job: pullJob("a", "nginx", wants(pick(r, nil, list("s1"), list("s2", "s1"), list("s3"))...)), Random: r.Uint32(),
+		}
 		if r.once(4) {
 			completed(0)(c.Job)
 		}
 		for i := range r.Intn(3) {
-			c.Sources = append(c.Sources, secret("shop", fmt.Sprintf("s%d", i+1), pick(r, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg), pick(r, "1", "2")))
+			c.Sources = append(c.Sources, secret("shop", fmt.Sprintf("s%d", i+1),
+				pick(r, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg), pick(r, "1", "2")))
 		}
 		for i := range r.Intn(5) {
 			change := pick(r, immutable, legacy, func(*corev1.Secret) {})
-			c.Copies = append(c.Copies, copyOf(pick(r, "s1", "s2", "s4"), fmt.Sprintf("c%d", i), pick(r, "1", "2"), pick(r, "", "shop/a", "shop/b", "shop/a,shop/b"), change))
+			c.Copies = append(c.Copies, copyOf(pick(r, "s1", "s2", "s4"), fmt.Sprintf("c%d", i), pick(r, "1", "2"),
+				pick(r, "", "shop/a", "shop/b", "shop/a,shop/b"), change))
 		}
 		before := jsonOf(c)
 		plan := imagepull.Secrets(c)
@@ -170,7 +175,8 @@ func TestListLaws(t *testing.T) {
 		other.Spec.Parallelism = nil
 		var jobs []*v1beta1.ImagePullJob
 		for i := range r.Intn(7) {
-			jobs = append(jobs, child(fmt.Sprintf("j%d", i), pick(r, images...), pick(r, l, l, other), at(2, r.Int31n(3), r.Int31n(3), r.Int31n(3))))
+			jobs = append(jobs, child(fmt.Sprintf("j%d", i), pick(r, images...), pick(r, l, l, other),
+				at(2, r.Int31n(3), r.Int31n(3), r.Int31n(3))))
 		}
 		plan := imagepull.List(l, jobs, noon())
 		r.Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })

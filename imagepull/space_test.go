@@ -14,7 +14,8 @@ import (
 )
 
 func TestMeasure(t *testing.T) {
-	const bytesText, inodesText = "less than 17% of the image file system is free", "less than 17% of the inodes of the image file system are free"
+	const bytesText, inodesText = "less than 17% of the image file system is free",
+		"less than 17% of the inodes of the image file system are free"
 	bytes := func(capacity, available uint64) imagepull.Space {
 		return imagepull.Space{Capacity: capacity, Available: available}
 	}
@@ -23,22 +24,40 @@ func TestMeasure(t *testing.T) {
 		spaces []imagepull.Space
 		want   imagepull.Headroom
 	}{
-		"far from the bound pulls run":           {17, list(bytes(1000, 220)), imagepull.Headroom{FreePercent: 22}},
-		"close to the bound pulls are scarce":    {17, list(bytes(1000, 219)), imagepull.Headroom{FreePercent: 21, Scarce: true}},
-		"at the bound too":                       {17, list(bytes(1000, 170)), imagepull.Headroom{FreePercent: 17, Scarce: true}},
-		"a byte below the bound none runs":       {17, list(bytes(1000, 169)), imagepull.Headroom{FreePercent: 16, Shortage: bytesText}},
-		"a full file system":                     {17, list(bytes(1000, 0)), imagepull.Headroom{Shortage: bytesText}},
-		"inodes run out before bytes do":         {17, list(imagepull.Space{Capacity: 9, Available: 9, Inodes: 100, FreeInodes: 3}), imagepull.Headroom{FreePercent: 3, Shortage: inodesText}},
-		"no bound of inodes is no shortage":      {17, list(imagepull.Space{Capacity: 100, Available: 90}), imagepull.Headroom{FreePercent: 90}},
-		"the fullest file system counts":         {17, list(bytes(100, 90), bytes(100, 5), bytes(100, 40)), imagepull.Headroom{FreePercent: 5, Shortage: bytesText}},
+		"far from the bound pulls run": {17, list(bytes(1000, 220)), imagepull.Headroom{FreePercent: 22}},
+		"close to the bound pulls are scarce": {
+			17, list(bytes(1000, 219)), imagepull.Headroom{FreePercent: 21, Scarce: true},
+		},
+		"at the bound too": {
+			17, list(bytes(1000, 170)), imagepull.Headroom{FreePercent: 17, Scarce: true},
+		},
+		"a byte below the bound none runs": {
+			17, list(bytes(1000, 169)), imagepull.Headroom{FreePercent: 16, Shortage: bytesText},
+		},
+		"a full file system": {17, list(bytes(1000, 0)), imagepull.Headroom{Shortage: bytesText}},
+		"inodes run out before bytes do": {
+			17, list(imagepull.Space{Capacity: 9, Available: 9, Inodes: 100, FreeInodes: 3}),
+			imagepull.Headroom{FreePercent: 3, Shortage: inodesText},
+		},
+		"no bound of inodes is no shortage": {
+			17, list(imagepull.Space{Capacity: 100, Available: 90}), imagepull.Headroom{FreePercent: 90},
+		},
+		"the fullest file system counts": {
+			17, list(bytes(100, 90), bytes(100, 5), bytes(100, 40)), imagepull.Headroom{FreePercent: 5, Shortage: bytesText},
+		},
 		"nothing known bounds nothing":           {17, nil, imagepull.Headroom{FreePercent: 100}},
 		"no size bounds nothing":                 {17, list(imagepull.Space{}), imagepull.Headroom{FreePercent: 100}},
 		"without a bound a full one is no bound": {0, list(bytes(1000, 0)), imagepull.Headroom{}},
 		"a negative bound is none":               {-1, list(bytes(1000, 0)), imagepull.Headroom{}},
-		"a bound above all is all":               {1000, list(bytes(1000, 999)), imagepull.Headroom{FreePercent: 99, Shortage: "less than 100% of the image file system is free"}},
-		"an empty file system is never short":    {1000, list(bytes(1000, 1000)), imagepull.Headroom{FreePercent: 100}},
-		"more available than there is":           {17, list(bytes(1, 1000)), imagepull.Headroom{FreePercent: 100}},
-		"a size beyond all disks does not wrap":  {17, list(bytes(math.MaxUint64, math.MaxUint64/10)), imagepull.Headroom{FreePercent: 9, Shortage: bytesText}},
+		"a bound above all is all": {
+			1000, list(bytes(1000, 999)),
+			imagepull.Headroom{FreePercent: 99, Shortage: "less than 100% of the image file system is free"},
+		},
+		"an empty file system is never short": {1000, list(bytes(1000, 1000)), imagepull.Headroom{FreePercent: 100}},
+		"more available than there is":        {17, list(bytes(1, 1000)), imagepull.Headroom{FreePercent: 100}},
+		"a size beyond all disks does not wrap": {
+			17, list(bytes(math.MaxUint64, math.MaxUint64/10)), imagepull.Headroom{FreePercent: 9, Shortage: bytesText},
+		},
 	} {
 		if diff := cmp.Diff(test.want, imagepull.Measure(test.least, test.spaces...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", why, diff)
@@ -58,17 +77,20 @@ func TestMeasureLaws(t *testing.T) {
 			spaces = append(spaces, imagepull.Space{Capacity: size(), Available: size(), Inodes: size(), FreeInodes: size()})
 		}
 		got := imagepull.Measure(least, spaces...)
-		if free, short := exact(least, spaces); got.FreePercent != free || (got.Shortage != "") != short || short && got.Scarce {
+		if free, short := exact(least, spaces); got.FreePercent != free || (got.Shortage != "") != short ||
+			short && got.Scarce {
 			t.Fatalf("seed %d: %d%% of %+v: %+v, want %d%% free, short %t", seed, least, spaces, got, free, short)
 		}
 		r.Shuffle(len(spaces), func(i, j int) { spaces[i], spaces[j] = spaces[j], spaces[i] })
-		if again := imagepull.Measure(least, spaces...); again.FreePercent != got.FreePercent || (again.Shortage == "") != (got.Shortage == "") {
+		if again := imagepull.Measure(least, spaces...); again.FreePercent != got.FreePercent ||
+			(again.Shortage == "") != (got.Shortage == "") {
 			t.Fatalf("seed %d: %+v in another order, and %+v", seed, again, got)
 		}
 		for i := range spaces {
 			spaces[i].Available /= 2
 		}
-		if less := imagepull.Measure(least, spaces...); less.Shortage == "" && (got.Shortage != "" || got.Scarce && !less.Scarce) {
+		if less := imagepull.Measure(least, spaces...); less.Shortage == "" &&
+			(got.Shortage != "" || got.Scarce && !less.Scarce) {
 			t.Fatalf("seed %d: half as much is free, and %+v becomes %+v", seed, got, less)
 		}
 	}

@@ -35,14 +35,15 @@ const fullDelay = time.Minute
 // standing is what a job's nodes did.
 type standing struct {
 	succeeded, failed, active []string
-	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes of those without room.
+	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes of those without
+	// room.
 	ask, mend []*v1beta1.NodeImage
 	full      []string
 }
 
-// Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes pull in
-// the order given. The status of a completed job does not change, and the job is deleted after its TTL. Review does not
-// delete a job of an ImageListPullJob.
+// Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes
+// pull in the order given. The status of a completed job does not change, and the job is deleted after its TTL. Review
+// does not delete a job of an ImageListPullJob.
 func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 	if r.Job.Status.CompletionTime != nil {
 		return r.ended(), nil
@@ -150,8 +151,11 @@ func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
 
 func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 	status := v1beta1.ImagePullJobStatus{
-		StartTime: r.Job.Status.StartTime.DeepCopy(),
-		Desired:   int32(desired), Active: int32(len(s.active)), Succeeded: int32(len(s.succeeded)), Failed: int32(len(s.failed)),
+		StartTime:   r.Job.Status.StartTime.DeepCopy(),
+		Desired:     int32(desired),
+		Active:      int32(len(s.active)),
+		Succeeded:   int32(len(s.succeeded)),
+		Failed:      int32(len(s.failed)),
 		FailedNodes: slices.Sorted(slices.Values(s.failed)),
 	}
 	if status.StartTime == nil {
@@ -182,8 +186,8 @@ func (r Request) giveUp(plan *JobPlan, s standing) {
 		len(status.FailedNodes)-len(s.failed), status.Desired, *r.Job.Spec.CompletionPolicy.ActiveDeadlineSeconds))
 }
 
-// fanOut adds the job to as many nodes as may pull at once. A node of the job that lacks a secret gets it in any case, unless
-// parallelism is 0.
+// fanOut adds the job to as many nodes as may pull at once. A node of the job that lacks a secret gets it in any case,
+// unless parallelism is 0.
 func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	limit := r.parallelism(plan)
 	next, waiting := r.next(&s, ref, limit)
@@ -206,8 +210,8 @@ func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	}
 }
 
-// next returns the nodes that are next, and how many wait for them. Whether a NodeImage is short enough is found out only now, because that
-// takes a look at all that it lists.
+// next returns the nodes that are next, and how many wait for them. Whether a NodeImage is short enough is found out
+// only now, because that takes a look at all that it lists.
 func (r Request) next(s *standing, ref Reference, limit int) (names []string, waiting int) {
 	room := limit - len(s.active)
 	for _, n := range s.mend {

@@ -16,9 +16,17 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-func counts(desired, active, succeeded, failed int32, message string, failedNodes ...string) v1beta1.ImagePullJobStatus {
+func counts(
+	desired, active, succeeded, failed int32, message string, failedNodes ...string,
+) v1beta1.ImagePullJobStatus {
 	return v1beta1.ImagePullJobStatus{
-		StartTime: ago(0), Desired: desired, Active: active, Succeeded: succeeded, Failed: failed, Message: message, FailedNodes: failedNodes,
+		StartTime:   ago(0),
+		Desired:     desired,
+		Active:      active,
+		Succeeded:   succeeded,
+		Failed:      failed,
+		Message:     message,
+		FailedNodes: failedNodes,
 	}
 }
 
@@ -66,49 +74,147 @@ func reviews() map[string]review {
 			job(parallel(1)), nodes(ok("n1"), bad("n2"), busy("n3"), nodeImage("n4")),
 			counts(4, 1, 1, 1, "job is running, progress 50.0%", "n2"), "", 0, "ParallelismReached a",
 		},
-		"thirds are rounded":        {job(parallel(9)), nodes(ok("n1"), ok("n2"), busy("n3")), counts(3, 1, 2, 0, "job is running, progress 66.7%"), "", 0, ""},
-		"another tag":               {job(), nodes(nodeImage("n1", lists("nginx:2", 0, "a"), did("nginx:2", 0, succeeded))), counts(1, 0, 0, 0, "job is running, progress 0.0%"), "n1", 0, ""},
-		"a status of another time":  {job(), nodes(nodeImage("n1", lists("nginx:1", 1, "a"), did("nginx:1", 0, succeeded))), counts(1, 1, 0, 0, "job is running, progress 0.0%"), "", 0, ""},
-		"no status":                 {job(), nodes(nodeImage("n1", lists("nginx:1", 0, "a"))), counts(1, 1, 0, 0, "job is running, progress 0.0%"), "", 0, ""},
-		"waiting":                   {job(), nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, waiting))), counts(1, 1, 0, 0, "job is running, progress 0.0%"), "", 0, ""},
-		"a phase that nobody knows": {job(), nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, "Odd"))), counts(1, 1, 0, 0, "job is running, progress 0.0%"), "", 0, ""},
-		"of another job":            {job(), nodes(nodeImage("n1", lists("nginx:1", 0, "b"), did("nginx:1", 0, succeeded))), counts(1, 0, 0, 0, "job is running, progress 0.0%"), "n1", 0, ""},
+		"thirds are rounded": {
+			request: job(parallel(9)),
+			nodes:   nodes(ok("n1"), ok("n2"), busy("n3")),
+			want:    counts(3, 1, 2, 0, "job is running, progress 66.7%"),
+		},
+		"another tag": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:2", 0, "a"), did("nginx:2", 0, succeeded))),
+			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
+			tell:    "n1",
+		},
+		"a status of another time": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:1", 1, "a"), did("nginx:1", 0, succeeded))),
+			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
+		},
+		"no status": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"))),
+			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
+		},
+		"waiting": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, waiting))),
+			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
+		},
+		"a phase that nobody knows": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, "Odd"))),
+			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
+		},
+		"of another job": {
+			request: job(),
+			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "b"), did("nginx:1", 0, succeeded))),
+			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
+			tell:    "n1",
+		},
 		"a secret is missing": {
 			request(pullJob("a", "nginx:1", parallel(1)), "s"), nodes(busy("n1"), nodeImage("n2")),
 			counts(2, 1, 0, 0, "job is running, progress 0.0%"), "n1", 0, "ParallelismReached a",
 		},
 		"a secret is there, in another mode": {
-			request(pullJob("a", "nginx:1"), "s"),
-			nodes(nodeImage("n1", lists("nginx:1", 0, "a"), secretsOf("nginx", v1beta1.ReferenceObject{Namespace: "kruise-daemon-config", Name: "s", Mode: "batch"}))),
-			counts(1, 1, 0, 0, "job is running, progress 0.0%"), "", 0, "",
+			request: request(pullJob("a", "nginx:1"), "s"),
+			nodes: nodes(nodeImage("n1", lists("nginx:1", 0, "a"), secretsOf("nginx", v1beta1.ReferenceObject{
+				Namespace: "kruise-daemon-config", Name: "s", Mode: "batch",
+			}))),
+			want: counts(1, 1, 0, 0, "job is running, progress 0.0%"),
 		},
-		"failed by somebody else":  {job(), nodes(ok("n2"), bad("n1")), ended(counts(2, 0, 1, 1, "job has completed", "n1")), "", 0, ""},
-		"failed nodes are sorted":  {job(), nodes(bad("n3"), bad("n1"), bad("n2")), ended(counts(3, 0, 0, 3, "job has completed", "n1", "n2", "n3")), "", 0, ""},
-		"no node":                  {job(), nil, ended(counts(0, 0, 0, 0, "job has completed")), "", 0, ""},
-		"no node, and no end":      {job(never), nil, counts(0, 0, 0, 0, "job is running, no progress"), "", 0, ""},
-		"no end":                   {job(never), nodes(ok("n1")), counts(1, 0, 1, 0, "job is running, progress 100.0%"), "", 0, ""},
-		"no end, and no deadline":  {job(never, deadline(1), started(time.Hour)), nodes(busy("n1")), since(time.Hour, counts(1, 1, 0, 0, "job is running, progress 0.0%")), "", 0, ""},
-		"first come, first pull":   {job(parallel(2)), nodes(nodeImage("n9"), nodeImage("n1"), nodeImage("n5")), counts(3, 0, 0, 0, "job is running, progress 0.0%"), "n9 n1", 0, "ParallelismReached a"},
-		"paused":                   {job(parallel(0)), nodes(nodeImage("n1")), counts(1, 0, 0, 0, "job is running, progress 0.0%"), "", 0, "Paused a"},
-		"more room":                {job(parallel(4)), nodes(busy("n1"), nodeImage("n2"), nodeImage("n3"), nodeImage("n4"), nodeImage("n5")), counts(5, 1, 0, 0, "job is running, progress 0.0%"), "n2 n3 n4", 0, "ParallelismReached a"},
-		"less room than there was": {job(parallel(1)), nodes(busy("n1"), busy("n2"), nodeImage("n3")), counts(3, 2, 0, 0, "job is running, progress 0.0%"), "", 0, "ParallelismReached a"},
+		"failed by somebody else": {
+			request: job(), nodes: nodes(ok("n2"), bad("n1")), want: ended(counts(2, 0, 1, 1, "job has completed", "n1")),
+		},
+		"failed nodes are sorted": {
+			request: job(),
+			nodes:   nodes(bad("n3"), bad("n1"), bad("n2")),
+			want:    ended(counts(3, 0, 0, 3, "job has completed", "n1", "n2", "n3")),
+		},
+		"no node":             {job(), nil, ended(counts(0, 0, 0, 0, "job has completed")), "", 0, ""},
+		"no node, and no end": {job(never), nil, counts(0, 0, 0, 0, "job is running, no progress"), "", 0, ""},
+		"no end": {
+			request: job(never), nodes: nodes(ok("n1")), want: counts(1, 0, 1, 0, "job is running, progress 100.0%"),
+		},
+		"no end, and no deadline": {
+			request: job(never, deadline(1), started(time.Hour)),
+			nodes:   nodes(busy("n1")),
+			want:    since(time.Hour, counts(1, 1, 0, 0, "job is running, progress 0.0%")),
+		},
+		"first come, first pull": {
+			request: job(parallel(2)),
+			nodes:   nodes(nodeImage("n9"), nodeImage("n1"), nodeImage("n5")),
+			want:    counts(3, 0, 0, 0, "job is running, progress 0.0%"),
+			tell:    "n9 n1",
+			notes:   "ParallelismReached a",
+		},
+		"paused": {
+			request: job(parallel(0)),
+			nodes:   nodes(nodeImage("n1")),
+			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
+			notes:   "Paused a",
+		},
+		"more room": {
+			request: job(parallel(4)),
+			nodes:   nodes(busy("n1"), nodeImage("n2"), nodeImage("n3"), nodeImage("n4"), nodeImage("n5")),
+			want:    counts(5, 1, 0, 0, "job is running, progress 0.0%"),
+			tell:    "n2 n3 n4",
+			notes:   "ParallelismReached a",
+		},
+		"less room than there was": {
+			request: job(parallel(1)),
+			nodes:   nodes(busy("n1"), busy("n2"), nodeImage("n3")),
+			want:    counts(3, 2, 0, 0, "job is running, progress 0.0%"),
+			notes:   "ParallelismReached a",
+		},
 		"past the deadline": {
-			job(deadline(300), started(10*time.Minute)), nodes(busy("n1")),
-			since(10*time.Minute, ended(counts(1, 0, 0, 1, "job exceeds activeDeadlineSeconds", "n1"))), "", 0, "DeadlineExceeded a",
+			request: job(deadline(300), started(10*time.Minute)),
+			nodes:   nodes(busy("n1")),
+			want:    since(10*time.Minute, ended(counts(1, 0, 0, 1, "job exceeds activeDeadlineSeconds", "n1"))),
+			notes:   "DeadlineExceeded a",
 		},
 		"past the deadline, each once and in order": {
-			request(pullJob("a", "nginx:1", deadline(300), started(5*time.Minute)), "s"),
-			nodes(nodeImage("n1"), busy("n2"), bad("n4"), bad("n3"), ok("n5"), nodeImage("n6", full)),
-			since(5*time.Minute, ended(counts(6, 0, 1, 5, "job exceeds activeDeadlineSeconds", "n4", "n3", "n2", "n1", "n6"))), "", 0, "DeadlineExceeded a",
+			request: request(pullJob("a", "nginx:1", deadline(300), started(5*time.Minute)), "s"),
+			nodes:   nodes(nodeImage("n1"), busy("n2"), bad("n4"), bad("n3"), ok("n5"), nodeImage("n6", full)),
+			want: since(5*time.Minute,
+				ended(counts(6, 0, 1, 5, "job exceeds activeDeadlineSeconds", "n4", "n3", "n2", "n1", "n6"))),
+			notes: "DeadlineExceeded a",
 		},
-		"done at the deadline":       {job(deadline(300), started(10*time.Minute)), nodes(ok("n1")), since(10*time.Minute, ended(counts(1, 0, 1, 0, "job has completed"))), "", 0, ""},
-		"before the deadline":        {job(deadline(300), started(time.Minute)), nodes(busy("n1")), since(time.Minute, counts(1, 1, 0, 0, "job is running, progress 0.0%")), "", 4 * time.Minute, ""},
-		"a moment before it":         {job(deadline(300), started(300*time.Second-time.Millisecond)), nodes(busy("n1")), since(300*time.Second-time.Millisecond, counts(1, 1, 0, 0, "job is running, progress 0.0%")), "", time.Second, ""},
-		"a deadline beyond all time": {job(deadline(math.MaxInt64), started(time.Minute)), nodes(busy("n1")), since(time.Minute, counts(1, 1, 0, 0, "job is running, progress 0.0%")), "", centuries() - time.Minute, ""},
-		"a deadline before all time": {job(deadline(math.MinInt64), started(0)), nodes(busy("n1")), ended(counts(1, 0, 0, 1, "job exceeds activeDeadlineSeconds", "n1")), "", 0, "DeadlineExceeded a"},
+		"done at the deadline": {
+			request: job(deadline(300), started(10*time.Minute)),
+			nodes:   nodes(ok("n1")),
+			want:    since(10*time.Minute, ended(counts(1, 0, 1, 0, "job has completed"))),
+		},
+		"before the deadline": {
+			request: job(deadline(300), started(time.Minute)),
+			nodes:   nodes(busy("n1")),
+			want:    since(time.Minute, counts(1, 1, 0, 0, "job is running, progress 0.0%")),
+			after:   4 * time.Minute,
+		},
+		"a moment before it": {
+			request: job(deadline(300), started(300*time.Second-time.Millisecond)),
+			nodes:   nodes(busy("n1")),
+			want:    since(300*time.Second-time.Millisecond, counts(1, 1, 0, 0, "job is running, progress 0.0%")),
+			after:   time.Second,
+		},
+		"a deadline beyond all time": {
+			request: job(deadline(math.MaxInt64), started(time.Minute)),
+			nodes:   nodes(busy("n1")),
+			want:    since(time.Minute, counts(1, 1, 0, 0, "job is running, progress 0.0%")),
+			after:   centuries() - time.Minute,
+		},
+		"a deadline before all time": {
+			request: job(deadline(math.MinInt64), started(0)),
+			nodes:   nodes(busy("n1")),
+			want:    ended(counts(1, 0, 0, 1, "job exceeds activeDeadlineSeconds", "n1")),
+			notes:   "DeadlineExceeded a",
+		},
 		"no room on a node": {
-			job(parallel(1)), nodes(nodeImage("n1", full), nodeImage("n2")),
-			counts(2, 0, 0, 0, "job is running, progress 0.0%, NodeImages without room for another image: 1"), "n2", time.Minute, "NodeImageFull n1",
+			request: job(parallel(1)),
+			nodes:   nodes(nodeImage("n1", full), nodeImage("n2")),
+			want:    counts(2, 0, 0, 0, "job is running, progress 0.0%, NodeImages without room for another image: 1"),
+			tell:    "n2",
+			after:   time.Minute,
+			notes:   "NodeImageFull n1",
 		},
 	}
 }
@@ -173,7 +279,9 @@ func TestReviewParallelism(t *testing.T) {
 func TestReviewEnded(t *testing.T) {
 	inList := func(version string) func(*v1beta1.ImagePullJob) {
 		return func(j *v1beta1.ImagePullJob) {
-			j.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: "ImageListPullJob", Controller: ptr.To(true)}}
+			j.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: version, Kind: "ImageListPullJob", Controller: ptr.To(true),
+			}}
 		}
 	}
 	for name, test := range map[string]struct {
@@ -186,9 +294,11 @@ func TestReviewEnded(t *testing.T) {
 		"now":                        {[]func(*v1beta1.ImagePullJob){ttl(10)}, true, 0},
 		"at once":                    {[]func(*v1beta1.ImagePullJob){ttl(0)}, true, 0},
 		"a negative is as good as 0": {[]func(*v1beta1.ImagePullJob){ttl(math.MinInt32)}, true, 0},
-		"as late as can be":          {[]func(*v1beta1.ImagePullJob){ttl(math.MaxInt32)}, false, math.MaxInt32*time.Second - 10*time.Second},
-		"one of a list stays":        {[]func(*v1beta1.ImagePullJob){ttl(0), inList("apps.kruise.io/v1alpha1")}, false, 0},
-		"somebody else's list":       {[]func(*v1beta1.ImagePullJob){ttl(0), inList("example.com/v1")}, true, 0},
+		"as late as can be": {
+			[]func(*v1beta1.ImagePullJob){ttl(math.MaxInt32)}, false, math.MaxInt32*time.Second - 10*time.Second,
+		},
+		"one of a list stays":  {[]func(*v1beta1.ImagePullJob){ttl(0), inList("apps.kruise.io/v1alpha1")}, false, 0},
+		"somebody else's list": {[]func(*v1beta1.ImagePullJob){ttl(0), inList("example.com/v1")}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := pullJob("a", "NOT A REFERENCE", append(test.change, completed(10*time.Second))...)
@@ -197,7 +307,8 @@ func TestReviewEnded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(imagepull.JobPlan{Status: job.Status, Delete: test.gone, RequeueAfter: test.after}, plan); diff != "" {
+			if diff := cmp.Diff(imagepull.JobPlan{Status: job.Status, Delete: test.gone, RequeueAfter: test.after},
+				plan); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
 		})
@@ -205,7 +316,8 @@ func TestReviewEnded(t *testing.T) {
 }
 
 func TestReviewRefuses(t *testing.T) {
-	if _, err := request(pullJob("a", "UPPER/x")).Review(nil); err == nil || !strings.HasPrefix(err.Error(), "spec.image: ") {
+	if _, err := request(pullJob("a", "UPPER/x")).Review(nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "spec.image: ") {
 		t.Error(err)
 	}
 	anonymous := pullJob("a", "nginx")

@@ -15,17 +15,17 @@ type WorkPlan struct {
 	Start []Pull
 	// Keep are those that go on, or have ended, with the secrets and limits that the NodeImage now has for them.
 	Keep []Pull
-	// Stop are the pulls to cancel without a status or an event. The NodeImage no longer lists their tags, or lists another
-	// version, or has their results already; or another pull has the same reference.
+	// Stop are the pulls to cancel without a status or an event. The NodeImage no longer lists their tags, or lists
+	// another version, or has their results already; or another pull has the same reference.
 	Stop []Pull
 	// Status is the whole status, with pulls that are yet to begin as waiting. What is not about images is as it was.
 	Status v1beta1.NodeImageStatus
 }
 
-// Work compares what a NodeImage asks for with the pulls that a node has, ended ones included, and says which to start and
-// which to stop. It is asked again after each change of either, also to have the status that follows. A status that has an
-// end and the version of its tag is settled: that is how results outlive the node's process, and how a controller ends a
-// pull.
+// Work compares what a NodeImage asks for with the pulls that a node has, ended ones included, and says which to start
+// and which to stop. It is asked again after each change of either, also to have the status that follows. A status that
+// has an end and the version of its tag is settled: that is how results outlive the node's process, and how a
+// controller ends a pull.
 func Work(n *v1beta1.NodeImage, pulls []Pull) WorkPlan {
 	have := map[Reference]Pull{}
 	plan := WorkPlan{Status: *n.Status.DeepCopy()}
@@ -39,7 +39,9 @@ func Work(n *v1beta1.NodeImage, pulls []Pull) WorkPlan {
 	for _, name := range slices.Sorted(maps.Keys(n.Spec.Images)) {
 		image := n.Spec.Images[name]
 		var tags []v1beta1.ImageTagStatus
-		for _, t := range slices.SortedFunc(slices.Values(image.Tags), func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) }) {
+		for _, t := range slices.SortedFunc(slices.Values(image.Tags), func(a, b v1beta1.ImageTagSpec) int {
+			return strings.Compare(a.Tag, b.Tag)
+		}) {
 			if len(tags) > 0 && tags[len(tags)-1].Tag == t.Tag {
 				continue // admission refuses a tag that stands twice
 			}

@@ -25,7 +25,9 @@ func begun(t *testing.T, n *v1beta1.NodeImage) imagepull.Pull {
 
 func limits(timeout, backoff *int32, deadline *int64) func(*v1beta1.NodeImage) {
 	return edit("nginx", func(s *v1beta1.ImageTagSpec) {
-		s.PullPolicy = &v1beta1.ImageTagPullPolicy{TimeoutSeconds: timeout, BackoffLimit: backoff, ActiveDeadlineSeconds: deadline}
+		s.PullPolicy = &v1beta1.ImageTagPullPolicy{
+			TimeoutSeconds: timeout, BackoffLimit: backoff, ActiveDeadlineSeconds: deadline,
+		}
 	})
 }
 
@@ -36,13 +38,27 @@ func TestOutage(t *testing.T) {
 		begun  bool
 		want   string
 	}{
-		"each timeout that passes is an attempt":        {list(limits(seconds(60), seconds(2), nil)), true, "1m0s 1m0s 1m0s Failed away, after 3"},
-		"also before the pull has had its turn":         {list(limits(seconds(60), seconds(1), nil)), false, "1m0s 1m0s Failed away, after 2"},
-		"without retries the first is the last":         {list(limits(seconds(60), seconds(0), nil)), true, "1m0s Failed away, after 1"},
-		"the default is four times ten minutes":         {nil, true, "10m0s 10m0s 10m0s 10m0s Failed away, after 4"},
-		"a deadline comes first":                        {list(limits(seconds(60), seconds(3), longSeconds(90))), true, "1m0s 30s Failed pulling exceeds the activeDeadlineSeconds, after 2"},
-		"a deadline does not run before the pull does":  {list(limits(seconds(60), seconds(0), longSeconds(30))), false, "1m0s Failed away, after 1"},
-		"a timeout for ever leaves all to the deadline": {list(limits(seconds(math.MaxInt32), seconds(0), longSeconds(5))), true, "5s Failed pulling exceeds the activeDeadlineSeconds, after 1"},
+		"each timeout that passes is an attempt": {
+			list(limits(seconds(60), seconds(2), nil)), true, "1m0s 1m0s 1m0s Failed away, after 3",
+		},
+		"also before the pull has had its turn": {
+			list(limits(seconds(60), seconds(1), nil)), false, "1m0s 1m0s Failed away, after 2",
+		},
+		"without retries the first is the last": {
+			list(limits(seconds(60), seconds(0), nil)), true, "1m0s Failed away, after 1",
+		},
+		"the default is four times ten minutes": {nil, true, "10m0s 10m0s 10m0s 10m0s Failed away, after 4"},
+		"a deadline comes first": {
+			list(limits(seconds(60), seconds(3), longSeconds(90))), true,
+			"1m0s 30s Failed pulling exceeds the activeDeadlineSeconds, after 2",
+		},
+		"a deadline does not run before the pull does": {
+			list(limits(seconds(60), seconds(0), longSeconds(30))), false, "1m0s Failed away, after 1",
+		},
+		"a timeout for ever leaves all to the deadline": {
+			list(limits(seconds(math.MaxInt32), seconds(0), longSeconds(5))), true,
+			"5s Failed pulling exceeds the activeDeadlineSeconds, after 1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := begun(t, nodeImage("n1", append(list(lists("nginx:1", 0)), test.change...)...)), noon()
@@ -83,23 +99,61 @@ func TestAttempts(t *testing.T) {
 		works  int           // the attempt that works
 		want   string
 	}{
-		"at once":                  {nil, 5 * time.Second, 1, "try 10m0s if absent, Succeeded "},
-		"really":                   {list(always), 5 * time.Second, 1, "try 10m0s, Succeeded "},
-		"the second time":          {nil, 0, 2, "try 10m0s if absent, wait 1s, try 10m0s if absent, Succeeded "},
-		"never":                    {nil, 0, 0, "try 10m0s if absent, wait 1s, try 10m0s if absent, wait 2s, try 10m0s if absent, wait 4s, try 10m0s if absent, Failed error 4"},
-		"no policy":                {list(edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy = nil }), always), 0, 0, "try 10m0s, wait 1s, try 10m0s, wait 2s, try 10m0s, wait 4s, try 10m0s, Failed error 4"},
-		"one attempt":              {list(always, limits(nil, seconds(0), nil)), 0, 0, "try 10m0s, Failed error 1"},
-		"three attempts":           {list(always, limits(seconds(7), seconds(2), nil)), 0, 0, "try 7s, wait 1s, try 7s, wait 2s, try 7s, Failed error 3"},
-		"a negative is no limit":   {list(always, limits(seconds(-7), seconds(-1), nil)), 0, 0, "try 10m0s, wait 1s, try 10m0s, wait 2s, try 10m0s, wait 4s, try 10m0s, Failed error 4"},
-		"no time is no timeout":    {list(always, limits(seconds(0), seconds(0), nil)), 0, 0, "try 10m0s, Failed error 1"},
-		"waits have a limit":       {list(always, limits(seconds(1), seconds(7), nil)), 0, 0, "try 1s, wait 1s, try 1s, wait 2s, try 1s, wait 4s, try 1s, wait 8s, try 1s, wait 16s, try 1s, wait 30s, try 1s, wait 30s, try 1s, Failed error 8"},
-		"a slow pull":              {list(always, limits(nil, nil, longSeconds(5))), time.Hour, 0, "try 5s, Failed pulling exceeds the activeDeadlineSeconds"},
-		"a slow pull, only once":   {list(always, limits(nil, seconds(0), longSeconds(5))), time.Hour, 0, "try 5s, Failed pulling exceeds the activeDeadlineSeconds"},
-		"a deadline while waiting": {list(always, limits(seconds(3), nil, longSeconds(5))), 3 * time.Second, 0, "try 3s, wait 1s, try 1s, Failed pulling exceeds the activeDeadlineSeconds"},
-		"a deadline before a try":  {list(always, limits(seconds(3), nil, longSeconds(4))), time.Second, 0, "try 3s, wait 1s, try 2s, wait 1s, Failed pulling exceeds the activeDeadlineSeconds"},
-		"a deadline in the past":   {list(always, limits(nil, nil, longSeconds(-1))), 0, 0, "Failed pulling exceeds the activeDeadlineSeconds"},
-		"a deadline for ever":      {list(always, limits(nil, seconds(0), longSeconds(math.MaxInt64))), 0, 0, "try 10m0s, Failed error 1"},
-		"the longest timeout":      {list(always, limits(seconds(math.MaxInt32), nil, nil)), 0, 1, "try 596523h14m7s, Succeeded "},
+		"at once":         {nil, 5 * time.Second, 1, "try 10m0s if absent, Succeeded "},
+		"really":          {list(always), 5 * time.Second, 1, "try 10m0s, Succeeded "},
+		"the second time": {nil, 0, 2, "try 10m0s if absent, wait 1s, try 10m0s if absent, Succeeded "},
+		"never": {
+			want: "try 10m0s if absent, wait 1s, try 10m0s if absent, wait 2s, try 10m0s if absent, wait 4s, " +
+				"try 10m0s if absent, Failed error 4",
+		},
+		"no policy": {
+			change: list(edit("nginx", func(s *v1beta1.ImageTagSpec) { s.PullPolicy = nil }), always),
+			want:   "try 10m0s, wait 1s, try 10m0s, wait 2s, try 10m0s, wait 4s, try 10m0s, Failed error 4",
+		},
+		"one attempt": {list(always, limits(nil, seconds(0), nil)), 0, 0, "try 10m0s, Failed error 1"},
+		"three attempts": {
+			change: list(always, limits(seconds(7), seconds(2), nil)),
+			want:   "try 7s, wait 1s, try 7s, wait 2s, try 7s, Failed error 3",
+		},
+		"a negative is no limit": {
+			change: list(always, limits(seconds(-7), seconds(-1), nil)),
+			want:   "try 10m0s, wait 1s, try 10m0s, wait 2s, try 10m0s, wait 4s, try 10m0s, Failed error 4",
+		},
+		"no time is no timeout": {list(always, limits(seconds(0), seconds(0), nil)), 0, 0, "try 10m0s, Failed error 1"},
+		"waits have a limit": {
+			change: list(always, limits(seconds(1), seconds(7), nil)),
+			want: "try 1s, wait 1s, try 1s, wait 2s, try 1s, wait 4s, try 1s, wait 8s, try 1s, wait 16s, try 1s, wait 30s, " +
+				"try 1s, wait 30s, try 1s, Failed error 8",
+		},
+		"a slow pull": {
+			change: list(always, limits(nil, nil, longSeconds(5))),
+			takes:  time.Hour,
+			want:   "try 5s, Failed pulling exceeds the activeDeadlineSeconds",
+		},
+		"a slow pull, only once": {
+			change: list(always, limits(nil, seconds(0), longSeconds(5))),
+			takes:  time.Hour,
+			want:   "try 5s, Failed pulling exceeds the activeDeadlineSeconds",
+		},
+		"a deadline while waiting": {
+			change: list(always, limits(seconds(3), nil, longSeconds(5))),
+			takes:  3 * time.Second,
+			want:   "try 3s, wait 1s, try 1s, Failed pulling exceeds the activeDeadlineSeconds",
+		},
+		"a deadline before a try": {
+			change: list(always, limits(seconds(3), nil, longSeconds(4))),
+			takes:  time.Second,
+			want:   "try 3s, wait 1s, try 2s, wait 1s, Failed pulling exceeds the activeDeadlineSeconds",
+		},
+		"a deadline in the past": {
+			change: list(always, limits(nil, nil, longSeconds(-1))), want: "Failed pulling exceeds the activeDeadlineSeconds",
+		},
+		"a deadline for ever": {
+			change: list(always, limits(nil, seconds(0), longSeconds(math.MaxInt64))), want: "try 10m0s, Failed error 1",
+		},
+		"the longest timeout": {
+			change: list(always, limits(seconds(math.MaxInt32), nil, nil)), works: 1, want: "try 596523h14m7s, Succeeded ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := begun(t, nodeImage("n1", append(list(lists("nginx:1", 0)), test.change...)...)), noon()
@@ -145,11 +199,20 @@ func TestAttemptStatus(t *testing.T) {
 		t.Errorf("at first (-want +got):\n%s", diff)
 	}
 	running, _ := p.Next(noon())
-	if diff := cmp.Diff(v1beta1.ImageTagStatus{Tag: "1", Version: 4, Phase: pulling, StartTime: ago(0)}, running.Status); diff != "" {
+	if diff := cmp.Diff(v1beta1.ImageTagStatus{Tag: "1", Version: 4, Phase: pulling, StartTime: ago(0)},
+		running.Status); diff != "" {
 		t.Errorf("running (-want +got):\n%s", diff)
 	}
 	done := running.Succeed("sha256:1", noon())
-	want := v1beta1.ImageTagStatus{Tag: "1", Version: 4, Phase: succeeded, Progress: 100, StartTime: ago(0), CompletionTime: ago(0), ImageID: "nginx@sha256:1"}
+	want := v1beta1.ImageTagStatus{
+		Tag:            "1",
+		Version:        4,
+		Phase:          succeeded,
+		Progress:       100,
+		StartTime:      ago(0),
+		CompletionTime: ago(0),
+		ImageID:        "nginx@sha256:1",
+	}
 	if diff := cmp.Diff(want, done.Status); diff != "" {
 		t.Errorf("done (-want +got):\n%s", diff)
 	}
@@ -194,21 +257,51 @@ func TestWork(t *testing.T) {
 		start, keep, stop string
 		counts            string // pulling/succeeded/failed/waiting of desired
 	}{
-		"nothing":                           {nil, nil, "", "", "", "0/0/0/0 of 0"},
-		"an image":                          {list(lists("nginx:1", 0)), nil, "nginx:1 v0", "", "", "0/0/0/1 of 1"},
-		"a digest":                          {list(lists("nginx@"+digest, 0)), nil, "nginx@" + digest + " v0", "", "", "0/0/0/1 of 1"},
-		"it goes on":                        {list(lists("nginx:1", 0)), one, "", "nginx:1 v0", "", "1/0/0/0 of 1"},
-		"another image":                     {list(lists("nginx:1", 0), lists("busybox:1", 0)), one, "busybox:1 v0", "nginx:1 v0", "", "1/0/0/1 of 2"},
-		"an image leaves":                   {list(lists("nginx:1", 0)), append(list(redis...), one...), "", "nginx:1 v0", "redis:1 v0", "1/0/0/0 of 1"},
-		"a tag leaves":                      {list(lists("nginx:2", 0)), one, "nginx:2 v0", "", "nginx:1 v0", "0/0/0/1 of 1"},
-		"another round":                     {list(lists("nginx:1", 1)), one, "nginx:1 v1", "", "nginx:1 v0", "0/0/0/1 of 1"},
-		"done, and not written":             {list(lists("nginx:1", 0)), done, "", "nginx:1 v0", "", "0/1/0/0 of 1"},
-		"done before a restart":             {list(lists("nginx:1", 0), did("nginx:1", 0, succeeded)), nil, "", "", "", "0/1/0/0 of 1"},
-		"begun before a restart":            {list(lists("nginx:1", 0), did("nginx:1", 0, pulling)), nil, "nginx:1 v0", "", "", "0/0/0/1 of 1"},
-		"ended by the controller":           {list(lists("nginx:1", 0), did("nginx:1", 0, failed)), one, "", "", "nginx:1 v0", "0/0/1/0 of 1"},
-		"the last round does not count":     {list(lists("nginx:1", 1), did("nginx:1", 0, succeeded)), nil, "nginx:1 v1", "", "", "0/0/0/1 of 1"},
-		"one pull twice":                    {list(lists("nginx:1", 1)), append(list(start(lists("nginx:1", 1))...), one...), "", "nginx:1 v1", "nginx:1 v0", "1/0/0/0 of 1"},
-		"one tag twice":                     {list(lists("nginx:1", 0), lists("nginx:1", 0)), one, "", "nginx:1 v0", "", "1/0/0/0 of 2"},
+		"nothing":  {nil, nil, "", "", "", "0/0/0/0 of 0"},
+		"an image": {list(lists("nginx:1", 0)), nil, "nginx:1 v0", "", "", "0/0/0/1 of 1"},
+		"a digest": {
+			node: list(lists("nginx@"+digest, 0)), start: "nginx@" + digest + " v0", counts: "0/0/0/1 of 1",
+		},
+		"it goes on": {list(lists("nginx:1", 0)), one, "", "nginx:1 v0", "", "1/0/0/0 of 1"},
+		"another image": {
+			node:   list(lists("nginx:1", 0), lists("busybox:1", 0)),
+			pulls:  one,
+			start:  "busybox:1 v0",
+			keep:   "nginx:1 v0",
+			counts: "1/0/0/1 of 2",
+		},
+		"an image leaves": {
+			node:   list(lists("nginx:1", 0)),
+			pulls:  append(list(redis...), one...),
+			keep:   "nginx:1 v0",
+			stop:   "redis:1 v0",
+			counts: "1/0/0/0 of 1",
+		},
+		"a tag leaves":          {list(lists("nginx:2", 0)), one, "nginx:2 v0", "", "nginx:1 v0", "0/0/0/1 of 1"},
+		"another round":         {list(lists("nginx:1", 1)), one, "nginx:1 v1", "", "nginx:1 v0", "0/0/0/1 of 1"},
+		"done, and not written": {list(lists("nginx:1", 0)), done, "", "nginx:1 v0", "", "0/1/0/0 of 1"},
+		"done before a restart": {
+			node: list(lists("nginx:1", 0), did("nginx:1", 0, succeeded)), counts: "0/1/0/0 of 1",
+		},
+		"begun before a restart": {
+			node: list(lists("nginx:1", 0), did("nginx:1", 0, pulling)), start: "nginx:1 v0", counts: "0/0/0/1 of 1",
+		},
+		"ended by the controller": {
+			node: list(lists("nginx:1", 0), did("nginx:1", 0, failed)), pulls: one, stop: "nginx:1 v0", counts: "0/0/1/0 of 1",
+		},
+		"the last round does not count": {
+			node: list(lists("nginx:1", 1), did("nginx:1", 0, succeeded)), start: "nginx:1 v1", counts: "0/0/0/1 of 1",
+		},
+		"one pull twice": {
+			node:   list(lists("nginx:1", 1)),
+			pulls:  append(list(start(lists("nginx:1", 1))...), one...),
+			keep:   "nginx:1 v1",
+			stop:   "nginx:1 v0",
+			counts: "1/0/0/0 of 1",
+		},
+		"one tag twice": {
+			node: list(lists("nginx:1", 0), lists("nginx:1", 0)), pulls: one, keep: "nginx:1 v0", counts: "1/0/0/0 of 2",
+		},
 		"statuses of what is not asked for": {list(did("nginx:1", 0, succeeded)), nil, "", "", "", "0/0/0/0 of 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +316,8 @@ func TestWork(t *testing.T) {
 				t.Errorf("start %q, keep %q, stop %q", names(plan.Start), names(plan.Keep), names(plan.Stop))
 			}
 			s := plan.Status
-			if got := fmt.Sprintf("%d/%d/%d/%d of %d", s.Pulling, s.Succeeded, s.Failed, s.Waiting, s.Desired); got != test.counts {
+			if got := fmt.Sprintf("%d/%d/%d/%d of %d",
+				s.Pulling, s.Succeeded, s.Failed, s.Waiting, s.Desired); got != test.counts {
 				t.Errorf("status %s", got)
 			}
 			if s.FirstSyncStatus == nil || (s.ImageStatuses == nil) != (s.Pulling+s.Succeeded+s.Failed+s.Waiting == 0) {
@@ -252,7 +346,10 @@ func TestWorkRefreshes(t *testing.T) {
 	if len(first[1].Sandbox.Annotations) != 2 || len(i.SandboxConfig.Annotations) != 1 {
 		t.Error("pulls share annotations")
 	}
-	want := v1beta1.SandboxConfig{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d", "apps.kruise.io/pulling-image-by": "kruise-daemon"}}
+	want := v1beta1.SandboxConfig{
+		Labels:      map[string]string{"a": "b"},
+		Annotations: map[string]string{"c": "d", "apps.kruise.io/pulling-image-by": "kruise-daemon"},
+	}
 	if diff := cmp.Diff(want, first[1].Sandbox); diff != "" {
 		t.Errorf("sandbox (-want +got):\n%s", diff)
 	}

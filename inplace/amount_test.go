@@ -17,7 +17,9 @@ import (
 // storing rounds a pod's amounts up to thousandths, as the API server does with every pod that it stores.
 func storing(pod *corev1.Pod) *corev1.Pod {
 	for i := range pod.Spec.Containers {
-		for _, list := range []corev1.ResourceList{pod.Spec.Containers[i].Resources.Limits, pod.Spec.Containers[i].Resources.Requests} {
+		for _, list := range []corev1.ResourceList{
+			pod.Spec.Containers[i].Resources.Limits, pod.Spec.Containers[i].Resources.Requests,
+		} {
 			for name, q := range list {
 				list[name] = *resource.NewMilliQuantity(thousandths(q), q.Format)
 			}
@@ -32,8 +34,8 @@ func thousandths(q resource.Quantity) int64 {
 	return (nano + 999_999) / 1_000_000
 }
 
-// An amount finer than a thousandth is no change where the API server stores the same amount, and is resized to what the
-// API server stores.
+// An amount finer than a thousandth is no change where the API server stores the same amount, and is resized to what
+// the API server stores.
 func TestDiffRoundsAmounts(t *testing.T) {
 	sized := func(cpu string) *corev1.PodTemplateSpec {
 		return template(container("c1", "app:1", requests("cpu", cpu, "memory", "1Gi"), limits("cpu", "1")))
@@ -48,7 +50,8 @@ func TestDiffRoundsAmounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "63m")}}, change.Resources); diff != "" {
+	if diff := cmp.Diff(map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "63m")}},
+		change.Resources); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -66,7 +69,9 @@ func TestResizeRoundsAmounts(t *testing.T) {
 		if random.IntN(2) == 0 {
 			u.GraceSeconds = 1
 		}
-		p := inplace.Policy{Resources: inplace.ResourcesReplaced, ResizeInSpec: random.IntN(3) == 0, Unready: inplace.UnreadyAlways}
+		p := inplace.Policy{
+			Resources: inplace.ResourcesReplaced, ResizeInSpec: random.IntN(3) == 0, Unready: inplace.UnreadyAlways,
+		}
 		u.Pod = storing(running(template(container("c1", "app:1", requests("cpu", before))), "web-1"))
 		now, resizes := noon(), 0
 		for writes := 0; ; writes++ {
@@ -103,7 +108,8 @@ func TestResizeRoundsAmounts(t *testing.T) {
 func TestStoredAmountIsRounded(t *testing.T) {
 	pod := storing(running(template(container("c1", "app:1", requests("cpu", "63m"))), "web-2"))
 	pod.Annotations = map[string]string{
-		kruise.InPlaceUpdateStateKey: fmt.Sprintf(`{"revision":"web-2","updateTimestamp":%q}`, noon().Format("2006-01-02T15:04:05Z")),
+		kruise.InPlaceUpdateStateKey: fmt.Sprintf(`{"revision":"web-2","updateTimestamp":%q}`,
+			noon().Format("2006-01-02T15:04:05Z")),
 		kruise.InPlaceUpdateGraceKey: `{"revision":"web-2","graceSeconds":1,"containerResources":{"c1":{"requests":{"cpu":"62500u"}}}}`,
 	}
 	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon().AddDate(0, 0, 1))

@@ -52,7 +52,9 @@ func split(pod *corev1.Pod, c *Change) (now []string, rest *Change) {
 	for grown := true; grown; {
 		grown = false
 		for _, name := range involved {
-			if !slices.Contains(now, name) && slices.ContainsFunc(now, func(other string) bool { return share(c.RefMetadata[name], c.RefMetadata[other]) }) {
+			if !slices.Contains(now, name) && slices.ContainsFunc(now, func(other string) bool {
+				return share(c.RefMetadata[name], c.RefMetadata[other])
+			}) {
 				now, grown = append(now, name), true
 			}
 		}

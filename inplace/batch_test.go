@@ -45,8 +45,10 @@ func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Policy) []
 
 // TestBatches: containers of higher priority come first, and those that one label feeds come together.
 func TestBatches(t *testing.T) {
-	four := template(container("c1", "app:1", launch(20)), container("c2", "app:1", launch(10)), container("c3", "app:1", launch(0)), container("c4", "app:1", launch(0)))
-	plain := template(container("c1", "app:1"), container("c2", "app:1"), container("c3", "app:1"), container("c4", "app:1"))
+	four := template(container("c1", "app:1", launch(20)), container("c2", "app:1", launch(10)),
+		container("c3", "app:1", launch(0)), container("c4", "app:1", launch(0)))
+	plain := template(container("c1", "app:1"), container("c2", "app:1"), container("c3", "app:1"),
+		container("c4", "app:1"))
 	feed := func(key string, at ...int) func(*corev1.PodTemplateSpec) {
 		return func(p *corev1.PodTemplateSpec) {
 			for _, i := range at {
@@ -64,39 +66,86 @@ func TestBatches(t *testing.T) {
 		change []func(*corev1.PodTemplateSpec)
 		want   [][]string
 	}{
-		"three priorities": {why: "one after the other, highest first", from: four, change: three, want: [][]string{{"c1"}, {"c2"}, {"c4"}}},
+		"three priorities": {
+			why: "one after the other, highest first", from: four, change: three, want: [][]string{{"c1"}, {"c2"}, {"c4"}},
+		},
 		"shared label": {
-			why: "a label is written once, so all that it feeds go together", from: with(four, feed("metadata.labels['conf']", 1, 2)),
-			change: append([]func(*corev1.PodTemplateSpec){label("conf", "2")}, three...), want: [][]string{{"c1"}, {"c2", "c3"}, {"c4"}},
+			why:    "a label is written once, so all that it feeds go together",
+			from:   with(four, feed("metadata.labels['conf']", 1, 2)),
+			change: append([]func(*corev1.PodTemplateSpec){label("conf", "2")}, three...),
+			want:   [][]string{{"c1"}, {"c2", "c3"}, {"c4"}},
 		},
 		"shared in a chain": {
-			why: "who joins brings others", from: with(four, feed("metadata.labels['a']", 0, 1), feed("metadata.annotations['b']", 1, 2)),
-			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(0, "app:2")}, want: [][]string{{"c1", "c2", "c3"}},
+			why:    "who joins brings others",
+			from:   with(four, feed("metadata.labels['a']", 0, 1), feed("metadata.annotations['b']", 1, 2)),
+			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(0, "app:2")},
+			want:   [][]string{{"c1", "c2", "c3"}},
 		},
-		"no priority": {why: "they need no order", from: plain, change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), label("a", "1")}, want: [][]string{{"c1", "c2"}}},
+		"no priority": {
+			why:    "they need no order",
+			from:   plain,
+			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), label("a", "1")},
+			want:   [][]string{{"c1", "c2"}},
+		},
 		"image and feed": {
 			why: "of one priority", from: with(four, feed("metadata.annotations['conf']", 3)),
 			change: []func(*corev1.PodTemplateSpec){image(2, "app:2"), annotate("conf", "1")}, want: [][]string{{"c3", "c4"}},
 		},
 		"priority and none": {
-			why: "a container without priority goes with the first", from: template(container("c1", "app:1", launch(5)), container("c2", "app:1"), container("c3", "app:1", launch(-1))),
-			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), image(2, "app:2")}, want: [][]string{{"c1", "c2"}, {"c3"}},
+			why: "a container without priority goes with the first",
+			from: template(container("c1", "app:1", launch(5)), container("c2", "app:1"),
+				container("c3", "app:1", launch(-1))),
+			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), image(1, "app:2"), image(2, "app:2")},
+			want:   [][]string{{"c1", "c2"}, {"c3"}},
 		},
 		"feed of higher priority": {
 			why: "a variable restarts like an image", from: with(four, feed("metadata.annotations['conf']", 0)),
 			change: []func(*corev1.PodTemplateSpec){annotate("conf", "1"), image(1, "app:2")}, want: [][]string{{"c1"}, {"c2"}},
 		},
 		"resources": {
-			why: "a batch of resources alone is one as well", from: with(four, func(p *corev1.PodTemplateSpec) { requests("cpu", "1")(&p.Spec.Containers[1]) }),
-			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2") }},
-			want:   [][]string{{"c1"}, {"c2"}},
+			why:  "a batch of resources alone is one as well",
+			from: with(four, func(p *corev1.PodTemplateSpec) { requests("cpu", "1")(&p.Spec.Containers[1]) }),
+			change: []func(*corev1.PodTemplateSpec){image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2")
+			}},
+			want: [][]string{{"c1"}, {"c2"}},
 		},
-		"odd key":    {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_x" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"short key":  {why: "what is no number counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"huge key":   {why: "what does not fit counts as 0", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_99999999999999999999" }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"no key":     {why: "the name is taken", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"no source":  {why: "the name is taken", from: barrier(func(e *corev1.EnvVar) { e.ValueFrom = nil }), change: three, want: [][]string{{"c2"}, {"c1", "c4"}}},
-		"only label": {why: "no container is involved", from: four, change: []func(*corev1.PodTemplateSpec){label("a", "1")}, want: [][]string{{}}},
+		"odd key": {
+			why:    "what is no number counts as 0",
+			from:   barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_x" }),
+			change: three,
+			want:   [][]string{{"c2"}, {"c1", "c4"}},
+		},
+		"short key": {
+			why:    "what is no number counts as 0",
+			from:   barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p" }),
+			change: three,
+			want:   [][]string{{"c2"}, {"c1", "c4"}},
+		},
+		"huge key": {
+			why:    "what does not fit counts as 0",
+			from:   barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef.Key = "p_99999999999999999999" }),
+			change: three,
+			want:   [][]string{{"c2"}, {"c1", "c4"}},
+		},
+		"no key": {
+			why:    "the name is taken",
+			from:   barrier(func(e *corev1.EnvVar) { e.ValueFrom.ConfigMapKeyRef = nil }),
+			change: three,
+			want:   [][]string{{"c2"}, {"c1", "c4"}},
+		},
+		"no source": {
+			why:    "the name is taken",
+			from:   barrier(func(e *corev1.EnvVar) { e.ValueFrom = nil }),
+			change: three,
+			want:   [][]string{{"c2"}, {"c1", "c4"}},
+		},
+		"only label": {
+			why:    "no container is involved",
+			from:   four,
+			change: []func(*corev1.PodTemplateSpec){label("a", "1")},
+			want:   [][]string{{}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +186,8 @@ func TestBatches(t *testing.T) {
 
 // TestLabelComesWithItsBatch: not before its containers are due.
 func TestLabelComesWithItsBatch(t *testing.T) {
-	from := template(container("c1", "app:1", launch(2)), container("c2", "app:1", launch(1), fed("FED", "metadata.labels['conf']")))
+	from := template(container("c1", "app:1", launch(2)),
+		container("c2", "app:1", launch(1), fed("FED", "metadata.labels['conf']")))
 	to := with(from, image(0, "app:2"), label("conf", "2"), label("plain", "1"))
 	after := lead(t, running(from, "web-1"), diff(t, from, to), inplace.Policy{})
 	if len(after) != 2 || after[0].Labels["conf"] != "" || after[1].Labels["conf"] != "2" {
@@ -172,7 +222,8 @@ func TestNextBatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(from, "web-1")
 			for range 2 {
-				a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2"}, inplace.Policy{}, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2"},
+					inplace.Policy{}, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -201,7 +252,9 @@ func TestNextBatch(t *testing.T) {
 // TestNextBatchOfNobody goes on where a later batch names containers that the pod does not have.
 func TestNextBatchOfNobody(t *testing.T) {
 	pod := running(template(container("c1", "app:1")), "web-2")
-	pod.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`}
+	pod.Annotations = map[string]string{
+		kruise.InPlaceUpdateStateKey: `{"nextContainerImages":{"c9":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c8"]}}`,
+	}
 	a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 	if err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ import (
 type Update struct {
 	// Pod as it is.
 	Pod *corev1.Pod
-	// Change from the revision in the pod's label to the new one; empty where only the revision changes. It is ignored, and
-	// may be nil, where the pod has the new revision.
+	// Change from the revision in the pod's label to the new one; empty where only the revision changes. It is ignored,
+	// and may be nil, where the pod has the new revision.
 	Change *Change
 	// Revision is the new value of the revision label. It is empty, as is all below, to continue an update that has begun.
 	Revision string
@@ -68,12 +68,12 @@ var errNoUpdate = errors.New("an update needs both a change and a revision")
 // Next returns what to do next with a pod. Each write is followed by another call with the pod that the API server
 // returned.
 //
-// With a revision that the pod does not have, the update begins. An update that is still under way is overtaken: what it
-// has not done yet, and the new change does not undo, is done with the new one.
+// With a revision that the pod does not have, the update begins. An update that is still under way is overtaken: what
+// it has not done yet, and the new change does not undo, is done with the new one.
 //
-// Else Next continues the update that the pod's annotations record, also one that another controller began. Call it so for every pod, also for
-// one that was never updated: it also opens the readiness gate InPlaceUpdateReady of a new pod for the first time, and
-// without that write such a pod never becomes ready.
+// Else Next continues the update that the pod's annotations record, also one that another controller began. Call it so
+// for every pod, also for one that was never updated: it also opens the readiness gate InPlaceUpdateReady of a new pod
+// for the first time, and without that write such a pod never becomes ready.
 func Next(u Update, p Policy, now time.Time) (Action, error) {
 	l := look{u.Pod, p.rules(), now}
 	switch {
@@ -93,7 +93,9 @@ func (l look) start(u Update) (Action, error) {
 	case l.pod.DeletionTimestamp != nil:
 		return Action{Verdict: Ignore}, nil
 	case finished(l.pod):
-		return Action{Verdict: Recreate, Notes: []note.Note{newNote(l.pod, NoteFinished, "the pod has finished: nothing starts in it any more")}}, nil
+		return Action{Verdict: Recreate, Notes: []note.Note{
+			newNote(l.pod, NoteFinished, "the pod has finished: nothing starts in it any more"),
+		}}, nil
 	}
 	state, change, err := overtake(l.pod, u.Change)
 	if err != nil {
@@ -110,7 +112,9 @@ func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Acti
 	}
 	action := l.change(u, state, c)
 	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, kruise.InPlaceUpdateReady) {
-		action.Notes = append(action.Notes, newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+string(kruise.InPlaceUpdateReady)))
+		action.Notes = append(action.Notes,
+			newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+
+				string(kruise.InPlaceUpdateReady)))
 	}
 	return action
 }

@@ -1,10 +1,8 @@
 package inplace_test
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +29,10 @@ func TestBegin(t *testing.T) {
 		check    func(*testing.T, *corev1.Pod)
 	}{
 		"image": {
-			why: "what ran is recorded, one batch, and nothing to check before another", from: one, to: with(one, image(0, "app:2")), writes: []string{"status"},
+			why:    "what ran is recorded, one batch, and nothing to check before another",
+			from:   one,
+			to:     with(one, image(0, "app:2")),
+			writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
@@ -42,7 +43,9 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"label": {
-			why: "nothing restarts, so the pod stays in traffic; the batch is empty", from: one, to: with(one, label("a/b~c", "1"), annotate("x", "y")),
+			why:  "nothing restarts, so the pod stays in traffic; the batch is empty",
+			from: one,
+			to:   with(one, label("a/b~c", "1"), annotate("x", "y")),
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
@@ -52,7 +55,9 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"removed label and finalizers": {
-			why: "metadata of other writers stays", from: with(one, label("old", "1"), finalizers("a/b", "c/d")), to: with(one, finalizers("c/d", "e/f")),
+			why:  "metadata of other writers stays",
+			from: with(one, label("old", "1"), finalizers("a/b", "c/d")),
+			to:   with(one, finalizers("c/d", "e/f")),
 			pod: func(p *corev1.Pod) {
 				p.Finalizers = append(p.Finalizers, "other/one")
 				p.Labels["others"] = "stay"
@@ -78,20 +83,29 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"labels of the update": {
-			why: "they go with the first write, and what is said of the revision holds over the template", from: with(one, label(kruise.PodRevisionLabelKey, "x")), to: with(one, label(kruise.PodRevisionLabelKey, "y"), image(0, "app:2")),
-			update: inplace.Update{Labels: map[string]string{"lifecycle": "Updating"}, Annotations: map[string]string{"at": "noon"}}, writes: []string{"status"},
+			why:  "they go with the first write, and what is said of the revision holds over the template",
+			from: with(one, label(kruise.PodRevisionLabelKey, "x")),
+			to:   with(one, label(kruise.PodRevisionLabelKey, "y"), image(0, "app:2")),
+			update: inplace.Update{
+				Labels: map[string]string{"lifecycle": "Updating"}, Annotations: map[string]string{"at": "noon"},
+			},
+			writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
-				if pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || pod.Labels["lifecycle"] != "Updating" || pod.Annotations["at"] != "noon" {
+				if pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || pod.Labels["lifecycle"] != "Updating" ||
+					pod.Annotations["at"] != "noon" {
 					t.Errorf("got %v, %v", pod.Labels, pod.Annotations)
 				}
 			},
 		},
 		"own revision label": {
-			why: "some workloads have another", from: one, to: with(one, label("a", "1")), rules: inplace.Policy{RevisionLabel: "own/revision"},
-			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
+			why:   "some workloads have another",
+			from:  one,
+			to:    with(one, label("a", "1")),
+			rules: inplace.Policy{RevisionLabel: "own/revision"},
+			want:  `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
 				if pod.Labels["own/revision"] != "web-2" || pod.Labels[kruise.PodRevisionLabelKey] != "web-1" {
@@ -100,12 +114,18 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"resources": {
-			why: "the resize is sent before the pod itself, and alone", from: template(container("c1", "app:1", requests("cpu", "1"))), to: template(container("c1", "app:1", requests("cpu", "2"))), writes: []string{"resize"},
-			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
+			why:    "the resize is sent before the pod itself, and alone",
+			from:   template(container("c1", "app:1", requests("cpu", "1"))),
+			to:     template(container("c1", "app:1", requests("cpu", "2"))),
+			writes: []string{"resize"},
+			want:   `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
 		"resources in the spec": {
-			why: "API servers before 1.32 know no resize", from: template(container("c1", "app:1", requests("cpu", "1"))), to: template(container("c1", "app:1", requests("cpu", "1"), limits("cpu", "2"))), rules: inplace.Policy{ResizeInSpec: true},
-			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
+			why:   "API servers before 1.32 know no resize",
+			from:  template(container("c1", "app:1", requests("cpu", "1"))),
+			to:    template(container("c1", "app:1", requests("cpu", "1"), limits("cpu", "2"))),
+			rules: inplace.Policy{ResizeInSpec: true},
+			want:  `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()
 				if cpu := pod.Spec.Containers[0].Resources.Limits["cpu"]; cpu.String() != "2" {
@@ -114,26 +134,37 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"no container status": {
-			why: "there is nothing to record of a pod that has not started", from: one, to: with(one, image(0, "app:2")), writes: []string{"status"},
-			pod: func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.Phase = nil, corev1.PodPending },
+			why:    "there is nothing to record of a pod that has not started",
+			from:   one,
+			to:     with(one, image(0, "app:2")),
+			writes: []string{"status"},
+			pod:    func(p *corev1.Pod) { p.Status.ContainerStatuses, p.Status.Phase = nil, corev1.PodPending },
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
 		"overtaking a batch": {
-			why: "what a later batch was to bring, and the new change does not undo, comes now; the state is of the new update", from: two, to: with(two, label("a", "1")),
+			why: "what a later batch was to bring, and the new change does not undo, comes now; " +
+				"the state is of the new update",
+			from: two,
+			to:   with(two, label("a", "1")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
-					`"updateImages":true,"nextContainerImages":{"c2":"app:7"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey,
+					`{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
+						`"updateImages":true,"nextContainerImages":{"c2":"app:7"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Spec.Containers[0].Image = "app:7"
-			}, writes: []string{"status"},
+			},
+			writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"},"c2":{"imageID":"id-of-app:1","containerID":"containerd://c2-0","image":"app:1"}},` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c2"]}]}`,
 		},
 		"overtaking an image of one container by a label": {
-			why: "the container whose image the node has not started is still waited for", from: one, to: with(one, label("a", "1")),
+			why:  "the container whose image the node has not started is still waited for",
+			from: one,
+			to:   with(one, label("a", "1")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
-					`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey,
+					`{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},`+
+						`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Spec.Containers[0].Image = "app:7"
 			},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},` +
@@ -141,12 +172,15 @@ func TestBegin(t *testing.T) {
 		},
 		"overtaking a resize of one container by another's image": {
 			why:  "the container that the node has not resized is still waited for",
-			from: template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:1")), to: template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:2")),
+			from: template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:1")),
+			to:   template(container("c1", "app:1", requests("cpu", "2")), container("c2", "app:2")),
 			pod: func(p *corev1.Pod) {
-				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, `{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":null,`+
-					`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
+				metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey,
+					`{"revision":"web-1","updateTimestamp":"2026-11-21T11:00:00Z","lastContainerStatuses":null,`+
+						`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]}]}`)
 				p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1")
-			}, writes: []string{"status"},
+			},
+			writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c2":{"imageID":"id-of-app:1","containerID":"containerd://c2-0","image":"app:1"}},"updateResources":true,` +
 				`"updateImages":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:00:00Z","containers":["c1"]},{"timestamp":"2026-11-21T12:00:00Z","containers":["c2"]}]}`,
 		},
@@ -164,7 +198,10 @@ func TestBegin(t *testing.T) {
 			},
 		},
 		"two priorities": {
-			why: "the lower one is written down for later", from: first, to: with(first, image(0, "app:2"), image(1, "app:2")), writes: []string{"status"},
+			why:    "the lower one is written down for later",
+			from:   first,
+			to:     with(first, image(0, "app:2"), image(1, "app:2")),
+			writes: []string{"status"},
 			want: `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{"c1":{"imageID":"id-of-app:1","containerID":"containerd://c1-0","image":"app:1"}},` +
 				`"updateImages":true,"nextContainerImages":{"c2":"app:2"},"preCheckBeforeNext":{"containersRequiredReady":["c1"]},"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
@@ -213,13 +250,39 @@ func TestBeginDecides(t *testing.T) {
 		want   inplace.Verdict
 		err    error
 	}{
-		"already there":    {why: "from there on Begin is Step", pod: func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-2" }, want: inplace.Complete},
-		"going away":       {why: "a pod that is deleted is not updated", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }, want: inplace.Ignore},
-		"ended":            {why: "no container starts in it any more", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, want: inplace.Recreate},
-		"no change":        {why: "an error of Diff that was overlooked must not pass for an update", update: func(u *inplace.Update) { u.Change = nil }, err: bad},
-		"no revision":      {why: "a pod without revision would count as updated", update: func(u *inplace.Update) { u.Revision = "" }, err: bad},
-		"unreadable state": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} }, err: bad},
-		"unreadable grace": {why: "a user must look", pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{"} }, err: bad},
+		"already there": {
+			why:  "from there on Begin is Step",
+			pod:  func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-2" },
+			want: inplace.Complete,
+		},
+		"going away": {
+			why:  "a pod that is deleted is not updated",
+			pod:  func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} },
+			want: inplace.Ignore,
+		},
+		"ended": {
+			why:  "no container starts in it any more",
+			pod:  func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+			want: inplace.Recreate,
+		},
+		"no change": {
+			why:    "an error of Diff that was overlooked must not pass for an update",
+			update: func(u *inplace.Update) { u.Change = nil },
+			err:    bad,
+		},
+		"no revision": {
+			why: "a pod without revision would count as updated", update: func(u *inplace.Update) { u.Revision = "" }, err: bad,
+		},
+		"unreadable state": {
+			why: "a user must look",
+			pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} },
+			err: bad,
+		},
+		"unreadable grace": {
+			why: "a user must look",
+			pod: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{"} },
+			err: bad,
+		},
 		"unreadable metadata": {why: "a user must look", pod: func(p *corev1.Pod) {
 			p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: `{"metaDataPatch":"e30x"}`}
 		}, err: bad},
@@ -243,7 +306,8 @@ func TestBeginDecides(t *testing.T) {
 
 // TestBeginUnready: a pod with a gate leaves traffic for what restarts a container, and for nothing else by default.
 func TestBeginUnready(t *testing.T) {
-	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi")), container("c2", "app:1", requests("cpu", "1")))
+	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi")),
+		container("c2", "app:1", requests("cpu", "1")))
 	cpu := func(p *corev1.PodTemplateSpec) {
 		p.Spec.Containers[0].Resources.Requests["cpu"] = amounts("cpu", "2")["cpu"]
 	}
@@ -262,32 +326,97 @@ func TestBeginUnready(t *testing.T) {
 		rules  inplace.Policy
 		want   bool
 	}{
-		"image":                               {why: "the container restarts", from: sized, change: image(0, "app:2"), want: true},
-		"image, as the reference":             {why: "the container restarts", from: sized, change: image(0, "app:2"), rules: reference, want: true},
-		"image, no gate":                      {why: "nothing could take the pod out", from: with(sized, noGate), change: image(0, "app:2"), rules: reference},
-		"image of a harmless one":             {why: "the policy names the container", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}}},
-		"harmless, as the reference":          {why: "the reference knows no such containers", from: sized, change: image(1, "app:2"), rules: inplace.Policy{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways}, want: true},
-		"label":                               {why: "nothing restarts", from: sized, change: label("a", "1")},
-		"label, as the reference":             {why: "it takes pods out for every such change", from: sized, change: label("a", "1"), rules: reference, want: true},
-		"label, as the reference, no gate":    {why: "nothing could take the pod out", from: with(sized, noGate), change: label("a", "1"), rules: reference},
-		"variable":                            {why: "the daemon restarts the container", from: feeds, change: label("conf", "1"), want: true},
-		"variable of a harmless one":          {why: "the daemon restarts it only out of traffic", from: feeds, change: label("conf", "1"), rules: inplace.Policy{Harmless: []string{"c1"}}, want: true},
-		"cpu":                                 {why: "not required is the policy without one", from: sized, change: cpu, rules: reference},
-		"cpu that restarts":                   {why: "the policy says so", from: restarts(0, "cpu"), change: cpu, rules: reference, want: true},
-		"cpu that restarts, no gate":          {why: "nothing could take the pod out", from: with(restarts(0, "cpu"), noGate), change: cpu, rules: reference},
-		"memory where cpu restarts":           {why: "another resource's policy does not count", from: restarts(0, "cpu"), change: memory, rules: reference},
-		"cpu where another restarts":          {why: "another container's policy does not count", from: restarts(1, "cpu"), change: cpu, rules: reference},
-		"cpu and label, as the reference":     {why: "plain metadata may change with resources", from: sized, change: func(p *corev1.PodTemplateSpec) { cpu(p); label("a", "1")(p) }, rules: reference},
-		"cpu and image":                       {why: "the container restarts for its image", from: sized, change: func(p *corev1.PodTemplateSpec) { cpu(p); image(0, "app:2")(p) }, want: true},
-		"image that is there already":         {why: "nothing restarts for what it runs", from: sized, change: label("a", "1"), rules: inplace.Policy{}},
-		"nothing at all":                      {why: "nothing restarts", from: sized, change: func(*corev1.PodTemplateSpec) {}},
-		"nothing at all, as the reference":    {why: "nothing happens, so no traffic is lost", from: sized, change: func(*corev1.PodTemplateSpec) {}, rules: reference},
-		"cpu of a harmless one that restarts": {why: "the policy names the container", from: restarts(0, "cpu"), change: cpu, rules: inplace.Policy{Harmless: []string{"c1"}}},
+		"image": {
+			why: "the container restarts", from: sized, change: image(0, "app:2"), want: true,
+		},
+		"image, as the reference": {
+			why: "the container restarts", from: sized, change: image(0, "app:2"), rules: reference, want: true,
+		},
+		"image, no gate": {
+			why: "nothing could take the pod out", from: with(sized, noGate), change: image(0, "app:2"), rules: reference,
+		},
+		"image of a harmless one": {
+			why:    "the policy names the container",
+			from:   sized,
+			change: image(1, "app:2"),
+			rules:  inplace.Policy{Harmless: []string{"c2"}},
+		},
+		"harmless, as the reference": {
+			why:    "the reference knows no such containers",
+			from:   sized,
+			change: image(1, "app:2"),
+			rules:  inplace.Policy{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways},
+			want:   true,
+		},
+		"label": {why: "nothing restarts", from: sized, change: label("a", "1")},
+		"label, as the reference": {
+			why: "it takes pods out for every such change", from: sized, change: label("a", "1"), rules: reference, want: true,
+		},
+		"label, as the reference, no gate": {
+			why: "nothing could take the pod out", from: with(sized, noGate), change: label("a", "1"), rules: reference,
+		},
+		"variable": {
+			why: "the daemon restarts the container", from: feeds, change: label("conf", "1"), want: true,
+		},
+		"variable of a harmless one": {
+			why:    "the daemon restarts it only out of traffic",
+			from:   feeds,
+			change: label("conf", "1"),
+			rules:  inplace.Policy{Harmless: []string{"c1"}},
+			want:   true,
+		},
+		"cpu": {
+			why: "not required is the policy without one", from: sized, change: cpu, rules: reference,
+		},
+		"cpu that restarts": {
+			why: "the policy says so", from: restarts(0, "cpu"), change: cpu, rules: reference, want: true,
+		},
+		"cpu that restarts, no gate": {
+			why: "nothing could take the pod out", from: with(restarts(0, "cpu"), noGate), change: cpu, rules: reference,
+		},
+		"memory where cpu restarts": {
+			why: "another resource's policy does not count", from: restarts(0, "cpu"), change: memory, rules: reference,
+		},
+		"cpu where another restarts": {
+			why: "another container's policy does not count", from: restarts(1, "cpu"), change: cpu, rules: reference,
+		},
+		"cpu and label, as the reference": {
+			why:    "plain metadata may change with resources",
+			from:   sized,
+			change: func(p *corev1.PodTemplateSpec) { cpu(p); label("a", "1")(p) },
+			rules:  reference,
+		},
+		"cpu and image": {
+			why:    "the container restarts for its image",
+			from:   sized,
+			change: func(p *corev1.PodTemplateSpec) { cpu(p); image(0, "app:2")(p) },
+			want:   true,
+		},
+		"image that is there already": {
+			why: "nothing restarts for what it runs", from: sized, change: label("a", "1"), rules: inplace.Policy{},
+		},
+		"nothing at all": {
+			why: "nothing restarts", from: sized, change: func(*corev1.PodTemplateSpec) {},
+		},
+		"nothing at all, as the reference": {
+			why:    "nothing happens, so no traffic is lost",
+			from:   sized,
+			change: func(*corev1.PodTemplateSpec) {},
+			rules:  reference,
+		},
+		"cpu of a harmless one that restarts": {
+			why:    "the policy names the container",
+			from:   restarts(0, "cpu"),
+			change: cpu,
+			rules:  inplace.Policy{Harmless: []string{"c1"}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := running(tc.from, "web-1")
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, tc.from, with(tc.from, tc.change)), Revision: "web-2"}, tc.rules, noon())
+			a, err := inplace.Next(inplace.Update{
+				Pod: pod, Change: diff(t, tc.from, with(tc.from, tc.change)), Revision: "web-2",
+			}, tc.rules, noon())
 			if err != nil || a.Verdict != inplace.Write {
 				t.Fatalf("%s: want a write, got %v, %v", tc.why, a, err)
 			}
@@ -295,112 +424,5 @@ func TestBeginUnready(t *testing.T) {
 				t.Errorf("%s: want %v, got %v", tc.why, tc.want, got)
 			}
 		})
-	}
-}
-
-// TestBeginTestsWhatItSaw has another writer come between the look and the write.
-func TestBeginTestsWhatItSaw(t *testing.T) {
-	one := template(container("c1", "app:1", requests("cpu", "1")))
-	notReady := func(p *corev1.Pod) {
-		condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
-		condition(p, corev1.PodReady).Status = corev1.ConditionFalse
-	}
-	cases := map[string]struct {
-		why    string
-		to     *corev1.PodTemplateSpec
-		pod    func(*corev1.Pod) // before the look
-		then   func(*corev1.Pod) // after it
-		refuse bool
-	}{
-		"another pod of that name": {why: "it is another one's", to: with(one, image(0, "app:2")), then: func(p *corev1.Pod) { p.UID = "other" }, refuse: true},
-		"led on to another revision": {why: "the change is not from there", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
-		}, refuse: true},
-		"resized to another revision": {why: "the amounts are not of that one", to: template(container("c1", "app:1", requests("cpu", "2"))), then: func(p *corev1.Pod) {
-			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
-		}, refuse: true},
-		"marked for another revision": {why: "that update may be complete by now", to: with(one, image(0, "app:2")), then: func(p *corev1.Pod) {
-			p.Labels[kruise.PodRevisionLabelKey] = "web-9"
-		}, refuse: true},
-		"back in traffic": {why: "it was to restart out of traffic", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionTrue
-		}, refuse: true},
-		"restarted": {why: "what ran before would be recorded wrongly", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			p.Status.ContainerStatuses[0].ImageID = "other"
-		}, refuse: true},
-		"restarted with the same image": {why: "what ran before would be recorded wrongly", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			p.Status.ContainerStatuses[0].ContainerID = "containerd://c1-1"
-		}, refuse: true},
-		"first annotations": {why: "they would be lost", to: with(one, label("a", "1")), then: func(p *corev1.Pod) {
-			p.Annotations = map[string]string{"theirs": "stays"}
-		}, refuse: true},
-		"first labels": {why: "they would be lost", to: with(one, label("a", "1")), pod: func(p *corev1.Pod) { p.Labels = nil }, then: func(p *corev1.Pod) {
-			p.Labels = map[string]string{"theirs": "stays"}
-		}, refuse: true},
-		"first finalizers": {why: "they would be lost", to: with(one, finalizers("a/b")), then: func(p *corev1.Pod) { p.Finalizers = []string{"theirs/stays"} }, refuse: true},
-		"first condition": {why: "there would be two of that type", to: with(one, image(0, "app:2")), pod: func(p *corev1.Pod) { p.Status.Conditions = nil }, then: func(p *corev1.Pod) {
-			p.ResourceVersion = "11"
-		}, refuse: true},
-		"another label":      {why: "it is no matter", to: with(one, label("a", "1")), then: func(p *corev1.Pod) { p.Labels["theirs"] = "stays" }},
-		"another annotation": {why: "it is no matter", to: with(one, label("a", "1")), pod: func(p *corev1.Pod) { p.Annotations = map[string]string{"x": "y"} }, then: func(p *corev1.Pod) { p.Annotations["theirs"] = "stays" }},
-		"not ready by itself": {why: "the kubelet is always welcome", to: with(one, image(0, "app:2")), pod: notReady, then: func(p *corev1.Pod) {
-			p.Status.ContainerStatuses[0].Ready = false
-			condition(p, corev1.ContainersReady).Status = corev1.ConditionFalse
-		}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pod := running(one, "web-1")
-			if tc.pod != nil {
-				tc.pod(pod)
-			}
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, one, tc.to), Revision: "web-2"}, inplace.Policy{}, noon())
-			if err != nil || a.Verdict != inplace.Write {
-				t.Fatalf("%s: want a write, got %v, %v", tc.why, a, err)
-			}
-			pod = pod.DeepCopy()
-			tc.then(pod)
-			stored := &corev1.Pod{}
-			if err := json.Unmarshal([]byte(encoded(t, pod)), stored); err != nil {
-				t.Fatal(err)
-			}
-			next, refused, err := apply(stored, a.Write)
-			if err != nil || (refused != nil) != tc.refuse {
-				t.Fatalf("%s: refused: %v, %v", tc.why, refused, err)
-			}
-			if next != nil && (tc.why == "it is no matter") && next.Labels["theirs"]+next.Annotations["theirs"] != "stays" {
-				t.Errorf("%s: lost: %v, %v", tc.why, next.Labels, next.Annotations)
-			}
-		})
-	}
-}
-
-// TestBeginGrace parks the change, of which nothing is written but the revision.
-func TestBeginGrace(t *testing.T) {
-	from := template(container("c1", "app:1", fed("CONF", "metadata.labels['conf']"), requests("cpu", "1")))
-	to := with(from, image(0, "app:2"), label("conf", "2"), label("new", "x"), func(p *corev1.PodTemplateSpec) {
-		p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2")
-	})
-	u := inplace.Update{Pod: running(from, "web-1"), Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 30}
-	for range 2 {
-		a, err := inplace.Next(u, inplace.Policy{}, noon())
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.Pod = applied(t, u.Pod, a)
-	}
-	want := `{"revision":"web-2","containerImages":{"c1":"app:2"},"containerRefMetadata":{"c1":{"labels":{"conf":"2"}}},"containerResources":{"c1":{"requests":{"cpu":"2"}}},` +
-		`"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsibmV3IjoieCJ9fX0=","updateEnvFromMetadata":true,"graceSeconds":30}`
-	if got := u.Pod.Annotations[kruise.InPlaceUpdateGraceKey]; got != want {
-		t.Errorf("want %s\ngot  %s", want, got)
-	}
-	if c := u.Pod.Spec.Containers[0]; c.Image != "app:1" || u.Pod.Labels["new"] != "" || u.Pod.Labels[kruise.PodRevisionLabelKey] != "web-2" {
-		t.Errorf("something is written before its time: %s, %v", c.Image, u.Pod.Labels)
-	}
-	if s := stateOf(t, u.Pod); !s.UpdateImages || !s.UpdateResources || !s.UpdateEnvFromMetadata || len(s.ContainerBatchesRecord) > 0 {
-		t.Errorf("got %+v", s)
-	}
-	if a, err := inplace.Next(u, inplace.Policy{}, noon().Add(500*time.Millisecond)); err != nil || a.Verdict != inplace.Wait || a.After != 30*time.Second {
-		t.Errorf("want to wait for the end in whole seconds, got %v, %v", a, err)
 	}
 }

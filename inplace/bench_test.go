@@ -19,7 +19,9 @@ func typical(tag string) *corev1.PodTemplateSpec {
 	t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 	for i := range 3 {
 		c := corev1.Container{
-			Name: fmt.Sprintf("c%d", i), Image: "registry.example.com/team/app:" + tag, Ports: []corev1.ContainerPort{{ContainerPort: 80}},
+			Name:  fmt.Sprintf("c%d", i),
+			Image: "registry.example.com/team/app:" + tag,
+			Ports: []corev1.ContainerPort{{ContainerPort: 80}},
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("1Gi")},
 				Limits:   corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("2Gi")},
@@ -45,7 +47,9 @@ func otherwise(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 }
 
 func BenchmarkDiff(b *testing.B) {
-	for name, to := range map[string]*corev1.PodTemplateSpec{"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2"))} {
+	for name, to := range map[string]*corev1.PodTemplateSpec{
+		"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2")),
+	} {
 		from := typical("1")
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -69,9 +73,11 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	idle := running(typical("1"), "web-1")
 	waits := idle.DeepCopy()
 	waits.Labels[kruise.PodRevisionLabelKey] = "web-2"
-	waits.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
-		`"lastContainerStatuses":{` + lastOf("c0") + "," + lastOf("c1") + "," + lastOf("c2") + `},"updateImages":true,` +
-		`"containerBatchesRecord":[{"timestamp":"2026-11-21T03:00:05Z","containers":["c0","c1","c2"]}]}`}
+	waits.Annotations = map[string]string{
+		kruise.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
+			`"lastContainerStatuses":{` + lastOf("c0") + "," + lastOf("c1") + "," + lastOf("c2") + `},"updateImages":true,` +
+			`"containerBatchesRecord":[{"timestamp":"2026-11-21T03:00:05Z","containers":["c0","c1","c2"]}]}`,
+	}
 	for i := range waits.Spec.Containers {
 		waits.Spec.Containers[i].Image = "registry.example.com/team/app:2"
 	}
@@ -97,13 +103,17 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// TestAllocations keeps what a rollout does for every template and every pod from becoming dear unnoticed. Times depend on the
-// machine, allocations do not.
+// TestAllocations keeps what a rollout does for every template and every pod from becoming dear unnoticed. Times depend
+// on the machine, allocations do not.
 func TestAllocations(t *testing.T) {
 	// Two templates of three containers that are the same but for their images, so that nothing is compared by meaning.
-	for name, to := range map[string]*corev1.PodTemplateSpec{"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2"))} {
+	for name, to := range map[string]*corev1.PodTemplateSpec{
+		"image": typical("2"), "image, amounts written otherwise": otherwise(typical("2")),
+	} {
 		from := typical("1")
-		if got := testing.AllocsPerRun(10, func() { _, _ = inplace.Diff(from, to, inplace.Policy{Env: inplace.EnvRestart}) }); got > 140 {
+		if got := testing.AllocsPerRun(10, func() {
+			_, _ = inplace.Diff(from, to, inplace.Policy{Env: inplace.EnvRestart})
+		}); got > 140 {
 			t.Errorf("%s: %.0f allocations", name, got)
 		}
 	}
@@ -116,6 +126,7 @@ func TestAllocations(t *testing.T) {
 }
 
 func lastOf(container string) string {
-	return `"` + container + `":{"imageID":"id-of-registry.example.com/team/app:1","containerID":"containerd://` + container +
+	return `"` + container + `":{"imageID":"id-of-registry.example.com/team/app:1","containerID":"containerd://` +
+		container +
 		`-0","image":"registry.example.com/team/app:1"}`
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// Completed reports whether no in-place update of a pod is under way any more; else the note explains what it waits for.
-// An annotation that cannot be read is never complete.
+// Completed reports whether no in-place update of a pod is under way any more; else the note explains what it waits
+// for. An annotation that cannot be read is never complete.
 func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	if hasGrace(pod) {
 		return false, newNote(pod, NoteGrace, "the change is written when the grace period ends")
@@ -94,7 +94,9 @@ func unfed(pod *corev1.Pod) waiting {
 	case err != nil:
 		return waiting{code: NoteUnreadable, text: err.Error()}
 	case !ok:
-		return waiting{code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " reports the containers' environment"}
+		return waiting{
+			code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " reports the containers' environment",
+		}
 	}
 	if name := recorded.unlike(pod, sameEnv(pod)); name != "" {
 		return waiting{code: NoteEnv, container: name, text: "runs with the environment from before"}
@@ -103,7 +105,9 @@ func unfed(pod *corev1.Pod) waiting {
 }
 
 // unstarted returns what keeps a container from running its new image.
-func unstarted(pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last kruise.InPlaceUpdateContainerStatus) waiting {
+func unstarted(
+	pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last kruise.InPlaceUpdateContainerStatus,
+) waiting {
 	now, c := statusOf(pod, name), containerOf(pod, name)
 	switch {
 	case c == nil:
@@ -128,9 +132,11 @@ func unstarted(pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last 
 	return waiting{code: NoteImage, container: name, image: c.Image, cause: now.State.Waiting}
 }
 
-// runsAsRecorded reports whether, by the record of a daemon, all containers run their specs. It is not asked about a container
-// that is still the one from before.
-func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus) bool {
+// runsAsRecorded reports whether, by the record of a daemon, all containers run their specs. It is not asked about a
+// container that is still the one from before.
+func runsAsRecorded(
+	pod *corev1.Pod, name string, now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus,
+) bool {
 	if last.ContainerID != "" && last.ContainerID == now.ContainerID || find(pod.Spec.Containers, name) == nil {
 		return false
 	}
@@ -140,7 +146,9 @@ func runsAsRecorded(pod *corev1.Pod, name string, now *corev1.ContainerStatus, l
 
 // restarted reports whether the container is another one than before its image was written. Where only the image was
 // recorded, the time of its start decides.
-func restarted(now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus, s *kruise.InPlaceUpdateState, name string) bool {
+func restarted(
+	now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus, s *kruise.InPlaceUpdateState, name string,
+) bool {
 	if last.ContainerID != "" {
 		return now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount
 	}
@@ -180,7 +188,8 @@ func unresized(pod *corev1.Pod, name string) waiting {
 		return waiting{}
 	case status == nil || status.Resources == nil:
 		return resizing(pod, name, "has no resources in its status yet")
-	case !sameAmounts(c.Resources.Limits, status.Resources.Limits) || !sameAmounts(c.Resources.Requests, status.Resources.Requests):
+	case !sameAmounts(c.Resources.Limits, status.Resources.Limits) ||
+		!sameAmounts(c.Resources.Requests, status.Resources.Requests):
 		return resizing(pod, name, "has its resources from before")
 	}
 	return waiting{}

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// decodeState reads a state as json.Unmarshal does. A rollout of thousands of pods reads the states of all of them again
-// and again, so the usual shape is read in one go without reflection, and all else left to json.
+// decodeState reads a state as json.Unmarshal does. A rollout of thousands of pods reads the states of all of them
+// again and again, so the usual shape is read in one go without reflection, and all else left to json.
 func decodeState(text string) (*kruise.InPlaceUpdateState, error) {
 	s := new(kruise.InPlaceUpdateState)
 	if u := (usual{all: text}); u.state(s) && u.ended() {
@@ -26,8 +26,9 @@ func decodeState(text string) (*kruise.InPlaceUpdateState, error) {
 	return s, nil
 }
 
-// usual reads JSON of the shape that nearly every state has. Each method is false for what is not of that shape: an unknown
-// key, a map or a list that is there twice, a string with an escape or beyond ASCII, a number that is no count, or no JSON.
+// usual reads JSON of the shape that nearly every state has. Each method is false for what is not of that shape: an
+// unknown key, a map or a list that is there twice, a string with an escape or beyond ASCII, a number that is no count,
+// or no JSON.
 type usual struct {
 	all string
 	at  int

@@ -16,7 +16,9 @@ import (
 // default, are no difference.
 func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	from, to = revision.Comparable(orEmpty(from), orEmpty(to))
-	d := differ{policy: p, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}}}
+	d := differ{
+		policy: p, change: &Change{Images: map[string]string{}, Resources: map[string]corev1.ResourceRequirements{}},
+	}
 	before, after := QOSClass(&from.Spec), QOSClass(&to.Spec)
 	d.containers("spec.containers", from.Spec.Containers, to.Spec.Containers, false)
 	d.containers("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers, true)
@@ -121,7 +123,9 @@ func (d *differ) resources(path string, from, to *corev1.Container) {
 		d.change.Resources[to.Name] = changed
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		for _, list := range []corev1.ResourceList{from.Resources.Limits, from.Resources.Requests, to.Resources.Limits, to.Resources.Requests} {
+		for _, list := range []corev1.ResourceList{
+			from.Resources.Limits, from.Resources.Requests, to.Resources.Limits, to.Resources.Requests,
+		} {
 			delete(list, name)
 		}
 	}

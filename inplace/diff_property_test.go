@@ -66,7 +66,9 @@ func randomTemplate(r *rand.Rand) *corev1.PodTemplateSpec {
 
 func randomContainer(r *rand.Rand, name string) corev1.Container {
 	c := container(name, oneOf(r, "app:1", "app:2", "app"))
-	for _, field := range []string{"metadata.labels['a']", "metadata.labels['b/c']", "metadata.annotations['a']", "status.podIP"} {
+	for _, field := range []string{
+		"metadata.labels['a']", "metadata.labels['b/c']", "metadata.annotations['a']", "status.podIP",
+	} {
 		if r.IntN(4) == 0 {
 			fed(fmt.Sprintf("E%d", len(c.Env)), field)(&c)
 		}
@@ -171,8 +173,9 @@ func TestDiffProperty(t *testing.T) {
 			mutate(r, to)
 		}
 		o := inplace.Policy{
-			Env:       oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
-			Resources: oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded), NativeSidecars: r.IntN(2) == 0,
+			Env:            oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
+			Resources:      oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded),
+			NativeSidecars: r.IntN(2) == 0,
 		}
 		x, y := from.DeepCopy(), to.DeepCopy()
 		c, err := inplace.Diff(from, to, o)
@@ -198,7 +201,8 @@ func TestDiffProperty(t *testing.T) {
 			continue
 		}
 		second, _ := inplace.Diff(from, to, o)
-		if !apiequality.Semantic.DeepEqual(c, second) || !apiequality.Semantic.DeepEqual(x, from) || !apiequality.Semantic.DeepEqual(y, to) {
+		if !apiequality.Semantic.DeepEqual(c, second) || !apiequality.Semantic.DeepEqual(x, from) ||
+			!apiequality.Semantic.DeepEqual(y, to) {
 			t.Fatalf("another answer, or an input is changed\nfrom %s\nto   %s", encoded(t, x), encoded(t, y))
 		}
 		filled, _ := revision.Comparable(from, from)
@@ -231,7 +235,9 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 		if o.Resources == inplace.ResourcesFixed {
 			continue
 		}
-		for _, lists := range [][2]corev1.ResourceList{{a.Resources.Limits, b.Resources.Limits}, {a.Resources.Requests, b.Resources.Requests}} {
+		for _, lists := range [][2]corev1.ResourceList{
+			{a.Resources.Limits, b.Resources.Limits}, {a.Resources.Requests, b.Resources.Requests},
+		} {
 			for _, name := range []corev1.ResourceName{"cpu", "memory"} {
 				was, had := lists[0][name]
 				is, has := lists[1][name]
@@ -250,10 +256,13 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 	}
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
-		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) || o.Resources == inplace.ResourcesFixed {
+		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) ||
+			o.Resources == inplace.ResourcesFixed {
 			continue
 		}
-		for _, list := range []corev1.ResourceList{a.Resources.Limits, a.Resources.Requests, b.Resources.Limits, b.Resources.Requests} {
+		for _, list := range []corev1.ResourceList{
+			a.Resources.Limits, a.Resources.Requests, b.Resources.Limits, b.Resources.Requests,
+		} {
 			delete(list, "cpu")
 			delete(list, "memory")
 		}
@@ -267,7 +276,9 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 // pairs are the containers that both templates have.
 func pairs(from, to *corev1.PodTemplateSpec) [][2]*corev1.Container {
 	var both [][2]*corev1.Container
-	for _, lists := range [][2][]corev1.Container{{from.Spec.Containers, to.Spec.Containers}, {from.Spec.InitContainers, to.Spec.InitContainers}} {
+	for _, lists := range [][2][]corev1.Container{
+		{from.Spec.Containers, to.Spec.Containers}, {from.Spec.InitContainers, to.Spec.InitContainers},
+	} {
 		for i := range lists[0] {
 			if j := indexOf(lists[1], lists[0][i].Name); j >= 0 {
 				both = append(both, [2]*corev1.Container{&lists[0][i], &lists[1][j]})
@@ -313,7 +324,8 @@ func feedsChange(from, to *corev1.PodTemplateSpec, o inplace.Policy) bool {
 			}
 			for _, key := range []string{"a", "b/c"} {
 				if e.ValueFrom.FieldRef.FieldPath == "metadata.labels['"+key+"']" && differs(from.Labels, to.Labels, key) ||
-					e.ValueFrom.FieldRef.FieldPath == "metadata.annotations['"+key+"']" && differs(from.Annotations, to.Annotations, key) {
+					e.ValueFrom.FieldRef.FieldPath == "metadata.annotations['"+key+"']" &&
+						differs(from.Annotations, to.Annotations, key) {
 					return true
 				}
 			}
@@ -366,7 +378,9 @@ func written(t *corev1.PodTemplateSpec, c *inplace.Change) *corev1.PodTemplateSp
 			annotate(key, *value)(t)
 		}
 	}
-	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool { return slices.Contains(c.Metadata.RemoveFinalizers, f) })
+	t.Finalizers = slices.DeleteFunc(t.Finalizers, func(f string) bool {
+		return slices.Contains(c.Metadata.RemoveFinalizers, f)
+	})
 	t.Finalizers = append(t.Finalizers, c.Metadata.AddFinalizers...)
 	return t
 }

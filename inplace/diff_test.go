@@ -26,16 +26,30 @@ func TestDiff(t *testing.T) {
 		noDaemon bool // leaves Env at its default
 		want     inplace.Change
 	}{
-		"nothing":        {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
-		"no templates":   {why: "without a template nothing changes"},
-		"image":          {why: "an image is what this is for", from: one, to: with(one, image(0, "app:2")), want: inplace.Change{Images: images("c1", "app:2")}},
-		"equal metadata": {why: "metadata around it is no change", from: with(one, label("a", "1"), annotate("b", "2")), to: with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")), want: inplace.Change{Images: images("c1", "app:2")}},
+		"nothing":      {why: "equal templates need nothing", from: one, to: one.DeepCopy()},
+		"no templates": {why: "without a template nothing changes"},
+		"image": {
+			why:  "an image is what this is for",
+			from: one,
+			to:   with(one, image(0, "app:2")),
+			want: inplace.Change{Images: images("c1", "app:2")},
+		},
+		"equal metadata": {
+			why:  "metadata around it is no change",
+			from: with(one, label("a", "1"), annotate("b", "2")),
+			to:   with(one, image(0, "app:2"), label("a", "1"), annotate("b", "2")),
+			want: inplace.Change{Images: images("c1", "app:2")},
+		},
 		"image and label": {
-			why: "a label that feeds no container is plain metadata", from: one, to: with(one, image(0, "app:2"), label("new", "1")),
+			why:  "a label that feeds no container is plain metadata",
+			from: one,
+			to:   with(one, image(0, "app:2"), label("new", "1")),
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{Labels: values("new", "1")}},
 		},
 		"label that feeds": {
-			why: "what feeds a container is reported by container, and the rest apart", from: with(feeds, label("conf", "1")), to: with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
+			why:  "what feeds a container is reported by container, and the rest apart",
+			from: with(feeds, label("conf", "1")),
+			to:   with(feeds, image(0, "app:2"), label("conf", "2"), label("other", "1")),
 			want: inplace.Change{
 				Images: images("c1", "app:2"), Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: values("other", "1")},
 				RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "2"}}},
@@ -43,31 +57,48 @@ func TestDiff(t *testing.T) {
 		},
 		"first label that feeds": {
 			why: "a variable that was empty gets a value", from: feeds, to: with(feeds, label("conf", "1")),
-			want: inplace.Change{Env: []string{"c1"}, RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "1"}}}},
+			want: inplace.Change{
+				Env: []string{"c1"}, RefMetadata: map[string]metav1.ObjectMeta{"c1": {Labels: map[string]string{"conf": "1"}}},
+			},
 		},
 		"removed label that fed": {
-			why: "a variable gets empty; a removed key has no place by container", from: with(feeds, label("conf", "1")), to: feeds,
+			why:  "a variable gets empty; a removed key has no place by container",
+			from: with(feeds, label("conf", "1")),
+			to:   feeds,
 			want: inplace.Change{Env: []string{"c1"}, Metadata: inplace.Metadata{Labels: map[string]*string{"conf": nil}}},
 		},
 		"fed but ignored": {
-			why: "the variable may stay as it is until the next start", from: feeds, to: with(feeds, label("conf", "1")), options: inplace.Policy{Env: inplace.EnvIgnore},
-			want: inplace.Change{Metadata: inplace.Metadata{Labels: values("conf", "1")}},
+			why:     "the variable may stay as it is until the next start",
+			from:    feeds,
+			to:      with(feeds, label("conf", "1")),
+			options: inplace.Policy{Env: inplace.EnvIgnore},
+			want:    inplace.Change{Metadata: inplace.Metadata{Labels: values("conf", "1")}},
 		},
 		"finalizer and label removed": {
-			why: "metadata goes as it comes", from: with(one, label("old", "1"), finalizers("a/b", "c/d")), to: with(one, image(0, "app:2"), finalizers("c/d", "e/f")),
+			why:  "metadata goes as it comes",
+			from: with(one, label("old", "1"), finalizers("a/b", "c/d")),
+			to:   with(one, image(0, "app:2"), finalizers("c/d", "e/f")),
 			want: inplace.Change{Images: images("c1", "app:2"), Metadata: inplace.Metadata{
 				Labels: map[string]*string{"old": nil}, AddFinalizers: []string{"e/f"}, RemoveFinalizers: []string{"a/b"},
 			}},
 		},
 		"cpu request": {
-			why: "a value is replaced", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2") }), options: resizable,
-			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Requests: amounts("cpu", "2")}}},
+			why:  "a value is replaced",
+			from: sized,
+			to: with(sized, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2")
+			}),
+			options: resizable,
+			want:    inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Requests: amounts("cpu", "2")}}},
 		},
 		"cpu and image of two": {
-			why: "both kinds at once, by container", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+			why:  "both kinds at once, by container",
+			from: sized,
+			to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Limits = amounts("cpu", "3", "memory", "2Gi")
 				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "2")
-			}), options: resizable,
+			}),
+			options: resizable,
 			want: inplace.Change{Images: images("c1", "app:2"), Resources: map[string]corev1.ResourceRequirements{
 				"c1": {Limits: amounts("cpu", "3")}, "c2": {Requests: amounts("cpu", "2")},
 			}},
@@ -76,39 +107,59 @@ func TestDiff(t *testing.T) {
 			why: "the class of service stays", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1", "memory", "1536Mi")
 			}), options: resizable,
-			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "1536Mi")}}},
+			want: inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c1": {
+				Requests: amounts("memory", "1536Mi"),
+			}}},
 		},
 		"same amount, written otherwise": {
-			why: "1000m is 1", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Requests = amounts("cpu", "1000m") }), options: resizable,
+			why:  "1000m is 1",
+			from: sized,
+			to: with(sized, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[1].Resources.Requests = amounts("cpu", "1000m")
+			}),
+			options: resizable,
 		},
 		"same amount, written otherwise, while fixed": {
-			why: "it is the same amount whatever may change", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+			why:  "it is the same amount whatever may change",
+			from: sized,
+			to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].Resources.Limits = amounts("cpu", "2000m", "memory", "2048Mi")
 			}),
 			want: inplace.Change{Images: images("c1", "app:2")},
 		},
 		"first limit": {
-			why: "newer API servers take it", from: sized, to: with(sized, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[1].Resources.Limits = amounts("cpu", "2") }),
+			why:  "newer API servers take it",
+			from: sized,
+			to: with(sized, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[1].Resources.Limits = amounts("cpu", "2")
+			}),
 			options: inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded},
 			want:    inplace.Change{Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "2")}}},
 		},
 		"reordered containers": {
-			why: "a container is known by its name", from: sized, to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
+			why:  "a container is known by its name",
+			from: sized,
+			to: with(sized, image(0, "app:2"), func(p *corev1.PodTemplateSpec) {
 				c := p.Spec.Containers
 				c[0], c[1] = c[1], c[0]
 			}),
 			want: inplace.Change{Images: images("c1", "app:2")},
 		},
 		"defaults filled in": {
-			why: "what the API server would say anyway is no difference", from: one, to: with(one, func(p *corev1.PodTemplateSpec) {
+			why:  "what the API server would say anyway is no difference",
+			from: one,
+			to: with(one, func(p *corev1.PodTemplateSpec) {
 				p.Spec.RestartPolicy, p.Spec.DNSPolicy = corev1.RestartPolicyAlways, corev1.DNSClusterFirst
 				p.Spec.Containers[0].TerminationMessagePath = corev1.TerminationMessagePathDefault
 				p.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
 			}),
 		},
 		"native sidecar": {
-			why: "it runs beside the containers, and restarts like them", from: sidecar("proxy:1"), to: sidecar("proxy:2"), options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
-			want: inplace.Change{Images: images("proxy", "proxy:2")},
+			why:     "it runs beside the containers, and restarts like them",
+			from:    sidecar("proxy:1"),
+			to:      sidecar("proxy:2"),
+			options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
+			want:    inplace.Change{Images: images("proxy", "proxy:2")},
 		},
 	}
 	for name, tc := range cases {
@@ -132,8 +183,11 @@ func TestDiff(t *testing.T) {
 
 func TestDiffBlocks(t *testing.T) {
 	resizable := inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced}
-	one := template(container("c1", "app:1", func(c *corev1.Container) { c.Env = []corev1.EnvVar{{Name: "LEVEL", Value: "info"}} }))
-	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "1", "memory", "1Gi", "nvidia.com/gpu", "1")))
+	one := template(container("c1", "app:1", func(c *corev1.Container) {
+		c.Env = []corev1.EnvVar{{Name: "LEVEL", Value: "info"}}
+	}))
+	sized := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"),
+		limits("cpu", "1", "memory", "1Gi", "nvidia.com/gpu", "1")))
 	feeds := template(container("c1", "app:1", fed("CONF", "metadata.annotations['conf']")))
 	resources := func(f func(*corev1.ResourceRequirements)) *corev1.PodTemplateSpec {
 		return with(sized, func(p *corev1.PodTemplateSpec) { f(&p.Spec.Containers[0].Resources) })
@@ -160,21 +214,27 @@ func TestDiffBlocks(t *testing.T) {
 			to: first(func(c *corev1.Container) { c.Env[0].Value = "debug" }),
 		},
 		"pull policy and resources": {
-			why: "every reason is reported", from: one, want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
+			why:  "every reason is reported",
+			from: one,
+			want: []string{"spec.containers[c1].imagePullPolicy", "spec.containers[c1].resources.requests"},
 			to: first(func(c *corev1.Container) {
 				c.ImagePullPolicy = corev1.PullNever
 				c.Resources.Requests = amounts("cpu", "1")
 			}),
 		},
 		"memory written otherwise": {
-			why: "only what differs is reported, and the amount is the same", from: sized, want: []string{"spec.containers[c1].tty"},
+			why:  "only what differs is reported, and the amount is the same",
+			from: sized,
+			want: []string{"spec.containers[c1].tty"},
 			to: with(sized, func(p *corev1.PodTemplateSpec) {
 				p.Spec.Containers[0].TTY = true
 				p.Spec.Containers[0].Resources.Limits["memory"] = amounts("memory", "1073741824")["memory"]
 			}),
 		},
 		"cpu while fixed": {
-			why: "resources are fixed by default", from: sized, want: []string{"spec.containers[c1].resources.limits.cpu", "spec.containers[c1].resources.requests.cpu"},
+			why:  "resources are fixed by default",
+			from: sized,
+			want: []string{"spec.containers[c1].resources.limits.cpu", "spec.containers[c1].resources.requests.cpu"},
 			to: resources(func(r *corev1.ResourceRequirements) {
 				r.Requests["cpu"], r.Limits["cpu"] = amounts("cpu", "2")["cpu"], amounts("cpu", "2")["cpu"]
 			}),
@@ -184,16 +244,29 @@ func TestDiffBlocks(t *testing.T) {
 			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["cpu"] = amounts("cpu", "2")["cpu"] }),
 		},
 		"gpu": {
-			why: "only cpu and memory can be resized", from: sized, options: resizable, want: []string{"spec.containers[c1].resources.limits.nvidia.com/gpu", "spec.containers[c1].resources.requests.nvidia.com/gpu"},
+			why:     "only cpu and memory can be resized",
+			from:    sized,
+			options: resizable,
+			want: []string{
+				"spec.containers[c1].resources.limits.nvidia.com/gpu", "spec.containers[c1].resources.requests.nvidia.com/gpu",
+			},
 			to: resources(func(r *corev1.ResourceRequirements) { r.Limits["nvidia.com/gpu"] = amounts("gpu", "2")["gpu"] }),
 		},
 		"removed limit": {
-			why: "no API server takes a limit away", from: sized, options: everything(), want: []string{"spec.containers[c1].resources.limits.cpu"},
-			to: resources(func(r *corev1.ResourceRequirements) { delete(r.Limits, "cpu") }),
+			why:     "no API server takes a limit away",
+			from:    sized,
+			options: everything(),
+			want:    []string{"spec.containers[c1].resources.limits.cpu"},
+			to:      resources(func(r *corev1.ResourceRequirements) { delete(r.Limits, "cpu") }),
 		},
 		"added request": {
-			why: "it is for newer API servers", from: one, options: resizable, want: []string{"spec.containers[c1].resources.requests.cpu"},
-			to: with(one, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1") }),
+			why:     "it is for newer API servers",
+			from:    one,
+			options: resizable,
+			want:    []string{"spec.containers[c1].resources.requests.cpu"},
+			to: with(one, func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Resources.Requests = amounts("cpu", "1")
+			}),
 		},
 		"added container": {
 			why: "a pod gets no more of them", from: one, want: []string{"spec.containers[c2]"},
@@ -206,12 +279,17 @@ func TestDiffBlocks(t *testing.T) {
 		"probe": {
 			why: "probes are fixed", from: one, want: []string{"spec.containers[c1].livenessProbe"},
 			to: first(func(c *corev1.Container) {
-				c.LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
+				c.LivenessProbe = &corev1.Probe{
+					ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}},
+				}
 			}),
 		},
 		"several": {
 			why: "commands, mounts, volumes, places and all else are fixed", from: one,
-			want: []string{"spec.containers[c1].command", "spec.containers[c1].volumeMounts", "spec.hostNetwork", "spec.nodeSelector", "spec.volumes"},
+			want: []string{
+				"spec.containers[c1].command", "spec.containers[c1].volumeMounts", "spec.hostNetwork", "spec.nodeSelector",
+				"spec.volumes",
+			},
 			to: whole(func(s *corev1.PodSpec) {
 				s.Containers[0].Command = []string{"run"}
 				s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
@@ -220,7 +298,8 @@ func TestDiffBlocks(t *testing.T) {
 			}),
 		},
 		"order of variables": {
-			why: "a later variable may refer to an earlier one, so their order counts", want: []string{"spec.containers[c1].env"},
+			why:  "a later variable may refer to an earlier one, so their order counts",
+			want: []string{"spec.containers[c1].env"},
 			from: first(func(c *corev1.Container) {
 				c.Env = []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)"}}
 			}),
@@ -229,16 +308,29 @@ func TestDiffBlocks(t *testing.T) {
 			}),
 		},
 		"arguments": {
-			why: "an item of a list without names is named by its index", want: []string{"spec.containers[c1].args[1]"},
-			from: first(func(c *corev1.Container) { c.Args = []string{"a", "b"} }), to: first(func(c *corev1.Container) { c.Args = []string{"a"} }),
+			why:  "an item of a list without names is named by its index",
+			want: []string{"spec.containers[c1].args[1]"},
+			from: first(func(c *corev1.Container) { c.Args = []string{"a", "b"} }),
+			to:   first(func(c *corev1.Container) { c.Args = []string{"a"} }),
 		},
 		"init container": {
 			why: "it has run, and does not run again", options: everything(), want: []string{"spec.initContainers[init].image"},
 			from: whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:1")} }),
 			to:   whole(func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container("init", "init:2")} }),
 		},
-		"native sidecar":      {why: "by default these are fixed", from: sidecar("proxy:1"), to: sidecar("proxy:2"), want: []string{"spec.initContainers[proxy].image"}},
-		"annotation that fed": {why: "where no daemon runs, no container restarts", from: feeds, to: with(feeds, annotate("conf", "1")), noDaemon: true, want: []string{"spec.containers[c1].env[CONF]"}},
+		"native sidecar": {
+			why:  "by default these are fixed",
+			from: sidecar("proxy:1"),
+			to:   sidecar("proxy:2"),
+			want: []string{"spec.initContainers[proxy].image"},
+		},
+		"annotation that fed": {
+			why:      "where no daemon runs, no container restarts",
+			from:     feeds,
+			to:       with(feeds, annotate("conf", "1")),
+			noDaemon: true,
+			want:     []string{"spec.containers[c1].env[CONF]"},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@
 //	┌────────────────────────────┐  ┌──────────────────────────────────────────────────────────────┐
 //	 not ready ─▶ resize ─▶ change ─▶ (grace period ─▶) wait for the node ─▶ next batch ... ─▶ ready
 //
-// An image update is three writes: not ready, change, ready. A change that restarts no container leaves the pod in traffic
-// and is one write. Taking a pod out of traffic needs the readiness gate InPlaceUpdateReady in its spec.
+// An image update is three writes: not ready, change, ready. A change that restarts no container leaves the pod in
+// traffic and is one write. Taking a pod out of traffic needs the readiness gate InPlaceUpdateReady in its spec.
 // Containers start in the order of their launch priority: one batch after the other has become ready.
 //
 // What may change: images, cpu and memory, labels and annotations, and the environment fed from these, which needs a
@@ -32,21 +32,22 @@
 //
 // # The first readiness of a new pod
 //
-// A readiness gate is closed until its condition is True, also on a pod that was never updated. EnsureReadinessGate adds
-// the gate InPlaceUpdateReady to a pod that is about to be created. Next opens the gate of a created pod once the kubelet
-// has reported. So call Next for every pod in every pass: a pod for which no controller calls Next never becomes ready.
+// A readiness gate is closed until its condition is True, also on a pod that was never updated. EnsureReadinessGate
+// adds the gate InPlaceUpdateReady to a pod that is about to be created. Next opens the gate of a created pod once the
+// kubelet has reported. So call Next for every pod in every pass: a pod for which no controller calls Next never
+// becomes ready.
 //
 // # Reading one's own writes
 //
 // A controller that reads from a cache sees its writes late. Next is safe then: a write that was decided upon an old
 // pod fails its tests, and write.IsOutdated reports that. But a pass that counts pods must not count old ones: it would
-// take more pods out of traffic than the budget allows. Package ledger holds back a pass until the cache shows the writes
-// of the pass before, or reads live where the cache stays behind.
+// take more pods out of traffic than the budget allows. Package ledger holds back a pass until the cache shows the
+// writes of the pass before, or reads live where the cache stays behind.
 //
 // # What is installed
 //
-// Installation states what the cluster offers: a node daemon, resizes, the age of the API servers. Derive from one value the
-// policies of all controllers that call Next for the same pods, so that they agree:
+// Installation states what the cluster offers: a node daemon, resizes, the age of the API servers. Derive from one
+// value the policies of all controllers that call Next for the same pods, so that they agree:
 //
 //	installed := inplace.Installation{EnvDaemon: true}
 //	policy := installed.Policy()

@@ -56,7 +56,8 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 			e.containers = append(e.containers, resizeOps(e.pod, name, c.Resources[name])...)
 		}
 	}
-	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources, rest.RefMetadata
+	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources,
+		rest.RefMetadata
 	s.PreCheckBeforeNext = nil
 	if hasMore(s) {
 		s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
@@ -64,15 +65,21 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	if batch == nil {
 		batch = []string{}
 	}
-	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, kruise.InPlaceUpdateContainerBatch{Timestamp: metav1.NewTime(e.now), Containers: batch})
+	s.ContainerBatchesRecord = append(s.ContainerBatchesRecord, kruise.InPlaceUpdateContainerBatch{
+		Timestamp: metav1.NewTime(e.now), Containers: batch,
+	})
 	return e.store(p, s)
 }
 
 // image changes an image, and records what runs before.
 func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
-	field, at := "containers", slices.IndexFunc(e.pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	field, at := "containers", slices.IndexFunc(e.pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == name
+	})
 	if at < 0 {
-		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool {
+			return c.Name == name
+		})
 	}
 	e.containers = append(e.containers, write.Replace(write.Pointer("spec", field, strconv.Itoa(at), "image"), image))
 	status := statusOf(e.pod, name)
@@ -80,7 +87,10 @@ func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
 		return
 	}
 	last := kruise.InPlaceUpdateContainerStatus{
-		ImageID: status.ImageID, ContainerID: status.ContainerID, RestartCount: status.RestartCount, Image: containerOf(e.pod, name).Image,
+		ImageID:      status.ImageID,
+		ContainerID:  status.ContainerID,
+		RestartCount: status.RestartCount,
+		Image:        containerOf(e.pod, name).Image,
 	}
 	// Overtaken before the node did anything: the container still runs what it ran before that.
 	if before, ok := s.LastContainerStatuses[name]; ok && before.ContainerID == last.ContainerID {
@@ -96,9 +106,12 @@ func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
 // statusTests make sure that what is recorded is what there is: a record older than that would look like a completed
 // update.
 func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) []write.Op {
-	field, at := "containerStatuses", slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+	field, at := "containerStatuses", slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.Name == name
+	})
 	if at < 0 {
-		field, at = "initContainerStatuses", slices.IndexFunc(pod.Status.InitContainerStatuses, func(c corev1.ContainerStatus) bool { return c.Name == name })
+		field, at = "initContainerStatuses", slices.IndexFunc(pod.Status.InitContainerStatuses,
+			func(c corev1.ContainerStatus) bool { return c.Name == name })
 	}
 	p := patch{}
 	p.test(name, "status", field, strconv.Itoa(at), "name")

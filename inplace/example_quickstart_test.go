@@ -19,7 +19,9 @@ func Example() {
 	}}
 	newTemplate := oldTemplate.DeepCopy()
 	newTemplate.Spec.Containers[0].Image = "web:2"
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-x", Labels: map[string]string{"controller-revision-hash": "web-1"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-x", Labels: map[string]string{"controller-revision-hash": "web-1"},
+	}}
 	pod.Spec = oldTemplate.Spec
 
 	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Policy{})

@@ -19,7 +19,9 @@ func web(image, level string) *corev1.PodTemplateSpec {
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
 		Spec: corev1.PodSpec{
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
-			Containers:     []corev1.Container{{Name: "main", Image: image, Env: []corev1.EnvVar{{Name: "LEVEL", Value: level}}}},
+			Containers: []corev1.Container{{
+				Name: "main", Image: image, Env: []corev1.EnvVar{{Name: "LEVEL", Value: level}},
+			}},
 		},
 	}
 }
@@ -33,7 +35,12 @@ func webPod() *corev1.Pod {
 	pod.Annotations = map[string]string{"team": "blue"}
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue}}
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "docker.io/library/nginx:1", ImageID: "docker.io/library/nginx@sha256:aaa", ContainerID: "containerd://0"}}
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+		Name:        "main",
+		Image:       "docker.io/library/nginx:1",
+		ImageID:     "docker.io/library/nginx@sha256:aaa",
+		ContainerID: "containerd://0",
+	}}
 	return pod
 }
 
@@ -153,9 +160,11 @@ func ExampleHasFedEnv() {
 }
 
 func ExampleLaunchPriority() {
-	c := &corev1.Container{Env: []corev1.EnvVar{{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_10"},
-	}}}}
+	c := &corev1.Container{Env: []corev1.EnvVar{{
+		Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_10"},
+		},
+	}}}
 	fmt.Println(inplace.LaunchPriority(c))
 	// Output: 10 true
 }

@@ -27,7 +27,8 @@ func fedBy(c *corev1.Container) []feed {
 	for i := range c.Env {
 		e := &c.Env[i]
 		// Sidecars read the version of their set this way, and must not restart for it.
-		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.Name == kruise.SidecarSetVersionEnvName || e.Name == kruise.SidecarSetVersionAltEnvName {
+		if e.Value != "" || e.ValueFrom == nil || e.ValueFrom.FieldRef == nil || e.Name == kruise.SidecarSetVersionEnvName ||
+			e.Name == kruise.SidecarSetVersionAltEnvName {
 			continue
 		}
 		if f, ok := parseField(e.ValueFrom.FieldRef.FieldPath); ok {

@@ -64,7 +64,9 @@ func noGate(t *corev1.PodTemplateSpec) { t.Spec.ReadinessGates = nil }
 // fed adds a variable that is fed from a field.
 func fed(env, field string) func(*corev1.Container) {
 	return func(c *corev1.Container) {
-		c.Env = append(c.Env, corev1.EnvVar{Name: env, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: field}}})
+		c.Env = append(c.Env, corev1.EnvVar{
+			Name: env, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: field}},
+		})
 	}
 }
 
@@ -72,7 +74,9 @@ func fed(env, field string) func(*corev1.Container) {
 func launch(priority int) func(*corev1.Container) {
 	return func(c *corev1.Container) {
 		c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: fmt.Sprintf("%s%d", kruise.ContainerLaunchBarrierKeyPrefix, priority)},
+			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+				Key: fmt.Sprintf("%s%d", kruise.ContainerLaunchBarrierKeyPrefix, priority),
+			},
 		}})
 	}
 }
@@ -87,7 +91,9 @@ func limits(list ...string) func(*corev1.Container) {
 
 func restartsOn(name corev1.ResourceName) func(*corev1.Container) {
 	return func(c *corev1.Container) {
-		c.ResizePolicy = append(c.ResizePolicy, corev1.ContainerResizePolicy{ResourceName: name, RestartPolicy: corev1.RestartContainer})
+		c.ResizePolicy = append(c.ResizePolicy, corev1.ContainerResizePolicy{
+			ResourceName: name, RestartPolicy: corev1.RestartContainer,
+		})
 	}
 }
 
@@ -115,8 +121,12 @@ func running(t *corev1.PodTemplateSpec, revision string) *corev1.Pod {
 	for _, c := range pod.Spec.InitContainers {
 		pod.Status.InitContainerStatuses = append(pod.Status.InitContainerStatuses, statusOf(c))
 	}
-	for _, condition := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady, kruise.InPlaceUpdateReady} {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: condition, Status: corev1.ConditionTrue})
+	for _, condition := range []corev1.PodConditionType{
+		corev1.ContainersReady, corev1.PodReady, kruise.InPlaceUpdateReady,
+	} {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: condition, Status: corev1.ConditionTrue,
+		})
 	}
 	return pod
 }

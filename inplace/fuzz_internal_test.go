@@ -12,7 +12,8 @@ import (
 )
 
 func FuzzDecodeMetadata(f *testing.F) {
-	f.Add([]byte(`{"metadata":{"labels":{"a":null,"b":"c"},"annotations":{"x":"y"},"finalizers":["a/b"],"$deleteFromPrimitiveList/finalizers":["c/d"],"$setElementOrder/finalizers":["a/b"]}}`))
+	f.Add(
+		[]byte(`{"metadata":{"labels":{"a":null,"b":"c"},"annotations":{"x":"y"},"finalizers":["a/b"],"$deleteFromPrimitiveList/finalizers":["c/d"],"$setElementOrder/finalizers":["a/b"]}}`))
 	f.Add([]byte(`{"metadata":null}`))
 	f.Add([]byte(`{"metadata":{"labels":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -29,8 +30,12 @@ func FuzzDecodeMetadata(f *testing.F) {
 			t.Fatal(err)
 		}
 		// Nothing and an empty map are the same.
-		x, _ := json.Marshal([]any{len(m.Labels), m.Labels, len(m.Annotations), m.Annotations, m.AddFinalizers, m.RemoveFinalizers})
-		y, _ := json.Marshal([]any{len(back.Labels), back.Labels, len(back.Annotations), back.Annotations, back.AddFinalizers, back.RemoveFinalizers})
+		x, _ := json.Marshal([]any{
+			len(m.Labels), m.Labels, len(m.Annotations), m.Annotations, m.AddFinalizers, m.RemoveFinalizers,
+		})
+		y, _ := json.Marshal([]any{
+			len(back.Labels), back.Labels, len(back.Annotations), back.Annotations, back.AddFinalizers, back.RemoveFinalizers,
+		})
 		none := strings.NewReplacer("{}", "null", "[]", "null")
 		if none.Replace(string(x)) != none.Replace(string(y)) {
 			t.Errorf("%s\nwritten %s\nread    %s", data, x, y)
@@ -39,7 +44,10 @@ func FuzzDecodeMetadata(f *testing.F) {
 }
 
 func FuzzParseField(f *testing.F) {
-	for _, s := range []string{"", "metadata.labels['a']", "metadata.annotations['b/c']", "metadata.labels", "metadata.labels['", "metadata.labels['']", "status.podIP"} {
+	for _, s := range []string{
+		"", "metadata.labels['a']", "metadata.annotations['b/c']", "metadata.labels", "metadata.labels['",
+		"metadata.labels['']", "status.podIP",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -60,9 +68,11 @@ func FuzzPriority(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key string, n int) {
 		barrier := func(key string) *corev1.Container {
-			return &corev1.Container{Env: []corev1.EnvVar{{Name: "OTHER"}, {Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key},
-			}}}}
+			return &corev1.Container{Env: []corev1.EnvVar{
+				{Name: "OTHER"}, {Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+					ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: key},
+				}},
+			}}
 		}
 		if _, ok := LaunchPriority(barrier(key)); !ok {
 			t.Errorf("%q is no barrier", key)

@@ -44,9 +44,14 @@ func addPods(f *testing.F, add func(*corev1.Pod)) {
 }
 
 func FuzzDiff(f *testing.F) {
-	a := template(container("c1", "app:1", fed("FED", "metadata.labels['a']"), requests("cpu", "1"), limits("cpu", "2")), container("c2", "app:1", launch(2)))
-	b := with(a, image(0, "app:2"), label("a", "1"), finalizers("x/y"), func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") })
-	for _, pair := range [][2]*corev1.PodTemplateSpec{{a, b}, {b, a}, {a, a}, {sidecar("a"), sidecar("b")}, {a, sidecar("a")}} {
+	a := template(container("c1", "app:1", fed("FED", "metadata.labels['a']"), requests("cpu", "1"), limits("cpu", "2")),
+		container("c2", "app:1", launch(2)))
+	b := with(a, image(0, "app:2"), label("a", "1"), finalizers("x/y"), func(p *corev1.PodTemplateSpec) {
+		p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2")
+	})
+	for _, pair := range [][2]*corev1.PodTemplateSpec{
+		{a, b}, {b, a}, {a, a}, {sidecar("a"), sidecar("b")}, {a, sidecar("a")},
+	} {
 		for flags := range byte(18) {
 			f.Add([]byte(jsonOf(pair[0])), []byte(jsonOf(pair[1])), flags)
 		}
@@ -62,8 +67,11 @@ func FuzzDiff(f *testing.F) {
 			return
 		}
 		o := inplace.Policy{
-			Env:       []inplace.Env{inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore}[flags%3],
-			Resources: []inplace.Resources{inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded}[flags/3%3], NativeSidecars: flags >= 9,
+			Env: []inplace.Env{inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore}[flags%3],
+			Resources: []inplace.Resources{
+				inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded,
+			}[flags/3%3],
+			NativeSidecars: flags >= 9,
 		}
 		before := jsonOf(from) + jsonOf(to)
 		c, err := inplace.Diff(from, to, o)
@@ -109,8 +117,10 @@ func FuzzState(f *testing.F) {
 }
 
 func FuzzGrace(f *testing.F) {
-	f.Add(`{"revision":"web-2","containerImages":{"c1":"app:2"},"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ==","graceSeconds":5}`, oneImage)
-	f.Add(`{"revision":"web-2","containerRefMetadata":{"c1":{"labels":{"a":"b"}}},"containerResources":{"c1":{"limits":{"cpu":"1"}}},"updateEnvFromMetadata":true}`, resized)
+	f.Add(`{"revision":"web-2","containerImages":{"c1":"app:2"},"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ==","graceSeconds":5}`,
+		oneImage)
+	f.Add(`{"revision":"web-2","containerRefMetadata":{"c1":{"labels":{"a":"b"}}},"containerResources":{"c1":{"limits":{"cpu":"1"}}},"updateEnvFromMetadata":true}`,
+		resized)
 	f.Add(`{"revision":"web-2","graceSeconds":-1,"oldTemplate":{},"newTemplate":null}`, "{}")
 	f.Add(``, ``)
 	f.Fuzz(func(t *testing.T, grace, state string) {
@@ -153,7 +163,8 @@ func sound(t *testing.T, pod *corev1.Pod, a inplace.Action) {
 			t.Errorf("complete, but an update is under way: %v", n)
 		}
 	case inplace.Ignore:
-		if finished := pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded; !finished && pod.DeletionTimestamp == nil {
+		if finished := pod.Status.Phase == corev1.PodFailed ||
+			pod.Status.Phase == corev1.PodSucceeded; !finished && pod.DeletionTimestamp == nil {
 			t.Error("ignored, but the pod runs")
 		}
 	default:
@@ -169,11 +180,16 @@ func FuzzPod(f *testing.F) {
 		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(pod.Status)), "", byte(8+i))
 		f.Add([]byte("{}"), []byte(`{"conditions":[{"type":"InPlaceUpdateReady","status":"False"}]}`), state, byte(i))
 	}
-	f.Add([]byte(`{"containers":[{"name":"c1"}]}`), []byte(`{"containerStatuses":[{"name":"c1"}]}`), `{"nextContainerImages":{"c1":"x"}}`, byte(7))
+	f.Add([]byte(`{"containers":[{"name":"c1"}]}`), []byte(`{"containerStatuses":[{"name":"c1"}]}`),
+		`{"nextContainerImages":{"c1":"x"}}`, byte(7))
 	change := &inplace.Change{
 		Images: images("c1", "app:9", "main", "app:9"), Env: []string{"c2"}, RefMetadata: nil,
-		Resources: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "7")}, "main": {Requests: amounts("memory", "7")}},
-		Metadata:  inplace.Metadata{Labels: map[string]*string{"app": nil}, AddFinalizers: []string{"x/y"}, RemoveFinalizers: []string{"z/w"}},
+		Resources: map[string]corev1.ResourceRequirements{
+			"c2": {Limits: amounts("cpu", "7")}, "main": {Requests: amounts("memory", "7")},
+		},
+		Metadata: inplace.Metadata{
+			Labels: map[string]*string{"app": nil}, AddFinalizers: []string{"x/y"}, RemoveFinalizers: []string{"z/w"},
+		},
 	}
 	f.Fuzz(func(t *testing.T, spec, status []byte, state string, flags byte) {
 		pod := running(template(), "web-2")
@@ -216,7 +232,10 @@ func FuzzPod(f *testing.F) {
 }
 
 func FuzzSameImage(f *testing.F) {
-	for _, s := range []string{"", "nginx", "docker.io/library/nginx:latest", "localhost:5000/a/b@sha256:abc", "docker-pullable://a@b", ":", "/", "@", "A/b:c"} {
+	for _, s := range []string{
+		"", "nginx", "docker.io/library/nginx:latest", "localhost:5000/a/b@sha256:abc", "docker-pullable://a@b", ":", "/",
+		"@", "A/b:c",
+	} {
 		f.Add(s, "nginx:latest")
 		f.Add(s, s)
 	}
@@ -234,7 +253,8 @@ func FuzzRuntime(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		pod := running(template(container("c1", "app:1")), "web-2")
 		pod.Annotations = map[string]string{
-			kruise.RuntimeContainerMetaKey: text, kruise.InPlaceUpdateStateKey: `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
+			kruise.RuntimeContainerMetaKey: text,
+			kruise.InPlaceUpdateStateKey:   `{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"}},"updateEnvFromMetadata":true}`,
 		}
 		pod.Status.ContainerStatuses[0].Image = "other"
 		a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())

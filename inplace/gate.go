@@ -12,9 +12,13 @@ import (
 // reports whether it was missing. Without the gate no write takes the pod out of traffic while its containers restart.
 // The gates of a created pod cannot change. Call Next for each pod that has the gate: it opens the gate.
 func EnsureReadinessGate(spec *corev1.PodSpec) bool {
-	if slices.ContainsFunc(spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.InPlaceUpdateReady }) {
+	if slices.ContainsFunc(spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == kruise.InPlaceUpdateReady
+	}) {
 		return false
 	}
-	spec.ReadinessGates = append(slices.Clip(spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: kruise.InPlaceUpdateReady})
+	spec.ReadinessGates = append(slices.Clip(spec.ReadinessGates), corev1.PodReadinessGate{
+		ConditionType: kruise.InPlaceUpdateReady,
+	})
 	return true
 }

@@ -42,7 +42,8 @@ func parseImage(s string) image {
 	if i.domain == "index.docker.io" {
 		i.domain = hub
 	}
-	if name, official := strings.CutPrefix(i.path, "library/"); official && i.domain == hub && !strings.Contains(name, "/") {
+	if name, official := strings.CutPrefix(i.path, "library/"); official && i.domain == hub &&
+		!strings.Contains(name, "/") {
 		i.path = name
 	}
 	return i

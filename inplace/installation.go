@@ -1,11 +1,11 @@
 package inplace
 
-// Installation is what a cluster offers to in-place updates. State it once, and derive from it the policies of all controllers
-// that update pods, so that they agree: on who restarts a container, and on where resources are written. The zero value is a
-// cluster without a node daemon and without resizes.
+// Installation is what a cluster offers to in-place updates. State it once, and derive from it the policies of all
+// controllers that update pods, so that they agree: on who restarts a container, and on where resources are written.
+// The zero value is a cluster without a node daemon and without resizes.
 type Installation struct {
-	// EnvDaemon means that a daemon on each node restarts containers whose environment comes from labels or annotations that
-	// change. Package containerrestart has what such a daemon decides.
+	// EnvDaemon means that a daemon on each node restarts containers whose environment comes from labels or annotations
+	// that change. Package containerrestart has what such a daemon decides.
 	EnvDaemon bool
 	// Resize means that API servers and nodes change cpu and memory of running pods.
 	Resize bool

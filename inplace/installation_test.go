@@ -14,8 +14,16 @@ func TestInstallation(t *testing.T) {
 		installed inplace.Installation
 		want      inplace.Policy
 	}{
-		{"without a daemon the environment blocks an update, and no node answers a resize", inplace.Installation{}, inplace.Policy{IgnoreResources: true}},
-		{"a daemon restarts containers for their environment", inplace.Installation{EnvDaemon: true}, inplace.Policy{Env: inplace.EnvRestart, IgnoreResources: true}},
+		{
+			"without a daemon the environment blocks an update, and no node answers a resize",
+			inplace.Installation{},
+			inplace.Policy{IgnoreResources: true},
+		},
+		{
+			"a daemon restarts containers for their environment",
+			inplace.Installation{EnvDaemon: true},
+			inplace.Policy{Env: inplace.EnvRestart, IgnoreResources: true},
+		},
 		{
 			"resources change where the API server takes them",
 			inplace.Installation{Resize: true, ResizeInSpec: true},

@@ -34,7 +34,9 @@ func start(pod *corev1.Pod, daemon bool, names string) (*kubelet, error) {
 	k := &kubelet{pod: pod, runs: map[string]ran{}, daemon: daemon, names: names}
 	pod.Status.ContainerStatuses = nil
 	for i := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: pod.Spec.Containers[i].Name, RestartCount: -1})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: pod.Spec.Containers[i].Name, RestartCount: -1,
+		})
 		if err := k.restart(i, noon()); err != nil {
 			return nil, err
 		}
@@ -82,7 +84,9 @@ func (k *kubelet) restart(i int, now time.Time) error {
 	s.RestartCount++
 	s.ContainerID = fmt.Sprintf("containerd://%s-%d", c.Name, s.RestartCount)
 	s.ImageID, s.Ready, s.Resources = imageID(c.Image), false, c.Resources.DeepCopy()
-	s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(now.Truncate(time.Second))}}
+	s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{
+		StartedAt: metav1.NewTime(now.Truncate(time.Second)),
+	}}
 	switch k.names {
 	case "whole":
 		s.Image = "docker.io/library/" + strings.TrimPrefix(c.Image, "docker.io/library/")
@@ -148,7 +152,9 @@ func (k *kubelet) tell(daemon bool) error {
 		if !s.Ready {
 			containers = corev1.ConditionFalse
 		}
-		set.Containers = append(set.Containers, kruise.RuntimeContainerMeta{Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Hashes: k.runs[s.Name].hashes})
+		set.Containers = append(set.Containers, kruise.RuntimeContainerMeta{
+			Name: s.Name, ContainerID: s.ContainerID, RestartCount: s.RestartCount, Hashes: k.runs[s.Name].hashes,
+		})
 	}
 	ready := containers
 	for _, gate := range k.pod.Spec.ReadinessGates {

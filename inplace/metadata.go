@@ -20,7 +20,8 @@ func (d *differ) metadata(from, to *corev1.PodTemplateSpec) {
 	if d.policy.Env != EnvIgnore && len(m.Labels)+len(m.Annotations) > 0 {
 		d.feeds("spec.containers", to.Spec.Containers, m)
 		if d.policy.NativeSidecars {
-			d.feeds("spec.initContainers", slices.DeleteFunc(slices.Clone(to.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) }), m)
+			d.feeds("spec.initContainers",
+				slices.DeleteFunc(slices.Clone(to.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) }), m)
 		}
 		for _, refs := range d.change.RefMetadata {
 			drop(m.Labels, refs.Labels)
@@ -45,7 +46,8 @@ func (d *differ) feeds(path string, containers []corev1.Container, m Metadata) {
 				continue
 			}
 			if d.policy.Env == EnvBlock {
-				d.block(path+"["+c.Name+"].env["+f.env+"]", "its value is fed from "+f.String()+", which changes, and only a new container gets it")
+				d.block(path+"["+c.Name+"].env["+f.env+"]",
+					"its value is fed from "+f.String()+", which changes, and only a new container gets it")
 				continue
 			}
 			if !slices.Contains(d.change.Env, c.Name) {
@@ -84,7 +86,8 @@ func changes(from, to map[string]string) map[string]*string {
 	return changed
 }
 
-// deleteFinalizers is the directive of a strategic merge patch that removes finalizers, which are a list of plain values.
+// deleteFinalizers is the directive of a strategic merge patch that removes finalizers, which are a list of plain
+// values.
 const deleteFinalizers = "$deleteFromPrimitiveList/finalizers"
 
 // patch is the metadata's change as the strategic merge patch that waits in a pod during the grace period.

@@ -34,15 +34,19 @@ func TestOddPods(t *testing.T) {
 			t.Fatal("no pod")
 		}
 		rules := inplace.Policy{
-			Unready: oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"), ResizeInSpec: r.IntN(2) == 0, RecreateInfeasible: r.IntN(2) == 0,
-			RevisionLabel: oneOf(r, "", "own/label~"),
+			Unready:            oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"),
+			ResizeInSpec:       r.IntN(2) == 0,
+			RecreateInfeasible: r.IntN(2) == 0,
+			RevisionLabel:      oneOf(r, "", "own/label~"),
 		}
 		before := jsonOf(pod)
 		if a, err := inplace.Next(inplace.Update{Pod: pod}, rules, noon()); err == nil {
 			verdicts[a.Verdict]++
 			sound(t, pod, a)
 		}
-		u := inplace.Update{Pod: pod, Change: oddChange(r, pod), Revision: "r", GraceSeconds: oneOf(r, int32(0), 7, -7, 1<<30)}
+		u := inplace.Update{
+			Pod: pod, Change: oddChange(r, pod), Revision: "r", GraceSeconds: oneOf(r, int32(0), 7, -7, 1<<30),
+		}
 		wanted := jsonOf(u.Change)
 		for i := range 20 {
 			a, err := inplace.Next(u, rules, noon())
@@ -90,12 +94,16 @@ func oddities(r *rand.Rand, pod *corev1.Pod) {
 	if r.IntN(8) > 0 {
 		pod.DeletionTimestamp = nil
 	}
-	pod.Status.Phase = oneOf(r, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending, corev1.PodFailed, "Odd")
+	pod.Status.Phase = oneOf(r, corev1.PodRunning, corev1.PodRunning, corev1.PodRunning, corev1.PodPending,
+		corev1.PodFailed, "Odd")
 	if r.IntN(2) == 0 {
-		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: kruise.InPlaceUpdateReady})
+		pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, corev1.PodReadinessGate{
+			ConditionType: kruise.InPlaceUpdateReady,
+		})
 	}
 	for i := range pod.Status.Conditions {
-		pod.Status.Conditions[i].Type = oneOf(r, kruise.InPlaceUpdateReady, corev1.PodReady, corev1.ContainersReady, corev1.PodResizePending)
+		pod.Status.Conditions[i].Type = oneOf(r, kruise.InPlaceUpdateReady, corev1.PodReady, corev1.ContainersReady,
+			corev1.PodResizePending)
 		pod.Status.Conditions[i].Status = oneOf(r, corev1.ConditionTrue, corev1.ConditionFalse, "Odd")
 	}
 	for i := range pod.Status.ContainerStatuses {
@@ -106,17 +114,24 @@ func oddities(r *rand.Rand, pod *corev1.Pod) {
 	}
 	name := func() string { return jsonOf(oneOf(r, names(pod)...)) }
 	if r.IntN(3) > 0 {
-		pod.Annotations[oneOf(r, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKeyOld)] = oneOf(
-			r, "", "{}", "null", "{", `{"revision":"a","updateTimestamp":"2026-11-21T11:59:59Z"}`, `{"updateTimestamp":"9999-11-21T11:59:59Z"}`,
-			fmt.Sprintf(`{"lastContainerStatuses":{%s:{"imageID":"x"}},"updateResources":true,"containerBatchesRecord":[{"containers":[%s]},{"containers":null}]}`, name(), name()),
-			fmt.Sprintf(`{"nextContainerImages":{%s:"new"},"nextContainerResources":{%s:{"limits":{"cpu":"7","odd":"1"}}},"preCheckBeforeNext":{}}`, name(), name()),
-			fmt.Sprintf(`{"nextContainerRefMetadata":{%s:{"labels":{"a/b~c":"d"},"annotations":{"":"x"}}},"preCheckBeforeNext":{"containersRequiredReady":[%s]},"updateEnvFromMetadata":true}`, name(), name()),
+		pod.Annotations[oneOf(r, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKey,
+			kruise.InPlaceUpdateStateKeyOld)] = oneOf(
+			r, "", "{}", "null", "{", `{"revision":"a","updateTimestamp":"2026-11-21T11:59:59Z"}`,
+			`{"updateTimestamp":"9999-11-21T11:59:59Z"}`,
+			fmt.Sprintf(`{"lastContainerStatuses":{%s:{"imageID":"x"}},"updateResources":true,"containerBatchesRecord":[{"containers":[%s]},{"containers":null}]}`,
+				name(), name()),
+			fmt.Sprintf(`{"nextContainerImages":{%s:"new"},"nextContainerResources":{%s:{"limits":{"cpu":"7","odd":"1"}}},"preCheckBeforeNext":{}}`,
+				name(), name()),
+			fmt.Sprintf(`{"nextContainerRefMetadata":{%s:{"labels":{"a/b~c":"d"},"annotations":{"":"x"}}},"preCheckBeforeNext":{"containersRequiredReady":[%s]},"updateEnvFromMetadata":true}`,
+				name(), name()),
 		)
 	}
 	if r.IntN(3) == 0 {
 		pod.Annotations[oneOf(r, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceKeyOld)] = oneOf(
-			r, "", "{}", "null", "{", `{"revision":"a","graceSeconds":5,"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsiYXBwIjpudWxsfX19"}`,
-			fmt.Sprintf(`{"containerImages":{%s:"new"},"containerResources":{%s:{"requests":{"memory":"7"}}},"updateEnvFromMetadata":true,"graceSeconds":2147483647}`, name(), name()),
+			r, "", "{}", "null", "{",
+			`{"revision":"a","graceSeconds":5,"metaDataPatch":"eyJtZXRhZGF0YSI6eyJsYWJlbHMiOnsiYXBwIjpudWxsfX19"}`,
+			fmt.Sprintf(`{"containerImages":{%s:"new"},"containerResources":{%s:{"requests":{"memory":"7"}}},"updateEnvFromMetadata":true,"graceSeconds":2147483647}`,
+				name(), name()),
 		)
 	}
 	if r.IntN(3) == 0 {
@@ -136,7 +151,9 @@ func oddChange(r *rand.Rand, pod *corev1.Pod) *inplace.Change {
 		c.Images = images(oneOf(r, names(pod)...), "new")
 	}
 	if r.IntN(3) == 0 {
-		c.Resources = map[string]corev1.ResourceRequirements{oneOf(r, names(pod)...): {Limits: amounts("cpu", "9"), Requests: amounts("memory", "9", "odd", "1")}}
+		c.Resources = map[string]corev1.ResourceRequirements{oneOf(r, names(pod)...): {
+			Limits: amounts("cpu", "9"), Requests: amounts("memory", "9", "odd", "1"),
+		}}
 	}
 	if r.IntN(3) == 0 {
 		c.RefMetadata = map[string]metav1.ObjectMeta{oneOf(r, names(pod)...): {Labels: map[string]string{"x": "y"}}}
@@ -144,8 +161,10 @@ func oddChange(r *rand.Rand, pod *corev1.Pod) *inplace.Change {
 	}
 	if r.IntN(3) == 0 {
 		c.Metadata = inplace.Metadata{
-			Labels: map[string]*string{"x": nil, "/~": new(string)}, Annotations: map[string]*string{"x": nil, kruise.InPlaceUpdateGraceKey: new(string)},
-			AddFinalizers: []string{"a/b", "a/b"}, RemoveFinalizers: pod.Finalizers,
+			Labels:           map[string]*string{"x": nil, "/~": new(string)},
+			Annotations:      map[string]*string{"x": nil, kruise.InPlaceUpdateGraceKey: new(string)},
+			AddFinalizers:    []string{"a/b", "a/b"},
+			RemoveFinalizers: pod.Finalizers,
 		}
 	}
 	return c

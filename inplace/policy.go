@@ -2,15 +2,16 @@ package inplace
 
 import "time"
 
-// Policy is what may change in a running pod, and how. Give one policy to all functions of this package. The zero value is
-// safe where nothing of this project is installed on the nodes: all that needs a node daemon blocks an update in place.
+// Policy is what may change in a running pod, and how. Give one policy to all functions of this package. The zero value
+// is safe where nothing of this project is installed on the nodes: all that needs a node daemon blocks an update in
+// place.
 type Policy struct {
 	// Env is the treatment of environment variables that labels and annotations feed.
 	Env Env
 	// Resources is which changes of cpu and memory are made in place.
 	Resources Resources
-	// NativeSidecars lets images and resources of native sidecars change, which are the init containers with
-	// restartPolicy Always. Tested on kubelets of 1.36; older ones may take a native sidecar for a completed init container.
+	// NativeSidecars lets images and resources of native sidecars change, which are the init containers with restartPolicy
+	// Always. Tested on kubelets of 1.36; older ones may take a native sidecar for a completed init container.
 	NativeSidecars bool
 	// Unready is which changes take a pod out of traffic.
 	Unready Unready
@@ -42,7 +43,9 @@ type rules struct {
 }
 
 func (p Policy) rules() rules {
-	return rules{p.Unready, p.Harmless, p.RevisionLabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible, p.RecreateDeferred}
+	return rules{
+		p.Unready, p.Harmless, p.RevisionLabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible, p.RecreateDeferred,
+	}
 }
 
 // Env is the treatment of environment variables fed from a label or an annotation that changes.

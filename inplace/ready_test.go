@@ -24,12 +24,18 @@ func TestReadyConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
-	want := corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse, Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(noon().Local())}
+	want := corev1.PodCondition{
+		Type:               kruise.InPlaceUpdateReady,
+		Status:             corev1.ConditionFalse,
+		Reason:             kruise.InPlaceUpdateReadyReasonStart,
+		LastTransitionTime: metav1.NewTime(noon().Local()),
+	}
 	if d := cmp.Diff(&want, condition(pod, kruise.InPlaceUpdateReady)); d != "" {
 		t.Errorf("out of traffic (-want +got):\n%s", d)
 	}
 	ready := condition(pod, corev1.PodReady)
-	if ready.Status != corev1.ConditionFalse || ready.Reason != kruise.ReasonReadinessGatesNotReady || !strings.Contains(ready.Message, string(kruise.InPlaceUpdateReady)) {
+	if ready.Status != corev1.ConditionFalse || ready.Reason != kruise.ReasonReadinessGatesNotReady ||
+		!strings.Contains(ready.Message, string(kruise.InPlaceUpdateReady)) {
 		t.Errorf("not ready follows at once, got %v", ready)
 	}
 	if len(pod.Status.Conditions) != 3 {
@@ -45,7 +51,9 @@ func TestReadyConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod = applied(t, pod, a)
-	want = corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Local())}
+	want = corev1.PodCondition{
+		Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon().Local()),
+	}
 	if d := cmp.Diff(&want, condition(pod, kruise.InPlaceUpdateReady)); d != "" {
 		t.Errorf("back in traffic (-want +got):\n%s", d)
 	}
@@ -57,12 +65,16 @@ func TestReadyConditions(t *testing.T) {
 // TestReadyIsNotForced is for pods that are not ready by themselves.
 func TestReadyIsNotForced(t *testing.T) {
 	from := template(container("c1", "app:1"))
-	for name, kind := range map[string]corev1.PodConditionType{"containers": corev1.ContainersReady, "pod": corev1.PodReady} {
+	for name, kind := range map[string]corev1.PodConditionType{
+		"containers": corev1.ContainersReady, "pod": corev1.PodReady,
+	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running(from, "web-1")
 			condition(pod, kind).Status = corev1.ConditionFalse
 			before := *condition(pod, corev1.PodReady)
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2"}, inplace.Policy{}, noon())
+			a, err := inplace.Next(inplace.Update{
+				Pod: pod, Change: diff(t, from, with(from, image(0, "app:2"))), Revision: "web-2",
+			}, inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,13 +93,25 @@ func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 		then   func(*corev1.Pod)
 		refuse bool
 	}{
-		"another update": {why: "it is under way", state: oneImage, then: stateText(strings.ReplaceAll(oneImage, "web-2", "web-3")), refuse: true},
-		"first update":   {why: "it is under way", then: stateText(oneImage), refuse: true},
-		"revision only":  {why: "another update is about to come", state: oneImage, then: func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-3" }, refuse: true},
-		"parked update":  {why: "it is about to come", state: oneImage, then: annotation(kruise.InPlaceUpdateGraceKey, "{}"), refuse: true},
-		"ready already":  {why: "another writer did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
-		"anything else":  {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
-		"first of all":   {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},
+		"another update": {
+			why:    "it is under way",
+			state:  oneImage,
+			then:   stateText(strings.ReplaceAll(oneImage, "web-2", "web-3")),
+			refuse: true,
+		},
+		"first update": {why: "it is under way", then: stateText(oneImage), refuse: true},
+		"revision only": {
+			why:    "another update is about to come",
+			state:  oneImage,
+			then:   func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-3" },
+			refuse: true,
+		},
+		"parked update": {
+			why: "it is about to come", state: oneImage, then: annotation(kruise.InPlaceUpdateGraceKey, "{}"), refuse: true,
+		},
+		"ready already": {why: "another writer did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
+		"anything else": {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
+		"first of all":  {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,12 +143,31 @@ func TestWrites(t *testing.T) {
 		rules inplace.Policy
 		want  []string
 	}{
-		"image":           {why: "out, change, back", to: image(0, "app:2"), gate: true, want: []string{"status", "", "status"}},
-		"image, no gate":  {why: "nothing could take the pod out", to: image(0, "app:2"), want: []string{""}},
-		"label":           {why: "the pod stays in traffic", to: label("a", "1"), gate: true, want: []string{""}},
-		"cpu":             {why: "the pod stays in traffic", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, want: []string{"resize", ""}},
-		"label, as ever":  {why: "the reference takes it out", to: label("a", "1"), gate: true, rules: inplace.Policy{Unready: inplace.UnreadyAlways}, want: []string{"status", "", "status"}},
-		"cpu in the spec": {why: "it goes with the rest", to: func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }, gate: true, rules: inplace.Policy{ResizeInSpec: true}, want: []string{""}},
+		"image": {
+			why: "out, change, back", to: image(0, "app:2"), gate: true, want: []string{"status", "", "status"},
+		},
+		"image, no gate": {why: "nothing could take the pod out", to: image(0, "app:2"), want: []string{""}},
+		"label":          {why: "the pod stays in traffic", to: label("a", "1"), gate: true, want: []string{""}},
+		"cpu": {
+			why:  "the pod stays in traffic",
+			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") },
+			gate: true,
+			want: []string{"resize", ""},
+		},
+		"label, as ever": {
+			why:   "the reference takes it out",
+			to:    label("a", "1"),
+			gate:  true,
+			rules: inplace.Policy{Unready: inplace.UnreadyAlways},
+			want:  []string{"status", "", "status"},
+		},
+		"cpu in the spec": {
+			why:   "it goes with the rest",
+			to:    func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") },
+			gate:  true,
+			rules: inplace.Policy{ResizeInSpec: true},
+			want:  []string{""},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,26 +201,60 @@ func TestWrites(t *testing.T) {
 
 // TestResize: the patch has what differs, and nothing else.
 func TestResize(t *testing.T) {
-	from := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2")), container("c2", "app:1"), container("c3", "app:1", requests("cpu", "1")))
+	from := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2")),
+		container("c2", "app:1"), container("c3", "app:1", requests("cpu", "1")))
 	cases := map[string]struct {
 		why  string
 		c    map[string]corev1.ResourceRequirements
 		want string
 	}{
-		"both":                    {why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`},
-		"only limits":             {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`},
-		"only requests":           {why: "the rest stays", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}}, want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`},
-		"first amounts":           {why: "there is no map to add to", c: map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}}, want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`},
-		"one of two":              {why: "the other has it already", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")}}, want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`},
-		"equal":                   {why: "nothing is sent for nothing", c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}}},
-		"of an unknown container": {why: "the pod has no such container", c: map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}}},
-		"others":                  {why: "only cpu and memory can be resized", c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}}},
+		"both": {
+			why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {
+				Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3"),
+			}},
+			want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`,
+		},
+		"only limits": {
+			why:  "the rest stays",
+			c:    map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}},
+			want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`,
+		},
+		"only requests": {
+			why:  "the rest stays",
+			c:    map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}},
+			want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`,
+		},
+		"first amounts": {
+			why:  "there is no map to add to",
+			c:    map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}},
+			want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`,
+		},
+		"one of two": {
+			why: "the other has it already",
+			c: map[string]corev1.ResourceRequirements{
+				"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")},
+			},
+			want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`,
+		},
+		"equal": {
+			why: "nothing is sent for nothing",
+			c:   map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}},
+		},
+		"of an unknown container": {
+			why: "the pod has no such container",
+			c:   map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}},
+		},
+		"others": {
+			why: "only cpu and memory can be resized",
+			c:   map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := running(from, "web-1")
 			pod.UID = ""
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: &inplace.Change{Resources: tc.c}, Revision: "web-2"}, inplace.Policy{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: &inplace.Change{Resources: tc.c}, Revision: "web-2"},
+				inplace.Policy{}, noon())
 			if err != nil || a.Verdict != inplace.Write {
 				t.Fatal(a, err)
 			}
@@ -225,12 +302,19 @@ func TestResizeOfSidecar(t *testing.T) {
 // A new pod is made ready once its kubelet has reported, not while that is adding the first conditions.
 func TestStepLeavesANewPodToItsKubelet(t *testing.T) {
 	pod := running(typical("1"), "web-1")
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}}
-	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || action.Verdict != inplace.Wait || action.After <= 0 || action.Notes[0].Code != inplace.NoteNotStarted {
+	pod.Status = corev1.PodStatus{
+		Phase:      corev1.PodPending,
+		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
+	}
+	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil ||
+		action.Verdict != inplace.Wait || action.After <= 0 || action.Notes[0].Code != inplace.NoteNotStarted {
 		t.Errorf("before the first report: %v, %v", action, err)
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionFalse})
-	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || action.Verdict != inplace.Write {
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.ContainersReady, Status: corev1.ConditionFalse,
+	})
+	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil ||
+		action.Verdict != inplace.Write {
 		t.Errorf("after the first report: %v, %v", action.Verdict, err)
 	}
 }

@@ -57,7 +57,8 @@ func TestRecordedStates(t *testing.T) {
 			}
 			done, note := inplace.Completed(pod, inplace.Policy{})
 			a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
-			if ready := condition(pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil || (a.Verdict == inplace.Complete) != ready {
+			if ready := condition(pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue; done != ready || err != nil ||
+				(a.Verdict == inplace.Complete) != ready {
 				t.Errorf("%s/%s: the reference made it ready: %v; we: %v, %v, %v, %v", step, name, ready, done, note, a, err)
 			}
 		}
@@ -84,7 +85,8 @@ func TestRecordedHashes(t *testing.T) {
 				i := indexOf(pod.Spec.Containers, meta.Name)
 				current, _, err := inplace.PlainHashes(&pod.Spec.Containers[i])
 				if err != nil || current != meta.Hashes.PlainHash {
-					t.Errorf("%s/%s/%s: plain hash: recorded %d, ours %d, %v", step, name, meta.Name, meta.Hashes.PlainHash, current, err)
+					t.Errorf("%s/%s/%s: plain hash: recorded %d, ours %d, %v",
+						step, name, meta.Name, meta.Hashes.PlainHash, current, err)
 				}
 				env, err := inplace.EnvHash(&pod.Spec.Containers[i], pod.Labels, pod.Annotations)
 				if recorded := meta.Hashes.ExtractedEnvFromMetadataHash; err != nil || recorded != 0 && env != recorded {
@@ -128,15 +130,17 @@ func TestRecordedUpdates(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 { // not ready, change
-				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[kruise.PodRevisionLabelKey]}, inplace.Policy{}, noon())
+				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: updated.Labels[kruise.PodRevisionLabelKey]},
+					inplace.Policy{}, noon())
 				if err != nil {
 					t.Fatal(err)
 				}
 				pod = applied(t, pod, a)
 			}
 			ours := stateOf(t, pod)
-			if ours.UpdateImages != theirs.UpdateImages || ours.UpdateEnvFromMetadata != theirs.UpdateEnvFromMetadata || ours.UpdateResources != theirs.UpdateResources ||
-				!revision.Match(ours.Revision, theirs.Revision) || len(ours.LastContainerStatuses) != len(theirs.LastContainerStatuses) {
+			if ours.UpdateImages != theirs.UpdateImages || ours.UpdateEnvFromMetadata != theirs.UpdateEnvFromMetadata ||
+				ours.UpdateResources != theirs.UpdateResources || !revision.Match(ours.Revision, theirs.Revision) ||
+				len(ours.LastContainerStatuses) != len(theirs.LastContainerStatuses) {
 				t.Errorf("recorded %+v\nours     %+v", theirs, ours)
 			}
 			for name, status := range theirs.LastContainerStatuses {
@@ -153,7 +157,8 @@ func TestRecordedUpdates(t *testing.T) {
 			if updated.Annotations["conf"] != pod.Annotations["conf"] {
 				t.Errorf("annotations: recorded %v, ours %v", updated.Annotations, pod.Annotations)
 			}
-			if a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil || a.Verdict != inplace.Wait {
+			if a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil ||
+				a.Verdict != inplace.Wait {
 				t.Errorf("before the node has seen it: want to wait, got %v, %v", a, err)
 			}
 			mark := *condition(pod, kruise.InPlaceUpdateReady)
@@ -193,7 +198,8 @@ func recordedTemplates(t *testing.T) func(*corev1.Pod) *corev1.PodTemplateSpec {
 		t.Helper()
 		for i := range list.Items {
 			r := &list.Items[i]
-			if r.Namespace != pod.Namespace || r.OwnerReferences[0].UID != pod.OwnerReferences[0].UID || !revision.Match(r.Name, pod.Labels[kruise.PodRevisionLabelKey]) {
+			if r.Namespace != pod.Namespace || r.OwnerReferences[0].UID != pod.OwnerReferences[0].UID ||
+				!revision.Match(r.Name, pod.Labels[kruise.PodRevisionLabelKey]) {
 				continue
 			}
 			template, err := revision.Decode(r.Data.Raw)

@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what the API
-// server refuses has then changed nothing, and nothing is forgotten when the other write fails.
+// resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what
+// the API server refuses has then changed nothing, and nothing is forgotten when the other write fails.
 func (l look) resize(c *Change) *write.Write {
 	if len(c.Resources) == 0 || l.rules.resizeInSpec {
 		return nil
@@ -33,9 +33,13 @@ func (l look) resize(c *Change) *write.Write {
 
 // resizeOps write those amounts of cpu and memory that differ.
 func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []write.Op {
-	field, at := "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	field, at := "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == name
+	})
 	if at < 0 {
-		field, at = "initContainers", slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name })
+		field, at = "initContainers", slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
+			return c.Name == name
+		})
 	}
 	if at < 0 {
 		return nil

@@ -126,7 +126,8 @@ func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
 // makeReady puts a pod whose update is complete back into traffic.
 func (l look) makeReady() Action {
 	pod := l.pod
-	if !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) || statusOfCondition(pod, kruise.InPlaceUpdateReady) == corev1.ConditionTrue {
+	if !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) ||
+		statusOfCondition(pod, kruise.InPlaceUpdateReady) == corev1.ConditionTrue {
 		return Action{Verdict: Complete}
 	}
 	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
@@ -136,7 +137,9 @@ func (l look) makeReady() Action {
 	}
 	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
-		ready := corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now)}
+		ready := corev1.PodCondition{
+			Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now),
+		}
 		p.ops = append(p.ops, lifecycle.SetConditions(pod, ready)...)
 		return nil
 	})}

@@ -38,7 +38,9 @@ func TestStep(t *testing.T) {
 		return func(p *corev1.Pod) {
 			p.Generation = 2
 			p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1")
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, ObservedGeneration: generation})
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: reason, ObservedGeneration: generation,
+			})
 		}
 	}
 	still := func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = statusOf(t1.Spec.Containers[0]) }
@@ -51,32 +53,186 @@ func TestStep(t *testing.T) {
 		now   time.Duration
 		want  string // verdict, subresource, time and code
 	}{
-		"no gate":                          {why: "there is nothing to make ready", of: with(t1, noGate), pod: []func(*corev1.Pod){marked(corev1.ConditionFalse)}, want: "Complete"},
-		"no condition":                     {why: "a new pod becomes ready for the first time", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }}, want: "Write status"},
-		"no conditions":                    {why: "nor need there be any", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }}, want: "Write status"},
-		"image done":                       {why: "the pod is put back", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)}, want: "Write status"},
-		"image not done":                   {why: "the node is not ready", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still}, want: "Wait 1m0s InPlaceImage"},
-		"ready":                            {why: "there is nothing left", of: t1, want: "Complete"},
-		"ready with a reason":              {why: "a reason at a true condition is no matter", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, kruise.InPlaceUpdateReady).Reason = "Odd" }}, want: "Complete"},
-		"going away":                       {why: "a pod that is deleted is not updated", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} }}, want: "Ignore"},
-		"ended":                            {why: "nothing will change in it", of: t2, pod: []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, want: "Ignore"},
-		"resize not done":                  {why: "the node is not ready", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") }}, want: "Wait 1m0s InPlaceResize"},
-		"resize ignored":                   {why: "the rules say so", of: sized, pod: []func(*corev1.Pod){stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil }}, rules: inplace.Policy{IgnoreResources: true}, want: "Complete"},
-		"infeasible":                       {why: "a feasible update may still come", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, want: "Wait 1m0s InPlaceResizeInfeasible"},
-		"infeasible, given up":             {why: "the node has had its time to answer", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
-		"infeasible, soon given up":        {why: "the answer may be to an older question", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)}, rules: old, now: -4 * time.Second, want: "Wait 4s InPlaceResizeInfeasible"},
-		"infeasible, an older answer":      {why: "the node has not seen this spec", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)}, rules: old, want: "Wait 1m0s InPlaceResize"},
-		"infeasible, an older node":        {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible }}, rules: old, want: "Recreate InPlaceResizeInfeasible"},
-		"deferred":                         {why: "there may be room later", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
-		"deferred, an older node":          {why: "it says so elsewhere", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred }}, rules: old, want: "Wait 1m0s InPlaceResizeDeferred"},
-		"deferred, given up":               {why: "it has taken too long", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 5 * time.Second}, want: "Recreate InPlaceResizeDeferred"},
-		"deferred, not yet given up":       {why: "there is time left", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: 30 * time.Second}, want: "Wait 20s InPlaceResizeDeferred"},
-		"deferred for long":                {why: "the next look is in a minute", of: sized, pod: []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)}, rules: inplace.Policy{RecreateDeferred: time.Hour}, want: "Wait 1m0s InPlaceResizeDeferred"},
-		"unreadable state":                 {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText("[")}, want: "error apps.kruise.io/inplace-update-state"},
-		"empty grace":                      {why: "there is nothing in it, and without removing it the update would never be complete", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: ""} }}, want: "Write "},
-		"grace without state":              {why: "the begin is unknown", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"} }}, want: "error apps.kruise.io/inplace-update-state"},
-		"grace with unreadable metadata":   {why: "a user must look", of: t1, pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Annotations[kruise.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}` }}, want: "error apps.kruise.io/inplace-update-grace"},
-		"unreadable grace of the old name": {why: "the error tells where", of: t1, pod: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKeyOld: "1"} }}, want: "error inplace-update-grace"},
+		"no gate": {
+			why:  "there is nothing to make ready",
+			of:   with(t1, noGate),
+			pod:  []func(*corev1.Pod){marked(corev1.ConditionFalse)},
+			want: "Complete",
+		},
+		"no condition": {
+			why:  "a new pod becomes ready for the first time",
+			of:   t1,
+			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }},
+			want: "Write status",
+		},
+		"no conditions": {
+			why:  "nor need there be any",
+			of:   t1,
+			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }},
+			want: "Write status",
+		},
+		"image done": {
+			why:  "the pod is put back",
+			of:   t2,
+			pod:  []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)},
+			want: "Write status",
+		},
+		"image not done": {
+			why:  "the node is not ready",
+			of:   t2,
+			pod:  []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still},
+			want: "Wait 1m0s InPlaceImage",
+		},
+		"ready": {why: "there is nothing left", of: t1, want: "Complete"},
+		"ready with a reason": {
+			why:  "a reason at a true condition is no matter",
+			of:   t1,
+			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, kruise.InPlaceUpdateReady).Reason = "Odd" }},
+			want: "Complete",
+		},
+		"going away": {
+			why: "a pod that is deleted is not updated",
+			of:  t2,
+			pod: []func(*corev1.Pod){
+				stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} },
+			},
+			want: "Ignore",
+		},
+		"ended": {
+			why:  "nothing will change in it",
+			of:   t2,
+			pod:  []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+			want: "Ignore",
+		},
+		"resize not done": {
+			why: "the node is not ready",
+			of:  sized,
+			pod: []func(*corev1.Pod){
+				stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") },
+			},
+			want: "Wait 1m0s InPlaceResize",
+		},
+		"resize ignored": {
+			why: "the rules say so",
+			of:  sized,
+			pod: []func(*corev1.Pod){
+				stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil },
+			},
+			rules: inplace.Policy{IgnoreResources: true},
+			want:  "Complete",
+		},
+		"infeasible": {
+			why:  "a feasible update may still come",
+			of:   sized,
+			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
+			want: "Wait 1m0s InPlaceResizeInfeasible",
+		},
+		"infeasible, given up": {
+			why:   "the node has had its time to answer",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
+			rules: old,
+			want:  "Recreate InPlaceResizeInfeasible",
+		},
+		"infeasible, soon given up": {
+			why:   "the answer may be to an older question",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
+			rules: old,
+			now:   -4 * time.Second,
+			want:  "Wait 4s InPlaceResizeInfeasible",
+		},
+		"infeasible, an older answer": {
+			why:   "the node has not seen this spec",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
+			rules: old,
+			want:  "Wait 1m0s InPlaceResize",
+		},
+		"infeasible, an older node": {
+			why: "it says so elsewhere",
+			of:  sized,
+			pod: []func(*corev1.Pod){
+				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible },
+			},
+			rules: old,
+			want:  "Recreate InPlaceResizeInfeasible",
+		},
+		"deferred": {
+			why:   "there may be room later",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
+			rules: old,
+			want:  "Wait 1m0s InPlaceResizeDeferred",
+		},
+		"deferred, an older node": {
+			why: "it says so elsewhere",
+			of:  sized,
+			pod: []func(*corev1.Pod){
+				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred },
+			},
+			rules: old,
+			want:  "Wait 1m0s InPlaceResizeDeferred",
+		},
+		"deferred, given up": {
+			why:   "it has taken too long",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
+			rules: inplace.Policy{RecreateDeferred: 5 * time.Second},
+			want:  "Recreate InPlaceResizeDeferred",
+		},
+		"deferred, not yet given up": {
+			why:   "there is time left",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
+			rules: inplace.Policy{RecreateDeferred: 30 * time.Second},
+			want:  "Wait 20s InPlaceResizeDeferred",
+		},
+		"deferred for long": {
+			why:   "the next look is in a minute",
+			of:    sized,
+			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
+			rules: inplace.Policy{RecreateDeferred: time.Hour},
+			want:  "Wait 1m0s InPlaceResizeDeferred",
+		},
+		"unreadable state": {
+			why:  "a user must look",
+			of:   t1,
+			pod:  []func(*corev1.Pod){stateText("[")},
+			want: "error apps.kruise.io/inplace-update-state",
+		},
+		"empty grace": {
+			why: "there is nothing in it, and without removing it the update would never be complete",
+			of:  t1,
+			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: ""}
+			}},
+			want: "Write ",
+		},
+		"grace without state": {
+			why: "the begin is unknown",
+			of:  t1,
+			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"}
+			}},
+			want: "error apps.kruise.io/inplace-update-state",
+		},
+		"grace with unreadable metadata": {
+			why: "a user must look",
+			of:  t1,
+			pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) {
+				p.Annotations[kruise.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}`
+			}},
+			want: "error apps.kruise.io/inplace-update-grace",
+		},
+		"unreadable grace of the old name": {
+			why: "the error tells where",
+			of:  t1,
+			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKeyOld: "1"}
+			}},
+			want: "error inplace-update-grace",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +250,8 @@ func TestStep(t *testing.T) {
 			}
 			if a.Verdict == inplace.Write {
 				next := applied(t, pod, a)
-				if a, err := inplace.Next(inplace.Update{Pod: next}, tc.rules, noon().Add(tc.now)); err != nil || a.Verdict != inplace.Complete {
+				if a, err := inplace.Next(inplace.Update{Pod: next}, tc.rules, noon().Add(tc.now)); err != nil ||
+					a.Verdict != inplace.Complete {
 					t.Errorf("then: want nothing, got %v, %v", a, err)
 				}
 			}
@@ -135,21 +292,51 @@ func TestStepGrace(t *testing.T) {
 		parts       map[string]string
 		annotations func(map[string]string)
 	}{
-		"not over":       {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
-		"over":           {why: "the change is due", grace: grace(5, ""), image: "app:2"},
-		"over just now":  {why: "no second is left", grace: grace(10, ""), image: "app:2"},
-		"overtaken":      {why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1"},
-		"short revision": {why: "some pods carry only the hash in the name of their revision", grace: grace(5, ""), revision: "2", image: "app:2"},
+		"not over":      {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
+		"over":          {why: "the change is due", grace: grace(5, ""), image: "app:2"},
+		"over just now": {why: "no second is left", grace: grace(10, ""), image: "app:2"},
+		"overtaken": {
+			why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1",
+		},
+		"short revision": {
+			why:      "some pods carry only the hash in the name of their revision",
+			grace:    grace(5, ""),
+			revision: "2",
+			image:    "app:2",
+		},
 		"no seconds":     {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
 		"less than none": {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
-		"clock far behind": {why: "a state from the future says nothing of when it began", grace: grace(5, ""), image: "app:2", annotations: func(a map[string]string) {
-			a[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
-		}},
-		"old name":                     {why: "an older release wrote it", key: kruise.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2"},
-		"metadata":                     {why: "it waits as a patch", grace: grace(5, `,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`), image: "app:2", parts: map[string]string{"new": "x"}},
-		"unknown containers":           {why: "a container that the pod does not have is forgotten", grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`), image: "app:2"},
-		"environment of a removed key": {why: "a removed key feeds an unknown container", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2"},
-		"what is stored anyway":        {why: "planners that write templates as a whole leave them there", grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`), image: "app:2"},
+		"clock far behind": {
+			why:   "a state from the future says nothing of when it began",
+			grace: grace(5, ""),
+			image: "app:2",
+			annotations: func(a map[string]string) {
+				a[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
+			},
+		},
+		"old name": {
+			why: "an older release wrote it", key: kruise.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2",
+		},
+		"metadata": {
+			why: "it waits as a patch",
+			grace: grace(5,
+				`,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`),
+			image: "app:2",
+			parts: map[string]string{"new": "x"},
+		},
+		"unknown containers": {
+			why:   "a container that the pod does not have is forgotten",
+			grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`),
+			image: "app:2",
+		},
+		"environment of a removed key": {
+			why: "a removed key feeds an unknown container", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2",
+		},
+		"what is stored anyway": {
+			why:   "planners that write templates as a whole leave them there",
+			grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`),
+			image: "app:2",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +371,8 @@ func TestStepGrace(t *testing.T) {
 				t.Errorf("%s: want %s, got %s, %v", tc.why, tc.image, got, next.Annotations)
 			}
 			s := stateOf(t, next)
-			if tc.image == "app:2" && (!s.UpdateTimestamp.Equal(&stateOf(t, pod).UpdateTimestamp) || len(s.ContainerBatchesRecord) != 1) {
+			if tc.image == "app:2" &&
+				(!s.UpdateTimestamp.Equal(&stateOf(t, pod).UpdateTimestamp) || len(s.ContainerBatchesRecord) != 1) {
 				t.Errorf("%s: want the time kept and a batch, got %+v", tc.why, s)
 			}
 			for key, value := range tc.parts {
@@ -203,14 +391,16 @@ func TestRollbackInGrace(t *testing.T) {
 		to := with(from, image(0, "app:2"))
 		pod := running(from, "web-1")
 		for range 2 {
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 60}, inplace.Policy{}, noon())
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, from, to), Revision: "web-2", GraceSeconds: 60},
+				inplace.Policy{}, noon())
 			if err != nil {
 				t.Fatal(err)
 			}
 			pod = applied(t, pod, a)
 		}
 		for i := 0; ; i++ {
-			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, to, from), Revision: "web-1"}, inplace.Policy{}, noon().Add(time.Second))
+			a, err := inplace.Next(inplace.Update{Pod: pod, Change: diff(t, to, from), Revision: "web-1"}, inplace.Policy{},
+				noon().Add(time.Second))
 			if err != nil || i > 2 {
 				t.Fatal(a, err)
 			}

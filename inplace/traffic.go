@@ -11,10 +11,11 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was read
-// for the mark, which then did not set Ready to False.
+// inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was
+// read for the mark, which then did not set Ready to False.
 func (l look) inTraffic() bool {
-	return statusOfCondition(l.pod, kruise.InPlaceUpdateReady) != corev1.ConditionFalse || lifecycle.Ready(l.pod, l.now) != nil
+	return statusOfCondition(l.pod, kruise.InPlaceUpdateReady) != corev1.ConditionFalse ||
+		lifecycle.Ready(l.pod, l.now) != nil
 }
 
 // notReady takes a pod out of traffic.

@@ -100,7 +100,9 @@ func place(list []any, i int) any {
 
 // byName gives the items of two lists by what identifies them; false when that is nothing, or not unique.
 func byName(from, to []any) (x, y map[string]any, ok bool) {
-	for _, key := range []string{"name", "mountPath", "devicePath", "containerPort", "topologyKey", "key", "conditionType", "ip", "resourceName"} {
+	for _, key := range []string{
+		"name", "mountPath", "devicePath", "containerPort", "topologyKey", "key", "conditionType", "ip", "resourceName",
+	} {
 		x, y = keyed(from, key), keyed(to, key)
 		if len(x) == len(from) && len(y) == len(to) {
 			return x, y, true

@@ -132,7 +132,8 @@ func (o *rollout) want() {
 			case 0, 1:
 				c.Image = oneOf(o.r, "app:1", "app:2", "app:3", "app:1b", "docker.io/library/app:1")
 			case 2:
-				c.Resources.Requests[oneOf(o.r, corev1.ResourceCPU, corev1.ResourceMemory)] = amounts("x", oneOf(o.r, "1", "2", "3"))["x"]
+				c.Resources.Requests[oneOf(o.r, corev1.ResourceCPU, corev1.ResourceMemory)] = amounts("x",
+					oneOf(o.r, "1", "2", "3"))["x"]
 			default:
 				randomMetadata(o.r, t)
 			}
@@ -150,7 +151,8 @@ func (o *rollout) want() {
 	if next != o.wanted {
 		// Nothing is overtaken where everything was done.
 		done, _ := inplace.Completed(o.k.pod, o.rules)
-		o.overtaken = o.overtaken || !done || o.k.undone() != "" || o.k.pod.Labels[kruise.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
+		o.overtaken = o.overtaken || !done || o.k.undone() != "" ||
+			o.k.pod.Labels[kruise.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
 		o.wanted, o.sinceWanted = next, 0
 		o.tell("want r-%d", next)
 	}
@@ -170,11 +172,14 @@ func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 		return inplace.Action{}
 	}
 	before := pod.DeepCopy()
-	a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: fmt.Sprintf("r-%d", o.wanted), GraceSeconds: o.grace}, o.rules, o.now)
+	a, err := inplace.Next(inplace.Update{
+		Pod: pod, Change: c, Revision: fmt.Sprintf("r-%d", o.wanted), GraceSeconds: o.grace,
+	}, o.rules, o.now)
 	switch {
 	case err != nil:
 		o.fail("%v", err)
-	case a.Verdict == inplace.Wait && (a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Text == "" || a.Notes[0].Object != pod.Name):
+	case a.Verdict == inplace.Wait &&
+		(a.After <= 0 || len(a.Notes) == 0 || a.Notes[0].Text == "" || a.Notes[0].Object != pod.Name):
 		o.fail("a wait without reason or time: %v", a)
 	case a.Verdict == inplace.Recreate:
 		o.fail("recreate: %v", a.Notes)
@@ -201,7 +206,8 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	case next == nil:
 		return
 	}
-	o.tell("write %q (stale: %v) -> %s %s", a.Write.Subresource, stale, next.Labels[kruise.PodRevisionLabelKey], next.Annotations[kruise.InPlaceUpdateStateKey])
+	o.tell("write %q (stale: %v) -> %s %s", a.Write.Subresource, stale, next.Labels[kruise.PodRevisionLabelKey],
+		next.Annotations[kruise.InPlaceUpdateStateKey])
 	o.writes++
 	if !stale {
 		o.sinceWanted++
@@ -209,7 +215,8 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	if a.Write.Subresource != write.Status {
 		o.halfway = a.Write.Subresource == write.Resize
 	}
-	back := condition(o.k.pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionFalse && condition(next, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue
+	back := condition(o.k.pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionFalse &&
+		condition(next, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue
 	o.keep()
 	o.ordered(o.k.pod, next)
 	o.k.pod = next
@@ -231,8 +238,10 @@ func (o *rollout) ordered(before, after *corev1.Pod) {
 			continue
 		}
 		for j := range after.Spec.Containers {
-			if x, has := priority(&after.Spec.Containers[j]); has && before.Spec.Containers[j].Image == after.Spec.Containers[j].Image {
-				if y, also := priority(&after.Spec.Containers[i]); also && x > y && o.k.runs[after.Spec.Containers[j].Name].image != after.Spec.Containers[j].Image {
+			if x, has := priority(&after.Spec.Containers[j]); has &&
+				before.Spec.Containers[j].Image == after.Spec.Containers[j].Image {
+				if y, also := priority(&after.Spec.Containers[i]); also && x > y &&
+					o.k.runs[after.Spec.Containers[j].Name].image != after.Spec.Containers[j].Image {
 					o.fail("%s is written before %s runs", after.Spec.Containers[i].Name, after.Spec.Containers[j].Name)
 				}
 			}
@@ -294,7 +303,8 @@ func (o *rollout) node() {
 	}
 	gated := len(o.k.pod.Spec.ReadinessGates) > 0
 	harmless := o.rules.Unready == inplace.UnreadyOnRestart && slices.Contains(o.rules.Harmless, name)
-	if stopped && gated && !harmless && o.exact() && condition(o.k.pod, kruise.InPlaceUpdateReady).Status != corev1.ConditionFalse {
+	if stopped && gated && !harmless && o.exact() &&
+		condition(o.k.pod, kruise.InPlaceUpdateReady).Status != corev1.ConditionFalse {
 		o.fail("%s stops in traffic", name)
 	}
 }
@@ -397,7 +407,9 @@ func TestRollouts(t *testing.T) {
 			for _, line := range o.story {
 				t.Log(line)
 			}
-			t.Fatalf("%s\nrules %+v, options %+v, daemon %v, names %q, forgetful %v, grace %d\npod %s\nwanted %s", o.failed, o.rules, o.options, o.k.daemon, o.k.names, o.forgetful, o.grace, encoded(t, o.k.pod), encoded(t, o.templates[o.wanted]))
+			t.Fatalf("%s\nrules %+v, options %+v, daemon %v, names %q, forgetful %v, grace %d\npod %s\nwanted %s",
+				o.failed, o.rules, o.options, o.k.daemon, o.k.names, o.forgetful, o.grace, encoded(t, o.k.pod),
+				encoded(t, o.templates[o.wanted]))
 		}
 		decided, updates = decided+o.decided, updates+len(o.templates)
 	}

@@ -17,8 +17,8 @@ const configError = "CreateContainerConfigError"
 
 // Policy is when a container lets the next ones start. The zero value is that of the reference.
 type Policy struct {
-	// Started counts a container once it has started, after its startup probe and its postStart hook, and not only when it is ready. A
-	// readiness probe with a long delay then delays no other container.
+	// Started counts a container once it has started, after its startup probe and its postStart hook, and not only when it
+	// is ready. A readiness probe with a long delay then delays no other container.
 	Started bool
 }
 
@@ -54,7 +54,8 @@ func parse(text string) (key, bool) {
 	return key{text, n}, err == nil
 }
 
-// heldIn returns the containers of a pod that wait for a barrier, in the order of the pod, and notes on those that only seem to.
+// heldIn returns the containers of a pod that wait for a barrier, in the order of the pod, and notes on those that only
+// seem to.
 func heldIn(pod *corev1.Pod, r Policy) ([]held, []note.Note) {
 	var all []held
 	var notes []note.Note
@@ -68,7 +69,8 @@ func heldIn(pod *corev1.Pod, r Policy) ([]held, []note.Note) {
 			}
 			k, ok := keyIn(&c.Env[j], barrier)
 			if !ok {
-				notes = append(notes, newNote(NoteNoBarrier, c.Name, c.Env[j].Name+" does not refer to a priority in ConfigMap "+barrier))
+				notes = append(notes,
+					newNote(NoteNoBarrier, c.Name, c.Env[j].Name+" does not refer to a priority in ConfigMap "+barrier))
 				continue
 			}
 			if len(h.keys) == 0 || k.number < h.level {
@@ -105,8 +107,8 @@ func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
 	return nil
 }
 
-// Pending returns the priorities of the containers with a barrier that are not up, in ascending order, each as often as there are
-// such containers.
+// Pending returns the priorities of the containers with a barrier that are not up, in ascending order, each as often as
+// there are such containers.
 func Pending(pod *corev1.Pod, r Policy) []int64 {
 	all, _ := heldIn(pod, r)
 	return pending(all)
@@ -123,8 +125,8 @@ func pending(all []held) []int64 {
 	return levels
 }
 
-// Concerns reports whether a pod may need a write, whatever its barrier holds: not while its containers are up and, once all keys are
-// written, only while the kubelet misses something.
+// Concerns reports whether a pod may need a write, whatever its barrier holds: not while its containers are up and,
+// once all keys are written, only while the kubelet misses something.
 func Concerns(pod *corev1.Pod, r Policy) bool {
 	if over(pod) {
 		return false
@@ -137,8 +139,8 @@ func Concerns(pod *corev1.Pod, r Policy) bool {
 	return slices.ContainsFunc(all, func(h held) bool { return !h.up && (!done || h.blocked) })
 }
 
-// Incomplete reports whether a pod is ordered and not marked complete. Concerns is false for such a pod once it is up, which does no harm;
-// but a pass that has failed must be finished.
+// Incomplete reports whether a pod is ordered and not marked complete. Concerns is false for such a pod once it is up,
+// which does no harm; but a pass that has failed must be finished.
 func Incomplete(pod *corev1.Pod) bool {
 	if over(pod) || completed(pod) {
 		return false

@@ -43,7 +43,9 @@ func asking(priorities ...string) *corev1.Pod {
 func waiting(keys ...string) *corev1.Pod {
 	p := newPod()
 	for i, k := range keys {
-		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: string(rune('a' + i)), Env: []corev1.EnvVar{wait(p.Name, k)}})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+			Name: string(rune('a' + i)), Env: []corev1.EnvVar{wait(p.Name, k)},
+		})
 	}
 	return p
 }
@@ -86,7 +88,9 @@ func done(p *corev1.Pod) *corev1.Pod {
 
 // barrier is that of a pod with keys.
 func barrier(owner string, keys ...string) *corev1.ConfigMap {
-	b := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-barrier", UID: "b1"}, Data: map[string]string{}}
+	b := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-barrier", UID: "b1"}, Data: map[string]string{},
+	}
 	if owner != "" {
 		b.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "web", UID: types.UID(owner)}}
 	}

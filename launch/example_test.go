@@ -34,7 +34,9 @@ func ExampleInject() {
 func ExampleNext() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "u1"}}
 	for _, c := range []struct{ name, key string }{{"app", "p_0"}, {"proxy", "p_10"}} {
-		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: c.name, Env: []corev1.EnvVar{wait("web", c.key)}})
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
+			Name: c.name, Env: []corev1.EnvVar{wait("web", c.key)},
+		})
 	}
 	first := launch.Next(launch.Input{Pod: pod})
 	fmt.Println("create", first.Create.Name, "with", first.Create.Data)

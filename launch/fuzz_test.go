@@ -22,7 +22,9 @@ func jsonOf(o any) []byte {
 func FuzzInject(f *testing.F) {
 	f.Add(jsonOf(asking("1", "-2")), "x7k2p")
 	f.Add(jsonOf(annotated(newPod("a", "b"), ordered, "Ordered")), "")
-	f.Add([]byte(`{"metadata":{"generateName":"a"},"spec":{"containers":[{"env":[{"name":"KRUISE_CONTAINER_PRIORITY","value":"1"},{"name":"KRUISE_CONTAINER_BARRIER"}]},{}]}}`), "z")
+	f.Add(
+		[]byte(`{"metadata":{"generateName":"a"},"spec":{"containers":[{"env":[{"name":"KRUISE_CONTAINER_PRIORITY","value":"1"},{"name":"KRUISE_CONTAINER_BARRIER"}]},{}]}}`),
+		"z")
 	f.Fuzz(func(t *testing.T, text []byte, suffix string) {
 		pod := &corev1.Pod{}
 		if json.Unmarshal(text, pod) != nil {
@@ -52,7 +54,9 @@ func FuzzInject(f *testing.F) {
 func FuzzNext(f *testing.F) {
 	f.Add(jsonOf(five()), jsonOf(barrier("u1", "p_5")))
 	f.Add(jsonOf(done(with(five(), blocked, "a"))), jsonOf(barrier("u0", "p_5")))
-	f.Add([]byte(`{"spec":{"containers":[{"env":[{"name":"KRUISE_CONTAINER_BARRIER","valueFrom":{"configMapKeyRef":{"name":"-barrier","key":"p_"}}}]}]}}`), []byte(`{}`))
+	f.Add(
+		[]byte(`{"spec":{"containers":[{"env":[{"name":"KRUISE_CONTAINER_BARRIER","valueFrom":{"configMapKeyRef":{"name":"-barrier","key":"p_"}}}]}]}}`),
+		[]byte(`{}`))
 	f.Fuzz(func(t *testing.T, x, y []byte) {
 		pod, b := &corev1.Pod{}, &corev1.ConfigMap{}
 		if json.Unmarshal(x, pod) != nil || json.Unmarshal(y, b) != nil {

@@ -31,8 +31,8 @@ type Injection struct {
 	Notes []note.Note
 }
 
-// Inject adds barriers to a new pod, so that its containers start in the order that it asks for by an annotation or by priorities. It
-// must follow whatever adds containers. A fault names the invalid field.
+// Inject adds barriers to a new pod, so that its containers start in the order that it asks for by an annotation or by
+// priorities. It must follow whatever adds containers. A fault names the invalid field.
 func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
 		return Injection{Notes: staticNotes(pod)}, nil
@@ -70,7 +70,9 @@ func staticNotes(pod *corev1.Pod) []note.Note {
 	if all, _ := priorities(pod); all == nil {
 		return nil
 	}
-	return []note.Note{{Code: NoteStatic, Object: pod.Name, Text: "the kubelet starts a static pod from its file, in no order"}}
+	return []note.Note{{
+		Code: NoteStatic, Object: pod.Name, Text: "the kubelet starts a static pod from its file, in no order",
+	}}
 }
 
 // name completes the name of the pod, and validates the name of the barrier.
@@ -85,9 +87,11 @@ func (i *Injection) name(suffix string) *field.Error {
 			return field.InternalError(at, errors.New("nothing to complete generateName with"))
 		}
 		i.Pod.Name = base[:min(len(base), mostGenerated)] + suffix
-		i.note(NoteNameCompleted, i.Pod.Name, "the barrier is called after the pod, so its name cannot be left to the API server")
+		i.note(NoteNameCompleted, i.Pod.Name,
+			"the barrier is called after the pod, so its name cannot be left to the API server")
 	}
-	if most := validation.DNS1123SubdomainMaxLength - len(kruise.ContainerLaunchBarrierNameSuffix); len(i.Pod.Name) > most {
+	if most := validation.DNS1123SubdomainMaxLength -
+		len(kruise.ContainerLaunchBarrierNameSuffix); len(i.Pod.Name) > most {
 		return field.TooLong(at, i.Pod.Name, most)
 	}
 	return nil
@@ -96,7 +100,9 @@ func (i *Injection) name(suffix string) *field.Error {
 // hold makes a container wait for the key of its priority, in place of another one.
 func (i *Injection) hold(c *corev1.Container, barrier string, priority int64) {
 	wait := corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: barrier}, Key: keyOf(priority)},
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: barrier}, Key: keyOf(priority),
+		},
 	}}
 	is := func(e corev1.EnvVar) bool { return e.Name == wait.Name }
 	at := slices.IndexFunc(c.Env, is)

@@ -31,8 +31,8 @@ type Input struct {
 
 // Plan is the writes for a pod, in the order of the fields. When one fails, the others wait for the next plan.
 type Plan struct {
-	// Remove is the UID of a barrier to delete, which is of a former pod of the same name; empty for none. Before the deletion, read the
-	// pod live: if it was replaced, the barrier may be of the new pod.
+	// Remove is the UID of a barrier to delete, which is of a former pod of the same name; empty for none. Before the
+	// deletion, read the pod live: if it was replaced, the barrier may be of the new pod.
 	Remove types.UID
 	// Create this barrier; nil for none.
 	Create *corev1.ConfigMap
@@ -78,8 +78,8 @@ func Next(in Input) Plan {
 	return s.plan
 }
 
-// MayBeStale reports whether the kubelet misses something although the keys are in the barrier. The kubelet may not have retried yet, or
-// misses another object; or the barrier has changed, so that it must be read live.
+// MayBeStale reports whether the kubelet misses something although the keys are in the barrier. The kubelet may not
+// have retried yet, or misses another object; or the barrier has changed, so that it must be read live.
 func MayBeStale(in Input) bool {
 	s := &stepper{Input: in}
 	s.held, _ = heldIn(in.Pod, in.Policy)
@@ -111,7 +111,8 @@ func (s *stepper) look() {
 		s.plan.Remove = s.Barrier.UID
 		return
 	case stranger:
-		s.note(NoteForeign, s.Pod.Name, "ConfigMap "+s.Barrier.Name+" has another owner: the reconciler adds keys, and does not delete the ConfigMap")
+		s.note(NoteForeign, s.Pod.Name,
+			"ConfigMap "+s.Barrier.Name+" has another owner: the reconciler adds keys, and does not delete the ConfigMap")
 	}
 	for k := range s.Barrier.Data {
 		s.keys[k] = true
@@ -133,7 +134,9 @@ func (s *stepper) turn() (from int64, all bool) {
 		return 0, true
 	}
 	lowest := levels[0]
-	return levels[len(levels)-1], !slices.ContainsFunc(s.held, func(h held) bool { return !h.up && h.level == lowest && !s.has(h) })
+	return levels[len(levels)-1], !slices.ContainsFunc(s.held, func(h held) bool {
+		return !h.up && h.level == lowest && !s.has(h)
+	})
 }
 
 // open writes the keys that are missing.
@@ -151,7 +154,8 @@ func (s *stepper) open(wanted func(held, key) bool) {
 		}
 	}
 	if lost {
-		s.note(NoteLost, s.Pod.Name, "the barrier lacks what containers have started with, and would miss when they start again")
+		s.note(NoteLost, s.Pod.Name,
+			"the barrier lacks what containers have started with, and would miss when they start again")
 	}
 	slices.Sort(missing)
 	switch {
@@ -193,7 +197,8 @@ const (
 	stranger
 )
 
-// ownerOf compares UIDs: a pod of a StatefulSet is recreated under its name before the objects of the former pod are deleted.
+// ownerOf compares UIDs: a pod of a StatefulSet is recreated under its name before the objects of the former pod are
+// deleted.
 func ownerOf(barrier *corev1.ConfigMap, pod *corev1.Pod) owner {
 	whose := stranger
 	for _, ref := range barrier.OwnerReferences {

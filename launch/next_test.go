@@ -49,40 +49,105 @@ func TestNext(t *testing.T) {
 		barrier *corev1.ConfigMap
 		want    outcome
 	}{
-		"first":          {"only the highest may start", five(), nil, outcome{Create: is("p_5")}},
-		"first, empty":   {"as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
-		"again":          {"a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
-		"one is missing": {"a is of the same priority as f, and not ready", with(five(), ready, "b", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
-		"the third":      {"all of higher priority are ready", with(five(), ready, "a", "b", "f"), barrier("u1", "p_5", "p_3"), outcome{Add: is("p_0")}},
-		"the last":       {"nobody is left to wait", with(five(), ready, "a", "b", "c", "f"), barrier("u1", "p_5", "p_3", "p_0"), outcome{Add: is("p_-1"), Complete: true}},
-		"all are up":     {"by somebody else's help", with(five(), ready, "a", "b", "c", "e", "f"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
-		"lowest open":    {"the lowest may start, so nobody is left to wait", with(five(), ready, "b"), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{Complete: true}},
+		"first":        {"only the highest may start", five(), nil, outcome{Create: is("p_5")}},
+		"first, empty": {"as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
+		"again":        {"a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
+		"one is missing": {
+			why:     "a is of the same priority as f, and not ready",
+			pod:     with(five(), ready, "b", "f"),
+			barrier: barrier("u1", "p_5", "p_3"),
+			want:    outcome{},
+		},
+		"the third": {
+			why:     "all of higher priority are ready",
+			pod:     with(five(), ready, "a", "b", "f"),
+			barrier: barrier("u1", "p_5", "p_3"),
+			want:    outcome{Add: is("p_0")},
+		},
+		"the last": {
+			why:     "nobody is left to wait",
+			pod:     with(five(), ready, "a", "b", "c", "f"),
+			barrier: barrier("u1", "p_5", "p_3", "p_0"),
+			want:    outcome{Add: is("p_-1"), Complete: true},
+		},
+		"all are up": {
+			why:     "by somebody else's help",
+			pod:     with(five(), ready, "a", "b", "c", "e", "f"),
+			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
+			want:    outcome{Complete: true},
+		},
+		"lowest open": {
+			why:     "the lowest may start, so nobody is left to wait",
+			pod:     with(five(), ready, "b"),
+			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
+			want:    outcome{Complete: true},
+		},
 		"only the lowest": {
 			"what is missing is written before the mark, or those containers never start",
 			with(five(), ready, "b"), barrier("u1", "p_-1"),
 			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
-		"one priority": {"as whoever writes barriers by hand has it", waiting("p_1", "p_1"), nil, outcome{Create: is("p_1"), Complete: true}},
-		"down again":   {"what has started may start again, the rest waits", with(five(), ready, "a", "f"), barrier("u1", "p_5", "p_3"), outcome{}},
+		"one priority": {
+			why:  "as whoever writes barriers by hand has it",
+			pod:  waiting("p_1", "p_1"),
+			want: outcome{Create: is("p_1"), Complete: true},
+		},
+		"down again": {
+			why:     "what has started may start again, the rest waits",
+			pod:     with(five(), ready, "a", "f"),
+			barrier: barrier("u1", "p_5", "p_3"),
+			want:    outcome{},
+		},
 		"down again, lost": {
-			"what has started may start again, the rest waits", with(five(), ready, "a", "f"), nil, outcome{Create: is("p_3", "p_5")},
+			why:  "what has started may start again, the rest waits",
+			pod:  with(five(), ready, "a", "f"),
+			want: outcome{Create: is("p_3", "p_5")},
 		},
 		"reference's value": {"the key counts, not its value", five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data["p_5"] = "no"
 			return b
 		}(), outcome{}},
-		"complete":           {"what starts again finds its key", done(with(five(), ready, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{}},
-		"complete, lost":     {"a restart would wait for ever", done(with(five(), blocked, "a")), nil, outcome{Create: is("p_-1", "p_0", "p_3", "p_5"), After: later}},
-		"complete, key lost": {"a restart would wait for ever", done(with(five(), blocked, "a")), barrier("u1", "p_5"), outcome{Add: is("p_-1", "p_0", "p_3"), After: later}},
-		"complete, elsewhere": {
-			"the kubelet misses something else", done(with(five(), blocked, "a")), barrier("u1", "p_5", "p_3", "p_0", "p_-1"), outcome{After: later},
+		"complete": {
+			why:     "what starts again finds its key",
+			pod:     done(with(five(), ready, "a")),
+			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
+			want:    outcome{},
 		},
-		"former":       {"the pod of a StatefulSet is back", five(), barrier("u0", "p_5", "p_3", "p_0", "p_-1"), outcome{Remove: "b1", Create: is("p_5")}},
-		"former, done": {"its containers have started by the former barrier, which goes", done(with(five(), blocked, "a")), barrier("u0", "p_5"), outcome{Remove: "b1", Create: is("p_-1", "p_0", "p_3", "p_5"), After: later}},
+		"complete, lost": {
+			why:  "a restart would wait for ever",
+			pod:  done(with(five(), blocked, "a")),
+			want: outcome{Create: is("p_-1", "p_0", "p_3", "p_5"), After: later},
+		},
+		"complete, key lost": {
+			why:     "a restart would wait for ever",
+			pod:     done(with(five(), blocked, "a")),
+			barrier: barrier("u1", "p_5"),
+			want:    outcome{Add: is("p_-1", "p_0", "p_3"), After: later},
+		},
+		"complete, elsewhere": {
+			why:     "the kubelet misses something else",
+			pod:     done(with(five(), blocked, "a")),
+			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
+			want:    outcome{After: later},
+		},
+		"former": {
+			why:     "the pod of a StatefulSet is back",
+			pod:     five(),
+			barrier: barrier("u0", "p_5", "p_3", "p_0", "p_-1"),
+			want:    outcome{Remove: "b1", Create: is("p_5")},
+		},
+		"former, done": {
+			why:     "its containers have started by the former barrier, which goes",
+			pod:     done(with(five(), blocked, "a")),
+			barrier: barrier("u0", "p_5"),
+			want:    outcome{Remove: "b1", Create: is("p_-1", "p_0", "p_3", "p_5"), After: later},
+		},
 		"shared": {"ours is enough", five(), func() *corev1.ConfigMap {
 			b := barrier("u0", "p_5")
-			b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1"})
+			b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1",
+			})
 			return b
 		}(), outcome{}},
 		"stranger": {"what a user made is not deleted", five(), barrier(""), outcome{Add: is("p_5")}},
@@ -96,7 +161,12 @@ func TestNext(t *testing.T) {
 			b.OwnerReferences[0].Name = "web-2"
 			return b
 		}(), outcome{}},
-		"waits in turn": {"what waits as it should needs no second look", with(five(), blocked, "a", "c"), barrier("u1", "p_5"), outcome{}},
+		"waits in turn": {
+			why:     "what waits as it should needs no second look",
+			pod:     with(five(), blocked, "a", "c"),
+			barrier: barrier("u1", "p_5"),
+			want:    outcome{},
+		},
 		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
@@ -104,8 +174,17 @@ func TestNext(t *testing.T) {
 		}(), outcome{}},
 		"going":         {"no other can be made before", five(), going(barrier("u1", "p_5")), outcome{After: time.Second}},
 		"former, going": {"it goes already", five(), going(barrier("u0", "p_5")), outcome{After: time.Second}},
-		"released":      {"the kubelet will look again, and if not, we do", with(five(), blocked, "a", "b", "c", "e", "f"), barrier("u1", "p_5"), outcome{After: later}},
-		"releasing":     {"the same at once", with(five(), blocked, "a", "b", "c", "e", "f"), nil, outcome{Create: is("p_5"), After: later}},
+		"released": {
+			why:     "the kubelet will look again, and if not, we do",
+			pod:     with(five(), blocked, "a", "b", "c", "e", "f"),
+			barrier: barrier("u1", "p_5"),
+			want:    outcome{After: later},
+		},
+		"releasing": {
+			why:  "the same at once",
+			pod:  with(five(), blocked, "a", "b", "c", "e", "f"),
+			want: outcome{Create: is("p_5"), After: later},
+		},
 		"twice injected": {
 			"the reference appends a second barrier: both keys are needed, and it can start with the lower",
 			func() *corev1.Pod {
@@ -115,14 +194,30 @@ func TestNext(t *testing.T) {
 			}(), nil,
 			outcome{Create: is("p_10", "p_5")},
 		},
-		"64 bits":       {"what the reference accepts", waiting("p_9223372036854775807", "p_-9223372036854775808"), nil, outcome{Create: is("p_9223372036854775807")}},
-		"odd spelling":  {"the key that is written is the one that is asked for", waiting("p_+07", "p_0"), nil, outcome{Create: is("p_+07")}},
-		"no barrier":    {"", newPod("a", "b"), nil, outcome{}},
-		"terminating":   {"nothing of it starts any more", terminating(five()), nil, outcome{}},
-		"failed":        {"nothing of it starts any more", phase(five(), corev1.PodFailed), nil, outcome{}},
-		"succeeded":     {"nothing of it starts any more", phase(five(), corev1.PodSucceeded), nil, outcome{}},
-		"one odd":       {"the others start all the same", func() *corev1.Pod { p := waiting("p_1", "p", "p_0"); return p }(), nil, outcome{Create: is("p_1")}},
-		"only odd ones": {"nothing is made for them", waiting("", "p", "p_", "p_x", "q_1", "p_99999999999999999999"), nil, outcome{}},
+		"64 bits": {
+			why:  "what the reference accepts",
+			pod:  waiting("p_9223372036854775807", "p_-9223372036854775808"),
+			want: outcome{Create: is("p_9223372036854775807")},
+		},
+		"odd spelling": {
+			why:  "the key that is written is the one that is asked for",
+			pod:  waiting("p_+07", "p_0"),
+			want: outcome{Create: is("p_+07")},
+		},
+		"no barrier":  {"", newPod("a", "b"), nil, outcome{}},
+		"terminating": {"nothing of it starts any more", terminating(five()), nil, outcome{}},
+		"failed":      {"nothing of it starts any more", phase(five(), corev1.PodFailed), nil, outcome{}},
+		"succeeded":   {"nothing of it starts any more", phase(five(), corev1.PodSucceeded), nil, outcome{}},
+		"one odd": {
+			why:  "the others start all the same",
+			pod:  func() *corev1.Pod { p := waiting("p_1", "p", "p_0"); return p }(),
+			want: outcome{Create: is("p_1")},
+		},
+		"only odd ones": {
+			why:  "nothing is made for them",
+			pod:  waiting("", "p", "p_", "p_x", "q_1", "p_99999999999999999999"),
+			want: outcome{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, had := c.pod.DeepCopy(), c.barrier.DeepCopy()

@@ -20,7 +20,8 @@ const (
 	NoteNotReady = "NotUp"
 	// NoteFormer is the barrier of a former pod of the name.
 	NoteFormer = "FormerBarrier"
-	// NoteForeign is a ConfigMap of the barrier's name that no pod of the name owns. It is used without changes to its owner.
+	// NoteForeign is a ConfigMap of the barrier's name that no pod of the name owns. It is used without changes to its
+	// owner.
 	NoteForeign = "StrangeBarrier"
 	// NoteTerminating is a barrier that is being deleted; the next one can be created when it is gone.
 	NoteTerminating = "BarrierGoing"

@@ -50,7 +50,8 @@ func asked(env []corev1.EnvVar, at *field.Path) (int64, *field.Error) {
 		}
 		n, err := strconv.ParseInt(e.Value, 10, 32)
 		if err != nil {
-			return 0, field.Invalid(at.Index(i).Child("value"), e.Value, "a launch priority must be an integer of 32 bits, such as 10 or -1")
+			return 0, field.Invalid(at.Index(i).Child("value"), e.Value,
+				"a launch priority must be an integer of 32 bits, such as 10 or -1")
 		}
 		return n, nil
 	}

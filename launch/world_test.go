@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// world is a pod with its barrier, a kubelet that starts what it can, and a controller that remembers the barrier and is only
-// asked when something has changed.
+// world is a pod with its barrier, a kubelet that starts what it can, and a controller that remembers the barrier and
+// is only asked when something has changed.
 type world struct {
 	*rand.Rand
 
@@ -180,7 +180,8 @@ func (w *world) carryOut(saw *corev1.ConfigMap, p launch.Plan) {
 func (w *world) opened(keys map[string]string, last bool) {
 	for k := range keys {
 		for name, level := range w.levels {
-			s := w.pod.Status.ContainerStatuses[slices.IndexFunc(w.pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })]
+			s := w.pod.Status.ContainerStatuses[slices.IndexFunc(w.pod.Status.ContainerStatuses,
+				func(s corev1.ContainerStatus) bool { return s.Name == name })]
 			for _, mine := range w.levels {
 				if key(mine) == k && level > mine && !s.Ready && !w.ever[k] {
 					w.fail("%s is opened while %s of %d is not ready; last %t", k, name, level, last)

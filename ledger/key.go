@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// key identifies an object among all that an owner may have: a node has pods of many namespaces, and a Ledger of an interface type or of
-// untyped objects holds several kinds.
+// key identifies an object among all that an owner may have: a node has pods of many namespaces, and a Ledger of an
+// interface type or of untyped objects holds several kinds.
 type key struct {
 	name types.NamespacedName
 	// kind is that of an object whose Go type does not show its kind.

@@ -48,7 +48,11 @@ func TestOwnWritesAreSeen(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	owner := types.NamespacedName{Name: "web"}
 	for run := range 300 {
-		w := &world{server: &server{pods: map[client.ObjectKey]*corev1.Pod{}}, cached: map[client.ObjectKey]*corev1.Pod{}, since: time.Unix(1000, 0)}
+		w := &world{
+			server: &server{pods: map[client.ObjectKey]*corev1.Pod{}},
+			cached: map[client.ObjectKey]*corev1.Pod{},
+			since:  time.Unix(1000, 0),
+		}
 		now := time.Unix(1000, 0)
 		l := ledger.New[*corev1.Pod](w, func() time.Time { return now })
 		for move := range 60 {
@@ -120,7 +124,8 @@ func TestHealsUnprompted(t *testing.T) {
 	}
 }
 
-// An object that exists is in the answer of Overlay or in that of Deleting, and in no more than one of them, whatever the cache has seen.
+// An object that exists is in the answer of Overlay or in that of Deleting, and in no more than one of them, whatever
+// the cache has seen.
 func TestWhatExistsIsSeen(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 3))
@@ -178,7 +183,9 @@ func TestDeletingEnds(t *testing.T) {
 		write  func(*ledger.Ledger[*corev1.Pod])
 		cached []*corev1.Pod
 	}{
-		"the cache has shown the object": {func(l *ledger.Ledger[*corev1.Pod]) { l.Deleted(owner, pod("a", 1)) }, []*corev1.Pod{pod("a", 1)}},
+		"the cache has shown the object": {
+			func(l *ledger.Ledger[*corev1.Pod]) { l.Deleted(owner, pod("a", 1)) }, []*corev1.Pod{pod("a", 1)},
+		},
 		"the cache shows nothing of it": {func(l *ledger.Ledger[*corev1.Pod]) {
 			l.Created(owner, pod("a", 1))
 			l.Deleted(owner, pod("a", 1))

@@ -25,13 +25,14 @@ const (
 
 	// lag is how long caches take to show a write, at most. One that takes longer may have lost the event.
 	lag = 5 * time.Second
-	// retention is how long the deletion of an object is recorded that the cache never shows: it may have missed all of it.
+	// retention is how long the deletion of an object is recorded that the cache never shows: it may have missed all of
+	// it.
 	retention = 10 * Patience
 )
 
-// Ledger holds writes of objects, by the name of their owner: the name is all that is known of an owner that is gone. Overlay may
-// return objects that an earlier owner of the same name wrote; owner references distinguish them. Owners of different kinds
-// need a Ledger each.
+// Ledger holds writes of objects, by the name of their owner: the name is all that is known of an owner that is gone.
+// Overlay may return objects that an earlier owner of the same name wrote; owner references distinguish them. Owners of
+// different kinds need a Ledger each.
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time
@@ -67,8 +68,8 @@ func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
 	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[key]entry[T]{}}
 }
 
-// Keeping sets what the Ledger keeps of a recorded object, and returns the Ledger: an answer has all that its kind has, where a cache may
-// lack what is not read. keep may change the object. Call it before the first record.
+// Keeping sets what the Ledger keeps of a recorded object, and returns the Ledger: an answer has all that its kind has,
+// where a cache may lack what is not read. keep may change the object. Call it before the first record.
 func (l *Ledger[T]) Keeping(keep func(object T) T) *Ledger[T] {
 	l.keep = keep
 	return l
@@ -88,7 +89,8 @@ func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
 		// A client error means that the request was refused. A timeout does not.
-		if code := answer.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError && code != http.StatusRequestTimeout {
+		if code := answer.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+			code != http.StatusRequestTimeout {
 			return
 		}
 	}
@@ -143,14 +145,17 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 	l.owners[owner][id] = entry[T]{object: object, kind: k, at: l.now(), number: l.writes}
 }
 
-// Overlay returns the objects of an owner as they are after all recorded writes. Objects whose deletion was recorded are left
-// out, unless the cache shows the deletion in progress. cached is not changed; its objects may be in the result.
+// Overlay returns the objects of an owner as they are after all recorded writes. Objects whose deletion was recorded
+// are left out, unless the cache shows the deletion in progress. cached is not changed; its objects may be in the
+// result.
 //
 // recheckAfter is not zero while the cache lacks an object that was created: if the object was deleted before the cache
 // showed it, no event announces that. Nor is it zero where the cache shows the state before a write for more than some
 // seconds: where etcd was restored to an older version, no event follows. The caller reconciles the owner again after
 // that time at the latest.
-func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cached []T) (objects []T, recheckAfter time.Duration, err error) {
+func (l *Ledger[T]) Overlay(
+	ctx context.Context, owner types.NamespacedName, cached []T,
+) (objects []T, recheckAfter time.Duration, err error) {
 	l.mu.Lock()
 	entries := maps.Clone(l.owners[owner])
 	l.mu.Unlock()
@@ -175,9 +180,10 @@ func (l *Ledger[T]) Overlay(ctx context.Context, owner types.NamespacedName, cac
 	return objects, recheckAfter, nil
 }
 
-// Deleting returns the objects of an owner whose deletion was recorded, and of which nothing later is known. Overlay leaves them out. They may
-// still terminate, as pods do for their grace period: a caller that must not replace an object before its end treats them as such. Call it after
-// Overlay. recheckAfter is when to call it again where no event may announce the end; zero for never.
+// Deleting returns the objects of an owner whose deletion was recorded, and of which nothing later is known. Overlay
+// leaves them out. They may still terminate, as pods do for their grace period: a caller that must not replace an
+// object before its end treats them as such. Call it after Overlay. recheckAfter is when to call it again where no
+// event may announce the end; zero for never.
 func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAfter time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +204,8 @@ func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAf
 	return objects, recheckAfter
 }
 
-// views returns the objects of the cache in their order, and then those of which the ledger alone knows, by namespace and name.
+// views returns the objects of the cache in their order, and then those of which the ledger alone knows, by namespace
+// and name.
 func (l *Ledger[T]) views(entries map[key]entry[T], cached []T) []view[T] {
 	now := l.now()
 	views := make([]view[T], 0, len(cached)+len(entries))
@@ -218,8 +225,8 @@ func (l *Ledger[T]) views(entries map[key]entry[T], cached []T) []view[T] {
 	return views
 }
 
-// settle updates the entry of a view: the entry ends when the cache has confirmed the write, and starts again with what a live
-// read returned. A write that was recorded in the meantime stays.
+// settle updates the entry of a view: the entry ends when the cache has confirmed the write, and starts again with what
+// a live read returned. A write that was recorded in the meantime stays.
 func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 	if v.then == keep {
 		return
@@ -242,7 +249,8 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 	}
 }
 
-// newer reports whether a state of an object is as new as an entry, or newer. Versions that cannot be compared count as newer.
+// newer reports whether a state of an object is as new as an entry, or newer. Versions that cannot be compared count as
+// newer.
 func newer[T client.Object](object T, e entry[T]) bool {
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), e.object.GetResourceVersion())
 	return err != nil || order >= 0

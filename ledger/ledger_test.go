@@ -43,7 +43,9 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, into client.Object
 }
 
 func pod(name string, version int) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version)}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID(name), ResourceVersion: fmt.Sprint(version),
+	}}
 }
 
 // show returns the name of a pod with its version.
@@ -88,9 +90,15 @@ func TestOverlay(t *testing.T) {
 		live  *corev1.Pod
 		steps []step
 	}{
-		"nothing is recorded: the cache is right": {func(writes) {}, nil, []step{{0, list(pod("b", 1)), []string{"b1"}, 0, 0}}},
-		"a created object that the cache lacks":   {create, nil, []step{{short, nil, []string{"a10"}, 0, ledger.Patience - short}}},
-		"a created object that the cache has":     {create, nil, []step{{short, list(pod("a", 11)), []string{"a11"}, 0, 0}, {short, nil, nil, 0, 0}}},
+		"nothing is recorded: the cache is right": {
+			func(writes) {}, nil, []step{{cached: list(pod("b", 1)), want: []string{"b1"}}},
+		},
+		"a created object that the cache lacks": {
+			create, nil, []step{{after: short, want: []string{"a10"}, recheck: ledger.Patience - short}},
+		},
+		"a created object that the cache has": {
+			create, nil, []step{{after: short, cached: list(pod("a", 11)), want: []string{"a11"}}, {after: short}},
+		},
 		"created, and deleted before the cache saw it": {create, nil, []step{
 			{short, nil, []string{"a10"}, 0, ledger.Patience - short},
 			{ledger.Patience, nil, nil, 1, 0},
@@ -115,8 +123,14 @@ func TestOverlay(t *testing.T) {
 			{ledger.Patience - later, list(pod("a", 9)), []string{"a9"}, 1, 0},
 			{short, list(pod("a", 9)), []string{"a9"}, 0, 0},
 		}},
-		"a patched object that is newer in the cache": {patch, nil, []step{{short, list(pod("a", 10)), []string{"a10"}, 0, 0}, {short, list(pod("a", 9)), []string{"a9"}, 0, 0}}},
-		"a patched object that is gone":               {patch, nil, []step{{short, nil, nil, 0, 0}}},
+		"a patched object that is newer in the cache": {
+			patch, nil,
+			[]step{
+				{after: short, cached: list(pod("a", 10)), want: []string{"a10"}},
+				{after: short, cached: list(pod("a", 9)), want: []string{"a9"}},
+			},
+		},
+		"a patched object that is gone": {patch, nil, []step{{short, nil, nil, 0, 0}}},
 		"patched, and the cache lags for minutes": {patch, pod("a", 12), []step{
 			{long, list(pod("a", 9)), []string{"a12"}, 1, 0},
 			{short, list(pod("a", 9)), []string{"a12"}, 0, 0},
@@ -139,8 +153,12 @@ func TestOverlay(t *testing.T) {
 			create(l)
 			l.Patched(owner, pod("a", 11))
 		}, nil, []step{{short, nil, []string{"a11"}, 0, ledger.Patience - short}}},
-		"a deleted object that is still in the cache":   {remove, nil, []step{{short, list(pod("a", 10)), nil, 0, 0}, {short, nil, nil, 0, 0}}},
-		"a deleted object that the cache shows as such": {remove, nil, []step{{short, list(terminating), []string{"a13"}, 0, 0}}},
+		"a deleted object that is still in the cache": {
+			remove, nil, []step{{after: short, cached: list(pod("a", 10))}, {after: short}},
+		},
+		"a deleted object that the cache shows as such": {
+			remove, nil, []step{{after: short, cached: list(terminating), want: []string{"a13"}}},
+		},
 		"deleted, and the cache lags for minutes": {remove, nil, []step{
 			{long, list(pod("a", 10)), nil, 1, 0},
 			{short, list(pod("a", 10)), nil, 0, 0},
@@ -149,15 +167,34 @@ func TestOverlay(t *testing.T) {
 			{long, list(pod("a", 10)), []string{"a13"}, 1, 0},
 			{short, list(pod("a", 10)), []string{"a13"}, 0, 0},
 		}},
-		"a create of unknown outcome that was made":     {doubt(broken), pod("a", 10), []step{{short, nil, []string{"a10"}, 1, ledger.Patience}, {short, nil, []string{"a10"}, 0, ledger.Patience - short}}},
-		"a create of unknown outcome that was not made": {doubt(broken), nil, []step{{short, nil, nil, 1, 0}, {short, nil, nil, 0, 0}}},
-		"a create of unknown outcome in the cache":      {doubt(broken), nil, []step{{short, list(pod("a", 10)), []string{"a10"}, 0, 0}}},
-		"a refused create":                              {doubt(apierrors.NewBadRequest("no")), nil, []step{{short, nil, nil, 0, 0}}},
-		"a create while the API server was unavailable": {doubt(apierrors.NewServiceUnavailable("later")), nil, []step{{short, nil, nil, 1, 0}}},
-		"a create that timed out":                       {doubt(apierrors.NewTimeoutError("slow", 1)), nil, []step{{short, nil, nil, 1, 0}}},
-		"another object has the name":                   {patch, nil, []step{{short, list(other), []string{"a20"}, 0, 0}}},
-		"an earlier object has the name":                {func(l writes) { l.Created(owner, other) }, nil, []step{{short, list(pod("a", 9)), []string{"a20"}, 0, 0}}},
-		"the entries of the owner are gone":             {func(l writes) { create(l); l.Forget(owner) }, nil, []step{{short, nil, nil, 0, 0}}},
+		"a create of unknown outcome that was made": {
+			doubt(broken), pod("a", 10),
+			[]step{
+				{after: short, want: []string{"a10"}, reads: 1, recheck: ledger.Patience},
+				{after: short, want: []string{"a10"}, recheck: ledger.Patience - short},
+			},
+		},
+		"a create of unknown outcome that was not made": {
+			doubt(broken), nil, []step{{after: short, reads: 1}, {after: short}},
+		},
+		"a create of unknown outcome in the cache": {
+			doubt(broken), nil, []step{{after: short, cached: list(pod("a", 10)), want: []string{"a10"}}},
+		},
+		"a refused create": {doubt(apierrors.NewBadRequest("no")), nil, []step{{after: short}}},
+		"a create while the API server was unavailable": {
+			doubt(apierrors.NewServiceUnavailable("later")), nil, []step{{after: short, reads: 1}},
+		},
+		"a create that timed out": {
+			doubt(apierrors.NewTimeoutError("slow", 1)), nil, []step{{after: short, reads: 1}},
+		},
+		"another object has the name": {patch, nil, []step{{short, list(other), []string{"a20"}, 0, 0}}},
+		"an earlier object has the name": {
+			func(l writes) { l.Created(owner, other) }, nil,
+			[]step{{after: short, cached: list(pod("a", 9)), want: []string{"a20"}}},
+		},
+		"the entries of the owner are gone": {
+			func(l writes) { create(l); l.Forget(owner) }, nil, []step{{after: short}},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +217,9 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-func overlay(t *testing.T, l *ledger.Ledger[*corev1.Pod], owner types.NamespacedName, cached []*corev1.Pod) ([]string, time.Duration) {
+func overlay(
+	t *testing.T, l *ledger.Ledger[*corev1.Pod], owner types.NamespacedName, cached []*corev1.Pod,
+) ([]string, time.Duration) {
 	t.Helper()
 	pods, recheck, err := l.Overlay(t.Context(), owner, cached)
 	if err != nil {

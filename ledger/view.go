@@ -99,7 +99,8 @@ func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error 
 	return errors.Join(failures...)
 }
 
-// confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still lags.
+// confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still
+// lags.
 func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
 	name := client.ObjectKeyFromObject(v.entry.object)
 	defer func() {

@@ -35,8 +35,8 @@
 //   - Without hooks every pod settles in Normal, and neither update nor deletion waits.
 //   - The move to Updated or Normal releases the entry that keeps a pod not ready for its update, also where the hook
 //     was changed meanwhile.
-//   - Of two writes that were decided upon the same pod, the API server accepts one where both change the state, or both
-//     change the entries.
+//   - Of two writes that were decided upon the same pod, the API server accepts one where both change the state, or
+//     both change the entries.
 //   - The pod is not changed.
 //
 // When not to use it: to make a pod wait for something that can be a readiness gate or an init container.

@@ -35,7 +35,9 @@ func ExampleBeforeDelete() {
 
 func ExampleMove_Next() {
 	move := lifecycle.Move{To: kruise.LifecycleStateNormal}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "7", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID: "7", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"a": "b"},
+	}}
 	w, err := move.Next(pod, time.Unix(0, 0).UTC())
 	for _, op := range w.Body.(write.Ops) {
 		fmt.Println(op.Op, op.Path)
@@ -52,7 +54,9 @@ func ExampleMove_Next() {
 func ExampleHold() {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{UID: "7"},
-		Spec:       corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}},
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{
+			ConditionType: kruise.KruisePodReadyConditionType,
+		}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
 			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue,
 		}}},
@@ -74,7 +78,9 @@ func ExampleRelease() {
 	pod := &corev1.Pod{
 		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.KruisePodReadyConditionType}}},
 		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-			Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
+			Type:    kruise.KruisePodReadyConditionType,
+			Status:  corev1.ConditionFalse,
+			Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 		}}},
 	}
 	w, err := lifecycle.Release(pod, "my-operator", "backup", time.Unix(0, 0))
@@ -87,8 +93,12 @@ func ExampleRelease() {
 }
 
 func ExampleSetConditions() {
-	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
-	for _, op := range lifecycle.SetConditions(pod, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}) {
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue,
+	}}}}
+	for _, op := range lifecycle.SetConditions(pod, corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionFalse,
+	}) {
 		fmt.Println(op.Op, op.Path)
 	}
 	// Output:
@@ -115,14 +125,18 @@ func ExampleStateOf() {
 }
 
 func ExampleHasGate() {
-	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}}}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{
+		ConditionType: "example.com/ready",
+	}}}}
 	fmt.Println(lifecycle.HasGate(pod, "example.com/ready"), lifecycle.HasGate(pod, kruise.KruisePodReadyConditionType))
 	// Output: true false
 }
 
 func ExampleIsHeld() {
 	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
-		Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionFalse, Message: `[{"userAgent":"my-operator","key":"backup"}]`,
+		Type:    kruise.KruisePodReadyConditionType,
+		Status:  corev1.ConditionFalse,
+		Message: `[{"userAgent":"my-operator","key":"backup"}]`,
 	}}}}
 	fmt.Println(lifecycle.IsHeld(pod, "my-operator", "backup"), lifecycle.IsHeld(pod, "my-operator", "restore"))
 	// Output: true false
@@ -135,13 +149,18 @@ func ExampleReady() {
 			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
 	}
-	ready := lifecycle.Ready(pod, time.Unix(0, 0), corev1.PodCondition{Type: "example.com/ready", Status: corev1.ConditionFalse})
+	ready := lifecycle.Ready(pod, time.Unix(0, 0), corev1.PodCondition{
+		Type: "example.com/ready", Status: corev1.ConditionFalse,
+	})
 	fmt.Println(ready.Status, ready.Message)
 	// Output: False readiness gate "example.com/ready" is False
 }
 
 func ExampleConditionOf() {
-	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}}
-	fmt.Println(lifecycle.ConditionOf(pod, corev1.PodReady).Status, lifecycle.ConditionOf(pod, corev1.PodInitialized) == nil)
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue,
+	}}}}
+	fmt.Println(lifecycle.ConditionOf(pod, corev1.PodReady).Status,
+		lifecycle.ConditionOf(pod, corev1.PodInitialized) == nil)
 	// Output: True true
 }

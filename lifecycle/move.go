@@ -36,8 +36,8 @@ const (
 	Stop Verdict = "Stop"
 )
 
-// Move is a change of a pod's state. The zero Move changes nothing. A Move without To changes only what keeps the pod not
-// ready.
+// Move is a change of a pod's state. The zero Move changes nothing. A Move without To changes only what keeps the pod
+// not ready.
 type Move struct {
 	// To is the new state; empty to stay.
 	To kruise.LifecycleState
@@ -47,8 +47,8 @@ type Move struct {
 	Hold, Release string
 }
 
-// Settle returns the move that follows from the pod as it is. Call it for every pod in every pass. A pod that a hook holds
-// out of traffic is held again where its entry was lost.
+// Settle returns the move that follows from the pod as it is. Call it for every pod in every pass. A pod that a hook
+// holds out of traffic is held again where its entry was lost.
 func Settle(s Situation) Move {
 	switch StateOf(s.Pod) {
 	case kruise.LifecycleStatePreparingNormal:
@@ -93,10 +93,12 @@ func (s Situation) isHeld(key string) bool {
 	return HasGate(s.Pod, kruise.KruisePodReadyConditionType) && IsHeld(s.Pod, kruise.LifecycleUserAgent, key)
 }
 
-// holdAgain holds a pod that a hook has taken out of traffic, and whose entry is gone: another writer replaced the message,
-// or the hook marks pods not ready only since then. A message of another format keeps the pod not ready as it is.
+// holdAgain holds a pod that a hook has taken out of traffic, and whose entry is gone: another writer replaced the
+// message, or the hook marks pods not ready only since then. A message of another format keeps the pod not ready as it
+// is.
 func (s Situation) holdAgain(hook *kruise.LifecycleHook, key string) Move {
-	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) || !HasGate(s.Pod, kruise.KruisePodReadyConditionType) {
+	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) ||
+		!HasGate(s.Pod, kruise.KruisePodReadyConditionType) {
 		return Move{}
 	}
 	entries, err := entriesOf(s.Pod)

@@ -39,7 +39,9 @@ func finalizer(p *corev1.Pod) { p.Finalizers = append(p.Finalizers, "hook/f") }
 func onNode(p *corev1.Pod)    { p.Spec.NodeName = "n" }
 
 func hook(mark bool) *kruise.LifecycleHook {
-	return &kruise.LifecycleHook{LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"hook/f"}, MarkPodNotReady: mark}
+	return &kruise.LifecycleHook{
+		LabelsHandler: map[string]string{"hook": "on"}, FinalizersHandler: []string{"hook/f"}, MarkPodNotReady: mark,
+	}
 }
 
 func TestHooks(t *testing.T) {
@@ -78,26 +80,76 @@ func TestSettle(t *testing.T) {
 		s   lifecycle.Situation
 		to  kruise.LifecycleState
 	}{
-		"new":                            {"nothing holds it", lifecycle.Situation{Pod: podIn(preparingNormal)}, normal},
-		"new, no node":                   {"CloneSet waits for the scheduler", lifecycle.Situation{Pod: podIn(preparingNormal), NeedsNode: true}, ""},
-		"new, on a node":                 {"and goes on", lifecycle.Situation{Pod: podIn(preparingNormal, onNode), NeedsNode: true}, normal},
-		"new, held":                      {"a hook waits for all its keys", lifecycle.Situation{Pod: podIn(preparingNormal, label), Hooks: preNormal}, ""},
-		"new, let go":                    {"no node is asked for when a hook decides", lifecycle.Situation{Pod: podIn(preparingNormal, label, finalizer), Hooks: preNormal, NeedsNode: true}, normal},
-		"new, empty hook":                {"an empty hook is satisfied", lifecycle.Situation{Pod: podIn(preparingNormal), Hooks: &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{}}}, normal},
-		"no state":                       {"a pod of before the label is left alone", lifecycle.Situation{Pod: podIn("")}, ""},
-		"preparing":                      {"the update is still wanted", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, ""},
-		"rolled back":                    {"the owner of the hook is to put it back", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace, AtTarget: true}, updated},
-		"rolled back, still hooked":      {"it never went away", lifecycle.Situation{Pod: podIn(preparingUpdate, label, finalizer), Hooks: inPlace, AtTarget: true}, normal},
-		"rolled back, no hooks any more": {"nothing to wait for", lifecycle.Situation{Pod: podIn(preparingUpdate), AtTarget: true}, normal},
-		"updating":                       {"containers are not there yet", lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace}, ""},
-		"updated":                        {"the owner of the hook acts now", lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace, Completed: true}, updated},
-		"updated, no inPlaceUpdate":      {"a workload with other hooks passes through Updated", lifecycle.Situation{Pod: podIn(updating), Hooks: preNormal, Completed: true}, updated},
-		"updated, no hooks":              {"one without goes straight", lifecycle.Situation{Pod: podIn(updating), Completed: true}, normal},
-		"hooked again":                   {"all keys are back", lifecycle.Situation{Pod: podIn(updated, label, finalizer), Hooks: inPlace}, normal},
-		"half hooked":                    {"one is missing", lifecycle.Situation{Pod: podIn(updated, label), Hooks: inPlace}, ""},
-		"hook was removed":               {"no hook puts it back", lifecycle.Situation{Pod: podIn(updated), Hooks: preNormal}, normal},
-		"being deleted":                  {"nothing leads back", lifecycle.Situation{Pod: podIn(preparingDelete), AtTarget: true, Completed: true}, ""},
-		"unknown":                        {"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing"), AtTarget: true, Completed: true}, ""},
+		"new": {"nothing holds it", lifecycle.Situation{Pod: podIn(preparingNormal)}, normal},
+		"new, no node": {
+			"CloneSet waits for the scheduler", lifecycle.Situation{Pod: podIn(preparingNormal), NeedsNode: true}, "",
+		},
+		"new, on a node": {
+			"and goes on", lifecycle.Situation{Pod: podIn(preparingNormal, onNode), NeedsNode: true}, normal,
+		},
+		"new, held": {
+			"a hook waits for all its keys", lifecycle.Situation{Pod: podIn(preparingNormal, label), Hooks: preNormal}, "",
+		},
+		"new, let go": {
+			"no node is asked for when a hook decides",
+			lifecycle.Situation{Pod: podIn(preparingNormal, label, finalizer), Hooks: preNormal, NeedsNode: true},
+			normal,
+		},
+		"new, empty hook": {
+			"an empty hook is satisfied",
+			lifecycle.Situation{Pod: podIn(preparingNormal), Hooks: &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{}}},
+			normal,
+		},
+		"no state": {
+			"a pod of before the label is left alone", lifecycle.Situation{Pod: podIn("")}, "",
+		},
+		"preparing": {
+			"the update is still wanted", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, "",
+		},
+		"rolled back": {
+			"the owner of the hook is to put it back",
+			lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace, AtTarget: true},
+			updated,
+		},
+		"rolled back, still hooked": {
+			"it never went away",
+			lifecycle.Situation{Pod: podIn(preparingUpdate, label, finalizer), Hooks: inPlace, AtTarget: true},
+			normal,
+		},
+		"rolled back, no hooks any more": {
+			"nothing to wait for", lifecycle.Situation{Pod: podIn(preparingUpdate), AtTarget: true}, normal,
+		},
+		"updating": {
+			"containers are not there yet", lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace}, "",
+		},
+		"updated": {
+			"the owner of the hook acts now",
+			lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace, Completed: true},
+			updated,
+		},
+		"updated, no inPlaceUpdate": {
+			"a workload with other hooks passes through Updated",
+			lifecycle.Situation{Pod: podIn(updating), Hooks: preNormal, Completed: true},
+			updated,
+		},
+		"updated, no hooks": {
+			"one without goes straight", lifecycle.Situation{Pod: podIn(updating), Completed: true}, normal,
+		},
+		"hooked again": {
+			"all keys are back", lifecycle.Situation{Pod: podIn(updated, label, finalizer), Hooks: inPlace}, normal,
+		},
+		"half hooked": {
+			"one is missing", lifecycle.Situation{Pod: podIn(updated, label), Hooks: inPlace}, "",
+		},
+		"hook was removed": {
+			"no hook puts it back", lifecycle.Situation{Pod: podIn(updated), Hooks: preNormal}, normal,
+		},
+		"being deleted": {
+			"nothing leads back", lifecycle.Situation{Pod: podIn(preparingDelete), AtTarget: true, Completed: true}, "",
+		},
+		"unknown": {
+			"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing"), AtTarget: true, Completed: true}, "",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,18 +168,68 @@ func TestBeforeUpdate(t *testing.T) {
 		verdict lifecycle.Verdict
 		move    lifecycle.Move
 	}{
-		"no hooks":            {"nothing holds it", lifecycle.Situation{Pod: podIn(normal)}, lifecycle.Go, lifecycle.Move{}},
-		"no state":            {"as good as Normal", lifecycle.Situation{Pod: podIn("")}, lifecycle.Go, lifecycle.Move{}},
-		"held":                {"one key is enough", lifecycle.Situation{Pod: podIn(normal, label), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey}},
-		"held, stays ready":   {"unless asked, the pod serves on", lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate}},
-		"new and held":        {"a pod may be updated before it was born", lifecycle.Situation{Pod: podIn(preparingNormal, finalizer), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey}},
-		"let go":              {"the keys are gone", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, lifecycle.Go, lifecycle.Move{}},
-		"still held":          {"not yet", lifecycle.Situation{Pod: podIn(preparingUpdate, label), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{}},
-		"updating":            {"another update overtakes", lifecycle.Situation{Pod: podIn(updating, label), Hooks: inPlace}, lifecycle.Go, lifecycle.Move{}},
-		"updated":             {"the hook runs once more", lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace}, lifecycle.Wait, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey, Rehook: hook(true)}},
-		"updated, hook gone":  {"it settles first", lifecycle.Situation{Pod: podIn(updated)}, lifecycle.Wait, lifecycle.Move{}},
-		"being deleted":       {"it goes anyway", lifecycle.Situation{Pod: podIn(preparingDelete)}, lifecycle.Stop, lifecycle.Move{}},
-		"in an unknown state": {"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing")}, lifecycle.Stop, lifecycle.Move{}},
+		"no hooks": {"nothing holds it", lifecycle.Situation{Pod: podIn(normal)}, lifecycle.Go, lifecycle.Move{}},
+		"no state": {"as good as Normal", lifecycle.Situation{Pod: podIn("")}, lifecycle.Go, lifecycle.Move{}},
+		"held": {
+			why:     "one key is enough",
+			s:       lifecycle.Situation{Pod: podIn(normal, label), Hooks: inPlace},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey},
+		},
+		"held, stays ready": {
+			why:     "unless asked, the pod serves on",
+			s:       lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{To: preparingUpdate},
+		},
+		"new and held": {
+			why:     "a pod may be updated before it was born",
+			s:       lifecycle.Situation{Pod: podIn(preparingNormal, finalizer), Hooks: inPlace},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey},
+		},
+		"let go": {
+			why:     "the keys are gone",
+			s:       lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace},
+			verdict: lifecycle.Go,
+			move:    lifecycle.Move{},
+		},
+		"still held": {
+			why:     "not yet",
+			s:       lifecycle.Situation{Pod: podIn(preparingUpdate, label), Hooks: inPlace},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{},
+		},
+		"updating": {
+			why:     "another update overtakes",
+			s:       lifecycle.Situation{Pod: podIn(updating, label), Hooks: inPlace},
+			verdict: lifecycle.Go,
+			move:    lifecycle.Move{},
+		},
+		"updated": {
+			why:     "the hook runs once more",
+			s:       lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey, Rehook: hook(true)},
+		},
+		"updated, hook gone": {
+			why:     "it settles first",
+			s:       lifecycle.Situation{Pod: podIn(updated)},
+			verdict: lifecycle.Wait,
+			move:    lifecycle.Move{},
+		},
+		"being deleted": {
+			why:     "it goes anyway",
+			s:       lifecycle.Situation{Pod: podIn(preparingDelete)},
+			verdict: lifecycle.Stop,
+			move:    lifecycle.Move{},
+		},
+		"in an unknown state": {
+			why:     "the state of another controller",
+			s:       lifecycle.Situation{Pod: podIn("Dancing")},
+			verdict: lifecycle.Stop,
+			move:    lifecycle.Move{},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -146,12 +248,22 @@ func TestBeforeDelete(t *testing.T) {
 		verdict lifecycle.Verdict
 		move    lifecycle.Move
 	}{
-		"no hooks":     {lifecycle.Situation{Pod: podIn(normal, label)}, lifecycle.Go, lifecycle.Move{}},
-		"held":         {lifecycle.Situation{Pod: podIn(updating, finalizer), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}},
-		"still held":   {lifecycle.Situation{Pod: podIn(preparingDelete, label), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{}},
-		"let go":       {lifecycle.Situation{Pod: podIn(preparingDelete), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-		"not hooked":   {lifecycle.Situation{Pod: podIn(normal), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-		"stays ready":  {lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{PreDelete: hook(false)}}, lifecycle.Wait, lifecycle.Move{To: preparingDelete}},
+		"no hooks": {lifecycle.Situation{Pod: podIn(normal, label)}, lifecycle.Go, lifecycle.Move{}},
+		"held": {
+			lifecycle.Situation{Pod: podIn(updating, finalizer), Hooks: hooks},
+			lifecycle.Wait,
+			lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
+		},
+		"still held": {
+			lifecycle.Situation{Pod: podIn(preparingDelete, label), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{},
+		},
+		"let go":     {lifecycle.Situation{Pod: podIn(preparingDelete), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
+		"not hooked": {lifecycle.Situation{Pod: podIn(normal), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
+		"stays ready": {
+			lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{PreDelete: hook(false)}},
+			lifecycle.Wait,
+			lifecycle.Move{To: preparingDelete},
+		},
 		"unknown, too": {lifecycle.Situation{Pod: podIn("Dancing"), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
 	}
 	for name, c := range cases {
@@ -168,7 +280,9 @@ func TestBeforeDelete(t *testing.T) {
 // but for Updated, which may pass on to Normal.
 func TestMovesAreMadeOnce(t *testing.T) {
 	hooks := []*kruise.LifecycleHook{nil, {}, hook(false), hook(true)}
-	states := []kruise.LifecycleState{"", preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Dancing"}
+	states := []kruise.LifecycleState{
+		"", preparingNormal, normal, preparingUpdate, updating, updated, preparingDelete, "Dancing",
+	}
 	n := 0
 	for _, state := range states {
 		for bits := range 1 << 8 {
@@ -237,7 +351,8 @@ func checkOnce(t *testing.T, s lifecycle.Situation) {
 }
 
 func describe(s lifecycle.Situation) string {
-	return fmt.Sprintf("state %q labels %v finalizers %v hooks %+v", lifecycle.StateOf(s.Pod), s.Pod.Labels, s.Pod.Finalizers, s.Hooks)
+	return fmt.Sprintf("state %q labels %v finalizers %v hooks %+v",
+		lifecycle.StateOf(s.Pod), s.Pod.Labels, s.Pod.Finalizers, s.Hooks)
 }
 
 func TestReleaseOfTheUpdate(t *testing.T) {
@@ -249,9 +364,15 @@ func TestReleaseOfTheUpdate(t *testing.T) {
 		}}
 	}
 	for name, s := range map[string]lifecycle.Situation{
-		"to Updated":                         {Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
-		"to Normal":                          {Pod: podIn(updating, held, label, finalizer), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true},
-		"after the hook changed its mind":    {Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}, Completed: true},
+		"to Updated": {
+			Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true,
+		},
+		"to Normal": {
+			Pod: podIn(updating, held, label, finalizer), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(true)}, Completed: true,
+		},
+		"after the hook changed its mind": {
+			Pod: podIn(updating, held), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}, Completed: true,
+		},
 		"after the hook was taken away":      {Pod: podIn(updating, held), Completed: true},
 		"left over from an earlier releaser": {Pod: podIn(updated, held)},
 	} {

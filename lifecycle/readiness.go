@@ -16,7 +16,9 @@ import (
 
 // HasGate reports whether the pod has a readiness gate for a condition.
 func HasGate(pod *corev1.Pod, condition corev1.PodConditionType) bool {
-	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == condition })
+	return slices.ContainsFunc(pod.Spec.ReadinessGates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == condition
+	})
 }
 
 // ConditionOf returns the pod's condition of a type, in place; nil where the pod has none.
@@ -68,7 +70,8 @@ func released(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]cor
 // returns nil unless that is False and the pod's condition is not: only the kubelet makes a pod ready.
 func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
 	ready, containers := ConditionOf(pod, corev1.PodReady), ConditionOf(pod, corev1.ContainersReady)
-	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil || containers.Status != corev1.ConditionTrue {
+	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil ||
+		containers.Status != corev1.ConditionTrue {
 		return nil
 	}
 	var missing []string

@@ -20,7 +20,9 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func gate(p *corev1.Pod) {
-	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: kruise.KruisePodReadyConditionType})
+	p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{
+		ConditionType: kruise.KruisePodReadyConditionType,
+	})
 }
 
 func condition(t corev1.PodConditionType, status corev1.ConditionStatus, message string) func(*corev1.Pod) {
@@ -37,7 +39,9 @@ func ready(p *corev1.Pod) {
 func TestHold(t *testing.T) {
 	at := metav1.NewTime(now)
 	entry := func(status corev1.ConditionStatus, message string) corev1.PodCondition {
-		return corev1.PodCondition{Type: kruise.KruisePodReadyConditionType, Status: status, LastTransitionTime: at, Message: message}
+		return corev1.PodCondition{
+			Type: kruise.KruisePodReadyConditionType, Status: status, LastTransitionTime: at, Message: message,
+		}
 	}
 	cases := map[string]struct {
 		why  string
@@ -45,16 +49,34 @@ func TestHold(t *testing.T) {
 		want []corev1.PodCondition
 	}{
 		"no gate": {"nothing would come of it", podIn(normal, ready), nil},
-		"first":   {"the condition begins False, never empty", podIn(normal, gate), []corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"}]`)}},
+		"first": {
+			"the condition begins False, never empty", podIn(normal, gate),
+			[]corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"}]`)},
+		},
 		"was ready": {
-			"the pod is taken out of traffic in the same write", podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "True", "[]")),
+			"the pod is taken out of traffic in the same write",
+			podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "True", "[]")),
 			[]corev1.PodCondition{
 				entry("False", `[{"userAgent":"a","key":"k"}]`),
-				{Type: corev1.PodReady, Status: "False", LastTransitionTime: at, Reason: "ReadinessGatesNotReady", Message: `readiness gate "KruisePodReady" is False`},
+				{
+					Type:               corev1.PodReady,
+					Status:             "False",
+					LastTransitionTime: at,
+					Reason:             "ReadinessGatesNotReady",
+					Message:            `readiness gate "KruisePodReady" is False`,
+				},
 			},
 		},
-		"another writer": {"entries are sorted", podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)), []corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)}},
-		"again":          {"writing once is enough", podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)), nil},
+		"another writer": {
+			"entries are sorted",
+			podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)),
+			[]corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)},
+		},
+		"again": {
+			"writing once is enough",
+			podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)),
+			nil,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +109,9 @@ func changed(before, after *corev1.Pod) []corev1.PodCondition {
 
 func TestTwoWriters(t *testing.T) {
 	p := podIn(normal, gate, ready)
-	step := func(do func(*corev1.Pod, string, string, time.Time) (*write.Write, error), agent string, want corev1.ConditionStatus) {
+	step := func(
+		do func(*corev1.Pod, string, string, time.Time) (*write.Write, error), agent string, want corev1.ConditionStatus,
+	) {
 		t.Helper()
 		w, err := do(p, agent, "k", now)
 		if err != nil {
@@ -138,13 +162,24 @@ func TestReady(t *testing.T) {
 		pod  *corev1.Pod
 		want string
 	}{
-		"no gates":             {"the kubelet alone decides", podIn(normal, ready), ""},
-		"gates are met":        {"no news", podIn(normal, ready, other, condition("other", "True", "")), ""},
-		"a gate is missing":    {"a condition that is not there is not True", podIn(normal, ready, other), `readiness gate "other" has no condition`},
-		"two":                  {"all are named", podIn(normal, ready, other, gate, condition(kruise.KruisePodReadyConditionType, "Unknown", "")), `readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`},
-		"not ready anyway":     {"the kubelet said so", podIn(normal, other, condition(corev1.PodReady, "False", ""), condition(corev1.ContainersReady, "True", "")), ""},
-		"containers not ready": {"the kubelet is about to say so", podIn(normal, other, condition(corev1.PodReady, "True", ""), condition(corev1.ContainersReady, "False", "")), ""},
-		"no conditions":        {"a pod without a kubelet", podIn(normal, other), ""},
+		"no gates":      {"the kubelet alone decides", podIn(normal, ready), ""},
+		"gates are met": {"no news", podIn(normal, ready, other, condition("other", "True", "")), ""},
+		"a gate is missing": {
+			"a condition that is not there is not True", podIn(normal, ready, other), `readiness gate "other" has no condition`,
+		},
+		"two": {
+			"all are named", podIn(normal, ready, other, gate, condition(kruise.KruisePodReadyConditionType, "Unknown", "")),
+			`readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`,
+		},
+		"not ready anyway": {
+			"the kubelet said so",
+			podIn(normal, other, condition(corev1.PodReady, "False", ""), condition(corev1.ContainersReady, "True", "")), "",
+		},
+		"containers not ready": {
+			"the kubelet is about to say so",
+			podIn(normal, other, condition(corev1.PodReady, "True", ""), condition(corev1.ContainersReady, "False", "")), "",
+		},
+		"no conditions": {"a pod without a kubelet", podIn(normal, other), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

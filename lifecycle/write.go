@@ -14,8 +14,8 @@ import (
 // Hold returns the write of the pod's status after which an entry keeps the pod not ready: KruisePodReady, and Ready
 // where it follows at once. It returns nil where the pod has the entry already, or lacks the readiness gate.
 //
-// The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released entry
-// comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
+// The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released
+// entry comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
 func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
 	conditions, err := held(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
 	return writeEntries(pod, conditions), err
@@ -34,12 +34,13 @@ func writeEntries(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...wr
 	if len(conditions) == 0 {
 		return nil
 	}
-	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, kruise.KruisePodReadyConditionType), SetConditions(pod, conditions...))
+	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, kruise.KruisePodReadyConditionType),
+		SetConditions(pod, conditions...))
 	return write.JSON(pod, write.Status, ops...)
 }
 
-// TestCondition returns the tests that a condition of the pod still has its status and message; none where the pod lacks the
-// condition. Use it together with SetConditions, which tests the rest.
+// TestCondition returns the tests that a condition of the pod still has its status and message; none where the pod
+// lacks the condition. Use it together with SetConditions, which tests the rest.
 func TestCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
 	i := indexOf(pod, t)
 	if i < 0 {
@@ -57,8 +58,8 @@ func TestCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
 }
 
 // SetConditions returns the operations that set conditions of the pod's status. They test that each condition still
-// stands where the pod has it. Where the pod lacks a condition, they test the resource version: two writers must not both
-// add the condition. They do not test the value of a condition; add a test where it was decided upon.
+// stands where the pod has it. Where the pod lacks a condition, they test the resource version: two writers must not
+// both add the condition. They do not test the value of a condition; add a test where it was decided upon.
 func SetConditions(pod *corev1.Pod, conditions ...corev1.PodCondition) []write.Op {
 	var ops, added []write.Op
 	empty := len(pod.Status.Conditions) == 0

@@ -99,12 +99,48 @@ func TestConcurrentEntries(t *testing.T) {
 		first, second writer
 		want          string
 	}{
-		"two holds of a pod without the condition": {"both must not add it", podIn(normal, gate, versioned), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`},
-		"two holds of a ready pod":                 {"no hold is lost", podIn(normal, gate, versioned, ready, condition(kruise.KruisePodReadyConditionType, "True", "")), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`},
-		"two holds of a held pod":                  {"no hold is lost", podIn(normal, gate, versioned, message("c")), hold, hold, `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"},{"userAgent":"c","key":"k"}]`},
-		"a hold beside a release":                  {"a released entry does not come back", podIn(normal, gate, versioned, message("a")), release, hold, `[{"userAgent":"b","key":"k"}]`},
-		"a release beside a hold":                  {"the hold is not lost", podIn(normal, gate, versioned, message("b")), hold, release, `[{"userAgent":"a","key":"k"}]`},
-		"two releases":                             {"no entry comes back", podIn(normal, gate, versioned, message("a", "b")), release, release, `[]`},
+		"two holds of a pod without the condition": {
+			why:    "both must not add it",
+			pod:    podIn(normal, gate, versioned),
+			first:  hold,
+			second: hold,
+			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`,
+		},
+		"two holds of a ready pod": {
+			why:    "no hold is lost",
+			pod:    podIn(normal, gate, versioned, ready, condition(kruise.KruisePodReadyConditionType, "True", "")),
+			first:  hold,
+			second: hold,
+			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`,
+		},
+		"two holds of a held pod": {
+			why:    "no hold is lost",
+			pod:    podIn(normal, gate, versioned, message("c")),
+			first:  hold,
+			second: hold,
+			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"},{"userAgent":"c","key":"k"}]`,
+		},
+		"a hold beside a release": {
+			why:    "a released entry does not come back",
+			pod:    podIn(normal, gate, versioned, message("a")),
+			first:  release,
+			second: hold,
+			want:   `[{"userAgent":"b","key":"k"}]`,
+		},
+		"a release beside a hold": {
+			why:    "the hold is not lost",
+			pod:    podIn(normal, gate, versioned, message("b")),
+			first:  hold,
+			second: release,
+			want:   `[{"userAgent":"a","key":"k"}]`,
+		},
+		"two releases": {
+			why:    "no entry comes back",
+			pod:    podIn(normal, gate, versioned, message("a", "b")),
+			first:  release,
+			second: release,
+			want:   `[]`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -186,32 +222,56 @@ func TestMoveNext(t *testing.T) {
 			"it is written already", podIn(normal), lifecycle.Move{To: normal}, "", nil,
 		},
 		"body": {
-			"it tests the state", podIn(normal),
-			lifecycle.Move{To: preparingDelete},
-			`[` + plain + `,{"op":"add","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"PreparingDelete"},` + timed + `]`,
-			[]string{""},
+			why:  "it tests the state",
+			pod:  podIn(normal),
+			move: lifecycle.Move{To: preparingDelete},
+			first: `[` + plain +
+				`,{"op":"add","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"PreparingDelete"},` + timed + `]`,
+			want: []string{""},
 		},
 		"rehook": {
-			"labels and finalizers come with the state", podIn(normal),
-			lifecycle.Move{To: preparingUpdate, Rehook: hook(false)},
-			`[` + plain + `,{"op":"add","path":"/metadata/labels/hook","value":"on"},{"op":"add","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"PreparingUpdate"},` +
-				timed + `,{"op":"test","path":"/metadata/finalizers","value":null},{"op":"add","path":"/metadata/finalizers","value":["hook/f"]}]`,
-			[]string{""},
+			why:  "labels and finalizers come with the state",
+			pod:  podIn(normal),
+			move: lifecycle.Move{To: preparingUpdate, Rehook: hook(false)},
+			first: `[` + plain +
+				`,{"op":"add","path":"/metadata/labels/hook","value":"on"},{"op":"add","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"PreparingUpdate"},` +
+				timed +
+				`,{"op":"test","path":"/metadata/finalizers","value":null},{"op":"add","path":"/metadata/finalizers","value":["hook/f"]}]`,
+			want: []string{""},
 		},
-		"hold":                  {"not ready first", podIn(normal, gate, kruiseReady, ready), lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{"status", ""}},
-		"hold without the gate": {"only the state", podIn(normal), lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{""}},
-		"only a hold":           {"one write", podIn(preparingDelete, gate, kruiseReady), lifecycle.Move{Hold: kruise.LifecyclePreDeleteHookKey}, "", []string{"status"}},
+		"hold": {
+			why:  "not ready first",
+			pod:  podIn(normal, gate, kruiseReady, ready),
+			move: lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
+			want: []string{"status", ""},
+		},
+		"hold without the gate": {
+			why:  "only the state",
+			pod:  podIn(normal),
+			move: lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
+			want: []string{""},
+		},
+		"only a hold": {
+			why:  "one write",
+			pod:  podIn(preparingDelete, gate, kruiseReady),
+			move: lifecycle.Move{Hold: kruise.LifecyclePreDeleteHookKey},
+			want: []string{"status"},
+		},
 		"release": {
-			"ready first", podIn(updating, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
-			lifecycle.Move{To: normal, Release: kruise.LifecyclePreUpdateHookKey},
-			"",
-			[]string{"status", ""},
+			why: "ready first",
+			pod: podIn(updating, gate,
+				condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
+			move: lifecycle.Move{To: normal, Release: kruise.LifecyclePreUpdateHookKey},
+			want: []string{"status", ""},
 		},
 		"hold and release": {
-			"each is a write", podIn(updating, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
-			lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey, Release: kruise.LifecyclePreUpdateHookKey},
-			"",
-			[]string{"status", "status", ""},
+			why: "each is a write",
+			pod: podIn(updating, gate,
+				condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
+			move: lifecycle.Move{
+				To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey, Release: kruise.LifecyclePreUpdateHookKey,
+			},
+			want: []string{"status", "status", ""},
 		},
 	}
 	for name, c := range cases {
@@ -249,7 +309,8 @@ func TestMoveNext(t *testing.T) {
 // No write of a move is accepted once another writer has changed the state, the entries or the finalizers, or once the
 // name belongs to another pod.
 func TestMoveIsOutdated(t *testing.T) {
-	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
+	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse,
+		`[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
 	pod := podIn(updated, gate, held, finalizer, versioned)
 	renewed := func(p *corev1.Pod) { p.UID = "u2" }
 	moved := func(p *corev1.Pod) { p.Labels[kruise.LifecycleStateKey] = string(preparingDelete) }
@@ -265,8 +326,16 @@ func TestMoveIsOutdated(t *testing.T) {
 		move    lifecycle.Move
 		changes map[string]func(*corev1.Pod)
 	}{
-		"readiness": {release, map[string]func(*corev1.Pod){"UID": renewed, "state": moved, "message": message, "order": shuffled, "no state": unlabelled}},
-		"state":     {rehook, map[string]func(*corev1.Pod){"UID": renewed, "state": moved, "finalizers": finalized, "no state": unlabelled}},
+		"readiness": {
+			release,
+			map[string]func(*corev1.Pod){
+				"UID": renewed, "state": moved, "message": message, "order": shuffled, "no state": unlabelled,
+			},
+		},
+		"state": {
+			rehook,
+			map[string]func(*corev1.Pod){"UID": renewed, "state": moved, "finalizers": finalized, "no state": unlabelled},
+		},
 	}
 	for name, c := range cases {
 		w, err := c.move.Next(pod, now)
@@ -294,7 +363,8 @@ func TestMoveIsOutdated(t *testing.T) {
 // A hook that holds a pod out of traffic holds it again where the entry is lost: another writer replaced the message.
 func TestHoldAgain(t *testing.T) {
 	entry := func(key string) func(*corev1.Pod) {
-		return condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"`+key+`"}]`)
+		return condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse,
+			`[{"userAgent":"Lifecycle","key":"`+key+`"}]`)
 	}
 	lost := condition(kruise.KruisePodReadyConditionType, corev1.ConditionTrue, "[]")
 	hooks := &kruise.Lifecycle{PreDelete: hook(true), InPlaceUpdate: hook(true)}
@@ -304,18 +374,54 @@ func TestHoldAgain(t *testing.T) {
 		hooks *kruise.Lifecycle
 		want  string
 	}{
-		"before deletion":      {"the entry is lost", podIn(preparingDelete, gate, label, lost), hooks, kruise.LifecyclePreDeleteHookKey},
-		"no condition":         {"the entry is lost", podIn(preparingDelete, gate, label), hooks, kruise.LifecyclePreDeleteHookKey},
-		"before an update":     {"the entry is lost", podIn(preparingUpdate, gate, label, lost), hooks, kruise.LifecyclePreUpdateHookKey},
-		"held before deletion": {"nothing is lost", podIn(preparingDelete, gate, label, entry(kruise.LifecyclePreDeleteHookKey)), hooks, ""},
-		"held before update":   {"nothing is lost", podIn(preparingUpdate, gate, label, entry(kruise.LifecyclePreUpdateHookKey)), hooks, ""},
-		"another entry":        {"the entry of another writer is not the hook's", podIn(preparingDelete, gate, label, entry("x")), hooks, kruise.LifecyclePreDeleteHookKey},
-		"released":             {"the pod is about to be deleted", podIn(preparingDelete, gate, lost), hooks, ""},
-		"update released":      {"the pod is about to be updated", podIn(preparingUpdate, gate, lost), hooks, ""},
-		"no gate":              {"the entry has no effect", podIn(preparingDelete, label, lost), hooks, ""},
-		"hook does not mark":   {"the pod serves meanwhile", podIn(preparingDelete, gate, label, lost), &kruise.Lifecycle{PreDelete: hook(false)}, ""},
-		"no hook":              {"the hook was removed", podIn(preparingDelete, gate, label, lost), nil, ""},
-		"unreadable":           {"the pod is not ready already", podIn(preparingDelete, gate, label, condition(kruise.KruisePodReadyConditionType, "False", "busy")), hooks, ""},
+		"before deletion": {
+			why:   "the entry is lost",
+			pod:   podIn(preparingDelete, gate, label, lost),
+			hooks: hooks,
+			want:  kruise.LifecyclePreDeleteHookKey,
+		},
+		"no condition": {
+			why:   "the entry is lost",
+			pod:   podIn(preparingDelete, gate, label),
+			hooks: hooks,
+			want:  kruise.LifecyclePreDeleteHookKey,
+		},
+		"before an update": {
+			why:   "the entry is lost",
+			pod:   podIn(preparingUpdate, gate, label, lost),
+			hooks: hooks,
+			want:  kruise.LifecyclePreUpdateHookKey,
+		},
+		"held before deletion": {
+			why:   "nothing is lost",
+			pod:   podIn(preparingDelete, gate, label, entry(kruise.LifecyclePreDeleteHookKey)),
+			hooks: hooks,
+		},
+		"held before update": {
+			why:   "nothing is lost",
+			pod:   podIn(preparingUpdate, gate, label, entry(kruise.LifecyclePreUpdateHookKey)),
+			hooks: hooks,
+		},
+		"another entry": {
+			why:   "the entry of another writer is not the hook's",
+			pod:   podIn(preparingDelete, gate, label, entry("x")),
+			hooks: hooks,
+			want:  kruise.LifecyclePreDeleteHookKey,
+		},
+		"released":        {"the pod is about to be deleted", podIn(preparingDelete, gate, lost), hooks, ""},
+		"update released": {"the pod is about to be updated", podIn(preparingUpdate, gate, lost), hooks, ""},
+		"no gate":         {"the entry has no effect", podIn(preparingDelete, label, lost), hooks, ""},
+		"hook does not mark": {
+			why:   "the pod serves meanwhile",
+			pod:   podIn(preparingDelete, gate, label, lost),
+			hooks: &kruise.Lifecycle{PreDelete: hook(false)},
+		},
+		"no hook": {"the hook was removed", podIn(preparingDelete, gate, label, lost), nil, ""},
+		"unreadable": {
+			why:   "the pod is not ready already",
+			pod:   podIn(preparingDelete, gate, label, condition(kruise.KruisePodReadyConditionType, "False", "busy")),
+			hooks: hooks,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -331,7 +437,9 @@ func TestHoldAgain(t *testing.T) {
 			if _, got := before(s); got != want {
 				t.Errorf("%s: want %+v, got %+v", c.why, want, got)
 			}
-			if got := lifecycle.Settle(lifecycle.Situation{Pod: carriedOut(t, c.pod, want), Hooks: c.hooks}); got != (lifecycle.Move{}) {
+			if got := lifecycle.Settle(lifecycle.Situation{
+				Pod: carriedOut(t, c.pod, want), Hooks: c.hooks,
+			}); got != (lifecycle.Move{}) {
 				t.Errorf("%s: asked for again: %+v", c.why, got)
 			}
 		})
@@ -371,11 +479,14 @@ func TestSetConditions(t *testing.T) {
 
 // A pod with the entry but without the gate asks for nothing: no write would follow.
 func TestEntryWithoutGate(t *testing.T) {
-	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
+	held := condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse,
+		`[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)
 	if m := lifecycle.Settle(lifecycle.Situation{Pod: podIn(normal, held)}); m != (lifecycle.Move{}) {
 		t.Errorf("%+v", m)
 	}
-	if m := lifecycle.Settle(lifecycle.Situation{Pod: podIn(updating, held), Completed: true}); m.Release != "" || m.To != normal {
+	if m := lifecycle.Settle(lifecycle.Situation{
+		Pod: podIn(updating, held), Completed: true,
+	}); m.Release != "" || m.To != normal {
 		t.Errorf("%+v", m)
 	}
 }

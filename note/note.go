@@ -17,8 +17,8 @@ const (
 	Info Level = ""
 	// Waiting is a step that goes on by itself: when a pod becomes available, a budget has room, or a time has passed.
 	Waiting Level = "Waiting"
-	// Blocked is a step that does not go on until a user or another controller changes an object: an image that cannot be pulled, a
-	// resource request that no node can satisfy.
+	// Blocked is a step that does not go on until a user or another controller changes an object: an image that cannot be
+	// pulled, a resource request that no node can satisfy.
 	Blocked Level = "Blocked"
 )
 
@@ -81,7 +81,8 @@ func Headline(notes []Note) (Note, bool) {
 }
 
 // ToCondition returns a condition with status True, the note's code as its reason and its text, with the object's name
-// before it, as its message. Use it with meta.SetStatusCondition, which keeps the transition time of an older condition.
+// before it, as its message. Use it with meta.SetStatusCondition, which keeps the transition time of an older
+// condition.
 func ToCondition(conditionType string, n Note, generation int64, now time.Time) metav1.Condition {
 	return metav1.Condition{
 		Type: conditionType, Status: metav1.ConditionTrue, ObservedGeneration: generation,

@@ -25,13 +25,15 @@ func TestHeadline(t *testing.T) {
 		want  note.Note
 		none  bool
 	}{
-		"nothing":         {"no note is no headline", nil, note.Note{}, true},
-		"only info":       {"what the user asked for is no headline", []note.Note{info}, note.Note{}, true},
-		"waiting":         {"a wait comes before an explanation", []note.Note{info, waits}, waits, false},
-		"blocked":         {"a block comes before any number of waits", []note.Note{waits, waits, crash}, crash, false},
-		"the most common": {"most pods have this reason", []note.Note{crash, blocked("c"), blocked("b")}, blocked("b"), false},
-		"tie":             {"the code decides between equals", []note.Note{blocked("a"), crash}, crash, false},
-		"unknown level":   {"an unknown level counts as info", []note.Note{{Level: "New", Code: "X"}}, note.Note{}, true},
+		"nothing":   {"no note is no headline", nil, note.Note{}, true},
+		"only info": {"what the user asked for is no headline", []note.Note{info}, note.Note{}, true},
+		"waiting":   {"a wait comes before an explanation", []note.Note{info, waits}, waits, false},
+		"blocked":   {"a block comes before any number of waits", []note.Note{waits, waits, crash}, crash, false},
+		"the most common": {
+			why: "most pods have this reason", notes: []note.Note{crash, blocked("c"), blocked("b")}, want: blocked("b"),
+		},
+		"tie":           {"the code decides between equals", []note.Note{blocked("a"), crash}, crash, false},
+		"unknown level": {"an unknown level counts as info", []note.Note{{Level: "New", Code: "X"}}, note.Note{}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +75,9 @@ func ExampleHeadline() {
 }
 
 func ExampleToCondition() {
-	n := note.Note{Level: note.Blocked, Code: "ImagePullFailed", Object: "web-1", Text: "container app cannot pull image web:2"}
+	n := note.Note{
+		Level: note.Blocked, Code: "ImagePullFailed", Object: "web-1", Text: "container app cannot pull image web:2",
+	}
 	c := note.ToCondition("Stalled", n, 7, time.Unix(0, 0))
 	fmt.Println(c.Type, c.Status == metav1.ConditionTrue, c.Reason)
 	fmt.Println(c.Message)

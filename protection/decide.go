@@ -12,7 +12,8 @@ import (
 // InstancesGate is the feature gate of Policy.CountInstances, which a refusal names.
 const InstancesGate = "DeletionProtectionForCRDCascadingGate"
 
-// Policy is how a cluster protects objects. The zero value protects them, and refuses every definition with the value Cascading.
+// Policy is how a cluster protects objects. The zero value protects them, and refuses every definition with the value
+// Cascading.
 type Policy struct {
 	// Disabled allows every deletion.
 	Disabled bool
@@ -20,7 +21,8 @@ type Policy struct {
 	CountInstances bool
 	// ExemptUsers are never refused.
 	ExemptUsers []string
-	// HoldNamespaces also refuses deletions in a terminating namespace, as the reference does. The namespace stays until the labels are removed.
+	// HoldNamespaces also refuses deletions in a terminating namespace, as the reference does. The namespace stays until
+	// the labels are removed.
 	HoldNamespaces bool
 }
 
@@ -36,8 +38,8 @@ type Input struct {
 	User string
 	// Count counts active dependents of the object. It is called for Pods, Claims and Instances, once at most.
 	Count func(Dependents) (Count, error)
-	// NamespaceTerminating reports whether the namespace of the object is terminating. It is called only for an object that would be
-	// refused otherwise. Nil stands for a namespace that is not terminating.
+	// NamespaceTerminating reports whether the namespace of the object is terminating. It is called only for an object
+	// that would be refused otherwise. Nil stands for a namespace that is not terminating.
 	NamespaceTerminating func() (bool, error)
 }
 

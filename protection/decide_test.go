@@ -90,43 +90,215 @@ func TestDecide(t *testing.T) {
 		want protection.Code
 		text string
 	}{
-		"gate off":                  {"the gate turns all of it off", object{kind: "Namespace", label: "Always", policy: protection.Policy{Disabled: true}}, protection.Disabled, ""},
-		"terminating":               {"finalizers and repeated deletes pass", object{kind: "CloneSet", label: "Always", terminating: true}, protection.Terminating, ""},
-		"no label":                  {"the label is what protects", object{kind: "Deployment", label: "-", replicas: ptr.To[int32](5)}, protection.Unprotected, ""},
-		"empty label":               {"an empty value is another value", object{kind: "Deployment", label: "", replicas: ptr.To[int32](5)}, protection.Unprotected, ""},
-		"lower case":                {"values are case-sensitive", object{kind: "Namespace", label: "always"}, protection.Unprotected, ""},
-		"always, namespace":         {"an empty namespace too", object{kind: "Namespace", label: "Always"}, protection.Always, always},
-		"always, definition":        {"whatever its instances and the gate", object{kind: "CustomResourceDefinition", label: "Always"}, protection.Always, always},
-		"always, no replicas":       {"the value does not ask for pods", object{kind: "CloneSet", label: "Always", replicas: ptr.To[int32](0)}, protection.Always, always},
-		"always, service":           {"a Service is protected by Always", object{kind: "Service", label: "Always"}, protection.Always, always},
-		"always, ingress":           {"an Ingress is protected by Always", object{kind: "Ingress", label: "Always"}, protection.Always, always},
-		"cascading, service":        {"a Service has no dependents", object{kind: "Service", label: "Cascading"}, protection.NoEffect, ""},
-		"cascading, ingress":        {"an Ingress has no dependents", object{kind: "Ingress", label: "Cascading"}, protection.NoEffect, ""},
-		"cascading, replicas":       {"the set has pods", object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](2)}, protection.ActiveDependents, cascading + ", replicas 2>0"},
-		"cascading, zero":           {"the set has no pods", object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](0)}, protection.NoDependents, ""},
-		"cascading, unset":          {"unset counts as none", object{kind: "CloneSet", label: "Cascading"}, protection.NoDependents, ""},
-		"cascading, negative":       {"less than none is none", object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](-3)}, protection.NoDependents, ""},
-		"namespace, pods":           {"claims are not counted where pods run", object{kind: "Namespace", label: "Cascading", counts: map[protection.Dependents]protection.Count{protection.Pods: two, protection.Claims: one}}, protection.ActiveDependents, cascading + ", active pods 2>0"},
-		"namespace, claims":         {"a bound claim holds data", object{kind: "Namespace", label: "Cascading", counts: map[protection.Dependents]protection.Count{protection.Claims: one}}, protection.ActiveDependents, cascading + `, "Bound" status pvc 1>0`},
-		"namespace, empty":          {"nothing is lost", object{kind: "Namespace", label: "Cascading"}, protection.NoDependents, ""},
-		"namespace, no pods listed": {"what cannot be counted is refused", object{kind: "Namespace", label: "Cascading", failing: protection.Pods}, protection.NotCounted, cascading + ", list pods: no answer"},
-		"namespace, no claims":      {"what cannot be counted is refused", object{kind: "Namespace", label: "Cascading", failing: protection.Claims}, protection.NotCounted, cascading + ", list pvc: no answer"},
-		"namespace, at least":       {"counting ended early", object{kind: "Namespace", label: "Cascading", counts: map[protection.Dependents]protection.Count{protection.Pods: {N: 500, AtLeast: true}}}, protection.ActiveDependents, cascading + ", active pods 500>0 (at least)"},
-		"definition, gate off":      {"an empty definition too, and the gate is named", object{kind: "CustomResourceDefinition", label: "Cascading"}, protection.GateDisabled, cascading + ", feature gate DeletionProtectionForCRDCascadingGate is not enabled"},
-		"definition, live":          {"an instance would go with it", object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting, counts: map[protection.Dependents]protection.Count{protection.Instances: one}}, protection.ActiveDependents, cascading + ", active CRs 1>0"},
-		"definition, empty":         {"nothing is lost", object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting}, protection.NoDependents, ""},
-		"definition, not listed":    {"what cannot be counted is refused", object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting, failing: protection.Instances}, protection.NotCounted, cascading + ", list CRs: no answer"},
-		"exempt":                    {"the policy exempts the user", object{kind: "Namespace", label: "Always", user: "root", policy: protection.Policy{ExemptUsers: []string{"root"}}}, protection.Exempt, ""},
-		"another user":              {"the policy exempts one user alone", object{kind: "Namespace", label: "Always", user: "tenant", policy: protection.Policy{ExemptUsers: []string{"root"}}}, protection.Always, always},
-		"namespace is held":         {"the policy holds it, as the reference does", object{kind: "CloneSet", label: "Always", dying: true, policy: protection.Policy{HoldNamespaces: true}}, protection.Always, always},
-		"namespace is empty":        {"the set has no pods", object{kind: "CloneSet", label: "Cascading", dying: true, policy: protection.Policy{HoldNamespaces: true}}, protection.NoDependents, ""},
-		"namespace goes":            {"the deletion of the namespace was admitted", object{kind: "CloneSet", label: "Always", dying: true}, protection.NamespaceTerminating, ""},
-		"namespace unknown":         {"an unread namespace does not allow a deletion", object{kind: "CloneSet", label: "Always", unknown: true}, protection.Always, always + "; read namespace: no answer"},
-		"owner gone":                {"the deletion of the Deployment was admitted", object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: protection.GarbageCollectors()[0]}, protection.OwnerDeleted, ""},
-		"owner gone, one user":      {"all controllers may share one user", object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: protection.GarbageCollectors()[1]}, protection.OwnerDeleted, ""},
-		"owner of another kind":     {"the deletion of that owner was never judged", object{kind: "CloneSet", label: "Always", owner: "example.com/v1", user: protection.GarbageCollectors()[0]}, protection.Always, always},
-		"no owner":                  {"nothing precedes this deletion", object{kind: "CloneSet", label: "Always", user: protection.GarbageCollectors()[0]}, protection.Always, always},
-		"owner, other user":         {"the owner may exist", object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: "tenant"}, protection.Always, always},
+		"gate off": {
+			why:  "the gate turns all of it off",
+			in:   object{kind: "Namespace", label: "Always", policy: protection.Policy{Disabled: true}},
+			want: protection.Disabled,
+		},
+		"terminating": {
+			why:  "finalizers and repeated deletes pass",
+			in:   object{kind: "CloneSet", label: "Always", terminating: true},
+			want: protection.Terminating,
+		},
+		"no label": {
+			why:  "the label is what protects",
+			in:   object{kind: "Deployment", label: "-", replicas: ptr.To[int32](5)},
+			want: protection.Unprotected,
+		},
+		"empty label": {
+			why:  "an empty value is another value",
+			in:   object{kind: "Deployment", label: "", replicas: ptr.To[int32](5)},
+			want: protection.Unprotected,
+		},
+		"lower case": {
+			why: "values are case-sensitive", in: object{kind: "Namespace", label: "always"}, want: protection.Unprotected,
+		},
+		"always, namespace": {
+			why: "an empty namespace too", in: object{kind: "Namespace", label: "Always"}, want: protection.Always, text: always,
+		},
+		"always, definition": {
+			why:  "whatever its instances and the gate",
+			in:   object{kind: "CustomResourceDefinition", label: "Always"},
+			want: protection.Always,
+			text: always,
+		},
+		"always, no replicas": {
+			why:  "the value does not ask for pods",
+			in:   object{kind: "CloneSet", label: "Always", replicas: ptr.To[int32](0)},
+			want: protection.Always,
+			text: always,
+		},
+		"always, service": {
+			why:  "a Service is protected by Always",
+			in:   object{kind: "Service", label: "Always"},
+			want: protection.Always,
+			text: always,
+		},
+		"always, ingress": {
+			why:  "an Ingress is protected by Always",
+			in:   object{kind: "Ingress", label: "Always"},
+			want: protection.Always,
+			text: always,
+		},
+		"cascading, service": {
+			why: "a Service has no dependents", in: object{kind: "Service", label: "Cascading"}, want: protection.NoEffect,
+		},
+		"cascading, ingress": {
+			why: "an Ingress has no dependents", in: object{kind: "Ingress", label: "Cascading"}, want: protection.NoEffect,
+		},
+		"cascading, replicas": {
+			why:  "the set has pods",
+			in:   object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](2)},
+			want: protection.ActiveDependents,
+			text: cascading + ", replicas 2>0",
+		},
+		"cascading, zero": {
+			why:  "the set has no pods",
+			in:   object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](0)},
+			want: protection.NoDependents,
+		},
+		"cascading, unset": {
+			why: "unset counts as none", in: object{kind: "CloneSet", label: "Cascading"}, want: protection.NoDependents,
+		},
+		"cascading, negative": {
+			why:  "less than none is none",
+			in:   object{kind: "CloneSet", label: "Cascading", replicas: ptr.To[int32](-3)},
+			want: protection.NoDependents,
+		},
+		"namespace, pods": {
+			why: "claims are not counted where pods run",
+			in: object{kind: "Namespace", label: "Cascading", counts: map[protection.Dependents]protection.Count{
+				protection.Pods: two, protection.Claims: one,
+			}},
+			want: protection.ActiveDependents,
+			text: cascading + ", active pods 2>0",
+		},
+		"namespace, claims": {
+			why: "a bound claim holds data",
+			in: object{
+				kind: "Namespace", label: "Cascading", counts: map[protection.Dependents]protection.Count{protection.Claims: one},
+			},
+			want: protection.ActiveDependents,
+			text: cascading + `, "Bound" status pvc 1>0`,
+		},
+		"namespace, empty": {
+			why: "nothing is lost", in: object{kind: "Namespace", label: "Cascading"}, want: protection.NoDependents,
+		},
+		"namespace, no pods listed": {
+			why:  "what cannot be counted is refused",
+			in:   object{kind: "Namespace", label: "Cascading", failing: protection.Pods},
+			want: protection.NotCounted,
+			text: cascading + ", list pods: no answer",
+		},
+		"namespace, no claims": {
+			why:  "what cannot be counted is refused",
+			in:   object{kind: "Namespace", label: "Cascading", failing: protection.Claims},
+			want: protection.NotCounted,
+			text: cascading + ", list pvc: no answer",
+		},
+		"namespace, at least": {
+			why: "counting ended early",
+			in: object{
+				kind:   "Namespace",
+				label:  "Cascading",
+				counts: map[protection.Dependents]protection.Count{protection.Pods: {N: 500, AtLeast: true}},
+			},
+			want: protection.ActiveDependents,
+			text: cascading + ", active pods 500>0 (at least)",
+		},
+		"definition, gate off": {
+			why:  "an empty definition too, and the gate is named",
+			in:   object{kind: "CustomResourceDefinition", label: "Cascading"},
+			want: protection.GateDisabled,
+			text: cascading + ", feature gate DeletionProtectionForCRDCascadingGate is not enabled",
+		},
+		"definition, live": {
+			why: "an instance would go with it",
+			in: object{
+				kind:   "CustomResourceDefinition",
+				label:  "Cascading",
+				policy: counting,
+				counts: map[protection.Dependents]protection.Count{protection.Instances: one},
+			},
+			want: protection.ActiveDependents,
+			text: cascading + ", active CRs 1>0",
+		},
+		"definition, empty": {
+			why:  "nothing is lost",
+			in:   object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting},
+			want: protection.NoDependents,
+		},
+		"definition, not listed": {
+			why:  "what cannot be counted is refused",
+			in:   object{kind: "CustomResourceDefinition", label: "Cascading", policy: counting, failing: protection.Instances},
+			want: protection.NotCounted,
+			text: cascading + ", list CRs: no answer",
+		},
+		"exempt": {
+			why: "the policy exempts the user",
+			in: object{
+				kind: "Namespace", label: "Always", user: "root", policy: protection.Policy{ExemptUsers: []string{"root"}},
+			},
+			want: protection.Exempt,
+		},
+		"another user": {
+			why: "the policy exempts one user alone",
+			in: object{
+				kind: "Namespace", label: "Always", user: "tenant", policy: protection.Policy{ExemptUsers: []string{"root"}},
+			},
+			want: protection.Always,
+			text: always,
+		},
+		"namespace is held": {
+			why:  "the policy holds it, as the reference does",
+			in:   object{kind: "CloneSet", label: "Always", dying: true, policy: protection.Policy{HoldNamespaces: true}},
+			want: protection.Always,
+			text: always,
+		},
+		"namespace is empty": {
+			why:  "the set has no pods",
+			in:   object{kind: "CloneSet", label: "Cascading", dying: true, policy: protection.Policy{HoldNamespaces: true}},
+			want: protection.NoDependents,
+		},
+		"namespace goes": {
+			why:  "the deletion of the namespace was admitted",
+			in:   object{kind: "CloneSet", label: "Always", dying: true},
+			want: protection.NamespaceTerminating,
+		},
+		"namespace unknown": {
+			why:  "an unread namespace does not allow a deletion",
+			in:   object{kind: "CloneSet", label: "Always", unknown: true},
+			want: protection.Always,
+			text: always + "; read namespace: no answer",
+		},
+		"owner gone": {
+			why:  "the deletion of the Deployment was admitted",
+			in:   object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: protection.GarbageCollectors()[0]},
+			want: protection.OwnerDeleted,
+		},
+		"owner gone, one user": {
+			why:  "all controllers may share one user",
+			in:   object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: protection.GarbageCollectors()[1]},
+			want: protection.OwnerDeleted,
+		},
+		"owner of another kind": {
+			why:  "the deletion of that owner was never judged",
+			in:   object{kind: "CloneSet", label: "Always", owner: "example.com/v1", user: protection.GarbageCollectors()[0]},
+			want: protection.Always,
+			text: always,
+		},
+		"no owner": {
+			why:  "nothing precedes this deletion",
+			in:   object{kind: "CloneSet", label: "Always", user: protection.GarbageCollectors()[0]},
+			want: protection.Always,
+			text: always,
+		},
+		"owner, other user": {
+			why:  "the owner may exist",
+			in:   object{kind: "ReplicaSet", label: "Always", owner: "apps/v1", user: "tenant"},
+			want: protection.Always,
+			text: always,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +330,10 @@ func TestDecideWorkloads(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps.kruise.io/CloneSet", "apps.kruise.io/StatefulSet", "apps.kruise.io/UnitedDeployment"}
+	want := []string{
+		"apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "apps.kruise.io/CloneSet", "apps.kruise.io/StatefulSet",
+		"apps.kruise.io/UnitedDeployment",
+	}
 	if diff := cmp.Diff(want, workloads); diff != "" {
 		t.Errorf("workloads (-want +got):\n%s", diff)
 	}
@@ -173,15 +348,39 @@ func TestDecideAsksLittle(t *testing.T) {
 		in   object
 		want []string
 	}{
-		"no label":         {"an unprotected namespace costs nothing", object{kind: "Namespace", label: "-"}, nil},
-		"always":           {"pods do not matter, the namespace of the object does", object{kind: "CloneSet", label: "Always"}, []string{"namespace"}},
-		"allowed":          {"a set without replicas is not looked at further", object{kind: "CloneSet", label: "Cascading"}, nil},
-		"exempt":           {"the answer is clear", object{kind: "Namespace", label: "Cascading", user: "root", policy: protection.Policy{ExemptUsers: []string{"root"}}}, nil},
-		"pods":             {"claims are not listed", object{kind: "Namespace", label: "Cascading", counts: pods}, []string{"Pods", "namespace"}},
-		"nothing":          {"both are listed", object{kind: "Namespace", label: "Cascading"}, []string{"Pods", "Claims"}},
-		"gate off":         {"custom resources are not listed", object{kind: "CustomResourceDefinition", label: "Cascading"}, []string{"namespace"}},
-		"terminating":      {"a repeated delete costs nothing", object{kind: "Namespace", label: "Cascading", terminating: true}, nil},
-		"without an error": {"a failed list ends the count", object{kind: "Namespace", label: "Cascading", failing: protection.Pods}, []string{"Pods", "namespace"}},
+		"no label": {"an unprotected namespace costs nothing", object{kind: "Namespace", label: "-"}, nil},
+		"always": {
+			"pods do not matter, the namespace of the object does",
+			object{kind: "CloneSet", label: "Always"},
+			[]string{"namespace"},
+		},
+		"allowed": {
+			"a set without replicas is not looked at further", object{kind: "CloneSet", label: "Cascading"}, nil,
+		},
+		"exempt": {
+			"the answer is clear",
+			object{
+				kind: "Namespace", label: "Cascading", user: "root", policy: protection.Policy{ExemptUsers: []string{"root"}},
+			},
+			nil,
+		},
+		"pods": {
+			"claims are not listed", object{kind: "Namespace", label: "Cascading", counts: pods}, []string{"Pods", "namespace"},
+		},
+		"nothing": {"both are listed", object{kind: "Namespace", label: "Cascading"}, []string{"Pods", "Claims"}},
+		"gate off": {
+			"custom resources are not listed",
+			object{kind: "CustomResourceDefinition", label: "Cascading"},
+			[]string{"namespace"},
+		},
+		"terminating": {
+			"a repeated delete costs nothing", object{kind: "Namespace", label: "Cascading", terminating: true}, nil,
+		},
+		"without an error": {
+			"a failed list ends the count",
+			object{kind: "Namespace", label: "Cascading", failing: protection.Pods},
+			[]string{"Pods", "namespace"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -197,11 +396,20 @@ func TestDecideAsksLittle(t *testing.T) {
 func TestLabel(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ why, kind, value, want string }{
-		"always":             {"every kind has it", "Service", "Always", ""},
-		"cascading":          {"workloads have it", "CloneSet", "Cascading", ""},
-		"cascading, service": {"it has no effect there", "Service", "Cascading", `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "Cascading": must be Always, as other values do not protect objects of kind Service`},
-		"lower case":         {"values are case-sensitive", "Namespace", "always", `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "always": must be Always or Cascading, as other values protect nothing`},
-		"empty":              {"it protects nothing", "Namespace", "", `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "": must be Always or Cascading, as other values protect nothing`},
+		"always":    {"every kind has it", "Service", "Always", ""},
+		"cascading": {"workloads have it", "CloneSet", "Cascading", ""},
+		"cascading, service": {
+			why: "it has no effect there", kind: "Service", value: "Cascading",
+			want: `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "Cascading": must be Always, as other values do not protect objects of kind Service`,
+		},
+		"lower case": {
+			why: "values are case-sensitive", kind: "Namespace", value: "always",
+			want: `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "always": must be Always or Cascading, as other values protect nothing`,
+		},
+		"empty": {
+			why: "it protects nothing", kind: "Namespace",
+			want: `metadata.labels[policy.kruise.io/delete-protection]: Invalid value: "": must be Always or Cascading, as other values protect nothing`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +430,14 @@ func TestLabel(t *testing.T) {
 
 func TestKindOf(t *testing.T) {
 	t.Parallel()
-	for _, other := range [][2]string{{"apps", "DaemonSet"}, {"apps.kruise.io", "SidecarSet"}, {"", "Pod"}, {"", "PersistentVolumeClaim"}, {"batch", "Job"}, {"extensions", "Deployment"}} {
+	for _, other := range [][2]string{
+		{"apps", "DaemonSet"},
+		{"apps.kruise.io", "SidecarSet"},
+		{"", "Pod"},
+		{"", "PersistentVolumeClaim"},
+		{"batch", "Job"},
+		{"extensions", "Deployment"},
+	} {
 		if k, ok := protection.KindOf(other[0], other[1]); ok {
 			t.Errorf("%v is protected: %+v", other, k)
 		}

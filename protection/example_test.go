@@ -12,8 +12,10 @@ import (
 func ExampleDecide() {
 	kind, _ := protection.KindOf("apps", "Deployment")
 	in := protection.Input{
-		Kind:     kind,
-		Object:   &metav1.ObjectMeta{Name: "web", Labels: map[string]string{"policy.kruise.io/delete-protection": "Cascading"}},
+		Kind: kind,
+		Object: &metav1.ObjectMeta{
+			Name: "web", Labels: map[string]string{"policy.kruise.io/delete-protection": "Cascading"},
+		},
 		Replicas: ptr.To[int32](3),
 	}
 	fmt.Println(protection.Decide(in).Message)

@@ -31,7 +31,8 @@ type Kind struct {
 
 // Kinds returns the table of the protected kinds.
 func Kinds() []Kind {
-	replicas, v1, both, older := []Dependents{Replicas}, []string{"v1"}, []string{"v1alpha1", "v1beta1"}, []string{"v1", "v1beta1"}
+	replicas, v1, both, older := []Dependents{Replicas}, []string{"v1"}, []string{"v1alpha1", "v1beta1"},
+		[]string{"v1", "v1beta1"}
 	return []Kind{
 		{"", "Namespace", "namespaces", v1, []Dependents{Pods, Claims}},
 		{"", "Service", "services", v1, nil},
@@ -59,17 +60,19 @@ func KindOf(group, kind string) (Kind, bool) {
 // Workload reports whether Cascading judges a kind by its replicas.
 func (k Kind) Workload() bool { return slices.Contains(k.Dependents, Replicas) }
 
-// GarbageCollectors returns the users that delete the dependents of a deleted owner: with and without a service account for each
-// controller.
+// GarbageCollectors returns the users that delete the dependents of a deleted owner: with and without a service account
+// for each controller.
 func GarbageCollectors() []string {
 	return []string{"system:serviceaccount:kube-system:generic-garbage-collector", "system:kube-controller-manager"}
 }
 
-// followsOwner reports whether the garbage collector deletes a dependent of a workload: the deletion of the workload was judged.
+// followsOwner reports whether the garbage collector deletes a dependent of a workload: the deletion of the workload
+// was judged.
 func followsOwner(user string, o metav1.Object) bool {
-	return slices.Contains(GarbageCollectors(), user) && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
-		group, _, _ := strings.Cut(r.APIVersion, "/")
-		k, ok := KindOf(group, r.Kind)
-		return ok && k.Workload() && r.Controller != nil && *r.Controller
-	})
+	return slices.Contains(GarbageCollectors(), user) &&
+		slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
+			group, _, _ := strings.Cut(r.APIVersion, "/")
+			k, ok := KindOf(group, r.Kind)
+			return ok && k.Workload() && r.Controller != nil && *r.Controller
+		})
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Label returns what is wrong with the label of an object of a kind. An invalid value is no error of the API: it protects nothing, which
-// the writer of the object should learn.
+// Label returns what is wrong with the label of an object of a kind. An invalid value is no error of the API: it
+// protects nothing, which the writer of the object should learn.
 func Label(k Kind, labels map[string]string) field.ErrorList {
 	value, ok := labels[kruise.DeletionProtectionKey]
 	path := field.NewPath("metadata", "labels").Key(kruise.DeletionProtectionKey)

@@ -15,7 +15,8 @@ import (
 // refused is the table of the specification, row by row, without regard to cost.
 func (o object) refused(k protection.Kind) bool {
 	gc := o.user == protection.GarbageCollectors()[0] || o.user == protection.GarbageCollectors()[1]
-	pods, claims, crs := o.counts[protection.Pods].N > 0, o.counts[protection.Claims].N > 0, o.counts[protection.Instances].N > 0
+	pods, claims, crs := o.counts[protection.Pods].N > 0, o.counts[protection.Claims].N > 0,
+		o.counts[protection.Instances].N > 0
 	switch {
 	case o.policy.Disabled, o.terminating, o.dying && !o.unknown && !o.policy.HoldNamespaces:
 		return false
@@ -39,7 +40,8 @@ func (o object) refused(k protection.Kind) bool {
 	return o.replicas != nil && *o.replicas > 0
 }
 
-// Decide agrees with a second implementation on objects drawn at random, and each refusal has the text that clients match.
+// Decide agrees with a second implementation on objects drawn at random, and each refusal has the text that clients
+// match.
 func TestDecideAgreesWithOracle(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
@@ -49,12 +51,21 @@ func TestDecideAgreesWithOracle(t *testing.T) {
 	for range 20000 {
 		k := kinds[r.IntN(len(kinds))]
 		o := object{
-			kind: k.Group + "/" + k.Kind, label: pick("Always", "Cascading", "Cascading", "always", "", "-"), terminating: r.IntN(8) == 0,
-			owner: pick("", "apps/v1", "apps/v1beta1", "example.com/v1", "v1"), failing: protection.Dependents(pick("", "", "Pods", "Claims", "Instances")),
-			user:   pick("root", "tenant", protection.GarbageCollectors()[0], protection.GarbageCollectors()[1]),
-			policy: protection.Policy{Disabled: r.IntN(8) == 0, CountInstances: r.IntN(2) == 0, ExemptUsers: []string{"root"}, HoldNamespaces: r.IntN(2) == 0},
-			dying:  r.IntN(8) == 0, unknown: r.IntN(8) == 0,
-			counts: map[protection.Dependents]protection.Count{},
+			kind:        k.Group + "/" + k.Kind,
+			label:       pick("Always", "Cascading", "Cascading", "always", "", "-"),
+			terminating: r.IntN(8) == 0,
+			owner:       pick("", "apps/v1", "apps/v1beta1", "example.com/v1", "v1"),
+			failing:     protection.Dependents(pick("", "", "Pods", "Claims", "Instances")),
+			user:        pick("root", "tenant", protection.GarbageCollectors()[0], protection.GarbageCollectors()[1]),
+			policy: protection.Policy{
+				Disabled:       r.IntN(8) == 0,
+				CountInstances: r.IntN(2) == 0,
+				ExemptUsers:    []string{"root"},
+				HoldNamespaces: r.IntN(2) == 0,
+			},
+			dying:   r.IntN(8) == 0,
+			unknown: r.IntN(8) == 0,
+			counts:  map[protection.Dependents]protection.Count{},
 		}
 		for _, d := range []protection.Dependents{protection.Pods, protection.Claims, protection.Instances} {
 			o.counts[d] = protection.Count{N: r.Int64N(3), AtLeast: r.IntN(2) == 0}
@@ -69,7 +80,8 @@ func TestDecideAgreesWithOracle(t *testing.T) {
 		if v.Refused() {
 			refusals++
 		}
-		if text := fmt.Sprintf("forbidden by ResourcesProtectionDeletion for %s=%s", key, o.label); v.Refused() != strings.Contains(v.Message, text) {
+		if text := fmt.Sprintf("forbidden by ResourcesProtectionDeletion for %s=%s",
+			key, o.label); v.Refused() != strings.Contains(v.Message, text) {
 			t.Fatalf("seed %d: %+v: message %q", seed, o, v.Message)
 		}
 	}

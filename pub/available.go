@@ -48,7 +48,8 @@ func MarkedUnavailable(pod *corev1.Pod) bool {
 	return false
 }
 
-// Consistent reports whether the containers of a pod are those of its spec, as far as updates in place and images by digest show it.
+// Consistent reports whether the containers of a pod are those of its spec, as far as updates in place and images by
+// digest show it.
 func Consistent(pod *corev1.Pod, p Policy) bool {
 	digests := 0
 	for i := range pod.Spec.Containers {

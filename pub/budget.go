@@ -56,19 +56,25 @@ type Budget struct {
 // Target names a workload. Its version does not matter.
 type Target struct{ Group, Kind, Name string }
 
-// Read reads a budget of either API version after conversion, and what only annotations hold where no conversion took place. What cannot
-// be read is left out, with a note. The budget shares memory with the object.
+// Read reads a budget of either API version after conversion, and what only annotations hold where no conversion took
+// place. What cannot be read is left out, with a note. The budget shares memory with the object.
 func Read(b *policyv1beta1.PodUnavailableBudget) (Budget, []note.Note) {
 	if b == nil {
 		return Budget{}, nil
 	}
 	r := reader{budget: b}
 	out := Budget{
-		Namespace: b.Namespace, Name: b.Name, UID: b.UID, Generation: b.Generation,
-		MaxUnavailable: r.amount("maxUnavailable", b.Spec.MaxUnavailable), MinAvailable: r.amount("minAvailable", b.Spec.MinAvailable),
-		Operations: r.operations(), TotalReplicas: r.totalReplicas(),
-		Ignored: r.selector("ignoredPodSelector", b.Spec.IgnoredPodSelector),
-		Target:  r.target(), Status: b.Status,
+		Namespace:      b.Namespace,
+		Name:           b.Name,
+		UID:            b.UID,
+		Generation:     b.Generation,
+		MaxUnavailable: r.amount("maxUnavailable", b.Spec.MaxUnavailable),
+		MinAvailable:   r.amount("minAvailable", b.Spec.MinAvailable),
+		Operations:     r.operations(),
+		TotalReplicas:  r.totalReplicas(),
+		Ignored:        r.selector("ignoredPodSelector", b.Spec.IgnoredPodSelector),
+		Target:         r.target(),
+		Status:         b.Status,
 	}
 	if out.Target == nil {
 		out.Selector = r.selector("selector", b.Spec.Selector)
@@ -124,7 +130,8 @@ func brief(text string) string {
 // totalReplicas is that of the spec, else that of the annotation.
 func (r *reader) totalReplicas() *int32 {
 	path, total := "spec.protectTotalReplicas", r.budget.Spec.ProtectTotalReplicas
-	if text, ok := r.budget.Annotations[policyv1beta1.PubProtectTotalReplicasAnnotation]; total == nil && ok && text != "" {
+	if text, ok := r.budget.Annotations[policyv1beta1.PubProtectTotalReplicasAnnotation]; total == nil && ok &&
+		text != "" {
 		path = "annotation " + policyv1beta1.PubProtectTotalReplicasAnnotation
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil {

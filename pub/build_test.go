@@ -25,7 +25,9 @@ type object = policyv1beta1.PodUnavailableBudget
 
 // newObject is a budget of pods with the label app=web, changed by edits.
 func newObject(name string, edits ...func(*object)) *object {
-	b := &object{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+	b := &object{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1,
+	}}
 	b.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	b.Status.ObservedGeneration = 1
 	for _, edit := range edits {
@@ -73,12 +75,16 @@ func newBudget(edits ...func(*object)) pub.Budget { return read(newObject("web",
 // newPod is an available pod with the label app=web, changed by edits.
 func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
+		},
+		Spec: corev1.PodSpec{NodeName: "n1", Containers: []corev1.Container{{Name: "main", Image: "web:1"}}},
 		Status: corev1.PodStatus{
-			Phase:             corev1.PodRunning,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Image: "web:1", ImageID: "web@sha256:1", ContainerID: "fake://1"}},
+			Phase:      corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "main", Image: "web:1", ImageID: "web@sha256:1", ContainerID: "fake://1",
+			}},
 		},
 	}
 	for _, edit := range edits {

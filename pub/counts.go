@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// Counts are the pods that a budget guards, as far as the status needs them. An event of one pod changes them in constant
-// time. The zero value has no pods. Counts are not safe for concurrent use.
+// Counts are the pods that a budget guards, as far as the status needs them. An event of one pod changes them in
+// constant time. The zero value has no pods. Counts are not safe for concurrent use.
 type Counts struct {
 	pods      map[string]observation
 	active    int
@@ -20,8 +20,8 @@ type Counts struct {
 // observation is what the status needs of a pod.
 type observation struct {
 	active, available bool
-	// updated is when an update in place was written last, and started when a container started last, in seconds. They are zero
-	// for a pod that is not available.
+	// updated is when an update in place was written last, and started when a container started last, in seconds. They are
+	// zero for a pod that is not available.
 	updated, started int64
 }
 

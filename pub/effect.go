@@ -10,8 +10,9 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// Effect returns the operation that an update of a pod is by its effect: UPDATE where containers restart or the pod is made
-// unavailable, RESIZE where running containers get other resources, and Harmless for everything else. The subresource is empty for an update of the pod itself.
+// Effect returns the operation that an update of a pod is by its effect: UPDATE where containers restart or the pod is
+// made unavailable, RESIZE where running containers get other resources, and Harmless for everything else. The
+// subresource is empty for an update of the pod itself.
 //
 // Where a field of the spec is not among those that are known to be harmless, its change is an UPDATE.
 func Effect(before, after *corev1.Pod, subresource string, p Policy) Operation {
@@ -31,9 +32,9 @@ func Effect(before, after *corev1.Pod, subresource string, p Policy) Operation {
 	return Update
 }
 
-// essential is a copy of a spec without the fields whose change leaves a running pod as available as it was: where the pod may be
-// scheduled, how long its containers may take to stop, debug containers, and images of init containers that have completed.
-// activeDeadlineSeconds is not among them: a deadline ends the pod.
+// essential is a copy of a spec without the fields whose change leaves a running pod as available as it was: where the
+// pod may be scheduled, how long its containers may take to stop, debug containers, and images of init containers that
+// have completed. activeDeadlineSeconds is not among them: a deadline ends the pod.
 func essential(spec *corev1.PodSpec) *corev1.PodSpec {
 	s := *spec
 	s.Tolerations, s.SchedulingGates, s.NodeSelector, s.Affinity = nil, nil, nil, nil
@@ -68,9 +69,11 @@ func refed(before, after *corev1.Pod) bool {
 	return false
 }
 
-// isResize reports whether two specs differ only in cpu and memory of regular containers, and no container restarts for it.
+// isResize reports whether two specs differ only in cpu and memory of regular containers, and no container restarts for
+// it.
 func isResize(before, after *corev1.Pod, was, is *corev1.PodSpec) bool {
-	if isStatic(before) || isStatic(after) || len(was.Containers) != len(is.Containers) || inplace.QOSClass(&before.Spec) != inplace.QOSClass(&after.Spec) {
+	if isStatic(before) || isStatic(after) || len(was.Containers) != len(is.Containers) ||
+		inplace.QOSClass(&before.Spec) != inplace.QOSClass(&after.Spec) {
 		return false
 	}
 	for i := range was.Containers {
@@ -90,7 +93,8 @@ func withoutResources(spec *corev1.PodSpec) *corev1.PodSpec {
 	return &s
 }
 
-// configSource is the annotation of a pod with the source that a kubelet has the pod from: api, or a file for a static pod.
+// configSource is the annotation of a pod with the source that a kubelet has the pod from: api, or a file for a static
+// pod.
 const configSource = "kubernetes.io/config.source"
 
 func isStatic(pod *corev1.Pod) bool {
@@ -98,7 +102,8 @@ func isStatic(pod *corev1.Pod) bool {
 	return ok && source != "api"
 }
 
-// isHotResize reports whether only amounts change that the resize policy of the container lets change without a restart.
+// isHotResize reports whether only amounts change that the resize policy of the container lets change without a
+// restart.
 func isHotResize(before, after *corev1.Container) bool {
 	was, is := &before.Resources, &after.Resources
 	if !apiequality.Semantic.DeepEqual(was.Claims, is.Claims) {

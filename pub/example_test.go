@@ -15,7 +15,9 @@ func ExampleReview() {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	budget := newBudget(maxUnavailable("30%"))
 	counted := pub.CountsOf(pods(10), pub.Policy{})
-	budget.Status = pub.Recount(pub.Input{Budget: budget, Counts: counted, Total: pub.Total{Replicas: 10}, Now: now}).Status
+	budget.Status = pub.Recount(pub.Input{
+		Budget: budget, Counts: counted, Total: pub.Total{Replicas: 10}, Now: now,
+	}).Status
 	for _, name := range []string{"web-0", "web-0", "web-1", "web-2", "web-3"} {
 		v := pub.Review(budget, pub.Disruption{Pod: newPod(name), Operation: pub.Evict}, now)
 		fmt.Println(name, v.Allowed, v.Reason)
@@ -44,7 +46,9 @@ func ExampleEffect() {
 // A budget with a target comes before one that selects the pod.
 func ExampleMatch() {
 	budgets := []pub.Budget{newBudget(), read(newObject("web-target", targeted("Deployment", "web")))}
-	chain := pub.Chain{{Group: "apps", Kind: "ReplicaSet", Name: "web-5f7"}, {Group: "apps", Kind: "Deployment", Name: "web"}}
+	chain := pub.Chain{
+		{Group: "apps", Kind: "ReplicaSet", Name: "web-5f7"}, {Group: "apps", Kind: "Deployment", Name: "web"},
+	}
 	fmt.Println(pub.Match(newPod("web-0"), chain, budgets).Name)
 	// Output: web-target
 }
@@ -52,7 +56,12 @@ func ExampleMatch() {
 // One event of a pod changes the status without a look at the others.
 func ExampleRecount() {
 	counted := pub.CountsOf(pods(10), pub.Policy{})
-	in := pub.Input{Budget: newBudget(minAvailable("80%")), Counts: counted, Total: pub.Total{Replicas: 10}, Now: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)}
+	in := pub.Input{
+		Budget: newBudget(minAvailable("80%")),
+		Counts: counted,
+		Total:  pub.Total{Replicas: 10},
+		Now:    time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC),
+	}
 	fmt.Println(pub.Recount(in).Status.UnavailableAllowed)
 	counted.Set(newPod("web-3", unready), pub.Policy{})
 	fmt.Println(pub.Recount(in).Status.UnavailableAllowed)
@@ -74,7 +83,9 @@ func ExampleTotalOf() {
 
 func ExampleOverlap() {
 	web := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	present := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpExists}}}
+	present := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: "app", Operator: metav1.LabelSelectorOpExists,
+	}}}
 	fmt.Println(pub.Overlap(web, present))
 	// Output: true
 }

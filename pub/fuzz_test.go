@@ -55,8 +55,11 @@ func FuzzEffect(f *testing.F) {
 // FuzzRead has budgets of any shape: nothing panics, and the status makes sense.
 func FuzzRead(f *testing.F) {
 	for _, o := range []*object{
-		newObject("a", maxUnavailable("30%"), protectTotal(5)), newObject("a", minAvailable("9999999999999%")), newObject("a", targeted("Deployment", "web")),
-		newObject("a", recorded(records(0, 3, 0), records(0, 3, -60))), newObject("a", func(b *object) { b.Annotations = older("DELETE, BOGUS", "99999999999") }),
+		newObject("a", maxUnavailable("30%"), protectTotal(5)), newObject("a", minAvailable("9999999999999%")),
+		newObject("a", targeted("Deployment", "web")),
+		newObject("a", recorded(records(0, 3, 0), records(0, 3, -60))), newObject("a", func(b *object) {
+			b.Annotations = older("DELETE, BOGUS", "99999999999")
+		}),
 	} {
 		text, err := json.Marshal(o)
 		if err != nil {
@@ -76,14 +79,18 @@ func FuzzRead(f *testing.F) {
 		total := pub.TotalOf([]pub.Workload{{UID: "1", Replicas: replicas, Unknown: unknown}}, false)
 		r := pub.Recount(pub.Input{Budget: b, Counts: counts(pods(3, unready)), Total: total, Now: at(0)})
 		s := r.Status
-		if s.UnavailableAllowed < 0 || s.DesiredAvailable < 0 || s.CurrentAvailable < 0 || s.CurrentAvailable > 2 || r.RequeueAfter < 0 {
+		if s.UnavailableAllowed < 0 || s.DesiredAvailable < 0 || s.CurrentAvailable < 0 || s.CurrentAvailable > 2 ||
+			r.RequeueAfter < 0 {
 			t.Errorf("the status is %+v, again after %v", s, r.RequeueAfter)
 		}
 		o.Status = s
-		if again := pub.Recount(pub.Input{Budget: read(&o), Counts: counts(pods(3, unready)), Total: total, Now: at(0)}); again.Changed {
+		if again := pub.Recount(pub.Input{
+			Budget: read(&o), Counts: counts(pods(3, unready)), Total: total, Now: at(0),
+		}); again.Changed {
 			t.Errorf("a written status changes to %+v", again.Status)
 		}
-		if v := pub.Review(read(&o), pub.Disruption{Pod: newPod("web-1"), Operation: pub.Evict}, at(0)); v.Reason == "" || v.Reason == pub.Unsynced {
+		if v := pub.Review(read(&o), pub.Disruption{Pod: newPod("web-1"), Operation: pub.Evict}, at(0)); v.Reason == "" ||
+			v.Reason == pub.Unsynced {
 			t.Errorf("the verdict is %+v", v)
 		}
 		o.Status = kept.Status

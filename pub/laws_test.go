@@ -36,7 +36,9 @@ func (d draw) pod(name string) *corev1.Pod {
 	pod := newPod(name)
 	edits := []func(*corev1.Pod){
 		unready, terminating, halfUpdated, label("unavailable-pod.kruise.io/x", ""), updatedInPlace(-d.IntN(12), -d.IntN(12)),
-		func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending },
+		func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodPending
+		},
 	}
 	if d.chance(50) {
 		edits[d.IntN(len(edits))](pod)
@@ -77,13 +79,17 @@ func (d draw) object() *object {
 func (d draw) total() pub.Total {
 	var all []pub.Workload
 	for i := range d.IntN(3) {
-		all = append(all, pub.Workload{UID: types.UID(fmt.Sprint(i)), Replicas: int32(d.IntN(12)), Unknown: d.chance(15), Gone: d.chance(15)})
+		all = append(all, pub.Workload{
+			UID: types.UID(fmt.Sprint(i)), Replicas: int32(d.IntN(12)), Unknown: d.chance(15), Gone: d.chance(15),
+		})
 	}
 	return pub.TotalOf(all, d.chance(20))
 }
 
 // oracle computes the numbers of a status in the dumbest way: pod after pod, and percentages by counting up.
-func oracle(b pub.Budget, pods []*corev1.Pod, total pub.Total, now time.Time) (want [4]int32, disrupted, updated []string) {
+func oracle(
+	b pub.Budget, pods []*corev1.Pod, total pub.Total, now time.Time,
+) (want [4]int32, disrupted, updated []string) {
 	replicas := total.Replicas
 	if b.TotalReplicas != nil {
 		if replicas = *b.TotalReplicas; total.ScaledDown {
@@ -119,7 +125,8 @@ func oracle(b pub.Budget, pods []*corev1.Pod, total pub.Total, now time.Time) (w
 		return int32(n)
 	}
 	switch {
-	case b.MaxUnavailable != nil && b.MaxUnavailable.StrVal == "33.3%" || b.MinAvailable != nil && b.MinAvailable.StrVal == "33.3%":
+	case b.MaxUnavailable != nil && b.MaxUnavailable.StrVal == "33.3%" ||
+		b.MinAvailable != nil && b.MinAvailable.StrVal == "33.3%":
 		n := int32(0)
 		for int64(n)*1000 < 333*int64(replicas) {
 			n++
@@ -176,13 +183,17 @@ func TestRecountIsThatOfTheOracle(t *testing.T) {
 		if numbers(got.Status) != want {
 			t.Fatalf("current, desired, allowed, total are %v, want %v of %+v, %+v", numbers(got.Status), want, o.Spec, total)
 		}
-		if diff := cmp.Diff([2][]string{disrupted, updated}, [2][]string{names(got.Status.DisruptedPods), names(got.Status.UnavailablePods)}); diff != "" {
+		if diff := cmp.Diff([2][]string{disrupted, updated}, [2][]string{
+			names(got.Status.DisruptedPods), names(got.Status.UnavailablePods),
+		}); diff != "" {
 			t.Fatalf("records (-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(kept, o); diff != "" {
 			t.Fatalf("the budget was changed (-before +after):\n%s", diff)
 		}
-		if diff := cmp.Diff(got, pub.Recount(pub.Input{Budget: b, Counts: d.counted(pods), Total: total, Now: at(0)})); diff != "" {
+		if diff := cmp.Diff(got, pub.Recount(pub.Input{
+			Budget: b, Counts: d.counted(pods), Total: total, Now: at(0),
+		})); diff != "" {
 			t.Fatalf("counted by events (-listed +counted):\n%s", diff)
 		}
 		applied(t, o, got, pods, total)
@@ -215,7 +226,8 @@ func applied(t *testing.T, o *object, r pub.Result, pods []*corev1.Pod, total pu
 	if again := pub.Recount(pub.Input{Budget: read(o), Counts: counts(pods), Total: total, Now: at(0)}); again.Changed {
 		t.Fatalf("a written status changes to\n%+v\nfrom\n%+v", again.Status, r.Status)
 	}
-	if held := len(r.Status.DisruptedPods) + len(r.Status.UnavailablePods); (held > 0) != (r.RequeueAfter > 0) || r.RequeueAfter > 21*time.Second {
+	if held := len(r.Status.DisruptedPods) + len(r.Status.UnavailablePods); (held > 0) != (r.RequeueAfter > 0) ||
+		r.RequeueAfter > 21*time.Second {
 		t.Fatalf("%d records, and looks again after %v", held, r.RequeueAfter)
 	}
 }
@@ -230,7 +242,8 @@ func explained(t *testing.T, b pub.Budget, unread []note.Note, r pub.Result) {
 		}
 	}
 	refuses := s.UnavailableAllowed == 0 && s.DesiredAvailable > 0
-	if never := s.TotalReplicas >= 0 && s.DesiredAvailable >= s.TotalReplicas; refuses && never && !has[pub.NoteNoneAllowed] {
+	if never := s.TotalReplicas >= 0 && s.DesiredAvailable >= s.TotalReplicas; refuses && never &&
+		!has[pub.NoteNoneAllowed] {
 		t.Fatalf("%+v refuses for ever, and the notes are %v", s, r.Notes)
 	}
 	number := b.MaxUnavailable == nil && b.MinAvailable != nil && b.MinAvailable.StrVal == ""

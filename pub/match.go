@@ -13,7 +13,8 @@ import (
 // Chain is the controller of a pod, the controller of that, and so on. The versions of the workloads do not matter.
 type Chain []Target
 
-// Matches reports whether the budget guards a pod: its target is in the chain of controllers, or its selector selects the pod.
+// Matches reports whether the budget guards a pod: its target is in the chain of controllers, or its selector selects
+// the pod.
 func (b Budget) Matches(pod *corev1.Pod, chain Chain) bool {
 	if b.Target == nil {
 		return b.Selects(pod.Labels)
@@ -21,8 +22,8 @@ func (b Budget) Matches(pod *corev1.Pod, chain Chain) bool {
 	return slices.Contains(chain, *b.Target)
 }
 
-// Match returns the budget that guards a pod; nil where none does. Budgets are those of the namespace of the pod. Of several, the first by name does whose target is a
-// controller of the pod, else the first by name that selects the pod.
+// Match returns the budget that guards a pod; nil where none does. Budgets are those of the namespace of the pod. Of
+// several, the first by name does whose target is a controller of the pod, else the first by name that selects the pod.
 //
 // The stamp of a pod counts only where no budget matches and the stamp names a budget with a target: a controller may
 // have found the pod by the selector of the target.

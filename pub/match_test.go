@@ -12,7 +12,9 @@ import (
 )
 
 func TestMatch(t *testing.T) {
-	deployment := pub.Chain{{Group: "apps", Kind: "ReplicaSet", Name: "web-1"}, {Group: "apps", Kind: "Deployment", Name: "web"}}
+	deployment := pub.Chain{
+		{Group: "apps", Kind: "ReplicaSet", Name: "web-1"}, {Group: "apps", Kind: "Deployment", Name: "web"},
+	}
 	stamped := annotation(kruise.PodRelatedPubKey, "s")
 	budgets := func(all ...*object) []*object { return all }
 	other := func(b *object) { b.Spec.Selector.MatchLabels["app"] = "other" }
@@ -23,24 +25,97 @@ func TestMatch(t *testing.T) {
 		chain   pub.Chain
 		want    string
 	}{
-		"none":                             {"no budget is in the namespace", nil, newPod("a"), nil, ""},
-		"selected":                         {"the selector selects the pod", budgets(newObject("s")), newPod("a"), nil, "s"},
-		"not selected":                     {"another label", budgets(newObject("s", other)), newPod("a"), nil, ""},
-		"empty selector":                   {"an empty selector selects nothing", budgets(newObject("s", func(b *object) { b.Spec.Selector = &metav1.LabelSelector{} })), newPod("a"), nil, ""},
-		"neither":                          {"a budget without pods selects nothing", budgets(newObject("s", func(b *object) { b.Spec.Selector = nil })), newPod("a"), nil, ""},
-		"30: target":                       {"the workload is named", budgets(newObject("t", targeted("Deployment", "web"))), newPod("a"), deployment, "t"},
-		"target below the top":             {"a ReplicaSet can be named too", budgets(newObject("t", targeted("ReplicaSet", "web-1"))), newPod("a"), deployment, "t"},
-		"30: another target":               {"another workload is named", budgets(newObject("t", targeted("Deployment", "other"))), newPod("a"), deployment, ""},
-		"another group":                    {"the group is compared", budgets(newObject("t", targeted("Deployment", "web"))), newPod("a"), pub.Chain{{Group: "apps.kruise.io", Kind: "Deployment", Name: "web"}}, ""},
-		"another version":                  {"the version is not", budgets(newObject("t", targeted("Deployment", "web"), func(b *object) { b.Spec.TargetReference.APIVersion = "apps/v1beta2" })), newPod("a"), deployment, "t"},
-		"target first":                     {"whatever the names and the order are", budgets(newObject("a"), newObject("t", targeted("Deployment", "web"))), newPod("a"), deployment, "t"},
-		"first by name":                    {"whatever the order is", budgets(newObject("b"), newObject("a")), newPod("a"), nil, "a"},
-		"a stamp and another one":          {"what matches now comes before the stamp", budgets(newObject("a"), newObject("s")), newPod("a", stamped), nil, "a"},
-		"a stamp that no longer matches":   {"the selector decides", budgets(newObject("s", other)), newPod("a", stamped), nil, ""},
-		"a stamp of a budget that is gone": {"the pod is guarded by the other", budgets(newObject("a")), newPod("a", stamped), nil, "a"},
-		"a stamp of a target":              {"the pod was found by the selector of the target", budgets(newObject("s", targeted("Shop", "web"))), newPod("a", stamped), nil, "s"},
-		"an older stamp":                   {"the older key is read", budgets(newObject("s", targeted("Shop", "web"))), newPod("a", annotation(kruise.PodRelatedPubKeyOld, "s")), nil, "s"},
-		"both":                             {"a target takes precedence over a selector", budgets(newObject("t", func(b *object) { s := b.Spec.Selector; targeted("Deployment", "web")(b); b.Spec.Selector = s })), newPod("a"), nil, ""},
+		"none":         {"no budget is in the namespace", nil, newPod("a"), nil, ""},
+		"selected":     {"the selector selects the pod", budgets(newObject("s")), newPod("a"), nil, "s"},
+		"not selected": {"another label", budgets(newObject("s", other)), newPod("a"), nil, ""},
+		"empty selector": {
+			why:     "an empty selector selects nothing",
+			budgets: budgets(newObject("s", func(b *object) { b.Spec.Selector = &metav1.LabelSelector{} })),
+			pod:     newPod("a"),
+		},
+		"neither": {
+			why:     "a budget without pods selects nothing",
+			budgets: budgets(newObject("s", func(b *object) { b.Spec.Selector = nil })),
+			pod:     newPod("a"),
+		},
+		"30: target": {
+			why:     "the workload is named",
+			budgets: budgets(newObject("t", targeted("Deployment", "web"))),
+			pod:     newPod("a"),
+			chain:   deployment,
+			want:    "t",
+		},
+		"target below the top": {
+			why:     "a ReplicaSet can be named too",
+			budgets: budgets(newObject("t", targeted("ReplicaSet", "web-1"))),
+			pod:     newPod("a"),
+			chain:   deployment,
+			want:    "t",
+		},
+		"30: another target": {
+			why:     "another workload is named",
+			budgets: budgets(newObject("t", targeted("Deployment", "other"))),
+			pod:     newPod("a"),
+			chain:   deployment,
+		},
+		"another group": {
+			why:     "the group is compared",
+			budgets: budgets(newObject("t", targeted("Deployment", "web"))),
+			pod:     newPod("a"),
+			chain:   pub.Chain{{Group: "apps.kruise.io", Kind: "Deployment", Name: "web"}},
+		},
+		"another version": {
+			why: "the version is not",
+			budgets: budgets(newObject("t", targeted("Deployment", "web"), func(b *object) {
+				b.Spec.TargetReference.APIVersion = "apps/v1beta2"
+			})),
+			pod:   newPod("a"),
+			chain: deployment,
+			want:  "t",
+		},
+		"target first": {
+			why:     "whatever the names and the order are",
+			budgets: budgets(newObject("a"), newObject("t", targeted("Deployment", "web"))),
+			pod:     newPod("a"),
+			chain:   deployment,
+			want:    "t",
+		},
+		"first by name": {
+			why: "whatever the order is", budgets: budgets(newObject("b"), newObject("a")), pod: newPod("a"), want: "a",
+		},
+		"a stamp and another one": {
+			why:     "what matches now comes before the stamp",
+			budgets: budgets(newObject("a"), newObject("s")),
+			pod:     newPod("a", stamped),
+			want:    "a",
+		},
+		"a stamp that no longer matches": {
+			why: "the selector decides", budgets: budgets(newObject("s", other)), pod: newPod("a", stamped),
+		},
+		"a stamp of a budget that is gone": {
+			why: "the pod is guarded by the other", budgets: budgets(newObject("a")), pod: newPod("a", stamped), want: "a",
+		},
+		"a stamp of a target": {
+			why:     "the pod was found by the selector of the target",
+			budgets: budgets(newObject("s", targeted("Shop", "web"))),
+			pod:     newPod("a", stamped),
+			want:    "s",
+		},
+		"an older stamp": {
+			why:     "the older key is read",
+			budgets: budgets(newObject("s", targeted("Shop", "web"))),
+			pod:     newPod("a", annotation(kruise.PodRelatedPubKeyOld, "s")),
+			want:    "s",
+		},
+		"both": {
+			why: "a target takes precedence over a selector",
+			budgets: budgets(newObject("t", func(b *object) {
+				s := b.Spec.Selector
+				targeted("Deployment", "web")(b)
+				b.Spec.Selector = s
+			})),
+			pod: newPod("a"),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -84,25 +159,31 @@ func TestOverlap(t *testing.T) {
 		a, b *metav1.LabelSelector
 		want bool
 	}{
-		"In and In that share a value":         {of(in("a", "b")), of(in("b", "c")), true},
-		"In and In that share none":            {of(in("a")), of(in("b")), false},
-		"In and NotIn of another value":        {of(in("a", "b")), of(notIn("a")), true},
-		"In and NotIn of all its values":       {of(in("a")), of(notIn("a", "b")), false},
-		"In and Exists":                        {of(in("a")), of(exists), true},
-		"In and DoesNotExist":                  {of(in("a")), of(absent), false},
-		"Exists and Exists":                    {of(exists), of(exists), true},
-		"Exists and NotIn":                     {of(exists), of(notIn("a")), true},
-		"Exists and DoesNotExist":              {of(exists), of(absent), false},
-		"NotIn and NotIn":                      {of(notIn("a")), of(notIn("b")), true},
-		"NotIn and DoesNotExist":               {of(notIn("a")), of(absent), true},
-		"DoesNotExist and DoesNotExist":        {of(absent), of(absent), true},
-		"labels are In":                        {matching(map[string]string{"k": "a"}), of(in("a")), true},
-		"29: other keys":                       {matching(map[string]string{"k": "a"}), matching(map[string]string{"k": "a", "l": "b"}), false},
-		"two keys, one of which cannot be met": {matching(map[string]string{"k": "a", "l": "b"}), matching(map[string]string{"k": "a", "l": "c"}), false},
-		"a later requirement replaces":         {of(in("a"), in("b")), of(in("a")), false},
-		"empty":                                {of(), of(), false},
-		"nil":                                  {nil, of(in("a")), false},
-		"an unknown operator":                  {of(metav1.LabelSelectorRequirement{Key: "k", Operator: "Gt"}), of(exists), false},
+		"In and In that share a value":   {of(in("a", "b")), of(in("b", "c")), true},
+		"In and In that share none":      {of(in("a")), of(in("b")), false},
+		"In and NotIn of another value":  {of(in("a", "b")), of(notIn("a")), true},
+		"In and NotIn of all its values": {of(in("a")), of(notIn("a", "b")), false},
+		"In and Exists":                  {of(in("a")), of(exists), true},
+		"In and DoesNotExist":            {of(in("a")), of(absent), false},
+		"Exists and Exists":              {of(exists), of(exists), true},
+		"Exists and NotIn":               {of(exists), of(notIn("a")), true},
+		"Exists and DoesNotExist":        {of(exists), of(absent), false},
+		"NotIn and NotIn":                {of(notIn("a")), of(notIn("b")), true},
+		"NotIn and DoesNotExist":         {of(notIn("a")), of(absent), true},
+		"DoesNotExist and DoesNotExist":  {of(absent), of(absent), true},
+		"labels are In":                  {matching(map[string]string{"k": "a"}), of(in("a")), true},
+		"29: other keys": {
+			matching(map[string]string{"k": "a"}), matching(map[string]string{"k": "a", "l": "b"}), false,
+		},
+		"two keys, one of which cannot be met": {
+			matching(map[string]string{"k": "a", "l": "b"}), matching(map[string]string{"k": "a", "l": "c"}), false,
+		},
+		"a later requirement replaces": {of(in("a"), in("b")), of(in("a")), false},
+		"empty":                        {of(), of(), false},
+		"nil":                          {nil, of(in("a")), false},
+		"an unknown operator": {
+			of(metav1.LabelSelectorRequirement{Key: "k", Operator: "Gt"}), of(exists), false,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -120,20 +201,52 @@ func TestTotalOf(t *testing.T) {
 		bare bool
 		want pub.Total
 	}{
-		"none":                    {"nothing is wanted", nil, false, pub.Total{}},
-		"bare pods":               {"pods without a controller add nothing", nil, true, pub.Total{}},
-		"two":                     {"the sum", []pub.Workload{{UID: "1", Replicas: 2}, {UID: "2", Replicas: 3}}, false, pub.Total{Replicas: 5}},
-		"one twice":               {"several ReplicaSets of one Deployment count once", []pub.Workload{{UID: "1", Replicas: 2}, {UID: "1", Replicas: 2}}, false, pub.Total{Replicas: 2}},
-		"gone":                    {"an owner that is gone adds nothing", []pub.Workload{{UID: "1", Replicas: 2, Gone: true}, {UID: "2", Replicas: 3}}, false, pub.Total{Replicas: 3}},
-		"all gone":                {"no pod is wanted", []pub.Workload{{UID: "1", Gone: true}}, false, pub.Total{ScaledDown: true}},
-		"scaled down":             {"no pod is wanted", []pub.Workload{{UID: "1"}}, false, pub.Total{ScaledDown: true}},
-		"scaled down, bare pods":  {"the bare pods may be wanted", []pub.Workload{{UID: "1"}}, true, pub.Total{}},
-		"unknown":                 {"-1 is promised", []pub.Workload{{UID: "1", Unknown: true}}, false, pub.Total{Replicas: -1, Unknown: 1}},
-		"unknown beside known":    {"what is known counts", []pub.Workload{{UID: "1", Unknown: true}, {UID: "2", Replicas: 3}}, false, pub.Total{Replicas: 3, Unknown: 1}},
-		"absurd":                  {"the sum does not overflow", []pub.Workload{{UID: "1", Replicas: 2147483647}, {UID: "2", Replicas: 2147483647}}, false, pub.Total{Replicas: 2147483647}},
-		"below zero":              {"no workload takes from another", []pub.Workload{{UID: "1", Replicas: -5}, {UID: "2", Replicas: 3}}, false, pub.Total{Replicas: 3}},
-		"several without a UID":   {"they cannot be compared", []pub.Workload{{Replicas: 1}, {Replicas: 1}}, false, pub.Total{Replicas: 2}},
-		"unknown and scaled down": {"the unknown one may want pods", []pub.Workload{{UID: "1", Unknown: true}, {UID: "2"}}, false, pub.Total{Unknown: 1}},
+		"none":      {"nothing is wanted", nil, false, pub.Total{}},
+		"bare pods": {"pods without a controller add nothing", nil, true, pub.Total{}},
+		"two": {
+			why: "the sum", all: []pub.Workload{{UID: "1", Replicas: 2}, {UID: "2", Replicas: 3}}, want: pub.Total{Replicas: 5},
+		},
+		"one twice": {
+			why:  "several ReplicaSets of one Deployment count once",
+			all:  []pub.Workload{{UID: "1", Replicas: 2}, {UID: "1", Replicas: 2}},
+			want: pub.Total{Replicas: 2},
+		},
+		"gone": {
+			why:  "an owner that is gone adds nothing",
+			all:  []pub.Workload{{UID: "1", Replicas: 2, Gone: true}, {UID: "2", Replicas: 3}},
+			want: pub.Total{Replicas: 3},
+		},
+		"all gone": {
+			why: "no pod is wanted", all: []pub.Workload{{UID: "1", Gone: true}}, want: pub.Total{ScaledDown: true},
+		},
+		"scaled down":            {"no pod is wanted", []pub.Workload{{UID: "1"}}, false, pub.Total{ScaledDown: true}},
+		"scaled down, bare pods": {"the bare pods may be wanted", []pub.Workload{{UID: "1"}}, true, pub.Total{}},
+		"unknown": {
+			why: "-1 is promised", all: []pub.Workload{{UID: "1", Unknown: true}}, want: pub.Total{Replicas: -1, Unknown: 1},
+		},
+		"unknown beside known": {
+			why:  "what is known counts",
+			all:  []pub.Workload{{UID: "1", Unknown: true}, {UID: "2", Replicas: 3}},
+			want: pub.Total{Replicas: 3, Unknown: 1},
+		},
+		"absurd": {
+			why:  "the sum does not overflow",
+			all:  []pub.Workload{{UID: "1", Replicas: 2147483647}, {UID: "2", Replicas: 2147483647}},
+			want: pub.Total{Replicas: 2147483647},
+		},
+		"below zero": {
+			why:  "no workload takes from another",
+			all:  []pub.Workload{{UID: "1", Replicas: -5}, {UID: "2", Replicas: 3}},
+			want: pub.Total{Replicas: 3},
+		},
+		"several without a UID": {
+			why: "they cannot be compared", all: []pub.Workload{{Replicas: 1}, {Replicas: 1}}, want: pub.Total{Replicas: 2},
+		},
+		"unknown and scaled down": {
+			why:  "the unknown one may want pods",
+			all:  []pub.Workload{{UID: "1", Unknown: true}, {UID: "2"}},
+			want: pub.Total{Unknown: 1},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

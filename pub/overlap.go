@@ -12,8 +12,9 @@ type requirement struct {
 	values   []string
 }
 
-// Overlap reports whether two selectors are taken to select the same pod: they have the same keys, and the requirements of each key can be met
-// together. It is the rule for budgets of one namespace, which is looser than whether a pod can be selected by both.
+// Overlap reports whether two selectors are taken to select the same pod: they have the same keys, and the requirements
+// of each key can be met together. It is the rule for budgets of one namespace, which is looser than whether a pod can
+// be selected by both.
 func Overlap(a, b *metav1.LabelSelector) bool {
 	x, y := requirements(a), requirements(b)
 	if len(x) == 0 || len(x) != len(y) {
@@ -46,15 +47,17 @@ func requirements(s *metav1.LabelSelector) map[string]requirement {
 // meets reports whether a label can satisfy both requirements. It has one half of the pairs; the other is its mirror.
 func (r requirement) meets(other requirement) bool {
 	const (
-		in, notIn, exists, absent = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist
+		in, notIn, exists, absent = metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+			metav1.LabelSelectorOpDoesNotExist
 	)
 	switch [2]metav1.LabelSelectorOperator{r.operator, other.operator} {
 	case [2]metav1.LabelSelectorOperator{in, in}:
 		return slices.ContainsFunc(r.values, func(v string) bool { return slices.Contains(other.values, v) })
 	case [2]metav1.LabelSelectorOperator{in, notIn}:
 		return slices.ContainsFunc(r.values, func(v string) bool { return !slices.Contains(other.values, v) })
-	case [2]metav1.LabelSelectorOperator{in, exists}, [2]metav1.LabelSelectorOperator{exists, notIn}, [2]metav1.LabelSelectorOperator{exists, exists},
-		[2]metav1.LabelSelectorOperator{notIn, notIn}, [2]metav1.LabelSelectorOperator{notIn, absent}, [2]metav1.LabelSelectorOperator{absent, absent}:
+	case [2]metav1.LabelSelectorOperator{in, exists}, [2]metav1.LabelSelectorOperator{exists, notIn},
+		[2]metav1.LabelSelectorOperator{exists, exists}, [2]metav1.LabelSelectorOperator{notIn, notIn},
+		[2]metav1.LabelSelectorOperator{notIn, absent}, [2]metav1.LabelSelectorOperator{absent, absent}:
 		return true
 	}
 	return false

@@ -6,13 +6,14 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// Policy is what the installation offers. Give one policy to all functions. The zero value is the default of the reference.
+// Policy is what the installation offers. Give one policy to all functions. The zero value is the default of the
+// reference.
 type Policy struct {
-	// Installed is what updates in place rely on: with EnvDaemon, metadata that feeds environment variables restarts containers;
-	// with Resize, a pod whose resize is under way is unavailable.
+	// Installed is what updates in place rely on: with EnvDaemon, metadata that feeds environment variables restarts
+	// containers; with Resize, a pod whose resize is under way is unavailable.
 	Installed inplace.Installation
-	// Resizes makes RESIZE an operation of its own, which only budgets protect that list it. Without it, budgets that protect
-	// UPDATE protect RESIZE too.
+	// Resizes makes RESIZE an operation of its own, which only budgets protect that list it. Without it, budgets that
+	// protect UPDATE protect RESIZE too.
 	Resizes bool
 	// ExemptUsers are never refused. Their disruptions are recorded, so that the disruptions of other users wait.
 	// SystemUsers is the list for most installations; without a list no user is exempt, as in the reference.

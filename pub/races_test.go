@@ -50,8 +50,9 @@ func (s *slot) pod(i int) *corev1.Pod {
 		terminating(pod)
 	}
 	if !s.written.IsZero() {
-		annotation(kruise.InPlaceUpdateStateKey, fmt.Sprintf(`{"revision":"r","updateTimestamp":%q,"lastContainerStatuses":{"main":{"imageID":"web@sha256:%d"}}}`,
-			s.written.UTC().Truncate(time.Second).Format(time.RFC3339), s.image-1))(pod)
+		annotation(kruise.InPlaceUpdateStateKey,
+			fmt.Sprintf(`{"revision":"r","updateTimestamp":%q,"lastContainerStatuses":{"main":{"imageID":"web@sha256:%d"}}}`,
+				s.written.UTC().Truncate(time.Second).Format(time.RFC3339), s.image-1))(pod)
 	}
 	return pod
 }
@@ -93,8 +94,12 @@ type race struct {
 }
 
 func newRace(t *testing.T, r *rand.Rand) *race {
-	edits := []func(*object){maxUnavailable(fmt.Sprint(1 + r.IntN(3))), maxUnavailable("30%"), minAvailable("70%"), minAvailable("8")}
-	x := &race{Rand: r, t: t, object: newObject("web", edits[r.IntN(len(edits))]), now: at(0), reasons: map[pub.Reason]int{}}
+	edits := []func(*object){
+		maxUnavailable(fmt.Sprint(1 + r.IntN(3))), maxUnavailable("30%"), minAvailable("70%"), minAvailable("8"),
+	}
+	x := &race{
+		Rand: r, t: t, object: newObject("web", edits[r.IntN(len(edits))]), now: at(0), reasons: map[pub.Reason]int{},
+	}
 	x.slots = make([]slot, 8+r.IntN(5))
 	for i := range x.slots {
 		x.slots[i] = slot{ready: true, image: 1, runs: 1, started: at(-100)}
@@ -143,7 +148,9 @@ func (x *race) budget(s pub.Status) pub.Budget {
 }
 
 func (x *race) recount(s pub.Status, atTick int) pub.Status {
-	r := pub.Recount(pub.Input{Budget: x.budget(s), Counts: counts(x.seen[atTick]), Total: deployments(int32(len(x.slots))), Now: x.now})
+	r := pub.Recount(pub.Input{
+		Budget: x.budget(s), Counts: counts(x.seen[atTick]), Total: deployments(int32(len(x.slots))), Now: x.now,
+	})
 	return r.Status
 }
 
@@ -173,7 +180,9 @@ func (x *race) step() {
 // disrupt begins a disruption. A pod that is unavailable is disrupted at once, as its review costs nothing.
 func (x *race) disrupt(i int) {
 	operations := []pub.Operation{pub.Delete, pub.Evict, pub.Update, pub.Resize}
-	r := &review{slot: i, generation: x.slots[i].generation, operation: operations[x.IntN(len(operations))], after: x.ticks}
+	r := &review{
+		slot: i, generation: x.slots[i].generation, operation: operations[x.IntN(len(operations))], after: x.ticks,
+	}
 	if x.IntN(40) == 0 {
 		r.user = pub.SystemUsers()[0]
 	}
@@ -181,7 +190,8 @@ func (x *race) disrupt(i int) {
 	x.reviews = append(x.reviews, r)
 }
 
-// proceed makes a step of a review: it decides on its copy and writes the record, or changes the pod once the record is written.
+// proceed makes a step of a review: it decides on its copy and writes the record, or changes the pod once the record is
+// written.
 func (x *race) proceed(r *review) {
 	s := &x.slots[r.slot]
 	switch {
@@ -195,7 +205,9 @@ func (x *race) proceed(r *review) {
 		return
 	}
 	b := x.budget(r.copy)
-	d := pub.Disruption{Pod: s.pod(r.slot), Operation: r.operation, User: r.user, Policy: pub.Policy{ExemptUsers: pub.SystemUsers()}}
+	d := pub.Disruption{
+		Pod: s.pod(r.slot), Operation: r.operation, User: r.user, Policy: pub.Policy{ExemptUsers: pub.SystemUsers()},
+	}
 	v := pub.Review(b, d, x.now)
 	x.reasons[v.Reason]++
 	switch {
@@ -306,7 +318,8 @@ func (x *race) check() {
 	budget := len(x.slots) - int(desired)
 	x.worst = max(x.worst, unavailable)
 	if unavailable > budget {
-		x.t.Fatalf("at %v %d of %d pods are unavailable through admitted disruptions, and the budget is %d", x.now.Sub(at(0)), unavailable, len(x.slots), budget)
+		x.t.Fatalf("at %v %d of %d pods are unavailable through admitted disruptions, and the budget is %d",
+			x.now.Sub(at(0)), unavailable, len(x.slots), budget)
 	}
 }
 
@@ -320,7 +333,8 @@ func TestRacesStayInTheBudget(t *testing.T) {
 		for range ticks {
 			x.step()
 		}
-		disruptions, refusals, conflicts, failures = disruptions+x.disruptions, refusals+x.refusals, conflicts+x.conflicts, failures+x.failures
+		disruptions, refusals, conflicts, failures = disruptions+x.disruptions, refusals+x.refusals, conflicts+x.conflicts,
+			failures+x.failures
 		if desired, _ := read(x.object).Desired(int32(len(x.slots))); x.worst == len(x.slots)-int(desired) {
 			full++
 		}
@@ -329,13 +343,16 @@ func TestRacesStayInTheBudget(t *testing.T) {
 		}
 	}
 	var told []string
-	for _, reason := range []pub.Reason{pub.Spent, pub.AlreadyRecorded, pub.PodUnavailable, pub.Exhausted, pub.UserExempt} {
+	for _, reason := range []pub.Reason{
+		pub.Spent, pub.AlreadyRecorded, pub.PodUnavailable, pub.Exhausted, pub.UserExempt,
+	} {
 		if reasons[reason] == 0 {
 			t.Errorf("no verdict %s was drawn", reason)
 		}
 		told = append(told, fmt.Sprint(reason, " ", reasons[reason]))
 	}
-	t.Logf("%d ticks: %d disruptions, %d refusals, %d conflicts, %d failures of pods, the budget was used up in %d of %d runs; %s; violations 0",
+	t.Logf("%d ticks: %d disruptions, %d refusals, %d conflicts, %d failures of pods, "+
+		"the budget was used up in %d of %d runs; %s; violations 0",
 		runs*ticks, disruptions, refusals, conflicts, failures, full, runs, strings.Join(told, ", "))
 	if conflicts == 0 || refusals == 0 || full == 0 {
 		t.Error("the draw has shown nothing")

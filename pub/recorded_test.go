@@ -26,7 +26,8 @@ func load(t *testing.T, file string, into any) {
 	}
 }
 
-// The status that a running reference wrote is the one that is computed of the pods that it saw: a takeover writes none.
+// The status that a running reference wrote is the one that is computed of the pods that it saw: a takeover writes
+// none.
 func TestRecordedStatuses(t *testing.T) {
 	n := 0
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {

@@ -72,14 +72,20 @@ func Recount(in Input) Result {
 	})
 	current := r.available(disrupted, updated)
 	r.result.Status = Status{
-		ObservedGeneration: b.Generation, DisruptedPods: disrupted, UnavailablePods: updated,
-		UnavailableAllowed: max(0, current-desired), CurrentAvailable: current, DesiredAvailable: desired, TotalReplicas: total,
+		ObservedGeneration: b.Generation,
+		DisruptedPods:      disrupted,
+		UnavailablePods:    updated,
+		UnavailableAllowed: max(0, current-desired),
+		CurrentAvailable:   current,
+		DesiredAvailable:   desired,
+		TotalReplicas:      total,
 	}
 	r.result.Changed = !apiequality.Semantic.DeepEqual(r.result.Status, b.Status)
 	notes = append(notes, b.exhausted(&r.result.Status)...)
 	slices.Sort(r.result.NotDeleted)
 	for _, name := range r.result.NotDeleted {
-		notes = append(notes, newNote(NoteNotDeleted, name, fmt.Sprintf("Pod was expected by PUB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)))
+		notes = append(notes, newNote(NoteNotDeleted, name,
+			fmt.Sprintf("Pod was expected by PUB %s/%s to be deleted but it wasn't", b.Namespace, b.Name)))
 	}
 	r.result.Notes = notes
 	return r.result
@@ -92,9 +98,11 @@ type recount struct {
 	result Result
 }
 
-// records are those that stay. Those of pods that are gone, finished or terminating end at once. Keep decides about the others, by
-// the time of the record in seconds and by whether the record is too old.
-func (r *recount) records(stored map[string]metav1.Time, holds time.Duration, keep func(name string, at int64, late bool) bool) map[string]metav1.Time {
+// records are those that stay. Those of pods that are gone, finished or terminating end at once. Keep decides about the
+// others, by the time of the record in seconds and by whether the record is too old.
+func (r *recount) records(
+	stored map[string]metav1.Time, holds time.Duration, keep func(name string, at int64, late bool) bool,
+) map[string]metav1.Time {
 	kept := map[string]metav1.Time{}
 	for name, at := range stored {
 		if !r.counts.of(name).active || at.After(r.now.Add(maxSkew)) {
@@ -133,8 +141,8 @@ func (r *recount) available(records ...map[string]metav1.Time) int32 {
 	return int32(min(n, math.MaxInt32))
 }
 
-// updatedSince reports whether a pod was observed available with an update that is not older than a record: the annotations of the update are
-// there, and a container has started since. One second is the resolution of both.
+// updatedSince reports whether a pod was observed available with an update that is not older than a record: the
+// annotations of the update are there, and a container has started since. One second is the resolution of both.
 func (o observation) updatedSince(at int64) bool {
 	return o.available && o.updated >= at && o.started > at
 }
@@ -143,12 +151,14 @@ func (o observation) updatedSince(at int64) bool {
 func (b Budget) total(of Total) (int32, []note.Note) {
 	switch {
 	case b.TotalReplicas != nil && of.ScaledDown:
-		text := fmt.Sprintf("protectTotalReplicas %d is ignored, because the workloads are scaled down to 0 or deleted", *b.TotalReplicas)
+		text := fmt.Sprintf("protectTotalReplicas %d is ignored, because the workloads are scaled down to 0 or deleted",
+			*b.TotalReplicas)
 		return 0, []note.Note{newNote(NoteScaledDown, b.Name, text)}
 	case b.TotalReplicas != nil:
 		return *b.TotalReplicas, nil
 	case of.Unknown > 0 && (b.MaxUnavailable != nil || isPercent(b.MinAvailable)):
-		text := "the replicas of a workload are unknown, so that its pods are not protected: set spec.protectTotalReplicas, or minAvailable as a number"
+		text := "the replicas of a workload are unknown, so that its pods are not protected: " +
+			"set spec.protectTotalReplicas, or minAvailable as a number"
 		return of.Replicas, []note.Note{newNote(NoteUnknownReplicas, b.Name, text)}
 	}
 	return of.Replicas, nil
@@ -166,7 +176,10 @@ func (b Budget) Desired(total int32) (int32, []note.Note) {
 	case b.MinAvailable != nil:
 		desired = int64(amountOf(*b.MinAvailable, total))
 	default:
-		return 0, []note.Note{newNote(NoteNoAmount, b.Name, "the budget has neither a valid maxUnavailable nor a valid minAvailable, and protects nothing")}
+		return 0, []note.Note{
+			newNote(NoteNoAmount, b.Name,
+				"the budget has neither a valid maxUnavailable nor a valid minAvailable, and protects nothing"),
+		}
 	}
 	return int32(min(max(desired, 0), math.MaxInt32)), nil
 }
@@ -176,7 +189,8 @@ func (b Budget) exhausted(s *Status) []note.Note {
 	if s.DesiredAvailable == 0 || s.UnavailableAllowed > 0 || s.TotalReplicas < 0 || s.DesiredAvailable < s.TotalReplicas {
 		return nil
 	}
-	text := fmt.Sprintf("%d of %d replicas must stay available, so that every disruption is refused", s.DesiredAvailable, s.TotalReplicas)
+	text := fmt.Sprintf("%d of %d replicas must stay available, so that every disruption is refused",
+		s.DesiredAvailable, s.TotalReplicas)
 	return []note.Note{newNote(NoteNoneAllowed, b.Name, text)}
 }
 

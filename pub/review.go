@@ -75,8 +75,8 @@ type Record struct {
 	Time metav1.Time
 }
 
-// Review decides about one disruption of a pod that the budget guards, by the status of the budget alone. Pass the status that the record is to be
-// written upon: after a conflict read the budget again and review again.
+// Review decides about one disruption of a pod that the budget guards, by the status of the budget alone. Pass the
+// status that the record is to be written upon: after a conflict read the budget again and review again.
 //
 // A disruption by an exempt user is never refused. It is recorded like any other, so that the disruptions of other
 // users wait.
@@ -114,8 +114,9 @@ func review(b Budget, d Disruption, now time.Time) Verdict {
 	return b.spend(d, now)
 }
 
-// recorded reports whether a disruption of a pod was recorded a short time ago, and has not ended since: an older record, or one of an update that the pod
-// shows as done, may end before the controller observes what is admitted now. The controller would then count the pod as available.
+// recorded reports whether a disruption of a pod was recorded a short time ago, and has not ended since: an older
+// record, or one of an update that the pod shows as done, may end before the controller observes what is admitted now.
+// The controller would then count the pod as available.
 func (b Budget) recorded(d Disruption, now time.Time) bool {
 	if at, ok := b.Status.DisruptedPods[d.Pod.Name]; ok && !now.After(at.Add(disruptedFor/2)) {
 		return true
@@ -129,7 +130,11 @@ func (b Budget) spend(d Disruption, now time.Time) Verdict {
 	case b.Status.UnavailableAllowed <= 0:
 		return Verdict{Reason: Exhausted, Text: "pub unavailable allowed is negative"}
 	case b.full():
-		return Verdict{Reason: TooManyRecords, Text: fmt.Sprintf("DisruptedPods and UnavailablePods maps too big: %d records are not confirmed by the PodUnavailableBudget controller yet", b.records())}
+		return Verdict{
+			Reason: TooManyRecords,
+			Text: fmt.Sprintf("DisruptedPods and UnavailablePods maps too big: %d records are not confirmed by the "+
+				"PodUnavailableBudget controller yet", b.records()),
+		}
 	}
 	return Verdict{Allowed: true, Reason: Spent, Record: recordOf(d, now)}
 }

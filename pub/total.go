@@ -30,7 +30,8 @@ type Total struct {
 	ScaledDown bool
 }
 
-// TotalOf sums the replicas of workloads, each once. Bare means that pods without a controller are guarded too; they add nothing.
+// TotalOf sums the replicas of workloads, each once. Bare means that pods without a controller are guarded too; they
+// add nothing.
 func TotalOf(workloads []Workload, bare bool) Total {
 	seen := map[types.UID]bool{}
 	total, sum, known := Total{ScaledDown: len(workloads) > 0 && !bare}, int64(0), false

@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Validate returns what is invalid in a budget. Others are the budgets of the namespace, among which the budget itself does not
-// count; the first conflict is reported.
+// Validate returns what is invalid in a budget. Others are the budgets of the namespace, among which the budget itself
+// does not count; the first conflict is reported.
 func Validate(b *policyv1beta1.PodUnavailableBudget, others []*policyv1beta1.PodUnavailableBudget) field.ErrorList {
 	at := field.NewPath("spec")
 	faults := checkTotalReplicas(b)
@@ -39,13 +39,15 @@ func Validate(b *policyv1beta1.PodUnavailableBudget, others []*policyv1beta1.Pod
 
 // ValidateUpdate returns the changes that are forbidden: which pods a budget guards cannot change.
 func ValidateUpdate(b, stored *policyv1beta1.PodUnavailableBudget) field.ErrorList {
-	if apiequality.Semantic.DeepEqual(b.Spec.Selector, stored.Spec.Selector) && apiequality.Semantic.DeepEqual(b.Spec.TargetReference, stored.Spec.TargetReference) {
+	if apiequality.Semantic.DeepEqual(b.Spec.Selector, stored.Spec.Selector) &&
+		apiequality.Semantic.DeepEqual(b.Spec.TargetReference, stored.Spec.TargetReference) {
 		return nil
 	}
 	return field.ErrorList{field.Required(podsPath(field.NewPath("spec")), "selector and targetRef cannot be modified")}
 }
 
-// ValidateOlder returns what is invalid in the annotations that v1alpha1 has in place of fields. The conversion leaves out what is invalid.
+// ValidateOlder returns what is invalid in the annotations that v1alpha1 has in place of fields. The conversion leaves
+// out what is invalid.
 func ValidateOlder(annotations map[string]string) field.ErrorList {
 	var faults field.ErrorList
 	at := field.NewPath("metadata", "annotations")
@@ -56,7 +58,8 @@ func ValidateOlder(annotations map[string]string) field.ErrorList {
 	}
 	if text := annotations[policyv1beta1.PubProtectTotalReplicasAnnotation]; text != "" {
 		if _, err := strconv.ParseInt(text, 10, 32); err != nil {
-			faults = append(faults, field.Invalid(at.Key(policyv1beta1.PubProtectTotalReplicasAnnotation), text, "must be a number of 32 bits"))
+			faults = append(faults,
+				field.Invalid(at.Key(policyv1beta1.PubProtectTotalReplicasAnnotation), text, "must be a number of 32 bits"))
 		}
 	}
 	return faults
@@ -149,11 +152,13 @@ func checkOthers(b *policyv1beta1.PodUnavailableBudget, others []*policyv1beta1.
 		switch o := &other.Spec; {
 		case spec.TargetReference != nil && o.TargetReference != nil:
 			if sameTarget(spec.TargetReference, o.TargetReference) {
-				return field.Invalid(at.Child("targetReference"), spec.TargetReference, "pod unavailable budget "+other.Name+" has the same target")
+				return field.Invalid(at.Child("targetReference"), spec.TargetReference,
+					"pod unavailable budget "+other.Name+" has the same target")
 			}
 		case spec.Selector != nil && o.Selector != nil:
 			if Overlap(spec.Selector, o.Selector) {
-				return field.Invalid(at.Child("selector"), spec.Selector, "pod unavailable budget "+other.Name+" has an overlapping selector")
+				return field.Invalid(at.Child("selector"), spec.Selector,
+					"pod unavailable budget "+other.Name+" has an overlapping selector")
 			}
 		}
 	}

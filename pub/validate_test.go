@@ -32,33 +32,128 @@ func TestValidate(t *testing.T) {
 		others []*object
 		want   []string
 	}{
-		"selector":                       {"valid", newObject("web", one), nil, nil},
-		"target":                         {"valid", newObject("web", one, targeted("Deployment", "web")), nil, nil},
-		"neither":                        {"one of both is needed", edit(func(b *object) { b.Spec.Selector = nil }), nil, []string{"FieldValueRequired " + pods}},
-		"both":                           {"they exclude each other", edit(func(b *object) { s := b.Spec.Selector; targeted("Deployment", "web")(b); b.Spec.Selector = s }), nil, []string{"FieldValueRequired " + pods}},
-		"incomplete target":              {"the name is missing", newObject("web", one, targeted("Deployment", "")), nil, []string{"FieldValueInvalid spec.targetRef"}},
-		"malformed version":              {"it cannot be parsed", edit(func(b *object) { targeted("Deployment", "web")(b); b.Spec.TargetReference.APIVersion = "a/b/c" }), nil, []string{"FieldValueInvalid spec.targetRef"}},
-		"empty selector":                 {"it would select nothing", edit(func(b *object) { b.Spec.Selector = &metav1.LabelSelector{} }), nil, []string{"FieldValueInvalid spec.selector"}},
-		"malformed selector":             {"the rules of Kubernetes", edit(func(b *object) { b.Spec.Selector.MatchLabels["-"] = "a" }), nil, []string{"FieldValueInvalid spec.selector.matchLabels"}},
-		"no amount":                      {"one of both is needed", newObject("web"), nil, []string{"FieldValueRequired " + amounts}},
-		"both amounts":                   {"they exclude each other", newObject("web", one, minAvailable("1")), nil, []string{"FieldValueRequired " + amounts}},
-		"negative":                       {"a number of pods", newObject("web", maxUnavailable("-1")), nil, []string{"FieldValueInvalid spec.maxUnavailable"}},
-		"above all":                      {"a share", newObject("web", minAvailable("101%")), nil, []string{"FieldValueInvalid spec.minAvailable"}},
-		"all":                            {"a share", newObject("web", minAvailable("100%")), nil, nil},
-		"a fraction":                     {"the reference cannot compute one", newObject("web", minAvailable("33.3%")), nil, []string{"FieldValueInvalid spec.minAvailable"}},
-		"no number":                      {"neither a number nor a share", newObject("web", minAvailable("many")), nil, []string{"FieldValueInvalid spec.minAvailable"}},
-		"unknown operation":              {"the enum", edit(protect(pub.Delete, "DRAIN")), nil, []string{"FieldValueNotSupported spec.protectOperations[1]"}},
-		"28: unknown in the annotation":  {"stored objects of v1beta1 may have it", edit(annotated("kruise.io/pub-protect-operations", "BOGUS")), nil, nil},
-		"ignoring nothing":               {"it would ignore nothing", edit(func(b *object) { b.Spec.IgnoredPodSelector = &metav1.LabelSelector{} }), nil, []string{"FieldValueInvalid spec.ignoredPodSelector"}},
-		"total in the annotation":        {"valid", edit(annotated("pub.kruise.io/protect-total-replicas", "15")), nil, nil},
-		"no total in the annotation":     {"an empty text is no number", edit(annotated("pub.kruise.io/protect-total-replicas", "")), nil, []string{"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]"}},
-		"two totals":                     {"they must be equal", edit(func(b *object) { annotated("pub.kruise.io/protect-total-replicas", "15")(b); protectTotal(14)(b) }), nil, []string{"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]"}},
-		"29: the same selector":          {"two budgets would guard one pod", newObject("web", one), []*object{newObject("other", one)}, []string{"FieldValueInvalid spec.selector"}},
-		"29: the same object":            {"an update is not in conflict with itself", newObject("web", one), []*object{newObject("web", one)}, nil},
-		"the same target":                {"two budgets would guard one pod", newObject("web", one, targeted("Deployment", "web")), []*object{newObject("other", one, targeted("Deployment", "web"))}, []string{"FieldValueInvalid spec.targetReference"}},
-		"a selector beside a target":     {"they are not compared", newObject("web", one), []*object{newObject("other", one, targeted("Deployment", "web"))}, nil},
-		"everything wrong":               {"all faults are collected", newObject("web", func(b *object) { b.Spec.Selector = nil }, protect("A"), annotated("pub.kruise.io/protect-total-replicas", "x")), nil, []string{"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]", "FieldValueRequired " + pods, "FieldValueRequired " + amounts, "FieldValueNotSupported spec.protectOperations[0]"}},
-		"only the first conflict counts": {"one is enough to be rejected", newObject("web", one), []*object{newObject("a", one), newObject("b", one)}, []string{"FieldValueInvalid spec.selector"}},
+		"selector": {"valid", newObject("web", one), nil, nil},
+		"target":   {"valid", newObject("web", one, targeted("Deployment", "web")), nil, nil},
+		"neither": {
+			why:    "one of both is needed",
+			object: edit(func(b *object) { b.Spec.Selector = nil }),
+			want:   []string{"FieldValueRequired " + pods},
+		},
+		"both": {
+			why:    "they exclude each other",
+			object: edit(func(b *object) { s := b.Spec.Selector; targeted("Deployment", "web")(b); b.Spec.Selector = s }),
+			want:   []string{"FieldValueRequired " + pods},
+		},
+		"incomplete target": {
+			why:    "the name is missing",
+			object: newObject("web", one, targeted("Deployment", "")),
+			want:   []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"malformed version": {
+			why:    "it cannot be parsed",
+			object: edit(func(b *object) { targeted("Deployment", "web")(b); b.Spec.TargetReference.APIVersion = "a/b/c" }),
+			want:   []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"empty selector": {
+			why:    "it would select nothing",
+			object: edit(func(b *object) { b.Spec.Selector = &metav1.LabelSelector{} }),
+			want:   []string{"FieldValueInvalid spec.selector"},
+		},
+		"malformed selector": {
+			why:    "the rules of Kubernetes",
+			object: edit(func(b *object) { b.Spec.Selector.MatchLabels["-"] = "a" }),
+			want:   []string{"FieldValueInvalid spec.selector.matchLabels"},
+		},
+		"no amount": {
+			why: "one of both is needed", object: newObject("web"), want: []string{"FieldValueRequired " + amounts},
+		},
+		"both amounts": {
+			why:    "they exclude each other",
+			object: newObject("web", one, minAvailable("1")),
+			want:   []string{"FieldValueRequired " + amounts},
+		},
+		"negative": {
+			why:    "a number of pods",
+			object: newObject("web", maxUnavailable("-1")),
+			want:   []string{"FieldValueInvalid spec.maxUnavailable"},
+		},
+		"above all": {
+			why:    "a share",
+			object: newObject("web", minAvailable("101%")),
+			want:   []string{"FieldValueInvalid spec.minAvailable"},
+		},
+		"all": {"a share", newObject("web", minAvailable("100%")), nil, nil},
+		"a fraction": {
+			why:    "the reference cannot compute one",
+			object: newObject("web", minAvailable("33.3%")),
+			want:   []string{"FieldValueInvalid spec.minAvailable"},
+		},
+		"no number": {
+			why:    "neither a number nor a share",
+			object: newObject("web", minAvailable("many")),
+			want:   []string{"FieldValueInvalid spec.minAvailable"},
+		},
+		"unknown operation": {
+			why:    "the enum",
+			object: edit(protect(pub.Delete, "DRAIN")),
+			want:   []string{"FieldValueNotSupported spec.protectOperations[1]"},
+		},
+		"28: unknown in the annotation": {
+			why: "stored objects of v1beta1 may have it", object: edit(annotated("kruise.io/pub-protect-operations", "BOGUS")),
+		},
+		"ignoring nothing": {
+			why:    "it would ignore nothing",
+			object: edit(func(b *object) { b.Spec.IgnoredPodSelector = &metav1.LabelSelector{} }),
+			want:   []string{"FieldValueInvalid spec.ignoredPodSelector"},
+		},
+		"total in the annotation": {"valid", edit(annotated("pub.kruise.io/protect-total-replicas", "15")), nil, nil},
+		"no total in the annotation": {
+			why:    "an empty text is no number",
+			object: edit(annotated("pub.kruise.io/protect-total-replicas", "")),
+			want:   []string{"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]"},
+		},
+		"two totals": {
+			why:    "they must be equal",
+			object: edit(func(b *object) { annotated("pub.kruise.io/protect-total-replicas", "15")(b); protectTotal(14)(b) }),
+			want:   []string{"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]"},
+		},
+		"29: the same selector": {
+			why:    "two budgets would guard one pod",
+			object: newObject("web", one),
+			others: []*object{newObject("other", one)},
+			want:   []string{"FieldValueInvalid spec.selector"},
+		},
+		"29: the same object": {
+			why:    "an update is not in conflict with itself",
+			object: newObject("web", one),
+			others: []*object{newObject("web", one)},
+		},
+		"the same target": {
+			why:    "two budgets would guard one pod",
+			object: newObject("web", one, targeted("Deployment", "web")),
+			others: []*object{newObject("other", one, targeted("Deployment", "web"))},
+			want:   []string{"FieldValueInvalid spec.targetReference"},
+		},
+		"a selector beside a target": {
+			why:    "they are not compared",
+			object: newObject("web", one),
+			others: []*object{newObject("other", one, targeted("Deployment", "web"))},
+		},
+		"everything wrong": {
+			why: "all faults are collected",
+			object: newObject("web", func(b *object) { b.Spec.Selector = nil }, protect("A"),
+				annotated("pub.kruise.io/protect-total-replicas", "x")),
+			want: []string{
+				"FieldValueInvalid metadata.annotations[pub.kruise.io/protect-total-replicas]", "FieldValueRequired " + pods,
+				"FieldValueRequired " + amounts, "FieldValueNotSupported spec.protectOperations[0]",
+			},
+		},
+		"only the first conflict counts": {
+			why:    "one is enough to be rejected",
+			object: newObject("web", one),
+			others: []*object{newObject("a", one), newObject("b", one)},
+			want:   []string{"FieldValueInvalid spec.selector"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -76,9 +171,11 @@ func TestValidateUpdate(t *testing.T) {
 		object *object
 		want   int
 	}{
-		"amount":   {"it may change", newObject("web", maxUnavailable("2")), 0},
-		"selector": {"29: it cannot change", newObject("web", func(b *object) { b.Spec.Selector.MatchLabels["app"] = "other" }), 1},
-		"target":   {"29: it cannot appear", newObject("web", targeted("Deployment", "web")), 1},
+		"amount": {"it may change", newObject("web", maxUnavailable("2")), 0},
+		"selector": {
+			"29: it cannot change", newObject("web", func(b *object) { b.Spec.Selector.MatchLabels["app"] = "other" }), 1,
+		},
+		"target": {"29: it cannot appear", newObject("web", targeted("Deployment", "web")), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			faults := pub.ValidateUpdate(c.object, old)
@@ -95,10 +192,20 @@ func TestValidateOlder(t *testing.T) {
 		annotations map[string]string
 		want        int
 	}{
-		"none":          {"valid", nil, 0},
-		"both":          {"valid", map[string]string{"kruise.io/pub-protect-operations": "DELETE, EVICT,", "pub.kruise.io/protect-total-replicas": "15"}, 0},
-		"28: BOGUS":     {"the conversion would leave it out", map[string]string{"kruise.io/pub-protect-operations": "DELETE,BOGUS"}, 1},
-		"28: no number": {"the conversion would leave it out", map[string]string{"pub.kruise.io/protect-total-replicas": "not-a-number"}, 1},
+		"none": {"valid", nil, 0},
+		"both": {
+			"valid",
+			map[string]string{
+				"kruise.io/pub-protect-operations": "DELETE, EVICT,", "pub.kruise.io/protect-total-replicas": "15",
+			},
+			0,
+		},
+		"28: BOGUS": {
+			"the conversion would leave it out", map[string]string{"kruise.io/pub-protect-operations": "DELETE,BOGUS"}, 1,
+		},
+		"28: no number": {
+			"the conversion would leave it out", map[string]string{"pub.kruise.io/protect-total-replicas": "not-a-number"}, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if faults := pub.ValidateOlder(c.annotations); len(faults) != c.want {

@@ -18,7 +18,8 @@ import (
 func atServer(t *testing.T, text string) *big.Int {
 	t.Helper()
 	factors := map[string]*big.Rat{
-		"n": big.NewRat(1, 1e9), "u": big.NewRat(1, 1e6), "m": big.NewRat(1, 1e3), "k": big.NewRat(1e3, 1), "M": big.NewRat(1e6, 1),
+		"n": big.NewRat(1, 1e9), "u": big.NewRat(1, 1e6), "m": big.NewRat(1, 1e3), "k": big.NewRat(1e3, 1),
+		"M":  big.NewRat(1e6, 1),
 		"Ki": big.NewRat(1<<10, 1), "Mi": big.NewRat(1<<20, 1), "": big.NewRat(1, 1),
 	}
 	number := strings.TrimRight(text, "numkMKi")
@@ -55,9 +56,13 @@ func sized(list corev1.ResourceList) map[string]*corev1.PodTemplateSpec {
 		"init container": {InitContainers: []corev1.Container{{Name: "c", Resources: resources}}},
 		"overhead":       {Overhead: list},
 		"pod":            {Resources: &resources},
-		"claim": {Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
-			VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: corev1.PersistentVolumeClaimSpec{Resources: claim}},
-		}}}}},
+		"claim": {
+			Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{
+					Spec: corev1.PersistentVolumeClaimSpec{Resources: claim},
+				},
+			}}}},
+		},
 	}
 	all := map[string]*corev1.PodTemplateSpec{}
 	for name, spec := range specs {
@@ -73,7 +78,8 @@ func TestSameAmounts(t *testing.T) {
 		x, y := randomAmount(random), randomAmount(random)
 		name := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "example.com/gpu"}[random.IntN(3)]
 		want := atServer(t, x).Cmp(atServer(t, y)) == 0
-		as, bs := sized(corev1.ResourceList{name: resource.MustParse(x)}), sized(corev1.ResourceList{name: resource.MustParse(y)})
+		as, bs := sized(corev1.ResourceList{name: resource.MustParse(x)}),
+			sized(corev1.ResourceList{name: resource.MustParse(y)})
 		for where, a := range as {
 			before := mustJSON(t, a)
 			if got := revision.Same(a, bs[where]); got != want {
@@ -99,7 +105,9 @@ func TestResolveRoundedAmount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := revision.Resolve(revision.Input{Owner: "web", Data: wanted, Have: have, Current: "web-1"}); r.Verdict != revision.Use || r.Name != "web-1" {
+	if r := revision.Resolve(revision.Input{
+		Owner: "web", Data: wanted, Have: have, Current: "web-1",
+	}); r.Verdict != revision.Use || r.Name != "web-1" {
 		t.Errorf("%s %s", r.Verdict, r.Name)
 	}
 }

@@ -12,14 +12,18 @@ import (
 )
 
 func ExampleResolve() {
-	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.15"}}}}
+	template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "main", Image: "nginx:1.15",
+	}}}}
 	data, err := revision.Encode(&template)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	old := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "web-6d8c5"}, Revision: 1}
-	r := revision.Resolve(revision.Input{Owner: "web", Data: data, Have: []*appsv1.ControllerRevision{old}, Current: "web-6d8c5"})
+	r := revision.Resolve(revision.Input{
+		Owner: "web", Data: data, Have: []*appsv1.ControllerRevision{old}, Current: "web-6d8c5",
+	})
 	fmt.Println(r.Verdict, r.Name, "as number", r.Number, "from", r.Current.Name)
 	// Output: Create web-76577c6c4c as number 2 from web-6d8c5
 }
@@ -37,7 +41,9 @@ func ExampleDecode() {
 }
 
 func ExampleSame() {
-	asWritten := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "nginx:1.15"}}}}
+	asWritten := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Name: "main", Image: "nginx:1.15",
+	}}}}
 	asStored := asWritten.DeepCopy()
 	asStored.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	asStored.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
@@ -102,14 +108,17 @@ func ExampleShort() {
 }
 
 func ExampleSameData() {
-	older := []byte(`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":null}}}}`)
+	older := []byte(
+		`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":null}}}}`)
 	newer := []byte(`{"spec":{"template":{"$patch":"replace","metadata":{},"spec":{"containers":null}}}}`)
 	fmt.Println(revision.SameData(older, newer))
 	// Output: true
 }
 
 func ExampleComparable() {
-	a, b := revision.Comparable(&corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}})
+	a, b := revision.Comparable(&corev1.PodTemplateSpec{}, &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyAlways,
+	}})
 	fmt.Println(a.Spec.RestartPolicy, b.Spec.RestartPolicy)
 	// Output: Always Always
 }
@@ -129,7 +138,9 @@ func ExampleEncodeRoles() {
 	template := func(image string) *corev1.PodTemplateSpec {
 		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}}
 	}
-	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": template("serve:1"), "worker": template("work:1")})
+	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{
+		"leader": template("serve:1"), "worker": template("work:1"),
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -144,7 +155,8 @@ func ExampleEncodeRoles() {
 }
 
 func ExampleDecodeRoles() {
-	roles, err := revision.DecodeRoles([]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"web:1"}]}}}}`))
+	roles,
+		err := revision.DecodeRoles([]byte(`{"spec":{"template":{"spec":{"containers":[{"name":"main","image":"web:1"}]}}}}`))
 	fmt.Println(roles[revision.SingleRole].Spec.Containers[0].Image, err)
 	// Output: web:1 <nil>
 }
@@ -156,7 +168,9 @@ func ExampleSameRoles() {
 }
 
 func ExamplePromote() {
-	current, promoted := revision.Promote(revision.Progress{Current: "web-1", Update: "web-2", Replicas: 3, Existing: 3, Updated: 3})
+	current, promoted := revision.Promote(revision.Progress{
+		Current: "web-1", Update: "web-2", Replicas: 3, Existing: 3, Updated: 3,
+	})
 	fmt.Println(current, promoted)
 	// Output: web-2 true
 }

@@ -13,7 +13,9 @@ import (
 
 // TestFingerprint compares with the deep print that kubelets hash.
 func TestFingerprint(t *testing.T) {
-	for _, v := range []any{nil, "", map[string]string{"image": "nginx", "name": "main"}, []byte{0, 1, 255}, "\t\x7f\u2028ü"} {
+	for _, v := range []any{
+		nil, "", map[string]string{"image": "nginx", "name": "main"}, []byte{0, 1, 255}, "\t\x7f\u2028ü",
+	} {
 		data, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)

@@ -18,8 +18,8 @@ const (
 	Release Ownership = "Release"
 )
 
-// ControlledBy returns the objects of a list that an owner controls, as a pass needs them that lists by labels: labels select
-// objects of other owners, too.
+// ControlledBy returns the objects of a list that an owner controls, as a pass needs them that lists by labels: labels
+// select objects of other owners, too.
 func ControlledBy[T any, P interface {
 	*T
 	metav1.Object

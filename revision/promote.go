@@ -12,9 +12,10 @@ type Progress struct {
 	Updated int32
 }
 
-// Promote returns the current revision after a pass, and reports whether it is another one than before: the update revision
-// becomes the current one when there are as many instances as wanted, and all of them have it. Until then, instances
-// that the partition keeps are created at the current revision, and a raised partition takes others back to it.
+// Promote returns the current revision after a pass, and reports whether it is another one than before: the update
+// revision becomes the current one when there are as many instances as wanted, and all of them have it. Until then,
+// instances that the partition keeps are created at the current revision, and a raised partition takes others back to
+// it.
 //
 // Availability does not count: an instance that has the update revision is not created again at an older one.
 func Promote(p Progress) (current string, promoted bool) {

@@ -21,7 +21,9 @@ import (
 )
 
 func image(image string) []byte {
-	data, err := revision.Encode(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}}})
+	data, err := revision.Encode(&corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: image}}},
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -29,7 +31,9 @@ func image(image string) []byte {
 }
 
 func stored(name string, number int64, data []byte) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: number, Data: runtime.RawExtension{Raw: data}}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: number, Data: runtime.RawExtension{Raw: data},
+	}
 }
 
 func TestResolve(t *testing.T) {
@@ -96,7 +100,9 @@ func TestResolve(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := revision.Resolve(revision.Input{Owner: "web", Data: c.data, Have: c.have, Current: c.current, Collisions: c.collisions})
+			r := revision.Resolve(revision.Input{
+				Owner: "web", Data: c.data, Have: c.have, Current: c.current, Collisions: c.collisions,
+			})
 			from := ""
 			if r.Current != nil {
 				from = r.Current.Name
@@ -123,7 +129,9 @@ func TestResolveLaws(t *testing.T) {
 			wanted := fmt.Sprintf("i:%d", random.Intn(4))
 			in := revision.Input{Owner: "web", Data: image(wanted), Have: have, Collisions: collisions}
 			r := revision.Resolve(in)
-			known := slices.ContainsFunc(have, func(h *appsv1.ControllerRevision) bool { return string(h.Data.Raw) == string(in.Data) })
+			known := slices.ContainsFunc(have, func(h *appsv1.ControllerRevision) bool {
+				return string(h.Data.Raw) == string(in.Data)
+			})
 			if known == (r.Verdict == revision.Create) {
 				t.Fatalf("seed %d: %s is known: %v, verdict %s", seed, wanted, known, r.Verdict)
 			}
@@ -158,7 +166,9 @@ func carryOut(have []*appsv1.ControllerRevision, data []byte, r revision.Resolut
 
 func TestTrim(t *testing.T) {
 	have := func() []*appsv1.ControllerRevision {
-		return []*appsv1.ControllerRevision{stored("w-c", 3, nil), stored("w-a", 1, nil), stored("w-d", 4, nil), stored("w-b", 2, nil)}
+		return []*appsv1.ControllerRevision{
+			stored("w-c", 3, nil), stored("w-a", 1, nil), stored("w-d", 4, nil), stored("w-b", 2, nil),
+		}
 	}
 	cases := map[string]struct {
 		why   string
@@ -249,7 +259,9 @@ func TestOwn(t *testing.T) {
 
 // A revision that cannot be read is an error with its cause, and matches no template.
 func TestUnreadable(t *testing.T) {
-	for name, data := range map[string]string{"no JSON": "{", "no template": `{"spec":{}}`, "another type": `{"spec":{"template":7}}`} {
+	for name, data := range map[string]string{
+		"no JSON": "{", "no template": `{"spec":{}}`, "another type": `{"spec":{"template":7}}`,
+	} {
 		_, err := revision.DecodeRoles([]byte(data))
 		if _, single := revision.Decode([]byte(data)); err == nil || single == nil {
 			t.Errorf("%s: decoded", name)
@@ -259,10 +271,14 @@ func TestUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		have := []*appsv1.ControllerRevision{stored("web-a", 1, []byte(data))}
-		if r := revision.Resolve(revision.Input{Owner: "web", Data: image("i:1"), Have: have}); r.Verdict != revision.Create || r.Number != 2 {
+		if r := revision.Resolve(revision.Input{
+			Owner: "web", Data: image("i:1"), Have: have,
+		}); r.Verdict != revision.Create || r.Number != 2 {
 			t.Errorf("%s: %s of number %d", name, r.Verdict, r.Number)
 		}
-		if r := revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: []*appsv1.ControllerRevision{stored("web-a", 1, image("i:1"))}}); r.Verdict != revision.Create {
+		if r := revision.Resolve(revision.Input{
+			Owner: "web", Data: []byte(data), Have: []*appsv1.ControllerRevision{stored("web-a", 1, image("i:1"))},
+		}); r.Verdict != revision.Create {
 			t.Errorf("%s is wanted: %s", name, r.Verdict)
 		}
 	}
@@ -283,7 +299,9 @@ func TestLongName(t *testing.T) {
 func TestResolveOtherData(t *testing.T) {
 	have := []*appsv1.ControllerRevision{{ObjectMeta: metav1.ObjectMeta{Name: "web-a"}, Revision: 3}}
 	have[0].Data.Raw = []byte(`{"spec": {"template": {"other": 1}}}`)
-	for data, want := range map[string]revision.Verdict{`{"spec":{"template":{"other":1}}}`: revision.Use, `{"spec":{"template":{"other":2}}}`: revision.Create} {
+	for data, want := range map[string]revision.Verdict{
+		`{"spec":{"template":{"other":1}}}`: revision.Use, `{"spec":{"template":{"other":2}}}`: revision.Create,
+	} {
 		got := revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: func(a, b []byte) bool {
 			return strings.ReplaceAll(string(a), " ", "") == strings.ReplaceAll(string(b), " ", "")
 		}})

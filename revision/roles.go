@@ -12,9 +12,9 @@ import (
 // SingleRole is the role of the template in data that Encode returned.
 const SingleRole = ""
 
-// EncodeRoles returns the data of a ControllerRevision that holds one template per role of a workload, as of the leader and of
-// the workers of a group: a patch that replaces spec.templates, a map by role. With SingleRole alone the data is that of
-// Encode, byte for byte.
+// EncodeRoles returns the data of a ControllerRevision that holds one template per role of a workload, as of the leader
+// and of the workers of a group: a patch that replaces spec.templates, a map by role. With SingleRole alone the data is
+// that of Encode, byte for byte.
 func EncodeRoles(templates map[string]*corev1.PodTemplateSpec) ([]byte, error) {
 	if single, ok := templates[SingleRole]; ok && len(templates) == 1 {
 		return Encode(single)
@@ -50,8 +50,8 @@ func DecodeRoles(data []byte) (map[string]*corev1.PodTemplateSpec, error) {
 	return c.templates, nil
 }
 
-// SameRoles reports whether two sets of templates have the same roles, with the same template, as Same compares them, for
-// each.
+// SameRoles reports whether two sets of templates have the same roles, with the same template, as Same compares them,
+// for each.
 func SameRoles(a, b map[string]*corev1.PodTemplateSpec) bool {
 	return maps.EqualFunc(a, b, func(x, y *corev1.PodTemplateSpec) bool {
 		return x == y || x != nil && y != nil && Same(x, y)

@@ -43,7 +43,8 @@ func TestRolesRoundTrip(t *testing.T) {
 		t.Errorf("%v\n%s", err, cmp.Diff(templates, got))
 	}
 	for name, text := range map[string]string{
-		"nothing": `{}`, "no roles": `{"spec":{"templates":{}}}`, "no template": `{"spec":{"templates":{"a":null}}}`, "no object": `7`, "not JSON": ``,
+		"nothing": `{}`, "no roles": `{"spec":{"templates":{}}}`, "no template": `{"spec":{"templates":{"a":null}}}`,
+		"no object": `7`, "not JSON": ``,
 	} {
 		if _, err := revision.DecodeRoles([]byte(text)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -113,7 +114,9 @@ func TestSameRoles(t *testing.T) {
 // A second template beside spec.template counts, wherever a workload keeps it.
 func TestSecondTemplateCounts(t *testing.T) {
 	data := func(more map[string]any) []byte {
-		spec := map[string]any{"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "a:1"}}}}}
+		spec := map[string]any{
+			"template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": "a:1"}}}},
+		}
 		maps.Copy(spec, more)
 		text, err := json.Marshal(map[string]any{"spec": spec})
 		if err != nil {
@@ -122,7 +125,9 @@ func TestSecondTemplateCounts(t *testing.T) {
 		return text
 	}
 	worker := func(image string) map[string]any {
-		return map[string]any{"workerTemplate": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}}}}
+		return map[string]any{"workerTemplate": map[string]any{
+			"spec": map[string]any{"containers": []any{map[string]any{"name": "c", "image": image}}},
+		}}
 	}
 	if revision.SameData(data(worker("b:1")), data(worker("b:2"))) {
 		t.Error("another second template is the same")
@@ -138,7 +143,9 @@ func TestSecondTemplateCounts(t *testing.T) {
 	if !revision.SameData(data(claims), data(nil)) {
 		t.Error("claims make another revision")
 	}
-	r := revision.Resolve(revision.Input{Owner: "g", Data: data(worker("b:2")), Have: []*appsv1.ControllerRevision{stored("g-1", 1, data(worker("b:1")))}})
+	r := revision.Resolve(revision.Input{
+		Owner: "g", Data: data(worker("b:2")), Have: []*appsv1.ControllerRevision{stored("g-1", 1, data(worker("b:1")))},
+	})
 	if r.Verdict != revision.Create {
 		t.Errorf("%s of a revision with another second template", r.Verdict)
 	}
@@ -151,13 +158,34 @@ func TestPromote(t *testing.T) {
 		want     string
 		promoted bool
 	}{
-		"first pass":   {"nothing was updated before", revision.Progress{Update: "b", Replicas: 3}, "b", true},
-		"complete":     {"all have the update revision", revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 3}, "b", true},
-		"scaled to 0":  {"no instance needs the older one", revision.Progress{Current: "a", Update: "b"}, "b", true},
-		"under way":    {"one is old", revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 2}, "a", false},
-		"too few":      {"what is missing may be created old", revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 2, Updated: 2}, "a", false},
-		"too many":     {"a surge is not over", revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 4, Updated: 4}, "a", false},
-		"the same one": {"nothing changes", revision.Progress{Current: "b", Update: "b", Replicas: 3, Existing: 3, Updated: 3}, "b", false},
+		"first pass": {"nothing was updated before", revision.Progress{Update: "b", Replicas: 3}, "b", true},
+		"complete": {
+			why:      "all have the update revision",
+			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 3},
+			want:     "b",
+			promoted: true,
+		},
+		"scaled to 0": {"no instance needs the older one", revision.Progress{Current: "a", Update: "b"}, "b", true},
+		"under way": {
+			why:      "one is old",
+			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 2},
+			want:     "a",
+		},
+		"too few": {
+			why:      "what is missing may be created old",
+			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 2, Updated: 2},
+			want:     "a",
+		},
+		"too many": {
+			why:      "a surge is not over",
+			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 4, Updated: 4},
+			want:     "a",
+		},
+		"the same one": {
+			why:      "nothing changes",
+			progress: revision.Progress{Current: "b", Update: "b", Replicas: 3, Existing: 3, Updated: 3},
+			want:     "b",
+		},
 	}
 	for name, c := range cases {
 		if got, promoted := revision.Promote(c.progress); got != c.want || promoted != c.promoted {

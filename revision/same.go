@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Same reports whether two templates make the same pod: equal once the API server has filled in its defaults and rounded
-// amounts.
+// Same reports whether two templates make the same pod: equal once the API server has filled in its defaults and
+// rounded amounts.
 func Same(a, b *corev1.PodTemplateSpec) bool {
 	if apiequality.Semantic.DeepEqual(a, b) {
 		return true
@@ -30,9 +30,9 @@ func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.
 	return a, b
 }
 
-// SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them, and
-// all else equal. So a second template beside spec.template counts, whatever its name. Data that holds no template is the
-// same only as equal bytes.
+// SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them,
+// and all else equal. So a second template beside spec.template counts, whatever its name. Data that holds no template
+// is the same only as equal bytes.
 func SameData(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -15,58 +15,120 @@ func TestSame(t *testing.T) {
 		why, a, b string
 		want      bool
 	}{
-		"equal": {"no difference", `{spec: {containers: [{name: c, image: i}]}}`, `{spec: {containers: [{name: c, image: i}]}}`, true},
+		"equal": {
+			why:  "no difference",
+			a:    `{spec: {containers: [{name: c, image: i}]}}`,
+			b:    `{spec: {containers: [{name: c, image: i}]}}`,
+			want: true,
+		},
 		"defaulted": {
-			"what the API server fills in is no change",
-			`{spec: {containers: [{name: c, image: "i:1", ports: [{containerPort: 80}], env: [{name: E, valueFrom: {fieldRef: {fieldPath: metadata.name}}}],
+			why: "what the API server fills in is no change",
+			a: `{spec: {containers: [{name: c, image: "i:1", ports: [{containerPort: 80}], env: [{name: E, valueFrom: {fieldRef: {fieldPath: metadata.name}}}],
 			   readinessProbe: {httpGet: {port: 80}}, livenessProbe: {grpc: {port: 1}}, resources: {limits: {cpu: 1}},
 			   lifecycle: {preStop: {httpGet: {port: 1}}}}],
-			  volumes: [{name: a, secret: {secretName: s}}, {name: b, configMap: {name: s}}, {name: c, downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}},
+			  volumes: [{name: a, secret: {secretName: s}}, {name: b, configMap: {name: s}}, {name: c,
+			    downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}},
 			   {name: d, projected: {sources: [{serviceAccountToken: {path: p}}]}}, {name: e, hostPath: {path: /x}}],
 			  serviceAccountName: sa, topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule}]}}`,
-			`{metadata: {creationTimestamp: null}, spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log,
+			b: `{metadata: {creationTimestamp: null}, spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent, terminationMessagePath: /dev/termination-log,
 			   terminationMessagePolicy: File, ports: [{containerPort: 80, protocol: TCP}],
 			   env: [{name: E, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.name}}}],
-			   readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3},
-			   livenessProbe: {grpc: {port: 1, service: ""}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1, failureThreshold: 3},
-			   resources: {limits: {cpu: "1"}, requests: {cpu: 1000m}}, lifecycle: {preStop: {httpGet: {port: 1, path: /, scheme: HTTP}}}}],
+			   readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, timeoutSeconds: 1, periodSeconds: 10,
+			     successThreshold: 1, failureThreshold: 3},
+			   livenessProbe: {grpc: {port: 1, service: ""}, timeoutSeconds: 1, periodSeconds: 10, successThreshold: 1,
+			     failureThreshold: 3},
+			   resources: {limits: {cpu: "1"}, requests: {cpu: 1000m}}, lifecycle: {preStop: {httpGet: {port: 1, path: /,
+			     scheme: HTTP}}}}],
 			  volumes: [{name: a, secret: {secretName: s, defaultMode: 420}}, {name: b, configMap: {name: s, defaultMode: 420}},
-			   {name: c, downwardAPI: {defaultMode: 420, items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}},
-			   {name: d, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: p, expirationSeconds: 3600}}]}}, {name: e, hostPath: {path: /x, type: ""}}],
-			  serviceAccountName: sa, serviceAccount: sa, restartPolicy: Always, dnsPolicy: ClusterFirst, schedulerName: default-scheduler, securityContext: {}, terminationGracePeriodSeconds: 30,
+			   {name: c, downwardAPI: {defaultMode: 420, items: [{path: p, fieldRef: {apiVersion: v1,
+			     fieldPath: metadata.name}}]}},
+			   {name: d, projected: {defaultMode: 420, sources: [{serviceAccountToken: {path: p, expirationSeconds: 3600}}]}},
+			     {name: e, hostPath: {path: /x, type: ""}}],
+			  serviceAccountName: sa, serviceAccount: sa, restartPolicy: Always, dnsPolicy: ClusterFirst,
+			    schedulerName: default-scheduler, securityContext: {}, terminationGracePeriodSeconds: 30,
 			  enableServiceLinks: true, topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, nodeAffinityPolicy: Honor, nodeTaintsPolicy: Ignore}]}}`,
-			true,
+			want: true,
 		},
-		"pulled always":       {"the reference's webhook fills in Always", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, true},
-		"pulled never":        {"Never is not a default", `{spec: {containers: [{name: c, image: "i:1"}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`, false},
-		"pull policy changed": {"Always to IfNotPresent is what the user wrote", `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`, `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`, false},
-		"latest is pulled":    {"an image without a tag behind a port is the latest", `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`, `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`, false},
-		"digest":              {"a digest is not the latest", `{spec: {containers: [{name: c, image: "i@sha256:1"}]}}`, `{spec: {containers: [{name: c, image: "i@sha256:1", imagePullPolicy: IfNotPresent}]}}`, true},
-		"image":               {"another image is a change", `{spec: {containers: [{name: c, image: i}]}}`, `{spec: {containers: [{name: c, image: j}]}}`, false},
-		"label":               {"another label is a change", `{metadata: {labels: {a: b}}}`, `{metadata: {labels: {a: c}}}`, false},
-		"host port":           {"in the host's network the port is the host's", `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}}`, `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`, true},
-		"host port elsewhere": {"outside of it, it is not", `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`, `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`, false},
-		"quantities":          {"1 and 1000m are one value", `{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`, `{spec: {containers: [{name: c, resources: {requests: {cpu: 1000m}}}]}}`, true},
-		"another container":   {"a container more is a change", `{spec: {containers: [{name: c}]}}`, `{spec: {containers: [{name: c}, {name: d}]}}`, false},
-		"reordered":           {"another order of containers is a change, whatever is a default", `{spec: {containers: [{name: c, image: "i:1"}, {name: d, image: "i:1"}]}}`, `{spec: {containers: [{name: d, image: "i:1", imagePullPolicy: Always}, {name: c, image: "i:1", imagePullPolicy: Always}]}}`, false},
+		"pulled always": {
+			why:  "the reference's webhook fills in Always",
+			a:    `{spec: {containers: [{name: c, image: "i:1"}]}}`,
+			b:    `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`,
+			want: true,
+		},
+		"pulled never": {
+			why: "Never is not a default",
+			a:   `{spec: {containers: [{name: c, image: "i:1"}]}}`,
+			b:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`,
+		},
+		"pull policy changed": {
+			why: "Always to IfNotPresent is what the user wrote",
+			a:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`,
+			b:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`,
+		},
+		"latest is pulled": {
+			why: "an image without a tag behind a port is the latest",
+			a:   `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`,
+			b:   `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`,
+		},
+		"digest": {
+			why:  "a digest is not the latest",
+			a:    `{spec: {containers: [{name: c, image: "i@sha256:1"}]}}`,
+			b:    `{spec: {containers: [{name: c, image: "i@sha256:1", imagePullPolicy: IfNotPresent}]}}`,
+			want: true,
+		},
+		"image": {
+			why: "another image is a change",
+			a:   `{spec: {containers: [{name: c, image: i}]}}`,
+			b:   `{spec: {containers: [{name: c, image: j}]}}`,
+		},
+		"label": {
+			why: "another label is a change", a: `{metadata: {labels: {a: b}}}`, b: `{metadata: {labels: {a: c}}}`,
+		},
+		"host port": {
+			why:  "in the host's network the port is the host's",
+			a:    `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}}`,
+			b:    `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`,
+			want: true,
+		},
+		"host port elsewhere": {
+			why: "outside of it, it is not",
+			a:   `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`,
+			b:   `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`,
+		},
+		"quantities": {
+			why:  "1 and 1000m are one value",
+			a:    `{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`,
+			b:    `{spec: {containers: [{name: c, resources: {requests: {cpu: 1000m}}}]}}`,
+			want: true,
+		},
+		"another container": {
+			why: "a container more is a change",
+			a:   `{spec: {containers: [{name: c}]}}`,
+			b:   `{spec: {containers: [{name: c}, {name: d}]}}`,
+		},
+		"reordered": {
+			why: "another order of containers is a change, whatever is a default",
+			a:   `{spec: {containers: [{name: c, image: "i:1"}, {name: d, image: "i:1"}]}}`,
+			b:   `{spec: {containers: [{name: d, image: "i:1", imagePullPolicy: Always}, {name: c, image: "i:1", imagePullPolicy: Always}]}}`,
+		},
 		"projected fields": {
-			"fields that are projected into files have a version",
-			`{spec: {volumes: [{name: a, projected: {sources: [{downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}}]}}]}}`,
-			`{spec: {volumes: [{name: a, projected: {defaultMode: 420, sources: [{downwardAPI: {items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}}]}}]}}`,
-			true,
+			why:  "fields that are projected into files have a version",
+			a:    `{spec: {volumes: [{name: a, projected: {sources: [{downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}}]}}]}}`,
+			b:    `{spec: {volumes: [{name: a, projected: {defaultMode: 420, sources: [{downwardAPI: {items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}}]}}]}}`,
+			want: true,
 		},
 		"storage of old kinds": {
-			"volume kinds of long ago have defaults too",
-			`{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: b, rbd: {monitors: [m], image: i}}, {name: c, scaleIO: {gateway: g, system: s}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
-			`{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: b, rbd: {monitors: [m], image: i, pool: rbd, user: admin, keyring: /etc/ceph/keyring}},
+			why: "volume kinds of long ago have defaults too",
+			a:   `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: b, rbd: {monitors: [m], image: i}}, {name: c, scaleIO: {gateway: g, system: s}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
+			b: `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: b, rbd: {monitors: [m], image: i, pool: rbd, user: admin, keyring: /etc/ceph/keyring}},
 			  {name: c, scaleIO: {gateway: g, system: s, storageMode: ThinProvisioned, fsType: xfs}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
-			true,
+			want: true,
 		},
 		"claims in volumes": {
-			"a claim is a file system unless said otherwise",
-			`{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}`,
-			`{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {metadata: {creationTimestamp: null}, spec: {volumeMode: Filesystem}}}}]}}`,
-			true,
+			why:  "a claim is a file system unless said otherwise",
+			a:    `{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}`,
+			b:    `{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {metadata: {creationTimestamp: null}, spec: {volumeMode: Filesystem}}}}]}}`,
+			want: true,
 		},
 	}
 	for name, c := range cases {
@@ -100,7 +162,8 @@ func TestSameDataOfBrokenRevisions(t *testing.T) {
 
 // FuzzDecode reads what anybody may have stored.
 func FuzzDecode(f *testing.F) {
-	f.Add([]byte(`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","ephemeral":{"volumeClaimTemplate":{}}}]}}}}`))
+	f.Add(
+		[]byte(`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":[{"name":"c","image":"i"}],"volumes":[{"name":"v","ephemeral":{"volumeClaimTemplate":{}}}]}}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		template, err := revision.Decode(data)
 		if err != nil {

@@ -42,8 +42,9 @@ type Wanted struct {
 	Adopt []write.Write
 }
 
-// Storage is the pass that makes a revision the newest of its owner: see package driver. It creates the revision, adopts
-// one that has no controller, or makes an older one the newest. A workload stores the revision before a pod refers to it.
+// Storage is the pass that makes a revision the newest of its owner: see package driver. It creates the revision,
+// adopts one that has no controller, or makes an older one the newest. A workload stores the revision before a pod
+// refers to it.
 type Storage struct {
 	wanted Wanted
 	stage  storageStage
@@ -231,7 +232,8 @@ func (*Storage) RequeueAfter() time.Duration { return 0 }
 // Newest returns the newest revision: as it was answered, or as it will be once it is written.
 func (s *Storage) Newest() *appsv1.ControllerRevision { return s.newest }
 
-// Stored returns the revisions of the owner as the last answers left them, the oldest first: have are those from before.
+// Stored returns the revisions of the owner as the last answers left them, the oldest first: have are those from
+// before.
 func (s *Storage) Stored(have []*appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	if s.newest == nil || s.newest.UID == "" { // it is not created yet
 		return have
@@ -239,8 +241,8 @@ func (s *Storage) Stored(have []*appsv1.ControllerRevision) []*appsv1.Controller
 	return Replace(have, s.newest)
 }
 
-// Replace returns the revisions with one that was written, the oldest first. Nil replaces none. The given slice stays as
-// it is.
+// Replace returns the revisions with one that was written, the oldest first. Nil replaces none. The given slice stays
+// as it is.
 func Replace(all []*appsv1.ControllerRevision, written *appsv1.ControllerRevision) []*appsv1.ControllerRevision {
 	if written == nil {
 		return all

@@ -25,17 +25,25 @@ func sameText(a, b []byte) bool { return strings.EqualFold(string(a), string(b))
 
 func storedAs(name, data string, number int64) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{"set": "web"}},
-		Data:       runtime.RawExtension{Raw: []byte(data)}, Revision: number,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: name, UID: types.UID(name), ResourceVersion: "1", Labels: map[string]string{"set": "web"},
+		},
+		Data: runtime.RawExtension{Raw: []byte(data)}, Revision: number,
 	}
 }
 
 func wanted(data string, have ...*appsv1.ControllerRevision) revision.Wanted {
 	return revision.Wanted{
-		Resolution: revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: sameText}),
-		Namespace:  "n", Owner: metav1.OwnerReference{Name: "web", UID: "owner", Controller: ptr.To(true)}, Data: []byte(data), Same: sameText,
-		Labels: map[string]string{"from": "template"}, Annotations: map[string]string{"from": "set"}, Select: map[string]string{"set": "web"},
-		NewestLabels: map[string]string{"version": "v2"}, RaisedAnnotations: map[string]string{"claims": "c1"},
+		Resolution:        revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: sameText}),
+		Namespace:         "n",
+		Owner:             metav1.OwnerReference{Name: "web", UID: "owner", Controller: ptr.To(true)},
+		Data:              []byte(data),
+		Same:              sameText,
+		Labels:            map[string]string{"from": "template"},
+		Annotations:       map[string]string{"from": "set"},
+		Select:            map[string]string{"set": "web"},
+		NewestLabels:      map[string]string{"version": "v2"},
+		RaisedAnnotations: map[string]string{"claims": "c1"},
 	}
 }
 
@@ -43,7 +51,8 @@ func TestResolveSame(t *testing.T) {
 	have := []*appsv1.ControllerRevision{storedAs("web-a", "A", 1), storedAs("web-b", "b", 2)}
 	in := revision.Input{Owner: "web", Data: []byte("a"), Have: have, Current: "web-a", Same: sameText}
 	r := revision.Resolve(in)
-	if r.Verdict != revision.Bump || r.Update != have[0] || r.Current != have[0] || r.Number != 3 || string(have[0].Data.Raw) != "A" {
+	if r.Verdict != revision.Bump || r.Update != have[0] || r.Current != have[0] || r.Number != 3 ||
+		string(have[0].Data.Raw) != "A" {
 		t.Errorf("what is the same was not found as it is stored: %+v", r)
 	}
 	in.Data = []byte("c")
@@ -60,10 +69,22 @@ func TestStore(t *testing.T) {
 		have  []*appsv1.ControllerRevision
 		patch string // empty for none
 	}{
-		"the newest holds it":                 {"b", []*appsv1.ControllerRevision{storedAs("web-a", "a", 1), marked}, ""},
-		"the newest lacks a label":            {"b", []*appsv1.ControllerRevision{storedAs("web-b", "b", 2)}, `{"metadata":{"labels":{"version":"v2"},"uid":"web-b"}}`},
-		"an older one holds it":               {"B", []*appsv1.ControllerRevision{marked, storedAs("web-c", "c", 3)}, `{"metadata":{"annotations":{"claims":"c1"},"uid":"web-b"},"revision":4}`},
-		"an older one holds it, and lacks it": {"a", []*appsv1.ControllerRevision{storedAs("web-a", "a", 1), marked}, `{"metadata":{"annotations":{"claims":"c1"},"labels":{"version":"v2"},"uid":"web-a"},"revision":3}`},
+		"the newest holds it": {"b", []*appsv1.ControllerRevision{storedAs("web-a", "a", 1), marked}, ""},
+		"the newest lacks a label": {
+			"b",
+			[]*appsv1.ControllerRevision{storedAs("web-b", "b", 2)},
+			`{"metadata":{"labels":{"version":"v2"},"uid":"web-b"}}`,
+		},
+		"an older one holds it": {
+			"B",
+			[]*appsv1.ControllerRevision{marked, storedAs("web-c", "c", 3)},
+			`{"metadata":{"annotations":{"claims":"c1"},"uid":"web-b"},"revision":4}`,
+		},
+		"an older one holds it, and lacks it": {
+			"a",
+			[]*appsv1.ControllerRevision{storedAs("web-a", "a", 1), marked},
+			`{"metadata":{"annotations":{"claims":"c1"},"labels":{"version":"v2"},"uid":"web-a"},"revision":3}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,9 +113,10 @@ func TestStore(t *testing.T) {
 	if writes := store.Next(); len(writes) != 1 || writes[0].Verb != write.Create || writes[0].Object != write.Object(c) {
 		t.Errorf("writes %v", writes)
 	}
-	if c.Name != w.Resolution.Name || c.Namespace != "n" || c.Revision != 2 || string(c.Data.Raw) != "new" || len(c.OwnerReferences) != 1 ||
-		len(c.Labels) != 4 || c.Labels[kruise.RevisionHashLabelKey] != w.Resolution.Hash || c.Labels["version"] != "v2" || c.Labels["from"] != "template" ||
-		len(c.Annotations) != 2 || c.Annotations["claims"] != "c1" {
+	if c.Name != w.Resolution.Name || c.Namespace != "n" || c.Revision != 2 || string(c.Data.Raw) != "new" ||
+		len(c.OwnerReferences) != 1 || len(c.Labels) != 4 || c.Labels[kruise.RevisionHashLabelKey] != w.Resolution.Hash ||
+		c.Labels["version"] != "v2" || c.Labels["from"] != "template" || len(c.Annotations) != 2 ||
+		c.Annotations["claims"] != "c1" {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -146,11 +168,15 @@ func TestStorage(t *testing.T) {
 		taken   bool
 		fails   bool
 	}{
-		"the name is free":                  {sent: 1},
-		"an earlier process created it":     {there: controlled(storedAs("x", "NEW", 1), "owner"), sent: 2},
-		"it is an orphan":                   {there: storedAs("x", "new", 1), sent: 3},
-		"other data has the name":           {there: controlled(storedAs("x", "other", 1), "owner"), sent: 2, taken: true, fails: true},
-		"another owner has the name":        {there: controlled(storedAs("x", "new", 1), "other"), sent: 2, taken: true, fails: true},
+		"the name is free":              {sent: 1},
+		"an earlier process created it": {there: controlled(storedAs("x", "NEW", 1), "owner"), sent: 2},
+		"it is an orphan":               {there: storedAs("x", "new", 1), sent: 3},
+		"other data has the name": {
+			there: controlled(storedAs("x", "other", 1), "owner"), sent: 2, taken: true, fails: true,
+		},
+		"another owner has the name": {
+			there: controlled(storedAs("x", "new", 1), "other"), sent: 2, taken: true, fails: true,
+		},
 		"the owner would not find it again": {there: unlabelled, sent: 2, taken: true, fails: true},
 		"it is refused":                     {refusal: apierrors.NewBadRequest("no"), sent: 1, fails: true},
 		"it may have been created":          {refusal: errors.New("connection reset"), sent: 1, fails: true},

@@ -29,10 +29,11 @@ func TestWrite(t *testing.T) {
 	}{
 		"new": {"a new template is stored with the metadata", nil, 1, write.Create, ""},
 		"rolled back": {
-			"the older revision becomes the newest, unless another writer has changed its number",
-			[]*appsv1.ControllerRevision{numbered(1), stored("web-b", 4, image("i:2"))},
-			5, write.Patch,
-			`[{"op":"test","path":"/metadata/uid","value":"7"},{"op":"test","path":"/revision","value":1},{"op":"replace","path":"/revision","value":5}]`,
+			why:    "the older revision becomes the newest, unless another writer has changed its number",
+			have:   []*appsv1.ControllerRevision{numbered(1), stored("web-b", 4, image("i:2"))},
+			newest: 5,
+			verb:   write.Patch,
+			patch:  `[{"op":"test","path":"/metadata/uid","value":"7"},{"op":"test","path":"/revision","value":1},{"op":"replace","path":"/revision","value":5}]`,
 		},
 		"stored": {"nothing is written", []*appsv1.ControllerRevision{numbered(3)}, 3, "", ""},
 	}
@@ -56,7 +57,9 @@ func TestWrite(t *testing.T) {
 			if c.verb == write.Create && (newest.Namespace != "ns" || newest.Labels["app"] != "web" || metadata.Name != "") {
 				t.Errorf("%s: %v of %v", c.why, newest, metadata)
 			}
-			again := revision.Resolve(revision.Input{Owner: "web", Data: image("i:1"), Have: append(c.have[min(len(c.have), 1):len(c.have):len(c.have)], newest)})
+			again := revision.Resolve(revision.Input{
+				Owner: "web", Data: image("i:1"), Have: append(c.have[min(len(c.have), 1):len(c.have):len(c.have)], newest),
+			})
 			if again.Verdict != revision.Use {
 				t.Errorf("%s: after the write the verdict is %s", c.why, again.Verdict)
 			}
@@ -71,7 +74,9 @@ func TestControlledBy(t *testing.T) {
 		r.OwnerReferences = []metav1.OwnerReference{{UID: "other"}, {UID: types.UID(uid), Controller: ptr.To(controller)}}
 		return r
 	}
-	items := []appsv1.ControllerRevision{controlled("a", "mine", true), controlled("b", "foreign", true), controlled("c", "mine", false), *stored("d", 1, nil)}
+	items := []appsv1.ControllerRevision{
+		controlled("a", "mine", true), controlled("b", "foreign", true), controlled("c", "mine", false), *stored("d", 1, nil),
+	}
 	got := revision.ControlledBy(owner, items)
 	if len(got) != 1 || got[0] != &items[0] {
 		t.Errorf("controlled are %v, want the first", got)

@@ -71,13 +71,15 @@ func Partition(v *intstr.IntOrString, replicas int32) (int32, error) {
 	return min(max(n, 0), max(replicas, 0)), nil
 }
 
-// ResolveFenceposts resolves the surge and the unavailable pods of a rolling update as a Deployment does: the surge is rounded
-// up, and the unavailable pods are rounded down. Where both would be 0, one pod may be unavailable, so that the update
-// never stands still: 10% of 6 is 1. A missing value is 0, and no result is negative.
+// ResolveFenceposts resolves the surge and the unavailable pods of a rolling update as a Deployment does: the surge is
+// rounded up, and the unavailable pods are rounded down. Where both would be 0, one pod may be unavailable, so that the
+// update never stands still: 10% of 6 is 1. A missing value is 0, and no result is negative.
 //
-// A CloneSet differs: without a surge it rounds the unavailable pods up, and with one it rounds them down to 0 or more. Use
-// AmountOr for that.
-func ResolveFenceposts(maxSurge, maxUnavailable *intstr.IntOrString, desired int32) (surge, unavailable int32, err error) {
+// A CloneSet differs: without a surge it rounds the unavailable pods up, and with one it rounds them down to 0 or more.
+// Use AmountOr for that.
+func ResolveFenceposts(
+	maxSurge, maxUnavailable *intstr.IntOrString, desired int32,
+) (surge, unavailable int32, err error) {
 	if surge, err = AmountOr(maxSurge, 0, desired, RoundUp); err != nil {
 		return 0, 0, fmt.Errorf("resolve maxSurge: %w", err)
 	}

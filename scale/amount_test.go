@@ -53,10 +53,11 @@ func TestAmount(t *testing.T) {
 
 func TestAmountRefuses(t *testing.T) {
 	for text, reason := range map[string]string{
-		"5": "does not end in %", "": "does not end in %", "%": "no number", "-%": "no number", ".%": "no number", "a%": "not a decimal number",
-		"1e3%": "not a decimal number", "1.2.3%": "not a decimal number", "--1%": "not a decimal number", "1_0%": "not a decimal number",
-		" 1%": "not a decimal number", "0x1%": "not a decimal number", "1-%": "not a decimal number",
-		"1.+5%": "not a decimal number", strings.Repeat("9", 16) + "%": "more than 15 digits", "0.0000000000000001%": "more than 15 digits",
+		"5": "does not end in %", "": "does not end in %", "%": "no number", "-%": "no number", ".%": "no number",
+		"a%": "not a decimal number", "1e3%": "not a decimal number", "1.2.3%": "not a decimal number",
+		"--1%": "not a decimal number", "1_0%": "not a decimal number", " 1%": "not a decimal number",
+		"0x1%": "not a decimal number", "1-%": "not a decimal number", "1.+5%": "not a decimal number",
+		strings.Repeat("9", 16) + "%": "more than 15 digits", "0.0000000000000001%": "more than 15 digits",
 	} {
 		_, err := scale.Amount(intstr.FromString(text), 10, scale.RoundUp)
 		var refused *scale.AmountError
@@ -127,7 +128,8 @@ func FuzzAmount(f *testing.F) {
 					limited = big.NewInt(math.MinInt32)
 				}
 			}
-			if up != down && limited.Int64() != int64(got) || up == down && floor.Cmp(ceil) == 0 && limited.Int64() != int64(got) {
+			if up != down && limited.Int64() != int64(got) ||
+				up == down && floor.Cmp(ceil) == 0 && limited.Int64() != int64(got) {
 				t.Errorf("%s of %d: want %s, got %d", text, total, limited, got)
 			}
 		}
@@ -170,7 +172,8 @@ func TestResolveFenceposts(t *testing.T) {
 		"surge": {"a%", "1", "resolve maxSurge: "}, "unavailable": {"1", "a%", "resolve maxUnavailable: "},
 	} {
 		var amount *scale.AmountError
-		if _, _, err := scale.ResolveFenceposts(parse(c.surge), parse(c.unavailable), 3); !errors.As(err, &amount) || !strings.HasPrefix(err.Error(), c.want) {
+		if _, _, err := scale.ResolveFenceposts(parse(c.surge), parse(c.unavailable), 3); !errors.As(err, &amount) ||
+			!strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

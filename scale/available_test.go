@@ -15,7 +15,9 @@ import (
 func TestAvailable(t *testing.T) {
 	inPlace := func(status corev1.ConditionStatus) change {
 		return func(p *corev1.Pod) {
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: status})
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: kruise.InPlaceUpdateReady, Status: status,
+			})
 		}
 	}
 	since := func(at time.Time) change {
@@ -28,20 +30,29 @@ func TestAvailable(t *testing.T) {
 		ok      bool
 		wait    time.Duration
 	}{
-		"ready":               {"no time is asked for", pod("a", readySince(0)), 0, true, 0},
-		"a negative time":     {"is none", pod("a", readySince(0)), -5, true, 0},
-		"long enough":         {"to the second", pod("a", readySince(10*time.Second)), 10, true, 0},
-		"not long enough":     {"the rest is left", pod("a", readySince(4*time.Second)), 10, false, 6 * time.Second},
-		"unknown since when":  {"all of the time is left", pod("a", since(time.Time{})), 10, false, 10 * time.Second},
-		"nor has to":          {"no time is asked for", pod("a", since(time.Time{})), 0, true, 0},
-		"for ever":            {"it waits for as long", pod("a", readySince(0)), math.MaxInt32, false, math.MaxInt32 * time.Second},
-		"a clock is ahead":    {"it waits longer", pod("a", readySince(-time.Minute)), 10, false, 70 * time.Second},
-		"by centuries":        {"it waits as long as there is", pod("a", since(now().AddDate(20000, 0, 0))), 10, false, math.MaxInt64},
-		"centuries ago":       {"long enough", pod("a", since(now().AddDate(-2000, 0, 0))), 10, true, 0},
-		"nothing":             {"no pod is no available pod", nil, 0, false, 0},
-		"empty":               {"nothing is known", &corev1.Pod{}, 0, false, 0},
-		"not ready":           {"time does not help", pod("a", notReady), 10, false, 0},
-		"not running":         {"whatever it says of readiness", pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), 0, false, 0},
+		"ready":              {"no time is asked for", pod("a", readySince(0)), 0, true, 0},
+		"a negative time":    {"is none", pod("a", readySince(0)), -5, true, 0},
+		"long enough":        {"to the second", pod("a", readySince(10*time.Second)), 10, true, 0},
+		"not long enough":    {"the rest is left", pod("a", readySince(4*time.Second)), 10, false, 6 * time.Second},
+		"unknown since when": {"all of the time is left", pod("a", since(time.Time{})), 10, false, 10 * time.Second},
+		"nor has to":         {"no time is asked for", pod("a", since(time.Time{})), 0, true, 0},
+		"for ever": {
+			why: "it waits for as long", pod: pod("a", readySince(0)), seconds: math.MaxInt32, wait: math.MaxInt32 * time.Second,
+		},
+		"a clock is ahead": {"it waits longer", pod("a", readySince(-time.Minute)), 10, false, 70 * time.Second},
+		"by centuries": {
+			why:     "it waits as long as there is",
+			pod:     pod("a", since(now().AddDate(20000, 0, 0))),
+			seconds: 10,
+			wait:    math.MaxInt64,
+		},
+		"centuries ago": {"long enough", pod("a", since(now().AddDate(-2000, 0, 0))), 10, true, 0},
+		"nothing":       {"no pod is no available pod", nil, 0, false, 0},
+		"empty":         {"nothing is known", &corev1.Pod{}, 0, false, 0},
+		"not ready":     {"time does not help", pod("a", notReady), 10, false, 0},
+		"not running": {
+			why: "whatever it says of readiness", pod: pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+		},
 		"updated in place":    {"and done", pod("a", inPlace(corev1.ConditionTrue)), 0, true, 0},
 		"being updated":       {"in place", pod("a", inPlace(corev1.ConditionFalse)), 0, false, 0},
 		"maybe being updated": {"in place", pod("a", inPlace(corev1.ConditionUnknown)), 0, false, 0},
@@ -66,13 +77,28 @@ func TestBudget(t *testing.T) {
 		candidates string // a is available, u is not
 		want       string // + goes
 	}{
-		"all of it":                 {"as many as may be", scale.Budget{Max: 2}, "aaa", "++-"},
-		"unavailable ones":          {"cost nothing", scale.Budget{Max: 1, Unavailable: 2}, "uau", "+-+"},
-		"overdrawn":                 {"nothing is available to spare", scale.Budget{Max: -3}, "au", "-+"},
-		"strict":                    {"an unavailable one needs a place", scale.Budget{Max: 2, Unavailable: 3, Strict: true}, "uuu", "++-"},
-		"strict, some on their way": {"they have the places", scale.Budget{Max: 2, Unavailable: 2, Strict: true, UnderWay: 2}, "ua", "--"},
-		"strict, overdrawn":         {"nothing goes", scale.Budget{Strict: true}, "u", "-"},
-		"absurd":                    {"numbers do not turn over", scale.Budget{Max: math.MaxInt32, Unavailable: math.MaxInt32, UnderWay: math.MaxInt32}, "ua", "+-"},
+		"all of it":        {"as many as may be", scale.Budget{Max: 2}, "aaa", "++-"},
+		"unavailable ones": {"cost nothing", scale.Budget{Max: 1, Unavailable: 2}, "uau", "+-+"},
+		"overdrawn":        {"nothing is available to spare", scale.Budget{Max: -3}, "au", "-+"},
+		"strict": {
+			why:        "an unavailable one needs a place",
+			budget:     scale.Budget{Max: 2, Unavailable: 3, Strict: true},
+			candidates: "uuu",
+			want:       "++-",
+		},
+		"strict, some on their way": {
+			why:        "they have the places",
+			budget:     scale.Budget{Max: 2, Unavailable: 2, Strict: true, UnderWay: 2},
+			candidates: "ua",
+			want:       "--",
+		},
+		"strict, overdrawn": {"nothing goes", scale.Budget{Strict: true}, "u", "-"},
+		"absurd": {
+			why:        "numbers do not turn over",
+			budget:     scale.Budget{Max: math.MaxInt32, Unavailable: math.MaxInt32, UnderWay: math.MaxInt32},
+			candidates: "ua",
+			want:       "+-",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -22,12 +22,15 @@ func fleet(n int) scale.Input {
 	nodes := n/20 + 1
 	for i := range nodes {
 		name := fmt.Sprintf("node-%d", i)
-		input.NodeLabels[name] = map[string]string{"zone": fmt.Sprint(i % 3), "rack": fmt.Sprint(i % 40), "kubernetes.io/hostname": name}
+		input.NodeLabels[name] = map[string]string{
+			"zone": fmt.Sprint(i % 3), "rack": fmt.Sprint(i % 40), "kubernetes.io/hostname": name,
+		}
 	}
 	for i := range n {
 		name := fmt.Sprintf("web-%05x", r.Intn(16*n)*n+i)
 		instance := updated(name, onNode(fmt.Sprintf("node-%d", r.Intn(nodes))), in(kruise.LifecycleStateNormal),
-			readySince(time.Duration(60+r.Intn(100_000))*time.Second), created(time.Duration(100_000+r.Intn(100_000))*time.Second))
+			readySince(time.Duration(60+r.Intn(100_000))*time.Second),
+			created(time.Duration(100_000+r.Intn(100_000))*time.Second))
 		input.Instances = append(input.Instances, instance)
 	}
 	return input
@@ -73,10 +76,11 @@ func BenchmarkCompute(b *testing.B) {
 	}
 }
 
-// BenchmarkComputeGrows tells what makes a plan of many instances dearer, by the instance, than one of few. "touch" only reads
-// what Compute must read of each pod: its phase, a label, its conditions, and its name, into a map. From 10,000 to 200,000
-// instances that alone becomes about as much dearer by the instance as a plan with nothing to do: pods lie scattered in
-// memory, and no longer in the processor's caches. Compute adds no work that grows faster than the number of instances.
+// BenchmarkComputeGrows tells what makes a plan of many instances dearer, by the instance, than one of few. "touch"
+// only reads what Compute must read of each pod: its phase, a label, its conditions, and its name, into a map. From
+// 10,000 to 200,000 instances that alone becomes about as much dearer by the instance as a plan with nothing to do:
+// pods lie scattered in memory, and no longer in the processor's caches. Compute adds no work that grows faster than
+// the number of instances.
 func BenchmarkComputeGrows(b *testing.B) {
 	for _, n := range []int{10_000, 200_000} {
 		input := fleet(n)
@@ -105,7 +109,8 @@ func touch(all []scale.Instance) int {
 	names := make(map[string]int, len(all))
 	for i := range all {
 		for _, pod := range all[i].Pods {
-			if pod.Status.Phase != corev1.PodRunning || pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
+			if pod.Status.Phase != corev1.PodRunning ||
+				pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
 				continue
 			}
 			for j := range pod.Status.Conditions {

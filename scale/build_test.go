@@ -25,11 +25,15 @@ type change = func(*corev1.Pod)
 // pod is available since an hour, two hours old, and alone on its node.
 func pod(name string, changes ...change) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: ago(2 * time.Hour), Labels: map[string]string{}, Annotations: map[string]string{}},
-		Spec:       corev1.PodSpec{NodeName: "of-" + name},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, CreationTimestamp: ago(2 * time.Hour), Labels: map[string]string{}, Annotations: map[string]string{},
+		},
+		Spec: corev1.PodSpec{NodeName: "of-" + name},
 		Status: corev1.PodStatus{
-			Phase:             corev1.PodRunning,
-			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)}},
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{{
+				Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour),
+			}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "main"}},
 		},
 	}
@@ -155,7 +159,10 @@ func codes(plan scale.Result) string {
 func story(plan scale.Result) string {
 	var words []string
 	for _, act := range [][2]string{
-		{"restore", names(plan.Restore)}, {"create", births(plan.Create)}, {"delete", names(plan.Delete)}, {"update", names(plan.Update)},
+		{"restore", names(plan.Restore)},
+		{"create", births(plan.Create)},
+		{"delete", names(plan.Delete)},
+		{"update", names(plan.Update)},
 	} {
 		if act[1] != "" || act[0] == "create" && len(plan.Create) > 0 {
 			words = append(words, act[0]+" "+act[1])

@@ -33,7 +33,10 @@ func (in *Input) check() error {
 		field, reason string
 		ignored       bool
 	}{
-		{"Limits.Replicas", fmt.Sprintf("must be 0 or the number of Slots, %d", len(in.Slots)), in.Limits.Replicas != 0 && int(in.Limits.Replicas) != len(in.Slots)},
+		{
+			"Limits.Replicas", fmt.Sprintf("must be 0 or the number of Slots, %d", len(in.Slots)),
+			in.Limits.Replicas != 0 && int(in.Limits.Replicas) != len(in.Slots),
+		},
 		{"Limits.MaxSurge", "must be 0" + withSlots, in.Limits.MaxSurge != 0},
 		{"Limits.NoRollback", "must be false" + withSlots, in.Limits.NoRollback},
 		{"Limits.ExcludePreparingDelete", "must be false" + withSlots, in.Limits.ExcludePreparingDelete},

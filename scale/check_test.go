@@ -19,22 +19,81 @@ func TestIgnoredFields(t *testing.T) {
 		input scale.Input
 		want  string
 	}{
-		"plain":                    {"nothing is ignored", scale.Input{Limits: scale.Limits{Replicas: 2, MaxSurge: 1, NoRollback: true, ExcludePreparingDelete: true}, SpreadKeys: []string{"zone"}, NodeLabels: nodes, Scatter: scatter}, ""},
-		"slots":                    {"nothing is ignored", scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{Partition: 1, MaxUnavailable: 1}}, ""},
-		"slots and their number":   {"the number is the right one", scale.Input{Slots: slots, Limits: scale.Limits{Replicas: 2, MaxUnavailableScaling: ptr.To[int32](1)}}, ""},
-		"scatter with priority":    {"any slot may keep the old revision", scale.Input{Slots: slots, Scatter: scatter, Priority: &kruise.UpdatePriorityStrategy{}}, ""},
-		"empty node labels":        {"as good as none", scale.Input{NodeLabels: map[string]map[string]string{}}, ""},
-		"order without slots":      {"instances are alike", scale.Input{InOrder: true}, "InOrder must be false without Slots"},
-		"node labels alone":        {"no key asks for them", scale.Input{NodeLabels: nodes}, "NodeLabels must be empty without SpreadKeys"},
-		"another number of slots":  {"the slots count", scale.Input{Slots: slots, Limits: scale.Limits{Replicas: 3}}, "Limits.Replicas must be 0 or the number of Slots, 2"},
-		"surge":                    {"a slot has one instance", scale.Input{Slots: slots, Limits: scale.Limits{MaxSurge: 1}}, "Limits.MaxSurge must be 0 with Slots"},
-		"no rollback":              {"slots never go back", scale.Input{Slots: slots, Limits: scale.Limits{NoRollback: true}}, "Limits.NoRollback must be false with Slots"},
-		"exclude":                  {"a slot is taken until it is free", scale.Input{Slots: slots, Limits: scale.Limits{ExcludePreparingDelete: true}}, "Limits.ExcludePreparingDelete must be false with Slots"},
-		"scaling in order":         {"one at a time", scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{MaxUnavailableScaling: ptr.To[int32](1)}}, "Limits.MaxUnavailableScaling must be nil with InOrder"},
-		"creations alone":          {"instances are alike", scale.Input{NoCreate: true}, "NoCreate must be false without Slots"},
-		"creations in order":       {"nothing is deleted before all slots are filled", scale.Input{Slots: slots, InOrder: true, NoCreate: true}, "NoCreate must be false with InOrder"},
-		"spread":                   {"no slot is chosen for its node", scale.Input{Slots: slots, SpreadKeys: []string{"zone"}}, "SpreadKeys must be empty with Slots"},
-		"scatter without priority": {"slots go in their order", scale.Input{Slots: slots, Scatter: scatter}, "Scatter must be empty with Slots and without Priority"},
+		"plain": {
+			"nothing is ignored",
+			scale.Input{
+				Limits:     scale.Limits{Replicas: 2, MaxSurge: 1, NoRollback: true, ExcludePreparingDelete: true},
+				SpreadKeys: []string{"zone"},
+				NodeLabels: nodes,
+				Scatter:    scatter,
+			},
+			"",
+		},
+		"slots": {
+			"nothing is ignored",
+			scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{Partition: 1, MaxUnavailable: 1}},
+			"",
+		},
+		"slots and their number": {
+			"the number is the right one",
+			scale.Input{Slots: slots, Limits: scale.Limits{Replicas: 2, MaxUnavailableScaling: ptr.To[int32](1)}},
+			"",
+		},
+		"scatter with priority": {
+			"any slot may keep the old revision",
+			scale.Input{Slots: slots, Scatter: scatter, Priority: &kruise.UpdatePriorityStrategy{}},
+			"",
+		},
+		"empty node labels": {"as good as none", scale.Input{NodeLabels: map[string]map[string]string{}}, ""},
+		"order without slots": {
+			"instances are alike", scale.Input{InOrder: true}, "InOrder must be false without Slots",
+		},
+		"node labels alone": {
+			"no key asks for them", scale.Input{NodeLabels: nodes}, "NodeLabels must be empty without SpreadKeys",
+		},
+		"another number of slots": {
+			"the slots count",
+			scale.Input{Slots: slots, Limits: scale.Limits{Replicas: 3}},
+			"Limits.Replicas must be 0 or the number of Slots, 2",
+		},
+		"surge": {
+			"a slot has one instance",
+			scale.Input{Slots: slots, Limits: scale.Limits{MaxSurge: 1}},
+			"Limits.MaxSurge must be 0 with Slots",
+		},
+		"no rollback": {
+			"slots never go back",
+			scale.Input{Slots: slots, Limits: scale.Limits{NoRollback: true}},
+			"Limits.NoRollback must be false with Slots",
+		},
+		"exclude": {
+			"a slot is taken until it is free",
+			scale.Input{Slots: slots, Limits: scale.Limits{ExcludePreparingDelete: true}},
+			"Limits.ExcludePreparingDelete must be false with Slots",
+		},
+		"scaling in order": {
+			"one at a time",
+			scale.Input{Slots: slots, InOrder: true, Limits: scale.Limits{MaxUnavailableScaling: ptr.To[int32](1)}},
+			"Limits.MaxUnavailableScaling must be nil with InOrder",
+		},
+		"creations alone": {
+			"instances are alike", scale.Input{NoCreate: true}, "NoCreate must be false without Slots",
+		},
+		"creations in order": {
+			"nothing is deleted before all slots are filled",
+			scale.Input{Slots: slots, InOrder: true, NoCreate: true},
+			"NoCreate must be false with InOrder",
+		},
+		"spread": {
+			"no slot is chosen for its node",
+			scale.Input{Slots: slots, SpreadKeys: []string{"zone"}},
+			"SpreadKeys must be empty with Slots",
+		},
+		"scatter without priority": {
+			"slots go in their order",
+			scale.Input{Slots: slots, Scatter: scatter},
+			"Scatter must be empty with Slots and without Priority",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -80,7 +80,9 @@ func (w *world) update(i *scale.Instance, updated bool) {
 // tick lets a second pass: some of what can happen by itself does.
 func (w *world) tick() {
 	w.input.Now = w.input.Now.Add(time.Second)
-	w.input.Instances = slices.DeleteFunc(w.input.Instances, func(i scale.Instance) bool { return i.Terminating && w.once(2) })
+	w.input.Instances = slices.DeleteFunc(w.input.Instances, func(i scale.Instance) bool {
+		return i.Terminating && w.once(2)
+	})
 	for k := range w.input.Instances {
 		i := &w.input.Instances[k]
 		if p := i.Pods[0]; w.once(2) && !i.Terminating {
@@ -104,7 +106,14 @@ func newWorld(r *random) *world {
 	w := &world{random: r, inPlace: r.once(2), broken: r.once(3), never: map[string]bool{}}
 	w.input = scale.Input{
 		Now: now(), MinReadySeconds: r.n(2), InOrder: r.once(3), UnavailableFirst: r.once(3),
-		Limits: scale.Limits{Replicas: r.n(12), MaxUnavailable: 1 + r.n(3), MaxSurge: pick[int32](r, 0, 0, 2), MaxUnavailableScaling: ptr.To(1 + r.n(12)), NoRollback: r.once(2), ExcludePreparingDelete: r.once(2)},
+		Limits: scale.Limits{
+			Replicas:               r.n(12),
+			MaxUnavailable:         1 + r.n(3),
+			MaxSurge:               pick[int32](r, 0, 0, 2),
+			MaxUnavailableScaling:  ptr.To(1 + r.n(12)),
+			NoRollback:             r.once(2),
+			ExcludePreparingDelete: r.once(2),
+		},
 	}
 	w.input.Limits.Partition = r.n(w.input.Limits.Replicas)
 	if r.once(2) {
@@ -114,7 +123,9 @@ func newWorld(r *random) *world {
 		}
 	}
 	if r.once(3) {
-		w.input.Priority = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "hold"}}}
+		w.input.Priority = &kruise.UpdatePriorityStrategy{
+			OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "hold"}},
+		}
 	}
 	if r.once(2) {
 		w.input.Slots = []string{}

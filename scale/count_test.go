@@ -35,11 +35,23 @@ func limits(replicas, unavailable, scaling int32) scale.Limits {
 
 func TestComputeCreates(t *testing.T) {
 	testNumbers(t, numbers{
-		"nothing":       {"wanted and there are none", scale.Input{}, ""},
-		"converged":     {"nothing to do, nothing to say", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "3N")}, ""},
-		"first of all":  {"no more than may be unavailable", scale.Input{Limits: limits(5, 1, 2)}, "create + + (ScaleUpLimited)"},
-		"one not ready": {"it takes one of the places", scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "2N 1N!")}, "create + (ScaleUpLimited)"},
-		"two not ready": {"no place is left", scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "1N 2N!")}, "(ScaleUpLimited NotAvailable)"},
+		"nothing": {"wanted and there are none", scale.Input{}, ""},
+		"converged": {
+			"nothing to do, nothing to say", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "3N")}, "",
+		},
+		"first of all": {
+			"no more than may be unavailable", scale.Input{Limits: limits(5, 1, 2)}, "create + + (ScaleUpLimited)",
+		},
+		"one not ready": {
+			"it takes one of the places",
+			scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "2N 1N!")},
+			"create + (ScaleUpLimited)",
+		},
+		"two not ready": {
+			"no place is left",
+			scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "1N 2N!")},
+			"(ScaleUpLimited NotAvailable)",
+		},
 		"the current revision": {
 			"up to the partition",
 			scale.Input{Limits: scale.Limits{Replicas: 4, Partition: 3}, Instances: instances(t, "1N 1O")},
@@ -57,7 +69,9 @@ func TestComputeCreates(t *testing.T) {
 		},
 		"terminating": {
 			"it counts no more",
-			scale.Input{Limits: limits(1, 0, noLimit), Instances: []scale.Instance{{Name: "a", Updated: true, Terminating: true}}},
+			scale.Input{
+				Limits: limits(1, 0, noLimit), Instances: []scale.Instance{{Name: "a", Updated: true, Terminating: true}},
+			},
 			"create +",
 		},
 		"only updates": {
@@ -75,8 +89,14 @@ func TestComputeDeletes(t *testing.T) {
 			scale.Input{Limits: limits(3, 1, noLimit), MinReadySeconds: 9999, Instances: instances(t, "5N")},
 			"(DeleteLimited NotAvailable)",
 		},
-		"ready":            {"surplus ones go", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "5N")}, "delete 00N 01N"},
-		"a doomed surplus": {"it goes first, and alone", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "4N 1Nx")}, "delete 04N (WaitingForDeletion)"},
+		"ready": {
+			"surplus ones go", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "5N")}, "delete 00N 01N",
+		},
+		"a doomed surplus": {
+			"it goes first, and alone",
+			scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "4N 1Nx")},
+			"delete 04N (WaitingForDeletion)",
+		},
 		"doomed ones": {
 			"those that are not ready go at once, and they cost the others their budget",
 			scale.Input{Limits: limits(4, 1, noLimit), Instances: instances(t, "2N!x 1Nx 2N")},
@@ -123,7 +143,8 @@ func TestComputeHeld(t *testing.T) {
 		"as many as are missing": {
 			"the best is taken back",
 			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: []scale.Instance{
-				updated("a", in(kruise.LifecycleStatePreparingDelete)), updated("b", in(kruise.LifecycleStatePreparingDelete), notReady),
+				updated("a", in(kruise.LifecycleStatePreparingDelete)),
+				updated("b", in(kruise.LifecycleStatePreparingDelete), notReady),
 				updated("c", in(kruise.LifecycleStatePreparingDelete), readySince(2*time.Hour)), updated("d"), updated("e"),
 			}},
 			"restore c",
@@ -217,12 +238,20 @@ func TestComputeRefuses(t *testing.T) {
 		input scale.Input
 		want  string
 	}{
-		"an instance has no name":    {scale.Input{Instances: []scale.Instance{old("b"), old("b"), old("")}}, "name of instance is empty"},
-		"two have the same":          {scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("b"), old("b")}}, `two instances are named "b"`},
-		"a third has its own":        {scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("a")}}, `two instances are named "c"`},
-		"a slot has no name":         {scale.Input{Slots: []string{"a", ""}}, "name of slot is empty"},
-		"two slots have the same":    {scale.Input{Slots: []string{"a", "a"}}, `two slots are named "a"`},
-		"two instances for one slot": {scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}}, `two instances are named "a"`},
+		"an instance has no name": {
+			scale.Input{Instances: []scale.Instance{old("b"), old("b"), old("")}}, "name of instance is empty",
+		},
+		"two have the same": {
+			scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("b"), old("b")}}, `two instances are named "b"`,
+		},
+		"a third has its own": {
+			scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("a")}}, `two instances are named "c"`,
+		},
+		"a slot has no name":      {scale.Input{Slots: []string{"a", ""}}, "name of slot is empty"},
+		"two slots have the same": {scale.Input{Slots: []string{"a", "a"}}, `two slots are named "a"`},
+		"two instances for one slot": {
+			scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}}, `two instances are named "a"`,
+		},
 	} {
 		_, err := scale.Plan(c.input)
 		var refused *scale.NameError

@@ -155,7 +155,8 @@ func formula(old, updated scale.Count, l scale.Limits) scale.Difference {
 	R, P, S, U, SU := l.Replicas, l.Partition, l.MaxSurge, l.MaxUnavailable, scalingOf(l)
 	preOld, delOld, unOld := old.PreparingDelete, old.MarkedForDeletion, old.Unavailable
 	preNew, delNew, unNew := updated.PreparingDelete, updated.MarkedForDeletion, updated.Unavailable
-	actOld, actNew := old.MarkedForDeletion+old.Unavailable+old.Available, updated.MarkedForDeletion+updated.Unavailable+updated.Available
+	actOld, actNew := old.MarkedForDeletion+old.Unavailable+old.Available,
+		updated.MarkedForDeletion+updated.Unavailable+updated.Available
 	N := preOld + actOld + preNew + actNew
 	magnitude := func(x int32) int32 { return int32(math.Abs(float64(x))) }
 
@@ -244,7 +245,8 @@ func TestDifferLaws(t *testing.T) {
 			t.Fatalf("seed %d: %+v creates and deletes", seed, d)
 		case all-d.Delete < l.Replicas && d.Delete > 0:
 			t.Fatalf("seed %d: deleting %d leaves too few", seed, d.Delete)
-		case old == (scale.Count{Available: l.Partition}) && updated == (scale.Count{Available: l.Replicas - l.Partition}) && d != (scale.Difference{}):
+		case old == (scale.Count{Available: l.Partition}) && updated == (scale.Count{Available: l.Replicas - l.Partition}) &&
+			d != (scale.Difference{}):
 			t.Fatalf("seed %d: converged, and yet %+v", seed, d)
 		}
 	}

@@ -1,8 +1,8 @@
 // Package scale decides which instances of a workload to create, delete and update, and when the rest has to wait.
 //
 // An instance is what is scaled as one: a pod, or a group of pods that are created and deleted together. Plan takes all
-// instances and the limits of the workload, and returns one plan: what to do now. The caller makes the writes of the plan,
-// observes, and calls Plan again. No state is kept between two plans, so that a plan may be carried out in part.
+// instances and the limits of the workload, and returns one plan: what to do now. The caller makes the writes of the
+// plan, observes, and calls Plan again. No state is kept between two plans, so that a plan may be carried out in part.
 //
 //	result, err := scale.Plan(scale.Input{
 //		Now:       now,
@@ -50,24 +50,24 @@
 // # Limits
 //
 // Budget is the walk by which all plans keep to the number of instances that may be unavailable. It, Available, Differ,
-// Prioritise and Scatter serve callers that make plans of their own; Amount, Partition and ResolveFenceposts resolve what the
-// user wrote.
+// Prioritise and Scatter serve callers that make plans of their own; Amount, Partition and ResolveFenceposts resolve
+// what the user wrote.
 //
 // # Reading one's own writes
 //
-// Plan sees what the caller observed. A controller that plans from a cache which does not show its last writes yet creates
-// instances twice, and spends the same budget twice. Package ledger remembers the writes of a controller, and reports
-// whether the cache shows them; plan only then. Plan itself holds no state.
+// Plan sees what the caller observed. A controller that plans from a cache which does not show its last writes yet
+// creates instances twice, and spends the same budget twice. Package ledger remembers the writes of a controller, and
+// reports whether the cache shows them; plan only then. Plan itself holds no state.
 //
 // A new pod with a readiness gate counts as available only once its gate is open; see package inplace for the gate
 // InPlaceUpdateReady.
 //
 // Laws:
 //   - The order of the instances does not matter; ties go by name. The input is not changed.
-//   - Nothing is created beyond replicas and surge, or while more than may be are unavailable, which with slots are those
-//     before the slot to fill. Nothing is deleted or updated so that fewer are available than may be, or fewer old ones
-//     are left than the partition keeps. Where a bound is crossed already, no plan makes it worse. What is exempt: a
-//     deletion that a hook has released, an instance whose slot is not wanted.
+//   - Nothing is created beyond replicas and surge, or while more than may be are unavailable, which with slots are
+//     those before the slot to fill. Nothing is deleted or updated so that fewer are available than may be, or fewer
+//     old ones are left than the partition keeps. Where a bound is crossed already, no plan makes it worse. What is
+//     exempt: a deletion that a hook has released, an instance whose slot is not wanted.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and

@@ -75,9 +75,17 @@ func ExamplePlan() {
 func ExamplePlan_groups() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	instances := []scale.Instance{
-		{Name: "g0", Size: 3, Pods: []*corev1.Pod{running("g0", time.Hour), running("g0-1", time.Hour), running("g0-2", time.Minute)}},
+		{
+			Name: "g0",
+			Size: 3,
+			Pods: []*corev1.Pod{running("g0", time.Hour), running("g0-1", time.Hour), running("g0-2", time.Minute)},
+		},
 		{Name: "g1", Size: 3, Pods: []*corev1.Pod{running("g1", time.Hour), running("g1-1", time.Hour)}},
-		{Name: "g2", Size: 3, Pods: []*corev1.Pod{running("g2", time.Hour), running("g2-1", time.Hour), running("g2-2", time.Hour)}},
+		{
+			Name: "g2",
+			Size: 3,
+			Pods: []*corev1.Pod{running("g2", time.Hour), running("g2-1", time.Hour), running("g2-2", time.Hour)},
+		},
 	}
 	limits := scale.Limits{Replicas: 2, Partition: 2, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](10)}
 	fmt.Println(tale(scale.Plan(scale.Input{Now: noon, Instances: instances, Limits: limits})))

@@ -82,19 +82,36 @@ func (b *tape) pod() *corev1.Pod {
 		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{RestartCount: b.number()})
 	}
 	if b.bool() {
-		p.Labels = map[string]string{"is": b.text("A", "B-9", ""), kruise.LifecycleStateKey: b.text("", "PreparingDelete", "PreparingUpdate", "Normal", "Updated", "Dreaming")}
-		p.Annotations = map[string]string{corev1.PodDeletionCost: b.text("", "-", "-1", "2147483647", "99999999999"), kruise.InPlaceUpdateGraceKey: b.text("", "x")}
+		p.Labels = map[string]string{
+			"is":                     b.text("A", "B-9", ""),
+			kruise.LifecycleStateKey: b.text("", "PreparingDelete", "PreparingUpdate", "Normal", "Updated", "Dreaming"),
+		}
+		p.Annotations = map[string]string{
+			corev1.PodDeletionCost:       b.text("", "-", "-1", "2147483647", "99999999999"),
+			kruise.InPlaceUpdateGraceKey: b.text("", "x"),
+		}
 	}
 	return p
 }
 
 func (b *tape) input() scale.Input {
 	input := scale.Input{
-		Now: b.time().Time, MinReadySeconds: b.number(), Updates: scale.Updates(b.text("", "", "Paused", "OnDelete", "Never")),
-		UpdateOnly: b.bool(), PreparingUpdateIsUpdated: b.bool(), UnavailableFirst: b.bool(), InOrder: b.bool(), NoCreate: b.bool(),
+		Now:                      b.time().Time,
+		MinReadySeconds:          b.number(),
+		Updates:                  scale.Updates(b.text("", "", "Paused", "OnDelete", "Never")),
+		UpdateOnly:               b.bool(),
+		PreparingUpdateIsUpdated: b.bool(),
+		UnavailableFirst:         b.bool(),
+		InOrder:                  b.bool(),
+		NoCreate:                 b.bool(),
 		Limits: scale.Limits{
-			Replicas: b.number(), Partition: b.number(), MaxUnavailable: b.number(), MaxSurge: b.number(), MaxUnavailableScaling: ptr.To(b.number()),
-			NoRollback: b.bool(), ExcludePreparingDelete: b.bool(),
+			Replicas:               b.number(),
+			Partition:              b.number(),
+			MaxUnavailable:         b.number(),
+			MaxSurge:               b.number(),
+			MaxUnavailableScaling:  ptr.To(b.number()),
+			NoRollback:             b.bool(),
+			ExcludePreparingDelete: b.bool(),
 		},
 	}
 	if b.bool() {
@@ -107,9 +124,13 @@ func (b *tape) input() scale.Input {
 	if b.bool() {
 		input.Priority = &kruise.UpdatePriorityStrategy{}
 		if b.bool() {
-			input.Priority.WeightPriority = []kruise.UpdatePriorityWeightTerm{{Weight: b.number(), MatchSelector: metav1.LabelSelector{
-				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: metav1.LabelSelectorOperator(b.text("Exists", "Like"))}},
-			}}}
+			input.Priority.WeightPriority = []kruise.UpdatePriorityWeightTerm{{
+				Weight: b.number(), MatchSelector: metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{
+						Key: "is", Operator: metav1.LabelSelectorOperator(b.text("Exists", "Like")),
+					}},
+				},
+			}}
 		}
 	}
 	for range b.next() % 3 {
@@ -117,7 +138,9 @@ func (b *tape) input() scale.Input {
 	}
 	for range b.next() % 3 {
 		input.SpreadKeys = append(input.SpreadKeys, b.text("zone", corev1.LabelHostname, ""))
-		input.NodeLabels = map[string]map[string]string{"n0": {"zone": "a"}, "n1": {"zone": "b", corev1.LabelHostname: "n1"}, "n2": nil}
+		input.NodeLabels = map[string]map[string]string{
+			"n0": {"zone": "a"}, "n1": {"zone": "b", corev1.LabelHostname: "n1"}, "n2": nil,
+		}
 	}
 	if b.bool() {
 		input.Slots = []string{}
@@ -126,7 +149,13 @@ func (b *tape) input() scale.Input {
 		}
 	}
 	for i := range b.next() % 12 {
-		instance := scale.Instance{Name: fmt.Sprint(i), Size: int(b.number()), Updated: b.bool(), MarkedForDeletion: b.bool(), Terminating: b.next()%8 == 1}
+		instance := scale.Instance{
+			Name:              fmt.Sprint(i),
+			Size:              int(b.number()),
+			Updated:           b.bool(),
+			MarkedForDeletion: b.bool(),
+			Terminating:       b.next()%8 == 1,
+		}
 		if b.next() == 9 {
 			instance.Name = ""
 		}

@@ -24,21 +24,21 @@ type Instance struct {
 	MarkedForDeletion bool
 	// NotNow keeps the plan from updating the instance, because its last update was rejected. Others take its turn.
 	NotNow bool
-	// Outdated means that something beside its pods is not what the update revision asks for, so that it is to be updated although
-	// Updated. Impaired means that something beside its pods keeps it from serving, as a volume that grows: it spends of the
-	// budget of updates. Both are for Slots only.
+	// Outdated means that something beside its pods is not what the update revision asks for, so that it is to be updated
+	// although Updated. Impaired means that something beside its pods keeps it from serving, as a volume that grows: it
+	// spends of the budget of updates. Both are for Slots only.
 	Outdated, Impaired bool
 	// Terminating means that its deletion cannot be undone. It only holds its slot until it is gone and left out;
 	// without slots it does not count.
 	Terminating bool
-	// Finished means that its pods have finished, so that nothing but their deletion is left, which has not begun. Such an instance is
-	// Terminating. With InOrder, the plan deletes it in its turn; else the caller deletes it at once.
+	// Finished means that its pods have finished, so that nothing but their deletion is left, which has not begun. Such an
+	// instance is Terminating. With InOrder, the plan deletes it in its turn; else the caller deletes it at once.
 	Finished bool
 }
 
-// Input is a workload as its controller sees it. A field that the mode ignores must have its zero value, else Plan returns an
-// *InputError: with Slots these are MaxSurge, NoRollback and ExcludePreparingDelete of the limits, and SpreadKeys; Scatter
-// with Slots needs a Priority.
+// Input is a workload as its controller sees it. A field that the mode ignores must have its zero value, else Plan
+// returns an *InputError: with Slots these are MaxSurge, NoRollback and ExcludePreparingDelete of the limits, and
+// SpreadKeys; Scatter with Slots needs a Priority.
 type Input struct {
 	// Now is the time of the decision.
 	Now time.Time
@@ -54,8 +54,8 @@ type Input struct {
 	Updates Updates
 	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.
 	UpdateOnly bool
-	// NoCreate plans as if nothing were missing, for when creations are rejected and what they wait for may be what is to be deleted; with Slots
-	// and without InOrder only. Missing instances still count as unavailable.
+	// NoCreate plans as if nothing were missing, for when creations are rejected and what they wait for may be what is to
+	// be deleted; with Slots and without InOrder only. Missing instances still count as unavailable.
 	NoCreate bool
 	// PreparingUpdateIsUpdated counts instances that a hook holds before their update as updated ones while scaling.
 	PreparingUpdateIsUpdated bool

@@ -92,7 +92,8 @@ func silent(input scale.Input, plan scale.Result) string {
 	case !converged(input):
 		return "it waits, and does not say for what"
 	}
-	if converged(input) && (planned > 0 || len(notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
+	if converged(input) &&
+		(planned > 0 || len(notes) > 0 || plan.RequeueAfter > 0 || plan.Difference != scale.Difference{}) {
 		return fmt.Sprintf("converged, and there is something to do: %+v", plan)
 	}
 	return ""
@@ -106,7 +107,8 @@ func keptOf(input scale.Input) string {
 	for _, i := range input.Instances {
 		at := slices.Index(input.Slots, i.Name)
 		ordered := input.Slots != nil && input.Priority == nil
-		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) && (!ordered || at < int(input.Limits.Partition)) {
+		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) &&
+			(!ordered || at < int(input.Limits.Partition)) {
 			n++
 		}
 	}
@@ -143,7 +145,8 @@ func converged(input scale.Input) bool {
 	if input.Slots != nil {
 		return old+updated == int32(len(input.Slots)) && old <= input.Limits.Partition
 	}
-	return old+updated == input.Limits.Replicas && (old == input.Limits.Partition || old < input.Limits.Partition && input.Limits.NoRollback)
+	return old+updated == input.Limits.Replicas &&
+		(old == input.Limits.Partition || old < input.Limits.Partition && input.Limits.NoRollback)
 }
 
 // crosses says which bound the plan crosses, or makes worse where it is crossed already.
@@ -257,7 +260,8 @@ func crossesSlots(input scale.Input, plan scale.Result) string {
 		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
 	case n > 0 && !input.InOrder && int64(o.unavailableUpTo(plan.Create)) > int64(scalingOf(input.Limits)):
 		return "it creates more than may be unavailable"
-	case input.Priority != nil && len(plan.Update) > 0 && settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
+	case input.Priority != nil && len(plan.Update) > 0 &&
+		settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
 		return "it crosses the partition"
 	case input.InOrder && (n > 1 || unplaced > 1):
 		return "it does two things at once, and not in order"

@@ -114,8 +114,8 @@ func (m *member) hooked(hook *kruise.LifecycleHook) bool {
 	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
 }
 
-// inGrace reports whether a pod waits for the end of the grace period of an in-place update, so that its containers have
-// not changed yet.
+// inGrace reports whether a pod waits for the end of the grace period of an in-place update, so that its containers
+// have not changed yet.
 func (m *member) inGrace() bool {
 	return m.any(func(pod *corev1.Pod) bool {
 		return pod.Annotations[kruise.InPlaceUpdateGraceKey] != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""

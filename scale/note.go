@@ -40,8 +40,8 @@ const (
 	NotePaused = "Paused"
 	// NoteOnDelete means that instances are not updated because the user deletes them for that.
 	NoteOnDelete = "OnDelete"
-	// NotePartition gives how many instances the partition keeps at the old revision. The note is also given where nothing is left
-	// to do: it explains a rollout that stands still.
+	// NotePartition gives how many instances the partition keeps at the old revision. The note is also given where nothing
+	// is left to do: it explains a rollout that stands still.
 	NotePartition = "Partition"
 	// NoteNotAvailable means that there is nothing to do but wait until instances are available.
 	NoteNotAvailable = "NotAvailable"
@@ -51,7 +51,8 @@ const (
 
 func levelOf(code string) note.Level {
 	switch code {
-	case NoteOutOfOrder, NoteScaleUpLimited, NoteDeleteLimited, NoteWaitingForDeletion, NoteHooked, NoteUpdateLimited, NoteNotAvailable:
+	case NoteOutOfOrder, NoteScaleUpLimited, NoteDeleteLimited, NoteWaitingForDeletion, NoteHooked, NoteUpdateLimited,
+		NoteNotAvailable:
 		return note.Waiting
 	}
 	return note.Info

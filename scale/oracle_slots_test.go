@@ -64,7 +64,8 @@ func (o slotOracle) restore() []scale.Instance {
 	var out []scale.Instance
 	for position, slot := range o.in.Slots {
 		i := o.at(slot)
-		if i == nil || !leaving(*i) || i.Terminating || i.MarkedForDeletion || o.in.Hooks != nil && o.in.Hooks.PreDelete.MarkPodNotReady {
+		if i == nil || !leaving(*i) || i.Terminating || i.MarkedForDeletion ||
+			o.in.Hooks != nil && o.in.Hooks.PreDelete.MarkPodNotReady {
 			continue
 		}
 		kept := position < o.keep
@@ -119,7 +120,9 @@ func (o slotOracle) surplus() []scale.Instance {
 		}
 		return n
 	}
-	surplus := slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool { return slices.Contains(o.in.Slots, i.Name) })
+	surplus := slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
+		return slices.Contains(o.in.Slots, i.Name)
+	})
 	return sorted(surplus, func(a, b scale.Instance) bool { return ordinal(a.Name) > ordinal(b.Name) })
 }
 
@@ -199,7 +202,9 @@ func (o slotOracle) update() []scale.Instance {
 	var out []scale.Instance
 	for _, i := range o.candidates() {
 		fine := o.available(i)
-		if onlyBegun && !slices.ContainsFunc(podsOf(i), func(pod *corev1.Pod) bool { return lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingUpdate }) {
+		if onlyBegun && !slices.ContainsFunc(podsOf(i), func(pod *corev1.Pod) bool {
+			return lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingUpdate
+		}) {
 			continue
 		}
 		if fine && broken >= budget {

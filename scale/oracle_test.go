@@ -238,6 +238,7 @@ func (o oracle) victims(candidates, others []scale.Instance) []scale.Instance {
 		}
 	}
 	return sorted(candidates, func(a, b scale.Instance) bool {
-		return o.before(a, b, "assigned phase available ready cost rank since restarts created", func(i scale.Instance) *big.Int { return ranks[i.Name] })
+		return o.before(a, b, "assigned phase available ready cost rank since restarts created",
+			func(i scale.Instance) *big.Int { return ranks[i.Name] })
 	})
 }

@@ -31,7 +31,8 @@ func TestScatter(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := scale.Scatter(indices(len(c.items)), indices(len(c.items)), labelsIn(c.items), kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}})
+			got := scale.Scatter(indices(len(c.items)), indices(len(c.items)), labelsIn(c.items),
+				kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}})
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.items, diff)
 			}
@@ -55,7 +56,9 @@ func TestPrioritise(t *testing.T) {
 	})
 	t.Run("a broken selector", func(t *testing.T) {
 		s := weights.DeepCopy()
-		s.WeightPriority[0].MatchSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: "Like"}}}
+		s.WeightPriority[0].MatchSelector = metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: "Like"}},
+		}
 		items := indices(3)
 		err := scale.Prioritise(items, labelsIn("AB_"), s)
 		if err == nil || !strings.Contains(err.Error(), "weightPriority[0].matchSelector") {
@@ -67,10 +70,14 @@ func TestPrioritise(t *testing.T) {
 	})
 	t.Run("order", func(t *testing.T) {
 		sets := []map[string]string{
-			{"key2": "o-7"}, {"key1": "o-5"}, {}, {"key1": "o-20"}, {"key1": "none"}, {"key1": "o-10", "key2": "o-99"}, {"key1": "o-99999999999999999999"},
+			{"key2": "o-7"}, {"key1": "o-5"}, {}, {"key1": "o-20"}, {"key1": "none"}, {"key1": "o-10", "key2": "o-99"}, {
+				"key1": "o-99999999999999999999",
+			},
 		}
 		items := indices(len(sets))
-		s := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "key1"}, {OrderedKey: "key2"}}}
+		s := &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{
+			{OrderedKey: "key1"}, {OrderedKey: "key2"},
+		}}
 		if err := scale.Prioritise(items, func(i int) map[string]string { return sets[i] }, s); err != nil {
 			t.Fatal(err)
 		}

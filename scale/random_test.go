@@ -58,7 +58,9 @@ func (r *random) pod(name string) *corev1.Pod {
 		p.Status.Conditions[0].LastTransitionTime.Reset()
 	}
 	if r.once(10) {
-		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: kruise.InPlaceUpdateReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse)})
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: kruise.InPlaceUpdateReady, Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse),
+		})
 	}
 	if r.once(3) {
 		annotated(corev1.PodDeletionCost, pick(r, "1", "-1", "5", "+5", "x"))(p)
@@ -100,13 +102,22 @@ func (r *random) instances(prefix string, n int) []scale.Instance {
 
 func (r *random) input() scale.Input {
 	input := scale.Input{
-		Now: now(), Instances: r.instances("web-", r.Intn(14)),
+		Now:       now(),
+		Instances: r.instances("web-", r.Intn(14)),
 		Limits: scale.Limits{
-			Replicas: r.n(12), MaxUnavailable: r.n(4), MaxSurge: pick[int32](r, 0, 0, 1, 3), MaxUnavailableScaling: ptr.To(pick[int32](r, 0, 2, 5, noLimit, noLimit)),
-			NoRollback: r.once(3), ExcludePreparingDelete: r.once(3),
+			Replicas:               r.n(12),
+			MaxUnavailable:         r.n(4),
+			MaxSurge:               pick[int32](r, 0, 0, 1, 3),
+			MaxUnavailableScaling:  ptr.To(pick[int32](r, 0, 2, 5, noLimit, noLimit)),
+			NoRollback:             r.once(3),
+			ExcludePreparingDelete: r.once(3),
 		},
-		MinReadySeconds: pick[int32](r, 0, 0, 10), Updates: pick(r, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete),
-		UpdateOnly: r.once(12), PreparingUpdateIsUpdated: r.once(3), UnavailableFirst: r.once(4),
+		MinReadySeconds: pick[int32](r, 0, 0, 10),
+		Updates: pick(r, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesRun,
+			scale.UpdatesPaused, scale.UpdatesOnDelete),
+		UpdateOnly:               r.once(12),
+		PreparingUpdateIsUpdated: r.once(3),
+		UnavailableFirst:         r.once(4),
 	}
 	if r.once(2) { // nothing to create or delete, so that updates are tried as often
 		input.Limits.Replicas, input.Limits.ExcludePreparingDelete = 0, false
@@ -171,7 +182,8 @@ func sensible(in scale.Input) scale.Input {
 		in.InOrder, in.NoCreate = false, false
 		return in
 	}
-	in.Limits.Replicas, in.Limits.MaxSurge, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)), 0, false, false
+	in.Limits.Replicas, in.Limits.MaxSurge, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)),
+		0, false, false
 	in.SpreadKeys, in.NodeLabels = nil, nil
 	if in.InOrder {
 		in.Limits.MaxUnavailableScaling, in.NoCreate = nil, false

@@ -96,8 +96,8 @@ func (s *slotted) due(i int) bool {
 
 func (s *slotted) unordered() bool { return s.in.Priority != nil }
 
-// createSlots fills slots from the first to the last. An instance that is not available spends the budget of the slots after it: those before
-// it, as an update that fails at the last slot, must be filled all the same.
+// createSlots fills slots from the first to the last. An instance that is not available spends the budget of the slots
+// after it: those before it, as an update that fails at the last slot, must be filled all the same.
 func (s *slotted) createSlots() {
 	if s.in.InOrder {
 		if s.blocked < len(s.wanted) && s.wanted[s.blocked] == nil {
@@ -175,8 +175,8 @@ func (s *slotted) deleteSlots() {
 	}
 }
 
-// removesSurplus reports whether all else waits for surplus instances to go. A preDelete hook that holds the last one may take hours: only
-// the surplus instances before it wait for that.
+// removesSurplus reports whether all else waits for surplus instances to go. A preDelete hook that holds the last one
+// may take hours: only the surplus instances before it wait for that.
 func (s *slotted) removesSurplus() bool {
 	if len(s.surplus) == 0 {
 		return false
@@ -220,8 +220,8 @@ func (s *slotted) deleteLast() {
 	}
 }
 
-// deleteDoomedSlots deletes what the user chose, as a part of updates, which determine at which revision an instance comes
-// back. One that does not fit into the budget does not stop those after it.
+// deleteDoomedSlots deletes what the user chose, as a part of updates, which determine at which revision an instance
+// comes back. One that does not fit into the budget does not stop those after it.
 func (s *slotted) deleteDoomedSlots() {
 	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
 	for _, m := range slices.Backward(s.wanted) {
@@ -241,7 +241,9 @@ func (s *slotted) deleteDoomedSlots() {
 }
 
 func (s *slotted) budget() walk {
-	return walk{Budget: Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable + s.impaired}, gone: s.unavailable}
+	return walk{
+		Budget: Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable + s.impaired}, gone: s.unavailable,
+	}
 }
 
 // updateSlots updates from the last slot to the first, but for those that the partition keeps.

@@ -90,8 +90,8 @@ func latestFirst(seconds int64, none bool) int64 {
 	return -seconds
 }
 
-// deletionCost is the sum of the costs of the pods. A pod without a number, or with one that is not written as the number
-// would be printed, counts as 0.
+// deletionCost is the sum of the costs of the pods. A pod without a number, or with one that is not written as the
+// number would be printed, counts as 0.
 func (m *member) deletionCost() int64 {
 	var sum int64 // of 32-bit numbers: no group has enough pods to overflow it
 	for _, pod := range m.Pods {

@@ -45,9 +45,9 @@ func (t *table) keep(n int) { t.rows, t.spare = t.rows[:n], t.spare[:n] }
 // few rows are sorted sooner by comparing them.
 const few = 64
 
-// sort orders by all keys, and then by name. Nearly all is decided by the keys up to the time of readiness. Their numbers
-// differ in a few bytes only, and many rows are sorted byte by byte in half the time that comparisons take, whose outcome no
-// processor foresees. What is left to the other keys and the name is compared.
+// sort orders by all keys, and then by name. Nearly all is decided by the keys up to the time of readiness. Their
+// numbers differ in a few bytes only, and many rows are sorted byte by byte in half the time that comparisons take,
+// whose outcome no processor foresees. What is left to the other keys and the name is compared.
 func (t *table) sort() {
 	if len(t.rows) <= few {
 		slices.SortFunc(t.rows, t.compare)
@@ -87,8 +87,8 @@ func (t *table) differ() (bits [keys]uint64) {
 	return bits
 }
 
-// sortBy sorts by one key, of which some bits differ, and keeps the order where it is the same: by byte after byte, the last
-// first.
+// sortBy sorts by one key, of which some bits differ, and keeps the order where it is the same: by byte after byte, the
+// last first.
 func (t *table) sortBy(key int, differ uint64) {
 	for i := range t.rows {
 		t.rows[i].number = uint64(t.at(i).keys[key]) ^ 1<<63 // without a sign, in the same order

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTableSorts compares with sorting by comparisons alone, below and above the number of rows from which bytes are sorted.
+// TestTableSorts compares with sorting by comparisons alone, below and above the number of rows from which bytes are
+// sorted.
 func TestTableSorts(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewSource(seed))

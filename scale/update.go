@@ -85,8 +85,8 @@ type walk struct {
 	gone int32
 }
 
-// take reports whether an instance may go. One that is Impaired alone spends of the budget already, but its pods still serve, so that it waits
-// for those that do not.
+// take reports whether an instance may go. One that is Impaired alone spends of the budget already, but its pods still
+// serve, so that it waits for those that do not.
 func (w *walk) take(m *member) bool {
 	switch {
 	case m.Impaired && m.available:

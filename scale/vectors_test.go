@@ -24,49 +24,209 @@ type vectors = map[string]struct {
 
 func TestDifference(t *testing.T) {
 	testDifference(t, vectors{
-		"a doomed one":                        {"the budget is its own", bounds{5, "0", "1", "0", false, false, false}, "1Nx 4N", scale.Difference{DeleteAvailable: 1}},
-		"two doomed":                          {"one at a time", bounds{5, "0", "1", "0", false, false, false}, "2Nx 3N", scale.Difference{DeleteAvailable: 1}},
-		"a doomed one, and one missing":       {"what is missing comes first", bounds{5, "0", "1", "0", false, false, false}, "1Nx 3N", scale.Difference{Create: 1, CreateMissing: 1}},
-		"a doomed one, and one unavailable":   {"no budget is left", bounds{5, "0", "1", "0", false, false, false}, "1Nx 3N 1N!", scale.Difference{}},
-		"two broken and doomed, one too many": {"the surplus is budget", bounds{4, "0", "1", "0", false, false, false}, "2N!x 3N", scale.Difference{DeleteAvailable: 2}},
+		"a doomed one": {
+			why:       "the budget is its own",
+			limits:    bounds{5, "0", "1", "0", false, false, false},
+			instances: "1Nx 4N",
+			want:      scale.Difference{DeleteAvailable: 1},
+		},
+		"two doomed": {
+			why:       "one at a time",
+			limits:    bounds{5, "0", "1", "0", false, false, false},
+			instances: "2Nx 3N",
+			want:      scale.Difference{DeleteAvailable: 1},
+		},
+		"a doomed one, and one missing": {
+			why:       "what is missing comes first",
+			limits:    bounds{5, "0", "1", "0", false, false, false},
+			instances: "1Nx 3N",
+			want:      scale.Difference{Create: 1, CreateMissing: 1},
+		},
+		"a doomed one, and one unavailable": {
+			why:       "no budget is left",
+			limits:    bounds{5, "0", "1", "0", false, false, false},
+			instances: "1Nx 3N 1N!",
+			want:      scale.Difference{},
+		},
+		"two broken and doomed, one too many": {
+			why:       "the surplus is budget",
+			limits:    bounds{4, "0", "1", "0", false, false, false},
+			instances: "2N!x 3N",
+			want:      scale.Difference{DeleteAvailable: 2},
+		},
 
-		"a rollout begins":        {"to the partition", bounds{5, "3", "1", "0", false, false, false}, "5O", scale.Difference{Update: 2, UpdateUnavailable: 1}},
-		"a rollout, half":         {"one left", bounds{5, "3", "1", "0", false, false, false}, "1N 4O", scale.Difference{Update: 1, UpdateUnavailable: 1}},
-		"a rollout, done":         {"nothing left", bounds{5, "3", "1", "0", false, false, false}, "2N 3O", scale.Difference{}},
-		"the partition is raised": {"some go back", bounds{5, "4", "2", "0", false, false, false}, "4N 1O", scale.Difference{Update: -3, UpdateUnavailable: 2}},
-		"without rollback":        {"none goes back", bounds{5, "4", "1", "0", true, false, false}, "4N 1O", scale.Difference{}},
+		"a rollout begins": {
+			why:       "to the partition",
+			limits:    bounds{5, "3", "1", "0", false, false, false},
+			instances: "5O",
+			want:      scale.Difference{Update: 2, UpdateUnavailable: 1},
+		},
+		"a rollout, half": {
+			why:       "one left",
+			limits:    bounds{5, "3", "1", "0", false, false, false},
+			instances: "1N 4O",
+			want:      scale.Difference{Update: 1, UpdateUnavailable: 1},
+		},
+		"a rollout, done": {
+			why:       "nothing left",
+			limits:    bounds{5, "3", "1", "0", false, false, false},
+			instances: "2N 3O",
+			want:      scale.Difference{},
+		},
+		"the partition is raised": {
+			why:       "some go back",
+			limits:    bounds{5, "4", "2", "0", false, false, false},
+			instances: "4N 1O",
+			want:      scale.Difference{Update: -3, UpdateUnavailable: 2},
+		},
+		"without rollback": {
+			why:       "none goes back",
+			limits:    bounds{5, "4", "1", "0", true, false, false},
+			instances: "4N 1O",
+			want:      scale.Difference{},
+		},
 	})
 }
 
 func TestDifferenceWithSurge(t *testing.T) {
 	testDifference(t, vectors{
-		"surge for a doomed one":        {"its successor comes first", bounds{5, "0", "0", "1", false, false, false}, "1Nx 4N", scale.Difference{Create: 1, CreateMissing: 1}},
-		"its successor is there":        {"and not available", bounds{5, "0", "0", "1", false, false, false}, "1Nx 4N 1N!", scale.Difference{}},
-		"its successor is available":    {"so it goes", bounds{5, "0", "0", "1", false, false, false}, "1Nx 5N", scale.Difference{DeleteAvailable: 1}},
-		"surge":                         {"one more, and one at once", bounds{5, "3", "1", "1", false, false, false}, "5O", scale.Difference{Create: 1, CreateMissing: 1, Update: 2, UpdateUnavailable: 1}},
-		"surge, one there":              {"it is budget", bounds{5, "3", "1", "1", false, false, false}, "5O 1N!", scale.Difference{Update: 1, UpdateUnavailable: 2}},
-		"surge, and an old one doomed":  {"surge is for it", bounds{5, "3", "1", "1", false, false, false}, "4O 1Ox 1N!", scale.Difference{DeleteAvailable: 1, Update: 1, UpdateUnavailable: 2}},
-		"surge, an old one went":        {"one more comes", bounds{5, "3", "1", "1", false, false, false}, "4O 1N!", scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1}},
-		"surge, all new ones there":     {"an old one goes, later", bounds{5, "3", "1", "1", false, false, false}, "4O 2N!", scale.Difference{Delete: 1, DeleteOld: 1}},
-		"surge, a new one is available": {"an old one goes, now", bounds{5, "3", "1", "1", false, false, false}, "4O 1N 1N!", scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 1}},
-		"surge, done":                   {"nothing left", bounds{5, "3", "1", "1", false, false, false}, "3O 2N", scale.Difference{}},
-		"percentages":                   {"99% lets one through", bounds{5, "99%", "40%", "30%", false, false, false}, "5O", scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 2}},
-		"percentages, one there":        {"surplus", bounds{5, "99%", "40%", "30%", false, false, false}, "5O 1N!", scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 2}},
-		"percentages down":              {"with surge they round down", bounds{5, "99%", "30%", "30%", false, false, false}, "5O", scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1}},
-		"percentages down, one there":   {"with surge they round down", bounds{5, "99%", "30%", "30%", false, false, false}, "5O 1N!", scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 1}},
+		"surge for a doomed one": {
+			why:       "its successor comes first",
+			limits:    bounds{5, "0", "0", "1", false, false, false},
+			instances: "1Nx 4N",
+			want:      scale.Difference{Create: 1, CreateMissing: 1},
+		},
+		"its successor is there": {
+			why:       "and not available",
+			limits:    bounds{5, "0", "0", "1", false, false, false},
+			instances: "1Nx 4N 1N!",
+			want:      scale.Difference{},
+		},
+		"its successor is available": {
+			why:       "so it goes",
+			limits:    bounds{5, "0", "0", "1", false, false, false},
+			instances: "1Nx 5N",
+			want:      scale.Difference{DeleteAvailable: 1},
+		},
+		"surge": {
+			why:       "one more, and one at once",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "5O",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, Update: 2, UpdateUnavailable: 1},
+		},
+		"surge, one there": {
+			why:       "it is budget",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "5O 1N!",
+			want:      scale.Difference{Update: 1, UpdateUnavailable: 2},
+		},
+		"surge, and an old one doomed": {
+			why:       "surge is for it",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "4O 1Ox 1N!",
+			want:      scale.Difference{DeleteAvailable: 1, Update: 1, UpdateUnavailable: 2},
+		},
+		"surge, an old one went": {
+			why:       "one more comes",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "4O 1N!",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1},
+		},
+		"surge, all new ones there": {
+			why:       "an old one goes, later",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "4O 2N!",
+			want:      scale.Difference{Delete: 1, DeleteOld: 1},
+		},
+		"surge, a new one is available": {
+			why:       "an old one goes, now",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "4O 1N 1N!",
+			want:      scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 1},
+		},
+		"surge, done": {
+			why:       "nothing left",
+			limits:    bounds{5, "3", "1", "1", false, false, false},
+			instances: "3O 2N",
+			want:      scale.Difference{},
+		},
+		"percentages": {
+			why:       "99% lets one through",
+			limits:    bounds{5, "99%", "40%", "30%", false, false, false},
+			instances: "5O",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 2},
+		},
+		"percentages, one there": {
+			why:       "surplus",
+			limits:    bounds{5, "99%", "40%", "30%", false, false, false},
+			instances: "5O 1N!",
+			want:      scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 2},
+		},
+		"percentages down": {
+			why:       "with surge they round down",
+			limits:    bounds{5, "99%", "30%", "30%", false, false, false},
+			instances: "5O",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1},
+		},
+		"percentages down, one there": {
+			why:       "with surge they round down",
+			limits:    bounds{5, "99%", "30%", "30%", false, false, false},
+			instances: "5O 1N!",
+			want:      scale.Difference{Delete: 1, DeleteOld: 1, DeleteAvailable: 1},
+		},
 	})
 }
 
 func TestDifferenceInSpecialCases(t *testing.T) {
 	testDifference(t, vectors{
-		"one revision":                     {"there is no other to go back to", bounds{5, "3", "1", "0", true, false, false}, "5N", scale.Difference{}},
-		"one revision, one missing":        {"it is created, and one updated", bounds{5, "1", "2", "0", true, false, false}, "2O 2N", scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1}},
-		"one revision, one too many":       {"an old one goes", bounds{5, "1", "1", "0", true, false, false}, "3O 3N", scale.Difference{Delete: 1, DeleteOld: 2, DeleteAvailable: 2, Update: 1, UpdateUnavailable: 2}},
-		"a leaving one is forgotten":       {"so one is missing", bounds{3, "0", "1", "0", false, false, true}, "2N 1Npx", scale.Difference{Create: 1, CreateMissing: 1}},
-		"a leaving one counts":             {"so none is missing", bounds{3, "0", "1", "0", false, false, false}, "2N 1Npx", scale.Difference{}},
-		"paused, missing":                  {"no surge", bounds{5, "0", "0", "3", false, true, false}, "3O", scale.Difference{Create: 2, CreateMissing: 2, Update: 3, UpdateUnavailable: -2}},
-		"paused, too many":                 {"no surge", bounds{3, "0", "0", "3", false, true, false}, "5O", scale.Difference{Delete: 2, DeleteOld: 5, DeleteAvailable: 2, Update: 3, UpdateUnavailable: 2}},
-		"paused, too many, none available": {"no surge", bounds{5, "2", "0", "3", false, true, false}, "5O 3N!", scale.Difference{Delete: 3, DeleteOld: 3}},
+		"one revision": {
+			why:       "there is no other to go back to",
+			limits:    bounds{5, "3", "1", "0", true, false, false},
+			instances: "5N",
+			want:      scale.Difference{},
+		},
+		"one revision, one missing": {
+			why:       "it is created, and one updated",
+			limits:    bounds{5, "1", "2", "0", true, false, false},
+			instances: "2O 2N",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, Update: 1, UpdateUnavailable: 1},
+		},
+		"one revision, one too many": {
+			why:       "an old one goes",
+			limits:    bounds{5, "1", "1", "0", true, false, false},
+			instances: "3O 3N",
+			want:      scale.Difference{Delete: 1, DeleteOld: 2, DeleteAvailable: 2, Update: 1, UpdateUnavailable: 2},
+		},
+		"a leaving one is forgotten": {
+			why:       "so one is missing",
+			limits:    bounds{3, "0", "1", "0", false, false, true},
+			instances: "2N 1Npx",
+			want:      scale.Difference{Create: 1, CreateMissing: 1},
+		},
+		"a leaving one counts": {
+			why:       "so none is missing",
+			limits:    bounds{3, "0", "1", "0", false, false, false},
+			instances: "2N 1Npx",
+			want:      scale.Difference{},
+		},
+		"paused, missing": {
+			why:       "no surge",
+			limits:    bounds{5, "0", "0", "3", false, true, false},
+			instances: "3O",
+			want:      scale.Difference{Create: 2, CreateMissing: 2, Update: 3, UpdateUnavailable: -2},
+		},
+		"paused, too many": {
+			why:       "no surge",
+			limits:    bounds{3, "0", "0", "3", false, true, false},
+			instances: "5O",
+			want:      scale.Difference{Delete: 2, DeleteOld: 5, DeleteAvailable: 2, Update: 3, UpdateUnavailable: 2},
+		},
+		"paused, too many, none available": {
+			why:       "no surge",
+			limits:    bounds{5, "2", "0", "3", false, true, false},
+			instances: "5O 3N!",
+			want:      scale.Difference{Delete: 3, DeleteOld: 3},
+		},
 	})
 }
 

@@ -24,27 +24,49 @@ func TestVictims(t *testing.T) {
 		goes, stays []change
 		why         string
 	}{
-		"assigned":       {[]change{onNode("")}, []change{pending}, "on no node"},
-		"pending":        {[]change{pending}, []change{func(p *corev1.Pod) { notReady(p); p.Status.Phase = corev1.PodUnknown }}, "does not run"},
-		"unknown":        {[]change{notReady, func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }}, []change{notReady}, "does not run"},
-		"another phase":  {[]change{func(p *corev1.Pod) { p.Status.Phase = "Dreaming" }}, []change{func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }}, "does not run"},
-		"available":      {[]change{readySince(time.Second)}, []change{annotated(corev1.PodDeletionCost, "-9")}, "not available"},
-		"ready":          {[]change{notReady}, []change{in("Updating"), annotated(corev1.PodDeletionCost, "-9")}, "not ready"},
-		"cost":           {[]change{annotated(corev1.PodDeletionCost, "10")}, []change{annotated(corev1.PodDeletionCost, "100")}, "cost"},
-		"negative cost":  {[]change{annotated(corev1.PodDeletionCost, "-1")}, nil, "cost"},
-		"malformed cost": {[]change{annotated(corev1.PodDeletionCost, "+5")}, []change{annotated(corev1.PodDeletionCost, "1")}, "cost"},
+		"assigned": {[]change{onNode("")}, []change{pending}, "on no node"},
+		"pending": {
+			[]change{pending}, []change{func(p *corev1.Pod) { notReady(p); p.Status.Phase = corev1.PodUnknown }}, "does not run",
+		},
+		"unknown": {
+			[]change{notReady, func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }}, []change{notReady}, "does not run",
+		},
+		"another phase": {
+			[]change{func(p *corev1.Pod) { p.Status.Phase = "Dreaming" }},
+			[]change{func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown }},
+			"does not run",
+		},
+		"available": {
+			[]change{readySince(time.Second)}, []change{annotated(corev1.PodDeletionCost, "-9")}, "not available",
+		},
+		"ready": {
+			[]change{notReady}, []change{in("Updating"), annotated(corev1.PodDeletionCost, "-9")}, "not ready",
+		},
+		"cost": {
+			[]change{annotated(corev1.PodDeletionCost, "10")}, []change{annotated(corev1.PodDeletionCost, "100")}, "cost",
+		},
+		"negative cost": {[]change{annotated(corev1.PodDeletionCost, "-1")}, nil, "cost"},
+		"malformed cost": {
+			[]change{annotated(corev1.PodDeletionCost, "+5")}, []change{annotated(corev1.PodDeletionCost, "1")}, "cost",
+		},
 		"ready for less": {[]change{readySince(30 * time.Minute)}, nil, "became ready later"},
 		"since an unknown time": {
-			[]change{func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime.Reset() }}, []change{readySince(30 * time.Minute)}, "became ready later",
+			[]change{func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime.Reset() }},
+			[]change{readySince(30 * time.Minute)},
+			"became ready later",
 		},
-		"restarts":                {[]change{restarted(3)}, []change{restarted(1)}, "restarted"},
-		"newer":                   {[]change{created(time.Hour)}, nil, "newer"},
-		"created an unknown time": {[]change{func(p *corev1.Pod) { p.CreationTimestamp.Reset() }}, []change{created(time.Minute)}, "newer"},
-		"name":                    {nil, nil, "name"},
+		"restarts": {[]change{restarted(3)}, []change{restarted(1)}, "restarted"},
+		"newer":    {[]change{created(time.Hour)}, nil, "newer"},
+		"created an unknown time": {
+			[]change{func(p *corev1.Pod) { p.CreationTimestamp.Reset() }}, []change{created(time.Minute)}, "newer",
+		},
+		"name": {nil, nil, "name"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			input := scale.Input{MinReadySeconds: 10, Instances: []scale.Instance{updated("b-stays", c.stays...), updated("a-goes", c.goes...)}}
+			input := scale.Input{
+				MinReadySeconds: 10, Instances: []scale.Instance{updated("b-stays", c.stays...), updated("a-goes", c.goes...)},
+			}
 			if name == "since an unknown time" {
 				input.MinReadySeconds = 0
 			}
@@ -58,9 +80,11 @@ func TestVictims(t *testing.T) {
 
 func TestDeletionCost(t *testing.T) {
 	for text, zero := range map[string]bool{
-		"": true, "0": true, "+5": true, "007": true, "00": true, "1e3": true, " 5": true, "2147483648": true, "-2147483649": true, "5": false, "-5": false,
+		"": true, "0": true, "+5": true, "007": true, "00": true, "1e3": true, " 5": true, "2147483648": true,
+		"-2147483649": true, "5": false, "-5": false,
 	} {
-		plan := deletedAtOnce(t, scale.Input{Instances: []scale.Instance{updated("a", annotated(corev1.PodDeletionCost, text)), updated("b")}}, 1)
+		plan := deletedAtOnce(t,
+			scale.Input{Instances: []scale.Instance{updated("a", annotated(corev1.PodDeletionCost, text)), updated("b")}}, 1)
 		if got := !strings.Contains(plan.Notes[0].Text, "cost"); got != zero {
 			t.Errorf("%q: want as good as 0: %v, got %v", text, zero, plan.Notes)
 		}
@@ -92,7 +116,15 @@ func TestVictimsOverZones(t *testing.T) {
 	input := scale.Input{
 		Instances:  onNodes("a=0,1 b=0,1 c=0,1,2 d=0,1,2,3,4 e=0,1,2,3,4 f=0,1,2 i=0,1,2,3,4"),
 		SpreadKeys: []string{"zone"},
-		NodeLabels: map[string]map[string]string{"a": {}, "b": {"zone": "1"}, "c": {"zone": "1"}, "d": {"zone": "1"}, "e": {"zone": "2"}, "f": {"zone": "2"}, "i": {"zone": "3"}},
+		NodeLabels: map[string]map[string]string{
+			"a": {},
+			"b": {"zone": "1"},
+			"c": {"zone": "1"},
+			"d": {"zone": "1"},
+			"e": {"zone": "2"},
+			"f": {"zone": "2"},
+			"i": {"zone": "3"},
+		},
 	}
 	got := names(deletedAtOnce(t, input, len(input.Instances)).Delete)
 	if want := "d0 d1 c0 e0 d2 e1 b0 e2 c1 f0 i0 d3 e3 i1 b1 f1 i2 c2 e4 i3 d4 f2 i4 a0 a1"; got != want {
@@ -151,7 +183,9 @@ func TestVictimsWeighExactly(t *testing.T) {
 // TestVictimsOfGroups looks at the weakest pod of each group.
 func TestVictimsOfGroups(t *testing.T) {
 	group := func(name string, worker ...change) scale.Instance {
-		return scale.Instance{Name: name, Size: 2, Updated: true, Pods: []*corev1.Pod{pod(name + "-0"), pod(name+"-1", worker...)}}
+		return scale.Instance{
+			Name: name, Size: 2, Updated: true, Pods: []*corev1.Pod{pod(name + "-0"), pod(name+"-1", worker...)},
+		}
 	}
 	for name, c := range map[string]struct {
 		weak change

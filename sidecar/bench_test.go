@@ -10,13 +10,16 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// meshes are three sets as people have them: a proxy that shares and takes over much, an agent that is sized, and one for
-// hot upgrades.
+// meshes are three sets as people have them: a proxy that shares and takes over much, an agent that is sized, and one
+// for hot upgrades.
 func meshes() []*sidecar.Set {
 	return parse(
-		sidecarSet("mesh", of(container("proxy", sharing, transfers("app0", "A", "B"), core(mounts("logs", "/logs")))), ofInit(container("setup")),
-			volumes("logs"), secrets("registry"), hashed("h1", "mesh-1"), patches(retain, "mesh", "on")),
-		sidecarSet("agent", of(container("agent", computes(sum, "^app", "max(cpu*50%, 50m)", "memory*10%", "cpu*10%", "memory*5%"))), hashed("h2", "agent-1")),
+		sidecarSet("mesh", of(container("proxy", sharing, transfers("app0", "A", "B"), core(mounts("logs", "/logs")))),
+			ofInit(container("setup")), volumes("logs"), secrets("registry"), hashed("h1", "mesh-1"),
+			patches(retain, "mesh", "on")),
+		sidecarSet("agent",
+			of(container("agent", computes(sum, "^app", "max(cpu*50%, 50m)", "memory*10%", "cpu*10%", "memory*5%"))),
+			hashed("h2", "agent-1")),
 		sidecarSet("hot", of(container("hot", hot("empty:1"), behind)), hashed("h3", "hot-1")),
 	)
 }
@@ -24,8 +27,9 @@ func meshes() []*sidecar.Set {
 func busyPod() *corev1.Pod {
 	pod := podOf()
 	for i := range 3 {
-		pod.Spec.Containers = append(pod.Spec.Containers, own(fmt.Sprintf("app%d", i), limits("1", "1Gi"), requests("500m", "512Mi"),
-			env("A", "1", "B", "2", "C", "3"), mounts("data", "/data", "tmp", fmt.Sprintf("/tmp%d", i))))
+		pod.Spec.Containers = append(pod.Spec.Containers, own(fmt.Sprintf("app%d", i), limits("1", "1Gi"),
+			requests("500m", "512Mi"), env("A", "1", "B", "2", "C", "3"),
+			mounts("data", "/data", "tmp", fmt.Sprintf("/tmp%d", i))))
 	}
 	pod.Spec.Volumes = emptyDirs("", "data", "tmp")
 	return pod
@@ -35,7 +39,8 @@ func busyPod() *corev1.Pod {
 func many(n int) []*sidecar.Set {
 	all := meshes()
 	for i := range n - len(all) {
-		all = append(all, parse(sidecarSet(fmt.Sprintf("other-%d", i), selects(withLabels("app", fmt.Sprintf("other-%d", i))), of(container("c")), hashed("h", "r")))...)
+		all = append(all, parse(sidecarSet(fmt.Sprintf("other-%d", i), selects(withLabels("app", fmt.Sprintf("other-%d", i))),
+			of(container("c")), hashed("h", "r")))...)
 	}
 	return all
 }

@@ -95,7 +95,9 @@ func pausedInjection(s *v1beta1.SidecarSet) { s.Spec.InjectionStrategy.Paused = 
 // pins gives new pods a former revision.
 func pins(name, version *string, policy v1beta1.SidecarSetInjectRevisionPolicy) setChange {
 	return func(s *v1beta1.SidecarSet) {
-		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{RevisionName: name, CustomVersion: version, Policy: policy}
+		s.Spec.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{
+			RevisionName: name, CustomVersion: version, Policy: policy,
+		}
 	}
 }
 
@@ -128,7 +130,9 @@ func sharingDevices(c *v1beta1.SidecarContainer) {
 
 func hot(empty string) containerChange {
 	return func(c *v1beta1.SidecarContainer) {
-		c.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: empty}
+		c.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{
+			UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: empty,
+		}
 	}
 }
 
@@ -156,7 +160,9 @@ func core(change func(*corev1.Container)) containerChange {
 func mounts(volumesAndPaths ...string) func(*corev1.Container) {
 	return func(c *corev1.Container) {
 		for i := 0; i < len(volumesAndPaths); i += 2 {
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumesAndPaths[i], MountPath: volumesAndPaths[i+1]})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
+				Name: volumesAndPaths[i], MountPath: volumesAndPaths[i+1],
+			})
 		}
 	}
 }
@@ -164,7 +170,9 @@ func mounts(volumesAndPaths ...string) func(*corev1.Container) {
 func devices(volumesAndPaths ...string) func(*corev1.Container) {
 	return func(c *corev1.Container) {
 		for i := 0; i < len(volumesAndPaths); i += 2 {
-			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: volumesAndPaths[i], DevicePath: volumesAndPaths[i+1]})
+			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{
+				Name: volumesAndPaths[i], DevicePath: volumesAndPaths[i+1],
+			})
 		}
 	}
 }
@@ -216,7 +224,9 @@ func pairs(keysAndValues ...string) map[string]string {
 func emptyDirs(medium corev1.StorageMedium, names ...string) []corev1.Volume {
 	var all []corev1.Volume
 	for _, name := range names {
-		all = append(all, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}}})
+		all = append(all, corev1.Volume{
+			Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: medium}},
+		})
 	}
 	return all
 }

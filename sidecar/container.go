@@ -11,7 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// container returns a container of the set as the pod gets it. Its own fields take precedence over what containers of the pod lend.
+// container returns a container of the set as the pod gets it. Its own fields take precedence over what containers of
+// the pod lend.
 func (in *injector) container(set *Set, sc *part) (*corev1.Container, error) {
 	c := sc.Container.DeepCopy()
 	if sc.ResourcesPolicy != nil {
@@ -79,7 +80,8 @@ func (in *injector) collectVolumes(set *Set, c *corev1.Container) {
 			in.volumes = append(in.volumes, *volume.DeepCopy())
 			in.lenders = append(in.lenders, set)
 		case !equality.Semantic.DeepEqual(volume, there):
-			in.note(NoteVolumeKept, set, "container %s gets the volume %s of %s, which is another than that of the set", c.Name, name, in.lender(name))
+			in.note(NoteVolumeKept, set, "container %s gets the volume %s of %s, which is another than that of the set", c.Name,
+				name, in.lender(name))
 		}
 	}
 }
@@ -132,8 +134,8 @@ func (in *injector) addDevices(set *Set, c *corev1.Container, lent []corev1.Volu
 	}
 }
 
-// byPath returns the volumes that a container has, by path: the first of a path, and a mount rather than a device. A container can lend as
-// much as fits into a request, and is not validated yet.
+// byPath returns the volumes that a container has, by path: the first of a path, and a mount rather than a device. A
+// container can lend as much as fits into a request, and is not validated yet.
 func byPath(c *corev1.Container, more int) map[string]string {
 	volumes := make(map[string]string, len(c.VolumeMounts)+len(c.VolumeDevices)+more)
 	for i := range c.VolumeMounts {

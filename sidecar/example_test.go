@@ -33,8 +33,10 @@ func shopPod() *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}},
 		Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: "main", Image: "shop:1", VolumeMounts: []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}}}},
-			Volumes:    []corev1.Volume{{Name: "logs"}},
+			Containers: []corev1.Container{{
+				Name: "main", Image: "shop:1", VolumeMounts: []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}},
+			}},
+			Volumes: []corev1.Volume{{Name: "logs"}},
 		},
 	}
 }
@@ -95,14 +97,17 @@ func ExampleMatchesPod() {
 func ExampleMatchesNamespace() {
 	set := logAgent()
 	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "blue"}}
-	fmt.Println(sidecar.MatchesNamespace(set, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "red"}}}))
+	fmt.Println(sidecar.MatchesNamespace(set,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "red"}}}))
 	// Output: false <nil>
 }
 
 func ExampleNamespaces() {
 	set := logAgent()
 	fmt.Println(sidecar.Namespaces(set) == nil)
-	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "shop"}}
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{
+		"kubernetes.io/metadata.name": "shop",
+	}}
 	fmt.Println(sidecar.Namespaces(set))
 	// Output:
 	// true
@@ -117,7 +122,9 @@ func ExampleResolve() {
 			v1beta1.SidecarSetNameLabel: "log-agent", v1beta1.SidecarSetCustomVersionLabel: "stable",
 		}},
 		Revision: 1,
-		Data:     runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`)},
+		Data: runtime.RawExtension{
+			Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`),
+		},
 	}
 	resolved, err := sidecar.Resolve(read(set)[0], shopPod(), []*appsv1.ControllerRevision{former}, 0)
 	fmt.Println(resolved.Object().Spec.Containers[0].Image, resolved.Object().Status.LatestRevision, err)
@@ -148,7 +155,9 @@ func ExampleFormer() {
 func ExampleRestore() {
 	former := &appsv1.ControllerRevision{
 		ObjectMeta: metav1.ObjectMeta{Name: "log-agent-1"},
-		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`)},
+		Data: runtime.RawExtension{
+			Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"agent:1"}]}}`),
+		},
 	}
 	restored, err := sidecar.Restore(read(logAgent())[0], former)
 	fmt.Println(restored.Object().Spec.Containers[0].Image, err)

@@ -14,7 +14,8 @@ const (
 	fieldRevision          = "spec.injectionStrategy.revision"
 )
 
-// FieldError is a field of a set because of which a pod cannot be created. Every error of this package about a set contains one.
+// FieldError is a field of a set because of which a pod cannot be created. Every error of this package about a set
+// contains one.
 type FieldError struct {
 	// Set is the name of the set.
 	Set string

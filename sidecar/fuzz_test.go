@@ -23,11 +23,13 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add(`{} {}`, `{`, `[]`, `[]`)
 	f.Fuzz(func(t *testing.T, was, patch, hashes, working string) {
 		pod := podOf(own("main"))
-		pod.Annotations = pairs("k", was, kruise.SidecarSetHashKey, hashes, kruise.SidecarSetWorkingHotUpgradeContainerKey, working)
+		pod.Annotations = pairs("k", was, kruise.SidecarSetHashKey, hashes,
+			kruise.SidecarSetWorkingHotUpgradeContainerKey, working)
 		sets := parse(sidecarSet("s", of(container("x", hot("empty"))), patches(mergeJSON, "k", patch)))
 		got, err := sidecar.Inject(pod, sets, at())
 		if err != nil {
-			if was == "" && (hashes == "" || json.Valid([]byte(hashes))) && working == "" && !strings.Contains(err.Error(), "sidecarset-hash") {
+			if was == "" && (hashes == "" || json.Valid([]byte(hashes))) && working == "" &&
+				!strings.Contains(err.Error(), "sidecarset-hash") {
 				t.Errorf("there is nothing to refuse: %v", err)
 			}
 			return
@@ -35,7 +37,9 @@ func FuzzAnnotations(f *testing.F) {
 		if got.Pod == nil {
 			t.Fatal("it got nothing")
 		}
-		for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetWorkingHotUpgradeContainerKey} {
+		for _, key := range []string{
+			kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetWorkingHotUpgradeContainerKey,
+		} {
 			if !json.Valid([]byte(got.Pod.Annotations[key])) {
 				t.Errorf("%s is no JSON: %s", key, got.Pod.Annotations[key])
 			}
@@ -68,14 +72,15 @@ func FuzzInject(f *testing.F) {
 	})
 }
 
-// FuzzAnything injects whatever can be decoded into whatever can be decoded: it becomes a pod or an error, and nothing that is
-// given is changed.
+// FuzzAnything injects whatever can be decoded into whatever can be decoded: it becomes a pod or an error, and nothing
+// that is given is changed.
 func FuzzAnything(f *testing.F) {
 	f.Add(`{"spec":{"containers":[{"name":"a","volumeMounts":[{"mountPath":"/a","subPathExpr":"$("}]},{"name":"a"}]}}`,
 		`{"spec":{"selector":{},"containers":[{"name":"a","shareVolumePolicy":{"type":"enabled"}},{}],"patchPodMetadata":[{}]}}`)
 	f.Add(`{"metadata":{"labels":{"a":"b"},"annotations":{"kruise.io/sidecarset-hash":"{}"}}}`,
 		`{"spec":{"selector":{"matchLabels":{"a":"b"}},"namespaceSelector":{},"initContainers":[{"restartPolicy":"Always","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"},"resourcesPolicy":{"targetContainersMode":"max"},"transferEnv":[{"sourceContainerNameFrom":{}}]}]}}`)
-	f.Add(`{}`, `{"spec":{"injectionStrategy":{"revision":{"customVersion":"x","policy":"Partial"}},"updateStrategy":{"selector":{},"partition":"-9%"}}}`)
+	f.Add(`{}`,
+		`{"spec":{"injectionStrategy":{"revision":{"customVersion":"x","policy":"Partial"}},"updateStrategy":{"selector":{},"partition":"-9%"}}}`)
 	f.Fuzz(func(t *testing.T, podText, setText string) {
 		pod, set := &corev1.Pod{}, &v1beta1.SidecarSet{}
 		if json.Unmarshal([]byte(podText), pod) != nil || json.Unmarshal([]byte(setText), set) != nil {

@@ -12,8 +12,9 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Hash returns the hash of the containers of a set, by which a pod records the version that it has. It covers all containers and, if
-// one of the init containers is a native sidecar, all init containers; nothing else of the set. OpenKruise computes the same.
+// Hash returns the hash of the containers of a set, by which a pod records the version that it has. It covers all
+// containers and, if one of the init containers is a native sidecar, all init containers; nothing else of the set.
+// OpenKruise computes the same.
 func Hash(set *appsv1beta1.SidecarSet) (string, error) {
 	return hash(set.Spec.Containers, set.Spec.InitContainers)
 }

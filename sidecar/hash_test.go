@@ -58,7 +58,8 @@ func TestHash(t *testing.T) {
 
 func TestHashOfNothing(t *testing.T) {
 	absent, absentBare := hashes(t, &v1beta1.SidecarSet{})
-	empty, emptyBare := hashes(t, &v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{Containers: []v1beta1.SidecarContainer{}}})
+	empty, emptyBare := hashes(t,
+		&v1beta1.SidecarSet{Spec: v1beta1.SidecarSetSpec{Containers: []v1beta1.SidecarContainer{}}})
 	if absent != empty || absentBare != emptyBare || absent != absentBare || len(absent) != 64 {
 		t.Errorf("no containers is no containers, however written: %s %s %s %s", absent, empty, absentBare, emptyBare)
 	}
@@ -69,7 +70,8 @@ func TestRecordedHashes(t *testing.T) {
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {
 		for _, set := range recordedSets(t, step) {
 			got, bare := hashes(t, &set)
-			if got != set.Annotations[kruise.SidecarSetHashKey] || bare != set.Annotations[kruise.SidecarSetHashWithoutImageKey] {
+			if got != set.Annotations[kruise.SidecarSetHashKey] ||
+				bare != set.Annotations[kruise.SidecarSetHashWithoutImageKey] {
 				t.Errorf("%s: sidecarset %s has %s and %s", step, set.Name, got, bare)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// HotUpgradeNames returns the names in the pod of the two containers that a container of a set becomes for hot upgrades. The first one
-// works when the pod starts.
+// HotUpgradeNames returns the names in the pod of the two containers that a container of a set becomes for hot
+// upgrades. The first one works when the pod starts.
 func HotUpgradeNames(name string) (first, second string) { return name + "-1", name + "-2" }
 
 // isHot reports whether the pod has two containers for this one. A plain init container ends before an upgrade.
@@ -16,7 +16,8 @@ func isHot(sc *appsv1beta1.SidecarContainer, init bool) bool {
 	return sc.UpgradeStrategy.UpgradeType == appsv1beta1.SidecarContainerHotUpgrade && (!init || isNative(*sc))
 }
 
-// ContainerNames returns the names that a container of a set, or an init container, has in pods: one, or two for hot upgrades.
+// ContainerNames returns the names that a container of a set, or an init container, has in pods: one, or two for hot
+// upgrades.
 func ContainerNames(sc *appsv1beta1.SidecarContainer, init bool) []string {
 	if !isHot(sc, init) {
 		return []string{sc.Name}

@@ -31,8 +31,8 @@ type Injection struct {
 	Notes []note.Note
 }
 
-// Inject adds to a pod what sets contain, after Select and Resolve. An error means that the pod cannot be created with the sets: a
-// *FieldError is of a field of one set, other errors are of the annotations of the pod.
+// Inject adds to a pod what sets contain, after Select and Resolve. An error means that the pod cannot be created with
+// the sets: a *FieldError is of a field of one set, other errors are of the annotations of the pod.
 func Inject(pod *corev1.Pod, sets []*Set, o Options) (Injection, error) {
 	if len(sets) == 0 {
 		return Injection{}, nil

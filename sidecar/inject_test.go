@@ -29,7 +29,9 @@ func TestInjectOrder(t *testing.T) {
 		},
 		"an odd policy": {
 			why: "what is not before is behind", own: []string{"main"},
-			sets:  []*v1beta1.SidecarSet{sidecarSet("s", of(container("a", func(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = "Odd" })))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s", of(container("a", func(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = "Odd" }))),
+			},
 			wants: []string{"main", "a"},
 		},
 		"init containers behind": {
@@ -39,7 +41,9 @@ func TestInjectOrder(t *testing.T) {
 		},
 		"init containers before": {
 			why: "sorted by name on each side", inits: []string{"i1", "i2"}, own: []string{"main"},
-			sets:      []*v1beta1.SidecarSet{sidecarSet("s", ofInit(container("a"), container("c", before), container("b", before)))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s", ofInit(container("a"), container("c", before), container("b", before))),
+			},
 			wantInits: []string{"b", "c", "i1", "i2", "a"}, wants: []string{"main"},
 		},
 		"native sidecars": {
@@ -48,18 +52,24 @@ func TestInjectOrder(t *testing.T) {
 			wantInits: []string{"i1", "mesh"}, wants: []string{"main"},
 		},
 		"there already": {
-			why: "what has the name is replaced where it is", own: []string{"sidecar-1", "app", "sidecar-2"},
+			why:   "what has the name is replaced where it is",
+			own:   []string{"sidecar-1", "app", "sidecar-2"},
 			sets:  []*v1beta1.SidecarSet{sidecarSet("s", of(container("sidecar-1"), container("sidecar-2"), container("new")))},
-			wants: []string{"new", "sidecar-1", "app", "sidecar-2"}, notes: []string{"ContainerReplaced s", "ContainerReplaced s"},
+			wants: []string{"new", "sidecar-1", "app", "sidecar-2"},
+			notes: []string{"ContainerReplaced s", "ContainerReplaced s"},
 		},
 		"several sets": {
 			why: "by the names of the sets, then as written", own: []string{"main"},
-			sets:  []*v1beta1.SidecarSet{sidecarSet("s2", of(container("a"))), sidecarSet("s1", of(container("z"), container("y")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s2", of(container("a"))), sidecarSet("s1", of(container("z"), container("y"))),
+			},
 			wants: []string{"z", "y", "a", "main"},
 		},
 		"several sets, sorted": {
 			why: "by the names of the containers", own: []string{"main"}, sorted: true,
-			sets:  []*v1beta1.SidecarSet{sidecarSet("s2", of(container("a"))), sidecarSet("s1", of(container("z"), container("y")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s2", of(container("a"))), sidecarSet("s1", of(container("z"), container("y"))),
+			},
 			wants: []string{"a", "y", "z", "main"},
 		},
 	}
@@ -73,7 +83,9 @@ func TestInjectOrder(t *testing.T) {
 				pod.Spec.Containers = append(pod.Spec.Containers, own(n))
 			}
 			got, notes := inject(t, pod, sidecar.Options{Now: noon(), SortContainers: c.sorted}, c.sets...)
-			sameAs(t, c.why, [][]string{c.wantInits, c.wants}, [][]string{names(got.Spec.InitContainers), names(got.Spec.Containers)})
+			sameAs(t, c.why, [][]string{c.wantInits, c.wants}, [][]string{
+				names(got.Spec.InitContainers), names(got.Spec.Containers),
+			})
 			if !slices.Equal(c.notes, codes(notes)) {
 				t.Errorf("notes: want %v, got %v", c.notes, notes)
 			}
@@ -83,11 +95,15 @@ func TestInjectOrder(t *testing.T) {
 
 // TestInjectContainer looks at what one container gets in a pod that has much to share.
 func TestInjectContainer(t *testing.T) {
-	podName := corev1.EnvVar{Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}}
-	main := own("main", mounts("disk", "/main", "disk", "/taken"), devices("block", "/dev/a", "block", "/taken-device"), env("PROXY_IP", "old", "OD_NAME", "od", "PROXY_IP", "ip"))
+	podName := corev1.EnvVar{
+		Name: "POD_NAME", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}},
+	}
+	main := own("main", mounts("disk", "/main", "disk", "/taken"), devices("block", "/dev/a", "block", "/taken-device"),
+		env("PROXY_IP", "old", "OD_NAME", "od", "PROXY_IP", "ip"))
 	main.Env = append(main.Env, podName)
 	main.VolumeMounts[0].SubPathExpr = "foo/$(POD_NAME)/$(OD_NAME)/$(NONE)/$(9)/$(open"
-	brought := own("brought", mounts("disk", "/brought"), devices("block", "/dev/brought"), env(kruise.SidecarInjectedEnvName, "true", "SECRET", "s"))
+	brought := own("brought", mounts("disk", "/brought"), devices("block", "/dev/brought"),
+		env(kruise.SidecarInjectedEnvName, "true", "SECRET", "s"))
 	init := own("init", mounts("disk", "/init"), env("INIT", "i"))
 
 	one := func(c *corev1.Container) {
@@ -110,28 +126,37 @@ func TestInjectContainer(t *testing.T) {
 			mounts: mountsOf("logs", "/logs"), devices: devicesOf("raw", "/dev/raw"), env: []corev1.EnvVar{injected},
 		},
 		"mounts": {
-			why: "its own first, then those of the pod's own containers, with the variables that they need", changes: []containerChange{core(mounts("logs", "/logs")), sharing},
-			mounts: append(mountsOf("logs", "/logs"), shared, main.VolumeMounts[1]),
-			env:    []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			why:     "its own first, then those of the pod's own containers, with the variables that they need",
+			changes: []containerChange{core(mounts("logs", "/logs")), sharing},
+			mounts:  append(mountsOf("logs", "/logs"), shared, main.VolumeMounts[1]),
+			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
 		},
 		"mounts that are taken": {
-			why: "a path is mounted once, by a mount or by a device", changes: []containerChange{core(mounts("logs", "/main", "disk", "/taken")), sharing},
-			mounts: mountsOf("logs", "/main", "disk", "/taken"), env: []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
-			notes: []string{"PathTaken s"},
+			why:     "a path is mounted once, by a mount or by a device",
+			changes: []containerChange{core(mounts("logs", "/main", "disk", "/taken")), sharing},
+			mounts:  mountsOf("logs", "/main", "disk", "/taken"),
+			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			notes:   []string{"PathTaken s"},
 		},
 		"a device in the way": {
-			why: "the same", changes: []containerChange{core(devices("raw", "/main", "disk", "/taken")), sharing},
-			devices: devicesOf("raw", "/main", "disk", "/taken"), env: []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
-			notes: []string{"PathTaken s"},
+			why:     "the same",
+			changes: []containerChange{core(devices("raw", "/main", "disk", "/taken")), sharing},
+			devices: devicesOf("raw", "/main", "disk", "/taken"),
+			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			notes:   []string{"PathTaken s"},
 		},
 		"devices": {
-			why: "its own first, then those whose path is free", changes: []containerChange{core(devices("raw", "/dev/raw")), core(mounts("logs", "/taken-device")), sharingDevices},
-			mounts: mountsOf("logs", "/taken-device"), devices: devicesOf("raw", "/dev/raw", "block", "/dev/a"), env: []corev1.EnvVar{injected},
-			notes: []string{"PathTaken s"},
+			why:     "its own first, then those whose path is free",
+			changes: []containerChange{core(devices("raw", "/dev/raw")), core(mounts("logs", "/taken-device")), sharingDevices},
+			mounts:  mountsOf("logs", "/taken-device"),
+			devices: devicesOf("raw", "/dev/raw", "block", "/dev/a"),
+			env:     []corev1.EnvVar{injected},
+			notes:   []string{"PathTaken s"},
 		},
 		"variables": {
-			why: "what it has goes before what it copies; of two of one name the last counts", changes: []containerChange{core(env("OD_NAME", "mine")), wholeEnv},
-			env: []corev1.EnvVar{value("OD_NAME", "mine"), injected, podName, value("PROXY_IP", "ip")},
+			why:     "what it has goes before what it copies; of two of one name the last counts",
+			changes: []containerChange{core(env("OD_NAME", "mine")), wholeEnv},
+			env:     []corev1.EnvVar{value("OD_NAME", "mine"), injected, podName, value("PROXY_IP", "ip")},
 		},
 		"variables and mounts": {
 			why:     "what is copied on purpose goes first",
@@ -140,22 +165,31 @@ func TestInjectContainer(t *testing.T) {
 			env:     []corev1.EnvVar{injected, value("PROXY_IP", "ip"), podName, value("OD_NAME", "od")},
 		},
 		"by label": {
-			why: "the name of the source may stand in the pod", changes: []containerChange{transfersFrom("metadata.labels['biz']", "OD_NAME")},
-			env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			why:     "the name of the source may stand in the pod",
+			changes: []containerChange{transfersFrom("metadata.labels['biz']", "OD_NAME")},
+			env:     []corev1.EnvVar{injected, value("OD_NAME", "od")},
 		},
 		"by annotation": {
-			why: "the same", changes: []containerChange{transfersFrom("metadata.annotations['biz.example.com/name']", "OD_NAME")},
-			env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			why:     "the same",
+			changes: []containerChange{transfersFrom("metadata.annotations['biz.example.com/name']", "OD_NAME")},
+			env:     []corev1.EnvVar{injected, value("OD_NAME", "od")},
 		},
 		"by what is not there": {
 			why: "it gets nothing", env: []corev1.EnvVar{injected},
-			changes: []containerChange{transfersFrom("metadata.labels['x']", "OD_NAME"), transfersFrom("metadata.name", "OD_NAME"), transfersFrom("spec['biz']", "OD_NAME")},
-			notes:   []string{"EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s"},
+			changes: []containerChange{
+				transfersFrom("metadata.labels['x']", "OD_NAME"), transfersFrom("metadata.name", "OD_NAME"),
+				transfersFrom("spec['biz']", "OD_NAME"),
+			},
+			notes: []string{"EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s"},
 		},
 		"what is not there": {
-			why: "the rest comes, and nothing of what sets brought or of init containers", env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
-			changes: []containerChange{transfers("main", "NONE", "OD_NAME"), transfers("nobody", "A"), transfers("brought", "SECRET"), transfers("init", "INIT")},
-			notes:   []string{"EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s"},
+			why: "the rest comes, and nothing of what sets brought or of init containers",
+			env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			changes: []containerChange{
+				transfers("main", "NONE", "OD_NAME"), transfers("nobody", "A"), transfers("brought", "SECRET"),
+				transfers("init", "INIT"),
+			},
+			notes: []string{"EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s"},
 		},
 		"a source without field": {
 			why: "then the plain name counts", env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
@@ -173,7 +207,9 @@ func TestInjectContainer(t *testing.T) {
 			pod.Labels["biz"], pod.Annotations = "main", pairs("biz.example.com/name", "main")
 			set := sidecarSet("s", of(container("sidecar", c.changes...)), volumes("logs", "raw"))
 			got, notes := inject(t, pod, at(), set)
-			want := corev1.Container{Name: "sidecar", Image: "sidecar:1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env}
+			want := corev1.Container{
+				Name: "sidecar", Image: "sidecar:1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env,
+			}
 			sameAs(t, c.why, want, got.Spec.Containers[0])
 			sameAs(t, "the pod's own containers", pod.Spec.Containers, got.Spec.Containers[1:])
 			if !slices.Equal(c.notes, codes(notes)) {
@@ -183,8 +219,8 @@ func TestInjectContainer(t *testing.T) {
 	}
 }
 
-// TestReplacedContainerLends tests that a container that a set replaces lends what it has, and that a second admission of the pod, which
-// finds the replacement in its place, changes nothing.
+// TestReplacedContainerLends tests that a container that a set replaces lends what it has, and that a second admission
+// of the pod, which finds the replacement in its place, changes nothing.
 func TestReplacedContainerLends(t *testing.T) {
 	injected := corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"}
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
@@ -223,15 +259,21 @@ func TestReplacedContainerLends(t *testing.T) {
 		},
 		"variables of sub-paths": {
 			why: "a shared mount brings the variables that it names", of: "mesh",
-			pod:    podOf(own("mesh", expanded("config", "/config", "$(ZONE)"), env("ZONE", "z"))),
-			sets:   []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own"))},
-			mounts: append(own("", expanded("own", "/own", "$(Y)")).VolumeMounts, own("", expanded("config", "/config", "$(ZONE)")).VolumeMounts...),
-			env:    []corev1.EnvVar{injected, value("ZONE", "z")},
+			pod: podOf(own("mesh", expanded("config", "/config", "$(ZONE)"), env("ZONE", "z"))),
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own")),
+			},
+			mounts: append(own("", expanded("own", "/own", "$(Y)")).VolumeMounts,
+				own("", expanded("config", "/config", "$(ZONE)")).VolumeMounts...),
+			env: []corev1.EnvVar{injected, value("ZONE", "z")},
 		},
 		"the order of variables": {
 			why: "a variable that the sub-path of an own mount names keeps its place in a second admission", of: "mesh",
-			pod:  podOf(mesh, own("main", expanded("config", "/main", "$(A)"), env("A", "a", "Y", "y"), expanded("config", "/other", "$(Y)"))),
-			sets: []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own"))},
+			pod: podOf(mesh,
+				own("main", expanded("config", "/main", "$(A)"), env("A", "a", "Y", "y"), expanded("config", "/other", "$(Y)"))),
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own")),
+			},
 			mounts: slices.Concat(own("", expanded("own", "/own", "$(Y)")).VolumeMounts, mountsOf("config", "/config"),
 				own("", expanded("config", "/main", "$(A)"), expanded("config", "/other", "$(Y)")).VolumeMounts),
 			env: []corev1.EnvVar{injected, value("A", "a"), value("Y", "y")},
@@ -240,7 +282,8 @@ func TestReplacedContainerLends(t *testing.T) {
 			why: "a container lends to every injected container", of: "agent",
 			pod: podOf(own("main"), mesh),
 			sets: []*v1beta1.SidecarSet{
-				sidecarSet("s", of(container("mesh"))), sidecarSet("t", of(container("agent", sharing, transfers("mesh", "TOKEN", "ZONE")))),
+				sidecarSet("s", of(container("mesh"))),
+				sidecarSet("t", of(container("agent", sharing, transfers("mesh", "TOKEN", "ZONE")))),
 			},
 			mounts: mountsOf("config", "/config"), env: []corev1.EnvVar{injected, value("TOKEN", "t"), value("ZONE", "z")},
 		},
@@ -250,7 +293,9 @@ func TestReplacedContainerLends(t *testing.T) {
 			c.pod.Spec.Volumes = emptyDirs("", "a", "b", "config", "raw")
 			got, _ := inject(t, c.pod, at(), c.sets...)
 			is := got.Spec.Containers[indexOfName(got.Spec.Containers, c.of)]
-			want := corev1.Container{Name: c.of, Image: c.of + ":1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env}
+			want := corev1.Container{
+				Name: c.of, Image: c.of + ":1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env,
+			}
 			sameAs(t, c.why, want, is)
 			again, notes := inject(t, got, at(), c.sets...)
 			sameAs(t, "a second admission", got, again)
@@ -269,7 +314,9 @@ func TestStaleSidecarLendsNothing(t *testing.T) {
 	now := container("mesh", sharing, transfers("mesh", "TOKEN"))
 	now.Image = "mesh:2"
 	got, _ := inject(t, former, at(), sidecarSet("s", of(now)))
-	want := corev1.Container{Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}}}
+	want := corev1.Container{
+		Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}},
+	}
 	sameAs(t, "a container with the mark lends nothing", want, got.Spec.Containers[1])
 }
 
@@ -289,10 +336,12 @@ func TestInjectVolumesAndSecrets(t *testing.T) {
 	pod := podOf(own("main"))
 	pod.Spec.Volumes = emptyDirs("Memory", "shared")
 	pod.Spec.ImagePullSecrets = references("b", "a", "b")
-	got, notes := inject(t, pod, at(),
-		sidecarSet("s1", of(container("c", core(mounts("logs", "/logs", "disk0", "/disk")), core(devices("raw", "/dev/raw")))), volumes("logs", "unused", "raw"), secrets("c", "a")),
-		sidecarSet("s2", of(container("d", core(mounts("shared", "/shared", "logs", "/logs")))), volumes("shared", "logs"), secrets("d", "c")))
-	sameAs(t, "the pod's own go first, and what nobody mounts stays away", slices.Concat(emptyDirs("Memory", "shared"), emptyDirs("", "logs", "raw")), got.Spec.Volumes)
+	got, notes := inject(t, pod, at(), sidecarSet("s1",
+		of(container("c", core(mounts("logs", "/logs", "disk0", "/disk")), core(devices("raw", "/dev/raw")))),
+		volumes("logs", "unused", "raw"), secrets("c", "a")), sidecarSet("s2",
+		of(container("d", core(mounts("shared", "/shared", "logs", "/logs")))), volumes("shared", "logs"), secrets("d", "c")))
+	sameAs(t, "the pod's own go first, and what nobody mounts stays away",
+		slices.Concat(emptyDirs("Memory", "shared"), emptyDirs("", "logs", "raw")), got.Spec.Volumes)
 	sameAs(t, "each secret once", references("b", "a", "c", "d"), got.Spec.ImagePullSecrets)
 	sameAs(t, "notes", []string{"VolumeMissing s1", "VolumeKept s2"}, codes(notes))
 }
@@ -325,16 +374,20 @@ func TestInjectRefuses(t *testing.T) {
 		"an init container of the pod": {
 			why: "it is not replaced by what is none", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("init")))},
-			want: "sidecarset a: spec.containers[0]: container init is beside one of another kind: the name is in the pod already",
+			want: "sidecarset a: spec.containers[0]: container init is beside one of another kind: " +
+				"the name is in the pod already",
 		},
 		"a container of the pod": {
 			why: "the same", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", ofInit(container("main")))},
-			want: "sidecarset a: spec.initContainers[0]: container main is beside one of another kind: the name is in the pod already",
+			want: "sidecarset a: spec.initContainers[0]: container main is beside one of another kind: " +
+				"the name is in the pod already",
 		},
 		"one of a pair": {
 			why: "the names that are taken are those in the pod", is: sidecar.ErrClash,
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty")))), sidecarSet("b", of(container("c-2")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("a", of(container("c", hot("empty")))), sidecarSet("b", of(container("c-2"))),
+			},
 			want: "sidecarset b: spec.containers[0]: container c-2 is of sidecarset a too: the name is in the pod already",
 		},
 		"no empty image": {
@@ -343,24 +396,37 @@ func TestInjectRefuses(t *testing.T) {
 			want: "sidecarset a: spec.containers[0]: container c: hotUpgradeEmptyImage is empty",
 		},
 		"unreadable hashes": {
-			why: "they may be those of other sets", pod: broken(kruise.SidecarSetHashKey, "[]"), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
-			want: "read annotation kruise.io/sidecarset-hash: json: cannot unmarshal array into Go value of type map[string]json.RawMessage",
+			why:  "they may be those of other sets",
+			pod:  broken(kruise.SidecarSetHashKey, "[]"),
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
+			want: "read annotation kruise.io/sidecarset-hash: json: cannot unmarshal array into Go value of type " +
+				"map[string]json.RawMessage",
 		},
 		"an unreadable hash": {
-			why: "the same", pod: broken(kruise.SidecarSetHashWithoutImageKey, `{"b":1}`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
-			want: "read annotation kruise.io/sidecarset-hash-without-image: entry b: json: cannot unmarshal number into Go value of type kruise.SidecarSetInjected",
+			why:  "the same",
+			pod:  broken(kruise.SidecarSetHashWithoutImageKey, `{"b":1}`),
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
+			want: "read annotation kruise.io/sidecarset-hash-without-image: entry b: json: " +
+				"cannot unmarshal number into Go value of type kruise.SidecarSetInjected",
 		},
 		"unreadable work": {
-			why: "the same", pod: broken(kruise.SidecarSetWorkingHotUpgradeContainerKey, `{`), sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty"))))},
+			why:  "the same",
+			pod:  broken(kruise.SidecarSetWorkingHotUpgradeContainerKey, `{`),
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c", hot("empty"))))},
 			want: "read annotation kruise.io/sidecarset-working-hotupgrade-container: unexpected end of JSON input",
 		},
 		"a bad patch": {
-			why: "it cannot be merged", pod: broken("k", "{}"), sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{} {}"))},
+			why:  "it cannot be merged",
+			pod:  broken("k", "{}"),
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{} {}"))},
 			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the patch: there is more than one JSON value",
 		},
 		"a bad value": {
-			why: "nor can it be merged into", pod: broken("k", "x"), sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{}"))},
-			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the value of the pod: invalid character 'x' looking for beginning of value",
+			why:  "nor can it be merged into",
+			pod:  broken("k", "x"),
+			sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{}"))},
+			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the value of the pod: " +
+				"invalid character 'x' looking for beginning of value",
 		},
 	}
 	for name, c := range cases {
@@ -394,7 +460,9 @@ func TestInjectNothing(t *testing.T) {
 func TestInjectPlainInit(t *testing.T) {
 	plain := container("c", hot(""))
 	got, _ := inject(t, podOf(own("main")), at(), sidecarSet("s", ofInit(plain)))
-	want := corev1.Container{Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}}}
+	want := corev1.Container{
+		Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}},
+	}
 	sameAs(t, "a plain init container is never two", []corev1.Container{want}, got.Spec.InitContainers)
 	if working, ok := got.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]; ok {
 		t.Errorf("there is something at work: %s", working)

@@ -24,7 +24,9 @@ func (r *random) fill(c *corev1.Container) {
 	for _, path := range []string{"/a", "/b", "/c", "/d"} {
 		switch r.Intn(5) {
 		case 0:
-			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: pick(r, "v1", "v2", "v3"), MountPath: path, SubPathExpr: pick(r, "", "$(A)/$(B)", "$(")})
+			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{
+				Name: pick(r, "v1", "v2", "v3"), MountPath: path, SubPathExpr: pick(r, "", "$(A)/$(B)", "$("),
+			})
 		case 1:
 			c.VolumeDevices = append(c.VolumeDevices, corev1.VolumeDevice{Name: pick(r, "v1", "v2", "v3"), DevicePath: path})
 		}
@@ -56,7 +58,8 @@ func (r *random) pod() *corev1.Pod {
 	}
 	pod.Spec.Volumes = emptyDirs("Memory", pick(r, nil, []string{"v1"}, []string{"v1", "v2"})...)
 	pod.Spec.ImagePullSecrets = references(pick(r, nil, []string{"p1"}, []string{"p1", "p2"})...)
-	pod.Annotations = pick(r, nil, pairs("k1", `{"pod":1}`), pairs("k1", `{"pod":1}`, "own", "x", kruise.SidecarSetInjectedListKey, "former", kruise.SidecarSetHashKey, `{"former":"h"}`))
+	pod.Annotations = pick(r, nil, pairs("k1", `{"pod":1}`), pairs("k1", `{"pod":1}`, "own", "x",
+		kruise.SidecarSetInjectedListKey, "former", kruise.SidecarSetHashKey, `{"former":"h"}`))
 	return pod
 }
 
@@ -88,7 +91,8 @@ func (r *random) sets(replace bool) []*v1beta1.SidecarSet {
 		}
 		secrets(pick(r, nil, []string{"p2", "p3"})...)(all[i])
 		for range r.Intn(3) {
-			patches(pick(r, retain, overwrite, mergeJSON, "Odd"), pick(r, "k1", "k2"), pick(r, `{"pod":2}`, `{ "set":1}`, `[]`))(all[i])
+			patches(pick(r, retain, overwrite, mergeJSON, "Odd"), pick(r, "k1", "k2"),
+				pick(r, `{"pod":2}`, `{ "set":1}`, `[]`))(all[i])
 		}
 		hashed(pick(r, "h1", ""), pick(r, "r1", ""))(all[i])
 		all[i].Default()
@@ -99,7 +103,10 @@ func (r *random) sets(replace bool) []*v1beta1.SidecarSet {
 func (r *random) container(name string) v1beta1.SidecarContainer {
 	c := container(name)
 	r.fill(&c.Container)
-	for _, change := range []containerChange{before, behind, sharing, sharingDevices, hot("empty"), computes(pick(r, sum, largest), ".*", "cpu", "memory", "cpu", "")} {
+	for _, change := range []containerChange{
+		before, behind, sharing, sharingDevices, hot("empty"),
+		computes(pick(r, sum, largest), ".*", "cpu", "memory", "cpu", ""),
+	} {
 		if r.once(3) {
 			change(&c)
 		}
@@ -149,7 +156,8 @@ func laws(r *random) (problem string, changed, replaced bool) {
 		return fmt.Sprintf("it is injected again: %v %s", err, cmp.Diff(result, again.Pod)), changed, false
 	}
 	replaced = slices.ContainsFunc(got.Notes, func(n note.Note) bool { return n.Code == sidecar.NoteReplaced })
-	return firstOf(keepsOwn(pod, result, sets), takesAway(pod, result, sets), isWhole(result, sets, pod)), changed, replaced
+	return firstOf(keepsOwn(pod, result, sets), takesAway(pod, result, sets), isWhole(result, sets, pod)), changed,
+		replaced
 }
 
 func TestLaws(t *testing.T) {
@@ -179,7 +187,8 @@ func firstOf(problems ...string) string {
 	return ""
 }
 
-// inPod are the names that a set's containers have in the pod, by a rule of its own: what is hot and keeps running is two.
+// inPod are the names that a set's containers have in the pod, by a rule of its own: what is hot and keeps running is
+// two.
 func inPod(sets []*v1beta1.SidecarSet) map[string]bool {
 	all := map[string]bool{}
 	for _, s := range sets {
@@ -231,7 +240,9 @@ func takesAway(was, is *corev1.Pod, sets []*v1beta1.SidecarSet) string {
 	}
 	for _, p := range []*corev1.Pod{was, is} {
 		p.Spec.Containers, p.Spec.InitContainers = without(p.Spec.Containers, gone), without(p.Spec.InitContainers, gone)
-		maps.DeleteFunc(p.Annotations, func(key, _ string) bool { return patched[key] || strings.Contains(key, "sidecarset") })
+		maps.DeleteFunc(p.Annotations, func(key, _ string) bool {
+			return patched[key] || strings.Contains(key, "sidecarset")
+		})
 	}
 	if len(is.Spec.Volumes) < len(was.Spec.Volumes) || len(is.Spec.ImagePullSecrets) < len(was.Spec.ImagePullSecrets) {
 		return "volumes or secrets are lost"

@@ -24,7 +24,11 @@ func (in *injector) patchMetadata(set *Set) error {
 			is, write, err := patchAnnotation(p.PatchPolicy, was, p.Annotations[key])
 			switch {
 			case err != nil:
-				return &FieldError{Set: set.Name(), Field: fmt.Sprintf("spec.patchPodMetadata[%d]", i), Err: fmt.Errorf("annotation %s: %w", key, err)}
+				return &FieldError{
+					Set:   set.Name(),
+					Field: fmt.Sprintf("spec.patchPodMetadata[%d]", i),
+					Err:   fmt.Errorf("annotation %s: %w", key, err),
+				}
 			case write || !had && isRetain(p.PatchPolicy):
 				if had && was != is {
 					in.note(NoteAnnotationReplaced, set, "annotation %s of the pod is overwritten", key)
@@ -38,8 +42,11 @@ func (in *injector) patchMetadata(set *Set) error {
 	return nil
 }
 
-// patchAnnotation returns the new value of an annotation, and whether it replaces an existing one. An unknown policy writes nothing.
-func patchAnnotation(policy appsv1beta1.SidecarSetPatchPolicyType, was, patch string) (is string, write bool, err error) {
+// patchAnnotation returns the new value of an annotation, and whether it replaces an existing one. An unknown policy
+// writes nothing.
+func patchAnnotation(
+	policy appsv1beta1.SidecarSetPatchPolicyType, was, patch string,
+) (is string, write bool, err error) {
 	switch policy {
 	case appsv1beta1.SidecarSetOverwritePatchPolicy:
 		return patch, true, nil

@@ -84,8 +84,8 @@ func (in *injector) annotateJSON(key string, value any) error {
 	return nil
 }
 
-// ReadInjected returns what a pod records of each set, by the name of the set, from the annotation kruise.SidecarSetHashKey or
-// kruise.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
+// ReadInjected returns what a pod records of each set, by the name of the set, from the annotation
+// kruise.SidecarSetHashKey or kruise.SidecarSetHashWithoutImageKey. An entry of an old release is just the hash.
 func ReadInjected(text string) (map[string]kruise.SidecarSetInjected, error) {
 	entries := map[string]kruise.SidecarSetInjected{}
 	if text == "" {

@@ -80,7 +80,8 @@ func TestRecordedPods(t *testing.T) {
 			if len(selection.Sets) != 1 || len(bare.Spec.Containers) != 1 {
 				t.Fatalf("%d sets for %v", len(selection.Sets), names(bare.Spec.Containers))
 			}
-			got, notes := inject(t, bare, sidecar.Options{Now: injectedAt(t, want), SortContainers: true}, objects(selection.Sets)...)
+			got, notes := inject(t, bare, sidecar.Options{Now: injectedAt(t, want), SortContainers: true},
+				objects(selection.Sets)...)
 			if diff := cmp.Diff(withoutTokens(want), withoutTokens(got)); diff != "" || notes != nil {
 				t.Errorf("%v (-recorded +ours):\n%s", notes, diff)
 			}
@@ -89,7 +90,8 @@ func TestRecordedPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again.Pod != nil && !cmp.Equal(withoutTokens(want), withoutTokens(again.Pod)) {
-				t.Errorf("what the reference injected is injected again: %s", cmp.Diff(withoutTokens(want), withoutTokens(again.Pod)))
+				t.Errorf("what the reference injected is injected again: %s",
+					cmp.Diff(withoutTokens(want), withoutTokens(again.Pod)))
 			}
 		})
 	}
@@ -130,7 +132,10 @@ func stripped(pod *corev1.Pod, sets []*v1beta1.SidecarSet) *corev1.Pod {
 			return slices.ContainsFunc(set.Spec.Volumes, func(of corev1.Volume) bool { return of.Name == v.Name })
 		})
 	}
-	keys := []string{kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey, kruise.SidecarSetWorkingHotUpgradeContainerKey}
+	keys := []string{
+		kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey,
+		kruise.SidecarSetWorkingHotUpgradeContainerKey,
+	}
 	for _, prefix := range []string{kruise.SidecarSetVersionKeyPrefix, kruise.SidecarSetVersionAltKeyPrefix} {
 		for _, c := range pod.Spec.Containers {
 			keys = append(keys, prefix+c.Name)
@@ -142,8 +147,8 @@ func stripped(pod *corev1.Pod, sets []*v1beta1.SidecarSet) *corev1.Pod {
 	return bare
 }
 
-// withoutTokens leaves out the mounts of the service account's token, which the API server adds also behind the webhooks, and
-// the order of volumes, which is another where the API server added that of the token first.
+// withoutTokens leaves out the mounts of the service account's token, which the API server adds also behind the
+// webhooks, and the order of volumes, which is another where the API server added that of the token first.
 func withoutTokens(pod *corev1.Pod) *corev1.Pod {
 	pod = pod.DeepCopy()
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -14,11 +14,12 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Resolve returns the set as a new pod gets it: the current spec, or a former revision. Revisions of other sets are ignored. random is
-// drawn for each pod; it decides which share of the pods gets the former revision. The error is ErrNoRevision if that is missing, also
-// for a pod that would get the current spec: a wrong pin shows at the first pod.
+// Resolve returns the set as a new pod gets it: the current spec, or a former revision. Revisions of other sets are
+// ignored. random is drawn for each pod; it decides which share of the pods gets the former revision. The error is
+// ErrNoRevision if that is missing, also for a pod that would get the current spec: a wrong pin shows at the first pod.
 //
-// Resolve restores the revision for each pod. For many pods, call its parts Former, HoldsBack and Restore, and keep the restored set.
+// Resolve restores the revision for each pod. For many pods, call its parts Former, HoldsBack and Restore, and keep the
+// restored set.
 func Resolve(set *Set, pod *corev1.Pod, revisions []*appsv1.ControllerRevision, random uint32) (*Set, error) {
 	former, err := Former(set, revisions)
 	if err != nil {
@@ -40,8 +41,8 @@ func (s *Set) Pinned() bool {
 	return pin != nil && (pin.RevisionName != nil || pin.CustomVersion != nil)
 }
 
-// Former returns the revision that the set is pinned to; nil if the set is not pinned. Of one custom version it is the newest. The error
-// is ErrNoRevision if that revision is missing.
+// Former returns the revision that the set is pinned to; nil if the set is not pinned. Of one custom version it is the
+// newest. The error is ErrNoRevision if that revision is missing.
 func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.ControllerRevision, error) {
 	if !set.Pinned() {
 		return nil, nil //nolint:nilnil // nothing to find is no error
@@ -128,8 +129,8 @@ func (s *Set) HoldsBack(pod *corev1.Pod, random uint32) (bool, error) {
 	return uint64(random)*shareOf < b.share<<32, nil
 }
 
-// Restore returns the set as the revision has it, with the hashes and the name of the revision. The result depends on no pod: keep it as
-// long as the set and the revision do not change.
+// Restore returns the set as the revision has it, with the hashes and the name of the revision. The result depends on
+// no pod: keep it as long as the set and the revision do not change.
 func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 	var former struct {
 		Spec appsv1beta1.SidecarSetSpec `json:"spec"`
@@ -138,7 +139,9 @@ func Restore(set *Set, r *appsv1.ControllerRevision) (*Set, error) {
 		return nil, fieldError(set.object, fieldRevision, fmt.Errorf("decode revision %s: %w", r.Name, err))
 	}
 	now := set.object
-	restored := &appsv1beta1.SidecarSet{TypeMeta: now.TypeMeta, ObjectMeta: *now.ObjectMeta.DeepCopy(), Status: *now.Status.DeepCopy()}
+	restored := &appsv1beta1.SidecarSet{
+		TypeMeta: now.TypeMeta, ObjectMeta: *now.ObjectMeta.DeepCopy(), Status: *now.Status.DeepCopy(),
+	}
 	restored.Spec = appsv1beta1.SidecarSetSpec{ // what a revision records
 		Volumes:          former.Spec.Volumes,
 		Containers:       former.Spec.Containers,

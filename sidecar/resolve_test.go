@@ -25,7 +25,8 @@ const (
 // history has versions 1 to 3 of set a, version 2 twice, and one of another set.
 func history() []*appsv1.ControllerRevision {
 	data := func(image string) string {
-		return fmt.Sprintf(`{"spec":{"$patch":"replace","containers":[{"name":"c","image":%q}],"initContainers":null,"volumes":null,"imagePullSecrets":[{"name":"s"}],"patchPodMetadata":null}}`, image)
+		return fmt.Sprintf(`{"spec":{"$patch":"replace","containers":[{"name":"c","image":%q}],"initContainers":null,"volumes":null,"imagePullSecrets":[{"name":"s"}],"patchPodMetadata":null}}`,
+			image)
 	}
 	return []*appsv1.ControllerRevision{
 		revisionOf("a", "a-1", 1, "v1", data("c:1")), revisionOf("a", "a-2", 2, "v2", data("c:2")),
@@ -59,27 +60,83 @@ func TestResolve(t *testing.T) {
 		random  uint32
 		want    string
 	}{
-		"no pin":                {why: "the set as it is", want: "c:now"},
-		"an empty pin":          {why: "it names nothing", changes: []setChange{pins(nil, nil, always)}, want: "c:now"},
-		"a name":                {why: "that revision", changes: []setChange{pins(ptr.To("a-1"), nil, always)}, want: "c:1"},
-		"a version":             {why: "the newest of it, of this set", changes: []setChange{pins(nil, v2, always)}, want: "c:4"},
-		"both":                  {why: "the name goes first", changes: []setChange{pins(ptr.To("a-3"), v2, always)}, want: "c:3"},
-		"no policy":             {why: "it means always", changes: []setChange{pins(nil, v2, "")}, want: "c:4"},
-		"always and selector":   {why: "the selector is for partial", changes: []setChange{pins(nil, v2, always), updates("app", "shop")}, want: "c:4"},
-		"partial, selected":     {why: "the pod is one that is updated", changes: []setChange{pins(nil, v2, partial), updates("app", "shop")}, want: "c:now"},
-		"partial, unselected":   {why: "the pod is one that is held back", changes: []setChange{pins(nil, v2, partial), updates("app", "y")}, want: "c:4"},
-		"partial, paused":       {why: "no pod is updated, so none may begin with what is new", changes: []setChange{pins(nil, v2, partial), updates("app", "shop"), pausedUpdate}, want: "c:4"},
-		"partial, no number":    {why: "nothing holds it back", changes: []setChange{pins(nil, v2, partial)}, want: "c:now"},
-		"partial, number":       {why: "a number of pods is no share", changes: []setChange{pins(nil, v2, partial), partition(5)}, want: "c:now"},
-		"partial, all":          {why: "even with the largest number", changes: []setChange{pins(nil, v2, partial), partition("100%")}, random: math.MaxUint32, want: "c:4"},
-		"partial, none":         {why: "even with the smallest number", changes: []setChange{pins(nil, v2, partial), partition("0%")}, want: "c:now"},
-		"partial, below half":   {why: "the lower half is held back", changes: []setChange{pins(nil, v2, partial), partition("50%")}, random: 1<<31 - 1, want: "c:4"},
-		"partial, above half":   {why: "the upper half is not", changes: []setChange{pins(nil, v2, partial), partition("50%")}, random: 1 << 31, want: "c:now"},
-		"partial, below a part": {why: "a percentage may have a fraction, as that of running pods", changes: []setChange{pins(nil, v2, partial), partition("12.5%")}, random: 1<<29 - 1, want: "c:4"},
-		"partial, above a part": {why: "the rest is not held back", changes: []setChange{pins(nil, v2, partial), partition("12.5%")}, random: 1 << 29, want: "c:now"},
-		"partial, more":         {why: "more than all is all", changes: []setChange{pins(nil, v2, partial), partition("900%")}, random: math.MaxUint32, want: "c:4"},
-		"partial, less":         {why: "less than none is none", changes: []setChange{pins(nil, v2, partial), partition("-5%")}, want: "c:now"},
-		"a policy of tomorrow":  {why: "what is not known is no reason to give what is new", changes: []setChange{pins(nil, v2, "Odd")}, want: "c:4"},
+		"no pin":       {why: "the set as it is", want: "c:now"},
+		"an empty pin": {why: "it names nothing", changes: []setChange{pins(nil, nil, always)}, want: "c:now"},
+		"a name":       {why: "that revision", changes: []setChange{pins(ptr.To("a-1"), nil, always)}, want: "c:1"},
+		"a version": {
+			why: "the newest of it, of this set", changes: []setChange{pins(nil, v2, always)}, want: "c:4",
+		},
+		"both": {
+			why: "the name goes first", changes: []setChange{pins(ptr.To("a-3"), v2, always)}, want: "c:3",
+		},
+		"no policy": {why: "it means always", changes: []setChange{pins(nil, v2, "")}, want: "c:4"},
+		"always and selector": {
+			why: "the selector is for partial", changes: []setChange{pins(nil, v2, always), updates("app", "shop")}, want: "c:4",
+		},
+		"partial, selected": {
+			why:     "the pod is one that is updated",
+			changes: []setChange{pins(nil, v2, partial), updates("app", "shop")},
+			want:    "c:now",
+		},
+		"partial, unselected": {
+			why:     "the pod is one that is held back",
+			changes: []setChange{pins(nil, v2, partial), updates("app", "y")},
+			want:    "c:4",
+		},
+		"partial, paused": {
+			why:     "no pod is updated, so none may begin with what is new",
+			changes: []setChange{pins(nil, v2, partial), updates("app", "shop"), pausedUpdate},
+			want:    "c:4",
+		},
+		"partial, no number": {why: "nothing holds it back", changes: []setChange{pins(nil, v2, partial)}, want: "c:now"},
+		"partial, number": {
+			why: "a number of pods is no share", changes: []setChange{pins(nil, v2, partial), partition(5)}, want: "c:now",
+		},
+		"partial, all": {
+			why:     "even with the largest number",
+			changes: []setChange{pins(nil, v2, partial), partition("100%")},
+			random:  math.MaxUint32,
+			want:    "c:4",
+		},
+		"partial, none": {
+			why: "even with the smallest number", changes: []setChange{pins(nil, v2, partial), partition("0%")}, want: "c:now",
+		},
+		"partial, below half": {
+			why:     "the lower half is held back",
+			changes: []setChange{pins(nil, v2, partial), partition("50%")},
+			random:  1<<31 - 1,
+			want:    "c:4",
+		},
+		"partial, above half": {
+			why:     "the upper half is not",
+			changes: []setChange{pins(nil, v2, partial), partition("50%")},
+			random:  1 << 31,
+			want:    "c:now",
+		},
+		"partial, below a part": {
+			why:     "a percentage may have a fraction, as that of running pods",
+			changes: []setChange{pins(nil, v2, partial), partition("12.5%")},
+			random:  1<<29 - 1,
+			want:    "c:4",
+		},
+		"partial, above a part": {
+			why:     "the rest is not held back",
+			changes: []setChange{pins(nil, v2, partial), partition("12.5%")},
+			random:  1 << 29,
+			want:    "c:now",
+		},
+		"partial, more": {
+			why:     "more than all is all",
+			changes: []setChange{pins(nil, v2, partial), partition("900%")},
+			random:  math.MaxUint32,
+			want:    "c:4",
+		},
+		"partial, less": {
+			why: "less than none is none", changes: []setChange{pins(nil, v2, partial), partition("-5%")}, want: "c:now",
+		},
+		"a policy of tomorrow": {
+			why: "what is not known is no reason to give what is new", changes: []setChange{pins(nil, v2, "Odd")}, want: "c:4",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,17 +189,41 @@ func TestResolveRefuses(t *testing.T) {
 		want    string
 		is      error
 	}{
-		"no such name":       {changes: []setChange{pins(ptr.To("a-9"), nil, always)}, want: `sidecarset a: spec.injectionStrategy.revision.revisionName: "a-9": `, is: sidecar.ErrNoRevision},
-		"another's name":     {changes: []setChange{pins(ptr.To("b-9"), nil, always)}, want: `sidecarset a: spec.injectionStrategy.revision.revisionName: "b-9": `, is: sidecar.ErrNoRevision},
-		"no such version":    {changes: []setChange{pins(nil, ptr.To("v9"), always)}, want: `sidecarset a: spec.injectionStrategy.revision.customVersion: "v9": `, is: sidecar.ErrNoRevision},
-		"missing if partial": {changes: []setChange{pins(nil, ptr.To("v9"), partial)}, want: `customVersion: "v9"`, is: sidecar.ErrNoRevision},
-		"a bad percentage":   {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("abc%")}, want: "sidecarset a: spec.updateStrategy.partition: "},
-		"a text":             {changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("5")}, want: "spec.updateStrategy.partition: "},
-		"a bad selector": {
-			changes: []setChange{pins(nil, ptr.To("v2"), partial), func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = withExpression("a", "Odd") }},
-			want:    "sidecarset a: spec.updateStrategy.selector: ",
+		"no such name": {
+			changes: []setChange{pins(ptr.To("a-9"), nil, always)},
+			want:    `sidecarset a: spec.injectionStrategy.revision.revisionName: "a-9": `,
+			is:      sidecar.ErrNoRevision,
 		},
-		"bad data": {changes: []setChange{pins(ptr.To("a-0"), nil, always)}, want: "sidecarset a: spec.injectionStrategy.revision: decode revision a-0: "},
+		"another's name": {
+			changes: []setChange{pins(ptr.To("b-9"), nil, always)},
+			want:    `sidecarset a: spec.injectionStrategy.revision.revisionName: "b-9": `,
+			is:      sidecar.ErrNoRevision,
+		},
+		"no such version": {
+			changes: []setChange{pins(nil, ptr.To("v9"), always)},
+			want:    `sidecarset a: spec.injectionStrategy.revision.customVersion: "v9": `,
+			is:      sidecar.ErrNoRevision,
+		},
+		"missing if partial": {
+			changes: []setChange{pins(nil, ptr.To("v9"), partial)}, want: `customVersion: "v9"`, is: sidecar.ErrNoRevision,
+		},
+		"a bad percentage": {
+			changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("abc%")},
+			want:    "sidecarset a: spec.updateStrategy.partition: ",
+		},
+		"a text": {
+			changes: []setChange{pins(nil, ptr.To("v2"), partial), partition("5")}, want: "spec.updateStrategy.partition: ",
+		},
+		"a bad selector": {
+			changes: []setChange{pins(nil, ptr.To("v2"), partial), func(s *v1beta1.SidecarSet) {
+				s.Spec.UpdateStrategy.Selector = withExpression("a", "Odd")
+			}},
+			want: "sidecarset a: spec.updateStrategy.selector: ",
+		},
+		"bad data": {
+			changes: []setChange{pins(ptr.To("a-0"), nil, always)},
+			want:    "sidecarset a: spec.injectionStrategy.revision: decode revision a-0: ",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -163,7 +244,8 @@ func TestUnnamedVersions(t *testing.T) {
 		t.Errorf("it has that label: %v, %v", got, err)
 	}
 	delete(r.Labels, v1beta1.SidecarSetCustomVersionLabel)
-	if got, err := sidecar.Former(set, []*appsv1.ControllerRevision{r}); got != nil || !errors.Is(err, sidecar.ErrNoRevision) {
+	if got, err := sidecar.Former(set, []*appsv1.ControllerRevision{r}); got != nil ||
+		!errors.Is(err, sidecar.ErrNoRevision) {
 		t.Errorf("it has no custom version: %v, %v", got, err)
 	}
 }

@@ -14,7 +14,8 @@ func (in *injector) resources(set *Set, p *part) (corev1.ResourceRequirements, e
 	}
 	sized, err := p.policy.Size(p.policy.Targets(in.pod, in.declared))
 	if errors.Is(err, ErrNoTarget) {
-		return corev1.ResourceRequirements{}, fmt.Errorf("resourcesPolicy.targetContainersNameRegex %q: %w", p.ResourcesPolicy.TargetContainersNameRegex, err)
+		return corev1.ResourceRequirements{}, fmt.Errorf("resourcesPolicy.targetContainersNameRegex %q: %w",
+			p.ResourcesPolicy.TargetContainersNameRegex, err)
 	}
 	if err != nil {
 		return corev1.ResourceRequirements{}, fmt.Errorf("resourcesPolicy: %w", err)

@@ -54,7 +54,8 @@ const (
 
 func TestInjectResources(t *testing.T) {
 	twins := []corev1.Container{
-		own("a", limits("200m", "400Mi"), requests("100m", "200Mi")), own("b", limits("400m", "600Mi"), requests("200m", "300Mi")),
+		own("a", limits("200m", "400Mi"), requests("100m", "200Mi")),
+		own("b", limits("400m", "600Mi"), requests("200m", "300Mi")),
 	}
 	all := []string{"cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "cpu*30% + 50m", "memory*15% + 50Mi"}
 	cases := map[string]struct {
@@ -75,13 +76,16 @@ func TestInjectResources(t *testing.T) {
 			want: corev1.ResourceRequirements{Limits: amounts("300m", "220Mi"), Requests: amounts("110m", "95Mi")},
 		},
 		"without limit": {
-			why: "where one has none there is none, even for a constant, and that is reported; a missing request is 0",
-			own: append([]corev1.Container{own("c", limits("", "100Mi"))}, twins...), with: computes(sum, ".*", "1", "200Mi", "cpu", ""),
+			why:   "where one has none there is none, even for a constant, and that is reported; a missing request is 0",
+			own:   append([]corev1.Container{own("c", limits("", "100Mi"))}, twins...),
+			with:  computes(sum, ".*", "1", "200Mi", "cpu", ""),
 			want:  corev1.ResourceRequirements{Limits: amounts("", "200Mi"), Requests: amounts("300m", "")},
 			notes: []string{"Unlimited s"},
 		},
 		"above the limit": {
-			why: "the API server will refuse the pod, which the note explains", own: twins, with: computes(sum, ".*", "100m", "", "cpu", ""),
+			why:   "the API server will refuse the pod, which the note explains",
+			own:   twins,
+			with:  computes(sum, ".*", "100m", "", "cpu", ""),
 			want:  corev1.ResourceRequirements{Limits: amounts("100m", ""), Requests: amounts("300m", "")},
 			notes: []string{"AboveLimit s"},
 		},
@@ -90,7 +94,9 @@ func TestInjectResources(t *testing.T) {
 			want: corev1.ResourceRequirements{Requests: amounts("0", "0")},
 		},
 		"by name": {
-			why: "a part of the name is enough", own: append([]corev1.Container{own("large-b")}, twins...), with: computes(sum, "^b", "cpu", "memory", "", ""),
+			why:  "a part of the name is enough",
+			own:  append([]corev1.Container{own("large-b")}, twins...),
+			with: computes(sum, "^b", "cpu", "memory", "", ""),
 			want: corev1.ResourceRequirements{Limits: amounts("400m", "600Mi")},
 		},
 		"what counts": {
@@ -101,11 +107,17 @@ func TestInjectResources(t *testing.T) {
 			},
 			inits: []corev1.Container{
 				own("plain", limits("10", "10")),
-				own("mesh", limits("2", "2"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
-				own("old", limits("10", "10"), env(kruise.SidecarInjectedEnvName, "true"), func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }),
+				own("mesh", limits("2", "2"), func(c *corev1.Container) {
+					c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+				}),
+				own("old", limits("10", "10"), env(kruise.SidecarInjectedEnvName, "true"), func(c *corev1.Container) {
+					c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+				}),
 			},
-			with: computes(sum, ".*", "cpu", "", "", ""), more: []v1beta1.SidecarContainer{container("declared"), container("pair", hot("empty"))},
-			want: corev1.ResourceRequirements{Limits: amounts("3", "")}, notes: []string{"ContainerReplaced z"},
+			with:  computes(sum, ".*", "cpu", "", "", ""),
+			more:  []v1beta1.SidecarContainer{container("declared"), container("pair", hot("empty"))},
+			want:  corev1.ResourceRequirements{Limits: amounts("3", "")},
+			notes: []string{"ContainerReplaced z"},
 		},
 		"no expressions": {why: "what was there is gone all the same", own: twins, with: computes(sum, ".*")},
 	}
@@ -134,17 +146,32 @@ func TestInjectResourcesRefuses(t *testing.T) {
 		want string
 		is   error
 	}{
-		"no target":    {with: computes(sum, "^x$", "cpu", "", "", ""), want: `container c: resourcesPolicy.targetContainersNameRegex "^x$": no container of the pod matches`, is: sidecar.ErrNoTarget},
-		"a bad regex":  {with: computes(sum, "(", "cpu", "", "", ""), want: "container c: resourcesPolicy: targetContainersNameRegex: error parsing regexp"},
-		"a bad mode":   {with: computes("avg", ".*", "cpu", "", "", ""), want: `container c: resourcesPolicy: targetContainersMode: "avg" is neither sum nor max`},
-		"a bad limit":  {with: computes(sum, ".*", "", "x", "", ""), want: "container c: resourcesPolicy: compute limits.memory: at 0: "},
-		"bad requests": {with: computes(sum, ".*", "", "", "cpu-2", ""), want: "container c: resourcesPolicy: compute requests.cpu: at 3: "},
+		"no target": {
+			with: computes(sum, "^x$", "cpu", "", "", ""),
+			want: `container c: resourcesPolicy.targetContainersNameRegex "^x$": no container of the pod matches`,
+			is:   sidecar.ErrNoTarget,
+		},
+		"a bad regex": {
+			with: computes(sum, "(", "cpu", "", "", ""),
+			want: "container c: resourcesPolicy: targetContainersNameRegex: error parsing regexp",
+		},
+		"a bad mode": {
+			with: computes("avg", ".*", "cpu", "", "", ""),
+			want: `container c: resourcesPolicy: targetContainersMode: "avg" is neither sum nor max`,
+		},
+		"a bad limit": {
+			with: computes(sum, ".*", "", "x", "", ""), want: "container c: resourcesPolicy: compute limits.memory: at 0: ",
+		},
+		"bad requests": {
+			with: computes(sum, ".*", "", "", "cpu-2", ""), want: "container c: resourcesPolicy: compute requests.cpu: at 3: ",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf(own("main", limits("1", "1")))
 			_, err := sidecar.Inject(pod, parse(sidecarSet("s", of(container("c", c.with)))), at())
-			if err == nil || !strings.HasPrefix(err.Error(), "sidecarset s: spec.containers[0]: "+c.want) || c.is != nil && !errors.Is(err, c.is) {
+			if err == nil || !strings.HasPrefix(err.Error(), "sidecarset s: spec.containers[0]: "+c.want) ||
+				c.is != nil && !errors.Is(err, c.is) {
 				t.Errorf("want %s, got %v", c.want, err)
 			}
 		})

@@ -21,9 +21,9 @@ type Selection struct {
 	Notes []note.Note
 }
 
-// Select returns the sets that a new pod gets. Without a namespace (nil), sets that select namespaces are left out, with a note. A set
-// whose injection is paused is left out, and hides no base. A selector that cannot be parsed is an error, a *FieldError, if it might
-// select the pod.
+// Select returns the sets that a new pod gets. Without a namespace (nil), sets that select namespaces are left out,
+// with a note. A set whose injection is paused is left out, and hides no base. A selector that cannot be parsed is an
+// error, a *FieldError, if it might select the pod.
 func Select(pod *corev1.Pod, namespace *corev1.Namespace, sets []*Set) (Selection, error) {
 	var s Selection
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
@@ -60,7 +60,8 @@ func (s *Set) matches(pod *corev1.Pod, namespace *corev1.Namespace, notes *[]not
 	}
 	if s.namespaces != nil {
 		if namespace == nil {
-			*notes = append(*notes, newNote(NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"))
+			*notes = append(*notes,
+				newNote(NoteNamespaceUnknown, s.Name(), "the namespace of the pod is not known, so the set is left out"))
 			return false, nil
 		}
 		switch ok, err := s.namespaces.matches(labelsOf(namespace)); {
@@ -102,8 +103,8 @@ func MatchesPod(set *appsv1beta1.SidecarSet, pod *corev1.Pod) (bool, error) {
 	return ok, fieldError(set, fieldSelector, err)
 }
 
-// MatchesNamespace reports whether the set selects a namespace; without a selector it selects all. An unknown namespace (nil) matches no
-// selector.
+// MatchesNamespace reports whether the set selects a namespace; without a selector it selects all. An unknown namespace
+// (nil) matches no selector.
 func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) (bool, error) {
 	if set.Spec.NamespaceSelector == nil {
 		return true, nil
@@ -115,7 +116,8 @@ func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) 
 	return ok, fieldError(set, fieldNamespaceSelector, err)
 }
 
-// labelsOf returns the labels of a namespace with the one that API servers add for its name, which an object in a test may lack.
+// labelsOf returns the labels of a namespace with the one that API servers add for its name, which an object in a test
+// may lack.
 func labelsOf(namespace *corev1.Namespace) map[string]string {
 	if _, is := namespace.Labels[corev1.LabelMetadataName]; is || namespace.Name == "" {
 		return namespace.Labels
@@ -128,8 +130,8 @@ func labelsOf(namespace *corev1.Namespace) map[string]string {
 	return labels
 }
 
-// Namespaces returns the names of the only namespaces where the set can match, for an index: a pod can get only sets of its namespace
-// and those without any (nil), which can match anywhere.
+// Namespaces returns the names of the only namespaces where the set can match, for an index: a pod can get only sets of
+// its namespace and those without any (nil), which can match anywhere.
 func Namespaces(set *appsv1beta1.SidecarSet) []string {
 	s := set.Spec.NamespaceSelector
 	if s == nil {
@@ -147,7 +149,8 @@ func Namespaces(set *appsv1beta1.SidecarSet) []string {
 	return nil
 }
 
-// BaseOf returns the name of the set that a canary replaces in pods; empty for a set that is no canary, or names itself.
+// BaseOf returns the name of the set that a canary replaces in pods; empty for a set that is no canary, or names
+// itself.
 func BaseOf(set *appsv1beta1.SidecarSet) string {
 	base := set.Annotations[appsv1beta1.SidecarSetBaseAnnotation]
 	if set.Annotations[appsv1beta1.SidecarSetCanaryAnnotation] != "true" || base == set.Name {

@@ -28,7 +28,9 @@ func withLabels(keysAndValues ...string) *metav1.LabelSelector {
 }
 
 func withExpression(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: key, Operator: operator, Values: values,
+	}}}
 }
 
 func TestSelect(t *testing.T) {
@@ -52,22 +54,33 @@ func TestSelect(t *testing.T) {
 		},
 		"by namespace": {
 			why: "the labels of the namespace count", namespace: shop,
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", inNamespace(withLabels("team", "blue"))), sidecarSet("b", inNamespace(withLabels("team", "red")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("a", inNamespace(withLabels("team", "blue"))), sidecarSet("b", inNamespace(withLabels("team", "red"))),
+			},
 			want: []string{"a"},
 		},
 		"an unknown namespace": {
-			why:  "what cannot be known is left out, and said of those sets that would have the pod",
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", inNamespace(withLabels("team", "blue"))), sidecarSet("b"), sidecarSet("c", selects(withLabels("app", "y")), inNamespace(withLabels("team", "blue")))},
+			why: "what cannot be known is left out, and said of those sets that would have the pod",
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("a", inNamespace(withLabels("team", "blue"))), sidecarSet("b"),
+				sidecarSet("c", selects(withLabels("app", "y")), inNamespace(withLabels("team", "blue"))),
+			},
 			want: []string{"b"}, notes: []string{"NamespaceUnknown a"},
 		},
 		"a namespace made by hand": {
-			why: "API servers label each with its name", namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", inNamespace(withLabels(corev1.LabelMetadataName, "shop"))), sidecarSet("b", inNamespace(withLabels(corev1.LabelMetadataName, "other")))},
+			why:       "API servers label each with its name",
+			namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("a", inNamespace(withLabels(corev1.LabelMetadataName, "shop"))),
+				sidecarSet("b", inNamespace(withLabels(corev1.LabelMetadataName, "other"))),
+			},
 			want: []string{"a"},
 		},
 		"paused": {
 			why: "the pod is reported, if the set would match", namespace: shop,
-			sets:  []*v1beta1.SidecarSet{sidecarSet("a", pausedInjection), sidecarSet("b", pausedInjection, selects(withLabels("app", "y")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("a", pausedInjection), sidecarSet("b", pausedInjection, selects(withLabels("app", "y"))),
+			},
 			notes: []string{"InjectionPaused a"},
 		},
 		"paused and broken": {
@@ -86,7 +99,9 @@ func TestSelect(t *testing.T) {
 		},
 		"a canary of other pods": {
 			why: "the base stays where the canary does not match", namespace: shop,
-			sets: []*v1beta1.SidecarSet{sidecarSet("base"), sidecarSet("canary", canaryOf("base"), selects(withLabels("app", "y")))},
+			sets: []*v1beta1.SidecarSet{
+				sidecarSet("base"), sidecarSet("canary", canaryOf("base"), selects(withLabels("app", "y"))),
+			},
 			want: []string{"base"},
 		},
 		"no canary": {
@@ -165,16 +180,25 @@ func TestNamespaces(t *testing.T) {
 		selector *metav1.LabelSelector
 		want     []string
 	}{
-		"none":       {why: "it is for all namespaces"},
-		"labels":     {why: "any namespace can have them", selector: withLabels("team", "blue")},
-		"a name":     {why: "that one", selector: withLabels(name, "shop"), want: []string{"shop"}},
-		"names":      {why: "one of them, each said once", selector: withExpression(name, metav1.LabelSelectorOpIn, "b", "a", "b"), want: []string{"a", "b"}},
+		"none":   {why: "it is for all namespaces"},
+		"labels": {why: "any namespace can have them", selector: withLabels("team", "blue")},
+		"a name": {why: "that one", selector: withLabels(name, "shop"), want: []string{"shop"}},
+		"names": {
+			why:      "one of them, each said once",
+			selector: withExpression(name, metav1.LabelSelectorOpIn, "b", "a", "b"),
+			want:     []string{"a", "b"},
+		},
 		"not a name": {why: "the others cannot be listed", selector: withExpression(name, metav1.LabelSelectorOpNotIn, "a")},
-		"no names":   {why: "the set is broken, which has to be seen", selector: withExpression(name, metav1.LabelSelectorOpIn)},
+		"no names": {
+			why: "the set is broken, which has to be seen", selector: withExpression(name, metav1.LabelSelectorOpIn),
+		},
 		"both": {
-			why:      "the label says more than the expression",
-			selector: &metav1.LabelSelector{MatchLabels: pairs(name, "a"), MatchExpressions: withExpression(name, metav1.LabelSelectorOpIn, "a", "b").MatchExpressions},
-			want:     []string{"a"},
+			why: "the label says more than the expression",
+			selector: &metav1.LabelSelector{
+				MatchLabels:      pairs(name, "a"),
+				MatchExpressions: withExpression(name, metav1.LabelSelectorOpIn, "a", "b").MatchExpressions,
+			},
+			want: []string{"a"},
 		},
 	}
 	for title, c := range cases {

@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/sizing"
 )
 
-// Set is a parsed SidecarSet with its selectors, formulas and hashes, so that a pod costs no parsing. It does not change, and is safe for
-// concurrent use.
+// Set is a parsed SidecarSet with its selectors, formulas and hashes, so that a pod costs no parsing. It does not
+// change, and is safe for concurrent use.
 type Set struct {
 	object *appsv1beta1.SidecarSet
 
@@ -43,13 +43,13 @@ type part struct {
 
 // Parse reads a set. The object must not be changed afterwards.
 //
-// Parse always returns a set. The error joins one *FieldError for each part that cannot be read. The set is usable for the rest: Select
-// fails for a pod that the selector might select, and Resolve and Inject fail if the part is needed. So an index can report the error and
-// keep the set, and pods that the set does not concern are not harmed.
+// Parse always returns a set. The error joins one *FieldError for each part that cannot be read. The set is usable for
+// the rest: Select fails for a pod that the selector might select, and Resolve and Inject fail if the part is needed.
+// So an index can report the error and keep the set, and pods that the set does not concern are not harmed.
 //
-// Parse reads what pods need, and does not validate the rest: invalid formulas of a resourcesPolicy, an empty selector, which selects
-// nothing, and invalid strategies, annotations and names. validation.SidecarSet validates all of them for admission. What remains is an
-// error of Inject, or a pod that the API server rejects.
+// Parse reads what pods need, and does not validate the rest: invalid formulas of a resourcesPolicy, an empty selector,
+// which selects nothing, and invalid strategies, annotations and names. validation.SidecarSet validates all of them for
+// admission. What remains is an error of Inject, or a pod that the API server rejects.
 func Parse(set *appsv1beta1.SidecarSet) (*Set, error) {
 	s := &Set{
 		object:   set,
@@ -108,7 +108,9 @@ func readParts(containers []appsv1beta1.SidecarContainer, init bool) []part {
 	}
 	parts := make([]part, len(containers))
 	for i := range containers {
-		p := part{SidecarContainer: &containers[i], field: fmt.Sprintf("%s[%d]", list, i), names: ContainerNames(&containers[i], init)}
+		p := part{
+			SidecarContainer: &containers[i], field: fmt.Sprintf("%s[%d]", list, i), names: ContainerNames(&containers[i], init),
+		}
 		p.policy, p.fault = sizing.Parse(containers[i].ResourcesPolicy)
 		parts[i] = p
 	}

@@ -43,17 +43,34 @@ func TestParse(t *testing.T) {
 		changes []setChange
 		want    []string
 	}{
-		"good":          {why: "nothing is wrong", changes: []setChange{of(container("c"))}},
-		"nothing":       {why: "a set that selects nothing is one", changes: []setChange{selects(nil), inNamespace(&metav1.LabelSelector{})}},
-		"selectors":     {why: "each is reported", changes: []setChange{selects(odd), inNamespace(odd)}, want: []string{"spec.selector", "spec.namespaceSelector"}},
-		"a bad value":   {why: "no pod can have it", changes: []setChange{selects(withLabels("app", "?"))}, want: []string{"spec.selector"}},
-		"not pinned":    {why: "nobody asks for it", changes: []setChange{oddUpdates, partition("abc%")}},
-		"pinned":        {why: "it says which pods get what", changes: []setChange{oddUpdates, partition("abc%"), pins(ptr.To("r"), nil, partial)}, want: []string{"spec.updateStrategy.selector", "spec.updateStrategy.partition"}},
-		"pinned always": {why: "all pods get the same", changes: []setChange{oddUpdates, partition("abc%"), pins(ptr.To("r"), nil, always)}},
+		"good": {why: "nothing is wrong", changes: []setChange{of(container("c"))}},
+		"nothing": {
+			why: "a set that selects nothing is one", changes: []setChange{selects(nil), inNamespace(&metav1.LabelSelector{})},
+		},
+		"selectors": {
+			why:     "each is reported",
+			changes: []setChange{selects(odd), inNamespace(odd)},
+			want:    []string{"spec.selector", "spec.namespaceSelector"},
+		},
+		"a bad value": {
+			why: "no pod can have it", changes: []setChange{selects(withLabels("app", "?"))}, want: []string{"spec.selector"},
+		},
+		"not pinned": {why: "nobody asks for it", changes: []setChange{oddUpdates, partition("abc%")}},
+		"pinned": {
+			why:     "it says which pods get what",
+			changes: []setChange{oddUpdates, partition("abc%"), pins(ptr.To("r"), nil, partial)},
+			want:    []string{"spec.updateStrategy.selector", "spec.updateStrategy.partition"},
+		},
+		"pinned always": {
+			why: "all pods get the same", changes: []setChange{oddUpdates, partition("abc%"), pins(ptr.To("r"), nil, always)},
+		},
 		"policies": {
-			why:     "those of all containers",
-			changes: []setChange{of(container("a"), container("b", computes("avg", "(", "cpu", "", "", ""))), ofInit(container("i", native, computes(sum, "(")))},
-			want:    []string{"spec.initContainers[0].resourcesPolicy", "spec.containers[1].resourcesPolicy"},
+			why: "those of all containers",
+			changes: []setChange{
+				of(container("a"), container("b", computes("avg", "(", "cpu", "", "", ""))),
+				ofInit(container("i", native, computes(sum, "("))),
+			},
+			want: []string{"spec.initContainers[0].resourcesPolicy", "spec.containers[1].resourcesPolicy"},
 		},
 	}
 	for name, c := range cases {
@@ -85,19 +102,40 @@ func TestBrokenSets(t *testing.T) {
 		changes []setChange
 		want    string
 	}{
-		"it means others":           {why: "the half that can be read says so", changes: []setChange{selects(half("app", "bank"))}},
-		"a bad value of others":     {why: "the same", changes: []setChange{selects(withLabels("app", "bank", "tier", "?"))}},
-		"it might mean it":          {why: "the cause is unknown", changes: []setChange{selects(half("app", "shop"))}, want: "spec.selector"},
-		"it might mean anything":    {why: "the cause is unknown", changes: []setChange{selects(withExpression("k", "Odd"))}, want: "spec.selector"},
-		"other namespaces":          {why: "the pod is not there", changes: []setChange{selects(half("app", "shop")), inNamespace(withLabels("team", "red"))}},
-		"half other namespaces":     {why: "the pod is surely not there", changes: []setChange{inNamespace(half("team", "red"))}},
-		"perhaps the namespace":     {why: "the cause is unknown", changes: []setChange{inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
-		"odd namespaces, other pod": {why: "it means other pods", changes: []setChange{selects(withLabels("app", "bank")), inNamespace(withExpression("k", "Odd"))}},
-		"both":                      {why: "the namespace is reported", changes: []setChange{selects(half("app", "shop")), inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector"},
+		"it means others": {
+			why: "the half that can be read says so", changes: []setChange{selects(half("app", "bank"))},
+		},
+		"a bad value of others": {why: "the same", changes: []setChange{selects(withLabels("app", "bank", "tier", "?"))}},
+		"it might mean it": {
+			why: "the cause is unknown", changes: []setChange{selects(half("app", "shop"))}, want: "spec.selector",
+		},
+		"it might mean anything": {
+			why: "the cause is unknown", changes: []setChange{selects(withExpression("k", "Odd"))}, want: "spec.selector",
+		},
+		"other namespaces": {
+			why:     "the pod is not there",
+			changes: []setChange{selects(half("app", "shop")), inNamespace(withLabels("team", "red"))},
+		},
+		"half other namespaces": {
+			why: "the pod is surely not there", changes: []setChange{inNamespace(half("team", "red"))},
+		},
+		"perhaps the namespace": {
+			why: "the cause is unknown", changes: []setChange{inNamespace(half("team", "blue"))}, want: "spec.namespaceSelector",
+		},
+		"odd namespaces, other pod": {
+			why:     "it means other pods",
+			changes: []setChange{selects(withLabels("app", "bank")), inNamespace(withExpression("k", "Odd"))},
+		},
+		"both": {
+			why:     "the namespace is reported",
+			changes: []setChange{selects(half("app", "shop")), inNamespace(half("team", "blue"))},
+			want:    "spec.namespaceSelector",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			others := parse(sidecarSet("a"), sidecarSet("s", c.changes...), sidecarSet("z", append([]setChange{selects(withExpression("k", "Odd"))}, c.changes...)...))
+			others := parse(sidecarSet("a"), sidecarSet("s", c.changes...),
+				sidecarSet("z", append([]setChange{selects(withExpression("k", "Odd"))}, c.changes...)...))
 			got, err := sidecar.Select(podOf(), shop, others[:2])
 			var wrong *sidecar.FieldError
 			if c.want == "" {
@@ -131,9 +169,11 @@ func TestBrokenParts(t *testing.T) {
 	if held, err := parse(sidecarSet("s"))[0].HoldsBack(pod, 0); held || err != nil {
 		t.Errorf("there is nothing that it could be held back to: %v, %v", held, err)
 	}
-	broken := revisionOf("s", "r", 1, "", `{"spec":{"containers":[{"name":"c","resourcesPolicy":{"targetContainersMode":"avg","resourcesExpr":{}}}]}}`)
+	broken := revisionOf("s", "r", 1, "",
+		`{"spec":{"containers":[{"name":"c","resourcesPolicy":{"targetContainersMode":"avg","resourcesExpr":{}}}]}}`)
 	var wrong *sidecar.FieldError
-	if _, err := sidecar.Restore(set, broken); !errors.As(err, &wrong) || wrong.Field != "spec.containers[0].resourcesPolicy" || !strings.HasPrefix(err.Error(), "restore revision r: ") {
+	if _, err := sidecar.Restore(set, broken); !errors.As(err, &wrong) ||
+		wrong.Field != "spec.containers[0].resourcesPolicy" || !strings.HasPrefix(err.Error(), "restore revision r: ") {
 		t.Errorf("a revision that no pod can get: %v", err)
 	}
 }
@@ -147,13 +187,22 @@ func TestMatches(t *testing.T) {
 		want      bool
 		err       string
 	}{
-		"all":                  {in(nil), nil, true, ""},
-		"any":                  {in(&metav1.LabelSelector{}), blue, true, ""},
-		"not known":            {in(withLabels("team", "blue")), nil, false, ""},
-		"selected":             {in(withLabels("team", "blue")), blue, true, ""},
-		"not selected":         {in(withLabels("team", "red")), blue, false, ""},
-		"broken":               {in(withExpression("k", "Odd")), blue, false, `sidecarset s: spec.namespaceSelector: "Odd" is not a valid label selector operator`},
-		"broken, for not this": {in(&metav1.LabelSelector{MatchLabels: pairs("team", "red"), MatchExpressions: withExpression("k", "Odd").MatchExpressions}), blue, false, ""},
+		"all":          {in(nil), nil, true, ""},
+		"any":          {in(&metav1.LabelSelector{}), blue, true, ""},
+		"not known":    {in(withLabels("team", "blue")), nil, false, ""},
+		"selected":     {in(withLabels("team", "blue")), blue, true, ""},
+		"not selected": {in(withLabels("team", "red")), blue, false, ""},
+		"broken": {
+			set:       in(withExpression("k", "Odd")),
+			namespace: blue,
+			err:       `sidecarset s: spec.namespaceSelector: "Odd" is not a valid label selector operator`,
+		},
+		"broken, for not this": {
+			set: in(&metav1.LabelSelector{
+				MatchLabels: pairs("team", "red"), MatchExpressions: withExpression("k", "Odd").MatchExpressions,
+			}),
+			namespace: blue,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +213,10 @@ func TestMatches(t *testing.T) {
 		})
 	}
 	_, err := sidecar.MatchesPod(sidecarSet("s", selects(withExpression("k", "Odd"))), podOf())
-	if want := `sidecarset s: spec.selector: "Odd" is not a valid label selector operator`; err == nil || err.Error() != want {
+	if want := `sidecarset s: spec.selector: "Odd" is not a valid label selector operator`; err == nil ||
+		err.Error() != want {
 		t.Errorf("want %s, got %v", want, err)
 	}
-	sameAs(t, "namespaces of a set that was read", []string{"shop"}, parse(in(withLabels(corev1.LabelMetadataName, "shop")))[0].Namespaces())
+	sameAs(t, "namespaces of a set that was read", []string{"shop"},
+		parse(in(withLabels(corev1.LabelMetadataName, "shop")))[0].Namespaces())
 }

@@ -9,7 +9,8 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// transferred returns the variables that a container copies from containers of the pod. A variable that is missing is left out.
+// transferred returns the variables that a container copies from containers of the pod. A variable that is missing is
+// left out.
 func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for _, t := range sc.TransferEnv {
@@ -17,19 +18,22 @@ func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 		if t.SourceContainerNameFrom != nil && t.SourceContainerNameFrom.FieldRef != nil {
 			path := t.SourceContainerNameFrom.FieldRef.FieldPath
 			if source = field(in.pod, path); source == "" {
-				in.note(NoteNotTransferred, set, "container %s is to copy variables of the container in %s, where the pod has no name", sc.Name, path)
+				in.note(NoteNotTransferred, set,
+					"container %s is to copy variables of the container in %s, where the pod has no name", sc.Name, path)
 				continue
 			}
 		}
 		i := slices.IndexFunc(in.sources, func(c *corev1.Container) bool { return c.Name == source })
 		if i < 0 {
-			in.note(NoteNotTransferred, set, "container %s is to copy variables of container %q, which the pod does not have", sc.Name, source)
+			in.note(NoteNotTransferred, set, "container %s is to copy variables of container %q, which the pod does not have",
+				sc.Name, source)
 			continue
 		}
 		for _, name := range envNames(&t) {
 			e := lastEnv(in.sources[i].Env, name)
 			if e == nil {
-				in.note(NoteNotTransferred, set, "container %s is to copy variable %s, which container %s does not have", sc.Name, name, source)
+				in.note(NoteNotTransferred, set, "container %s is to copy variable %s, which container %s does not have", sc.Name,
+					name, source)
 				continue
 			}
 			env = append(env, *e)
@@ -48,8 +52,8 @@ func envNames(t *appsv1beta1.TransferEnvVar) []string {
 	return slices.Compact(names)
 }
 
-// field returns the value of a label or an annotation: metadata.labels['KEY'] or metadata.annotations['KEY']. It is empty for
-// any other path.
+// field returns the value of a label or an annotation: metadata.labels['KEY'] or metadata.annotations['KEY']. It is
+// empty for any other path.
 func field(pod *corev1.Pod, path string) string {
 	path, ok := strings.CutSuffix(path, "']")
 	if !ok {

@@ -10,15 +10,16 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// IsRecord reports whether pods record sets in an annotation. No set can write it by patchPodMetadata: a wrong record would stop the
-// injection of new pods, and hide running ones from the controller, also for other sets.
+// IsRecord reports whether pods record sets in an annotation. No set can write it by patchPodMetadata: a wrong record
+// would stop the injection of new pods, and hide running ones from the controller, also for other sets.
 func IsRecord(key string) bool {
 	switch key {
 	case kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey,
 		kruise.SidecarSetInPlaceUpdateStateKey, kruise.SidecarSetWorkingHotUpgradeContainerKey:
 		return true
 	}
-	return strings.HasPrefix(key, kruise.SidecarSetVersionKeyPrefix) || strings.HasPrefix(key, kruise.SidecarSetVersionAltKeyPrefix)
+	return strings.HasPrefix(key, kruise.SidecarSetVersionKeyPrefix) ||
+		strings.HasPrefix(key, kruise.SidecarSetVersionAltKeyPrefix)
 }
 
 // PatchAnnotations returns the annotations of a pod that spec.patchPodMetadata changes, with their new values.

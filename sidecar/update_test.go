@@ -11,8 +11,9 @@ import (
 )
 
 func TestPatchAnnotations(t *testing.T) {
-	set := sidecarSet("s", patches(retain, "has", "set"), patches(retain, "lacks", "set"), patches(overwrite, "over", "set"),
-		patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`), patches(overwrite, kruise.SidecarSetInjectedListKey, "other"))
+	set := sidecarSet("s", patches(retain, "has", "set"), patches(retain, "lacks", "set"),
+		patches(overwrite, "over", "set"), patches(overwrite, "same", "set"), patches(mergeJSON, "json", `{"a":1}`),
+		patches(overwrite, kruise.SidecarSetInjectedListKey, "other"))
 	has := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	given := pairs("has", "pod", "over", "pod", "same", "set", "json", `{"b":2}`, "other", "pod")
 	got, err := sidecar.PatchAnnotations(set, has)
@@ -27,7 +28,8 @@ func TestPatchAnnotations(t *testing.T) {
 
 // What a running pod records of its sets, as updates read it.
 func ExampleReadInjected() {
-	entries, err := sidecar.ReadInjected(`{"mesh":{"hash":"x7b","sidecarSetName":"mesh","sidecarList":["proxy"]},"old":"c4d"}`)
+	entries,
+		err := sidecar.ReadInjected(`{"mesh":{"hash":"x7b","sidecarSetName":"mesh","sidecarList":["proxy"]},"old":"c4d"}`)
 	fmt.Println(entries["mesh"].Hash, entries["old"].Hash, err)
 	// Output: x7b c4d <nil>
 }

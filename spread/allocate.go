@@ -67,8 +67,8 @@ const (
 	NoteInvalidAmount = "InvalidAmount"
 	// NoteBoundsCrossed is a minimum above its maximum. The maximum counts.
 	NoteBoundsCrossed = "BoundsCrossed"
-	// NoteReplicasMismatch are shares that are more than all replicas, or less where each subset has one. With too many, the first subsets
-	// get theirs; with too few, the rest is divided evenly among all subsets.
+	// NoteReplicasMismatch are shares that are more than all replicas, or less where each subset has one. With too many,
+	// the first subsets get theirs; with too few, the rest is divided evenly among all subsets.
 	NoteReplicasMismatch = "ReplicasMismatch"
 	// NoteNoRoom are replicas above the sum of all maxima. They are not allocated.
 	NoteNoRoom = "NoRoom"
@@ -102,7 +102,9 @@ func (p *division) bounded() bool {
 }
 
 func (p *division) blocked(code, subset, format string, args ...any) {
-	p.result.Notes = append(p.result.Notes, note.Note{Level: note.Blocked, Code: code, Object: subset, Text: fmt.Sprintf(format, args...)})
+	p.result.Notes = append(p.result.Notes, note.Note{
+		Level: note.Blocked, Code: code, Object: subset, Text: fmt.Sprintf(format, args...),
+	})
 }
 
 // total is the wanted number of replicas.

@@ -98,7 +98,13 @@ func TestShares(t *testing.T) {
 		{"no replicas", spread.Fixed, 0, "t1 has2", []int32{0}, ""},
 		{"shares come first", spread.Fixed, 27, "t1 =4 has1,t2 has4,t3 =4 has2,t4 has2", []int32{4, 10, 4, 9}, ""},
 		{"nothing is left", spread.Fixed, 8, "t1 =4,t2,t3 =4,t4", []int32{4, 0, 4, 0}, ""},
-		{"the sum of shares, where nothing else is said", spread.Fixed, -1, "t1 =1,t2 =2,t3 =3,t4 =4", []int32{1, 2, 3, 4}, ""},
+		{
+			why:     "the sum of shares, where nothing else is said",
+			mode:    spread.Fixed,
+			total:   -1,
+			subsets: "t1 =1,t2 =2,t3 =3,t4 =4",
+			want:    []int32{1, 2, 3, 4},
+		},
 		{"percentages are rounded", spread.Fixed, 3, "a =25%,b =25%,c", []int32{1, 1, 1}, ""},
 		{"percentages are rounded", spread.Fixed, 4, "a =25%,b =25%,c", []int32{1, 1, 2}, ""},
 		{"percentages are rounded", spread.Fixed, 1, "a =25%,b =25%,c", []int32{0, 0, 1}, ""},
@@ -106,12 +112,31 @@ func TestShares(t *testing.T) {
 		{"a share beside a rest", spread.Fixed, 10, "a =40% has5,b has5", []int32{4, 6}, ""},
 		{"a subset is added", spread.Fixed, 10, "a =20% has4,b has6,c", []int32{2, 4, 4}, ""},
 
-		{"rounding alone never adds a replica: the first name gets the odd one", spread.Fixed, 5, "b =50%,a =50%", []int32{2, 3}, ""},
-		{"rounding alone never adds a replica, with a rest of none", spread.Fixed, 5, "a =50%,b =50%,c", []int32{3, 2, 0}, ""},
+		{
+			why:     "rounding alone never adds a replica: the first name gets the odd one",
+			mode:    spread.Fixed,
+			total:   5,
+			subsets: "b =50%,a =50%",
+			want:    []int32{2, 3},
+		},
+		{
+			why:     "rounding alone never adds a replica, with a rest of none",
+			mode:    spread.Fixed,
+			total:   5,
+			subsets: "a =50%,b =50%,c",
+			want:    []int32{3, 2, 0},
+		},
 		{"rounding alone never loses a replica", spread.Fixed, 10, "a =33%,b =33%,c =34%", []int32{3, 3, 4}, ""},
 		{"the largest remainders win", spread.Fixed, 4, "a =10%,b =40%,c =50%", []int32{0, 2, 2}, ""},
 
-		{"too many are wanted of shares: the rest is divided", spread.Fixed, 14, "a =6,b =6", []int32{7, 7}, "ReplicasMismatch"},
+		{
+			why:     "too many are wanted of shares: the rest is divided",
+			mode:    spread.Fixed,
+			total:   14,
+			subsets: "a =6,b =6",
+			want:    []int32{7, 7},
+			notes:   "ReplicasMismatch",
+		},
 		{"shares are too many: the first get theirs", spread.Fixed, 14, "a =10,b =11", []int32{10, 4}, "ReplicasMismatch"},
 		{"percentages that do not add up", spread.Fixed, 100, "a =50%,b =30%", []int32{60, 40}, "ReplicasMismatch"},
 		{"percentages above the whole", spread.Fixed, 10, "a =60%,b =60%", []int32{6, 4}, "ReplicasMismatch"},
@@ -149,12 +174,36 @@ func TestAdaptive(t *testing.T) {
 		{"scale in from the end", spread.Adaptive, 1, "a min1 max2 has2 ready2,b min1 has1 ready1", []int32{1, 0}, ""},
 		{"a minimum holds even here", spread.Adaptive, 3, "a min1 has1 ready0 down,b has3 ready3", []int32{1, 2}, ""},
 		{"without a minimum nothing is left", spread.Adaptive, 3, "a min0 has1 ready0 down,b has3 ready3", []int32{0, 3}, ""},
-		{"the second fails", spread.Adaptive, 4, "a max2 has2 ready2,b has2 ready0 down,c has0,d has0", []int32{2, 0, 2, 0}, ""},
-		{"the third too", spread.Adaptive, 4, "a max2 has2 ready2,b has0 down,c has2 ready0 down,d has0", []int32{2, 0, 0, 2}, ""},
+		{
+			why:     "the second fails",
+			mode:    spread.Adaptive,
+			total:   4,
+			subsets: "a max2 has2 ready2,b has2 ready0 down,c has0,d has0",
+			want:    []int32{2, 0, 2, 0},
+		},
+		{
+			why:     "the third too",
+			mode:    spread.Adaptive,
+			total:   4,
+			subsets: "a max2 has2 ready2,b has0 down,c has2 ready0 down,d has0",
+			want:    []int32{2, 0, 0, 2},
+		},
 		{"more", spread.Adaptive, 8, "a max2 has2 ready2,b has0 down,c has0 down,d has2 ready2", []int32{2, 0, 0, 6}, ""},
-		{"recovered: ready replicas stay, and a new one goes to the front", spread.Adaptive, 8, "a max2 has2 ready2,b has0,c has0,d has6 ready2", []int32{2, 4, 0, 2}, ""},
+		{
+			why:     "recovered: ready replicas stay, and a new one goes to the front",
+			mode:    spread.Adaptive,
+			total:   8,
+			subsets: "a max2 has2 ready2,b has0,c has0,d has6 ready2",
+			want:    []int32{2, 4, 0, 2},
+		},
 		{"ready replicas stay", spread.Adaptive, 4, "a has2 ready2,b has0,c has0,d has6 ready6", []int32{2, 0, 0, 2}, ""},
-		{"ready pods stay where new ones do not fit, also above a lowered maximum", spread.Adaptive, 6, "a max2 has4 ready4 down,b has2 ready2", []int32{4, 2}, ""},
+		{
+			why:     "ready pods stay where new ones do not fit, also above a lowered maximum",
+			mode:    spread.Adaptive,
+			total:   6,
+			subsets: "a max2 has4 ready4 down,b has2 ready2",
+			want:    []int32{4, 2},
+		},
 		{"shares do not count", spread.Adaptive, 3, "a =1,b", []int32{3, 0}, ""},
 	} {
 		t.Run(fmt.Sprintf("%s, %d: %s", c.subsets, c.total, c.why), c.run)
@@ -167,19 +216,73 @@ func TestReserving(t *testing.T) {
 	}
 	for _, c := range []allocated{
 		{"the start", spread.Reserving, 8, four("", "", "", ""), []int32{2, 2, 2, 2}, ""},
-		{"two fail", spread.Reserving, 8, four("has2", "has2 reserved2 down", "has2 reserved2 down", "has2"), []int32{2, 2, 2, 6}, ""},
-		{"one pod of each is well", spread.Reserving, 8, four("has2", "has2 reserved1 down marked", "has2 reserved1 down marked", "has6"), []int32{2, 2, 2, 4}, ""},
-		{"the second recovered", spread.Reserving, 8, four("has2", "has2 reserved0 marked", "has2 reserved1 down marked", "has4"), []int32{2, 2, 2, 3}, ""},
+		{
+			why:     "two fail",
+			mode:    spread.Reserving,
+			total:   8,
+			subsets: four("has2", "has2 reserved2 down", "has2 reserved2 down", "has2"),
+			want:    []int32{2, 2, 2, 6},
+		},
+		{
+			why:     "one pod of each is well",
+			mode:    spread.Reserving,
+			total:   8,
+			subsets: four("has2", "has2 reserved1 down marked", "has2 reserved1 down marked", "has6"),
+			want:    []int32{2, 2, 2, 4},
+		},
+		{
+			why:     "the second recovered",
+			mode:    spread.Reserving,
+			total:   8,
+			subsets: four("has2", "has2 reserved0 marked", "has2 reserved1 down marked", "has4"),
+			want:    []int32{2, 2, 2, 3},
+		},
 		{"all recovered", spread.Reserving, 8, four("has2", "has2", "has2 marked", "has3"), []int32{2, 2, 2, 2}, ""},
 		{"unlimited", spread.Reserving, 2, "a,b,c", []int32{2, 0, 0}, ""},
 		{"the first fails", spread.Reserving, 2, "a has2 reserved2 down,b has0,c has0", []int32{2, 2, 0}, ""},
-		{"the second fails", spread.Reserving, 2, "a has2 reserved2 down marked,b has2 reserved2 down,c has0", []int32{2, 2, 2}, ""},
-		{"more", spread.Reserving, 4, "a has2 reserved2 down marked,b has2 reserved2 down marked,c has2", []int32{2, 2, 4}, ""},
-		{"new pods have yet to prove themselves", spread.Reserving, 4, "a has2 reserved2 down marked,b has2 reserved0 marked,c has4", []int32{2, 4, 2}, ""},
+		{
+			why:     "the second fails",
+			mode:    spread.Reserving,
+			total:   2,
+			subsets: "a has2 reserved2 down marked,b has2 reserved2 down,c has0",
+			want:    []int32{2, 2, 2},
+		},
+		{
+			why:     "more",
+			mode:    spread.Reserving,
+			total:   4,
+			subsets: "a has2 reserved2 down marked,b has2 reserved2 down marked,c has2",
+			want:    []int32{2, 2, 4},
+		},
+		{
+			why:     "new pods have yet to prove themselves",
+			mode:    spread.Reserving,
+			total:   4,
+			subsets: "a has2 reserved2 down marked,b has2 reserved0 marked,c has4",
+			want:    []int32{2, 4, 2},
+		},
 		{"they have", spread.Reserving, 4, "a has2 reserved2 down marked,b has4 marked,c has2", []int32{2, 4, 0}, ""},
-		{"minima fail", spread.Reserving, 2, "a min1 has1 reserved1 down,b min1 has1 reserved1 down,c min0 has0", []int32{1, 1, 2}, ""},
-		{"the first recovered", spread.Reserving, 2, "a min1 has1 marked,b min1 has1 reserved1 down marked,c min0 has2", []int32{2, 1, 1}, ""},
-		{"and has proven itself", spread.Reserving, 2, "a min1 has2,b min1 has1 reserved1 down marked,c min0 has1", []int32{2, 1, 0}, ""},
+		{
+			why:     "minima fail",
+			mode:    spread.Reserving,
+			total:   2,
+			subsets: "a min1 has1 reserved1 down,b min1 has1 reserved1 down,c min0 has0",
+			want:    []int32{1, 1, 2},
+		},
+		{
+			why:     "the first recovered",
+			mode:    spread.Reserving,
+			total:   2,
+			subsets: "a min1 has1 marked,b min1 has1 reserved1 down marked,c min0 has2",
+			want:    []int32{2, 1, 1},
+		},
+		{
+			why:     "and has proven itself",
+			mode:    spread.Reserving,
+			total:   2,
+			subsets: "a min1 has2,b min1 has1 reserved1 down marked,c min0 has1",
+			want:    []int32{2, 1, 0},
+		},
 		{"a raised minimum holds", spread.Reserving, 4, "a min3 has1 reserved1 down,b", []int32{3, 4}, ""},
 		{"a lowered maximum holds", spread.Reserving, 4, "a max1 has3 reserved3 down,b", []int32{1, 4}, ""},
 		{"more reserved than wanted", spread.Reserving, 2, "a has1 reserved2147483647 down,b", []int32{1, 2}, ""},
@@ -201,13 +304,28 @@ func TestPartition(t *testing.T) {
 }
 
 func TestAmount(t *testing.T) {
-	for text, want := range map[string]int32{"0": 0, "7": 7, "50%": 3, "0%": 0, "100%": 5, "49%": 2, "-1": -1, "101%": -1, "5.5%": -1, "%": -1, "": -1, "x": -1, "99999999999%": -1} {
+	for text, want := range map[string]int32{
+		"0":            0,
+		"7":            7,
+		"50%":          3,
+		"0%":           0,
+		"100%":         5,
+		"49%":          2,
+		"-1":           -1,
+		"101%":         -1,
+		"5.5%":         -1,
+		"%":            -1,
+		"":             -1,
+		"x":            -1,
+		"99999999999%": -1,
+	} {
 		got, err := spread.Amount(amount(text), 5)
 		if want < 0 != (err != nil) || err == nil && got != want {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}
-	if _, err := spread.Amount(ptr.To(intstr.FromString(strings.Repeat("x", 9000))), 1); err == nil || len(err.Error()) > 200 {
+	if _, err := spread.Amount(ptr.To(intstr.FromString(strings.Repeat("x", 9000))), 1); err == nil ||
+		len(err.Error()) > 200 {
 		t.Errorf("a long text: %d bytes", len(err.Error()))
 	}
 }

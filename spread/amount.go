@@ -67,7 +67,8 @@ func (a amount) remainder(total int64) int64 {
 	return total * a.value % 100
 }
 
-// Amount returns the number of replicas that a number or a percentage of the whole is. Percentages are rounded, a half upwards.
+// Amount returns the number of replicas that a number or a percentage of the whole is. Percentages are rounded, a half
+// upwards.
 func Amount(v *intstr.IntOrString, total int32) (int32, error) {
 	a, err := parse(v)
 	if err != nil {

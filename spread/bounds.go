@@ -78,8 +78,8 @@ type placement struct {
 	capacity []int64
 }
 
-// take raises a subset to a number of replicas, as far as replicas are left. Those beyond the capacity have substitutes: they are not taken
-// from what is left.
+// take raises a subset to a number of replicas, as far as replicas are left. Those beyond the capacity have
+// substitutes: they are not taken from what is left.
 func (t *placement) take(i int, to int64) {
 	more := min(to-t.numbers[i], t.left)
 	if more <= 0 {

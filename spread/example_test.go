@@ -16,10 +16,14 @@ import (
 // Own nodes run four replicas, rented nodes the rest. A zone that is down keeps what is ready.
 func ExampleAllocate() {
 	own := spread.Subset{Name: "own", MaxReplicas: ptr.To(intstr.FromInt32(4))}
-	fmt.Println(spread.Allocate(spread.Input{Replicas: ptr.To[int32](10), Subsets: []spread.Subset{own, {Name: "rented"}}}).Replicas)
+	fmt.Println(spread.Allocate(spread.Input{
+		Replicas: ptr.To[int32](10), Subsets: []spread.Subset{own, {Name: "rented"}},
+	}).Replicas)
 	own.Exists, own.Current, own.Ready, own.Unschedulable = true, 4, 1, true
 	fmt.Println(spread.Allocate(spread.Input{
-		Mode: spread.Adaptive, Replicas: ptr.To[int32](10), Subsets: []spread.Subset{own, {Name: "rented", Exists: true, Current: 6, Ready: 6}},
+		Mode:     spread.Adaptive,
+		Replicas: ptr.To[int32](10),
+		Subsets:  []spread.Subset{own, {Name: "rented", Exists: true, Current: 6, Ready: 6}},
 	}).Replicas)
 	// Output:
 	// [4 6]

@@ -288,8 +288,18 @@ func FuzzAllocate(f *testing.F) {
 	f.Add(int32(-5), "a", "", "101%", "-2", int32(-3), uint8(1))
 	f.Add(int32(2147483647), "a", "100%", "2147483647", "2147483647", int32(2147483647), uint8(6))
 	f.Fuzz(func(t *testing.T, total int32, name, share, least, most string, current int32, flags uint8) {
-		s := spread.Subset{Name: name, Current: current, Ready: current, Reserved: current, Exists: flags&1 > 0, Unschedulable: flags&2 > 0, Marked: flags&4 > 0}
-		for text, into := range map[*string]**intstr.IntOrString{&share: &s.Replicas, &least: &s.MinReplicas, &most: &s.MaxReplicas} {
+		s := spread.Subset{
+			Name:          name,
+			Current:       current,
+			Ready:         current,
+			Reserved:      current,
+			Exists:        flags&1 > 0,
+			Unschedulable: flags&2 > 0,
+			Marked:        flags&4 > 0,
+		}
+		for text, into := range map[*string]**intstr.IntOrString{
+			&share: &s.Replicas, &least: &s.MinReplicas, &most: &s.MaxReplicas,
+		} {
 			if *text != "" {
 				*into = ptr.To(intstr.Parse(*text))
 			}

@@ -30,7 +30,8 @@ type Reserved struct {
 	Labels []PodLabel
 	// Pods counts the reserved pods.
 	Pods int32
-	// Overdue counts those of them that were not updated in time. It leaves out those that are reserved already and are not ready.
+	// Overdue counts those of them that were not updated in time. It leaves out those that are reserved already and are
+	// not ready.
 	Overdue int32
 }
 
@@ -48,8 +49,8 @@ func (l PodLabel) Value() string {
 	return "false"
 }
 
-// Reserve decides which pods are reserved: they have waited for a node, or for their update, for too long, or they are new in a subset in
-// which pods had. A reserved pod counts again when it has been ready for long enough.
+// Reserve decides which pods are reserved: they have waited for a node, or for their update, for too long, or they are
+// new in a subset in which pods had. A reserved pod counts again when it has been ready for long enough.
 func Reserve(r Reservation, w Windows, now time.Time) Reserved {
 	v := Reserved{Verdict: Verdict{Condition: r.Condition}}
 	for _, p := range r.judged() {
@@ -64,8 +65,8 @@ func Reserve(r Reservation, w Windows, now time.Time) Reserved {
 	return v
 }
 
-// Grow returns the condition of a subset after the allocation: where a subset that has just recovered gets more replicas, the new pods must
-// prove themselves first.
+// Grow returns the condition of a subset after the allocation: where a subset that has just recovered gets more
+// replicas, the new pods must prove themselves first.
 func (v Reserved) Grow(marked bool, current, next int32, now time.Time) Condition {
 	if marked && !v.Unschedulable && next > current {
 		return v.Condition.Set(corev1.ConditionFalse, ReasonReschedule, "subset just recovered scaled up", now)

@@ -17,7 +17,8 @@ const (
 	ReasonCreated = "created"
 )
 
-// Condition says whether a subset is schedulable. The zero value is that of a subset without a condition, which is schedulable.
+// Condition says whether a subset is schedulable. The zero value is that of a subset without a condition, which is
+// schedulable.
 type Condition struct {
 	// Status is False as long as a subset is unschedulable.
 	Status  corev1.ConditionStatus
@@ -42,7 +43,8 @@ func (c Condition) Set(status corev1.ConditionStatus, reason, message string, no
 type Windows struct {
 	// Critical is how long a pod may wait for a node before it counts.
 	Critical time.Duration
-	// Unschedulable is how long a subset then stays unschedulable. In mode Reserving, it is how long a reserved pod must be ready.
+	// Unschedulable is how long a subset then stays unschedulable. In mode Reserving, it is how long a reserved pod must
+	// be ready.
 	Unschedulable time.Duration
 }
 
@@ -64,7 +66,8 @@ type Verdict struct {
 	RecheckAfter time.Duration
 }
 
-// Schedule decides whether a subset is unschedulable: because a pod has waited for a node for too long, or because one had not long ago.
+// Schedule decides whether a subset is unschedulable: because a pod has waited for a node for too long, or because one
+// had not long ago.
 func Schedule(s State, w Windows, now time.Time) Verdict {
 	v := Verdict{Condition: s.Condition}
 	if s.Condition.Unschedulable() {
@@ -85,7 +88,8 @@ func Schedule(s State, w Windows, now time.Time) Verdict {
 	}
 	if stuck > 0 {
 		v.Unschedulable, v.RecheckAfter = true, w.Unschedulable
-		v.Condition = v.Condition.Set(corev1.ConditionFalse, ReasonReschedule, fmt.Sprintf("timeout pending pods found: %d", stuck), now)
+		v.Condition = v.Condition.Set(corev1.ConditionFalse, ReasonReschedule,
+			fmt.Sprintf("timeout pending pods found: %d", stuck), now)
 	}
 	return v
 }

@@ -38,13 +38,17 @@ func age(d time.Duration) change {
 }
 
 func stuck(p *corev1.Pod) {
-	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable})
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	})
 }
 
 func runs(ready time.Duration) change {
 	return func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Status.Phase = "n", corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(ready))}}
+		p.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(ago(ready)),
+		}}
 	}
 }
 
@@ -69,14 +73,48 @@ func TestSchedule(t *testing.T) {
 		reason        string
 		since, after  time.Duration
 	}{
-		"young":       {"a pod may wait for a while", spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(15*time.Second))}}, false, "", 0, 15 * time.Second},
-		"late":        {"a pod waited for too long", spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(31*time.Second))}}, true, "reschedule", 0, 5 * time.Minute},
-		"not known":   {"the scheduler has not looked at the pod", spread.State{Pods: []*corev1.Pod{pod("a", age(time.Hour))}}, false, "", 0, 0},
-		"starting":    {"the pod has a node", spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(time.Hour), func(p *corev1.Pod) { p.Spec.NodeName = "n" })}}, false, "", 0, 0},
-		"deleted":     {"the pod is being deleted", spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(time.Hour), deleted)}}, false, "", 0, 0},
-		"window":      {"the window is open", spread.State{Condition: isFalse(time.Minute)}, true, "reschedule", time.Minute, 4 * time.Minute},
-		"recovered":   {"the window is over", spread.State{Condition: isFalse(6 * time.Minute)}, false, "recover", 0, 0},
-		"still stuck": {"a new window opens", spread.State{Condition: isFalse(6 * time.Minute), Pods: []*corev1.Pod{pod("a", stuck, age(time.Hour))}}, true, "reschedule", 0, 5 * time.Minute},
+		"young": {
+			why:   "a pod may wait for a while",
+			state: spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(15*time.Second))}},
+			after: 15 * time.Second,
+		},
+		"late": {
+			why:           "a pod waited for too long",
+			state:         spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(31*time.Second))}},
+			unschedulable: true,
+			reason:        "reschedule",
+			after:         5 * time.Minute,
+		},
+		"not known": {
+			why: "the scheduler has not looked at the pod", state: spread.State{Pods: []*corev1.Pod{pod("a", age(time.Hour))}},
+		},
+		"starting": {
+			why: "the pod has a node",
+			state: spread.State{Pods: []*corev1.Pod{
+				pod("a", stuck, age(time.Hour), func(p *corev1.Pod) { p.Spec.NodeName = "n" }),
+			}},
+		},
+		"deleted": {
+			why: "the pod is being deleted", state: spread.State{Pods: []*corev1.Pod{pod("a", stuck, age(time.Hour), deleted)}},
+		},
+		"window": {
+			why:           "the window is open",
+			state:         spread.State{Condition: isFalse(time.Minute)},
+			unschedulable: true,
+			reason:        "reschedule",
+			since:         time.Minute,
+			after:         4 * time.Minute,
+		},
+		"recovered": {"the window is over", spread.State{Condition: isFalse(6 * time.Minute)}, false, "recover", 0, 0},
+		"still stuck": {
+			why: "a new window opens",
+			state: spread.State{
+				Condition: isFalse(6 * time.Minute), Pods: []*corev1.Pod{pod("a", stuck, age(time.Hour))},
+			},
+			unschedulable: true,
+			reason:        "reschedule",
+			after:         5 * time.Minute,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -107,24 +145,79 @@ func TestReserve(t *testing.T) {
 		reserved, overdue int32
 		after             time.Duration
 	}{
-		"young":                {"a pod may wait for a while", of(none, pod("a", stuck, age(time.Second))), "a=false", 0, 0, 9 * time.Second},
-		"late":                 {"a pod waited for too long", of(none, pod("a", stuck, age(13*time.Second), labelled("false"))), "a=true", 1, 0, 30 * time.Second},
-		"ready, not long":      {"a reserved pod proves itself", of(none, pod("a", runs(10*time.Second), labelled("true"))), "", 1, 0, 20 * time.Second},
-		"ready":                {"a reserved pod has proven itself", of(none, pod("a", runs(35*time.Second), labelled("true"))), "a=false", 0, 0, 0},
-		"new in a marked one":  {"new pods must prove themselves", of(isFalse(time.Minute), pod("a")), "a=true", 1, 0, 30 * time.Second},
-		"known in a marked":    {"a pod that is well stays so", of(isFalse(time.Minute), pod("a", runs(time.Second), labelled("false"))), "", 0, 0, 0},
-		"update is late":       {"a pod was not updated in time", updating(11*time.Second, 0, pod("a", old, runs(time.Hour), labelled("false"))), "a=true", 1, 1, 30 * time.Second},
-		"update is under way":  {"an update takes time", updating(4*time.Second, 0, pod("a", old, runs(time.Hour), labelled("false"))), "", 0, 0, 6 * time.Second},
-		"kept by a partition":  {"the user keeps the pod at its revision", updating(time.Hour, 1, pod("a", old, runs(time.Hour), labelled("false"))), "", 0, 0, 0},
-		"partition keeps best": {"of the old pods, ready ones are kept", updating(time.Hour, 1, pod("a", old, labelled("false")), pod("b", old, runs(time.Hour), labelled("false"))), "a=true", 1, 1, 30 * time.Second},
-		"deleted":              {"a pod that is deleted is never reserved", updating(time.Hour, 0, pod("a", old, deleted)), "", 0, 0, 0},
-		"an odd label":         {"another value is replaced", of(none, pod("a", runs(time.Hour), labelled("yes"))), "a=false", 0, 0, 0},
+		"young": {
+			why:    "a pod may wait for a while",
+			in:     of(none, pod("a", stuck, age(time.Second))),
+			labels: "a=false",
+			after:  9 * time.Second,
+		},
+		"late": {
+			why:      "a pod waited for too long",
+			in:       of(none, pod("a", stuck, age(13*time.Second), labelled("false"))),
+			labels:   "a=true",
+			reserved: 1,
+			after:    30 * time.Second,
+		},
+		"ready, not long": {
+			why:      "a reserved pod proves itself",
+			in:       of(none, pod("a", runs(10*time.Second), labelled("true"))),
+			reserved: 1,
+			after:    20 * time.Second,
+		},
+		"ready": {
+			why:    "a reserved pod has proven itself",
+			in:     of(none, pod("a", runs(35*time.Second), labelled("true"))),
+			labels: "a=false",
+		},
+		"new in a marked one": {
+			why:      "new pods must prove themselves",
+			in:       of(isFalse(time.Minute), pod("a")),
+			labels:   "a=true",
+			reserved: 1,
+			after:    30 * time.Second,
+		},
+		"known in a marked": {
+			why: "a pod that is well stays so", in: of(isFalse(time.Minute), pod("a", runs(time.Second), labelled("false"))),
+		},
+		"update is late": {
+			why:      "a pod was not updated in time",
+			in:       updating(11*time.Second, 0, pod("a", old, runs(time.Hour), labelled("false"))),
+			labels:   "a=true",
+			reserved: 1,
+			overdue:  1,
+			after:    30 * time.Second,
+		},
+		"update is under way": {
+			why:   "an update takes time",
+			in:    updating(4*time.Second, 0, pod("a", old, runs(time.Hour), labelled("false"))),
+			after: 6 * time.Second,
+		},
+		"kept by a partition": {
+			why: "the user keeps the pod at its revision",
+			in:  updating(time.Hour, 1, pod("a", old, runs(time.Hour), labelled("false"))),
+		},
+		"partition keeps best": {
+			why: "of the old pods, ready ones are kept",
+			in: updating(time.Hour, 1, pod("a", old, labelled("false")),
+				pod("b", old, runs(time.Hour), labelled("false"))),
+			labels:   "a=true",
+			reserved: 1,
+			overdue:  1,
+			after:    30 * time.Second,
+		},
+		"deleted": {
+			why: "a pod that is deleted is never reserved", in: updating(time.Hour, 0, pod("a", old, deleted)),
+		},
+		"an odd label": {
+			why: "another value is replaced", in: of(none, pod("a", runs(time.Hour), labelled("yes"))), labels: "a=false",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.in.Revision = "new"
 			v := spread.Reserve(c.in, w, now())
-			if got := printed(v.Labels); got != c.labels || v.Pods != c.reserved || v.Overdue != c.overdue || v.RecheckAfter != c.after || v.Unschedulable != (c.reserved > 0) {
+			if got := printed(v.Labels); got != c.labels || v.Pods != c.reserved || v.Overdue != c.overdue ||
+				v.RecheckAfter != c.after || v.Unschedulable != (c.reserved > 0) {
 				t.Errorf("%s: got %q, %+v", c.why, got, v)
 			}
 		})
@@ -145,7 +238,9 @@ func TestGrow(t *testing.T) {
 	if v.Condition.Status != corev1.ConditionTrue || v.Condition.Message != "no reserved pods" {
 		t.Fatalf("got %+v", v)
 	}
-	for next, want := range map[int32]corev1.ConditionStatus{1: corev1.ConditionTrue, 2: corev1.ConditionTrue, 3: corev1.ConditionFalse} {
+	for next, want := range map[int32]corev1.ConditionStatus{
+		1: corev1.ConditionTrue, 2: corev1.ConditionTrue, 3: corev1.ConditionFalse,
+	} {
 		if got := v.Grow(true, 2, next, now()); got.Status != want {
 			t.Errorf("from 2 to %d: %+v", next, got)
 		}
@@ -158,7 +253,9 @@ func TestGrow(t *testing.T) {
 // The order of the pods does not matter, and the pods stay as they are.
 func TestOrderOfPods(t *testing.T) {
 	w := spread.Windows{Critical: 10 * time.Second, Unschedulable: 30 * time.Second}
-	changes := []change{stuck, age(time.Minute), runs(time.Minute), runs(time.Second), old, labelled("true"), labelled("false"), deleted}
+	changes := []change{
+		stuck, age(time.Minute), runs(time.Minute), runs(time.Second), old, labelled("true"), labelled("false"), deleted,
+	}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		var pods []*corev1.Pod
@@ -170,7 +267,10 @@ func TestOrderOfPods(t *testing.T) {
 			pods = append(pods, p)
 		}
 		in := spread.Reservation{
-			State: spread.State{Pods: pods, Condition: []spread.Condition{{}, isFalse(time.Minute)}[r.IntN(2)]}, Revision: "new", Partition: r.Int32N(4), UpdatingSince: ago(time.Minute),
+			State:         spread.State{Pods: pods, Condition: []spread.Condition{{}, isFalse(time.Minute)}[r.IntN(2)]},
+			Revision:      "new",
+			Partition:     r.Int32N(4),
+			UpdatingSince: ago(time.Minute),
 		}
 		before := fmt.Sprint(pods)
 		want, verdict := spread.Reserve(in, w, now()), spread.Schedule(in.State, w, now())

@@ -49,7 +49,8 @@ func (p *division) all() []int {
 	return indexes
 }
 
-// divide adds the rest to some subsets, evenly. The subsets with the most replicas get what is left over, so that few replicas move.
+// divide adds the rest to some subsets, evenly. The subsets with the most replicas get what is left over, so that few
+// replicas move.
 func (p *division) divide(rest int64, among []int, numbers []int64) {
 	if len(among) == 0 {
 		return
@@ -99,7 +100,8 @@ func (p *division) shares() (given map[int]int64, free []int) {
 	return given, free
 }
 
-// largestRemainders rounds down all percentages but those with the largest remainders, which get the seats that are left.
+// largestRemainders rounds down all percentages but those with the largest remainders, which get the seats that are
+// left.
 func (p *division) largestRemainders(total, seats int64, amounts map[int]amount, given map[int]int64) {
 	order := make([]int, 0, len(amounts))
 	for i, a := range amounts {

@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Ahead is what comes before the update of a pod: writes of objects beside the pod, as its volume claims. The instance spends of the budget
-// while they are made.
+// Ahead is what comes before the update of a pod: writes of objects beside the pod, as its volume claims. The instance
+// spends of the budget while they are made.
 type Ahead struct {
 	// Writes are made first, in their order. The update waits then for an observation that shows them made.
 	Writes []write.Write
@@ -29,7 +29,8 @@ func (in *Input) ahead(pod *corev1.Pod) Ahead {
 	return in.Ahead(pod)
 }
 
-// disrupts reports whether the update of an instance changes a pod now: what comes ahead is made, and a pod has another revision.
+// disrupts reports whether the update of an instance changes a pod now: what comes ahead is made, and a pod has another
+// revision.
 func (p *Pass) disrupts(i *instance) bool {
 	if p.in.Ahead == nil {
 		return true

@@ -13,10 +13,12 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// TestAhead: what comes ahead of an update is made, and observed, before the pod changes. Only updates that change a pod are asked for.
+// TestAhead: what comes ahead of an update is made, and observed, before the pod changes. Only updates that change a
+// pod are asked for.
 func TestAhead(t *testing.T) {
 	label := func(pod *corev1.Pod) write.Write {
-		return *write.JSON(pod, write.Main, write.Test("/metadata/uid", pod.UID), write.Add("/metadata/annotations", map[string]string{"ahead": "made"}))
+		return *write.JSON(pod, write.Main, write.Test("/metadata/uid", pod.UID),
+			write.Add("/metadata/annotations", map[string]string{"ahead": "made"}))
 	}
 	for name, c := range map[string]struct {
 		why    string
@@ -25,21 +27,38 @@ func TestAhead(t *testing.T) {
 		noted  []string
 		failed string
 	}{
-		"nothing": {"the pods change", func(*corev1.Pod) workload.Ahead { return workload.Ahead{} }, []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"}, nil, ""},
-		"writes":  {"the pods wait until the writes are observed", func(pod *corev1.Pod) workload.Ahead { return workload.Ahead{Writes: []write.Write{label(pod)}} }, []string{"Ahead a", "Ahead b"}, nil, ""},
-		"waits":   {"the pods wait, with a note", func(*corev1.Pod) workload.Ahead { return workload.Ahead{Wait: "it grows"} }, nil, []string{"a", "b"}, ""},
+		"nothing": {
+			why:   "the pods change",
+			ahead: func(*corev1.Pod) workload.Ahead { return workload.Ahead{} },
+			sent:  []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
+		},
+		"writes": {
+			why:   "the pods wait until the writes are observed",
+			ahead: func(pod *corev1.Pod) workload.Ahead { return workload.Ahead{Writes: []write.Write{label(pod)}} },
+			sent:  []string{"Ahead a", "Ahead b"},
+		},
+		"waits": {
+			why:   "the pods wait, with a note",
+			ahead: func(*corev1.Pod) workload.Ahead { return workload.Ahead{Wait: "it grows"} },
+			noted: []string{"a", "b"},
+		},
 		"one waits": {"the other one goes on", func(pod *corev1.Pod) workload.Ahead {
 			if pod.Name == "a" {
 				return workload.Ahead{Wait: "it grows"}
 			}
 			return workload.Ahead{}
 		}, []string{"Ask b", "Unready b", "Update b"}, []string{"a"}, ""},
-		"impossible": {"another one takes its turn", func(pod *corev1.Pod) workload.Ahead {
-			if pod.Name == "a" {
-				return workload.Ahead{Err: errors.New("its class does not grow")}
-			}
-			return workload.Ahead{}
-		}, []string{"Ask b", "Unready b", "Update b", "Ask c", "Unready c", "Update c"}, nil, "pod a: its class does not grow"},
+		"impossible": {
+			why: "another one takes its turn",
+			ahead: func(pod *corev1.Pod) workload.Ahead {
+				if pod.Name == "a" {
+					return workload.Ahead{Err: errors.New("its class does not grow")}
+				}
+				return workload.Ahead{}
+			},
+			sent:   []string{"Ask b", "Unready b", "Update b", "Ask c", "Unready c", "Update c"},
+			failed: "pod a: its class does not grow",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := three(t)
@@ -63,7 +82,8 @@ func TestAhead(t *testing.T) {
 				t.Errorf("%s: notes (-want +got):\n%s", c.why, diff)
 			}
 			failures := pass.Failures()
-			if (c.failed != "") != (len(failures) == 1) || len(failures) == 1 && (!failures[0].Ahead || !strings.Contains(failures[0].Err.Error(), c.failed)) {
+			if (c.failed != "") != (len(failures) == 1) ||
+				len(failures) == 1 && (!failures[0].Ahead || !strings.Contains(failures[0].Err.Error(), c.failed)) {
 				t.Errorf("%s: failures %v", c.why, failures)
 			}
 		})

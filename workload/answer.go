@@ -12,13 +12,13 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// ErrUnobserved is the answer to the creation of a pod that exists and is of the workload, as one whose deletion a cache does not show yet. The
-// pass is to be made again, and nothing has failed.
+// ErrUnobserved is the answer to the creation of a pod that exists and is of the workload, as one whose deletion a
+// cache does not show yet. The pass is to be made again, and nothing has failed.
 var ErrUnobserved = errors.New("the pod exists, and was not observed")
 
 // Answer takes what the API server answered to a write: the object as it is now, or the error. It returns the writes
-// that follow from the answer. A nil pod is no object. The writes are dated from now, the time of the answer: a grace period begins when the pod has left
-// traffic, however long the writes before it took.
+// that follow from the answer. A nil pod is no object. The writes are dated from now, the time of the answer: a grace
+// period begins when the pod has left traffic, however long the writes before it took.
 func (p *Pass) Answer(now time.Time, w *Write, object write.Object, err error) []*Write {
 	if now.After(p.now) {
 		p.now = now
@@ -74,8 +74,8 @@ func (p *Pass) answered(w *Write, object write.Object, err error) []*Write {
 	return nil
 }
 
-// isOutdated reports whether a write was decided upon an older object. What a pod needs may exist and was not observed: it
-// may be terminating or another owner's, so that the pod would never start.
+// isOutdated reports whether a write was decided upon an older object. What a pod needs may exist and was not observed:
+// it may be terminating or another owner's, so that the pod would never start.
 func (w *Write) isOutdated(err error) bool {
 	return w.Verb != write.Create && write.IsOutdated(err) || errors.Is(err, ErrUnobserved) ||
 		apierrors.IsAlreadyExists(err) && len(w.rest) > 0
@@ -84,12 +84,12 @@ func (w *Write) isOutdated(err error) bool {
 // asksForName reports whether the creation of a pod of an owner failed because a pod has its name. That pod may be the
 // owner's: a cache shows an earlier state, as of a pod that was deleted a moment ago.
 func (w *Write) asksForName(err error) bool {
-	return w.Verb == write.Create && w.refused == nil && len(w.rest) == 0 && w.Pod != nil && w.Object == write.Object(w.Pod) &&
-		apierrors.IsAlreadyExists(err) && metav1.GetControllerOfNoCopy(w.Pod) != nil
+	return w.Verb == write.Create && w.refused == nil && len(w.rest) == 0 && w.Pod != nil &&
+		w.Object == write.Object(w.Pod) && apierrors.IsAlreadyExists(err) && metav1.GetControllerOfNoCopy(w.Pod) != nil
 }
 
-// taken returns the answer to a creation once the API server has shown the pod of its name. A pod that is gone by now was
-// the owner's, too.
+// taken returns the answer to a creation once the API server has shown the pod of its name. A pod that is gone by now
+// was the owner's, too.
 func (w *Write) taken(there write.Object, err error) error {
 	controls := func(o write.Object) bool { return metav1.IsControlledBy(o, ownerOf(w.Pod)) }
 	if apierrors.IsNotFound(err) || err == nil && there != nil && controls(there) {
@@ -168,7 +168,9 @@ func (p *Pass) deleteOwned(w *Write) []*Write {
 	var writes []*Write
 	if p.in.Owned != nil && p.stage != stageFirst {
 		for _, object := range p.in.Owned(w.Pod) {
-			writes = append(writes, &Write{Write: write.Write{Verb: write.Delete, Object: object}, Action: ActionDeleteOwned, Instance: w.Instance, Pod: w.Pod})
+			writes = append(writes, &Write{
+				Write: write.Write{Verb: write.Delete, Object: object}, Action: ActionDeleteOwned, Instance: w.Instance, Pod: w.Pod,
+			})
 		}
 	}
 	return writes

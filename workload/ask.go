@@ -47,7 +47,8 @@ func (p *Pass) ask() []*Write {
 	return []*Write{q}
 }
 
-// may reports whether Input.MayUpdate allows the update of an instance. A refusal ends the updates that begin in the pass.
+// may reports whether Input.MayUpdate allows the update of an instance. A refusal ends the updates that begin in the
+// pass.
 func (p *Pass) may(i *instance) bool {
 	if p.in.MayUpdate == nil {
 		return true

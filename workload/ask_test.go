@@ -31,33 +31,69 @@ func TestAsk(t *testing.T) {
 		noted   string
 		failed  string
 	}{
-		"all":  {why: "one question covers all updates that begin", sent: []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"}, asked: []string{"a b"}},
-		"none": {why: "a refusal is no failure, has a note, and is asked again after a second", answer: admit(0), sent: []string{"Ask a"}, asked: []string{"a b"}, noted: "a"},
+		"all": {
+			why:   "one question covers all updates that begin",
+			sent:  []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
+			asked: []string{"a b"},
+		},
+		"none": {
+			why:    "a refusal is no failure, has a note, and is asked again after a second",
+			answer: admit(0),
+			sent:   []string{"Ask a"},
+			asked:  []string{"a b"},
+			noted:  "a",
+		},
 		"some": {
 			why: "the first pods go on, the others wait", answer: admit(1), sent: []string{"Ask a", "Unready a", "Update a"},
 			asked: []string{"a b"}, noted: "b",
 		},
-		"more than asked": {why: "a refusal that admits all pods is none", answer: admit(9), sent: []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"}, asked: []string{"a b"}},
-		"less than none":  {why: "a count below zero admits no pod", answer: admit(-1), sent: []string{"Ask a"}, asked: []string{"a b"}, noted: "a"},
+		"more than asked": {
+			why:    "a refusal that admits all pods is none",
+			answer: admit(9),
+			sent:   []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
+			asked:  []string{"a b"},
+		},
+		"less than none": {
+			why:    "a count below zero admits no pod",
+			answer: admit(-1),
+			sent:   []string{"Ask a"},
+			asked:  []string{"a b"},
+			noted:  "a",
+		},
 		"undecided": {
-			why: "a question without a decision is a failure, and no update begins", answer: errors.New("no connection"), sent: []string{"Ask a"},
-			asked: []string{"a b"}, failed: "ask for the update of pod a and 1 more: no connection",
+			why:    "a question without a decision is a failure, and no update begins",
+			answer: errors.New("no connection"),
+			sent:   []string{"Ask a"},
+			asked:  []string{"a b"},
+			failed: "ask for the update of pod a and 1 more: no connection",
 		},
-		"converged": {why: "nothing is asked where nothing is updated", change: func(in *workload.Input) { in.Update = in.Current }},
+		"converged": {
+			why: "nothing is asked where nothing is updated", change: func(in *workload.Input) { in.Update = in.Current },
+		},
 		"recreate": {
-			why: "a pod that is recreated is asked for, too", change: func(in *workload.Input) { in.Strategy = workload.Recreate },
-			sent: []string{"Ask a", "Mark a", "Mark b"}, asked: []string{"a b"},
+			why:    "a pod that is recreated is asked for, too",
+			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
+			sent:   []string{"Ask a", "Mark a", "Mark b"},
+			asked:  []string{"a b"},
 		},
-		"paused": {why: "a paused rollout asks nothing", change: func(in *workload.Input) { in.Scale.Updates = scale.UpdatesPaused }},
+		"paused": {
+			why: "a paused rollout asks nothing", change: func(in *workload.Input) { in.Scale.Updates = scale.UpdatesPaused },
+		},
 		"disallowed": {
-			why: "a pod that MayUpdate refuses is not asked for, nor are those after it", sent: []string{"Ask a", "Unready a", "Update a"}, asked: []string{"a"}, noted: "b",
+			why:   "a pod that MayUpdate refuses is not asked for, nor are those after it",
+			sent:  []string{"Ask a", "Unready a", "Update a"},
+			asked: []string{"a"},
+			noted: "b",
 			change: func(in *workload.Input) {
 				in.MayUpdate = func(pod *corev1.Pod) (bool, string) { return pod.Name != "b", "the budget is spent" }
 			},
 		},
 		"turn": {
-			why: "the pod that takes the turn of another one is asked for first", refused: "a", failed: "update in place pod a",
-			sent: []string{"Ask a", "Unready a", "Unready b", "Update b", "Ask c", "Unready c", "Update c"}, asked: []string{"a b", "c"},
+			why:     "the pod that takes the turn of another one is asked for first",
+			refused: "a",
+			failed:  "update in place pod a",
+			sent:    []string{"Ask a", "Unready a", "Unready b", "Update b", "Ask c", "Unready c", "Update c"},
+			asked:   []string{"a b", "c"},
 		},
 		"begun": {
 			why: "an update that has begun goes on without a question",
@@ -110,7 +146,8 @@ func TestAsk(t *testing.T) {
 			switch {
 			case (at >= 0) != (c.noted != ""):
 				t.Errorf("%s: notes %v", c.why, pass.Notes())
-			case at >= 0 && (pass.Notes()[at].Object != c.noted || pass.Notes()[at].Text != "the budget is spent" || pass.RequeueAfter() != time.Second):
+			case at >= 0 && (pass.Notes()[at].Object != c.noted || pass.Notes()[at].Text != "the budget is spent" ||
+				pass.RequeueAfter() != time.Second):
 				t.Errorf("%s: note %v, again after %s", c.why, pass.Notes()[at], pass.RequeueAfter())
 			}
 		})

@@ -22,9 +22,13 @@ func TestBefore(t *testing.T) {
 		want     []string
 		failures int
 	}{
-		"in order":         {"the pod is deleted last", false, "", []string{"Prepare data-c", "Prepare logs-c", "Delete c"}, 0},
-		"refused":          {"the pod stays", false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
-		"finished":         {"the next pass deletes the pod, when it observes that all is written", true, "", []string{"Prepare data-c", "Prepare logs-c"}, 0},
+		"in order": {why: "the pod is deleted last", want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"}},
+		"refused":  {"the pod stays", false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
+		"finished": {
+			why:      "the next pass deletes the pod, when it observes that all is written",
+			finished: true,
+			want:     []string{"Prepare data-c", "Prepare logs-c"},
+		},
 		"finished, failed": {"the pod stays", true, "data-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
 	}
 	for name, c := range cases {
@@ -43,7 +47,9 @@ func TestBefore(t *testing.T) {
 				var all []write.Write
 				for _, claim := range []string{"data-c", "logs-c"} {
 					all = append(all, write.Write{
-						Verb: write.Patch, Object: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}}, Body: write.Bytes("[]"),
+						Verb:   write.Patch,
+						Object: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: claim}},
+						Body:   write.Bytes("[]"),
 					})
 				}
 				return all
@@ -68,7 +74,8 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// Another client may delete a pod at any time, so that what precedes a deletion is written for pods that stay, and for those that terminate.
+// Another client may delete a pod at any time, so that what precedes a deletion is written for pods that stay, and for
+// those that terminate.
 func TestBeforeOfAll(t *testing.T) {
 	s := three(t)
 	s.pods["b"].DeletionTimestamp = &metav1.Time{Time: noon}
@@ -112,7 +119,8 @@ func TestDeferredSlot(t *testing.T) {
 	}
 }
 
-// A deletion whose answer is lost may have been made: no update begins beside it in the same pass, which would cross the budget.
+// A deletion whose answer is lost may have been made: no update begins beside it in the same pass, which would cross
+// the budget.
 func TestDoubtedDeletion(t *testing.T) {
 	for name, c := range map[string]struct {
 		why  string

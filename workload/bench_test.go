@@ -57,7 +57,12 @@ func BenchmarkPass(b *testing.B) {
 	for _, c := range []struct {
 		name          string
 		slots, update bool
-	}{{"idle", false, false}, {"idle in slots", true, false}, {"all pods are updated", false, true}, {"all slots are updated", true, true}} {
+	}{
+		{"idle", false, false},
+		{"idle in slots", true, false},
+		{"all pods are updated", false, true},
+		{"all slots are updated", true, true},
+	} {
 		for _, n := range []int{1_000, 10_000} {
 			in := crowd(b, n, c.slots, c.update)
 			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {

@@ -59,17 +59,26 @@ func rev(t testing.TB, name, image string) workload.Revision {
 // ready is a pod that serves.
 func ready(name, revisionName, image string) *corev1.Pod {
 	condition := func(t corev1.PodConditionType) corev1.PodCondition {
-		return corev1.PodCondition{Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour))}
+		return corev1.PodCondition{
+			Type: t, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(noon.Add(-time.Hour)),
+		}
 	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1",
-			Labels: map[string]string{kruise.PodRevisionLabelKey: revisionName, kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal)},
+			Labels: map[string]string{
+				kruise.PodRevisionLabelKey: revisionName, kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
+			},
 		},
 		Spec: template(image).Spec,
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(corev1.ContainersReady), condition(kruise.InPlaceUpdateReady)},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: image, ImageID: "id-" + image, ContainerID: "c-" + image, Ready: true}},
+			Phase: corev1.PodRunning,
+			Conditions: []corev1.PodCondition{
+				condition(corev1.PodReady), condition(corev1.ContainersReady), condition(kruise.InPlaceUpdateReady),
+			},
+			ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "app", Image: image, ImageID: "id-" + image, ContainerID: "c-" + image, Ready: true,
+			}},
 		},
 	}
 	pod.Spec.NodeName = "node-1"
@@ -191,7 +200,8 @@ func (s *server) restart() {
 	for name, pod := range s.pods {
 		fresh := pod.DeepCopy()
 		image := fresh.Spec.Containers[0].Image
-		fresh.Status.ContainerStatuses[0].Image, fresh.Status.ContainerStatuses[0].ImageID, fresh.Status.ContainerStatuses[0].ContainerID = image, "id-"+image, "c-"+image
+		fresh.Status.ContainerStatuses[0].Image, fresh.Status.ContainerStatuses[0].ImageID,
+			fresh.Status.ContainerStatuses[0].ContainerID = image, "id-"+image, "c-"+image
 		open := slices.ContainsFunc(fresh.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == kruise.InPlaceUpdateReady && c.Status == corev1.ConditionTrue
 		})

@@ -1,13 +1,13 @@
-// Package workload plans one whole pass over the pods of a workload: what to create, delete and change now, in which order,
-// and what to report.
+// Package workload plans one whole pass over the pods of a workload: what to create, delete and change now, in which
+// order, and what to report.
 //
-// It joins packages scale, inplace, lifecycle and revision, so that a controller keeps only what is its own: the identity of
-// its pods, its API, and the words of its status. A pass is a value. Plan computes it from an observation, without I/O; the
-// caller sends its writes, and asks the pass what follows from each answer.
+// It joins packages scale, inplace, lifecycle and revision, so that a controller keeps only what is its own: the
+// identity of its pods, its API, and the words of its status. A pass is a value. Plan computes it from an observation,
+// without I/O; the caller sends its writes, and asks the pass what follows from each answer.
 //
-// This is a whole reconcile of an operator whose resource s has replicas, a pod template, and the name of the current revision in
-// its status. It observes, plans, acts and reports, and needs nothing in the cluster. Package driver/clientgo runs it as its
-// Example.
+// This is a whole reconcile of an operator whose resource s has replicas, a pod template, and the name of the current
+// revision in its status. It observes, plans, acts and reports, and needs nothing in the cluster. Package
+// driver/clientgo runs it as its Example.
 //
 //	func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error {
 //		selector := metav1.ListOptions{LabelSelector: "site=" + s.Name}
@@ -25,7 +25,8 @@
 //			Repeats:   s.repeats,
 //		}
 //		revisions := revision.ControlledBy(s, stored.Items)
-//		if err := in.SetHistory(workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}); err != nil {
+//		history := workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}
+//		if err := in.SetHistory(history); err != nil {
 //			return err
 //		}
 //		pass, err := workload.Plan(in)
@@ -38,8 +39,8 @@
 //		return err
 //	}
 //
-// Limit the rollout with scale.Limits: a partition, a surge, how many pods may be unavailable. An operator that reads from a cache
-// records what Send returns in package ledger, and sends the writes of a stage at the same time:
+// Limit the rollout with scale.Limits: a partition, a surge, how many pods may be unavailable. An operator that reads
+// from a cache records what Send returns in package ledger, and sends the writes of a stage at the same time:
 //
 //	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 //		for len(writes) > 0 {
@@ -49,8 +50,9 @@
 //		}
 //	}
 //
-// Report Pass.Counts, Pass.Notes, Pass.Failures and, as the current revision, Pass.Promote. Reconcile again when a pod changes,
-// and after Pass.RequeueAfter: also where an error is returned, whose back-off may be longer than what another pod waits for.
+// Report Pass.Counts, Pass.Notes, Pass.Failures and, as the current revision, Pass.Promote. Reconcile again when a pod
+// changes, and after Pass.RequeueAfter: also where an error is returned, whose back-off may be longer than what another
+// pod waits for.
 //
 // # Order
 //
@@ -62,16 +64,16 @@
 //	ask        where Input.Ask is set, the caller answers whether the updates may begin: see ActionAsk
 //	update     updates begin
 //
-// A pass that has changed the number of pods ends before it continues updates, and one that has moved a state ends before it
-// begins updates: the next pass observes the result. The caller makes that pass when it observes a change of a pod, and at
-// the latest after RequeueAfter.
+// A pass that has changed the number of pods ends before it continues updates, and one that has moved a state ends
+// before it begins updates: the next pass observes the result. The caller makes that pass when it observes a change of
+// a pod, and at the latest after RequeueAfter.
 //
 // # Instances
 //
-// An instance is a pod, or a group of pods with a template per role. Instances are interchangeable, or have slots as those of
-// a StatefulSet: see scale.Input. The pods of a group change together. All leave traffic, the leader changes first, the
-// others follow once it is done, and all come back together. A change that is not possible in place recreates the group as
-// a whole. A pod of a group that is no member is deleted: the size of groups was lowered.
+// An instance is a pod, or a group of pods with a template per role. Instances are interchangeable, or have slots as
+// those of a StatefulSet: see scale.Input. The pods of a group change together. All leave traffic, the leader changes
+// first, the others follow once it is done, and all come back together. A change that is not possible in place
+// recreates the group as a whole. A pod of a group that is no member is deleted: the size of groups was lowered.
 //
 //	in.Members = []workload.Member{{Name: "leader", Role: "leader"}, {Name: "w1", Role: "worker"}}
 //	in.Instances = workload.Groups(pods, "example.com/group", "example.com/member") // labels of pods
@@ -79,14 +81,15 @@
 // The revisions of groups come from revision.EncodeRoles. See examples/groups for a whole operator of groups.
 //
 // Laws, beside those of package scale:
-//   - Everything that must be remembered is in the pods. A pass that is sent in part, or twice, by a process that died, does no
-//     harm: the next pass continues.
-//   - No order of answers, whether success, conflict, refusal or timeout, keeps a pod out of traffic for good, or creates an
-//     instance twice.
+//   - Everything that must be remembered is in the pods. A pass that is sent in part, or twice, by a process that died,
+//     does no harm: the next pass continues.
+//   - No order of answers, whether success, conflict, refusal or timeout, keeps a pod out of traffic for good, or
+//     creates an instance twice.
 //   - Each failure stops only its own instance. Where an update is refused, another instance takes its turn.
-//   - A write that was decided upon an older pod is no failure: the pass asks to be made again. Neither is ErrUnobserved.
-//   - With Input.Repeats, a write that another writer reverts is made again at most once a minute, and so are passes in a row whose
-//     writes are outdated each time. Repeats.Due bounds patches of another plan in the same way.
+//   - A write that was decided upon an older pod is no failure: the pass asks to be made again. Neither is
+//     ErrUnobserved.
+//   - With Input.Repeats, a write that another writer reverts is made again at most once a minute, and so are passes in
+//     a row whose writes are outdated each time. Repeats.Due bounds patches of another plan in the same way.
 //   - The grace period of a pod begins when the pod has left traffic, however long the writes before it took.
 //   - The order of the instances does not matter, and neither they nor their pods are changed.
 //

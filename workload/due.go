@@ -14,8 +14,9 @@ type Cause struct {
 	Why string
 }
 
-// Due returns those of some patches that are to be made now, with the pauses of a pass between repetitions, and after how long the others are;
-// zero for none. next is what is known once the writes that are due are sent, whatever their answers.
+// Due returns those of some patches that are to be made now, with the pauses of a pass between repetitions, and after
+// how long the others are; zero for none. next is what is known once the writes that are due are sent, whatever their
+// answers.
 func (r Repeats) Due(patches []Cause, now time.Time) (due []*write.Write, after time.Duration, next Repeats) {
 	next = Repeats{made: maps.Clone(r.made), outdated: r.outdated}
 	maps.DeleteFunc(next.made, func(_ repeatKey, is repeat) bool { return !is.isRecent(now) })

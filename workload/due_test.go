@@ -12,7 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// A patch of the same cause is made again at most once a minute in the end, one of another cause, with other data or of another pod at once.
+// A patch of the same cause is made again at most once a minute in the end, one of another cause, with other data or of
+// another pod at once.
 func TestDue(t *testing.T) {
 	patch := func(pod, value, why string) workload.Cause {
 		object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: pod, UID: types.UID(pod)}}

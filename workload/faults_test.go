@@ -50,8 +50,8 @@ type workshop struct {
 	victim string
 }
 
-// No order of answers keeps a pod out of traffic for good, or creates an instance twice: success, conflict, refusal, a timeout
-// before or after the write was made, and the death of the process in between.
+// No order of answers keeps a pod out of traffic for good, or creates an instance twice: success, conflict, refusal, a
+// timeout before or after the write was made, and the death of the process in between.
 func TestAnyAnswers(t *testing.T) {
 	for _, m := range []mode{interchangeable, slots, groups, groupsInSlots} {
 		t.Run(string(m), func(t *testing.T) {
@@ -123,7 +123,9 @@ func (*workshop) instanceOf(pod *corev1.Pod) string { return pod.Labels["instanc
 func (w *workshop) revision(version int) workload.Revision {
 	w.Helper()
 	name, image := fmt.Sprintf("web-%d", version), fmt.Sprintf("web:%d", version)
-	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": template(image), "worker": template(image)})
+	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{
+		"leader": template(image), "worker": template(image),
+	})
 	if !w.isGroups() {
 		data, err = revision.Encode(template(image))
 	}
@@ -136,7 +138,9 @@ func (w *workshop) revision(version int) workload.Revision {
 func (w *workshop) input() workload.Input {
 	w.Helper()
 	in := workload.Input{
-		Scale:     scale.Input{Now: w.now, Limits: scale.Limits{Replicas: int32(w.replicas), MaxUnavailable: int32(w.budget)}},
+		Scale: scale.Input{
+			Now: w.now, Limits: scale.Limits{Replicas: int32(w.replicas), MaxUnavailable: int32(w.budget)},
+		},
 		Instances: workload.Groups(w.all(), "instance", "member"),
 		Update:    w.revision(w.version), Strategy: w.strategy, Repeats: w.repeats,
 	}
@@ -145,7 +149,9 @@ func (w *workshop) input() workload.Input {
 		in.Revisions = append(in.Revisions, w.revision(version))
 	}
 	if w.isGroups() {
-		in.Members = []workload.Member{{Name: "l", Role: "leader"}, {Name: "w1", Role: "worker"}, {Name: "w2", Role: "worker"}}
+		in.Members = []workload.Member{
+			{Name: "l", Role: "leader"}, {Name: "w1", Role: "worker"}, {Name: "w2", Role: "worker"},
+		}
 	}
 	if w.mode == slots || w.mode == groupsInSlots {
 		in.Scale.Slots = []string{}
@@ -220,7 +226,9 @@ func (w *workshop) anyAnswer(*workload.Write) (before, after error) {
 }
 
 // answer makes a write, unless the answer is an error before.
-func (w *workshop) answer(one *workload.Write, answer func(*workload.Write) (before, after error)) (*corev1.Pod, error) {
+func (w *workshop) answer(
+	one *workload.Write, answer func(*workload.Write) (before, after error),
+) (*corev1.Pod, error) {
 	w.Helper()
 	var before, after error
 	if answer != nil {
@@ -301,7 +309,9 @@ func (w *workshop) runPods() {
 		}) {
 			is = corev1.ConditionTrue
 		}
-		runs.Conditions = append(runs.Conditions, corev1.PodCondition{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, corev1.PodCondition{Type: corev1.PodReady, Status: is})
+		runs.Conditions = append(runs.Conditions, corev1.PodCondition{
+			Type: corev1.ContainersReady, Status: corev1.ConditionTrue,
+		}, corev1.PodCondition{Type: corev1.PodReady, Status: is})
 		fresh := pod.DeepCopy()
 		fresh.Status = runs
 		w.pods[name] = fresh

@@ -134,7 +134,8 @@ func (p *Pass) proceed(i *instance, m *member) *Write {
 	return p.label(m)
 }
 
-// explain notes what an update waits for, and asks for another pass at the end of a grace period: no event will report it.
+// explain notes what an update waits for, and asks for another pass at the end of a grace period: no event will report
+// it.
 func (p *Pass) explain(action inplace.Action) {
 	for _, n := range action.Notes {
 		if n.Code == inplace.NoteNotStarted {
@@ -181,12 +182,14 @@ func (p *Pass) label(m *member) *Write {
 	if len(ops) == 0 {
 		return nil
 	}
-	ops = append([]write.Op{write.Test("/metadata/uid", m.pod.UID), write.Test(write.Pointer("metadata", "labels", p.in.revisionLabel()), name)}, ops...)
+	ops = append([]write.Op{
+		write.Test("/metadata/uid", m.pod.UID), write.Test(write.Pointer("metadata", "labels", p.in.revisionLabel()), name),
+	}, ops...)
 	return &Write{Write: *write.JSON(m.pod, write.Main, ops...), Action: ActionLabel}
 }
 
-// settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled when
-// the update is complete.
+// settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled
+// when the update is complete.
 func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
 	if lifecycle.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal {
 		if completed, _ := inplace.Completed(m.pod, p.in.Policy); !completed {
@@ -223,11 +226,12 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 	return !updated
 }
 
-// stateWhileUpdated is Updating, except for a pod that its preNormal hook has not let become Normal: updated or not, the
-// pod waits for the hook.
+// stateWhileUpdated is Updating, except for a pod that its preNormal hook has not let become Normal: updated or not,
+// the pod waits for the hook.
 func (p *Pass) stateWhileUpdated(pod *corev1.Pod) kruise.LifecycleState {
 	hooks := p.in.Scale.Hooks
-	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingNormal && !lifecycle.HasAll(pod, hooks.PreNormal) {
+	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingNormal &&
+		!lifecycle.HasAll(pod, hooks.PreNormal) {
 		return kruise.LifecycleStatePreparingNormal
 	}
 	return kruise.LifecycleStateUpdating

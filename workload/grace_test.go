@@ -8,8 +8,8 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 )
 
-// Each pod has its whole grace period out of traffic, also where the writes of a pass take longer than that, as with a client
-// that limits its requests.
+// Each pod has its whole grace period out of traffic, also where the writes of a pass take longer than that, as with a
+// client that limits its requests.
 func TestGraceBeginsWithTheWrite(t *testing.T) {
 	const grace = 3
 	s := three(t)
@@ -28,9 +28,11 @@ func TestGraceBeginsWithTheWrite(t *testing.T) {
 		t.Fatalf("left traffic: %v", out)
 	}
 	for name, since := range out {
-		action, err := inplace.Next(inplace.Update{Pod: s.pods[name]}, in.Policy, since.Add(grace*time.Second-time.Nanosecond))
+		action, err := inplace.Next(inplace.Update{Pod: s.pods[name]}, in.Policy,
+			since.Add(grace*time.Second-time.Nanosecond))
 		if err != nil || action.Verdict != inplace.Wait {
-			t.Errorf("pod %s left traffic at %s, and is changed before %d seconds have passed: %s, %v", name, since, grace, action.Verdict, err)
+			t.Errorf("pod %s left traffic at %s, and is changed before %d seconds have passed: %s, %v",
+				name, since, grace, action.Verdict, err)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // The pods of a group serve together, so they change together: all leave traffic, the leader changes first, the others
-// follow when the leader runs what it should, and all come back when the last one does. Where the group stands follows from
-// its pods alone: a process that dies in between leaves a group that the next pass continues.
+// follow when the leader runs what it should, and all come back when the last one does. Where the group stands follows
+// from its pods alone: a process that dies in between leaves a group that the next pass continues.
 
 // updateGroup returns what to write next so that a group gets to a revision.
 func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {

@@ -18,7 +18,9 @@ import (
 func (s *server) groups(leader, worker string) workload.Input {
 	s.Helper()
 	roles := func(name, leader, worker string) workload.Revision {
-		data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": template(leader), "worker": template(worker)})
+		data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{
+			"leader": template(leader), "worker": template(worker),
+		})
 		if err != nil {
 			s.Fatal(err)
 		}
@@ -82,13 +84,19 @@ func TestGroup(t *testing.T) {
 		sent   []string
 	}{
 		"worker missing": {
-			"a missing member is created at the revision of its leader", func(s *server) { delete(s.pods, "w1") }, nil, []string{"Create w1"},
+			why:  "a missing member is created at the revision of its leader",
+			pods: func(s *server) { delete(s.pods, "w1") },
+			sent: []string{"Create w1"},
 		},
 		"leader missing": {
-			"what is left of a group without a leader is deleted", func(s *server) { delete(s.pods, "l") }, nil, []string{"Delete w1", "Delete w2"},
+			why:  "what is left of a group without a leader is deleted",
+			pods: func(s *server) { delete(s.pods, "l") },
+			sent: []string{"Delete w1", "Delete w2"},
 		},
 		"recreated as a whole": {
-			"a mark on the leader stands for all", nil, func(in *workload.Input) { in.Strategy = workload.Recreate }, []string{"Mark l"},
+			why:    "a mark on the leader stands for all",
+			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
+			sent:   []string{"Mark l"},
 		},
 		"worker terminating": {
 			"a leader leaves traffic for its update also while a worker still has its name",
@@ -97,7 +105,9 @@ func TestGroup(t *testing.T) {
 			[]string{"Unready l", "Unready w2", "Update l"},
 		},
 		"blocked": {
-			"a change that is not possible in place recreates the group", nil, func(in *workload.Input) { in.Update.Fixed, in.Current.Fixed = "2", "1" }, []string{"Mark l"},
+			why:    "a change that is not possible in place recreates the group",
+			change: func(in *workload.Input) { in.Update.Fixed, in.Current.Fixed = "2", "1" },
+			sent:   []string{"Mark l"},
 		},
 		"follower left behind": {
 			"a worker follows its leader although updates are paused",
@@ -108,9 +118,10 @@ func TestGroup(t *testing.T) {
 			[]string{"Unready w2", "Update w2"},
 		},
 		"no member": {
-			"a pod that is no member is deleted, and the group stays as it is",
-			func(s *server) { s.pods["w3"] = ready("w3", "web-1", "web:1") }, func(in *workload.Input) { in.Update = in.Current },
-			[]string{"Delete w3"},
+			why:    "a pod that is no member is deleted, and the group stays as it is",
+			pods:   func(s *server) { s.pods["w3"] = ready("w3", "web-1", "web:1") },
+			change: func(in *workload.Input) { in.Update = in.Current },
+			sent:   []string{"Delete w3"},
 		},
 		"no member, held": {
 			"a hook holds a pod that is no member before its deletion",
@@ -120,18 +131,22 @@ func TestGroup(t *testing.T) {
 			},
 			func(in *workload.Input) {
 				in.Update = in.Current
-				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{
+					PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+				}
 			},
 			[]string{"Move w3"},
 		},
 		"recreated follower": {
-			"a group of two revisions is recreated where pods are not updated in place",
-			func(s *server) { s.pods["l"] = ready("l", "web-2", "web:2") }, func(in *workload.Input) { in.Strategy = workload.Recreate },
-			[]string{"Mark l"},
+			why:    "a group of two revisions is recreated where pods are not updated in place",
+			pods:   func(s *server) { s.pods["l"] = ready("l", "web-2", "web:2") },
+			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
+			sent:   []string{"Mark l"},
 		},
 		"unknown revision": {
-			"a group whose revision is not stored is left alone", func(s *server) { s.pods["l"].Labels[kruise.PodRevisionLabelKey] = "web-0" },
-			func(in *workload.Input) { in.Scale.Updates = "Paused" }, nil,
+			why:    "a group whose revision is not stored is left alone",
+			pods:   func(s *server) { s.pods["l"].Labels[kruise.PodRevisionLabelKey] = "web-0" },
+			change: func(in *workload.Input) { in.Scale.Updates = "Paused" },
 		},
 		"held together": {
 			"a group of which one pod is held before its deletion is held as a whole",
@@ -139,10 +154,13 @@ func TestGroup(t *testing.T) {
 				for _, pod := range s.pods {
 					pod.Labels["hold"] = "yes"
 				}
-				s.pods["l"].Labels[kruise.LifecycleStateKey], s.pods["l"].Labels[kruise.SpecifiedDeleteKey] = string(kruise.LifecycleStatePreparingDelete), "true"
+				s.pods["l"].Labels[kruise.LifecycleStateKey],
+					s.pods["l"].Labels[kruise.SpecifiedDeleteKey] = string(kruise.LifecycleStatePreparingDelete), "true"
 			},
 			func(in *workload.Input) {
-				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{
+					PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+				}
 			},
 			[]string{"Move w1", "Move w2"},
 		},
@@ -150,14 +168,22 @@ func TestGroup(t *testing.T) {
 			"no pod changes while a hook holds one",
 			func(s *server) { s.pods["w1"].Labels["hold"] = "yes" },
 			func(in *workload.Input) {
-				in.Scale.Hooks = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{
+					InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}},
+				}
 			},
 			[]string{"Move w1"},
 		},
 		"odd state": {
-			"no pod changes while one is in an unknown state", func(s *server) { s.pods["w1"].Labels[kruise.LifecycleStateKey] = "Unknown" }, nil, nil,
+			why:  "no pod changes while one is in an unknown state",
+			pods: func(s *server) { s.pods["w1"].Labels[kruise.LifecycleStateKey] = "Unknown" },
 		},
-		"no group": {"a new group begins with its leader", func(s *server) { clear(s.pods) }, func(in *workload.Input) { in.Instances = nil }, []string{"Create l"}},
+		"no group": {
+			why:    "a new group begins with its leader",
+			pods:   func(s *server) { clear(s.pods) },
+			change: func(in *workload.Input) { in.Instances = nil },
+			sent:   []string{"Create l"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +206,9 @@ func TestGroup(t *testing.T) {
 func TestGroupLeavesTogether(t *testing.T) {
 	s := group(t)
 	s.run(s.groups("web:1", "web:2"))
-	if want := []string{"Unready l", "Unready w1", "Unready w2", "Update l", "Update w1", "Update w2"}; !slices.Equal(s.sent, want) {
+	if want := []string{
+		"Unready l", "Unready w1", "Unready w2", "Update l", "Update w1", "Update w2",
+	}; !slices.Equal(s.sent, want) {
 		t.Errorf("sent %v, want %v", s.sent, want)
 	}
 }

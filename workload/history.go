@@ -112,8 +112,8 @@ func (p *Pass) trim() []*Write {
 	return writes
 }
 
-// Promote returns the current revision after the pass, and reports whether it is another one than current, the one of the status:
-// see revision.Promote.
+// Promote returns the current revision after the pass, and reports whether it is another one than current, the one of
+// the status: see revision.Promote.
 func (p *Pass) Promote(current string) (name string, promoted bool) {
 	replicas, counts := p.in.Scale.Limits.Replicas, p.Counts()
 	if p.in.Scale.Slots != nil {

@@ -18,7 +18,11 @@ import (
 
 func storedRevision(t *testing.T, name, image string, number int64) *appsv1.ControllerRevision {
 	t.Helper()
-	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Revision: number, Data: runtime.RawExtension{Raw: rev(t, name, image).Data}}
+	return &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Revision:   number,
+		Data:       runtime.RawExtension{Raw: rev(t, name, image).Data},
+	}
 }
 
 func TestSetRevisions(t *testing.T) {
@@ -31,8 +35,19 @@ func TestSetRevisions(t *testing.T) {
 		wantUpdate      string
 		wantNewRevision bool
 	}{
-		{"pods go from the current revision to the wanted one", []*appsv1.ControllerRevision{first, second}, "web-1", "web-1", "web-2", false},
-		{"without a current revision all pods go to the wanted one", []*appsv1.ControllerRevision{first, second}, "", "web-2", "web-2", false},
+		{
+			why:         "pods go from the current revision to the wanted one",
+			stored:      []*appsv1.ControllerRevision{first, second},
+			current:     "web-1",
+			wantCurrent: "web-1",
+			wantUpdate:  "web-2",
+		},
+		{
+			why:         "without a current revision all pods go to the wanted one",
+			stored:      []*appsv1.ControllerRevision{first, second},
+			wantCurrent: "web-2",
+			wantUpdate:  "web-2",
+		},
 		{"a revision that is about to be stored is known", []*appsv1.ControllerRevision{first}, "web-1", "web-1", "", true},
 		{"the first revision is also the current one", nil, "", "", "", true},
 	} {
@@ -46,7 +61,8 @@ func TestSetRevisions(t *testing.T) {
 		if c.wantCurrent == "" {
 			c.wantCurrent = c.wantUpdate
 		}
-		if in.Update.Name != c.wantUpdate || in.Current.Name != c.wantCurrent || len(in.Revisions) != len(c.stored) || !cmp.Equal(in.Update.Data, second.Data.Raw) {
+		if in.Update.Name != c.wantUpdate || in.Current.Name != c.wantCurrent || len(in.Revisions) != len(c.stored) ||
+			!cmp.Equal(in.Update.Data, second.Data.Raw) {
 			t.Errorf("%s: update %s, current %s, %d stored", c.why, in.Update.Name, in.Current.Name, len(in.Revisions))
 		}
 	}
@@ -126,10 +142,15 @@ func TestTrim(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	pod := func(name, group, member string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"group": group, "member": member}}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{"group": group, "member": member},
+		}}
 	}
 	a, b, c := pod("a", "g", "leader"), pod("b", "h", "leader"), pod("c", "g", "worker")
-	want := []workload.Instance{{Name: "g", Pods: []workload.Pod{{Pod: a, Member: "leader"}, {Pod: c, Member: "worker"}}}, {Name: "h", Pods: []workload.Pod{{Pod: b, Member: "leader"}}}}
+	want := []workload.Instance{
+		{Name: "g", Pods: []workload.Pod{{Pod: a, Member: "leader"}, {Pod: c, Member: "worker"}}},
+		{Name: "h", Pods: []workload.Pod{{Pod: b, Member: "leader"}}},
+	}
 	if diff := cmp.Diff(want, workload.Groups([]*corev1.Pod{a, b, c}, "group", "member")); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}

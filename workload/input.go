@@ -27,8 +27,8 @@ type Input struct {
 	Scale scale.Input
 	// Instances that exist. Their order does not matter.
 	Instances []Instance
-	// Members are the pods of each instance, the leader first. Nil where an instance is one pod. A pod of an instance that is
-	// no member is deleted.
+	// Members are the pods of each instance, the leader first. Nil where an instance is one pod. A pod of an instance that
+	// is no member is deleted.
 	Members []Member
 	// Update is the revision that instances go to, Current the one that they come from. They are the same where no rollout
 	// is under way.
@@ -41,16 +41,17 @@ type Input struct {
 	GraceSeconds int32
 	// Policy is what may change in a running pod, and how.
 	Policy inplace.Policy
-	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last. It
-	// leaves out objects that exist and serve the pod, and returns nil for a creation that has to wait, as for the name of a
-	// claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation. Nil is
-	// for what Input.Pod returns, which a Build of your own changes as it needs.
+	// Build returns, for each creation, the objects to create in this order: those that the pod needs, and the pod last.
+	// It leaves out objects that exist and serve the pod, and returns nil for a creation that has to wait, as for the name
+	// of a claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation.
+	// Nil is for what Input.Pod returns, which a Build of your own changes as it needs.
 	Build func([]Creation) ([][]write.Object, error)
 	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
 	Owned func(*corev1.Pod) []write.Object
-	// Before returns what is written before a pod is deleted, as the owner references of objects that must outlast the pod or go with it.
-	// As another client may delete a pod at any time, each pass writes it first, for all pods. A pod for which one of these writes fails is
-	// not deleted. The writes of an observation that shows them made must be left out. Nil for nothing.
+	// Before returns what is written before a pod is deleted, as the owner references of objects that must outlast the pod
+	// or go with it. As another client may delete a pod at any time, each pass writes it first, for all pods. A pod for
+	// which one of these writes fails is not deleted. The writes of an observation that shows them made must be left out.
+	// Nil for nothing.
 	Before func(*corev1.Pod) []write.Write
 	// Ahead returns what comes before the update of a pod. Nil for nothing.
 	Ahead func(*corev1.Pod) Ahead
@@ -58,18 +59,19 @@ type Input struct {
 	First []write.Write
 	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.
 	RevisionLabels func(revision string) map[string]string
-	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal comes with
-	// its reason, and ends the updates that begin in the pass, so that their order is kept.
+	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal
+	// comes with its reason, and ends the updates that begin in the pass, so that their order is kept.
 	MayUpdate func(*corev1.Pod) (ok bool, why string)
-	// Ask has the pass ask before updates begin, as for a budget that is kept elsewhere: see ActionAsk. MayUpdate is asked first.
+	// Ask has the pass ask before updates begin, as for a budget that is kept elsewhere: see ActionAsk. MayUpdate is asked
+	// first.
 	Ask bool
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
 	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.
 	Repeats Repeats
 	// KeepState leaves the lifecycle state of a pod alone while the pod is updated in place, as DaemonSet does.
 	KeepState bool
-	// IgnoreMarks gives the label apps.kruise.io/specified-delete of pods no effect, as DaemonSet does. It is for slots: without these a pass
-	// marks the pods that it recreates.
+	// IgnoreMarks gives the label apps.kruise.io/specified-delete of pods no effect, as DaemonSet does. It is for slots:
+	// without these a pass marks the pods that it recreates.
 	IgnoreMarks bool
 	// NeedsNode keeps a new pod without a preNormal hook from Normal until it is on a node, as CloneSet does.
 	NeedsNode bool
@@ -84,8 +86,9 @@ type Instance struct {
 	// MarkedForDeletion means that the user chose the instance to be deleted. So does the label
 	// apps.kruise.io/specified-delete on a pod, unless Input.IgnoreMarks is set.
 	MarkedForDeletion bool
-	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated. Impaired means that
-	// something beside the pods keeps the instance from serving, so that it spends of the budget of updates. Both are for slots.
+	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated.
+	// Impaired means that something beside the pods keeps the instance from serving, so that it spends of the budget of
+	// updates. Both are for slots.
 	Outdated, Impaired bool
 	// NotNow keeps the instance from being updated for now. Others take its turn.
 	NotNow bool
@@ -117,8 +120,8 @@ type Revision struct {
 	Label string
 	// Data is what revision.Encode or revision.EncodeRoles returned, as a ControllerRevision stores it.
 	Data []byte
-	// Fixed identifies what no running pod can change beside the template, such as its volume claims. Pods go in place only
-	// between revisions with the same value. An empty value equals any other.
+	// Fixed identifies what no running pod can change beside the template, such as its volume claims. Pods go in place
+	// only between revisions with the same value. An empty value equals any other.
 	Fixed string
 }
 

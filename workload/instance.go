@@ -64,8 +64,8 @@ type member struct {
 // isBusy reports whether a write of the pod is under way. A write of an earlier round was not sent.
 func (p *Pass) isBusy(m *member) bool { return m.busy == p.round }
 
-// isOver reports whether nothing more is written of an instance. What went wrong with the number of instances does not keep
-// their updates from going on.
+// isOver reports whether nothing more is written of an instance. What went wrong with the number of instances does not
+// keep their updates from going on.
 func (p *Pass) isOver(i *instance) bool {
 	return i.over != 0 && (i.over >= stageContinue || p.stage < stageContinue)
 }
@@ -169,8 +169,14 @@ func (i *instance) observe(members []Member, space []member) (exists bool) {
 func (p *Pass) instanceOf(i *instance) scale.Instance {
 	end := int(i.first) + len(i.Pods)
 	s := scale.Instance{
-		Name: i.Name, Size: max(len(p.in.Members), 1), Pods: p.pods[i.first:i.first:end], MarkedForDeletion: i.marked, NotNow: i.skip || i.NotNow,
-		Terminating: i.gone, Outdated: i.Outdated, Impaired: i.Impaired,
+		Name:              i.Name,
+		Size:              max(len(p.in.Members), 1),
+		Pods:              p.pods[i.first:i.first:end],
+		MarkedForDeletion: i.marked,
+		NotNow:            i.skip || i.NotNow,
+		Terminating:       i.gone,
+		Outdated:          i.Outdated,
+		Impaired:          i.Impaired,
 	}
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
@@ -187,9 +193,9 @@ func (in *Input) revisionLabel() string {
 	return cmp.Or(in.Policy.RevisionLabel, kruise.PodRevisionLabelKey)
 }
 
-// first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no member of
-// their group. Those that have finished never run again, and as long as they exist their names and claims are of no use to
-// their successors. What they own is kept. Instances that are deleted in order wait for their turn.
+// first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no
+// member of their group. Those that have finished never run again, and as long as they exist their names and claims are
+// of no use to their successors. What they own is kept. Instances that are deleted in order wait for their turn.
 func (p *Pass) first() []*Write {
 	writes := make([]*Write, 0, len(p.in.First))
 	for k := range p.in.First {
@@ -214,7 +220,8 @@ func (p *Pass) first() []*Write {
 	return writes
 }
 
-// prepareAll returns what is written before a pod is deleted that is no member of its instance. The next pass goes on with the pod.
+// prepareAll returns what is written before a pod is deleted that is no member of its instance. The next pass goes on
+// with the pod.
 func (p *Pass) prepareAll(before []write.Write) []*Write {
 	writes := make([]*Write, len(before))
 	for k := range before {
@@ -252,16 +259,19 @@ func (p *Pass) disposeInTurn(i *Instance, pod Pod) *Write {
 	return p.dispose(pod)
 }
 
-// disposes reports whether the plan decides when a pod is deleted that has finished. It does so while there is a write to make.
+// disposes reports whether the plan decides when a pod is deleted that has finished. It does so while there is a write
+// to make.
 func (p *Pass) disposes(pod Pod) bool {
-	if !p.in.Scale.InOrder || len(p.in.Members) > 0 || pod.Pod == nil || pod.DeletionTimestamp != nil || !IsFinished(pod.Pod) {
+	if !p.in.Scale.InOrder || len(p.in.Members) > 0 || pod.Pod == nil || pod.DeletionTimestamp != nil ||
+		!IsFinished(pod.Pod) {
 		return false
 	}
 	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
-// dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds such pods, too.
+// dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds
+// such pods, too.
 func (p *Pass) dispose(pod Pod) *Write {
 	if pod.DeletionTimestamp != nil {
 		return nil
@@ -321,7 +331,9 @@ func (p *Pass) complete() []*Write {
 // has reports whether a member exists, or a pod that terminates still has its name.
 func (i *instance) has(rank int, name string) bool {
 	return slices.ContainsFunc(i.members, func(m *member) bool { return m.rank == int32(rank) }) ||
-		slices.ContainsFunc(i.Pods, func(pod Pod) bool { return pod.Member == name && pod.Pod != nil && isTerminating(pod.Pod) })
+		slices.ContainsFunc(i.Pods, func(pod Pod) bool {
+			return pod.Member == name && pod.Pod != nil && isTerminating(pod.Pod)
+		})
 }
 
 // any reports whether a pod is in a state.

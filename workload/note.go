@@ -42,7 +42,8 @@ func (p *Pass) note(level note.Level, code, object, text string) {
 	p.notes = append(p.notes, note.Note{Level: level, Code: code, Object: object, Text: text})
 }
 
-// Notes returns why the pass is as it is and what the rest waits for: the notes of the plan, then those of pods by name.
+// Notes returns why the pass is as it is and what the rest waits for: the notes of the plan, then those of pods by
+// name.
 func (p *Pass) Notes() []note.Note {
 	notes := slices.Clone(p.notes)
 	for _, i := range p.instances {
@@ -67,7 +68,8 @@ func Stuck(pod *corev1.Pod) (note.Note, bool) {
 	blocked := func(code, format string, args ...any) (note.Note, bool) {
 		return note.Note{Level: note.Blocked, Code: code, Object: pod.Name, Text: fmt.Sprintf(format, args...)}, true
 	}
-	if c := lifecycle.ConditionOf(pod, corev1.PodScheduled); pod.Spec.NodeName == "" && c != nil && c.Reason == corev1.PodReasonUnschedulable {
+	if c := lifecycle.ConditionOf(pod, corev1.PodScheduled); pod.Spec.NodeName == "" && c != nil &&
+		c.Reason == corev1.PodReasonUnschedulable {
 		return blocked(NoteUnschedulable, "%s", c.Message)
 	}
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
@@ -84,7 +86,8 @@ func Stuck(pod *corev1.Pod) (note.Note, bool) {
 func stuckContainer(pod *corev1.Pod, s *corev1.ContainerStatus) (code, text string) {
 	waits, last := s.State.Waiting, s.LastTerminationState.Terminated
 	switch {
-	case waits != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waits.Reason):
+	case waits != nil &&
+		slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, waits.Reason):
 		return NoteImagePull, "cannot pull image " + imageOf(pod, s.Name)
 	case waits != nil && slices.Contains([]string{"CreateContainerConfigError", "CreateContainerError"}, waits.Reason):
 		return NoteConfig, "cannot be created: " + waits.Message

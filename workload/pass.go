@@ -27,8 +27,8 @@ type Pass struct {
 	now time.Time
 	// replans counts the plans made because instances of the one before were rejected.
 	replans int
-	// broken means that a write failed whose outcome is unknown, or that others would fail too; outdated that one was decided
-	// upon an older object.
+	// broken means that a write failed whose outcome is unknown, or that others would fail too; outdated that one was
+	// decided upon an older object.
 	broken, outdated bool
 	// scaled and moved mean that the number or the state of pods has changed, which the next pass observes first.
 	scaled, moved bool
@@ -76,7 +76,8 @@ const (
 	maxReplans = 3
 	// maxWritesPerPod bounds the writes of a pod in one pass, whatever they are.
 	maxWritesPerPod = 12
-	// retryOutdated is when to observe again after a write that was decided upon an older object, the first times in a row.
+	// retryOutdated is when to observe again after a write that was decided upon an older object, the first times in a
+	// row.
 	retryOutdated = time.Second
 	// retryRefused is when to ask again for an update that was refused.
 	retryRefused = time.Second
@@ -134,8 +135,8 @@ func (p *Pass) plan(e extent) error {
 }
 
 // Next returns the next writes, and nil at the end of the pass. They are independent of each other, so send them in any
-// order or at the same time, and give each answer to Answer, from one goroutine at a time. A write that was not sent needs no
-// answer. Next must only be called when no write is under way.
+// order or at the same time, and give each answer to Answer, from one goroutine at a time. A write that was not sent
+// needs no answer. Next must only be called when no write is under way.
 func (p *Pass) Next() []*Write {
 	if writes := p.nextStored(); len(writes) > 0 {
 		return writes

@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -39,17 +38,21 @@ func TestPass(t *testing.T) {
 		after    bool
 	}{
 		"converged": {why: "a converged workload needs nothing", change: func(in *workload.Input) { in.Update = in.Current }},
-		"update":    {why: "an image update takes the pod out of traffic, and changes it", sent: []string{"Unready a", "Update a"}},
+		"update": {
+			why: "an image update takes the pod out of traffic, and changes it", sent: []string{"Unready a", "Update a"},
+		},
 		"recreate": {
-			why: "without in-place updates a pod is marked to be deleted", change: func(in *workload.Input) { in.Strategy = workload.Recreate },
-			sent: []string{"Mark a"},
+			why:    "without in-place updates a pod is marked to be deleted",
+			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
+			sent:   []string{"Mark a"},
 		},
 		"marked": {
 			why:  "a marked pod is deleted where the budget allows, and nothing else happens in that pass",
 			pods: func(s *server) { s.pods["b"].Labels[kruise.SpecifiedDeleteKey] = "true" }, sent: []string{"Delete b"},
 		},
 		"refused": {
-			why: "another pod takes the turn of one whose update is refused", sent: []string{"Unready a", "Unready b", "Update b"},
+			why:  "another pod takes the turn of one whose update is refused",
+			sent: []string{"Unready a", "Unready b", "Update b"},
 			fails: func(w *workload.Write) error {
 				if w.Pod.Name == "a" {
 					return refused()
@@ -70,7 +73,8 @@ func TestPass(t *testing.T) {
 			why: "a pod whose deletion is refused goes on with its update", failures: "delete pod",
 			change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 2, 2 },
 			pods: func(s *server) {
-				s.pods["c"].Status.Conditions[0].Status, s.pods["c"].Status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
+				s.pods["c"].Status.Conditions[0].Status, s.pods["c"].Status.Conditions[2].Status = corev1.ConditionFalse,
+					corev1.ConditionFalse
 			},
 			fails: func(w *workload.Write) error {
 				if w.Verb == write.Delete {
@@ -89,9 +93,11 @@ func TestPass(t *testing.T) {
 			pods: func(s *server) { s.pods["a"].Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} },
 		},
 		"in place only": {
-			why: "a change that is not possible in place fails, and nothing is recreated", failures: "cannot be changed in place",
+			why:      "a change that is not possible in place fails, and nothing is recreated",
+			failures: "cannot be changed in place",
 			change: func(in *workload.Input) {
-				in.Strategy, in.Update.Data = workload.InPlaceOnly, slices.Concat([]byte(nil), []byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1)))
+				in.Strategy, in.Update.Data = workload.InPlaceOnly, slices.Concat([]byte(nil),
+					[]byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1)))
 			},
 		},
 		"not in place": {
@@ -120,18 +126,22 @@ func TestPass(t *testing.T) {
 			sent: []string{"Create new-0", "Create new-1"},
 		},
 		"scale out refused": {
-			why: "updates go on where no pod can be created", change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 4, 2 },
+			why:    "updates go on where no pod can be created",
+			change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 4, 2 },
 			fails: func(w *workload.Write) error {
 				if w.Verb == write.Create {
 					return refused()
 				}
 				return nil
 			},
-			sent: []string{"Create new-0", "Unready a", "Update a"}, failures: "create pod new-0",
+			sent:     []string{"Create new-0", "Unready a", "Update a"},
+			failures: "create pod new-0",
 		},
 		"finished": {
-			why: "a pod that has finished is deleted first, and a refusal stops nothing", sent: []string{"Delete b", "Create new-0"}, failures: "delete pod b",
-			pods: func(s *server) { s.pods["b"].Status.Phase = corev1.PodFailed },
+			why:      "a pod that has finished is deleted first, and a refusal stops nothing",
+			sent:     []string{"Delete b", "Create new-0"},
+			failures: "delete pod b",
+			pods:     func(s *server) { s.pods["b"].Status.Phase = corev1.PodFailed },
 			fails: func(w *workload.Write) error {
 				if w.Verb == write.Delete {
 					return refused()
@@ -191,7 +201,9 @@ func TestPass(t *testing.T) {
 				s.pods["a"].Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 			},
 			change: func(in *workload.Input) {
-				in.Scale.Hooks = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"joined": "yes"}}}
+				in.Scale.Hooks = &kruise.Lifecycle{
+					PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"joined": "yes"}},
+				}
 			},
 		},
 		"delete held": {
@@ -206,7 +218,8 @@ func TestPass(t *testing.T) {
 		"restored": {
 			why: "a pod that was about to go is wanted again", sent: []string{"Move a"},
 			pods: func(s *server) {
-				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.LifecycleStateKey] = "yes", string(kruise.LifecycleStatePreparingDelete)
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.LifecycleStateKey] = "yes",
+					string(kruise.LifecycleStatePreparingDelete)
 			},
 			change: func(in *workload.Input) {
 				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
@@ -219,7 +232,8 @@ func TestPass(t *testing.T) {
 		"partition by priority": {
 			why: "with a priority any slot may stay", sent: []string{"Unready c", "Update c"},
 			change: func(in *workload.Input) {
-				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"}, &kruise.UpdatePriorityStrategy{}, 2
+				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"},
+					&kruise.UpdatePriorityStrategy{}, 2
 			},
 		},
 		"slots": {
@@ -298,13 +312,14 @@ func TestReverted(t *testing.T) {
 			writes = pass.Next()
 		}
 	}
-	if headline, ok := note.Headline(pass.Notes()); !ok || headline.Code != workload.NoteReverted || pass.RequeueAfter() == 0 {
+	if headline, ok := note.Headline(pass.Notes()); !ok || headline.Code != workload.NoteReverted ||
+		pass.RequeueAfter() == 0 {
 		t.Errorf("%v, again after %s", pass.Notes(), pass.RequeueAfter())
 	}
 }
 
-// The objects that a pod needs are created before it, and what it owns is deleted after it. Where one is refused the pod is
-// not created.
+// The objects that a pod needs are created before it, and what it owns is deleted after it. Where one is refused the
+// pod is not created.
 func TestClaims(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-new-0"}}
 	for _, refuse := range []bool{false, true} {
@@ -343,13 +358,14 @@ func TestClaims(t *testing.T) {
 		return nil
 	}
 	pass := s.run(in)
-	if len(s.sent) != 2 || !strings.HasPrefix(s.sent[0], "Delete ") || !strings.HasPrefix(s.sent[1], "DeleteOwned data-") || len(pass.Failures()) != 1 {
+	if len(s.sent) != 2 || !strings.HasPrefix(s.sent[0], "Delete ") ||
+		!strings.HasPrefix(s.sent[1], "DeleteOwned data-") || len(pass.Failures()) != 1 {
 		t.Errorf("sent %v, failures %v", s.sent, pass.Failures())
 	}
 }
 
-// An object that exists and was not observed may be terminating or another owner's. The pod is not created before the object was
-// observed.
+// An object that exists and was not observed may be terminating or another owner's. The pod is not created before the
+// object was observed.
 func TestClaimExists(t *testing.T) {
 	s := newServer(t)
 	in := s.input()
@@ -366,80 +382,10 @@ func TestClaimExists(t *testing.T) {
 		return nil
 	}
 	pass := s.run(in)
-	if !slices.Equal(s.sent, []string{"Create data"}) || len(pass.Failures()) != 0 || !pass.IsOutdated() || pass.RequeueAfter() != time.Second {
-		t.Errorf("sent %v, failures %v, outdated %t, looks again after %s", s.sent, pass.Failures(), pass.IsOutdated(), pass.RequeueAfter())
-	}
-}
-
-// Without what builds pods, or where building fails, the pass reports it, and goes on with updates.
-func TestBuildFails(t *testing.T) {
-	for _, build := range []func([]workload.Creation) ([][]write.Object, error){
-		nil, func([]workload.Creation) ([][]write.Object, error) { return nil, errors.New("no template") },
-	} {
-		s := three(t)
-		in := s.input()
-		in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable, in.Build = 4, 2, build
-		pass := s.run(in)
-		if failures := pass.Failures(); len(failures) != 1 || !failures[0].Scaling || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) {
-			t.Errorf("failures %v, sent %v", failures, s.sent)
-		}
-	}
-}
-
-func TestStuck(t *testing.T) {
-	waits := func(reason string) func(*corev1.Pod) {
-		return func(p *corev1.Pod) {
-			p.Status.ContainerStatuses[0].Ready = false
-			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: reason, Message: "why"}
-		}
-	}
-	crashed := func(p *corev1.Pod) {
-		s := &p.Status.ContainerStatuses[0]
-		s.Ready, s.RestartCount, s.LastTerminationState.Terminated = false, 3, &corev1.ContainerStateTerminated{ExitCode: 1}
-	}
-	cases := map[string]struct {
-		why    string
-		change func(*corev1.Pod)
-		want   string
-	}{
-		"ready":         {"a pod that serves is not stuck", func(*corev1.Pod) {}, ""},
-		"creating":      {"a container that is created waits", waits("ContainerCreating"), ""},
-		"pull":          {"an image cannot be pulled", waits("ErrImagePull"), "ImagePullFailed a: container app cannot pull image web:1"},
-		"pull back-off": {"the note stays while the node tries again", waits("ImagePullBackOff"), "ImagePullFailed a: container app cannot pull image web:1"},
-		"config":        {"a config map is missing", waits("CreateContainerConfigError"), "ContainerConfigError a: container app cannot be created: why"},
-		"crashing":      {"a container fails again and again", crashed, "ContainerCrashing a: container app fails with exit code 1"},
-		"crash back-off": {"the note stays between two attempts", func(p *corev1.Pod) {
-			waits("CrashLoopBackOff")(p)
-			crashed(p)
-		}, "ContainerCrashing a: container app fails with exit code 1"},
-		"unschedulable": {"no node has room", func(p *corev1.Pod) {
-			p.Spec.NodeName = ""
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/3 nodes are available"}}
-		}, "PodUnschedulable a: 0/3 nodes are available"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			pod := ready("a", "web-1", "web:1")
-			c.change(pod)
-			n, stuck := workload.Stuck(pod)
-			if stuck != (c.want != "") || stuck && (n.String() != c.want || n.Level != note.Blocked) {
-				t.Errorf("%s: got %q, want %q", c.why, n, c.want)
-			}
-		})
-	}
-}
-
-// The error of many failures is short, and the same whatever the order of the answers.
-func TestErr(t *testing.T) {
-	var failures []workload.Failure
-	for i := range 20 {
-		failures = append(failures, workload.Failure{Object: fmt.Sprintf("p%02d", i), Err: fmt.Errorf("p%02d fails", i)})
-	}
-	if err := workload.Err(failures); err == nil || len(strings.Split(err.Error(), "\n")) != 9 || !strings.HasSuffix(err.Error(), "12 more") {
-		t.Errorf("%v", err)
-	}
-	if workload.Err(nil) != nil {
-		t.Error("no failures are an error")
+	if !slices.Equal(s.sent, []string{"Create data"}) || len(pass.Failures()) != 0 || !pass.IsOutdated() ||
+		pass.RequeueAfter() != time.Second {
+		t.Errorf("sent %v, failures %v, outdated %t, looks again after %s",
+			s.sent, pass.Failures(), pass.IsOutdated(), pass.RequeueAfter())
 	}
 }
 
@@ -449,7 +395,8 @@ func TestBackward(t *testing.T) {
 	in := s.input()
 	in.Scale.Limits.Partition = 1
 	pass := s.run(in)
-	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) || s.pods["a"].Labels[kruise.PodRevisionLabelKey] != "web-1" {
+	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) ||
+		s.pods["a"].Labels[kruise.PodRevisionLabelKey] != "web-1" {
 		t.Errorf("sent %v, backward %v", s.sent, pass.Result().Backward)
 	}
 }
@@ -466,27 +413,5 @@ func TestCreations(t *testing.T) {
 	want := []workload.Creation{{Revision: "web-1"}, {Revision: "web-2"}}
 	if diff := cmp.Diff(want, pass.Creations()); diff != "" {
 		t.Errorf("creations (-want +got):\n%s", diff)
-	}
-}
-
-func TestPlanFails(t *testing.T) {
-	s := three(t)
-	in := s.input()
-	in.Instances = append(in.Instances, in.Instances[0])
-	var named *scale.NameError
-	if _, err := workload.Plan(in); !errors.As(err, &named) {
-		t.Errorf("two instances of a name: %v", err)
-	}
-}
-
-// Nothing is written for pods with nil maps, nil pods and unknown states.
-func TestOddInput(t *testing.T) {
-	odd := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "odd"}}
-	in := workload.Input{Instances: []workload.Instance{{Name: "none"}, {Name: "nil", Pods: []workload.Pod{{}}}, {Name: "odd", Pods: []workload.Pod{{Pod: odd}}}}}
-	in.Scale.Limits.Replicas = 1
-	in.Strategy, in.Policy = "Unknown", inplace.Policy{Unready: "Unknown"}
-	s := newServer(t, odd)
-	if pass := s.run(in); len(pass.Pods()) != 1 {
-		t.Errorf("%d pods", len(pass.Pods()))
 	}
 }

@@ -18,16 +18,17 @@ const (
 	longestPause = time.Minute
 )
 
-// Repeats are the writes that recent passes have made to the pods of a workload. A write is made again where another writer
-// reverts it, and less and less often: at most once a minute. The zero value knows no writes. Keep one value for each workload;
-// nothing but the pauses is lost with it.
+// Repeats are the writes that recent passes have made to the pods of a workload. A write is made again where another
+// writer reverts it, and less and less often: at most once a minute. The zero value knows no writes. Keep one value for
+// each workload; nothing but the pauses is lost with it.
 type Repeats struct {
 	made map[repeatKey]repeat
 	// outdated is how many passes in a row had writes that were decided upon older objects.
 	outdated int
 }
 
-// repeatKey identifies a write whatever its time, on the way to one revision. The same step of the next release is another write.
+// repeatKey identifies a write whatever its time, on the way to one revision. The same step of the next release is
+// another write.
 type repeatKey struct {
 	pod    types.UID
 	digest uint64
@@ -120,8 +121,8 @@ func (p *Pass) Repeats() Repeats {
 	return r
 }
 
-// outdatedPause is when to observe again after a pass with outdated writes. After many of them in a row another writer does not stop, or
-// the cache stands still.
+// outdatedPause is when to observe again after a pass with outdated writes. After many of them in a row another writer
+// does not stop, or the cache stands still.
 func (r Repeats) outdatedPause() time.Duration {
 	return min(retryOutdated<<min(max(r.outdated-freeOutdated, 0), 10), longestPause)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 )
 
-// A write that another writer reverts is made again at most once a minute, however often the reverted pod causes a pass, and the
-// rollout goes on when the other writer stops.
+// A write that another writer reverts is made again at most once a minute, however often the reverted pod causes a
+// pass, and the rollout goes on when the other writer stops.
 func TestRevertedAcrossPasses(t *testing.T) {
 	const duration = 20 * time.Minute
 	cases := map[string]struct {
@@ -95,7 +95,8 @@ func TestRevertedAcrossPasses(t *testing.T) {
 				s.restart()
 			}
 			if pod := s.pods["a"]; pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || !workload.IsReady(pod) {
-				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t", c.why, pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
+				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t",
+					c.why, pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
 			}
 		})
 	}
@@ -123,7 +124,8 @@ func TestRepeatsAreForgotten(t *testing.T) {
 	}
 }
 
-// Passes whose writes are outdated each time are made less and less often, at most once a minute, and at once again as soon as one applies.
+// Passes whose writes are outdated each time are made less and less often, at most once a minute, and at once again as
+// soon as one applies.
 func TestOutdatedPasses(t *testing.T) {
 	const duration = 20 * time.Minute
 	s := newServer(t, ready("a", "web-1", "web:1"))
@@ -157,7 +159,8 @@ func TestOutdatedPasses(t *testing.T) {
 	}
 }
 
-// Releases that follow each other fast are no writes that another writer reverts: each takes the pod out of traffic and back at once.
+// Releases that follow each other fast are no writes that another writer reverts: each takes the pod out of traffic and
+// back at once.
 func TestManyReleases(t *testing.T) {
 	s := newServer(t, ready("a", "web-1", "web:1"))
 	known := workload.Repeats{}

@@ -24,7 +24,8 @@ func (p *Pass) scale() []*Write {
 	return p.each(p.result.Delete, taskDelete)
 }
 
-// free deletes instances where creations are rejected or wait. What these wait for may be what is to be deleted, as the quota of the pods.
+// free deletes instances where creations are rejected or wait. What these wait for may be what is to be deleted, as the
+// quota of the pods.
 func (p *Pass) free() []*Write {
 	slots := p.in.Scale.Slots != nil && !p.in.Scale.InOrder
 	if !slots || p.scaled || len(p.creations) == 0 || !p.failed() && !p.deferred {
@@ -59,7 +60,8 @@ func (p *Pass) create(creations []Creation) []*Write {
 		return nil
 	}
 	var writes []*Write
-	p.deferred = p.in.Scale.Slots != nil && (len(built) < len(creations) || slices.ContainsFunc(built, func(o []write.Object) bool { return len(o) == 0 }))
+	p.deferred = p.in.Scale.Slots != nil &&
+		(len(built) < len(creations) || slices.ContainsFunc(built, func(o []write.Object) bool { return len(o) == 0 }))
 	for k, objects := range built {
 		if len(objects) == 0 || k >= len(creations) {
 			continue

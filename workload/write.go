@@ -40,8 +40,9 @@ const (
 	ActionUpdate Action = "Update"
 	// ActionMark marks a pod to be deleted and created again.
 	ActionMark Action = "Mark"
-	// ActionAsk writes nothing: it asks whether the pods in Asked may be disrupted. Answer takes nil for all of them, a *RefusedError for the
-	// first ones or none, and another error where the question could not be decided. See Input.Ask.
+	// ActionAsk writes nothing: it asks whether the pods in Asked may be disrupted. Answer takes nil for all of them,
+	// a *RefusedError for the first ones or none, and another error where the question could not be decided. See
+	// Input.Ask.
 	ActionAsk Action = "Ask"
 	// ActionLabel adds missing labels of the pod's revision.
 	ActionLabel Action = "Label"

@@ -18,8 +18,8 @@ const (
 	statusInternal        = 500
 )
 
-// IsRefused reports whether an error is the API server's answer to this one request: the write was not made, and others may
-// succeed. After any other error the write may have been made, or the next ones fail too.
+// IsRefused reports whether an error is the API server's answer to this one request: the write was not made, and others
+// may succeed. After any other error the write may have been made, or the next ones fail too.
 func IsRefused(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
@@ -36,23 +36,26 @@ func IsRefused(err error) bool {
 	}
 }
 
-// isTooLarge reports whether an object would be too large for the store of the API server, which answers that with the status 500.
+// isTooLarge reports whether an object would be too large for the store of the API server, which answers that with the
+// status 500.
 func isTooLarge(answer apierrors.APIStatus) bool {
 	s := answer.Status()
-	return s.Code == statusTooLarge || s.Code == statusInternal &&
-		(strings.Contains(s.Message, "etcdserver: request is too large") || strings.Contains(s.Message, "trying to send message larger than max"))
+	return s.Code == statusTooLarge ||
+		s.Code == statusInternal && (strings.Contains(s.Message, "etcdserver: request is too large") ||
+			strings.Contains(s.Message, "trying to send message larger than max"))
 }
 
-// IsFinal reports whether the API server refuses the same write again until a user changes an object: the write is invalid or
-// forbidden, the API server cannot read it, or the object would be too large.
+// IsFinal reports whether the API server refuses the same write again until a user changes an object: the write is
+// invalid or forbidden, the API server cannot read it, or the object would be too large.
 func IsFinal(err error) bool {
 	var answer apierrors.APIStatus
-	return errors.As(err, &answer) && isTooLarge(answer) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
+	return errors.As(err, &answer) && isTooLarge(answer) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
+		apierrors.IsBadRequest(err)
 }
 
-// IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone, its
-// version or UID is another, or a test of the JSON patch failed. Observe the object and plan again; there is nothing to
-// report to a user. What a webhook denies is not outdated, with whatever status.
+// IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone,
+// its version or UID is another, or a test of the JSON patch failed. Observe the object and plan again; there is
+// nothing to report to a user. What a webhook denies is not outdated, with whatever status.
 func IsOutdated(err error) bool {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && isDenial(answer) {
@@ -67,7 +70,8 @@ func IsOutdated(err error) bool {
 	if answer == nil {
 		return false
 	}
-	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists neither.
+	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists
+	// neither.
 	status := answer.Status()
 	if status.Code != statusUnprocessable {
 		return false
@@ -75,7 +79,8 @@ func IsOutdated(err error) bool {
 	return status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == ""
 }
 
-// isDenial reports whether an answer is that of a webhook. The API server passes its status on, with these words before the message.
+// isDenial reports whether an answer is that of a webhook. The API server passes its status on, with these words before
+// the message.
 func isDenial(answer apierrors.APIStatus) bool {
 	message := answer.Status().Message
 	return strings.HasPrefix(message, "admission webhook ") && strings.Contains(message, " denied the request")

@@ -35,8 +35,8 @@ func SetAnnotations(o metav1.Object, changed map[string]*string) []Op {
 	return setKeys("annotations", o.GetAnnotations(), changed)
 }
 
-// SetFinalizers returns the operations that replace the finalizers of this object. They test all finalizers that it has, so
-// that no finalizer of another writer is lost.
+// SetFinalizers returns the operations that replace the finalizers of this object. They test all finalizers that it
+// has, so that no finalizer of another writer is lost.
 func SetFinalizers(o metav1.Object, finalizers []string) []Op {
 	have, path := o.GetFinalizers(), Pointer("metadata", "finalizers")
 	if slices.Equal(have, finalizers) {

@@ -16,7 +16,9 @@ import (
 )
 
 func podWith(uid string, labels map[string]string, finalizers ...string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(uid), Labels: labels, Annotations: labels, Finalizers: finalizers}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		UID: types.UID(uid), Labels: labels, Annotations: labels, Finalizers: finalizers,
+	}}
 }
 
 // apply returns the pod after operations, and whether the API server accepts them.
@@ -51,7 +53,12 @@ func TestMetadataTests(t *testing.T) {
 		read, now map[string]string
 		want      bool
 	}{
-		"same":       {"the value is the one that was read", map[string]string{"k": "v"}, map[string]string{"k": "v", "x": "y"}, true},
+		"same": {
+			why:  "the value is the one that was read",
+			read: map[string]string{"k": "v"},
+			now:  map[string]string{"k": "v", "x": "y"},
+			want: true,
+		},
 		"changed":    {"another value", map[string]string{"k": "v"}, map[string]string{"k": "w"}, false},
 		"removed":    {"no value any more", map[string]string{"k": "v"}, map[string]string{"x": "y"}, false},
 		"empty":      {"an empty value is a value", map[string]string{"k": ""}, map[string]string{"x": "y"}, false},
@@ -63,7 +70,9 @@ func TestMetadataTests(t *testing.T) {
 	}
 	for name, c := range cases {
 		read, now := podWith("u", c.read), podWith("u", c.now)
-		for field, op := range map[string]write.Op{"label": write.TestLabel(read, "k"), "annotation": write.TestAnnotation(read, "k")} {
+		for field, op := range map[string]write.Op{
+			"label": write.TestLabel(read, "k"), "annotation": write.TestAnnotation(read, "k"),
+		} {
 			if _, got := apply(t, now, []write.Op{op}); got != c.want {
 				t.Errorf("%s of %s: %s: got %v", name, field, c.why, got)
 			}
@@ -78,9 +87,13 @@ func TestMetadataTests(t *testing.T) {
 }
 
 func TestSetKeys(t *testing.T) {
-	for name, have := range map[string]map[string]string{"none": nil, "some": {"keep": "1", "change": "1", "same": "1", "remove": "1"}} {
+	for name, have := range map[string]map[string]string{
+		"none": nil, "some": {"keep": "1", "change": "1", "same": "1", "remove": "1"},
+	} {
 		pod := podWith("u", have)
-		changed := map[string]*string{"change": ptr.To("2"), "same": ptr.To("1"), "remove": nil, "never": nil, "new/~": ptr.To("2")}
+		changed := map[string]*string{
+			"change": ptr.To("2"), "same": ptr.To("1"), "remove": nil, "never": nil, "new/~": ptr.To("2"),
+		}
 		want := map[string]string{"change": "2", "same": "1", "new/~": "2"}
 		if have != nil {
 			want["keep"] = "1"
@@ -94,7 +107,8 @@ func TestSetKeys(t *testing.T) {
 		}
 	}
 	// What the first write creates must not replace the labels of another writer.
-	if _, ok := apply(t, podWith("u", map[string]string{"x": "y"}), write.SetLabels(podWith("u", nil), map[string]*string{"k": ptr.To("v")})); ok {
+	if _, ok := apply(t, podWith("u", map[string]string{"x": "y"}),
+		write.SetLabels(podWith("u", nil), map[string]*string{"k": ptr.To("v")})); ok {
 		t.Error("the labels of another writer are replaced")
 	}
 }
@@ -108,7 +122,8 @@ func TestSetFinalizers(t *testing.T) {
 		"stale0": {nil, []string{"c"}, []string{"a"}},
 	} {
 		after, ok := apply(t, podWith("u", nil, c.now...), write.SetFinalizers(podWith("u", nil, c.read...), c.set))
-		if fresh := fmt.Sprint(c.read) == fmt.Sprint(c.now); ok != fresh || fresh && fmt.Sprint(after.Finalizers) != fmt.Sprint(c.set) {
+		if fresh := fmt.Sprint(c.read) == fmt.Sprint(c.now); ok != fresh ||
+			fresh && fmt.Sprint(after.Finalizers) != fmt.Sprint(c.set) {
 			t.Errorf("%s: %v %v", name, ok, after.Finalizers)
 		}
 	}

@@ -93,8 +93,8 @@ func (w *Write) String() string {
 	return fmt.Sprintf("%s %s %s", strings.ToLower(string(w.Verb)), w.Kind(), w.Object.GetName())
 }
 
-// Kind returns the kind of the object in lower case, as errors name it: claim for a PersistentVolumeClaim, revision for a
-// ControllerRevision.
+// Kind returns the kind of the object in lower case, as errors name it: claim for a PersistentVolumeClaim, revision for
+// a ControllerRevision.
 func (w *Write) Kind() string {
 	kind := w.Object.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {

@@ -19,7 +19,9 @@ import (
 // denied is the error of a write that a webhook denies with a status and a message only.
 func denied(code int32) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: code, Message: `admission webhook "rules.example.com" denied the request: no such image`,
+		Status:  metav1.StatusFailure,
+		Code:    code,
+		Message: `admission webhook "rules.example.com" denied the request: no such image`,
 	}}
 }
 
@@ -36,13 +38,17 @@ func TestIsOutdated(t *testing.T) {
 		"conflict":  {"the version is another", apierrors.NewConflict(pods, "a", errors.New("changed")), true},
 		"failed test": {
 			"the API server answers so where a test of a JSON patch fails",
-			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value /a failed", 0, false), true,
+			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+				"testing value /a failed", 0, false), true,
 		},
 		"denied by a webhook": {
-			"the webhook denies it again; API servers pass the status of a webhook on without details", denied(http.StatusUnprocessableEntity), false,
+			"the webhook denies it again; API servers pass the status of a webhook on without details",
+			denied(http.StatusUnprocessableEntity), false,
 		},
-		"denied as a conflict": {"what a webhook compares is not what the write was decided upon", denied(http.StatusConflict), false},
-		"denied as not found":  {"the object is there", denied(http.StatusNotFound), false},
+		"denied as a conflict": {
+			"what a webhook compares is not what the write was decided upon", denied(http.StatusConflict), false,
+		},
+		"denied as not found": {"the object is there", denied(http.StatusNotFound), false},
 		"wrapped": {
 			"callers wrap errors", fmt.Errorf("patch pod a: %w", apierrors.NewConflict(pods, "a", errors.New("changed"))), true,
 		},
@@ -71,25 +77,59 @@ func TestClasses(t *testing.T) {
 		err  error
 		want classes
 	}{
-		"none":                         {"success has no class", nil, classes{}},
-		"conflict":                     {"the version is another", apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refused: true}},
-		"not found":                    {"the object is gone", apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true}},
-		"already exists":               {"only this creation fails", apierrors.NewAlreadyExists(pods, "a"), classes{refused: true}},
-		"invalid":                      {"the same write is rejected again", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil), classes{refused: true, final: true}},
-		"forbidden":                    {"a policy rejects the write", apierrors.NewForbidden(pods, "a", nil), classes{refused: true, final: true}},
-		"bad request":                  {"the API server cannot read the write", apierrors.NewBadRequest("no"), classes{refused: true, final: true}},
-		"too large":                    {"the object must get smaller", apierrors.NewRequestEntityTooLargeError("limit is 3145728"), classes{refused: true, final: true}},
-		"too large for etcd":           {"the same, as the API server answers it", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}}, classes{refused: true, final: true}},
-		"too large for its connection": {"the same", &apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2113022 vs. 2097152)"}}, classes{refused: true, final: true}},
-		"wrapped":                      {"callers wrap errors", fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")), classes{refused: true, final: true}},
-		"denied by a webhook":          {"a user has to do something", denied(http.StatusUnprocessableEntity), classes{refused: true, final: true}},
-		"webhook":                      {"a webhook that fails may fail for all", apierrors.NewInternalError(errors.New("webhook")), classes{}},
-		"unauthorized":                 {"all writes fail", apierrors.NewUnauthorized("who"), classes{}},
-		"throttled":                    {"all writes fail for now", apierrors.NewTooManyRequests("slow down", 1), classes{}},
-		"timeout":                      {"the write may have been made", apierrors.NewTimeoutError("slow", 1), classes{}},
-		"unavailable":                  {"no API server serves", apierrors.NewServiceUnavailable("later"), classes{}},
-		"connection":                   {"the write may have been made", errors.New("connection reset"), classes{}},
-		"deadline":                     {"the write may have been made", context.DeadlineExceeded, classes{}},
+		"none": {"success has no class", nil, classes{}},
+		"conflict": {
+			"the version is another", apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refused: true},
+		},
+		"not found": {
+			"the object is gone", apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true},
+		},
+		"already exists": {
+			"only this creation fails", apierrors.NewAlreadyExists(pods, "a"), classes{refused: true},
+		},
+		"invalid": {
+			"the same write is rejected again", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil),
+			classes{refused: true, final: true},
+		},
+		"forbidden": {
+			"a policy rejects the write", apierrors.NewForbidden(pods, "a", nil), classes{refused: true, final: true},
+		},
+		"bad request": {
+			"the API server cannot read the write", apierrors.NewBadRequest("no"), classes{refused: true, final: true},
+		},
+		"too large": {
+			"the object must get smaller", apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+			classes{refused: true, final: true},
+		},
+		"too large for etcd": {
+			"the same, as the API server answers it",
+			&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}},
+			classes{refused: true, final: true},
+		},
+		"too large for its connection": {
+			"the same",
+			&apierrors.StatusError{ErrStatus: metav1.Status{
+				Code:    500,
+				Message: "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2113022 vs. 2097152)",
+			}},
+			classes{refused: true, final: true},
+		},
+		"wrapped": {
+			"callers wrap errors", fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")),
+			classes{refused: true, final: true},
+		},
+		"denied by a webhook": {
+			"a user has to do something", denied(http.StatusUnprocessableEntity), classes{refused: true, final: true},
+		},
+		"webhook": {
+			"a webhook that fails may fail for all", apierrors.NewInternalError(errors.New("webhook")), classes{},
+		},
+		"unauthorized": {"all writes fail", apierrors.NewUnauthorized("who"), classes{}},
+		"throttled":    {"all writes fail for now", apierrors.NewTooManyRequests("slow down", 1), classes{}},
+		"timeout":      {"the write may have been made", apierrors.NewTimeoutError("slow", 1), classes{}},
+		"unavailable":  {"no API server serves", apierrors.NewServiceUnavailable("later"), classes{}},
+		"connection":   {"the write may have been made", errors.New("connection reset"), classes{}},
+		"deadline":     {"the write may have been made", context.DeadlineExceeded, classes{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +156,8 @@ func ExampleJSON() {
 }
 
 func ExampleIsOutdated() {
-	err := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-1", errors.New("the object has been modified"))
+	err := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web-1",
+		errors.New("the object has been modified"))
 	if write.IsOutdated(err) {
 		fmt.Println("observe, and plan again")
 	}
@@ -133,13 +174,26 @@ func TestData(t *testing.T) {
 		fail bool
 	}{
 		"creation": {"a creation has no body beside its object", &write.Write{Verb: write.Create, Object: pod}, "", false},
-		"bytes":    {"a body that is made already is sent as it is", &write.Write{Verb: write.Patch, Object: pod, Body: write.Bytes(`{"a":1}`)}, `{"a":1}`, false},
-		"replaced": {
-			"operations are encoded in their order", write.JSON(pod, write.Main, write.Replace("/revision", 2), write.Remove("/a")),
-			`[{"op":"replace","path":"/revision","value":2},{"op":"remove","path":"/a"}]`, false,
+		"bytes": {
+			why:  "a body that is made already is sent as it is",
+			w:    &write.Write{Verb: write.Patch, Object: pod, Body: write.Bytes(`{"a":1}`)},
+			want: `{"a":1}`,
 		},
-		"no value":      {"an absent value is written as null", write.JSON(pod, write.Main, write.Replace("/a", nil)), `[{"op":"replace","path":"/a","value":null}]`, false},
-		"not encodable": {"a value that JSON cannot hold is an error", write.JSON(pod, write.Main, write.Add("/a", func() {})), "", true},
+		"replaced": {
+			why:  "operations are encoded in their order",
+			w:    write.JSON(pod, write.Main, write.Replace("/revision", 2), write.Remove("/a")),
+			want: `[{"op":"replace","path":"/revision","value":2},{"op":"remove","path":"/a"}]`,
+		},
+		"no value": {
+			why:  "an absent value is written as null",
+			w:    write.JSON(pod, write.Main, write.Replace("/a", nil)),
+			want: `[{"op":"replace","path":"/a","value":null}]`,
+		},
+		"not encodable": {
+			why:  "a value that JSON cannot hold is an error",
+			w:    write.JSON(pod, write.Main, write.Add("/a", func() {})),
+			fail: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,8 @@ var bases embed.FS
 
 const hubVersion = "v1beta1"
 
-// Both returns all kinds in all their versions. The webhook that client names converts those whose two versions differ; its service
-// path is usually /convert. The API server itself converts the others, also while no webhook answers.
+// Both returns all kinds in all their versions. The webhook that client names converts those whose two versions differ;
+// its service path is usually /convert. The API server itself converts the others, also while no webhook answers.
 func Both(client apiextensionsv1.WebhookClientConfig) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	crds, err := load()
 	if err != nil {
@@ -40,8 +40,8 @@ func Both(client apiextensionsv1.WebhookClientConfig) ([]*apiextensionsv1.Custom
 	return crds, nil
 }
 
-// equalVersions reports whether the versions of a kind are equal. The mode of a pull secret, which only v1beta1 of NodeImage has, is
-// pruned from what is written in v1alpha1, as in the reference.
+// equalVersions reports whether the versions of a kind are equal. The mode of a pull secret, which only v1beta1 of
+// NodeImage has, is pruned from what is written in v1alpha1, as in the reference.
 func equalVersions(kind string) bool {
 	return kind == "ImagePullJob" || kind == "ImageListPullJob" || kind == "NodeImage"
 }

@@ -8,7 +8,8 @@ func deliberate() map[string]string {
 	oldShape := "up to release 1.8 the template of a CloneSet had the shape of v1alpha1; it is accepted and converted"
 	cloneSet := "apps.kruise.io/v1alpha1 UnitedDeployment spec.template.cloneSetTemplate.spec."
 	return map[string]string{
-		"apps.kruise.io/* AdvancedCronJob spec.template.*JobTemplate.metadata.*": "the reference's schema prunes the labels and annotations of these jobs",
+		"apps.kruise.io/* AdvancedCronJob spec.template.*JobTemplate.metadata.*": "the reference's schema prunes the " +
+			"labels and annotations of these jobs",
 
 		cloneSet + "scaleStrategy.disablePVCReuse":         oldShape,
 		cloneSet + "updateStrategy.inPlaceUpdateStrategy*": oldShape,

@@ -46,7 +46,8 @@ func refusingAlways(exempt []string) Policy {
 func refusingReplicas(exempt []string) Policy {
 	p := refusing(ReplicasName, cascading, workloads(), exempt)
 	p.Policy.Spec.Validations = []admissionv1.Validation{{
-		Expression:        "variables.following || !has(oldObject.spec) || !has(oldObject.spec.replicas) || oldObject.spec.replicas <= 0",
+		Expression: "variables.following || !has(oldObject.spec) || !has(oldObject.spec.replicas) || " +
+			"oldObject.spec.replicas <= 0",
 		Message:           protection.Refusal(cascading),
 		MessageExpression: text(protection.Refusal(cascading)+", replicas ") + " + string(oldObject.spec.replicas) + '>0'",
 		Reason:            ptr.To(metav1.StatusReasonForbidden),
@@ -54,8 +55,8 @@ func refusingReplicas(exempt []string) Policy {
 	return p
 }
 
-// refusing is a policy for objects of some kinds with a value of the label. Its variable following is true for a deletion that follows
-// from one that was judged.
+// refusing is a policy for objects of some kinds with a value of the label. Its variable following is true for a
+// deletion that follows from one that was judged.
 func refusing(name string, value kruise.DeletionProtectionType, kinds []protection.Kind, exempt []string) Policy {
 	p := policy(name, kinds, admissionv1.Delete)
 	p.Policy.Spec.MatchConditions = []admissionv1.MatchCondition{
@@ -64,7 +65,10 @@ func refusing(name string, value kruise.DeletionProtectionType, kinds []protecti
 		{Name: "not-exempt", Expression: "!(request.userInfo.username in " + list(exempt) + ")"},
 	}
 	p.Policy.Spec.Variables = []admissionv1.Variable{
-		{Name: "namespaceTerminating", Expression: "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)"},
+		{
+			Name:       "namespaceTerminating",
+			Expression: "namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
+		},
 		{Name: "ownerDeleted", Expression: ownerDeleted()},
 		{Name: "following", Expression: "variables.namespaceTerminating || variables.ownerDeleted"},
 	}
@@ -78,7 +82,8 @@ func ownerDeleted() string {
 		owners = append(owners, list([]string{k.Group + "/", k.Kind}))
 	}
 	return "request.userInfo.username in " + list(protection.GarbageCollectors()) +
-		" && has(oldObject.metadata.ownerReferences) && oldObject.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && [" +
+		" && has(oldObject.metadata.ownerReferences) && oldObject.metadata.ownerReferences.exists(o, " +
+		"has(o.controller) && o.controller && [" +
 		strings.Join(owners, ", ") + "].exists(k, o.apiVersion.startsWith(k[0]) && o.kind == k[1]))"
 }
 
@@ -89,7 +94,11 @@ func Label() Policy {
 	p.Policy.Spec.FailurePolicy = ptr.To(admissionv1.Ignore)
 	p.Policy.Spec.MatchConditions = []admissionv1.MatchCondition{
 		{Name: "labelled", Expression: carries("object")},
-		{Name: "changed", Expression: "oldObject == null || !(" + carries("oldObject") + ") || " + value("oldObject") + " != " + value("object")},
+		{
+			Name: "changed",
+			Expression: "oldObject == null || !(" + carries("oldObject") + ") || " + value("oldObject") + " != " +
+				value("object"),
+		},
 	}
 	at := "metadata.labels[" + kruise.DeletionProtectionKey + "]: Invalid value: \""
 	add := func(applies string, values []string, k protection.Kind) {
@@ -115,16 +124,22 @@ func Label() Policy {
 func policy(name string, kinds []protection.Kind, operations ...admissionv1.OperationType) Policy {
 	match := &admissionv1.MatchResources{ObjectSelector: selector()}
 	for _, k := range kinds {
-		match.ResourceRules = append(match.ResourceRules, admissionv1.NamedRuleWithOperations{RuleWithOperations: rule(k, operations...)})
+		match.ResourceRules = append(match.ResourceRules, admissionv1.NamedRuleWithOperations{
+			RuleWithOperations: rule(k, operations...),
+		})
 	}
 	return Policy{
 		Policy: &admissionv1.ValidatingAdmissionPolicy{
 			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Spec:       admissionv1.ValidatingAdmissionPolicySpec{FailurePolicy: ptr.To(admissionv1.Fail), MatchConstraints: match},
+			Spec: admissionv1.ValidatingAdmissionPolicySpec{
+				FailurePolicy: ptr.To(admissionv1.Fail), MatchConstraints: match,
+			},
 		},
 		Binding: &admissionv1.ValidatingAdmissionPolicyBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+			TypeMeta: metav1.TypeMeta{
+				APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding",
+			},
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny, admissionv1.Audit},
@@ -158,7 +173,8 @@ func workloads() []protection.Kind {
 
 // carries is true where an object has the label.
 func carries(object string) string {
-	return fmt.Sprintf("has(%s.metadata.labels) && %s in %s.metadata.labels", object, text(kruise.DeletionProtectionKey), object)
+	return fmt.Sprintf("has(%s.metadata.labels) && %s in %s.metadata.labels",
+		object, text(kruise.DeletionProtectionKey), object)
 }
 
 // value is that of the label of an object that carries the label.

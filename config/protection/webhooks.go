@@ -12,7 +12,8 @@ import (
 // configuration is where the webhooks of all kinds are.
 const configuration = "kruise-validating-webhook-configuration"
 
-// WebhookName returns the name of the webhook for deletions of a kind. Kinds of this project also have a webhook for other operations.
+// WebhookName returns the name of the webhook for deletions of a kind. Kinds of this project also have a webhook for
+// other operations.
 func WebhookName(k protection.Kind) string {
 	kind := strings.ToLower(k.Kind)
 	switch {
@@ -24,11 +25,13 @@ func WebhookName(k protection.Kind) string {
 	return "v" + kind + ".kb.io"
 }
 
-// Scope returns the patch of the generated configuration that has API servers ask about labelled objects alone, whose deletion the
-// webhook could refuse: no other deletion waits for a manager.
+// Scope returns the patch of the generated configuration that has API servers ask about labelled objects alone, whose
+// deletion the webhook could refuse: no other deletion waits for a manager.
 func Scope() *admissionv1.ValidatingWebhookConfiguration {
 	c := &admissionv1.ValidatingWebhookConfiguration{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration",
+		},
 		ObjectMeta: metav1.ObjectMeta{Name: configuration},
 	}
 	for _, k := range protection.Kinds() {

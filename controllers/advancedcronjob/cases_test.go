@@ -21,7 +21,8 @@ func allKinds() []v1beta1.TemplateKind {
 	return []v1beta1.TemplateKind{v1beta1.JobTemplate, v1beta1.BroadcastJobTemplate, v1beta1.ImageListPullJobTemplate}
 }
 
-// Each kind of children has the name, the owner and the template of the reference, and two writes per tick: the child, and the status.
+// Each kind of children has the name, the owner and the template of the reference, and two writes per tick: the child,
+// and the status.
 func TestChildren(t *testing.T) {
 	for _, kind := range allKinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -39,14 +40,17 @@ func TestChildren(t *testing.T) {
 			m.last(job, "00:05")
 			child := m.children()[0]
 			owner := metav1.GetControllerOf(child)
-			if child.GetName() != "web-1893456300" || child.GetAnnotations()[v1beta1.AdvancedCronJobScheduledAtKey] != "2030-01-01T00:05:00Z" ||
-				owner.APIVersion != "apps.kruise.io/v1beta1" || owner.Kind != "AdvancedCronJob" || !*owner.BlockOwnerDeletion || len(child.GetFinalizers()) > 0 {
+			if child.GetName() != "web-1893456300" ||
+				child.GetAnnotations()[v1beta1.AdvancedCronJobScheduledAtKey] != "2030-01-01T00:05:00Z" ||
+				owner.APIVersion != "apps.kruise.io/v1beta1" || owner.Kind != "AdvancedCronJob" || !*owner.BlockOwnerDeletion ||
+				len(child.GetFinalizers()) > 0 {
 				t.Errorf("metadata %v", child.Object["metadata"])
 			}
 			if kind == v1beta1.JobTemplate && (child.GetLabels()["app"] != "web" || child.GetAnnotations()["note"] != "kept") {
 				t.Errorf("labels %v, annotations %v", child.GetLabels(), child.GetAnnotations())
 			}
-			if len(job.Status.Active) != 1 || job.Status.Active[0].UID != child.GetUID() || job.Status.Active[0].Kind != string(kind) {
+			if len(job.Status.Active) != 1 || job.Status.Active[0].UID != child.GetUID() ||
+				job.Status.Active[0].Kind != string(kind) {
 				t.Errorf("active %+v", job.Status.Active)
 			}
 			writes := slices.DeleteFunc(m.Server.Requests(), func(r string) bool { return strings.HasPrefix(r, "GET") })
@@ -157,12 +161,17 @@ func TestMissedTicks(t *testing.T) {
 		why, now, want string
 		change         []func(*v1beta1.AdvancedCronJob)
 	}{
-		"five":          {"exactly one child, for the latest", "00:29", "00:25", nil},
-		"a hundred":     {"the reference creates the same child", "08:24", "08:20", nil},
-		"a thousand":    {"the reference stops for good after 100, and its hour has passed", "2030-01-05T13:01:00Z", "", nil},
-		"a few in time": {"the deadline bounds what is missed, as in the reference", "2030-01-05T13:01:00Z", "13:00", []func(*v1beta1.AdvancedCronJob){deadline(600)}},
-		"late by 11 s":  {"the deadline is 10 s", "00:05:11", "", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
-		"late by 9 s":   {"the deadline is 10 s", "00:05:09", "00:05", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+		"five":       {"exactly one child, for the latest", "00:29", "00:25", nil},
+		"a hundred":  {"the reference creates the same child", "08:24", "08:20", nil},
+		"a thousand": {"the reference stops for good after 100, and its hour has passed", "2030-01-05T13:01:00Z", "", nil},
+		"a few in time": {
+			why:    "the deadline bounds what is missed, as in the reference",
+			now:    "2030-01-05T13:01:00Z",
+			want:   "13:00",
+			change: []func(*v1beta1.AdvancedCronJob){deadline(600)},
+		},
+		"late by 11 s": {"the deadline is 10 s", "00:05:11", "", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
+		"late by 9 s":  {"the deadline is 10 s", "00:05:09", "00:05", []func(*v1beta1.AdvancedCronJob){deadline(10)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
@@ -177,7 +186,8 @@ func TestMissedTicks(t *testing.T) {
 	}
 }
 
-// A schedule that the reference has stopped after more than 100 missed ticks goes on with its next tick, also where that one falls on a restart.
+// A schedule that the reference has stopped after more than 100 missed ticks goes on with its next tick, also where
+// that one falls on a restart.
 func TestStuck(t *testing.T) {
 	m := newModel(t, v1beta1.BroadcastJobTemplate)
 	job := m.create("web", func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "0 2 * * *" })
@@ -222,11 +232,18 @@ func TestInvalid(t *testing.T) {
 		change func(*v1beta1.AdvancedCronJob)
 		want   string
 	}{
-		"schedule":    {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "* * *" }, "spec.schedule: Invalid value"},
-		"panic":       {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "TZ=Foo" }, "spec.schedule: Invalid value"},
-		"zone":        {func(j *v1beta1.AdvancedCronJob) { j.Spec.TimeZone = ptr.To("Mars/Olympus") }, "spec.timeZone: Invalid value"},
-		"no template": {func(j *v1beta1.AdvancedCronJob) { j.Spec.Template = v1beta1.CronJobTemplate{} }, "spec.template: Forbidden"},
-		"negative":    {func(j *v1beta1.AdvancedCronJob) { j.Spec.StartingDeadlineSeconds = ptr.To[int64](-1) }, "spec.startingDeadlineSeconds: Invalid value"},
+		"schedule": {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "* * *" }, "spec.schedule: Invalid value"},
+		"panic":    {func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "TZ=Foo" }, "spec.schedule: Invalid value"},
+		"zone": {
+			func(j *v1beta1.AdvancedCronJob) { j.Spec.TimeZone = ptr.To("Mars/Olympus") }, "spec.timeZone: Invalid value",
+		},
+		"no template": {
+			func(j *v1beta1.AdvancedCronJob) { j.Spec.Template = v1beta1.CronJobTemplate{} }, "spec.template: Forbidden",
+		},
+		"negative": {
+			func(j *v1beta1.AdvancedCronJob) { j.Spec.StartingDeadlineSeconds = ptr.To[int64](-1) },
+			"spec.startingDeadlineSeconds: Invalid value",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
@@ -253,13 +270,22 @@ func TestUnknownFields(t *testing.T) {
 		invalid       int
 	}{
 		"a number": {"no Job can be decoded", `7`, 0, 1},
-		"a label":  {"it is no text", `{"metadata":{"labels":{"a":"b","c":7}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"b","new":{"x":1}}]}}}}`, 0, 1},
-		"unknown":  {"it is kept", `{"metadata":{"labels":{"a":"b"}},"spec":{"future":{"x":1},"template":{"spec":{"containers":[{"name":"a","image":"b"}]}}}}`, 1, 0},
+		"a label": {
+			why:      "it is no text",
+			template: `{"metadata":{"labels":{"a":"b","c":7}},"spec":{"template":{"spec":{"containers":[{"name":"a","image":"b","new":{"x":1}}]}}}}`,
+			invalid:  1,
+		},
+		"unknown": {
+			why:      "it is kept",
+			template: `{"metadata":{"labels":{"a":"b"}},"spec":{"future":{"x":1},"template":{"spec":{"containers":[{"name":"a","image":"b"}]}}}}`,
+			children: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.JobTemplate)
 			job := m.create("web")
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"template":{"jobTemplate":`+c.template+`}}}`))
+			patch := client.RawPatch("application/merge-patch+json",
+				[]byte(`{"spec":{"template":{"jobTemplate":`+c.template+`}}}`))
 			stored := &readsRaw{Client: m.Server, patch: patch}
 			m.restart(stored)
 			m.until("00:05")
@@ -267,7 +293,9 @@ func TestUnknownFields(t *testing.T) {
 			if got := m.emitted(job, "InvalidSpec"); len(created) != c.children || len(got) != c.invalid {
 				t.Errorf("%s: %d children, events %q", c.why, len(created), got)
 			}
-			if c.children > 0 && !slices.ContainsFunc(stored.created, func(s string) bool { return strings.Contains(s, `"future":{"x":1}`) }) {
+			if c.children > 0 && !slices.ContainsFunc(stored.created, func(s string) bool {
+				return strings.Contains(s, `"future":{"x":1}`)
+			}) {
 				t.Errorf("%s: created %q", c.why, stored.created)
 			}
 		})
@@ -284,7 +312,9 @@ func TestForeignChildren(t *testing.T) {
 		child := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, Annotations: map[string]string{v1beta1.AdvancedCronJobScheduledAtKey: at},
 			// As an older manager wrote it.
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1alpha1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true),
+			}},
 		}}
 		if err := m.Server.Create(t.Context(), child); err != nil {
 			t.Fatal(err)
@@ -311,7 +341,9 @@ func TestForeignChildren(t *testing.T) {
 // The name of a tick may belong to another object: that is reported, and the next tick has another name.
 func TestTakenName(t *testing.T) {
 	m := newModel(t, v1beta1.BroadcastJobTemplate)
-	if err := m.Server.Create(t.Context(), &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1893456300"}}); err != nil {
+	if err := m.Server.Create(t.Context(), &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-1893456300",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	job := m.create("web")
@@ -335,7 +367,9 @@ func TestTooManyActive(t *testing.T) {
 	for i := range 501 {
 		child := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: fmt.Sprint("x-", i),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1beta1", Kind: "AdvancedCronJob", Name: "web", UID: job.UID, Controller: ptr.To(true),
+			}},
 		}}
 		if err := m.Server.Create(t.Context(), child); err != nil {
 			t.Fatal(err)

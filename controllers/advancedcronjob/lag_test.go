@@ -14,14 +14,16 @@ import (
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// TestCacheLosesAWrite: the cache never shows the status that was written, as where etcd was restored. The reconciler looks again
-// within a minute, although no tick is due.
+// TestCacheLosesAWrite: the cache never shows the status that was written, as where etcd was restored. The reconciler
+// looks again within a minute, although no tick is due.
 func TestCacheLosesAWrite(t *testing.T) {
 	m := newModel(t, v1beta1.JobTemplate)
 	job := m.create("web", func(j *v1beta1.AdvancedCronJob) { j.Spec.Paused = ptr.To(true) })
 	stale := m.Server.Snapshot()
 	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, _ client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption,
+		) error {
 			return stale.Get(ctx, name, into, o...)
 		},
 	}))

@@ -44,7 +44,9 @@ func newModel(t *testing.T, kind v1beta1.TemplateKind) *model {
 // restart starts another process, which has no memory.
 func (m *model) restart(c client.Client) {
 	m.Helper()
-	r, err := advancedcronjob.New(c, advancedcronjob.Options{Now: m.Now, Recorder: m.Server, Live: m.Server, Local: time.UTC})
+	r, err := advancedcronjob.New(c, advancedcronjob.Options{
+		Now: m.Now, Recorder: m.Server, Live: m.Server, Local: time.UTC,
+	})
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -54,19 +56,32 @@ func (m *model) restart(c client.Client) {
 // create creates an object with a child every five minutes, and what changes add.
 func (m *model) create(name string, changes ...func(*v1beta1.AdvancedCronJob)) *v1beta1.AdvancedCronJob {
 	m.Helper()
-	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.Time{Time: m.Clock}}}
+	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, CreationTimestamp: metav1.Time{Time: m.Clock},
+	}}
 	job.Spec.Schedule = "*/5 * * * *"
-	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "web:1"}}}}
+	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "web:1"}},
+	}}
 	switch m.kind {
 	case v1beta1.JobTemplate:
 		job.Spec.Template.JobTemplate = &batchv1.JobTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Name: "ignored", Labels: map[string]string{"app": "web"}, Annotations: map[string]string{"note": "kept"}, Finalizers: []string{"example.com/ignored"}},
-			Spec:       batchv1.JobSpec{Template: pods},
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        "ignored",
+				Labels:      map[string]string{"app": "web"},
+				Annotations: map[string]string{"note": "kept"},
+				Finalizers:  []string{"example.com/ignored"},
+			},
+			Spec: batchv1.JobSpec{Template: pods},
 		}
 	case v1beta1.BroadcastJobTemplate:
-		job.Spec.Template.BroadcastJobTemplate = &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{Template: pods}}
+		job.Spec.Template.BroadcastJobTemplate = &v1beta1.BroadcastJobTemplateSpec{
+			Spec: v1beta1.BroadcastJobSpec{Template: pods},
+		}
 	case v1beta1.ImageListPullJobTemplate:
-		job.Spec.Template.ImageListPullJobTemplate = &v1beta1.ImageListPullJobTemplateSpec{Spec: v1beta1.ImageListPullJobSpec{Images: []string{"web:1"}}}
+		job.Spec.Template.ImageListPullJobTemplate = &v1beta1.ImageListPullJobTemplateSpec{
+			Spec: v1beta1.ImageListPullJobSpec{Images: []string{"web:1"}},
+		}
 	}
 	for _, change := range changes {
 		change(job)
@@ -170,13 +185,16 @@ func (m *model) end(c *unstructured.Unstructured, well bool) {
 	status := fmt.Sprintf(`{"startTime":%q,"conditions":[{"type":"Complete","status":"True"}]}`, start)
 	switch {
 	case m.kind == v1beta1.ImageListPullJobTemplate && well:
-		status = fmt.Sprintf(`{"startTime":%q,"completionTime":%q,"desired":2,"succeeded":2,"active":0,"completed":2}`, start, now)
+		status = fmt.Sprintf(`{"startTime":%q,"completionTime":%q,"desired":2,"succeeded":2,"active":0,"completed":2}`,
+			start, now)
 	case m.kind == v1beta1.ImageListPullJobTemplate:
-		status = fmt.Sprintf(`{"startTime":%q,"completionTime":%q,"desired":2,"succeeded":1,"active":0,"completed":2}`, start, now)
+		status = fmt.Sprintf(`{"startTime":%q,"completionTime":%q,"desired":2,"succeeded":1,"active":0,"completed":2}`,
+			start, now)
 	case !well:
 		status = strings.Replace(status, "Complete", "Failed", 1)
 	}
-	if err := m.Server.Status().Patch(m.Context(), c, client.RawPatch("application/merge-patch+json", []byte(`{"status":`+status+`}`))); err != nil {
+	if err := m.Server.Status().Patch(m.Context(), c,
+		client.RawPatch("application/merge-patch+json", []byte(`{"status":`+status+`}`))); err != nil {
 		m.Fatal(err)
 	}
 }

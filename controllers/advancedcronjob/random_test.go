@@ -31,8 +31,8 @@ type world struct {
 	ran int
 }
 
-// Whatever happens, no tick has two children, the last tick does not decrease, a rule of concurrency holds at each creation, the history
-// has its limits, and the schedule goes on once the faults end.
+// Whatever happens, no tick has two children, the last tick does not decrease, a rule of concurrency holds at each
+// creation, the history has its limits, and the schedule goes on once the faults end.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -44,7 +44,8 @@ func TestRandom(t *testing.T) {
 			if w.kind == v1beta1.ImageListPullJobTemplate {
 				policies = policies[:2]
 			}
-			w.job = w.create("web", policy(policies[w.rand.IntN(len(policies))]), history(int32(w.rand.IntN(3)), int32(w.rand.IntN(3))))
+			w.job = w.create("web", policy(policies[w.rand.IntN(len(policies))]),
+				history(int32(w.rand.IntN(3)), int32(w.rand.IntN(3))))
 			if w.rand.IntN(2) == 0 {
 				w.change(w.job, deadline(int64(100+w.rand.IntN(400))))
 			}
@@ -180,7 +181,8 @@ func (w *world) settle() {
 		}
 	}
 	if well > int(*w.job.Spec.SuccessfulJobsHistoryLimit) || failed > int(*w.job.Spec.FailedJobsHistoryLimit) {
-		w.Errorf("%d and %d finished children stay of %d and %d", well, failed, *w.job.Spec.SuccessfulJobsHistoryLimit, *w.job.Spec.FailedJobsHistoryLimit)
+		w.Errorf("%d and %d finished children stay of %d and %d",
+			well, failed, *w.job.Spec.SuccessfulJobsHistoryLimit, *w.job.Spec.FailedJobsHistoryLimit)
 	}
 }
 
@@ -192,5 +194,6 @@ func (w *world) unrecorded(c *unstructured.Unstructured) bool {
 
 func isActive(c *unstructured.Unstructured) bool {
 	text := fmt.Sprint(c.Object["status"])
-	return !strings.Contains(text, "Complete") && !strings.Contains(text, "Failed") && !strings.Contains(text, "completionTime")
+	return !strings.Contains(text, "Complete") && !strings.Contains(text, "Failed") &&
+		!strings.Contains(text, "completionTime")
 }

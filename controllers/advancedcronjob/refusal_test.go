@@ -21,7 +21,8 @@ type keeps struct {
 
 func (k *keeps) Delete(ctx context.Context, o client.Object, options ...client.DeleteOption) error {
 	if o.GetName() == k.name {
-		return apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, k.name, errors.New("it is kept"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, k.name,
+			errors.New("it is kept"))
 	}
 	return k.Client.Delete(ctx, o, options...)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/storytest"
 )
 
-// A story is an hour of a schedule: the requests of the reconciler, and the children after them. A child is its tick; + has succeeded, - has
-// failed.
+// A story is an hour of a schedule: the requests of the reconciler, and the children after them. A child is its tick; +
+// has succeeded, - has failed.
 func TestStories(t *testing.T) {
 	type stories = map[string]struct {
 		why    string
@@ -27,9 +27,24 @@ func TestStories(t *testing.T) {
 		return func(m *model, j *v1beta1.AdvancedCronJob) { m.change(j, paused(is)) }
 	}
 	for name, story := range (stories{
-		"allow":   {"children that last longer than the schedule run beside each other", v1beta1.JobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *")}, 15, nil},
-		"forbid":  {"a tick waits for the child before, and runs as soon as it ends", v1beta1.JobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), policy(v1beta1.ForbidConcurrent)}, 15, nil},
-		"replace": {"a tick replaces the child before", v1beta1.ImageListPullJobTemplate, []func(*v1beta1.AdvancedCronJob){schedule("*/20 * * * *"), policy(v1beta1.ReplaceConcurrent)}, 25, nil},
+		"allow": {
+			why:    "children that last longer than the schedule run beside each other",
+			kind:   v1beta1.JobTemplate,
+			change: []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *")},
+			lasts:  15,
+		},
+		"forbid": {
+			why:    "a tick waits for the child before, and runs as soon as it ends",
+			kind:   v1beta1.JobTemplate,
+			change: []func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), policy(v1beta1.ForbidConcurrent)},
+			lasts:  15,
+		},
+		"replace": {
+			why:    "a tick replaces the child before",
+			kind:   v1beta1.ImageListPullJobTemplate,
+			change: []func(*v1beta1.AdvancedCronJob){schedule("*/20 * * * *"), policy(v1beta1.ReplaceConcurrent)},
+			lasts:  25,
+		},
 		"pause": {
 			"one child catches up after a pause", v1beta1.BroadcastJobTemplate,
 			[]func(*v1beta1.AdvancedCronJob){schedule("*/10 * * * *"), history(1, 1)},

@@ -26,9 +26,27 @@ func TestTakeover(t *testing.T) {
 		why, state, now, next string
 		version               string
 	}{
-		"created":  {"no child exists yet, and the status has the last tick", "1-created", "2026-11-21T02:59:40Z", "2026-11-21T03:00:00Z", "v1beta1"},
-		"updated":  {"one child is active, one has ended", "3-updated", "2026-11-21T03:01:30Z", "2026-11-21T03:02:00Z", "v1beta1"},
-		"v1alpha1": {"references of the older version count", "3-updated", "2026-11-21T03:01:30Z", "2026-11-21T03:02:00Z", "v1alpha1"},
+		"created": {
+			why:     "no child exists yet, and the status has the last tick",
+			state:   "1-created",
+			now:     "2026-11-21T02:59:40Z",
+			next:    "2026-11-21T03:00:00Z",
+			version: "v1beta1",
+		},
+		"updated": {
+			why:     "one child is active, one has ended",
+			state:   "3-updated",
+			now:     "2026-11-21T03:01:30Z",
+			next:    "2026-11-21T03:02:00Z",
+			version: "v1beta1",
+		},
+		"v1alpha1": {
+			why:     "references of the older version count",
+			state:   "3-updated",
+			now:     "2026-11-21T03:01:30Z",
+			next:    "2026-11-21T03:02:00Z",
+			version: "v1alpha1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, v1beta1.BroadcastJobTemplate)
@@ -65,7 +83,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// An object that OpenKruise has stored with faults goes on being scheduled, and its children are those that OpenKruise acts as if it had.
+// An object that OpenKruise has stored with faults goes on being scheduled, and its children are those that OpenKruise
+// acts as if it had.
 func TestStoredFaults(t *testing.T) {
 	broadcast := func(change func(*v1beta1.BroadcastJobSpec)) func(*v1beta1.AdvancedCronJob) {
 		return func(j *v1beta1.AdvancedCronJob) { change(&j.Spec.Template.BroadcastJobTemplate.Spec) }
@@ -78,22 +97,62 @@ func TestStoredFaults(t *testing.T) {
 		// held is what the event InvalidSpec names where no child is created.
 		held string
 	}{
-		"failure policy":    {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.Type = "continue" }), at: []string{"failurePolicy", "type"}, want: "Continue"},
-		"completion policy": {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.Type = "never" }), at: []string{"completionPolicy", "type"}, want: "Always"},
-		"restart limit":     {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.RestartLimit = -1 }), at: []string{"failurePolicy", "restartLimit"}, want: nil},
-		"deadline":          {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](-1) }), at: []string{"completionPolicy", "activeDeadlineSeconds"}, want: int64(0)},
-		"time to live":      {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](-1) }), at: []string{"completionPolicy", "ttlSecondsAfterFinished"}, want: int64(0)},
-		"parallelism":       {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromInt32(-1)) }), at: []string{"parallelism"}, want: int64(0)},
-		"no fault":          {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }), at: []string{"parallelism"}, want: "50%"},
+		"failure policy": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.Type = "continue" }),
+			at:     []string{"failurePolicy", "type"},
+			want:   "Continue",
+		},
+		"completion policy": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.CompletionPolicy.Type = "never" }),
+			at:     []string{"completionPolicy", "type"},
+			want:   "Always",
+		},
+		"restart limit": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.FailurePolicy.RestartLimit = -1 }),
+			at:     []string{"failurePolicy", "restartLimit"},
+			want:   nil,
+		},
+		"deadline": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) {
+				s.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](-1)
+			}),
+			at:   []string{"completionPolicy", "activeDeadlineSeconds"},
+			want: int64(0),
+		},
+		"time to live": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) {
+				s.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](-1)
+			}),
+			at:   []string{"completionPolicy", "ttlSecondsAfterFinished"},
+			want: int64(0),
+		},
+		"parallelism": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromInt32(-1)) }),
+			at:     []string{"parallelism"},
+			want:   int64(0),
+		},
+		"no fault": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }),
+			at:     []string{"parallelism"},
+			want:   "50%",
+		},
 		"history":           {change: history(-1, -1)},
 		"deadline of ticks": {change: deadline(math.MaxInt64)},
 		"two zones": {change: func(j *v1beta1.AdvancedCronJob) {
 			j.Spec.Schedule, j.Spec.TimeZone = "TZ=UTC */5 * * * *", ptr.To("UTC")
 		}},
 		"concurrency": {change: policy("allow")},
-		"in words":    {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("many")) }), held: "broadcastJobTemplate.spec.parallelism"},
-		"without end": {change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Template.Spec.RestartPolicy = "Always" }), held: "restartPolicy"},
-		"no template": {change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Template.BroadcastJobTemplate = nil }, held: "spec.template"},
+		"in words": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Parallelism = ptr.To(intstr.FromString("many")) }),
+			held:   "broadcastJobTemplate.spec.parallelism",
+		},
+		"without end": {
+			change: broadcast(func(s *v1beta1.BroadcastJobSpec) { s.Template.Spec.RestartPolicy = "Always" }),
+			held:   "restartPolicy",
+		},
+		"no template": {
+			change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Template.BroadcastJobTemplate = nil }, held: "spec.template",
+		},
 		"no schedule": {change: func(j *v1beta1.AdvancedCronJob) { j.Spec.Schedule = "" }, held: "spec.schedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +170,8 @@ func TestStoredFaults(t *testing.T) {
 			if len(c.at) == 0 || len(m.children()) == 0 {
 				return
 			}
-			if got, _, err := unstructured.NestedFieldNoCopy(m.children()[0].Object, append([]string{"spec"}, c.at...)...); got != c.want || err != nil {
+			if got, _, err := unstructured.NestedFieldNoCopy(m.children()[0].Object,
+				append([]string{"spec"}, c.at...)...); got != c.want || err != nil {
 				t.Errorf("the child has %v at %v, want %v: %v", got, c.at, c.want, err)
 			}
 		})
@@ -139,10 +199,13 @@ func TestIdle(t *testing.T) {
 // BenchmarkIdle is one pass over an idle object. A thousand objects have a thousand passes an hour.
 func BenchmarkIdle(b *testing.B) {
 	m := objects.NewModel(b, &v1beta1.AdvancedCronJobList{}, v1beta1.AddToScheme)
-	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", CreationTimestamp: metav1.Time{Time: m.Clock}}}
+	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", CreationTimestamp: metav1.Time{Time: m.Clock},
+	}}
 	job.Spec.Schedule, job.Spec.Template.BroadcastJobTemplate = "0 0 1 7 *", &v1beta1.BroadcastJobTemplateSpec{}
 	r, err := advancedcronjob.New(m.Server, advancedcronjob.Options{Now: m.Now})
-	if err := errors.Join(err, m.Server.Put(job), owned.Index(b.Context(), m.Server, &v1beta1.BroadcastJob{})); err != nil {
+	if err := errors.Join(err, m.Server.Put(job),
+		owned.Index(b.Context(), m.Server, &v1beta1.BroadcastJob{})); err != nil {
 		b.Fatal(err)
 	}
 	m.Reconciler = r

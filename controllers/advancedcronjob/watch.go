@@ -17,7 +17,7 @@ func changes(k kind) predicate.Predicate {
 			return true
 		}
 		was, now := k.view(before), k.view(after)
-		return was.state != now.state || !was.started.Equal(now.started) || !was.scheduled.Equal(now.scheduled) || was.terminating() != now.terminating() ||
-			!reflect.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+		return was.state != now.state || !was.started.Equal(now.started) || !was.scheduled.Equal(now.scheduled) ||
+			was.terminating() != now.terminating() || !reflect.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 	}}
 }

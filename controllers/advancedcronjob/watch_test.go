@@ -24,10 +24,14 @@ func TestStates(t *testing.T) {
 		status string
 		want   state
 	}{
-		"new Job":              {0, `{}`, active},
-		"running Job":          {0, `{active: 1, conditions: [{type: Suspended, status: "True"}]}`, active},
-		"Job with conditions":  {0, `{conditions: [{type: Complete, status: "False"}, {type: Failed, status: "Unknown"}]}`, active},
-		"complete Job":         {0, `{conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}`, succeeded},
+		"new Job":     {0, `{}`, active},
+		"running Job": {0, `{active: 1, conditions: [{type: Suspended, status: "True"}]}`, active},
+		"Job with conditions": {
+			0, `{conditions: [{type: Complete, status: "False"}, {type: Failed, status: "Unknown"}]}`, active,
+		},
+		"complete Job": {
+			0, `{conditions: [{type: SuccessCriteriaMet, status: "True"}, {type: Complete, status: "True"}]}`, succeeded,
+		},
 		"failed Job":           {0, `{conditions: [{type: Failed, status: "True"}]}`, failed},
 		"malformed Job":        {0, `{conditions: [7, {type: 7}, null], startTime: 7}`, active},
 		"no status":            {2, `null`, active},
@@ -54,12 +58,27 @@ func TestChanges(t *testing.T) {
 		after string
 		want  bool
 	}{
-		"counters":    {`{metadata: {name: a, labels: {a: b}, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z", active: 0, succeeded: 1}}`, false},
-		"end":         {`{metadata: {name: a, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z", conditions: [{type: Failed, status: "True"}]}}`, true},
-		"start":       {`{metadata: {name: a, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:02Z"}}`, true},
-		"tick":        {`{metadata: {name: a}, status: {startTime: "2030-01-01T00:00:01Z"}}`, true},
-		"termination": {`{metadata: {name: a, deletionTimestamp: "2030-01-01T00:00:01Z", annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z"}}`, true},
-		"owner":       {`{metadata: {name: a, ownerReferences: [{kind: X}], annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z"}}`, true},
+		"counters": {
+			`{metadata: {name: a, labels: {a: b}, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z", active: 0, succeeded: 1}}`,
+			false,
+		},
+		"end": {
+			`{metadata: {name: a, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z", conditions: [{type: Failed, status: "True"}]}}`,
+			true,
+		},
+		"start": {
+			`{metadata: {name: a, annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:02Z"}}`,
+			true,
+		},
+		"tick": {`{metadata: {name: a}, status: {startTime: "2030-01-01T00:00:01Z"}}`, true},
+		"termination": {
+			`{metadata: {name: a, deletionTimestamp: "2030-01-01T00:00:01Z", annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z"}}`,
+			true,
+		},
+		"owner": {
+			`{metadata: {name: a, ownerReferences: [{kind: X}], annotations: {apps.kruise.io/scheduled-at: "2030-01-01T00:00:00Z"}}, status: {startTime: "2030-01-01T00:00:01Z"}}`,
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := changes(kinds()[0]).Update(event.UpdateEvent{ObjectOld: decode(t, before), ObjectNew: decode(t, c.after)})

@@ -42,7 +42,8 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
 	o := cluster.Options{Scheme: podbench.Scheme(t), CRDDirs: []string{
-		"../../config/crd/bases/apps.kruise.io_advancedcronjobs.yaml", "../../config/crd/bases/apps.kruise.io_broadcastjobs.yaml",
+		"../../config/crd/bases/apps.kruise.io_advancedcronjobs.yaml",
+		"../../config/crd/bases/apps.kruise.io_broadcastjobs.yaml",
 		"../../config/crd/bases/apps.kruise.io_imagelistpulljobs.yaml",
 	}}
 	c := cluster.Start(t, o)
@@ -69,14 +70,20 @@ func (b *bench) create(name string, kind v1beta1.TemplateKind, p v1beta1.Concurr
 	b.Helper()
 	job := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
 	job.Spec.Schedule, job.Spec.ConcurrencyPolicy = "@every 1h", p
-	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "web:1"}}}}
+	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: "web:1"}},
+	}}
 	switch kind {
 	case v1beta1.JobTemplate:
 		job.Spec.Template.JobTemplate = &batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pods}}
 	case v1beta1.BroadcastJobTemplate:
-		job.Spec.Template.BroadcastJobTemplate = &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{Template: pods}}
+		job.Spec.Template.BroadcastJobTemplate = &v1beta1.BroadcastJobTemplateSpec{
+			Spec: v1beta1.BroadcastJobSpec{Template: pods},
+		}
 	case v1beta1.ImageListPullJobTemplate:
-		job.Spec.Template.ImageListPullJobTemplate = &v1beta1.ImageListPullJobTemplateSpec{Spec: v1beta1.ImageListPullJobSpec{Images: []string{"web:1"}}}
+		job.Spec.Template.ImageListPullJobTemplate = &v1beta1.ImageListPullJobTemplateSpec{
+			Spec: v1beta1.ImageListPullJobSpec{Images: []string{"web:1"}},
+		}
 	}
 	if err := b.Client.Create(b.Context(), job); err != nil {
 		b.Fatal(err)
@@ -96,7 +103,8 @@ func (b *bench) tick(jobs ...*v1beta1.AdvancedCronJob) {
 func (b *bench) wake(job *v1beta1.AdvancedCronJob) {
 	b.Helper()
 	patch := fmt.Sprintf(`{"metadata":{"annotations":{"now":%q}}}`, b.now())
-	if err := b.Client.Patch(b.Context(), job.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	if err := b.Client.Patch(b.Context(), job.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -123,7 +131,9 @@ func (b *bench) children(job *v1beta1.AdvancedCronJob, kind v1beta1.TemplateKind
 }
 
 // has waits for so many children, of which so many are listed as active.
-func (b *bench) has(job *v1beta1.AdvancedCronJob, kind v1beta1.TemplateKind, children, active int) []unstructured.Unstructured {
+func (b *bench) has(
+	job *v1beta1.AdvancedCronJob, kind v1beta1.TemplateKind, children, active int,
+) []unstructured.Unstructured {
 	b.Helper()
 	var all []unstructured.Unstructured
 	b.Until(func() error {
@@ -143,20 +153,24 @@ func (b *bench) has(job *v1beta1.AdvancedCronJob, kind v1beta1.TemplateKind, chi
 func (b *bench) end(c *unstructured.Unstructured) {
 	b.Helper()
 	at := time.Now().UTC().Format(time.RFC3339)
-	status := fmt.Sprintf(`{"status":{"startTime":%q,"completionTime":%q,"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`, at, at)
+	status := fmt.Sprintf(`{"status":{"startTime":%q,"completionTime":%q,"succeeded":1,"conditions":[{"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}}`,
+		at, at)
 	switch c.GetKind() {
 	case "ImageListPullJob":
-		status = fmt.Sprintf(`{"status":{"startTime":%q,"completionTime":%q,"desired":1,"active":0,"completed":1,"succeeded":1}}`, at, at)
+		status = fmt.Sprintf(
+			`{"status":{"startTime":%q,"completionTime":%q,"desired":1,"active":0,"completed":1,"succeeded":1}}`, at, at)
 	case "BroadcastJob":
-		status = fmt.Sprintf(`{"status":{"startTime":%q,"conditions":[{"type":"Complete","status":"True","lastProbeTime":%q,"lastTransitionTime":%q}]}}`, at, at, at)
+		status = fmt.Sprintf(`{"status":{"startTime":%q,"conditions":[{"type":"Complete","status":"True","lastProbeTime":%q,"lastTransitionTime":%q}]}}`,
+			at, at, at)
 	}
-	if err := b.Client.Status().Patch(b.Context(), c, client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
+	if err := b.Client.Status().Patch(b.Context(), c,
+		client.RawPatch("application/merge-patch+json", []byte(status))); err != nil {
 		b.Fatal(err)
 	}
 }
 
-// Each kind of children is created at its tick, and its end and its deletion wake the owner. A tick takes the child and the status, and the
-// first one of a process a read.
+// Each kind of children is created at its tick, and its end and its deletion wake the owner. A tick takes the child and
+// the status, and the first one of a process a read.
 func TestKinds(t *testing.T) {
 	for _, kind := range allKinds() {
 		t.Run(string(kind), func(t *testing.T) {
@@ -189,7 +203,8 @@ func TestKinds(t *testing.T) {
 				if second[i].GetName() == first[0].GetName() {
 					continue
 				}
-				if err := b.Client.Delete(t.Context(), &second[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+				if err := b.Client.Delete(t.Context(), &second[i],
+					client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -255,7 +270,8 @@ func TestFaults(t *testing.T) {
 					return err
 				}
 				// The status has the tick, so that the next one can come.
-				if last, tick := job.Status.LastScheduleTime, job.CreationTimestamp.Add(time.Duration(i+1)*time.Hour); last == nil || last.Time.Before(tick) {
+				if last, tick := job.Status.LastScheduleTime,
+					job.CreationTimestamp.Add(time.Duration(i+1)*time.Hour); last == nil || last.Time.Before(tick) {
 					return fmt.Errorf("%s: the last tick is %v, want %s", job.Name, last, tick)
 				}
 				return nil
@@ -272,14 +288,16 @@ func TestFaults(t *testing.T) {
 func TestDocument(t *testing.T) {
 	b := newBench(t)
 	b.start(plain)
-	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-n", b.Namespace, "-f", "../../config/samples/advancedcronjob.yaml"); err != nil {
+	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-n", b.Namespace, "-f",
+		"../../config/samples/advancedcronjob.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	report := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "report"}}
 	cleanup := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "cleanup"}}
 	images := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "images"}}
 	b.has(images, v1beta1.ImageListPullJobTemplate, 0, 0)
-	if err := b.Client.Patch(t.Context(), images, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))); err != nil {
+	if err := b.Client.Patch(t.Context(), images,
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))); err != nil {
 		t.Fatal(err)
 	}
 	b.ahead.Store(int64(2 * time.Minute))
@@ -299,7 +317,8 @@ func TestDocument(t *testing.T) {
 	shown, _, _ = strings.Cut("NAME"+shown, "```")
 	// Ages, and what is left of a column that has some.
 	even := func(s string) string {
-		s = regexp.MustCompile(`-?\d+[smh]\d*s?|<invalid>`).ReplaceAllString(strings.ReplaceAll(s, "@every 1m", "@every"), "AGE")
+		s = regexp.MustCompile(`-?\d+[smh]\d*s?|<invalid>`).ReplaceAllString(strings.ReplaceAll(s, "@every 1m", "@every"),
+			"AGE")
 		return regexp.MustCompile(`[ ]+`).ReplaceAllString(s, " ")
 	}
 	if diff := cmp.Diff(even(shown), even(printed)); diff != "" {

@@ -53,7 +53,9 @@ func TestFailedCreate(t *testing.T) {
 		t.Errorf("%d pods were tried, error %v", asked, err)
 	}
 	m.Look(job)
-	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "Warning Error creating: create pod check-") || !strings.Contains(got[0], "exceeded quota") {
+	if got := m.events(job, "FailedCreate"); len(got) != 1 ||
+		!strings.Contains(got[0], "Warning Error creating: create pod check-") ||
+		!strings.Contains(got[0], "exceeded quota") {
 		t.Errorf("events %q", got)
 	}
 	if got := counters(job); got != "running: desired 6, active 0, succeeded 0, failed 0" {
@@ -69,7 +71,8 @@ func TestNamespaceTerminating(t *testing.T) {
 		if !strings.HasPrefix(what, "create/") {
 			return write()
 		}
-		err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "check", errors.New("the namespace is being terminated"))
+		err := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "check",
+			errors.New("the namespace is being terminated"))
 		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 		return err
 	}))
@@ -87,7 +90,8 @@ func TestNameTaken(t *testing.T) {
 		t.Error("no error")
 	}
 	m.Look(job)
-	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "exists and is not of the job") || job.Status.Active != 1 {
+	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "exists and is not of the job") ||
+		job.Status.Active != 1 {
 		t.Errorf("events %q, %s", got, counters(job))
 	}
 }
@@ -129,7 +133,9 @@ func TestOwnWrites(t *testing.T) {
 	}
 	lose = false
 	requests, err := m.reconcileOnce(job)
-	if want := []string{"POST pods/" + broadcast.PodName(job, "b") + " 201", "PATCH broadcastjobs/check/status 200"}; err != nil || !slices.Equal(requests, want) {
+	if want := []string{
+		"POST pods/" + broadcast.PodName(job, "b") + " 201", "PATCH broadcastjobs/check/status 200",
+	}; err != nil || !slices.Equal(requests, want) {
 		t.Errorf("after a lost answer: requests %q, want %q, %v", requests, want, err)
 	}
 	m.run()
@@ -152,9 +158,12 @@ func TestInvalid(t *testing.T) {
 		change func(*v1beta1.BroadcastJob)
 		path   string
 	}{
-		"parallelism":    {parallelism("-5"), "spec.parallelism"},
-		"restart policy": {func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, "spec.template.spec.restartPolicy"},
-		"name":           {func(j *v1beta1.BroadcastJob) { j.Name = strings.Repeat("x", 64) }, "metadata.name"},
+		"parallelism": {parallelism("-5"), "spec.parallelism"},
+		"restart policy": {
+			func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways },
+			"spec.template.spec.restartPolicy",
+		},
+		"name": {func(j *v1beta1.BroadcastJob) { j.Name = strings.Repeat("x", 64) }, "metadata.name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, "a", broadcastjob.Options{})
@@ -182,9 +191,19 @@ func TestEvents(t *testing.T) {
 		"created":   {nil, "", "SuccessfulCreate", "Normal Created pod: check-"},
 		"completed": {nil, "", "JobComplete", "Normal Job shop/check is completed, 1 pods succeeded, 0 pods failed"},
 		"failed":    {nil, "failed", "FailedPodFound", "Warning Job shop/check failed: failed pod is found: check-"},
-		"paused":    {[]func(*v1beta1.BroadcastJob){policy(v1beta1.FailurePolicyTypePause)}, "failed", "Paused", "Warning 1 pods failed (check-"},
-		"late":      {[]func(*v1beta1.BroadcastJob){deadline(2)}, "runs", "DeadlineExceeded", "Warning Job shop/check failed: the job was active for longer than its deadline"},
-		"stopped":   {[]func(*v1beta1.BroadcastJob){deadline(2)}, "runs", "SuccessfulDelete", "Normal Deleted pod: check-"},
+		"paused": {
+			changes: []func(*v1beta1.BroadcastJob){policy(v1beta1.FailurePolicyTypePause)},
+			ends:    "failed",
+			reason:  "Paused",
+			want:    "Warning 1 pods failed (check-",
+		},
+		"late": {
+			changes: []func(*v1beta1.BroadcastJob){deadline(2)},
+			ends:    "runs",
+			reason:  "DeadlineExceeded",
+			want:    "Warning Job shop/check failed: the job was active for longer than its deadline",
+		},
+		"stopped": {[]func(*v1beta1.BroadcastJob){deadline(2)}, "runs", "SuccessfulDelete", "Normal Deleted pod: check-"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, "a", broadcastjob.Options{})
@@ -235,7 +254,8 @@ func TestDeleted(t *testing.T) {
 }
 
 func TestNew(t *testing.T) {
-	if _, err := broadcastjob.New(nil, broadcastjob.Options{}); err == nil || fmt.Sprint(err) != "broadcastjob: a client is needed" {
+	if _, err := broadcastjob.New(nil, broadcastjob.Options{}); err == nil ||
+		fmt.Sprint(err) != "broadcastjob: a client is needed" {
 		t.Errorf("got %v", err)
 	}
 }

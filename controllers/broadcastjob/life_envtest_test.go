@@ -37,11 +37,13 @@ func testLife(b *bench) {
 		b.Errorf("%d writes for 2 pods: %q", len(asked), asked)
 	}
 	c := job.Status.Conditions
-	if len(c) != 1 || c[0].Type != v1beta1.JobComplete || c[0].Status != corev1.ConditionTrue || job.Status.CompletionTime == nil || job.Status.StartTime == nil {
+	if len(c) != 1 || c[0].Type != v1beta1.JobComplete || c[0].Status != corev1.ConditionTrue ||
+		job.Status.CompletionTime == nil || job.Status.StartTime == nil {
 		b.Errorf("status %+v", job.Status)
 	}
 	b.Until(func() error {
-		if got := b.Events(job, "JobComplete"); len(got) != 1 || !strings.HasSuffix(got[0], "is completed, 2 pods succeeded, 0 pods failed (1)") {
+		if got := b.Events(job, "JobComplete"); len(got) != 1 ||
+			!strings.HasSuffix(got[0], "is completed, 2 pods succeeded, 0 pods failed (1)") {
 			return fmt.Errorf("events %q", got)
 		}
 		return nil
@@ -94,7 +96,8 @@ func testNodes(b *bench) {
 		}
 	}
 	step("a heartbeat", func() {
-		if err := b.Client.Status().Patch(b.Context(), b.node("a"), client.RawPatch(types.MergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))); err != nil {
+		if err := b.Client.Status().Patch(b.Context(), b.node("a"), client.RawPatch(types.MergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`))); err != nil {
 			b.Fatal(err)
 		}
 	}, "")
@@ -150,8 +153,10 @@ func testMalformed(b *bench) {
 	b.addNodes("a")
 	b.start(broadcastjob.Options{})
 	raw := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps.kruise.io/v1beta1", "kind": "BroadcastJob", "metadata": map[string]any{"namespace": b.Namespace, "name": "malformed"},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": int64(7)}}},
+		"apiVersion": "apps.kruise.io/v1beta1",
+		"kind":       "BroadcastJob",
+		"metadata":   map[string]any{"namespace": b.Namespace, "name": "malformed"},
+		"spec":       map[string]any{"template": map[string]any{"spec": map[string]any{"containers": int64(7)}}},
 	}}
 	if err := b.Client.Create(b.Context(), raw); err != nil {
 		b.Fatal(err)

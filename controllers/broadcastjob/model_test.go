@@ -28,7 +28,8 @@ type model struct {
 	*objects.Model
 
 	options broadcastjob.Options
-	// ends are how the pods of a node end: "failed", "restarts", "retries" a few times and succeeds, "runs" without end, or "waits" for the scheduler. The pods of other nodes succeed.
+	// ends are how the pods of a node end: "failed", "restarts", "retries" a few times and succeeds, "runs" without end,
+	// or "waits" for the scheduler. The pods of other nodes succeed.
 	ends map[string]string
 	// runs counts the pods that ended on a node.
 	runs map[string]int
@@ -36,7 +37,13 @@ type model struct {
 
 func newModel(t *testing.T, nodes string, o broadcastjob.Options) *model {
 	t.Helper()
-	m := &model{T: t, Model: objects.NewModel(t, &v1beta1.BroadcastJobList{}, v1beta1.AddToScheme), options: o, ends: map[string]string{}, runs: map[string]int{}}
+	m := &model{
+		T:       t,
+		Model:   objects.NewModel(t, &v1beta1.BroadcastJobList{}, v1beta1.AddToScheme),
+		options: o,
+		ends:    map[string]string{},
+		runs:    map[string]int{},
+	}
 	if err := owned.Index(t.Context(), m.Server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +69,9 @@ func (m *model) restart(c client.Client) {
 func (m *model) addNode(name string) {
 	m.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4")}
+	node.Status.Allocatable = corev1.ResourceList{
+		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4"),
+	}
 	m.Put(node)
 }
 
@@ -127,7 +136,9 @@ func restarting(j *v1beta1.BroadcastJob) {
 func (m *model) pods() []*corev1.Pod {
 	m.Helper()
 	pods := m.Pods()
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(eligible.NodeOf(a), eligible.NodeOf(b)) })
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		return strings.Compare(eligible.NodeOf(a), eligible.NodeOf(b))
+	})
 	return pods
 }
 
@@ -144,7 +155,8 @@ func (m *model) nodes() []*corev1.Node {
 	return nodes
 }
 
-// run is one step of the scheduler and of the nodes: a pod is bound, runs, ends, or goes. Pods of nodes that do not exist go.
+// run is one step of the scheduler and of the nodes: a pod is bound, runs, ends, or goes. Pods of nodes that do not
+// exist go.
 func (m *model) run() {
 	m.Helper()
 	nodes := map[string]*corev1.Node{}
@@ -236,7 +248,8 @@ func (m *model) picture() string {
 
 func counters(job *v1beta1.BroadcastJob) string {
 	s := &job.Status
-	return fmt.Sprintf("%s: desired %d, active %d, succeeded %d, failed %d", s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed)
+	return fmt.Sprintf("%s: desired %d, active %d, succeeded %d, failed %d",
+		s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed)
 }
 
 // turn is a pass, and a step of the nodes.

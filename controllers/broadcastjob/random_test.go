@@ -44,7 +44,8 @@ type world struct {
 	ended v1beta1.BroadcastJobPhase
 }
 
-// Whatever happens, no node runs the job twice, the parallelism holds, nothing is created after the end, and the job comes to an end.
+// Whatever happens, no node runs the job twice, the parallelism holds, nothing is created after the end, and the job
+// comes to an end.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -69,7 +70,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 		faults: &podbench.Chance{Seed: seed, Of: 15, Each: true},
 	}
 	w.limit = 1 + w.rand.IntN(4)
-	changes := []func(*v1beta1.BroadcastJob){parallelism(fmt.Sprint(w.limit)), restarting, policy(v1beta1.FailurePolicyTypeContinue), deadline(300)}
+	changes := []func(*v1beta1.BroadcastJob){
+		parallelism(fmt.Sprint(w.limit)), restarting, policy(v1beta1.FailurePolicyTypeContinue), deadline(300),
+	}
 	if w.rand.IntN(3) == 0 {
 		changes = append(changes, policy(v1beta1.FailurePolicyTypeFailFast))
 	}
@@ -78,7 +81,8 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// reboot starts another process, which has no memory and a cache that is up to date, behind a client that fails at random.
+// reboot starts another process, which has no memory and a cache that is up to date, behind a client that fails at
+// random.
 func (w *world) reboot() {
 	w.Helper()
 	w.cache = lagging(w.model)
@@ -158,7 +162,8 @@ func (w *world) check(before []*corev1.Pod) {
 			active++
 		}
 		isNew := !slices.ContainsFunc(before, func(p *corev1.Pod) bool { return p.UID == pod.UID })
-		if node := nodes[eligible.NodeOf(pod)]; isNew && (node == nil || node.Spec.Unschedulable || len(node.Spec.Taints) > 0 || w.ended != "") {
+		if node := nodes[eligible.NodeOf(pod)]; isNew &&
+			(node == nil || node.Spec.Unschedulable || len(node.Spec.Taints) > 0 || w.ended != "") {
 			w.Errorf("seed %d: pod %s is created on node %+v, the job is %q", w.faults.Seed, pod.Name, node, w.ended)
 		}
 	}

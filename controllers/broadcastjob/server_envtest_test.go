@@ -34,17 +34,23 @@ func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 // Nodes have no namespace, so that the tests have a control plane of their own, and each its own label.
 func TestServer(t *testing.T) {
 	scheme := podbench.Scheme(t)
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_broadcastjobs.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_broadcastjobs.yaml"},
+	})
 	for name, test := range map[string]func(*bench){
-		"life": testLife, "fail fast": testFailFast, "nodes": testNodes, "bound": testBound, "faults": testFaults, "malformed": testMalformed,
+		"life": testLife, "fail fast": testFailFast, "nodes": testNodes, "bound": testBound, "faults": testFaults,
+		"malformed":       testMalformed,
 		"restart/running": testRestartRunning, "restart/paused": testRestartPaused, "restart/ended": testRestartEnded,
-		"restart/unreported": testRestartUnreported, "restart/failing": testRestartFailing, "restart/deadline": testRestartDeadline,
-		"time to live": testTimeToLive, "rejected": testRejected,
+		"restart/unreported": testRestartUnreported, "restart/failing": testRestartFailing,
+		"restart/deadline": testRestartDeadline,
+		"time to live":     testTimeToLive, "rejected": testRejected,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &bench{Bench: podbench.On(t, c, scheme), passes: map[string]int{}}
-			b.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {Label: labels.SelectorFromSet(labels.Set{benchKey: b.Namespace})}}
+			b.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {
+				Label: labels.SelectorFromSet(labels.Set{benchKey: b.Namespace}),
+			}}
 			test(b)
 		})
 	}
@@ -107,7 +113,9 @@ func (b *bench) addNodes(names ...string) {
 	b.Helper()
 	for _, name := range names {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.name(name), Labels: map[string]string{"early": "true"}}}
-		node.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4")}
+		node.Status.Allocatable = corev1.ResourceList{
+			corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("4"),
+		}
 		node.Status.Capacity = node.Status.Allocatable
 		if err := b.Client.Create(b.Context(), node); err != nil {
 			b.Fatal(err)

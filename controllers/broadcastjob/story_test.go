@@ -47,7 +47,12 @@ func stories() map[string]story {
 	restart := event{"the manager restarts", func(m *model, _ *v1beta1.BroadcastJob) { m.restart(m.Server) }}
 	jobs := func(all ...func(*v1beta1.BroadcastJob)) []func(*v1beta1.BroadcastJob) { return all }
 	return map[string]story{
-		"plain": {why: "two nodes at a time, one is cordoned; the job is deleted a minute after its end", nodes: "a b c d", job: jobs(parallelism("2"), ttl(60)), events: map[int]event{0: nodeEvent("c is cordoned", "c", cordon)}},
+		"plain": {
+			why:    "two nodes at a time, one is cordoned; the job is deleted a minute after its end",
+			nodes:  "a b c d",
+			job:    jobs(parallelism("2"), ttl(60)),
+			events: map[int]event{0: nodeEvent("c is cordoned", "c", cordon)},
+		},
 		"nodes": {
 			why:   "a pod that has not started leaves a node that is cordoned, one that runs stays; a node joins",
 			nodes: "a b c", ends: map[string]string{"a": "runs", "b": "waits"},
@@ -67,15 +72,60 @@ func stories() map[string]story {
 				12: {"all pods end", func(m *model, _ *v1beta1.BroadcastJob) { clear(m.ends) }},
 			},
 		},
-		"paused":     {why: "the user pauses the job: pods that run go on", nodes: "a b c", job: jobs(parallelism("1")), events: map[int]event{1: {"the job is paused", func(m *model, j *v1beta1.BroadcastJob) { m.change(j, paused(true)) }}, 6: {"the job goes on", func(m *model, j *v1beta1.BroadcastJob) { m.change(j, paused(false)) }}}},
-		"pause":      {why: "a failed pod pauses the job until it is deleted", nodes: "a b c", job: jobs(parallelism("1"), policy(v1beta1.FailurePolicyTypePause)), ends: map[string]string{"b": "failed"}, events: map[int]event{9: {"b is mended", func(m *model, _ *v1beta1.BroadcastJob) { delete(m.ends, "b") }}, 10: deletePod("b")}},
-		"continue":   {why: "a failed pod stops no other one", nodes: "a b c", job: jobs(parallelism("1"), policy(v1beta1.FailurePolicyTypeContinue)), ends: map[string]string{"a": "failed"}},
-		"fail fast":  {why: "a failed pod ends the job, and the pods that run", nodes: "a b c d", job: jobs(parallelism("3")), ends: map[string]string{"a": "failed", "b": "runs"}},
-		"deadline":   {why: "the deadline holds though the manager restarts", nodes: "a b", job: jobs(deadline(20)), ends: map[string]string{"b": "runs"}, events: map[int]event{2: restart, 5: restart}},
-		"restarts":   {why: "the job waits for a pod that retries", nodes: "a b", job: jobs(restarting, policy(v1beta1.FailurePolicyTypeContinue)), ends: map[string]string{"a": "retries"}},
-		"bound":      {why: "pods are bound past the scheduler", nodes: "a b", options: broadcastjob.Options{Bind: true}},
-		"never":      {why: "a job without end serves the nodes that join", nodes: "a", job: jobs(func(j *v1beta1.BroadcastJob) { j.Spec.CompletionPolicy.Type = v1beta1.Never }), events: map[int]event{6: {"b joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("b") }}}},
-		"no node":    {why: "a job without a node waits for one", events: map[int]event{3: {"a joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("a") }}}},
+		"paused": {
+			why:   "the user pauses the job: pods that run go on",
+			nodes: "a b c",
+			job:   jobs(parallelism("1")),
+			events: map[int]event{
+				1: {"the job is paused", func(m *model, j *v1beta1.BroadcastJob) { m.change(j, paused(true)) }},
+				6: {"the job goes on", func(m *model, j *v1beta1.BroadcastJob) { m.change(j, paused(false)) }},
+			},
+		},
+		"pause": {
+			why:   "a failed pod pauses the job until it is deleted",
+			nodes: "a b c",
+			job:   jobs(parallelism("1"), policy(v1beta1.FailurePolicyTypePause)),
+			ends:  map[string]string{"b": "failed"},
+			events: map[int]event{
+				9: {"b is mended", func(m *model, _ *v1beta1.BroadcastJob) { delete(m.ends, "b") }}, 10: deletePod("b"),
+			},
+		},
+		"continue": {
+			why:   "a failed pod stops no other one",
+			nodes: "a b c",
+			job:   jobs(parallelism("1"), policy(v1beta1.FailurePolicyTypeContinue)),
+			ends:  map[string]string{"a": "failed"},
+		},
+		"fail fast": {
+			why:   "a failed pod ends the job, and the pods that run",
+			nodes: "a b c d",
+			job:   jobs(parallelism("3")),
+			ends:  map[string]string{"a": "failed", "b": "runs"},
+		},
+		"deadline": {
+			why:    "the deadline holds though the manager restarts",
+			nodes:  "a b",
+			job:    jobs(deadline(20)),
+			ends:   map[string]string{"b": "runs"},
+			events: map[int]event{2: restart, 5: restart},
+		},
+		"restarts": {
+			why:   "the job waits for a pod that retries",
+			nodes: "a b",
+			job:   jobs(restarting, policy(v1beta1.FailurePolicyTypeContinue)),
+			ends:  map[string]string{"a": "retries"},
+		},
+		"bound": {why: "pods are bound past the scheduler", nodes: "a b", options: broadcastjob.Options{Bind: true}},
+		"never": {
+			why:    "a job without end serves the nodes that join",
+			nodes:  "a",
+			job:    jobs(func(j *v1beta1.BroadcastJob) { j.Spec.CompletionPolicy.Type = v1beta1.Never }),
+			events: map[int]event{6: {"b joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("b") }}},
+		},
+		"no node": {
+			why:    "a job without a node waits for one",
+			events: map[int]event{3: {"a joins", func(m *model, _ *v1beta1.BroadcastJob) { m.addNode("a") }}},
+		},
 		"ttl at end": {why: "without a time to live the job goes at its end", nodes: "a", job: jobs(ttl(0))},
 	}
 }
@@ -111,7 +161,8 @@ func (s story) tell(m *model, j *v1beta1.BroadcastJob) string {
 	}.Text(m)
 }
 
-// readable names pods by their nodes. Neighbours among the requests of pods are sorted, because they go out in parallel.
+// readable names pods by their nodes. Neighbours among the requests of pods are sorted, because they go out in
+// parallel.
 func (m *model) readable(requests []string) []string {
 	for i, request := range requests {
 		for _, pod := range m.pods() {

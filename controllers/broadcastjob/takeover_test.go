@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// Jobs that OpenKruise has begun or completed are continued: no pod is created or deleted, and a status is written only where pods have ended since
-// it was recorded.
+// Jobs that OpenKruise has begun or completed are continued: no pod is created or deleted, and a status is written only
+// where pods have ended since it was recorded.
 func TestTakeover(t *testing.T) {
 	for name, c := range map[string]struct {
 		why, state, version string
@@ -24,7 +24,12 @@ func TestTakeover(t *testing.T) {
 		"created":          {"both jobs have completed", "1-created", "v1beta1", nil},
 		"created, v1alpha": {"references of the older version count", "1-created", "v1alpha1", nil},
 		"updating":         {"the counters are those of the pods", "2-updating", "v1beta1", nil},
-		"updated":          {"the pods of one job were recorded later, too", "3-updated", "v1beta1", []string{"PATCH broadcastjobs/tick-1795230060/status 200"}},
+		"updated": {
+			why:     "the pods of one job were recorded later, too",
+			state:   "3-updated",
+			version: "v1beta1",
+			want:    []string{"PATCH broadcastjobs/tick-1795230060/status 200"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, "", broadcastjob.Options{})

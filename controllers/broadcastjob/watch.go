@@ -55,8 +55,10 @@ func podChanges() predicate.Predicate {
 		if !ok || !also {
 			return true
 		}
-		return before.UID != after.UID || hasEnded(before) != hasEnded(after) || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			after.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && broadcast.Restarts(before) != broadcast.Restarts(after) ||
+		return before.UID != after.UID || hasEnded(before) != hasEnded(after) ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			after.Spec.RestartPolicy == corev1.RestartPolicyOnFailure &&
+				broadcast.Restarts(before) != broadcast.Restarts(after) ||
 			!apiequality.Semantic.DeepEqual(before.OwnerReferences, after.OwnerReferences)
 	}}
 }
@@ -96,7 +98,8 @@ func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *c
 		q.Add(job)
 	}
 	var pods corev1.PodList
-	if err := r.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: name.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.api.Client.List(ctx, &pods, client.MatchingFields{nodeField: name.Name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	for i := range pods.Items {

@@ -1,7 +1,7 @@
 package cloneset_test
 
-// Which test has which promise of CloneSets. Tests named with * need an API server; the others run the reconciler over objects
-// in memory, or its pure half.
+// Which test has which promise of CloneSets. Tests named with * need an API server; the others run the reconciler over
+// objects in memory, or its pure half.
 //
 //	scale-out is limited              TestScaleOutIsLimited, TestPlanScale
 //	one by one, ready for a while     TestScaleOutOneByOne*
@@ -30,7 +30,8 @@ package cloneset_test
 //	a revision without annotations    TestBareRevisionIsRaised
 //	image pre-download                TestPreDownload*, TestNoPreDownload, TestPreDownloadLater
 //	ports of the host                 TestHostPorts*; webhooks/cloneset: TestAdmission/HostPorts
-//	event filter                      internal/podwatch: TestChanges; internal/conditions: TestIgnoreRewording; TestSkipQuiet*, TestRejectionsOfChangingText*
+//	event filter                      internal/podwatch: TestChanges; internal/conditions: TestIgnoreRewording;
+//	                                  TestSkipQuiet*, TestRejectionsOfChangingText*
 //	refusals                          webhooks/cloneset: TestAdmission/Refusals, TestAdmission/OnDelete
 //	arithmetic                        scale: TestDifference*
 //	defaults                          webhooks/cloneset: TestAdmission/Defaults
@@ -38,5 +39,5 @@ package cloneset_test
 //	limit of updates                  scale: TestUpdateLimit; TestRolloutKeepsItsBudget
 //
 // Beside these: TestInvalidSets, TestTemplateLeavesItsSet, TestRejectedTemplates*, TestMalformedSet*, TestQuota* and
-// TestQuotaOfRevisions* for input that no webhook validated, TestOverlappingSelectors*, TestFaults*, TestStopAtEachWrite,
-// TestRestartWhileCreating*, TestRestartWhileUpdating*, TestTwoManagers*, TestFinishedPods.
+// TestQuotaOfRevisions* for input that no webhook validated, TestOverlappingSelectors*, TestFaults*,
+// TestStopAtEachWrite, TestRestartWhileCreating*, TestRestartWhileUpdating*, TestTwoManagers*, TestFinishedPods.

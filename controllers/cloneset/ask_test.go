@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 )
 
-// TestAsk: a rollout, in place or not, begins no update that its budget refuses, asks again without an error, and is complete once the
-// budget has room.
+// TestAsk: a rollout, in place or not, begins no update that its budget refuses, asks again without an error, and is
+// complete once the budget has room.
 func TestAsk(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.CloneSet){
 		"in place": inPlace,
@@ -36,7 +36,9 @@ func TestAsk(t *testing.T) {
 					if len(pods) <= room {
 						return nil
 					}
-					return &workload.RefusedError{Admitted: room, Reason: "PodUnavailableBudget web: pub unavailable allowed is negative"}
+					return &workload.RefusedError{
+						Admitted: room, Reason: "PodUnavailableBudget web: pub unavailable allowed is negative",
+					}
 				},
 				Explain: func(_ context.Context, _ types.NamespacedName, notes []note.Note) {
 					for _, n := range notes {

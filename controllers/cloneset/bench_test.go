@@ -73,8 +73,8 @@ func (statuses) Patch(context.Context, client.Object, client.Patch, ...client.Su
 	return nil
 }
 
-// stock makes a set of n pods that run its first revision; where updating is above 0, that many of them are on their way to
-// the second, whose image does not start, and the budget allows no more.
+// stock makes a set of n pods that run its first revision; where updating is above 0, that many of them are on their
+// way to the second, whose image does not start, and the budget allows no more.
 func stock(tb testing.TB, n, updating int) *warehouse {
 	tb.Helper()
 	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set", Generation: 1}}
@@ -82,7 +82,9 @@ func stock(tb testing.TB, n, updating int) *warehouse {
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	set.Spec.Template.Labels = map[string]string{"app": "web"}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType}
+	set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateCloneSetStrategy{
+		PodUpdatePolicy: v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType,
+	}
 	w := &warehouse{set: set}
 	first := w.keep(tb, 1)
 	set.Status.CurrentRevision = first.Name
@@ -96,7 +98,8 @@ func stock(tb testing.TB, n, updating int) *warehouse {
 		if i < updating {
 			pod.Labels[kruise.PodRevisionLabelKey] = second.Name
 			pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStateUpdating)
-			pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"` + second.Name + `","updateTimestamp":"2026-01-02T03:04:05Z",` +
+			pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"` + second.Name +
+				`","updateTimestamp":"2026-01-02T03:04:05Z",` +
 				`"lastContainerStatuses":{"web":{"imageID":"sha256:web:1"}},"containerBatchesRecord":[{"timestamp":"2026-01-02T03:04:05Z","containers":["web"]}]}`
 			pod.Spec.Containers[0].Image = "web:2"
 			pod.Status.Conditions[0].Status, pod.Status.Conditions[1].Status = corev1.ConditionFalse, corev1.ConditionFalse
@@ -115,8 +118,10 @@ func (w *warehouse) keep(tb testing.TB, number int64) *appsv1.ControllerRevision
 	}
 	r := revision.Resolve(revision.Input{Owner: w.set.Name, Data: data, Have: w.revisions})
 	rev := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: types.UID(r.Name), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())}},
-		Data:       runtime.RawExtension{Raw: data}, Revision: number,
+		ObjectMeta: metav1.ObjectMeta{Name: r.Name, UID: types.UID(r.Name), OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(w.set, gvk()),
+		}},
+		Data: runtime.RawExtension{Raw: data}, Revision: number,
 	}
 	w.revisions = append(w.revisions, rev)
 	return rev
@@ -130,11 +135,16 @@ func (w *warehouse) pod(i int, revisionName, image string) *corev1.Pod {
 	name := fmt.Sprintf("web-%05d", i)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: ready, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())},
-			Annotations: map[string]string{},
+			Namespace:         "shop",
+			Name:              name,
+			UID:               types.UID(name),
+			CreationTimestamp: ready,
+			OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(w.set, gvk())},
+			Annotations:       map[string]string{},
 			Labels: map[string]string{
-				"app": "web", kruise.PodRevisionLabelKey: revisionName, kruise.PodTemplateHashLabelKey: revision.Short(revisionName),
-				kruise.CloneSetInstanceIDKey: name[4:], kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
+				"app": "web", kruise.PodRevisionLabelKey: revisionName,
+				kruise.PodTemplateHashLabelKey: revision.Short(revisionName),
+				kruise.CloneSetInstanceIDKey:   name[4:], kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
 			},
 		},
 		Spec: corev1.PodSpec{
@@ -142,7 +152,8 @@ func (w *warehouse) pod(i int, revisionName, image string) *corev1.Pod {
 			ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 		},
 		Status: corev1.PodStatus{
-			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{condition(corev1.PodReady), condition(kruise.InPlaceUpdateReady)},
+			Phase:             corev1.PodRunning,
+			Conditions:        []corev1.PodCondition{condition(corev1.PodReady), condition(kruise.InPlaceUpdateReady)},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: image, ImageID: "sha256:" + image, Ready: true}},
 		},
 	}

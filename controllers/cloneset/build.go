@@ -29,7 +29,8 @@ type identity struct {
 	claims   claims.Pool
 }
 
-// build returns, for each creation, the missing claims and the pod. It leaves creations out that are too many for one pass.
+// build returns, for each creation, the missing claims and the pod. It leaves creations out that are too many for one
+// pass.
 func (b *identity) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
 	templates := map[string]*corev1.PodTemplateSpec{b.plan.Update: &s.set.Spec.Template}
@@ -94,7 +95,9 @@ func (b *identity) ids(n int) []string {
 		Used: used, Leaving: leaving, Taken: s.taken, Pending: s.known.pending, New: b.options.NewID,
 	})
 	for _, id := range blocked {
-		b.plan.Waits = append(b.plan.Waits, note.Note{Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id]})
+		b.plan.Waits = append(b.plan.Waits, note.Note{
+			Level: note.Waiting, Code: noteClaimNameTaken, Object: s.set.Name + "-" + id, Text: s.taken[id],
+		})
 		b.plan.After.In(retryTaken)
 	}
 	return ids
@@ -103,7 +106,8 @@ func (b *identity) ids(n int) []string {
 // deletesFinished reports whether the pass deletes a pod because it has finished, and no hook holds it.
 func (s *snapshot) deletesFinished(pod *corev1.Pod) bool {
 	hooks := s.set.Spec.Lifecycle
-	return workload.IsFinished(pod) && pod.DeletionTimestamp == nil && (hooks == nil || !lifecycle.HasAny(pod, hooks.PreDelete))
+	return workload.IsFinished(pod) && pod.DeletionTimestamp == nil &&
+		(hooks == nil || !lifecycle.HasAny(pod, hooks.PreDelete))
 }
 
 func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
@@ -112,7 +116,9 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 	pod := &corev1.Pod{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.set.Namespace, Name: s.set.Name + "-" + id, GenerateName: s.set.Name + "-",
 		Labels: labels.Merge(copied.Labels, podLabels(id, name, b.options)), Finalizers: copied.Finalizers,
-		Annotations:     labels.Merge(copied.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339)}),
+		Annotations: labels.Merge(copied.Annotations, labels.Set{
+			kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339),
+		}),
 		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
 	}}
 	inplace.EnsureReadinessGate(&pod.Spec)
@@ -122,8 +128,10 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 
 func podLabels(id, name string, o Options) labels.Set {
 	return labels.Set{
-		kruise.PodRevisionLabelKey: o.revisionLabel(name), kruise.PodTemplateHashLabelKey: revision.Short(name), kruise.CloneSetInstanceIDKey: id,
-		kruise.LifecycleStateKey: string(kruise.LifecycleStatePreparingNormal),
+		kruise.PodRevisionLabelKey:     o.revisionLabel(name),
+		kruise.PodTemplateHashLabelKey: revision.Short(name),
+		kruise.CloneSetInstanceIDKey:   id,
+		kruise.LifecycleStateKey:       string(kruise.LifecycleStatePreparingNormal),
 	}
 }
 
@@ -146,11 +154,13 @@ func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
 
 // pool returns claims of the set as a pool.
 func (s *snapshot) pool(of []*corev1.PersistentVolumeClaim) claims.Pool {
-	return claims.Pool{Workload: s.set, Label: kruise.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of}
+	return claims.Pool{
+		Workload: s.set, Label: kruise.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of,
+	}
 }
 
-// ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims over
-// to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
+// ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims
+// over to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
 func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
 	writes = s.Ownership()
 	if s.set.Spec.ScaleStrategy.EnablePVCReuse {

@@ -51,8 +51,9 @@ func all(checks ...check) check {
 // settled expects a set whose status reports that each pod is updated and available.
 func settled(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 	s, replicas := set.Status, *set.Spec.Replicas
-	if s.ObservedGeneration != set.Generation || s.Replicas != replicas || s.UpdatedReplicas != replicas || s.AvailableReplicas != replicas ||
-		s.UpdatedReadyReplicas != replicas || s.CurrentRevision != s.UpdateRevision || int32(len(pods)) != replicas {
+	if s.ObservedGeneration != set.Generation || s.Replicas != replicas || s.UpdatedReplicas != replicas ||
+		s.AvailableReplicas != replicas || s.UpdatedReadyReplicas != replicas || s.CurrentRevision != s.UpdateRevision ||
+		int32(len(pods)) != replicas {
 		return fmt.Errorf("%d pods, status %+v", len(pods), s)
 	}
 	return nil
@@ -105,7 +106,8 @@ func states(want inStates) check {
 // counts expects counters of the status.
 func counts(replicas, available int32) check {
 	return func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
-		if s := set.Status; s.Replicas != replicas || s.AvailableReplicas != available || s.ObservedGeneration != set.Generation {
+		if s := set.Status; s.Replicas != replicas || s.AvailableReplicas != available ||
+			s.ObservedGeneration != set.Generation {
 			return fmt.Errorf("want %d, %d of them available, status %+v", replicas, available, s)
 		}
 		return nil
@@ -214,12 +216,16 @@ func twoClaims(s *v1beta1.CloneSet) {
 // withDeleteHook creates pods that their hook holds before deletion.
 func withDeleteHook(s *v1beta1.CloneSet) {
 	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+	s.Spec.Lifecycle = &kruise.Lifecycle{
+		PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
+	}
 }
 
 // withUpdateHook creates pods that their hook holds before an update in place.
 func withUpdateHook(s *v1beta1.CloneSet) {
 	inPlace(s)
 	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+	s.Spec.Lifecycle = &kruise.Lifecycle{
+		InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
+	}
 }

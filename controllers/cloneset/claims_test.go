@@ -51,7 +51,8 @@ func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	m.eventually(set, available)
 	pods, claims := names(m.pods(set)), claimNames(m.claims())
 	for _, claim := range m.claims() {
-		if owner := metav1.GetControllerOf(&claim); owner == nil || owner.Kind != "CloneSet" || !slices.Contains(pods, "web-"+claim.Labels[kruise.CloneSetInstanceIDKey]) {
+		if owner := metav1.GetControllerOf(&claim); owner == nil || owner.Kind != "CloneSet" ||
+			!slices.Contains(pods, "web-"+claim.Labels[kruise.CloneSetInstanceIDKey]) {
 			t.Errorf("claim %s of %v, labels %v", claim.Name, owner, claim.Labels)
 		}
 	}
@@ -160,7 +161,8 @@ func TestRecreateOnClaimChange(t *testing.T) {
 	then("a claim and an image make a new pod", true, "2Gi", image("web:3"), resize("2Gi"))
 	then("a claim alone makes nothing", false, "2Gi", resize("3Gi"))
 	then("and counts with the next image", true, "3Gi", image("web:4"))
-	then("an older image, with the claim of today, comes in place: its revision is brought up to date", false, "3Gi", image("web:1"))
+	then("an older image, with the claim of today, comes in place: its revision is brought up to date", false, "3Gi",
+		image("web:1"))
 	then("back in place", false, "3Gi", image("web:4"))
 	m.change(set, func(s *v1beta1.CloneSet) {
 		s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
@@ -169,7 +171,8 @@ func TestRecreateOnClaimChange(t *testing.T) {
 	then("InPlaceOnly, back to an earlier image", false, "3Gi", image("web:4"), resize("5Gi"))
 }
 
-// A manager starts with a cache that shows the claim of a pod and not yet the pod. The claim stays, also where no pod is to be created.
+// A manager starts with a cache that shows the claim of a pod and not yet the pod. The claim stays, also where no pod
+// is to be created.
 func TestClaimsOfUnseenPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		why    string
@@ -179,7 +182,9 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 			"no pod may be unavailable, so that none is created",
 			func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(0)) },
 		},
-		"scaled in": {"the pods that the cache shows are enough", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(1)) }},
+		"scaled in": {
+			"the pods that the cache shows are enough", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(1)) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, cloneset.Options{})

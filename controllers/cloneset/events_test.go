@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// An event is emitted once also while the cache shows the set as it was before its status was written, and again when its reason
-// comes back.
+// An event is emitted once also while the cache shows the set as it was before its status was written, and again when
+// its reason comes back.
 func TestEventsOfLaggingCache(t *testing.T) {
 	onlyInPlace := func(s *v1beta1.CloneSet) {
 		inPlace(s)
@@ -55,7 +55,9 @@ func TestEventsOfLaggingCache(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var shown *unstructured.Unstructured // by the cache, in the place of the set as it is
 			m := newModelWith(t, cloneset.Options{}, func(c client.WithWatch) client.WithWatch {
-				return interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				return interceptor.NewClient(c, interceptor.Funcs{Get: func(
+					ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+				) error {
 					if set, is := o.(*unstructured.Unstructured); is && shown != nil {
 						shown.DeepCopyInto(set)
 						return nil

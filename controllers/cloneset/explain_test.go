@@ -20,8 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 )
 
-// The notes of a rollout explain what waits for the budget, the grace period, the partition or the caller of MayUpdate, and why a
-// pod is recreated. A complete rollout has none.
+// The notes of a rollout explain what waits for the budget, the grace period, the partition or the caller of MayUpdate,
+// and why a pod is recreated. A complete rollout has none.
 func TestExplain(t *testing.T) {
 	seen := map[string]string{} // by code
 	var last []note.Note

@@ -63,7 +63,8 @@ func newBench(t *testing.T) *bench {
 	return &bench{user: user{T: t, client: kit.Client, namespace: kit.Namespace}, kit: kit}
 }
 
-// reconcile starts a reconciler of the namespace, and returns a function that stops it. It stops with the test at the latest.
+// reconcile starts a reconciler of the namespace, and returns a function that stops it. It stops with the test at the
+// latest.
 func (b *bench) reconcile(o cloneset.Options, wrap func(client.WithWatch) client.WithWatch) (stop func()) {
 	b.Helper()
 	return b.kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {

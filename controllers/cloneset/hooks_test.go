@@ -37,12 +37,16 @@ func TestChosenPodIsHeld(t *testing.T) {
 	}
 }
 
-// With excludePreparingDelete, a pod that its hook holds before deletion does not count, and its replacement is created early.
+// With excludePreparingDelete, a pod that its hook holds before deletion does not count, and its replacement is created
+// early.
 func TestHeldPodIsNotCounted(t *testing.T) {
 	for name, o := range map[string]struct {
 		options cloneset.Options
 		field   bool
-	}{"field of the set": {cloneset.Options{}, true}, "option of all sets": {cloneset.Options{ExcludePreparingDelete: true}, false}} {
+	}{
+		"field of the set":   {cloneset.Options{}, true},
+		"option of all sets": {cloneset.Options{ExcludePreparingDelete: true}, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, o.options)
 			set := m.create("web", 3, func(s *v1beta1.CloneSet) {
@@ -69,7 +73,9 @@ func TestPreNormal(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
 		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(2))
-		s.Spec.Lifecycle = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{FinalizersHandler: []string{"example.com/ready"}}}
+		s.Spec.Lifecycle = &kruise.Lifecycle{
+			PreNormal: &kruise.LifecycleHook{FinalizersHandler: []string{"example.com/ready"}},
+		}
 	})
 	m.eventually(set, all(states(inStates{preparingNormal: 1}), counts(1, 0), reason("ProgressDeadlineExceeded")))
 	if set.Status.ReadyReplicas != 1 {
@@ -88,7 +94,9 @@ func TestPreNormalOfAnUpdatedPod(t *testing.T) {
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
 		inPlace(s)
 		image("web:broken")(s)
-		s.Spec.Lifecycle = &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}}}
+		s.Spec.Lifecycle = &kruise.Lifecycle{
+			PreNormal: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/ready": "yes"}},
+		}
 	})
 	m.eventually(set, all(states(inStates{preparingNormal: 1}), counts(1, 0)))
 	first := m.pods(set)[0]
@@ -121,13 +129,14 @@ func TestRollbackWhileHeld(t *testing.T) {
 	m.stays(set, all(states(inStates{preparingUpdate: 1}), images(map[string]int{"web:1": 1})))
 	m.change(set, image("web:1"))
 	m.eventually(set, all(settled, states(inStates{normal: 1})))
-	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[kruise.InPlaceUpdateStateKey] != "" || now.Status.ContainerStatuses[0].RestartCount != 0 {
+	if now := m.pods(set)[0]; now.UID != first.UID || now.Annotations[kruise.InPlaceUpdateStateKey] != "" ||
+		now.Status.ContainerStatuses[0].RestartCount != 0 {
 		t.Errorf("the pod was changed: %v, %v", now.Annotations, now.Status.ContainerStatuses)
 	}
 }
 
-// While scaling, a pod that its hook holds before the update counts as updated, so that missing pods get the current revision.
-// A rollout past its deadline stays so while its pods are updated.
+// While scaling, a pod that its hook holds before the update counts as updated, so that missing pods get the current
+// revision. A rollout past its deadline stays so while its pods are updated.
 func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 	m := newModel(t, cloneset.Options{PreparingUpdateIsUpdated: true, PartitionRollback: true})
 	set := m.create("web", 2, func(s *v1beta1.CloneSet) {
@@ -147,11 +156,13 @@ func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 		}
 		m.delete(pod)
 	}
-	m.eventually(set, all(counts(2, 1), images(map[string]int{"web:1": 2}), states(inStates{preparingUpdate: 1, normal: 1})))
+	m.eventually(set,
+		all(counts(2, 1), images(map[string]int{"web:1": 2}), states(inStates{preparingUpdate: 1, normal: 1})))
 	m.eventually(set, reason("ProgressDeadlineExceeded"))
 	late := condition(set, v1beta1.CloneSetConditionTypeProgressing)
 	m.scale(set, 3)
-	m.eventually(set, all(counts(3, 2), images(map[string]int{"web:1": 3}), states(inStates{preparingUpdate: 1, normal: 2})))
+	m.eventually(set,
+		all(counts(3, 2), images(map[string]int{"web:1": 3}), states(inStates{preparingUpdate: 1, normal: 2})))
 	m.patch(&held, released)
 	m.eventually(set, images(map[string]int{"web:1": 2, "web:2": 1}))
 	m.change(set, func(s *v1beta1.CloneSet) {
@@ -173,7 +184,8 @@ func TestPreparingUpdateCountsAsUpdated(t *testing.T) {
 		}
 		return nil
 	})
-	if got := condition(set, v1beta1.CloneSetConditionTypeProgressing); got != late || reason("ProgressDeadlineExceeded")(set, nil) != nil {
+	if got := condition(set, v1beta1.CloneSetConditionTypeProgressing); got != late ||
+		reason("ProgressDeadlineExceeded")(set, nil) != nil {
 		t.Errorf("it was %q, and is %q", late, got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// A stored spec that no webhook validated is reported once, in a condition and an event. It costs no request until it is
-// corrected, and the set works from then on.
+// A stored spec that no webhook validated is reported once, in a condition and an event. It costs no request until it
+// is corrected, and the set works from then on.
 func TestInvalidSets(t *testing.T) {
 	rolling := func(s v1beta1.RollingUpdateCloneSetStrategy) func(*v1beta1.CloneSet) {
 		return func(set *v1beta1.CloneSet) { set.Spec.UpdateStrategy.RollingUpdate = &s }
@@ -31,18 +31,51 @@ func TestInvalidSets(t *testing.T) {
 		"selector that is none": {"no pod can be selected", func(s *v1beta1.CloneSet) {
 			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "In"}}
 		}, func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchExpressions = nil }, scaling, "spec.selector", 0},
-		"selector of others": {"each new pod would be released at once and replaced", func(s *v1beta1.CloneSet) {
-			s.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
-		}, func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": s.Name} }, scaling, "does not match", 0},
+		"selector of others": {
+			why: "each new pod would be released at once and replaced",
+			spoil: func(s *v1beta1.CloneSet) {
+				s.Spec.Selector.MatchLabels = map[string]string{"app": "other"}
+			},
+			mend:      func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": s.Name} },
+			condition: scaling,
+			text:      "does not match",
+		},
 		"selector that a new pod leaves": {"the reconciler writes the label to its pods", func(s *v1beta1.CloneSet) {
-			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "lifecycle.apps.kruise.io/state", Operator: "DoesNotExist"}}
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+				Key: "lifecycle.apps.kruise.io/state", Operator: "DoesNotExist",
+			}}
 		}, func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchExpressions = nil }, scaling, "does not match", 0},
-		"partition":      {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: ptr.To(intstr.FromString("lots"))}), noStrategy, updating, "partition", 2},
-		"maxUnavailable": {"the default counts", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromString("5"))}), noStrategy, updating, "maxUnavailable", 2},
-		"maxSurge":       {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: ptr.To(intstr.FromString("%"))}), noStrategy, updating, "maxSurge", 2},
+		"partition": {
+			why:       "it counts as none",
+			spoil:     rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: ptr.To(intstr.FromString("lots"))}),
+			mend:      noStrategy,
+			condition: updating,
+			text:      "partition",
+			pods:      2,
+		},
+		"maxUnavailable": {
+			why:       "the default counts",
+			spoil:     rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: ptr.To(intstr.FromString("5"))}),
+			mend:      noStrategy,
+			condition: updating,
+			text:      "maxUnavailable",
+			pods:      2,
+		},
+		"maxSurge": {
+			why:       "it counts as none",
+			spoil:     rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: ptr.To(intstr.FromString("%"))}),
+			mend:      noStrategy,
+			condition: updating,
+			text:      "maxSurge",
+			pods:      2,
+		},
 		"scale maxUnavailable": {
-			"it counts as none", func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromString("")) },
-			func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = nil }, updating, "scaleStrategy.maxUnavailable", 2,
+			why:       "it counts as none",
+			spoil:     func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromString("")) },
+			mend:      func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = nil },
+			condition: updating,
+			text:      "scaleStrategy.maxUnavailable",
+			pods:      2,
 		},
 	}
 	for name, c := range cases {

@@ -6,9 +6,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
-// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its spec
-// changes. A fault that is only reported has a safe reading, which limits and input give it: takeovers find stored values that
-// the reference accepts.
+// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its
+// spec changes. A fault that is only reported has a safe reading, which limits and input give it: takeovers find stored
+// values that the reference accepts.
 func invalid(set *v1beta1.CloneSet) (unusable, reported error) {
 	return workloads.Judge(validation.CloneSet(set), []string{"spec.replicas", "spec.selector", "spec.template"}, nil)
 }

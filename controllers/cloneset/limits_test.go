@@ -41,7 +41,10 @@ func TestScaleMaxUnavailable(t *testing.T) {
 			set.Spec.ScaleStrategy.MaxUnavailable = &c.value
 			set.Default()
 			p, err := Options{}.plan(&snapshot{set: set, Observation: workloads.Observation{
-				Object: set, Kind: gvk(), Selector: labels.SelectorFromSet(set.Spec.Template.Labels), Now: time.Unix(1_800_000_000, 0),
+				Object:   set,
+				Kind:     gvk(),
+				Selector: labels.SelectorFromSet(set.Spec.Template.Labels),
+				Now:      time.Unix(1_800_000_000, 0),
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -63,14 +66,19 @@ func TestPodsOfAPass(t *testing.T) {
 			set.Spec.Template.Labels = map[string]string{"app": "web"}
 			container := corev1.Container{Name: "app", Image: "app:1"}
 			for i := range c.variables {
-				container.Env = append(container.Env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: "some value, as it is usual"})
+				container.Env = append(container.Env, corev1.EnvVar{
+					Name: fmt.Sprintf("VARIABLE_%d", i), Value: "some value, as it is usual",
+				})
 			}
 			set.Spec.Template.Spec.Containers = []corev1.Container{container}
 			set.Default()
 			ids := 0
 			o := Options{NewID: func() string { ids++; return fmt.Sprintf("%05d", ids) }}
 			p, err := o.plan(&snapshot{set: set, Observation: workloads.Observation{
-				Object: set, Kind: gvk(), Selector: labels.SelectorFromSet(set.Spec.Template.Labels), Now: time.Unix(1_800_000_000, 0),
+				Object:   set,
+				Kind:     gvk(),
+				Selector: labels.SelectorFromSet(set.Spec.Template.Labels),
+				Now:      time.Unix(1_800_000_000, 0),
 			}})
 			if err != nil {
 				t.Fatal(err)

@@ -33,7 +33,12 @@ func newModelWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) 
 	m := &model{Model: objects.NewModel(t, &v1beta1.CloneSetList{}, v1beta1.AddToScheme)}
 	m.user = user{T: t, client: m.Server, namespace: "shop"}
 	m.Kubelet.Unready = func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is }
-	for _, o := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{}, predownload.Metadata(&v1beta1.ImagePullJob{})} {
+	for _, o := range []client.Object{
+		&corev1.Pod{},
+		&corev1.PersistentVolumeClaim{},
+		&appsv1.ControllerRevision{},
+		predownload.Metadata(&v1beta1.ImagePullJob{}),
+	} {
 		if err := owned.Index(t.Context(), m.Server, o); err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +61,8 @@ func (m *model) start(o cloneset.Options, wrap func(client.WithWatch) client.Wit
 	m.Reconciler = r
 }
 
-// eventually runs until the set is as expected. It moves the clock to the next requeue where nothing else is left to do.
+// eventually runs until the set is as expected. It moves the clock to the next requeue where nothing else is left to
+// do.
 func (m *model) eventually(set *v1beta1.CloneSet, check check) {
 	m.Helper()
 	m.Eventually(func() error {

@@ -79,7 +79,11 @@ func (o *observation) revision(image string) string {
 		o.Fatal(err)
 	}
 	name := revision.Resolve(revision.Input{Owner: o.set.Name, Data: data}).Name
-	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: data}, Revision: int64(image[len(image)-1] - '0')}
+	rev := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       runtime.RawExtension{Raw: data},
+		Revision:   int64(image[len(image)-1] - '0'),
+	}
 	o.own(rev, types.UID(name))
 	return name
 }
@@ -101,7 +105,8 @@ func (o *observation) pods(pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		name := o.revision(pod.Spec.Containers[0].Image)
 		for key, value := range map[string]string{
-			"app": "web", kruise.CloneSetInstanceIDKey: pod.Name[len("web-"):], kruise.PodRevisionLabelKey: name, kruise.PodTemplateHashLabelKey: revision.Short(name),
+			"app": "web", kruise.CloneSetInstanceIDKey: pod.Name[len("web-"):], kruise.PodRevisionLabelKey: name,
+			kruise.PodTemplateHashLabelKey: revision.Short(name),
 		} {
 			if _, given := pod.Labels[key]; !given {
 				pod.Labels[key] = value
@@ -115,7 +120,9 @@ func (o *observation) pods(pods ...*corev1.Pod) {
 func (o *observation) claims(ids ...string) {
 	o.Helper()
 	for _, id := range ids {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-web-" + id, Labels: map[string]string{kruise.CloneSetInstanceIDKey: id}}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Name: "data-web-" + id, Labels: map[string]string{kruise.CloneSetInstanceIDKey: id},
+		}}
 		o.own(claim, types.UID("claim-"+id))
 	}
 }

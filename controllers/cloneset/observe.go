@@ -25,8 +25,8 @@ type snapshot struct {
 
 // knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
 type knowledge struct {
-	// pending are the ids of pods whose creation was planned, and has not succeeded, sorted. The next attempt takes the same
-	// ids, so that their claims are used, and so that the API server's refusal has the same text.
+	// pending are the ids of pods whose creation was planned, and has not succeeded, sorted. The next attempt takes the
+	// same ids, so that their claims are used, and so that the API server's refusal has the same text.
 	pending []string
 }
 

@@ -17,8 +17,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does with its default feature gates.
 type Options struct {
-	// Live reads past the cache, to find out whether a write whose answer was lost has happened. SetupWithManager takes the
-	// manager's API reader where it is nil.
+	// Live reads past the cache, to find out whether a write whose answer was lost has happened. SetupWithManager takes
+	// the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder Recorder
@@ -37,22 +37,24 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RecreateOnClaimChange recreates pods when the volume claim templates of two revisions differ.
 	RecreateOnClaimChange bool
-	// Installed is what in-place updates find in the cluster; nil for a daemon that restarts containers for their environment,
-	// and no resize. Without the daemon, environment variables from labels and annotations stay as they are when these change.
+	// Installed is what in-place updates find in the cluster; nil for a daemon that restarts containers for their
+	// environment, and no resize. Without the daemon, environment variables from labels and annotations stay as they are
+	// when these change.
 	Installed *inplace.Installation
 	// PreDownload has nodes pull the images of an in-place update ahead, with ImagePullJobs, where these are installed.
 	PreDownload bool
-	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It saves
-	// passes, not writes.
+	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It
+	// saves passes, not writes.
 	SkipQuiet bool
-	// MayUpdate is asked before each update of a pod; nil allows all. A refusal has a reason, and is asked again after a second.
+	// MayUpdate is asked before each update of a pod; nil allows all. A refusal has a reason, and is asked again after a
+	// second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
-	// Ask is called before updates begin, with their pods in order, and may write, as the guard of budgets does. A *workload.RefusedError
-	// admits the first ones; the others are asked for again after a second. Nil for no call.
+	// Ask is called before updates begin, with their pods in order, and may write, as the guard of budgets does.
+	// A *workload.RefusedError admits the first ones; the others are asked for again after a second. Nil for no call.
 	Ask func(ctx context.Context, pods []*corev1.Pod) error
-	// Explain is called in each pass, after its writes, with why the plan is as it is and what pods wait for: for logs, traces
-	// and screens. The context is that of the pass. A rollout that stands still has the same notes in its next pass. The pass
-	// waits for the return. Nil for no call.
+	// Explain is called in each pass, after its writes, with why the plan is as it is and what pods wait for: for logs,
+	// traces and screens. The context is that of the pass. A rollout that stands still has the same notes in its next
+	// pass. The pass waits for the return. Nil for no call.
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
 }
 
@@ -71,7 +73,8 @@ func (o Options) withDefaults() Options {
 // idLength of what follows the last dash of a pod's name.
 const idLength = 5
 
-// policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet promises.
+// policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet
+// promises.
 func (o Options) policy() inplace.Policy {
 	p := workloads.Policy(o.Installed)
 	p.Unready = inplace.UnreadyAlways

@@ -28,7 +28,8 @@ func TestPodsToDelete(t *testing.T) {
 		s.Spec.ScaleStrategy.PodsToDelete = []string{chosen.Name}
 	})
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == chosen.UID }) || len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == chosen.UID }) ||
+			len(set.Spec.ScaleStrategy.PodsToDelete) > 0 {
 			return fmt.Errorf("%s still exists, or is named in %v", chosen.Name, set.Spec.ScaleStrategy.PodsToDelete)
 		}
 		return settled(set, pods)
@@ -43,7 +44,9 @@ func TestPodsToDelete(t *testing.T) {
 // A pod that the selector no longer matches is released and replaced. An orphan is not adopted.
 func TestReleaseAndOrphans(t *testing.T) {
 	b := start(t, cloneset.Options{})
-	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "orphan", Labels: map[string]string{"app": "web"}}}
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: b.namespace, Name: "orphan", Labels: map[string]string{"app": "web"},
+	}}
 	orphan.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 	if err := b.client.Create(t.Context(), orphan); err != nil {
 		t.Fatal(err)
@@ -62,7 +65,8 @@ func TestReleaseAndOrphans(t *testing.T) {
 		}
 		b.patch(&pod, `{"labels":{"app":"gone"}}`)
 		b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil || len(pod.OwnerReferences) > 0 {
+			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil ||
+				len(pod.OwnerReferences) > 0 {
 				return fmt.Errorf("owners %v, %w", pod.OwnerReferences, err)
 			}
 			return two(set, pods)

@@ -67,10 +67,12 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	return p, nil
 }
 
-// fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not record them.
+// fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not
+// record them.
 const fixedPrefix = "claims:"
 
-// needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or delete its claims.
+// needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or
+// delete its claims.
 func (p *plan) needsAllPods() bool { return p.creations > 0 || p.deletesClaims }
 
 // markNamed marks the pods that the set names for deletion.
@@ -92,11 +94,9 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Now: s.Now, Limits: p.limits, MinReadySeconds: spec.MinReadySeconds, Hooks: spec.Lifecycle,
 			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated,
 			Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
-		},
-		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
-		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.Known.Repeats,
-		First:   first, Build: b.build, Owned: b.claimsOf,
+		}, Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
+		Strategy: workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate,
+		Ask: o.Ask != nil, Repeats: s.Known.Repeats, First: first, Build: b.build, Owned: b.claimsOf,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{kruise.PodTemplateHashLabelKey: revision.Short(name)}
 		},

@@ -19,11 +19,18 @@ func TestPlanClaims(t *testing.T) {
 	reused := both(claimed, func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.EnablePVCReuse = true })
 	checkPlans(t, map[string]planCase{
 		"new pod": {
-			why: "its claim is created first", replicas: 1, set: claimed, want: []string{"create claim data-web-new-a", "create web-new-a of web:1"},
+			why:      "its claim is created first",
+			replicas: 1,
+			set:      claimed,
+			want:     []string{"create claim data-web-new-a", "create web-new-a of web:1"},
 		},
 		"claim without a pod": {
-			why: "one new pod takes its id, the other a new one", replicas: 3, set: reused, pods: several(1, "web:1"), claims: []string{"a", "z"},
-			want: []string{"create claim data-web-new-a", "create web-z of web:1", "create web-new-a of web:1"},
+			why:      "one new pod takes its id, the other a new one",
+			replicas: 3,
+			set:      reused,
+			pods:     several(1, "web:1"),
+			claims:   []string{"a", "z"},
+			want:     []string{"create claim data-web-new-a", "create web-z of web:1", "create web-new-a of web:1"},
 		},
 		"claim without a pod, no reuse": {
 			why: "it is deleted", replicas: 1, set: claimed, pods: several(1, "web:1"), claims: []string{"a", "z"},

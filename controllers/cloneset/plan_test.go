@@ -99,7 +99,10 @@ func TestPlanScale(t *testing.T) {
 		},
 		"limited, two not ready": {
 			why: "no more pods may be unavailable", replicas: 6, set: scalesWith(withNumber(2)),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.NotReady), podtest.New("web-c", "web:1", podtest.NotReady)},
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.NotReady),
+				podtest.New("web-c", "web:1", podtest.NotReady),
+			},
 			want: []string{},
 		},
 		"limit that cannot be parsed": {
@@ -112,14 +115,18 @@ func TestPlanScale(t *testing.T) {
 			pods: []*corev1.Pod{podtest.New("web-a", "web:1", podtest.ReadyFor(9*time.Second))}, want: []string{},
 		},
 		"available": {
-			why: "minReadySeconds are over", replicas: 3,
-			set:  both(scalesWith(withNumber(1)), func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 }),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1", podtest.ReadyFor(10*time.Second))}, want: []string{"create web-new-a of web:1"},
+			why:      "minReadySeconds are over",
+			replicas: 3,
+			set:      both(scalesWith(withNumber(1)), func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 }),
+			pods:     []*corev1.Pod{podtest.New("web-a", "web:1", podtest.ReadyFor(10*time.Second))},
+			want:     []string{"create web-new-a of web:1"},
 		},
 		"two revisions": {
-			why: "the partition has the current revision, and the rest the update revision", replicas: 5,
-			set:  inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(3)}),
-			pods: several(2, "web:1"), want: []string{"create web-new-a of web:1", "create web-new-b of web:2", "create web-new-c of web:2"},
+			why:      "the partition has the current revision, and the rest the update revision",
+			replicas: 5,
+			set:      inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(3)}),
+			pods:     several(2, "web:1"),
+			want:     []string{"create web-new-a of web:1", "create web-new-b of web:2", "create web-new-c of web:2"},
 		},
 		"scale-in beyond the budget": {
 			why: "ready pods that are not available are not deleted beyond the budget", replicas: 3,
@@ -131,7 +138,11 @@ func TestPlanScale(t *testing.T) {
 			want: []string{"delete web-a", "delete web-b"},
 		},
 		"named pods": {
-			why: "they are deleted first", replicas: 2, set: named("web-b"), pods: several(3, "web:1"), want: []string{"delete web-b"},
+			why:      "they are deleted first",
+			replicas: 2,
+			set:      named("web-b"),
+			pods:     several(3, "web:1"),
+			want:     []string{"delete web-b"},
 		},
 		"named pod, same size": {
 			why: "it is replaced", replicas: 3, set: both(onDelete, named("web-b")), pods: several(3, "web:1"),
@@ -139,30 +150,50 @@ func TestPlanScale(t *testing.T) {
 		},
 		"chosen by label": {
 			why: "the label has the effect of a name", replicas: 2, set: onDelete,
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.Label(kruise.SpecifiedDeleteKey, ""))},
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", podtest.Label(kruise.SpecifiedDeleteKey, "")),
+			},
 			want: []string{"delete web-b"},
 		},
 		"named and held": {
-			why: "the hook holds the named pod, and no other is deleted for it", replicas: 2, set: both(named("web-b"), holdsDeletion),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held), podtest.New("web-c", "web:1")},
+			why:      "the hook holds the named pod, and no other is deleted for it",
+			replicas: 2,
+			set:      both(named("web-b"), holdsDeletion),
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held), podtest.New("web-c", "web:1"),
+			},
 			want: []string{"move web-b to PreparingDelete"},
 		},
 		"held": {
 			why: "the held pod counts until it is gone", replicas: 3, set: both(named("web-b"), holdsDeletion),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"),
+				podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)),
+				podtest.New("web-c", "web:1"),
+			},
 			want: []string{},
 		},
 		"held, not counted": {
 			why: "excludePreparingDelete replaces the held pod", replicas: 3,
-			set:  both(named("web-b"), holdsDeletion, func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.ExcludePreparingDelete = true }),
-			pods: []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
+			set: both(named("web-b"), holdsDeletion, func(s *v1beta1.CloneSet) {
+				s.Spec.ScaleStrategy.ExcludePreparingDelete = true
+			}),
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"),
+				podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)),
+				podtest.New("web-c", "web:1"),
+			},
 			want: []string{"create web-new-a of web:1"},
 		},
 		"held, not counted by option": {
 			why: "the option has the effect of the field", replicas: 3, set: both(named("web-b"), holdsDeletion),
 			options: func(o *Options) { o.ExcludePreparingDelete = true },
-			pods:    []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)), podtest.New("web-c", "web:1")},
-			want:    []string{"create web-new-a of web:1"},
+			pods: []*corev1.Pod{
+				podtest.New("web-a", "web:1"),
+				podtest.New("web-b", "web:1", held, podtest.State(kruise.LifecycleStatePreparingDelete)),
+				podtest.New("web-c", "web:1"),
+			},
+			want: []string{"create web-new-a of web:1"},
 		},
 		"OnDelete, scale-in": {
 			why: "old pods are deleted first", replicas: 1, set: both(withImage("web:2"), onDelete),
@@ -173,8 +204,11 @@ func TestPlanScale(t *testing.T) {
 			pods: several(1, "web:1"), want: []string{"create web-new-a of web:2"},
 		},
 		"paused": {
-			why: "a paused set is scaled", replicas: 2, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Paused: true}),
-			pods: several(1, "web:1"), want: []string{"create web-new-a of web:2"},
+			why:      "a paused set is scaled",
+			replicas: 2,
+			set:      inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Paused: true}),
+			pods:     several(1, "web:1"),
+			want:     []string{"create web-new-a of web:2"},
 		},
 		"being deleted": {
 			why: "its pods are those of the garbage collector", replicas: 2,
@@ -194,7 +228,11 @@ func TestPlanScale(t *testing.T) {
 func TestPlanUpdates(t *testing.T) {
 	checkPlans(t, map[string]planCase{
 		"OnDelete": {
-			why: "no pod is updated", replicas: 3, set: both(withImage("web:2"), onDelete), pods: several(3, "web:1"), want: []string{},
+			why:      "no pod is updated",
+			replicas: 3,
+			set:      both(withImage("web:2"), onDelete),
+			pods:     several(3, "web:1"),
+			want:     []string{},
 		},
 		"paused": {
 			why: "no pod is updated", replicas: 3, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Paused: true}),
@@ -214,15 +252,20 @@ func TestPlanUpdates(t *testing.T) {
 			why: "the pod that is not ready counts, and may be updated itself", replicas: 4,
 			set:  inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withNumber(2)}),
 			pods: append(several(3, "web:1"), podtest.New("web-d", "web:1", podtest.NotReady)),
-			want: []string{"take web-d out of traffic", "take web-a out of traffic", "update web-d to web:2", "update web-a to web:2"},
+			want: []string{
+				"take web-d out of traffic", "take web-a out of traffic", "update web-d to web:2", "update web-a to web:2",
+			},
 		},
 		"budget by default": {
 			why: "a fifth of five pods is one", replicas: 5, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}),
 			pods: several(5, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:2"},
 		},
 		"recreate": {
-			why: "one pod is marked, and deleted in a later pass", replicas: 5, set: rolling(v1beta1.RollingUpdateCloneSetStrategy{}),
-			pods: several(5, "web:1"), want: []string{"mark web-a"},
+			why:      "one pod is marked, and deleted in a later pass",
+			replicas: 5,
+			set:      rolling(v1beta1.RollingUpdateCloneSetStrategy{}),
+			pods:     several(5, "web:1"),
+			want:     []string{"mark web-a"},
 		},
 		"not possible in place": {
 			why: "a running container keeps its environment", replicas: 1,
@@ -233,23 +276,32 @@ func TestPlanUpdates(t *testing.T) {
 		},
 		"not possible in place, InPlaceOnly": {
 			why: "the pod is not recreated", replicas: 1,
-			set: both(rolling(v1beta1.RollingUpdateCloneSetStrategy{PodUpdatePolicy: v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType}), func(s *v1beta1.CloneSet) {
+			set: both(rolling(v1beta1.RollingUpdateCloneSetStrategy{
+				PodUpdatePolicy: v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType,
+			}), func(s *v1beta1.CloneSet) {
 				s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 			}),
 			pods: several(1, "web:1"), want: []string{},
 		},
 		"held before the update": {
-			why: "the hook holds the pod, whose containers stay", replicas: 1, set: both(inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}), holdsUpdate),
-			pods: several(1, "web:1", held), want: []string{"move web-a to PreparingUpdate"},
+			why:      "the hook holds the pod, whose containers stay",
+			replicas: 1,
+			set:      both(inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}), holdsUpdate),
+			pods:     several(1, "web:1", held),
+			want:     []string{"move web-a to PreparingUpdate"},
 		},
 		"rolled back while held": {
-			why: "the pod is Normal again, and no container changes", replicas: 1,
-			set:  both(inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}), holdsUpdate, withImage("web:1")),
-			pods: several(1, "web:1", held, podtest.State(kruise.LifecycleStatePreparingUpdate)), want: []string{"move web-a to Normal"},
+			why:      "the pod is Normal again, and no container changes",
+			replicas: 1,
+			set:      both(inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}), holdsUpdate, withImage("web:1")),
+			pods:     several(1, "web:1", held, podtest.State(kruise.LifecycleStatePreparingUpdate)),
+			want:     []string{"move web-a to Normal"},
 		},
 		"grace period": {
 			why: "the pod is out of traffic first", replicas: 1,
-			set:  inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{InPlaceUpdateStrategy: &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}}),
+			set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{
+				InPlaceUpdateStrategy: &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60},
+			}),
 			pods: several(1, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:1"},
 		},
 		"MayUpdate refuses": {
@@ -258,12 +310,18 @@ func TestPlanUpdates(t *testing.T) {
 			pods:    several(1, "web:1"), want: []string{},
 		},
 		"maxUnavailable that cannot be parsed": {
-			why: "the default counts", replicas: 5, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withPercent("5")}),
-			pods: several(5, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:2"},
+			why:      "the default counts",
+			replicas: 5,
+			set:      inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withPercent("5")}),
+			pods:     several(5, "web:1"),
+			want:     []string{"take web-a out of traffic", "update web-a to web:2"},
 		},
 		"partition that cannot be parsed": {
-			why: "it counts as none", replicas: 2, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("lots")}),
-			pods: several(2, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:2"},
+			why:      "it counts as none",
+			replicas: 2,
+			set:      inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("lots")}),
+			pods:     several(2, "web:1"),
+			want:     []string{"take web-a out of traffic", "update web-a to web:2"},
 		},
 		"template that the selector does not match": {
 			why: "its pods would be released", replicas: 2,
@@ -282,10 +340,31 @@ func TestPlanStates(t *testing.T) {
 	}
 	preparing := podtest.State(kruise.LifecycleStatePreparingNormal)
 	checkPlans(t, map[string]planCase{
-		"on a node":    {why: "a new pod without a hook is Normal there", replicas: 1, pods: several(1, "web:1", preparing), want: []string{"move web-a to Normal"}},
-		"on no node":   {why: "the pod is not scheduled", replicas: 1, pods: several(1, "web:1", podtest.Unscheduled), want: []string{}},
-		"preNormal":    {why: "the hook holds the new pod", replicas: 1, set: preNormal, pods: several(1, "web:1", preparing), want: []string{}},
-		"hook reached": {why: "the pod has what the hook asks for", replicas: 1, set: preNormal, pods: several(1, "web:1", preparing, podtest.Label("example.com/ready", "yes")), want: []string{"move web-a to Normal"}},
-		"hook left":    {why: "a Normal pod stays so", replicas: 1, set: preNormal, pods: several(1, "web:1"), want: []string{}},
+		"on a node": {
+			why:      "a new pod without a hook is Normal there",
+			replicas: 1,
+			pods:     several(1, "web:1", preparing),
+			want:     []string{"move web-a to Normal"},
+		},
+		"on no node": {
+			why: "the pod is not scheduled", replicas: 1, pods: several(1, "web:1", podtest.Unscheduled), want: []string{},
+		},
+		"preNormal": {
+			why:      "the hook holds the new pod",
+			replicas: 1,
+			set:      preNormal,
+			pods:     several(1, "web:1", preparing),
+			want:     []string{},
+		},
+		"hook reached": {
+			why:      "the pod has what the hook asks for",
+			replicas: 1,
+			set:      preNormal,
+			pods:     several(1, "web:1", preparing, podtest.Label("example.com/ready", "yes")),
+			want:     []string{"move web-a to Normal"},
+		},
+		"hook left": {
+			why: "a Normal pod stays so", replicas: 1, set: preNormal, pods: several(1, "web:1"), want: []string{},
+		},
 	})
 }

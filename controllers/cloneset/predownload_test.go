@@ -31,10 +31,28 @@ func TestNoPreDownload(t *testing.T) {
 		change   func(*v1beta1.CloneSet)
 		want     string
 	}{
-		"few":      {"the rollout is complete before the job starts", 3, inPlace, image("web:2"), v1beta1.ImagePreDownloadIgnoredKey},
+		"few": {
+			why:      "the rollout is complete before the job starts",
+			replicas: 3,
+			base:     inPlace,
+			change:   image("web:2"),
+			want:     v1beta1.ImagePreDownloadIgnoredKey,
+		},
 		"recreate": {"the new pods pull", 4, nil, image("web:2"), v1beta1.ImagePreDownloadIgnoredKey},
-		"blocked":  {"the new pods pull", 4, inPlace, func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.HostNetwork = true }, v1beta1.ImagePreDownloadIgnoredKey},
-		"no image": {"there is nothing to pull", 4, inPlace, func(s *v1beta1.CloneSet) { s.Spec.Template.Labels["x"] = "y" }, v1beta1.ImagePreDownloadCreatedKey},
+		"blocked": {
+			why:      "the new pods pull",
+			replicas: 4,
+			base:     inPlace,
+			change:   func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.HostNetwork = true },
+			want:     v1beta1.ImagePreDownloadIgnoredKey,
+		},
+		"no image": {
+			why:      "there is nothing to pull",
+			replicas: 4,
+			base:     inPlace,
+			change:   func(s *v1beta1.CloneSet) { s.Spec.Template.Labels["x"] = "y" },
+			want:     v1beta1.ImagePreDownloadCreatedKey,
+		},
 		"at once": {"all pods are updated at once", 4, inPlace, func(s *v1beta1.CloneSet) {
 			image("web:2")(s)
 			s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("100%"))
@@ -70,7 +88,9 @@ func TestPreDownloadLater(t *testing.T) {
 	m.change(set, func(s *v1beta1.CloneSet) {
 		image("web:2")(s)
 		partition(4)(s)
-		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To[int32](2)}
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{
+			ImagePreDownloadMinUpdatedReadyPods: ptr.To[int32](2),
+		}
 	})
 	ready := func(n int32) func(*v1beta1.CloneSet, []corev1.Pod) error {
 		return func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
@@ -103,20 +123,24 @@ func TestPreDownloadFails(t *testing.T) {
 		err  error
 		jobs int
 	}{
-		"rejected": {"a quota, or a webhook that rejects", apierrors.NewForbidden(kind, "", errors.New("no more of them")), 0},
-		"failed":   {"a webhook that does not answer", apierrors.NewInternalError(errors.New("no answer")), 1},
+		"rejected": {
+			"a quota, or a webhook that rejects", apierrors.NewForbidden(kind, "", errors.New("no more of them")), 0,
+		},
+		"failed": {"a webhook that does not answer", apierrors.NewInternalError(errors.New("no answer")), 1},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			failed := 0
 			m := newModelWith(t, cloneset.Options{PreDownload: true}, func(inner client.WithWatch) client.WithWatch {
-				return interceptor.NewClient(inner, interceptor.Funcs{Create: func(ctx context.Context, inner client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-					if _, is := o.(*v1beta1.ImagePullJob); is && failed < 2 {
-						failed++
-						return c.err
-					}
-					return inner.Create(ctx, o, opts...)
-				}})
+				return interceptor.NewClient(inner, interceptor.Funcs{
+					Create: func(ctx context.Context, inner client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+						if _, is := o.(*v1beta1.ImagePullJob); is && failed < 2 {
+							failed++
+							return c.err
+						}
+						return inner.Create(ctx, o, opts...)
+					},
+				})
 			})
 			set := m.create("web", 5, inPlace)
 			m.eventually(set, settled)
@@ -125,7 +149,8 @@ func TestPreDownloadFails(t *testing.T) {
 				partition(1)(s)
 			})
 			m.eventually(set, func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
-				if set.Status.UpdatedAvailableReplicas != 4 || m.decision(set) != v1beta1.ImagePreDownloadCreatedKey || len(m.jobs()) != c.jobs {
+				if set.Status.UpdatedAvailableReplicas != 4 || m.decision(set) != v1beta1.ImagePreDownloadCreatedKey ||
+					len(m.jobs()) != c.jobs {
 					return fmt.Errorf("%s: status %+v, the revision has %q, jobs %v", c.why, set.Status, m.decision(set), m.jobs())
 				}
 				return nil

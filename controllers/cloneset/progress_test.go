@@ -13,7 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// A set whose pod is not scheduled passes the deadline. With another scheduler the pod, which is not available, is recreated.
+// A set whose pod is not scheduled passes the deadline. With another scheduler the pod, which is not available, is
+// recreated.
 func TestDeadlineOfUnschedulablePod(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
@@ -56,8 +57,8 @@ func TestProgressThroughPartition(t *testing.T) {
 	}
 }
 
-// The deadline counts from the start of a rollout, and again from the next revision. A rollout past its deadline stays so until
-// it is complete, paused or replaced. The reference counts from the last change of the reason instead.
+// The deadline counts from the start of a rollout, and again from the next revision. A rollout past its deadline stays
+// so until it is complete, paused or replaced. The reference counts from the last change of the reason instead.
 func TestDeadlineStartsWithTheRollout(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 1, func(s *v1beta1.CloneSet) {

@@ -37,7 +37,8 @@ func TestFirstStatus(t *testing.T) {
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
-			set := b.create(map[string]string{"empty": "empty", "coming up": "up", "never ready": "gated"}[name], test.replicas, test.change)
+			set := b.create(map[string]string{"empty": "empty", "coming up": "up", "never ready": "gated"}[name],
+				test.replicas, test.change)
 			b.eventually(set, func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
 				if s := set.Status; s.ObservedGeneration != set.Generation || s.UpdatedReplicas != test.replicas {
 					return fmt.Errorf("%s: status %+v", test.why, s)
@@ -57,12 +58,14 @@ func gated(set *v1beta1.CloneSet) {
 	set.Spec.Template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/never"}}
 }
 
-// Templates have no schema, so that without a webhook a set is stored that cannot be decoded. Its status reports why, other sets
-// are not concerned, and the set works when it is corrected.
+// Templates have no schema, so that without a webhook a set is stored that cannot be decoded. Its status reports why,
+// other sets are not concerned, and the set works when it is corrected.
 func TestMalformedSet(t *testing.T) {
 	b := start(t, cloneset.Options{})
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"namespace":%q,"name":"odd"},"spec":{
-		"replicas":1,"selector":{"matchLabels":{"app":"odd"}},"template":{"metadata":{"labels":{"app":"odd"}},"spec":{"containers":7}}}}`, b.namespace)
+	text := fmt.Sprintf(
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"CloneSet","metadata":{"namespace":%q,"name":"odd"},"spec":{
+		"replicas":1,"selector":{"matchLabels":{"app":"odd"}},"template":{"metadata":{"labels":{"app":"odd"}},"spec":{"containers":7}}}}`,
+		b.namespace)
 	odd := &unstructured.Unstructured{}
 	if err := odd.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatal(err)
@@ -74,7 +77,8 @@ func TestMalformedSet(t *testing.T) {
 		if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(odd), odd); err != nil {
 			return err
 		}
-		if got := fmt.Sprint(odd.Object["status"]); !strings.Contains(got, "FailedScale") || !strings.Contains(got, "spec.template.spec.containers") {
+		if got := fmt.Sprint(odd.Object["status"]); !strings.Contains(got, "FailedScale") ||
+			!strings.Contains(got, "spec.template.spec.containers") {
 			return fmt.Errorf("status %s", got)
 		}
 		return nil
@@ -84,7 +88,8 @@ func TestMalformedSet(t *testing.T) {
 	b.change(good, image("web:2"))
 	b.eventually(good, all(settled, images(map[string]int{"web:2": 2})))
 	b.still()
-	if err := unstructured.SetNestedSlice(odd.Object, []any{map[string]any{"name": "web", "image": "web:1"}}, "spec", "template", "spec", "containers"); err != nil {
+	if err := unstructured.SetNestedSlice(odd.Object, []any{map[string]any{"name": "web", "image": "web:1"}}, "spec",
+		"template", "spec", "containers"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.client.Update(t.Context(), odd); err != nil {
@@ -92,7 +97,8 @@ func TestMalformedSet(t *testing.T) {
 	}
 	b.kit.Until(func() error {
 		var pods corev1.PodList
-		if err := b.client.List(t.Context(), &pods, client.InNamespace(b.namespace), client.MatchingLabels{"app": "odd"}); err != nil {
+		if err := b.client.List(t.Context(), &pods, client.InNamespace(b.namespace),
+			client.MatchingLabels{"app": "odd"}); err != nil {
 			return err
 		}
 		if len(pods.Items) != 1 {
@@ -102,8 +108,8 @@ func TestMalformedSet(t *testing.T) {
 	})
 }
 
-// A template that the API server rejects is reported in a condition and an event, is tried again after longer and longer pauses,
-// and works when it is corrected. What the reconciler rejects by itself is in TestInvalidSets.
+// A template that the API server rejects is reported in a condition and an event, is tried again after longer and
+// longer pauses, and works when it is corrected. What the reconciler rejects by itself is in TestInvalidSets.
 func TestRejectedTemplates(t *testing.T) {
 	cases := map[string]struct {
 		why        string
@@ -115,8 +121,10 @@ func TestRejectedTemplates(t *testing.T) {
 			func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Name = "web" }, "spec.containers[0].name",
 		},
 		"claim template": {
-			"the API server rejects the claims", func(s *v1beta1.CloneSet) { withClaims(s); s.Spec.VolumeClaimTemplates[0].Spec.AccessModes = nil },
-			func(s *v1beta1.CloneSet) { s.Spec.VolumeClaimTemplates = nil }, "spec.accessModes",
+			why:   "the API server rejects the claims",
+			spoil: func(s *v1beta1.CloneSet) { withClaims(s); s.Spec.VolumeClaimTemplates[0].Spec.AccessModes = nil },
+			fix:   func(s *v1beta1.CloneSet) { s.Spec.VolumeClaimTemplates = nil },
+			text:  "spec.accessModes",
 		},
 	}
 	for name, c := range cases {
@@ -133,8 +141,8 @@ func TestRejectedTemplates(t *testing.T) {
 
 const failedScale = v1beta1.CloneSetConditionFailedScale
 
-// backsOff expects a set that fails to be tried again after longer and longer pauses: until the pause is more than a second, it
-// is tried about ten times.
+// backsOff expects a set that fails to be tried again after longer and longer pauses: until the pause is more than a
+// second, it is tried about ten times.
 func (b *bench) backsOff() {
 	b.Helper()
 	b.still()
@@ -144,8 +152,8 @@ func (b *bench) backsOff() {
 	}
 }
 
-// A quota that rejects pods or claims is reported. The set is tried again after longer and longer pauses, creates no surplus of
-// claims, and is complete when the quota is raised.
+// A quota that rejects pods or claims is reported. The set is tried again after longer and longer pauses, creates no
+// surplus of claims, and is complete when the quota is raised.
 func TestQuota(t *testing.T) {
 	cases := map[string]struct {
 		why      string
@@ -153,7 +161,9 @@ func TestQuota(t *testing.T) {
 		reuse    bool
 		claims   int
 	}{
-		"pods":                     {"the claim of the first pod is created, and kept for the pod", corev1.ResourcePods, false, 1},
+		"pods": {
+			why: "the claim of the first pod is created, and kept for the pod", resource: corev1.ResourcePods, claims: 1,
+		},
 		"pods, with reused claims": {"the same with reuse", corev1.ResourcePods, true, 1},
 		"claims":                   {"no pod is created without its claim", corev1.ResourcePersistentVolumeClaims, false, 0},
 	}
@@ -212,7 +222,8 @@ func (b *bench) quota(of corev1.ResourceName) (raise func(string)) {
 		object = &appsv1.ControllerRevision{ObjectMeta: trial.ObjectMeta, Data: runtime.RawExtension{Raw: []byte("{}")}}
 	}
 	b.kit.Until(func() error {
-		if err := b.client.Create(b.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "exceeded quota") {
+		if err := b.client.Create(b.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll); err == nil ||
+			!strings.Contains(err.Error(), "exceeded quota") {
 			return fmt.Errorf("the quota does not hold yet: %w", err)
 		}
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// A set and a kubelet that rejects its pods do not create and reject them without end: pauses grow to a minute. Pods that nodes take do not
-// wait, another spec is tried at once, and the set says what it waits for.
+// A set and a kubelet that rejects its pods do not create and reject them without end: pauses grow to a minute. Pods
+// that nodes take do not wait, another spec is tried at once, and the set says what it waits for.
 func TestRejectedPods(t *testing.T) {
 	m := newModel(t, cloneset.Options{NewID: numbered()})
 	full := true
@@ -35,7 +35,8 @@ func TestRejectedPods(t *testing.T) {
 	if most := 2 + 2*70; created > most || created < 60 {
 		t.Errorf("%d pods are created in an hour, want two a minute at most: %d", created, most)
 	}
-	if events := m.Server.Events(set, "FailedCreate"); len(events) == 0 || !strings.Contains(events[len(events)-1].Message, "a kubelet rejected it: OutOfpods") {
+	if events := m.Server.Events(set, "FailedCreate"); len(events) == 0 ||
+		!strings.Contains(events[len(events)-1].Message, "a kubelet rejected it: OutOfpods") {
 		t.Errorf("events %v", events)
 	}
 	m.stays(set, func(s *v1beta1.CloneSet, _ []corev1.Pod) error {

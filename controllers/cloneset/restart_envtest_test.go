@@ -36,7 +36,8 @@ func after(writes int) (<-chan struct{}, func(client.WithWatch) client.WithWatch
 	}
 }
 
-// Whichever writes fail, before or after the API server applied them, no pod or claim is lost, created twice or restarted twice.
+// Whichever writes fail, before or after the API server applied them, no pod or claim is lost, created twice or
+// restarted twice.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -76,8 +77,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The manager stops while it creates pods, and another one without a ledger continues, with a cache that is current or empty. No
-// pod is created twice. TestStopAtEachWrite stops it at each write.
+// The manager stops while it creates pods, and another one without a ledger continues, with a cache that is current or
+// empty. No pod is created twice. TestStopAtEachWrite stops it at each write.
 func TestRestartWhileCreating(t *testing.T) {
 	for name, frozen := range map[string]bool{"fresh cache": false, "stale cache": true} {
 		for _, writes := range []int{3, 8} {
@@ -100,11 +101,13 @@ func TestRestartWhileCreating(t *testing.T) {
 				s.catchUp()
 				b.eventually(set, settled)
 				b.still()
-				// The answer to the last creation of the first manager may be lost, and not be counted. A surplus pod would be deleted.
+				// The answer to the last creation of the first manager may be lost, and not be counted. A surplus pod would be
+				// deleted.
 				asked := b.asked()
 				created, deleted := requests.About(asked, "POST pods 201"), requests.About(asked, "DELETE pods/")
 				if len(created) > 6 || len(deleted) > 0 || len(b.claims()) != 6 {
-					t.Errorf("%d pods were created and %d deleted, with %d claims; want 6, none and 6", len(created), len(deleted), len(b.claims()))
+					t.Errorf("%d pods were created and %d deleted, with %d claims; want 6, none and 6",
+						len(created), len(deleted), len(b.claims()))
 				}
 			})
 		}

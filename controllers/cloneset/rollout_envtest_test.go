@@ -50,10 +50,12 @@ func TestWritesOfAnUpdateInPlace(t *testing.T) {
 			t.Errorf("requests with%s: %v", code, bad)
 		}
 	}
-	t.Logf("%d writes of the status of the set, %d in all", len(requests.About(all, "clonesets/")), len(requests.About(all)))
+	t.Logf("%d writes of the status of the set, %d in all",
+		len(requests.About(all, "clonesets/")), len(requests.About(all)))
 }
 
-// An update that recreates pods costs five writes a pod: three of the new pod, its creation and the deletion of the old one.
+// An update that recreates pods costs five writes a pod: three of the new pod, its creation and the deletion of the old
+// one.
 func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 5, inPlace)
@@ -74,7 +76,9 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	b.still()
 	all := b.asked()
 	// On a busy machine a kubelet may write between, and the API server refuses the test of a patch: it is decided again.
-	for words, want := range map[[3]string]int{{"PATCH", "pods/", " 200"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5} {
+	for words, want := range map[[3]string]int{
+		{"PATCH", "pods/", " 200"}: 15, {"DELETE", "pods/"}: 5, {"POST", "pods"}: 5,
+	} {
 		if got := requests.About(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
 		}
@@ -92,7 +96,8 @@ func TestPartition(t *testing.T) {
 	b.eventually(set, all(settled, reason("CloneSetAvailable")))
 	b.change(set, image("web:2"))
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		if n := running(pods, "web:2"); n != 1 || set.Status.UpdatedAvailableReplicas != 1 || set.Status.ExpectedUpdatedReplicas != 1 {
+		if n := running(pods, "web:2"); n != 1 || set.Status.UpdatedAvailableReplicas != 1 ||
+			set.Status.ExpectedUpdatedReplicas != 1 {
 			return fmt.Errorf("%d pods run the new image, status %+v", n, set.Status)
 		}
 		return reason("ProgressPartitionAvailable")(set, pods)
@@ -134,7 +139,8 @@ func TestHooks(t *testing.T) {
 	b.eventually(set, settled)
 }
 
-// Each pod is created when the one before it has been ready for minReadySeconds. Nothing but the requeue marks that time.
+// Each pod is created when the one before it has been ready for minReadySeconds. Nothing but the requeue marks that
+// time.
 func TestScaleOutOneByOne(t *testing.T) {
 	b := start(t, cloneset.Options{})
 	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
@@ -147,7 +153,8 @@ func TestScaleOutOneByOne(t *testing.T) {
 	for i := 1; i < len(pods); i++ {
 		for _, c := range pods[i-1].Status.Conditions {
 			// Times have no fractions of seconds.
-			if gap := pods[i].CreationTimestamp.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady && (gap < 2*time.Second || gap > 4*time.Second) {
+			if gap := pods[i].CreationTimestamp.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady &&
+				(gap < 2*time.Second || gap > 4*time.Second) {
 				t.Errorf("pod %d was created %s after the one before it was ready", i, gap)
 			}
 		}
@@ -168,8 +175,8 @@ func TestHostPorts(t *testing.T) {
 	b.stays(set, settled)
 }
 
-// While the rollout waits, one job pulls the new image with the parallelism of the set. It is deleted when another revision
-// replaces the update revision, and when the rollout is complete.
+// While the rollout waits, one job pulls the new image with the parallelism of the set. It is deleted when another
+// revision replaces the update revision, and when the rollout is complete.
 func TestPreDownload(t *testing.T) {
 	b := start(t, cloneset.Options{PreDownload: true})
 	set := b.create("web", 5, func(s *v1beta1.CloneSet) {
@@ -184,7 +191,9 @@ func TestPreDownload(t *testing.T) {
 	b.change(set, func(s *v1beta1.CloneSet) {
 		image("web:2")(s)
 		partition(1)(s)
-		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{ImagePreDownloadParallelism: ptr.To(intstr.FromString("2"))}
+		s.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{
+			ImagePreDownloadParallelism: ptr.To(intstr.FromString("2")),
+		}
 	})
 	b.eventually(set, func(set *v1beta1.CloneSet, _ []corev1.Pod) error {
 		if n := len(set.Status.Conditions); n != 1 || set.Status.Conditions[0].Reason != "ProgressPartitionAvailable" {
@@ -237,7 +246,8 @@ func TestSkipQuiet(t *testing.T) {
 	b.change(set, image("web:2"))
 	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 		for i := range pods {
-			if s := pods[i].Status.ContainerStatuses[0]; s.Image != "web:2" || pods[i].Labels[kruise.LifecycleStateKey] != string(normal) {
+			if s := pods[i].Status.ContainerStatuses[0]; s.Image != "web:2" ||
+				pods[i].Labels[kruise.LifecycleStateKey] != string(normal) {
 				return fmt.Errorf("%s runs %s in state %s", pods[i].Name, s.Image, pods[i].Labels[kruise.LifecycleStateKey])
 			}
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// Creation stops while too many pods are unavailable. An event reports each limit, and none follows while nothing changes.
+// Creation stops while too many pods are unavailable. An event reports each limit, and none follows while nothing
+// changes.
 func TestScaleOutIsLimited(t *testing.T) {
 	m := newModel(t, cloneset.Options{})
 	set := m.create("web", 5, func(s *v1beta1.CloneSet) {
@@ -48,7 +49,8 @@ func TestScaleInChosenFirst(t *testing.T) {
 	}
 }
 
-// Missing pods get the current revision up to the partition and the update revision beyond, in the order of their names.
+// Missing pods get the current revision up to the partition and the update revision beyond, in the order of their
+// names.
 func TestScaleOutOfTwoRevisions(t *testing.T) {
 	m := newModel(t, cloneset.Options{NewID: numbered()})
 	set := m.create("web", 2, func(s *v1beta1.CloneSet) {
@@ -63,7 +65,9 @@ func TestScaleOutOfTwoRevisions(t *testing.T) {
 	})
 	m.eventually(set, counts(5, 5))
 	m.Still()
-	want := map[string]string{"web-aa": "web:1", "web-ab": "web:1", "web-ac": "web:1", "web-ad": "web:2", "web-ae": "web:2"}
+	want := map[string]string{
+		"web-aa": "web:1", "web-ab": "web:1", "web-ac": "web:1", "web-ad": "web:2", "web-ae": "web:2",
+	}
 	for _, pod := range m.pods(set) {
 		id := pod.Labels[kruise.CloneSetInstanceIDKey]
 		if pod.Spec.Containers[0].Image != want[pod.Name] || pod.Name != "web-"+id {

@@ -32,8 +32,8 @@ func newClock(t *testing.T) *clock {
 	return c
 }
 
-// stalled is the condition after one more pass, which becomes the status of the set; nil for none. wait is when the pass looks
-// again.
+// stalled is the condition after one more pass, which becomes the status of the set; nil for none. wait is when the
+// pass looks again.
 func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) {
 	c.Helper()
 	s, err := c.r.observe(c.Context(), client.ObjectKeyFromObject(c.set))
@@ -68,7 +68,8 @@ func TestStalledByImage(t *testing.T) {
 	}
 	c.container(waiting("ErrImagePull"))
 	first, _ := c.stalled()
-	if first == nil || first.Reason != "ImagePullFailed" || first.Status != corev1.ConditionTrue || first.Message != "web-00000: container web cannot pull image web:1" {
+	if first == nil || first.Reason != "ImagePullFailed" || first.Status != corev1.ConditionTrue ||
+		first.Message != "web-00000: container web cannot pull image web:1" {
 		t.Fatalf("condition %+v", first)
 	}
 	c.container(waiting("ImagePullBackOff"))

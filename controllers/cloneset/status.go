@@ -19,10 +19,17 @@ import (
 func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	replicas, counts := *s.set.Spec.Replicas, p.Pass.Counts()
 	status := &v1beta1.CloneSetStatus{
-		ObservedGeneration: s.set.Generation, UpdateRevision: p.Update, CurrentRevision: p.Current,
-		Replicas: counts.Pods, ReadyReplicas: counts.Ready, AvailableReplicas: counts.Available,
-		UpdatedReplicas: counts.UpdatedPods, UpdatedReadyReplicas: counts.UpdatedReady, UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount: p.Resolution.Collisions, LabelSelector: s.Selector.String(),
+		ObservedGeneration:       s.set.Generation,
+		UpdateRevision:           p.Update,
+		CurrentRevision:          p.Current,
+		Replicas:                 counts.Pods,
+		ReadyReplicas:            counts.Ready,
+		AvailableReplicas:        counts.Available,
+		UpdatedReplicas:          counts.UpdatedPods,
+		UpdatedReadyReplicas:     counts.UpdatedReady,
+		UpdatedAvailableReplicas: counts.UpdatedAvailable,
+		CollisionCount:           p.Resolution.Collisions,
+		LabelSelector:            s.Selector.String(),
 	}
 	if status.CollisionCount == nil {
 		status.CollisionCount = new(int32)
@@ -60,7 +67,8 @@ func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *condi
 	}
 	c := conditions.Condition{Type: progressing, Status: corev1.ConditionTrue}
 	switch replicas := *s.set.Spec.Replicas; {
-	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas && status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
+	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas &&
+		status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
 		c.Reason, c.Message = reasonAvailable, "CloneSet is available"
 	case p.rolling.Paused:
 		c.Reason, c.Message = reasonPaused, "CloneSet is paused"
@@ -73,10 +81,13 @@ func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *condi
 }
 
 // checkDeadline is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
-func (p *plan) checkDeadline(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition) {
+func (p *plan) checkDeadline(
+	s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition,
+) {
 	c.Reason, c.Message = reasonUpdated, "CloneSet is progressing"
 	deadline, old := time.Duration(*s.set.Spec.ProgressDeadlineSeconds)*time.Second, list.Find(progressing)
-	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) && s.set.Status.UpdateRevision == status.UpdateRevision
+	underWay := old != nil && (old.Reason == reasonUpdated || old.Reason == reasonExceeded) &&
+		s.set.Status.UpdateRevision == status.UpdateRevision
 	if !underWay {
 		list.Remove(progressing) // so that the times are those of now
 		p.After.In(deadline)
@@ -104,7 +115,9 @@ func reporter() workloads.Reporter[*v1beta1.CloneSet, v1beta1.CloneSetStatus, v1
 	return workloads.Reporter[*v1beta1.CloneSet, status, v1beta1.CloneSetCondition]{
 		Status: func(set *v1beta1.CloneSet) *status { return &set.Status },
 		Fields: func(s *status) workloads.Fields[v1beta1.CloneSetCondition] {
-			return workloads.Fields[v1beta1.CloneSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+			return workloads.Fields[v1beta1.CloneSetCondition]{
+				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
+			}
 		},
 		Required: func(status *status) map[string]any {
 			return map[string]any{
@@ -114,12 +127,22 @@ func reporter() workloads.Reporter[*v1beta1.CloneSet, v1beta1.CloneSetStatus, v1
 		},
 		Load: func(c v1beta1.CloneSetCondition) conditions.Condition {
 			return conditions.Condition{
-				Type: string(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               string(c.Type),
+				Status:             c.Status,
+				LastUpdateTime:     c.LastUpdateTime,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Store: func(c conditions.Condition) v1beta1.CloneSetCondition {
 			return v1beta1.CloneSetCondition{
-				Type: v1beta1.CloneSetConditionType(c.Type), Status: c.Status, LastUpdateTime: c.LastUpdateTime, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               v1beta1.CloneSetConditionType(c.Type),
+				Status:             c.Status,
+				LastUpdateTime:     c.LastUpdateTime,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },

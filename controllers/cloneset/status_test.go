@@ -29,10 +29,17 @@ func TestStatusCounts(t *testing.T) {
 	}{
 		"empty":     {"every counter is zero", 0, nil, nil, counters{}},
 		"converged": {"every pod counts everywhere", 2, nil, several(2, "web:1"), counters{2, 2, 2, 2, 2, 2, 2}},
-		"coming up": {"pods count before they are ready", 2, nil, several(2, "web:1", podtest.NotReady), counters{2, 0, 0, 2, 0, 0, 2}},
+		"coming up": {
+			why:      "pods count before they are ready",
+			replicas: 2,
+			pods:     several(2, "web:1", podtest.NotReady),
+			want:     counters{2, 0, 0, 2, 0, 0, 2},
+		},
 		"new": {
-			"a pod in PreparingNormal is not available", 1, nil, several(1, "web:1", podtest.State(kruise.LifecycleStatePreparingNormal)),
-			counters{1, 1, 0, 1, 1, 0, 1},
+			why:      "a pod in PreparingNormal is not available",
+			replicas: 1,
+			pods:     several(1, "web:1", podtest.State(kruise.LifecycleStatePreparingNormal)),
+			want:     counters{1, 1, 0, 1, 1, 0, 1},
 		},
 		"ready for a moment": {
 			"a pod is available after minReadySeconds", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 },
@@ -50,18 +57,25 @@ func TestStatusCounts(t *testing.T) {
 			counters{1, 1, 0, 1, 1, 0, 1},
 		},
 		"two revisions": {
-			"the partition expects one updated pod of four", 4, inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("99%")}),
-			append(several(3, "web:1"), podtest.New("web-d", "web:2")),
-			counters{4, 4, 4, 1, 1, 1, 1},
+			why:      "the partition expects one updated pod of four",
+			replicas: 4,
+			set:      inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("99%")}),
+			pods:     append(several(3, "web:1"), podtest.New("web-d", "web:2")),
+			want:     counters{4, 4, 4, 1, 1, 1, 1},
 		},
 		"held before deletion": {
-			"the pod counts, and is not available", 3, nil, append(several(2, "web:1"), podtest.New("web-c", "web:1", podtest.State(kruise.LifecycleStatePreparingDelete))),
-			counters{3, 3, 2, 3, 3, 2, 3},
+			why:      "the pod counts, and is not available",
+			replicas: 3,
+			pods: append(several(2, "web:1"),
+				podtest.New("web-c", "web:1", podtest.State(kruise.LifecycleStatePreparingDelete))),
+			want: counters{3, 3, 2, 3, 3, 2, 3},
 		},
 		"finished and terminating": {
-			"these pods do not count", 3, nil, append(
-				several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodSucceeded)), podtest.New("web-c", "web:1", podtest.Terminating(0))),
-			counters{1, 1, 1, 1, 1, 1, 3},
+			why:      "these pods do not count",
+			replicas: 3,
+			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodSucceeded)),
+				podtest.New("web-c", "web:1", podtest.Terminating(0))),
+			want: counters{1, 1, 1, 1, 1, 1, 3},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +83,8 @@ func TestStatusCounts(t *testing.T) {
 			o.pods(c.pods...)
 			s := o.status()
 			got := counters{
-				s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas, s.UpdatedAvailableReplicas, s.ExpectedUpdatedReplicas,
+				s.Replicas, s.ReadyReplicas, s.AvailableReplicas, s.UpdatedReplicas, s.UpdatedReadyReplicas,
+				s.UpdatedAvailableReplicas, s.ExpectedUpdatedReplicas,
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
@@ -88,8 +103,10 @@ func TestStatusRevisions(t *testing.T) {
 		pods     []*corev1.Pod
 		promoted bool
 	}{
-		"all updated":  {"the next rollout starts from here", several(2, "web:2"), true},
-		"one updated":  {"the rollout goes on", []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:2")}, false},
+		"all updated": {"the next rollout starts from here", several(2, "web:2"), true},
+		"one updated": {
+			"the rollout goes on", []*corev1.Pod{podtest.New("web-a", "web:1"), podtest.New("web-b", "web:2")}, false,
+		},
 		"one missing":  {"a missing pod may get the current revision", several(1, "web:2"), false},
 		"one too many": {"the pod that is deleted may be an old one", several(3, "web:2"), false},
 	} {
@@ -98,7 +115,8 @@ func TestStatusRevisions(t *testing.T) {
 			first, second := o.revision("web:1"), o.revision("web:2")
 			o.pods(c.pods...)
 			s := o.status()
-			if s.UpdateRevision != second || (s.CurrentRevision == second) != c.promoted || !c.promoted && s.CurrentRevision != first {
+			if s.UpdateRevision != second || (s.CurrentRevision == second) != c.promoted ||
+				!c.promoted && s.CurrentRevision != first {
 				t.Errorf("%s: from %s to %s", c.why, s.CurrentRevision, s.UpdateRevision)
 			}
 		})
@@ -118,8 +136,12 @@ func TestProgress(t *testing.T) {
 	since := func(reason string, ago time.Duration) *v1beta1.CloneSetCondition {
 		at := metav1.NewTime(podtest.Noon().Add(-ago))
 		return &v1beta1.CloneSetCondition{
-			Type: v1beta1.CloneSetConditionTypeProgressing, Status: corev1.ConditionTrue, Reason: reason, Message: "CloneSet is progressing",
-			LastUpdateTime: at, LastTransitionTime: at,
+			Type:               v1beta1.CloneSetConditionTypeProgressing,
+			Status:             corev1.ConditionTrue,
+			Reason:             reason,
+			Message:            "CloneSet is progressing",
+			LastUpdateTime:     at,
+			LastTransitionTime: at,
 		}
 	}
 	available := condition{"True", "CloneSetAvailable", "CloneSet is available"}
@@ -138,11 +160,37 @@ func TestProgress(t *testing.T) {
 		want        condition
 		wait        time.Duration
 	}{
-		"no deadline":      {"there is no condition", nil, broken, nil, "web:1", condition{}, 0},
-		"deadline removed": {"the condition is removed", nil, broken, since("CloneSetUpdated", time.Minute), "web:1", condition{}, 0},
-		"largest deadline": {"it is none", deadline(math.MaxInt32), broken, since("CloneSetUpdated", time.Minute), "web:1", condition{}, 0},
-		"available":        {"every pod is updated and available", deadline(600), several(1, "web:1"), nil, "web:1", available, 0},
-		"available again":  {"a deadline that was exceeded is over", deadline(600), several(1, "web:1"), since("ProgressDeadlineExceeded", time.Hour), "web:1", available, 0},
+		"no deadline": {"there is no condition", nil, broken, nil, "web:1", condition{}, 0},
+		"deadline removed": {
+			why:         "the condition is removed",
+			pods:        broken,
+			old:         since("CloneSetUpdated", time.Minute),
+			oldRevision: "web:1",
+			want:        condition{},
+		},
+		"largest deadline": {
+			why:         "it is none",
+			set:         deadline(math.MaxInt32),
+			pods:        broken,
+			old:         since("CloneSetUpdated", time.Minute),
+			oldRevision: "web:1",
+			want:        condition{},
+		},
+		"available": {
+			why:         "every pod is updated and available",
+			set:         deadline(600),
+			pods:        several(1, "web:1"),
+			oldRevision: "web:1",
+			want:        available,
+		},
+		"available again": {
+			why:         "a deadline that was exceeded is over",
+			set:         deadline(600),
+			pods:        several(1, "web:1"),
+			old:         since("ProgressDeadlineExceeded", time.Hour),
+			oldRevision: "web:1",
+			want:        available,
+		},
 		"first": {
 			"the deadline counts from now", deadline(600), broken, nil, "", updated, 10 * time.Minute,
 		},
@@ -154,19 +202,72 @@ func TestProgress(t *testing.T) {
 			"the rest of the deadline, and a second for the fractions of seconds", deadline(600), broken,
 			since("CloneSetUpdated", 9*time.Minute), "web:1", updated, time.Minute + time.Second,
 		},
-		"late":              {"the deadline has passed", deadline(600), broken, since("CloneSetUpdated", 11*time.Minute), "web:1", exceeded, 0},
-		"stays late":        {"a rollout past its deadline stays so", deadline(3600), broken, since("ProgressDeadlineExceeded", time.Second), "web:1", exceeded, 0},
-		"another revision":  {"the deadline counts again", deadline(600), broken, since("ProgressDeadlineExceeded", time.Hour), "web:9", updated, 10 * time.Minute},
-		"resumed":           {"the deadline counts again", deadline(600), broken, since("CloneSetPaused", time.Hour), "web:1", updated, 10 * time.Minute},
-		"paused":            {"a paused set has no deadline", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})), broken, since("ProgressDeadlineExceeded", time.Hour), "web:2", paused, 0},
-		"paused, available": {"every pod is updated and available", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})), several(1, "web:2"), since("CloneSetPaused", time.Hour), "web:2", available, 0},
+		"late": {
+			why:         "the deadline has passed",
+			set:         deadline(600),
+			pods:        broken,
+			old:         since("CloneSetUpdated", 11*time.Minute),
+			oldRevision: "web:1",
+			want:        exceeded,
+		},
+		"stays late": {
+			why:         "a rollout past its deadline stays so",
+			set:         deadline(3600),
+			pods:        broken,
+			old:         since("ProgressDeadlineExceeded", time.Second),
+			oldRevision: "web:1",
+			want:        exceeded,
+		},
+		"another revision": {
+			why:         "the deadline counts again",
+			set:         deadline(600),
+			pods:        broken,
+			old:         since("ProgressDeadlineExceeded", time.Hour),
+			oldRevision: "web:9",
+			want:        updated,
+			wait:        10 * time.Minute,
+		},
+		"resumed": {
+			why:         "the deadline counts again",
+			set:         deadline(600),
+			pods:        broken,
+			old:         since("CloneSetPaused", time.Hour),
+			oldRevision: "web:1",
+			want:        updated,
+			wait:        10 * time.Minute,
+		},
+		"paused": {
+			why:         "a paused set has no deadline",
+			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})),
+			pods:        broken,
+			old:         since("ProgressDeadlineExceeded", time.Hour),
+			oldRevision: "web:2",
+			want:        paused,
+		},
+		"paused, available": {
+			why:         "every pod is updated and available",
+			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})),
+			pods:        several(1, "web:2"),
+			old:         since("CloneSetPaused", time.Hour),
+			oldRevision: "web:2",
+			want:        available,
+		},
 		"partition": {
-			"the expected pods are updated and available", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(1)})),
-			several(1, "web:1"), since("CloneSetUpdated", time.Minute), "web:2", partition, 0,
+			why:         "the expected pods are updated and available",
+			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(1)})),
+			pods:        several(1, "web:1"),
+			old:         since("CloneSetUpdated", time.Minute),
+			oldRevision: "web:2",
+			want:        partition,
 		},
 		"partition, under way": {
-			"the expected pod is not updated", both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(0)})),
-			several(1, "web:1"), since("CloneSetUpdated", time.Minute), "web:2", updated, 9*time.Minute + time.Second,
+			why:         "the expected pod is not updated",
+			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(0)})),
+			pods:        several(1, "web:1"),
+			old:         since("CloneSetUpdated", time.Minute),
+			oldRevision: "web:2",
+			want:        updated,
+			wait:        9*time.Minute + time.Second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,13 +302,40 @@ func TestStatusOfInvalidSpec(t *testing.T) {
 		condition v1beta1.CloneSetConditionType
 		text      string
 	}{
-		"partition":            {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("lots")}), v1beta1.CloneSetConditionFailedUpdate, "partition: "},
-		"maxUnavailable":       {"the default counts", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withPercent("5")}), v1beta1.CloneSetConditionFailedUpdate, "maxUnavailable: "},
-		"maxSurge":             {"it counts as none", rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: withPercent("%")}), v1beta1.CloneSetConditionFailedUpdate, "maxSurge: "},
-		"scale maxUnavailable": {"it counts as none", scalesWith(withPercent("")), v1beta1.CloneSetConditionFailedUpdate, "scaleStrategy.maxUnavailable: "},
-		"another selector":     {"each pod would be released at once", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, v1beta1.CloneSetConditionFailedScale, "does not match"},
+		"partition": {
+			why:       "it counts as none",
+			set:       rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withPercent("lots")}),
+			condition: v1beta1.CloneSetConditionFailedUpdate,
+			text:      "partition: ",
+		},
+		"maxUnavailable": {
+			why:       "the default counts",
+			set:       rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxUnavailable: withPercent("5")}),
+			condition: v1beta1.CloneSetConditionFailedUpdate,
+			text:      "maxUnavailable: ",
+		},
+		"maxSurge": {
+			why:       "it counts as none",
+			set:       rolling(v1beta1.RollingUpdateCloneSetStrategy{MaxSurge: withPercent("%")}),
+			condition: v1beta1.CloneSetConditionFailedUpdate,
+			text:      "maxSurge: ",
+		},
+		"scale maxUnavailable": {
+			why:       "it counts as none",
+			set:       scalesWith(withPercent("")),
+			condition: v1beta1.CloneSetConditionFailedUpdate,
+			text:      "scaleStrategy.maxUnavailable: ",
+		},
+		"another selector": {
+			why:       "each pod would be released at once",
+			set:       func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = map[string]string{"app": "other"} },
+			condition: v1beta1.CloneSetConditionFailedScale,
+			text:      "does not match",
+		},
 		"selector of a state": {"the reconciler writes the label to its pods", func(s *v1beta1.CloneSet) {
-			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: kruise.LifecycleStateKey, Operator: "DoesNotExist"}}
+			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+				Key: kruise.LifecycleStateKey, Operator: "DoesNotExist",
+			}}
 		}, v1beta1.CloneSetConditionFailedScale, "does not match"},
 		"nothing wrong": {"there is no condition", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To[int32](0) }, "", ""},
 	} {

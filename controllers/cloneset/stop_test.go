@@ -87,8 +87,8 @@ func (s *stop) stopped() error {
 	return nil
 }
 
-// The manager stops at any of its writes, and another one without a ledger continues, with a cache that is current or from before.
-// No pod or claim is created twice, and no pod restarts twice.
+// The manager stops at any of its writes, and another one without a ledger continues, with a cache that is current or
+// from before. No pod or claim is created twice, and no pod restarts twice.
 func TestStopAtEachWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		why           string
@@ -97,7 +97,9 @@ func TestStopAtEachWrite(t *testing.T) {
 		"before":              {why: "the write is never applied"},
 		"after":               {why: "the answer is lost", after: true},
 		"before, stale cache": {why: "the next manager sees no write of the first", frozen: true},
-		"after, stale cache":  {why: "the next manager sees no write of the first, and the answer of the last is lost", after: true, frozen: true},
+		"after, stale cache": {
+			why: "the next manager sees no write of the first, and the answer of the last is lost", after: true, frozen: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, act := range []func(*model, *stop, bool) bool{stopWhileCreating, stopWhileUpdating} {
@@ -129,7 +131,8 @@ func stopWhileCreating(m *model, first *stop, frozen bool) bool {
 	asked := m.Server.Requests()
 	created, deleted := requests.About(asked, "POST pods/", " 201"), requests.About(asked, "DELETE pods/")
 	if len(created) != 2 || len(deleted) > 0 || len(m.claims()) != 2 {
-		m.Errorf("stop at write %d: %d pods were created and %d deleted, with %d claims; want 2, none and 2", first.at, len(created), len(deleted), len(m.claims()))
+		m.Errorf("stop at write %d: %d pods were created and %d deleted, with %d claims; want 2, none and 2",
+			first.at, len(created), len(deleted), len(m.claims()))
 	}
 	return true
 }

@@ -18,18 +18,25 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// A pod whose claim name is taken would be Pending for ever. The set waits for the name, reports that once, and creates its other
-// pods meanwhile, also where only one may be created at a time.
+// A pod whose claim name is taken would be Pending for ever. The set waits for the name, reports that once, and creates
+// its other pods meanwhile, also where only one may be created at a time.
 func TestClaimNameTaken(t *testing.T) {
 	cases := map[string]struct {
 		why, take, free, text, other string
 	}{
 		"terminating": {
-			"a claim that terminates is deleted when no pod uses it any more",
-			`{"finalizers":["kubernetes.io/pvc-protection"],"deletionTimestamp":"now"}`, `{"finalizers":null}`, "is terminating", "web-ac",
+			why:   "a claim that terminates is deleted when no pod uses it any more",
+			take:  `{"finalizers":["kubernetes.io/pvc-protection"],"deletionTimestamp":"now"}`,
+			free:  `{"finalizers":null}`,
+			text:  "is terminating",
+			other: "web-ac",
 		},
 		"of another owner": {
-			"the claim may hold the data of another workload", `{"ownerReferences":null}`, `{"delete":"now"}`, "is not controlled by web", "web-ac",
+			why:   "the claim may hold the data of another workload",
+			take:  `{"ownerReferences":null}`,
+			free:  `{"delete":"now"}`,
+			text:  "is not controlled by web",
+			other: "web-ac",
 		},
 		"of another instance": {
 			"the claim belongs to another pod of the set",
@@ -41,7 +48,9 @@ func TestClaimNameTaken(t *testing.T) {
 			m := newModel(t, cloneset.Options{NewID: numbered()})
 			set := m.create("web", 2, func(s *v1beta1.CloneSet) {
 				twoClaims(s)
-				s.Spec.ScaleStrategy = v1beta1.CloneSetScaleStrategy{EnablePVCReuse: true, MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+				s.Spec.ScaleStrategy = v1beta1.CloneSetScaleStrategy{
+					EnablePVCReuse: true, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+				}
 			})
 			m.eventually(set, settled)
 			logs := &corev1.PersistentVolumeClaim{}
@@ -80,7 +89,8 @@ func (u *user) edit(o client.Object, metadata string) {
 	u.Helper()
 	deletes := strings.Contains(metadata, `"now"`)
 	metadata = strings.NewReplacer(`,"deletionTimestamp":"now"`, "", `"delete":"now"`, "").Replace(metadata)
-	if err := u.client.Patch(u.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
+	if err := u.client.Patch(u.Context(), o,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
 		u.Fatal(err)
 	}
 	if deletes {

@@ -36,7 +36,8 @@ func TestRecreateMarksFirst(t *testing.T) {
 	set := m.create("web", 5, nil)
 	m.eventually(set, settled)
 	m.change(set, image("web:2"))
-	m.eventually(set, all(fails(v1beta1.CloneSetConditionFailedScale, "cannot be deleted now"), m.emitted("FailedDelete", 1)))
+	m.eventually(set,
+		all(fails(v1beta1.CloneSetConditionFailedScale, "cannot be deleted now"), m.emitted("FailedDelete", 1)))
 	marked := 0
 	for _, pod := range m.pods(set) {
 		if _, ok := pod.Labels[kruise.SpecifiedDeleteKey]; ok {
@@ -56,12 +57,30 @@ func TestInPlaceIfPossible(t *testing.T) {
 		change    func(*corev1.PodTemplateSpec)
 		recreated bool
 	}{
-		"image":               {"the pod stays", cloneset.Options{}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" }, false},
-		"image, short hashes": {"the pod stays", cloneset.Options{ShortHash: true}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" }, false},
-		"env":                 {"a running container keeps its environment", cloneset.Options{}, func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}} }, true},
-		"resources of another class": {"the class of a pod is fixed", cloneset.Options{Installed: &inplace.Installation{Resize: true}}, func(p *corev1.PodTemplateSpec) {
-			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m")}
-		}, true},
+		"image": {
+			why:     "the pod stays",
+			options: cloneset.Options{},
+			change:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" },
+		},
+		"image, short hashes": {
+			why:     "the pod stays",
+			options: cloneset.Options{ShortHash: true},
+			change:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" },
+		},
+		"env": {
+			why:       "a running container keeps its environment",
+			options:   cloneset.Options{},
+			change:    func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
+			recreated: true,
+		},
+		"resources of another class": {
+			why:     "the class of a pod is fixed",
+			options: cloneset.Options{Installed: &inplace.Installation{Resize: true}},
+			change: func(p *corev1.PodTemplateSpec) {
+				p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("100m")}
+			},
+			recreated: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +106,8 @@ func TestInPlaceIfPossible(t *testing.T) {
 			if now.Labels[kruise.PodRevisionLabelKey] != want || now.Labels[kruise.PodTemplateHashLabelKey] != short {
 				t.Errorf("labels %v, want %s and %s", now.Labels, want, short)
 			}
-			if state := now.Annotations[kruise.InPlaceUpdateStateKey]; !c.recreated && !strings.Contains(state, `"lastContainerStatuses":{"web":{"imageID":"sha256:web-1"`) {
+			if state := now.Annotations[kruise.InPlaceUpdateStateKey]; !c.recreated &&
+				!strings.Contains(state, `"lastContainerStatuses":{"web":{"imageID":"sha256:web-1"`) {
 				t.Errorf("the state does not record the old image: %s", state)
 			}
 			if n := len(m.Server.Events(set, "SuccessfulUpdatePodReCreate")); (n == 1) != c.recreated {
@@ -109,7 +129,8 @@ func TestInPlaceOnlyIsImpossible(t *testing.T) {
 	m.change(set, func(s *v1beta1.CloneSet) {
 		s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
 	})
-	m.eventually(set, all(fails(v1beta1.CloneSetConditionFailedUpdate, "can only be updated in place"), m.emitted("FailedUpdatePodInPlace", 1)))
+	m.eventually(set, all(fails(v1beta1.CloneSetConditionFailedUpdate, "can only be updated in place"),
+		m.emitted("FailedUpdatePodInPlace", 1)))
 	m.idle(set)
 	m.stays(set, m.emitted("FailedUpdatePodInPlace", 1))
 	if after := uids(m.pods(set)); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -138,7 +159,8 @@ func TestBareRevisionIsRaised(t *testing.T) {
 	m.change(set, image("web:1"))
 	m.eventually(set, all(settled, images(map[string]int{"web:1": 1})))
 	m.look(first)
-	if first.Revision != 3 || first.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey] == "" || set.Status.UpdateRevision != first.Name {
+	if first.Revision != 3 || first.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey] == "" ||
+		set.Status.UpdateRevision != first.Name {
 		t.Errorf("revision %d of %s, annotations %v", first.Revision, first.Name, first.Annotations)
 	}
 }
@@ -159,7 +181,8 @@ func TestFirstRevisionNameIsTaken(t *testing.T) {
 	again := m.create("web", 1, nil)
 	m.eventually(again, settled)
 	if got := again.Status; got.UpdateRevision == name || got.CollisionCount == nil || *got.CollisionCount != 1 {
-		t.Errorf("revision %s with %v collisions; %s belongs to the deleted set", got.UpdateRevision, got.CollisionCount, name)
+		t.Errorf("revision %s with %v collisions; %s belongs to the deleted set",
+			got.UpdateRevision, got.CollisionCount, name)
 	}
 	if !metav1.IsControlledBy(taken, set) || revision.Short(name) == revision.Short(again.Status.UpdateRevision) {
 		t.Errorf("revisions %s and %s", name, again.Status.UpdateRevision)

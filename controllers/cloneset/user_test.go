@@ -67,7 +67,8 @@ func (u *user) look(o client.Object) {
 func (u *user) pods(set *v1beta1.CloneSet) []corev1.Pod {
 	u.Helper()
 	var list corev1.PodList
-	if err := u.client.List(u.Context(), &list, client.InNamespace(u.namespace), client.MatchingLabels{"app": set.Name}); err != nil {
+	if err := u.client.List(u.Context(), &list, client.InNamespace(u.namespace),
+		client.MatchingLabels{"app": set.Name}); err != nil {
 		u.Fatal(err)
 	}
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
@@ -95,7 +96,8 @@ func (u *user) claimsOf(owner types.UID) []string {
 // patch changes the metadata of a pod by a merge patch.
 func (u *user) patch(pod *corev1.Pod, metadata string) {
 	u.Helper()
-	if err := u.client.Patch(u.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
+	if err := u.client.Patch(u.Context(), pod,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
 		u.Fatal(err)
 	}
 }
@@ -142,7 +144,9 @@ func (u *user) jobs() []string {
 // decision returns the label of pre-download of the update revision of a set; empty for none.
 func (u *user) decision(set *v1beta1.CloneSet) string {
 	u.Helper()
-	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: set.Status.UpdateRevision}}
+	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: u.namespace, Name: set.Status.UpdateRevision,
+	}}
 	u.look(rev)
 	for _, label := range []string{v1beta1.ImagePreDownloadCreatedKey, v1beta1.ImagePreDownloadIgnoredKey} {
 		if rev.Labels[label] == "true" {

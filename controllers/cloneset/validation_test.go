@@ -13,7 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
 
-// A stored spec that the webhook would reject is reported once, in a condition and an event, and costs no more requests.
+// A stored spec that the webhook would reject is reported once, in a condition and an event, and costs no more
+// requests.
 func TestInvalidSpec(t *testing.T) {
 	const scaling, updating = v1beta1.CloneSetConditionFailedScale, v1beta1.CloneSetConditionFailedUpdate
 	rolling := func(s *v1beta1.CloneSet) *v1beta1.RollingUpdateCloneSetStrategy {
@@ -28,16 +29,29 @@ func TestInvalidSpec(t *testing.T) {
 		pods   int
 	}{
 		"pods that end": {
-			"each pod that ends would be replaced, without end",
-			func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever }, scaling, "spec.template.spec.restartPolicy", 0,
+			why:    "each pod that ends would be replaced, without end",
+			change: func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever },
+			in:     scaling,
+			text:   "spec.template.spec.restartPolicy",
 		},
 		"pods with a deadline": {
-			"as before", func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To(int64(5)) }, scaling, "spec.template.spec.activeDeadlineSeconds", 0,
+			why:    "as before",
+			change: func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To(int64(5)) },
+			in:     scaling,
+			text:   "spec.template.spec.activeDeadlineSeconds",
 		},
 		"empty selector": {
-			"the selector of the status would select every pod", func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = nil }, scaling, "spec.selector", 0,
+			why:    "the selector of the status would select every pod",
+			change: func(s *v1beta1.CloneSet) { s.Spec.Selector.MatchLabels = nil },
+			in:     scaling,
+			text:   "spec.selector",
 		},
-		"negative replicas": {"no number of pods is meant", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(-1)) }, scaling, "spec.replicas", 0},
+		"negative replicas": {
+			why:    "no number of pods is meant",
+			change: func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To(int32(-1)) },
+			in:     scaling,
+			text:   "spec.replicas",
+		},
 		"a long value": {
 			"the text of the report must fit into the object and its event",
 			func(s *v1beta1.CloneSet) {
@@ -45,13 +59,39 @@ func TestInvalidSpec(t *testing.T) {
 			}, updating, "spec.updateStrategy.type", 2,
 		},
 		"negative budget": {
-			"no pod is updated", func(s *v1beta1.CloneSet) { rolling(s).MaxUnavailable = ptr.To(intstr.FromInt32(-1)) }, updating, "rollingUpdate.maxUnavailable", 2,
+			why:    "no pod is updated",
+			change: func(s *v1beta1.CloneSet) { rolling(s).MaxUnavailable = ptr.To(intstr.FromInt32(-1)) },
+			in:     updating,
+			text:   "rollingUpdate.maxUnavailable",
+			pods:   2,
 		},
-		"unknown policy":        {"pods are recreated", func(s *v1beta1.CloneSet) { rolling(s).PodUpdatePolicy = "Gently" }, updating, "rollingUpdate.podUpdatePolicy", 2},
-		"deadline before ready": {"each rollout would be late", func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(-1)) }, updating, "spec.progressDeadlineSeconds", 2},
-		"a pod chosen twice":    {"the pod is deleted once", func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.PodsToDelete = []string{"x", "x"} }, updating, "spec.scaleStrategy.podsToDelete", 2},
+		"unknown policy": {
+			why:    "pods are recreated",
+			change: func(s *v1beta1.CloneSet) { rolling(s).PodUpdatePolicy = "Gently" },
+			in:     updating,
+			text:   "rollingUpdate.podUpdatePolicy",
+			pods:   2,
+		},
+		"deadline before ready": {
+			why:    "each rollout would be late",
+			change: func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = ptr.To(int32(-1)) },
+			in:     updating,
+			text:   "spec.progressDeadlineSeconds",
+			pods:   2,
+		},
+		"a pod chosen twice": {
+			why:    "the pod is deleted once",
+			change: func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.PodsToDelete = []string{"x", "x"} },
+			in:     updating,
+			text:   "spec.scaleStrategy.podsToDelete",
+			pods:   2,
+		},
 		"a text as a percentage": {
-			"the text is 5% of the pods", func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromString("5")) }, updating, "spec.scaleStrategy.maxUnavailable", 2,
+			why:    "the text is 5% of the pods",
+			change: func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromString("5")) },
+			in:     updating,
+			text:   "spec.scaleStrategy.maxUnavailable",
+			pods:   2,
 		},
 	}
 	for name, c := range cases {
@@ -62,7 +102,8 @@ func TestInvalidSpec(t *testing.T) {
 			m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
 				reported = reported || strings.Contains(condition(set, c.in), c.text)
 				if !reported || len(pods) != c.pods || set.Status.ObservedGeneration == 0 {
-					return fmt.Errorf("%s: %d pods, want %d, conditions %+v, want %s about %s", c.why, len(pods), c.pods, set.Status.Conditions, c.in, c.text)
+					return fmt.Errorf("%s: %d pods, want %d, conditions %+v, want %s about %s",
+						c.why, len(pods), c.pods, set.Status.Conditions, c.in, c.text)
 				}
 				return nil
 			})

@@ -59,7 +59,9 @@ func states(pairs ...any) []v1beta1.ContainerRecreateRequestContainerRecreateSta
 	for i := 0; i < len(pairs); i += 2 {
 		name, _ := pairs[i].(string)
 		phase, _ := pairs[i+1].(v1beta1.ContainerRecreateRequestPhase)
-		all = append(all, v1beta1.ContainerRecreateRequestContainerRecreateState{Name: name, Phase: phase, IsKilled: phase != pending})
+		all = append(all, v1beta1.ContainerRecreateRequestContainerRecreateState{
+			Name: name, Phase: phase, IsKilled: phase != pending,
+		})
 	}
 	return all
 }

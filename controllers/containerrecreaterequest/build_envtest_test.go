@@ -37,7 +37,9 @@ func (b *bench) pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name, Annotations: map[string]string{}},
-		Spec:       corev1.PodSpec{NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "log", Image: "log:1"}}},
+		Spec: corev1.PodSpec{
+			NodeName: nodeName, Containers: []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "log", Image: "log:1"}},
+		},
 	}
 	for _, f := range change {
 		f(pod)
@@ -107,7 +109,9 @@ func (b *bench) asked(name string, pod *corev1.Pod, change ...func(*request)) *r
 	r := &request{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: v1beta1.ContainerRecreateRequestSpec{
-			PodName: pod.Name, Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}}, Strategy: &v1beta1.ContainerRecreateRequestStrategy{},
+			PodName:    pod.Name,
+			Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}},
+			Strategy:   &v1beta1.ContainerRecreateRequestStrategy{},
 		},
 	}
 	for _, f := range change {

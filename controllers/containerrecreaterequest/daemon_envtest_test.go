@@ -71,7 +71,8 @@ func (n *node) work(ctx context.Context, name string, pod *corev1.Pod) error {
 func (n *node) requests(ctx context.Context) ([]*request, error) {
 	raw := &unstructured.UnstructuredList{}
 	raw.SetGroupVersionKind(gvk().GroupVersion().WithKind(gvk().Kind + "List"))
-	err := n.client.List(ctx, raw, client.InNamespace(n.namespace), client.MatchingLabels{v1beta1.ContainerRecreateRequestNodeNameKey: nodeName}, client.UnsafeDisableDeepCopy)
+	err := n.client.List(ctx, raw, client.InNamespace(n.namespace),
+		client.MatchingLabels{v1beta1.ContainerRecreateRequestNodeNameKey: nodeName}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,8 @@ func (n *node) do(ctx context.Context, r *request, action containerrestart.Actio
 		raw := stored.Untyped(gvk())
 		raw.SetNamespace(r.Namespace)
 		raw.SetName(r.Name)
-		if err := n.client.Status().Patch(ctx, raw, client.RawPatch(types.MergePatchType, body)); !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		if err := n.client.Status().Patch(ctx, raw,
+			client.RawPatch(types.MergePatchType, body)); !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return err
 		}
 	case containerrestart.DoKill:

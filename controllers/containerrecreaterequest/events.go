@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// emitted returns the codes of the notes that become events, with the code as the reason. Each comes with a write that is made
-// once. The reference emits no such events.
+// emitted returns the codes of the notes that become events, with the code as the reason. Each comes with a write that
+// is made once. The reference emits no such events.
 func emitted() []string {
 	return []string{containerrestart.NoteEnded, containerrestart.NoteNoGate, containerrestart.NoteUnreadable}
 }

@@ -24,8 +24,8 @@ var (
 	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 )
 
-// faults make every third request about an object or so fail: before it is applied, after it, or late. Which one is, depends
-// on the seed and the number of the request alone.
+// faults make every third request about an object or so fail: before it is applied, after it, or late. Which one is,
+// depends on the seed and the number of the request alone.
 type faults struct {
 	mu     sync.Mutex
 	number map[string]int
@@ -74,7 +74,9 @@ func (f *faults) live(b *bench) client.Reader {
 		b.Fatal(err)
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			return f.do(key.Name, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 	})
@@ -91,7 +93,9 @@ func TestFaults(t *testing.T) {
 	b := newBench(t)
 	h := b.history()
 	b.patience += time.Duration(*runs) * time.Second // three workers for all of them
-	b.reconcile(containerrecreaterequest.Options{Live: f.live(b)}, func(c client.WithWatch) client.Client { return around(c, f.do) })
+	b.reconcile(containerrecreaterequest.Options{Live: f.live(b)}, func(c client.WithWatch) client.Client {
+		return around(c, f.do)
+	})
 	b.node.serve()
 	pods, all := make([]*corev1.Pod, *runs), make([]*request, *runs)
 	for i := range all {

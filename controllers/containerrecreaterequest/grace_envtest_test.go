@@ -24,7 +24,8 @@ func entry(r *request) string {
 	return fmt.Sprintf(`{"userAgent":"ContainerRecreateRequest","key":"%s/%s"}`, r.Namespace, r.Name)
 }
 
-// The pod leaves traffic for the grace period, and is back after the request. Others who keep it not ready are left alone.
+// The pod leaves traffic for the grace period, and is back after the request. Others who keep it not ready are left
+// alone.
 func TestUnreadyGrace(t *testing.T) {
 	const other = `{"userAgent":"Lifecycle","key":"hook"}`
 	for name, c := range map[string]struct {
@@ -165,7 +166,9 @@ func TestGraceWithoutCondition(t *testing.T) {
 	b, _ := start(t)
 	pod := b.pod("web", gated)
 	b.status(pod, func(pod *corev1.Pod) {
-		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kruise.KruisePodReadyConditionType })
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == kruise.KruisePodReadyConditionType
+		})
 	})
 	r := b.ask("again", pod, grace(60))
 	b.becomes(r, func(r *request) error {
@@ -174,7 +177,8 @@ func TestGraceWithoutCondition(t *testing.T) {
 		}
 		return b.look(pod)
 	})
-	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c == nil || c.Status != corev1.ConditionFalse || c.Message != "["+entry(r)+"]" {
+	if c := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType); c == nil ||
+		c.Status != corev1.ConditionFalse || c.Message != "["+entry(r)+"]" {
 		t.Errorf("condition %+v", c)
 	}
 }

@@ -58,7 +58,9 @@ func start(t *testing.T) (*bench, *node) {
 // newBench has neither reconciler nor daemon yet, but a kubelet.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	return benchIn(t, cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}}))
+	return benchIn(t, cluster.Start(t, cluster.Options{CRDDirs: []string{
+		"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+	}}))
 }
 
 func benchIn(t *testing.T, c *cluster.Cluster) *bench {
@@ -105,7 +107,9 @@ func (b *bench) reconcile(o containerrecreaterequest.Options, wrap func(client.W
 	counted.QPS = -1
 	counted.Wrap(b.requests.Wrap)
 	return b.run(counted, func(mgr ctrl.Manager) error {
-		watching, err := client.NewWithWatch(counted, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+		watching, err := client.NewWithWatch(counted, client.Options{
+			Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()},
+		})
 		if err != nil {
 			return err
 		}
@@ -152,10 +156,11 @@ func (b *bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop fun
 func (b *bench) until(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, b.patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 50*time.Millisecond, b.patience, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.Take(), "\n"))
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// history is every version of the requests and pods of a namespace, by their names, in the order in which they were written.
+// history is every version of the requests and pods of a namespace, by their names, in the order in which they were
+// written.
 type history struct {
 	*bench
 
@@ -124,7 +125,8 @@ func (h *history) check(r *request, pod *corev1.Pod) {
 	first, last := span(all, holds)
 	from, to := span(h.pods[pod.Name], held)
 	if first >= from || to >= last {
-		h.Errorf("%s: it had the finalizer from version %d to %d, and the pod was held from %d to %d", r.Name, first, last, from, to)
+		h.Errorf("%s: it had the finalizer from version %d to %d, and the pod was held from %d to %d",
+			r.Name, first, last, from, to)
 	}
 }
 

@@ -33,8 +33,8 @@ func TestDaemonAbsent(t *testing.T) {
 	})
 }
 
-// The deadline ends a request while a container is being stopped, at the time and not before. That container restarts nevertheless,
-// and the request tells; the next one is never touched.
+// The deadline ends a request while a container is being stopped, at the time and not before. That container restarts
+// nevertheless, and the request tells; the next one is never touched.
 func TestDeadline(t *testing.T) {
 	const message = "recreating has exceeded the activeDeadlineSeconds"
 	b, n := start(t)
@@ -45,7 +45,8 @@ func TestDeadline(t *testing.T) {
 	if took := r.Status.CompletionTime.Sub(r.CreationTimestamp.Time); took < 5*time.Second {
 		t.Errorf("it ended after %s", took)
 	}
-	if diff := cmp.Diff(states("app", pending, "log", pending), r.Status.ContainerRecreateStates); diff != "" || n.began() != 1 {
+	if diff := cmp.Diff(states("app", pending, "log", pending), r.Status.ContainerRecreateStates); diff != "" ||
+		n.began() != 1 {
 		t.Errorf("%d kills are under way, states (-want +got):\n%s", n.began(), diff)
 	}
 	n.hold(false)

@@ -38,8 +38,8 @@ func TestOddRequests(t *testing.T) {
 	b.becomes(good, ended(""))
 }
 
-// A request can be stored that none can be. It ends and says why, leaves its pod in traffic, and those beside it, even of the
-// same pod, never notice.
+// A request can be stored that none can be. It ends and says why, leaves its pod in traffic, and those beside it, even
+// of the same pod, never notice.
 func TestMalformedRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		why     string
@@ -52,13 +52,15 @@ func TestMalformedRequest(t *testing.T) {
 			"cannot be read: json: cannot unmarshal number",
 		},
 		"status": {
-			"the schema takes small letters in times", `{"httpGet":{"port":80}}`, `{"phase":"Recreating","completionTime":"2026-01-02t03:04:05z"}`,
-			"cannot be read: decode what is around the spec",
+			why:     "the schema takes small letters in times",
+			hook:    `{"httpGet":{"port":80}}`,
+			status:  `{"phase":"Recreating","completionTime":"2026-01-02t03:04:05z"}`,
+			message: "cannot be read: decode what is around the spec",
 		},
 		"both": {
-			"", `{"httpGet":{"port":99999999999}}`,
-			`{"phase":"Recreating","conditions":[{"type":"PreRecreateGrace","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-02t03:04:05z"}]}`,
-			"cannot be read: decode what is around the spec",
+			hook:    `{"httpGet":{"port":99999999999}}`,
+			status:  `{"phase":"Recreating","conditions":[{"type":"PreRecreateGrace","status":"True","reason":"X","message":"","lastTransitionTime":"2026-01-02t03:04:05z"}]}`,
+			message: "cannot be read: decode what is around the spec",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +69,8 @@ func TestMalformedRequest(t *testing.T) {
 			pod := b.pod("web", gated)
 			b.status(pod, func(pod *corev1.Pod) {
 				is := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
-				is.Status, is.Message = corev1.ConditionFalse, fmt.Sprintf(`[{"userAgent":"ContainerRecreateRequest","key":"%s/odd"}]`, b.namespace)
+				is.Status, is.Message = corev1.ConditionFalse,
+					fmt.Sprintf(`[{"userAgent":"ContainerRecreateRequest","key":"%s/odd"}]`, b.namespace)
 			})
 			odd := b.malformed(pod, c.hook, c.status)
 			b.reconcile(ahead(0), plain)
@@ -78,7 +81,8 @@ func TestMalformedRequest(t *testing.T) {
 				}
 				phase, _, _ := unstructured.NestedString(odd.Object, "status", "phase")
 				message, _, _ := unstructured.NestedString(odd.Object, "status", "message")
-				if phase != string(completed) || !strings.HasPrefix(message, c.message) || odd.GetLabels()[active] != "" || len(odd.GetFinalizers()) > 0 {
+				if phase != string(completed) || !strings.HasPrefix(message, c.message) || odd.GetLabels()[active] != "" ||
+					len(odd.GetFinalizers()) > 0 {
 					return fmt.Errorf("%s: %v", c.why, odd)
 				}
 				return nil
@@ -97,9 +101,12 @@ func TestMalformedRequest(t *testing.T) {
 // malformed stores a request about a pod that was taken out of traffic for it.
 func (b *bench) malformed(pod *corev1.Pod, hook, status string) *unstructured.Unstructured {
 	b.Helper()
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"namespace":%q,"name":"odd",
-		"finalizers":[%q],"labels":{"crr.apps.kruise.io/pod-uid":%q,"crr.apps.kruise.io/node-name":%q,"crr.apps.kruise.io/active":"true"}},
-		"spec":{"podName":"web","containers":[{"name":"app","preStop":%s}]}}`, b.namespace, finalizer, pod.UID, nodeName, hook)
+	text := fmt.Sprintf(
+		`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"namespace":%q,"name":"odd",
+		"finalizers":[%q],
+		"labels":{"crr.apps.kruise.io/pod-uid":%q,"crr.apps.kruise.io/node-name":%q,"crr.apps.kruise.io/active":"true"}},
+		"spec":{"podName":"web","containers":[{"name":"app","preStop":%s}]}}`,
+		b.namespace, finalizer, pod.UID, nodeName, hook)
 	odd := &unstructured.Unstructured{}
 	if err := odd.UnmarshalJSON([]byte(text)); err != nil {
 		b.Fatal(err)
@@ -107,7 +114,8 @@ func (b *bench) malformed(pod *corev1.Pod, hook, status string) *unstructured.Un
 	if err := b.client.Create(b.Context(), odd); err != nil {
 		b.Fatal(err)
 	}
-	if err := b.client.Status().Patch(b.Context(), odd, client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`))); err != nil {
+	if err := b.client.Status().Patch(b.Context(), odd,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":`+status+`}`))); err != nil {
 		b.Fatal(err)
 	}
 	return odd

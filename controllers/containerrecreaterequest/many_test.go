@@ -36,8 +36,11 @@ func requestsOf(t *testing.T, pod string, n int) *requests {
 	r := &requests{}
 	for i := range n {
 		one := &request{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: fmt.Sprintf("r%04d", n-i), ResourceVersion: "1",
-			CreationTimestamp: metav1.Unix(int64(i), 0), Labels: map[string]string{v1beta1.ContainerRecreateRequestPodUIDKey: pod},
+			Namespace:         "shop",
+			Name:              fmt.Sprintf("r%04d", n-i),
+			ResourceVersion:   "1",
+			CreationTimestamp: metav1.Unix(int64(i), 0),
+			Labels:            map[string]string{v1beta1.ContainerRecreateRequestPodUIDKey: pod},
 		}}
 		one.SetGroupVersionKind(gvk())
 		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(one)
@@ -49,8 +52,8 @@ func requestsOf(t *testing.T, pod string, n int) *requests {
 	return r
 }
 
-// A change of a pod is for the request that runs, and the end of a request for the one that runs next: a thousand requests of one
-// pod would otherwise look at each other a million times. What is over for all wakes all.
+// A change of a pod is for the request that runs, and the end of a request for the one that runs next: a thousand
+// requests of one pod would otherwise look at each other a million times. What is over for all wakes all.
 func TestManyRequestsOfOnePod(t *testing.T) {
 	const n = 50
 	cached := requestsOf(t, "p1", n)

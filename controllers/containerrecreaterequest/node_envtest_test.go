@@ -69,7 +69,9 @@ func newNode(b *bench) *node {
 	b.run(b.config, func(mgr ctrl.Manager) error {
 		var err error
 		// What no request can be is stored, too: untyped, it stops nobody.
-		n.client, err = client.New(b.config, client.Options{Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true}})
+		n.client, err = client.New(b.config, client.Options{
+			Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true},
+		})
 		if err != nil {
 			return err
 		}
@@ -186,7 +188,8 @@ func (n *node) stop(pod types.UID) {
 			n.done(s.request.UID, s.kill.Container, errors.New("it does not stop"))
 			return true
 		}
-		if c := containerIn(n.running[pod], s.kill.Container); c != nil && c.ID == s.kill.ContainerID && c.State == containerrestart.StateRunning {
+		if c := containerIn(n.running[pod], s.kill.Container); c != nil && c.ID == s.kill.ContainerID &&
+			c.State == containerrestart.StateRunning {
 			end(c)
 			key := s.request.Name + "/" + c.Name
 			n.stopped[key] = append(n.stopped[key], time.Now())

@@ -41,7 +41,8 @@ func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObjec
 
 // over says whether nothing more happens for a request than cleaning up.
 func over(r *request) bool {
-	return r.DeletionTimestamp != nil || r.Status.CompletionTime != nil || r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
+	return r.DeletionTimestamp != nil || r.Status.CompletionTime != nil ||
+		r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -62,8 +63,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// decode reads a request as far as it can be read: of a spec that is none only the name of the pod, of such a status nothing. The
-// schema lets numbers and times pass that the types do not hold.
+// decode reads a request as far as it can be read: of a spec that is none only the name of the pod, of such a status
+// nothing. The schema lets numbers and times pass that the types do not hold.
 func decode(raw *unstructured.Unstructured) (r *request, malformed, err error) {
 	r, malformed, err = stored.Decode[request](raw)
 	if err != nil {
@@ -79,9 +80,9 @@ func decode(raw *unstructured.Unstructured) (r *request, malformed, err error) {
 	return r, malformed, nil
 }
 
-// podOf reads the pod of a request, if it matters. The cache may lag behind that of requests. What would follow from a pod
-// that is missing there cannot be taken back, and neither can it when a pod is given up that does not show yet what was
-// done to it.
+// podOf reads the pod of a request, if it matters. The cache may lag behind that of requests. What would follow from a
+// pod that is missing there cannot be taken back, and neither can it when a pod is given up that does not show yet what
+// was done to it.
 func (r *Reconciler) podOf(ctx context.Context, of *request) (*corev1.Pod, error) {
 	name := types.NamespacedName{Namespace: of.Namespace, Name: of.Spec.PodName}
 	if name.Name == "" || len(path.IsValidPathSegmentName(name.Name)) > 0 {
@@ -100,8 +101,8 @@ func (r *Reconciler) podOf(ctx context.Context, of *request) (*corev1.Pod, error
 	return stored.Find[corev1.Pod](ctx, r.api.Live, name)
 }
 
-// ofPod returns the requests of a pod that are not over. They are shared, and only read. Each is decoded once, since all requests of a
-// pod look at all others.
+// ofPod returns the requests of a pod that are not over. They are shared, and only read. Each is decoded once, since
+// all requests of a pod look at all others.
 func (r *Reconciler) ofPod(ctx context.Context, namespace, uid string) ([]*request, error) {
 	raws, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(namespace), client.MatchingFields{byPod: uid})
 	if err != nil {

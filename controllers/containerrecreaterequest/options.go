@@ -9,8 +9,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Live reads past the cache: before what cannot be taken back. SetupWithManager takes the manager's API reader where it
-	// is nil.
+	// Live reads past the cache: before what cannot be taken back. SetupWithManager takes the manager's API reader where
+	// it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder record.EventRecorder

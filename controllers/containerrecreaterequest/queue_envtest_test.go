@@ -57,8 +57,8 @@ func inTurn(r *request) error {
 	return nil
 }
 
-// Whatever becomes of the first request, the one that waits for it is looked at, although nothing else happens: so it does
-// not stay Pending where no daemon is left.
+// Whatever becomes of the first request, the one that waits for it is looked at, although nothing else happens: so it
+// does not stay Pending where no daemon is left.
 func TestNextIsLookedAt(t *testing.T) {
 	for name, over := range map[string]func(b *bench, first *request){
 		"ended": func(b *bench, first *request) { b.phase(first, completed) },

@@ -64,7 +64,8 @@ const (
 	controllerName = "containerrecreaterequest-controller"
 	kind           = "ContainerRecreateRequest"
 
-	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes first.
+	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes
+	// first.
 	soon = time.Second
 )
 

@@ -52,10 +52,12 @@ func benchOfBothVersions(t *testing.T) *bench {
 		}
 	}
 	// Whoever watches a kind that is not served yet tries again after ten seconds.
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		all, err := client.New(c.Config, client.Options{Scheme: schemeOf(t, v1alpha1.AddToScheme, v1beta1.AddToScheme)})
-		return err == nil && all.List(ctx, &v1alpha1.ContainerRecreateRequestList{}) == nil && all.List(ctx, &v1beta1.ContainerRecreateRequestList{}) == nil, nil
-	})
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			all, err := client.New(c.Config, client.Options{Scheme: schemeOf(t, v1alpha1.AddToScheme, v1beta1.AddToScheme)})
+			return err == nil && all.List(ctx, &v1alpha1.ContainerRecreateRequestList{}) == nil &&
+				all.List(ctx, &v1beta1.ContainerRecreateRequestList{}) == nil, nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,8 @@ func TestVersions(t *testing.T) {
 			if diff := cmp.Diff(want, view.Annotations); diff != "" {
 				t.Errorf("annotations in v1alpha1 (-want +got):\n%s", diff)
 			}
-			if s := view.Status; s.Phase != v1alpha1.ContainerRecreateRequestCompleted || len(s.ContainerRecreateStates) != 1 || !s.ContainerRecreateStates[0].IsKilled {
+			if s := view.Status; s.Phase != v1alpha1.ContainerRecreateRequestCompleted || len(s.ContainerRecreateStates) != 1 ||
+				!s.ContainerRecreateStates[0].IsKilled {
 				t.Errorf("in v1alpha1: %+v", s)
 			}
 		})

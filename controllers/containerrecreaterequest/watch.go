@@ -46,8 +46,8 @@ func requestOf(o client.Object) *request {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// aboutPod wakes the request of a pod that runs, and all requests of a pod that is gone, or about to be: those that wait look at nothing
-// else of the pod.
+// aboutPod wakes the request of a pod that runs, and all requests of a pod that is gone, or about to be: those that
+// wait look at nothing else of the pod.
 func (r *Reconciler) aboutPod() handler.EventHandler {
 	wake := func(ctx context.Context, pod client.Object, q queue, all bool) {
 		names := r.enqueue(ctx, pod.GetNamespace(), string(pod.GetUID()))
@@ -112,7 +112,8 @@ func podEvents() predicate.Predicate {
 		if !isPod || !isToo {
 			return true
 		}
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) || was.Status.Phase != is.Status.Phase ||
+		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
+			was.Status.Phase != is.Status.Phase ||
 			!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike) ||
 			!slices.EqualFunc(was.Status.InitContainerStatuses, is.Status.InitContainerStatuses, alike)
 	}}

@@ -31,8 +31,8 @@ func (b *bench) still() {
 	}
 }
 
-// barrier returns when the reconciler has come round to a request that was made now: one that nobody has completed, which
-// ends at once. What was due before has been looked at.
+// barrier returns when the reconciler has come round to a request that was made now: one that nobody has completed,
+// which ends at once. What was due before has been looked at.
 func (b *bench) barrier() {
 	b.Helper()
 	r := b.asked("barrier", &corev1.Pod{})
@@ -77,7 +77,9 @@ func TestWrites(t *testing.T) {
 		want []string
 	}{
 		"plain": {"a snapshot, the label", nil, []string{status, main}},
-		"ttl":   {"and the deletion", []func(*request){ttl(0)}, []string{status, main, "DELETE containerrecreaterequests/again 200"}},
+		"ttl": {
+			"and the deletion", []func(*request){ttl(0)}, []string{status, main, "DELETE containerrecreaterequests/again 200"},
+		},
 		"grace": {
 			"the finalizer, the pod, the condition; a snapshot; the pod as it is, the pod again, finalizer and label at once",
 			[]func(*request){grace(0)},
@@ -156,7 +158,9 @@ type looks struct {
 
 func (l *looks) client(c client.WithWatch) client.Client {
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			l.mu.Lock()
 			l.read[key.Name]++
 			l.mu.Unlock()

@@ -24,7 +24,9 @@ func TestStrategyChange(t *testing.T) {
 	for name, change := range map[string]func(*v1beta1.DaemonSet){
 		"in place": inPlace, "budget": unavailable("100%"), "partition": partition("2"), "paused": paused(true),
 		"surge": func(s *v1beta1.DaemonSet) {
-			s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Type: v1beta1.StandardRollingUpdateType, MaxSurge: amount("1"), MaxUnavailable: amount("0")}
+			s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{
+				Type: v1beta1.StandardRollingUpdateType, MaxSurge: amount("1"), MaxUnavailable: amount("0"),
+			}
 		},
 		"users delete pods": func(s *v1beta1.DaemonSet) {
 			s.Spec.UpdateStrategy = v1beta1.DaemonSetUpdateStrategy{Type: v1beta1.OnDeleteDaemonSetStrategyType}
@@ -44,7 +46,8 @@ func TestStrategyChange(t *testing.T) {
 	}
 }
 
-// With a surge of all, each node gets its second pod at once, and keeps the first until the second has been ready for minReadySeconds.
+// With a surge of all, each node gets its second pod at once, and keeps the first until the second has been ready for
+// minReadySeconds.
 func TestSurgeOfAll(t *testing.T) {
 	m := newModel(t, 3, daemonset.Options{})
 	set := m.create(surge("100%"), func(s *v1beta1.DaemonSet) { s.Spec.MinReadySeconds = 10 })
@@ -67,7 +70,8 @@ func TestSurgeBeyondBudget(t *testing.T) {
 	m.unready["n1"] = true
 	m.edit(m.on("n1"), `{"metadata":{"annotations":{"a":"b"}}}`) // the kubelet looks again
 	m.Still()
-	if got := m.picture(); strings.Count(got, ":2") != 4 || !strings.Contains(got, "n1:2-") || strings.Contains(got, "n2:2") {
+	if got := m.picture(); strings.Count(got, ":2") != 4 || !strings.Contains(got, "n1:2-") ||
+		strings.Contains(got, "n2:2") {
 		t.Errorf("pods %q, want a fourth new one, on n1", got)
 	}
 }
@@ -98,7 +102,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// Progressive creation goes by the names of nodes, as text, and stops where nodes with new pods are as many as the partition leaves.
+// Progressive creation goes by the names of nodes, as text, and stops where nodes with new pods are as many as the
+// partition leaves.
 func TestProgressiveOrder(t *testing.T) {
 	m := newModel(t, 0, daemonset.Options{})
 	for i := range 10 {
@@ -131,7 +136,9 @@ func TestOnDeleteSelector(t *testing.T) {
 	m := newModel(t, 2, daemonset.Options{})
 	set := m.create(func(s *v1beta1.DaemonSet) {
 		s.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType
-		s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "true"}}}
+		s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "true"}},
+		}
 	})
 	m.eventually(set, settled(2))
 	m.change(set, image("agent:2"))
@@ -140,7 +147,8 @@ func TestOnDeleteSelector(t *testing.T) {
 	m.idle()
 }
 
-// Nodes that are not ready and still eligible count: with three of five not ready, whose pods are, a budget of two updates two.
+// Nodes that are not ready and still eligible count: with three of five not ready, whose pods are, a budget of two
+// updates two.
 func TestNodesNotReady(t *testing.T) {
 	m := newModel(t, 5, daemonset.Options{})
 	set := m.create(unavailable("2"))
@@ -183,7 +191,8 @@ func TestNoHistory(t *testing.T) {
 	}
 }
 
-// Pods of nodes that another template excludes are deleted beside those that the budget allows, and neither waits for the other.
+// Pods of nodes that another template excludes are deleted beside those that the budget allows, and neither waits for
+// the other.
 func TestExcludedNodes(t *testing.T) {
 	m := newModel(t, 5, daemonset.Options{})
 	for _, name := range []string{"n1", "n2", "n3"} {
@@ -191,7 +200,9 @@ func TestExcludedNodes(t *testing.T) {
 	}
 	set := m.create(unavailable("1"))
 	m.eventually(set, settled(5))
-	m.change(set, image("agent:2"), func(s *v1beta1.DaemonSet) { s.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "blue"} })
+	m.change(set, image("agent:2"), func(s *v1beta1.DaemonSet) {
+		s.Spec.Template.Spec.NodeSelector = map[string]string{"pool": "blue"}
+	})
 	m.Reconcile() // what no node is to have goes first
 	m.Reconcile()
 	if got := m.picture(); got != "n1:1 n2:1 n3:1* n4:1* n5:1*" {

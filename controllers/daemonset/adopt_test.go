@@ -30,7 +30,8 @@ func TestAdopt(t *testing.T) {
 	m.idle()
 }
 
-// Orphans are adopted whatever the length of the set's name: names of pods have at most 63 characters, and those of the set are cut.
+// Orphans are adopted whatever the length of the set's name: names of pods have at most 63 characters, and those of the
+// set are cut.
 func TestAdoptLongNames(t *testing.T) {
 	for _, length := range []int{5, 51, 52, 53, 54, 57, 58, 60, 63, 100} {
 		name := strings.Repeat("log-agent-", 10)[:length-1] + "x"
@@ -41,7 +42,8 @@ func TestAdoptLongNames(t *testing.T) {
 		set := m.create(func(s *v1beta1.DaemonSet) { s.Name = name })
 		m.eventually(set, settled(4))
 		first := m.on("n1")
-		if want := strings.TrimSuffix(name[:min(length, 52)], ".") + "-"; !strings.HasPrefix(first.Name, want) || len(first.Name) > 63 {
+		if want := strings.TrimSuffix(name[:min(length, 52)], ".") + "-"; !strings.HasPrefix(first.Name, want) ||
+			len(first.Name) > 63 {
 			t.Errorf("set of %d characters: pod %s, want %s...", length, first.Name, want)
 		}
 		generated := name + "-"

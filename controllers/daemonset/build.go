@@ -71,7 +71,9 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 
 // labels are those of a new pod.
 func (b *maker) labels() labels.Set {
-	all := labels.Merge(b.snapshot.set.Spec.Template.Labels, labels.Set{kruise.PodRevisionLabelKey: hashOf(b.plan.Revision())})
+	all := labels.Merge(b.snapshot.set.Spec.Template.Labels, labels.Set{
+		kruise.PodRevisionLabelKey: hashOf(b.plan.Revision()),
+	})
 	if generation, given := b.snapshot.templateGeneration(); given {
 		all[kruise.DaemonSetTemplateGenerationKey] = generation
 	}

@@ -17,8 +17,10 @@ func TestDeletedBehindCache(t *testing.T) {
 	for range 3 {
 		m.Reconcile()
 	}
-	if m.look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 || m.picture() != "n1:1*" {
-		t.Errorf("events %v, conditions %v, pods %s", m.Server.Events(set, "FailedCreate"), set.Status.Conditions, m.picture())
+	if m.look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 ||
+		m.picture() != "n1:1*" {
+		t.Errorf("events %v, conditions %v, pods %s",
+			m.Server.Events(set, "FailedCreate"), set.Status.Conditions, m.picture())
 	}
 	catchUp()
 	m.becomes(set, "n1:2")

@@ -11,19 +11,23 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// On 300 nodes, a pod costs one write to create and one to open its gate, and three to update in place. The taint of one node costs the
-// deletion of its pod. Where events of pods arrive together, a pass looks at all of them: a turn of the model is one pass, and the kubelets have
-// their turn after it. TestManyNodes has passes as events arrive one by one.
+// On 300 nodes, a pod costs one write to create and one to open its gate, and three to update in place. The taint of
+// one node costs the deletion of its pod. Where events of pods arrive together, a pass looks at all of them: a turn of
+// the model is one pass, and the kubelets have their turn after it. TestManyNodes has passes as events arrive one by
+// one.
 func TestCost(t *testing.T) {
 	nodes, passes := 300, 0
-	m := newModel(t, nodes, daemonset.Options{Explain: func(context.Context, types.NamespacedName, []note.Note) { passes++ }})
+	m := newModel(t, nodes, daemonset.Options{Explain: func(context.Context, types.NamespacedName, []note.Note) {
+		passes++
+	}})
 	m.Server.Requests()
 	set := m.create(inPlace, unavailable("50%"))
 	m.eventually(set, settled(int32(nodes)))
 	count := func(what string, ofPods, mostOthers, mostPasses int) {
 		t.Helper()
 		asked := m.Server.Requests()
-		pods := len(requests.About(asked, "POST pods/")) + len(requests.About(asked, "PATCH pods/")) + len(requests.About(asked, "DELETE pods/"))
+		pods := len(requests.About(asked, "POST pods/")) + len(requests.About(asked, "PATCH pods/")) +
+			len(requests.About(asked, "DELETE pods/"))
 		t.Logf("%s: %d writes of pods, %d of others, %d passes", what, pods, len(asked)-pods, passes)
 		if pods != ofPods || len(asked)-pods > mostOthers || passes > mostPasses {
 			t.Errorf("%s: %d writes of pods, %d of others and %d passes, want %d, at most %d, and at most %d",

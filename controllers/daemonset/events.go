@@ -14,9 +14,13 @@ const reasonFailedPod = "FailedDaemonPod"
 func events() workloads.Events {
 	event := func(reason, text string) workloads.Event { return workloads.Event{Reason: reason, Text: text} }
 	return workloads.Events{
-		CreatePod: workloads.Outcome{Succeeded: event("SuccessfulCreate", "Created pod: %[1]s"), Failed: event("FailedCreate", "Error creating: %[4]v")},
-		DeletePod: workloads.Outcome{Succeeded: event("SuccessfulDelete", "Deleted pod: %[1]s"), Failed: event("FailedDelete", "Error deleting: %[4]v")},
-		Invalid:   selectingAll,
+		CreatePod: workloads.Outcome{
+			Succeeded: event("SuccessfulCreate", "Created pod: %[1]s"), Failed: event("FailedCreate", "Error creating: %[4]v"),
+		},
+		DeletePod: workloads.Outcome{
+			Succeeded: event("SuccessfulDelete", "Deleted pod: %[1]s"), Failed: event("FailedDelete", "Error deleting: %[4]v"),
+		},
+		Invalid: selectingAll,
 		UpdateInPlace: workloads.Outcome{
 			Succeeded: event("SuccessfulUpdatePodInPlace", "successfully update pod %[1]s in-place"),
 			Failed:    event("FailedUpdatePodInPlace", "failed to update pod %[1]s in-place: %[4]v"),
@@ -30,5 +34,7 @@ func selectingAll(o client.Object) workloads.Event {
 	if !is || set.Spec.Selector == nil || len(set.Spec.Selector.MatchLabels)+len(set.Spec.Selector.MatchExpressions) > 0 {
 		return workloads.Event{}
 	}
-	return workloads.Event{Reason: "SelectingAll", Text: "This daemon set is selecting all pods. A non-empty selector is required."}
+	return workloads.Event{
+		Reason: "SelectingAll", Text: "This daemon set is selecting all pods. A non-empty selector is required.",
+	}
 }

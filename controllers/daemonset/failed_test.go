@@ -19,7 +19,8 @@ func TestFailedHeld(t *testing.T) {
 		m.Reconcile()
 		m.Advance(time.Minute)
 	}
-	if m.look(failed); failed.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) || failed.DeletionTimestamp != nil {
+	if m.look(failed); failed.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) ||
+		failed.DeletionTimestamp != nil {
 		t.Errorf("pod %+v", failed.ObjectMeta)
 	}
 	if events := m.Server.Events(set, "FailedDaemonPod"); len(events) != 0 {

@@ -16,7 +16,8 @@ func TestSelectingAll(t *testing.T) {
 	for range 3 {
 		m.Reconcile()
 	}
-	if all, invalid := m.Server.Events(set, "SelectingAll"), m.Server.Events(set, "InvalidSpec"); len(all) != 1 || all[0].Type != "Warning" || len(invalid) != 0 {
+	if all, invalid := m.Server.Events(set, "SelectingAll"), m.Server.Events(set, "InvalidSpec"); len(all) != 1 ||
+		all[0].Type != "Warning" || len(invalid) != 0 {
 		t.Errorf("events %v, %v, want one SelectingAll", all, invalid)
 	}
 	if pods := m.pods(); len(pods) != 0 {

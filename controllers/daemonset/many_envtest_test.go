@@ -31,37 +31,43 @@ import (
 
 var manyNodes = flag.Int("nodes", 100, "how many nodes TestManyNodes has")
 
-// On many nodes, a set is reconciled in proportion to the pods that change, and the label of a node reconciles the sets that look at it. With
-// -nodes 1000 it takes a minute or two.
+// On many nodes, a set is reconciled in proportion to the pods that change, and the label of a node reconciles the sets
+// that look at it. With -nodes 1000 it takes a minute or two.
 func TestManyNodes(t *testing.T) {
 	const others, sets = 20, 21
-	// A pass at most for each event: a pod is created, bound, changed by the reconciler and by its kubelet; the status of a set changes.
+	// A pass at most for each event: a pod is created, bound, changed by the reconciler and by its kubelet; the status of
+	// a set changes.
 	const events = 6
 	nodes := *manyNodes
 	m := newMany(t, nodes, others)
 	pods := nodes + others
-	m.expect("creation", bounds{passes: events * (pods + sets), least: sets, pods: 2 * pods, others: events * (pods + sets)}, func() {
-		m.create("agent", func(set *v1beta1.DaemonSet) { inPlace(set); unavailable("50%")(set) })
-		for i := range others {
-			m.create(other(i), inPlace, selecting(fmt.Sprint("r", i)))
-		}
-	}, func() error {
-		for i := range others {
-			if err := m.settled(other(i), 1); err != nil {
-				return err
+	m.expect("creation",
+		bounds{passes: events * (pods + sets), least: sets, pods: 2 * pods, others: events * (pods + sets)}, func() {
+			m.create("agent", func(set *v1beta1.DaemonSet) { inPlace(set); unavailable("50%")(set) })
+			for i := range others {
+				m.create(other(i), inPlace, selecting(fmt.Sprint("r", i)))
 			}
-		}
-		return m.settled("agent", int32(nodes))
-	})
-	m.expect("rollout in place", bounds{passes: events * (nodes + 1), least: 1, pods: 3 * nodes, others: events * (nodes + 1)}, func() {
-		m.change("agent", image("agent:2"))
-	}, func() error { return m.settled("agent", int32(nodes)) })
+		}, func() error {
+			for i := range others {
+				if err := m.settled(other(i), 1); err != nil {
+					return err
+				}
+			}
+			return m.settled("agent", int32(nodes))
+		})
+	m.expect("rollout in place",
+		bounds{passes: events * (nodes + 1), least: 1, pods: 3 * nodes, others: events * (nodes + 1)}, func() {
+			m.change("agent", image("agent:2"))
+		}, func() error { return m.settled("agent", int32(nodes)) })
 
 	last := fmt.Sprint("n", nodes)
-	m.expect("a label that no set looks at", bounds{}, func() { m.label(last, "color", "blue") }, func() error { return nil })
-	passes := m.expect("a label that one set looks at", bounds{passes: 2 * events, least: 1, pods: 2, others: 2 * events}, func() {
-		m.label(last, "role", "r3")
-	}, func() error { return m.settled(other(3), 2) })
+	m.expect("a label that no set looks at", bounds{}, func() { m.label(last, "color", "blue") }, func() error {
+		return nil
+	})
+	passes := m.expect("a label that one set looks at", bounds{passes: 2 * events, least: 1, pods: 2, others: 2 * events},
+		func() {
+			m.label(last, "role", "r3")
+		}, func() error { return m.settled(other(3), 2) })
 	delete(passes, other(3))
 	if diff := cmp.Diff(map[string]int{}, passes); diff != "" {
 		t.Errorf("a label that one set looks at: passes of other sets (-want +got):\n%s", diff)
@@ -80,7 +86,9 @@ type many struct {
 func newMany(t *testing.T, nodes, roles int) *many {
 	t.Helper()
 	scheme := podbench.Scheme(t)
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_daemonsets.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_daemonsets.yaml"},
+	})
 	m := &many{server: &server{Bench: podbench.On(t, c, scheme)}, passes: map[string]int{}}
 	m.Patience = time.Minute + time.Duration(nodes)*time.Second/4
 	var makers sync.WaitGroup
@@ -154,7 +162,8 @@ func (m *many) expect(what string, b bounds, change func(), done func() error) m
 			others++
 		}
 	}
-	m.Logf("%s: %d passes, %d writes of pods and %d of other objects, in %s", what, sum, pods, others, time.Since(began).Round(time.Second/10))
+	m.Logf("%s: %d passes, %d writes of pods and %d of other objects, in %s",
+		what, sum, pods, others, time.Since(began).Round(time.Second/10))
 	if sum < b.least || sum > b.passes || pods != b.pods || others > b.others {
 		m.Errorf("%s: %d passes, %d writes of pods and %d of other objects; want %+v", what, sum, pods, others, b)
 	}

@@ -23,8 +23,9 @@ type equals struct {
 	known map[types.UID]bool
 }
 
-// merge finds the revisions that hold the template of the update revision under another name, as OpenKruise stores them after an upgrade of its
-// libraries. Their pods run what the set asks for: they get the hash of the update revision, and the plan looks at them as if they had it.
+// merge finds the revisions that hold the template of the update revision under another name, as OpenKruise stores them
+// after an upgrade of its libraries. Their pods run what the set asks for: they get the hash of the update revision,
+// and the plan looks at them as if they had it.
 func (p *plan) merge(s *snapshot) {
 	update := p.Resolution.Update
 	if update == nil || s.IsDeleted() {
@@ -71,7 +72,8 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 		}
 		p.held[is] = true
 		if len(p.moves) < maxMoves {
-			p.moves = append(p.moves, *write.JSON(pod, write.Main, append(write.TestUID(pod), write.Test(path, is), write.Replace(path, hash))...))
+			p.moves = append(p.moves,
+				*write.JSON(pod, write.Main, append(write.TestUID(pod), write.Test(path, is), write.Replace(path, hash))...))
 		}
 		moved := *pod
 		moved.Labels = maps.Clone(pod.Labels)
@@ -81,7 +83,8 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 	return pods
 }
 
-// parts are what the pass has beside the revision and the pods. Revisions that are merged go as soon as no pod has them.
+// parts are what the pass has beside the revision and the pods. Revisions that are merged go as soon as no pod has
+// them.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },

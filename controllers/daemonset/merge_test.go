@@ -20,15 +20,16 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 )
 
-// twin stores a revision that holds the template of the set with a default written out, as another version of a library encodes it, and moves
-// the first pods to it.
+// twin stores a revision that holds the template of the set with a default written out, as another version of a library
+// encodes it, and moves the first pods to it.
 func (m *model) twin(hash string, number int64, pods int) {
 	m.Helper()
 	revisions := m.revisions()
 	twin := revisions[len(revisions)-1].DeepCopy()
 	twin.Name, twin.UID, twin.ResourceVersion, twin.Revision = "agent-twin", "twin", "", number
 	twin.Labels[kruise.PodRevisionLabelKey], twin.Labels[kruise.RevisionHashLabelKey] = hash, hash
-	data := strings.Replace(string(twin.Data.Raw), `"spec":{"containers"`, `"spec":{"dnsPolicy":"ClusterFirst","containers"`, 1)
+	data := strings.Replace(string(twin.Data.Raw), `"spec":{"containers"`,
+		`"spec":{"dnsPolicy":"ClusterFirst","containers"`, 1)
 	if data == string(twin.Data.Raw) {
 		m.Fatalf("the data is %s", data)
 	}
@@ -54,21 +55,23 @@ func (m *model) revisions() []appsv1.ControllerRevision {
 	return list.Items
 }
 
-// Pods of a revision that holds the template under another name are not updated: they get the hash of the update revision, and the other
-// revision goes, whatever the limit.
+// Pods of a revision that holds the template under another name are not updated: they get the hash of the update
+// revision, and the other revision goes, whatever the limit.
 func TestEqualRevisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1beta1.DaemonSet)
 		number int64
 	}{
-		"standard, older":       {func(*v1beta1.DaemonSet) {}, 0},
-		"standard, newer":       {func(*v1beta1.DaemonSet) {}, 7},
-		"in place":              {inPlace, 0},
-		"a surge":               {surge("1"), 0},
-		"no history":            {func(s *v1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](0) }, 0},
-		"updates are paused":    {paused(true), 0},
-		"all are held back":     {partition("100%"), 0},
-		"users delete pods":     {func(s *v1beta1.DaemonSet) { s.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType }, 0},
+		"standard, older":    {func(*v1beta1.DaemonSet) {}, 0},
+		"standard, newer":    {func(*v1beta1.DaemonSet) {}, 7},
+		"in place":           {inPlace, 0},
+		"a surge":            {surge("1"), 0},
+		"no history":         {func(s *v1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](0) }, 0},
+		"updates are paused": {paused(true), 0},
+		"all are held back":  {partition("100%"), 0},
+		"users delete pods": {
+			func(s *v1beta1.DaemonSet) { s.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType }, 0,
+		},
 		"a hook before the end": {hooked, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,18 +84,26 @@ func TestEqualRevisions(t *testing.T) {
 			m.eventually(set, settled(3))
 			m.Still()
 			requests := m.Server.Requests()
-			want := []string{"DELETE controllerrevisions/agent-twin 200", "PATCH pods/" + before[0].Name + " 200", "PATCH pods/" + before[1].Name + " 200"}
+			want := []string{
+				"DELETE controllerrevisions/agent-twin 200", "PATCH pods/" + before[0].Name + " 200",
+				"PATCH pods/" + before[1].Name + " 200",
+			}
 			slices.Sort(want)
 			slices.Sort(requests)
 			if c.number > 1 {
-				requests = slices.DeleteFunc(requests, func(r string) bool { return strings.HasPrefix(r, "PATCH controllerrevisions/") }) // the number is raised
+				// the number is raised
+				requests = slices.DeleteFunc(requests, func(r string) bool {
+					return strings.HasPrefix(r, "PATCH controllerrevisions/")
+				})
 			}
 			if diff := cmp.Diff(want, requests); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			for i, pod := range m.pods() {
-				if pod.UID != before[i].UID || pod.Labels[kruise.PodRevisionLabelKey] != before[i].Labels[kruise.PodRevisionLabelKey] {
-					t.Errorf("pod %s has revision %s, want %s as before", pod.Name, pod.Labels[kruise.PodRevisionLabelKey], before[i].Labels[kruise.PodRevisionLabelKey])
+				if pod.UID != before[i].UID ||
+					pod.Labels[kruise.PodRevisionLabelKey] != before[i].Labels[kruise.PodRevisionLabelKey] {
+					t.Errorf("pod %s has revision %s, want %s as before",
+						pod.Name, pod.Labels[kruise.PodRevisionLabelKey], before[i].Labels[kruise.PodRevisionLabelKey])
 				}
 			}
 			m.idle()
@@ -108,7 +119,9 @@ func TestEqualRevisionRefused(t *testing.T) {
 	before := m.pods()
 	m.twin("twin", 0, 2)
 	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption,
+		) error {
 			if o.GetName() == before[0].Name {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("a policy"))
 			}

@@ -39,7 +39,12 @@ type model struct {
 // newModel has nodes n1, n2 and so on.
 func newModel(t *testing.T, nodes int, o daemonset.Options) *model {
 	t.Helper()
-	m := &model{T: t, Model: objects.NewModel(t, &v1beta1.DaemonSetList{}, v1beta1.AddToScheme), options: o, unready: map[string]bool{}}
+	m := &model{
+		T:       t,
+		Model:   objects.NewModel(t, &v1beta1.DaemonSetList{}, v1beta1.AddToScheme),
+		options: o,
+		unready: map[string]bool{},
+	}
 	m.Kubelet.Unready = func(pod *corev1.Pod) bool {
 		return m.unready[pod.Spec.NodeName]
 	}
@@ -160,11 +165,13 @@ func (m *model) look(o client.Object) {
 func (m *model) pods() []corev1.Pod {
 	m.Helper()
 	var list corev1.PodList
-	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop"), client.MatchingLabels{"app": "agent"}); err != nil {
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop"),
+		client.MatchingLabels{"app": "agent"}); err != nil {
 		m.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
-		return cmp.Or(cmp.Compare(eligible.NodeOf(&a), eligible.NodeOf(&b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(eligible.NodeOf(&a), eligible.NodeOf(&b)),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
 	return list.Items
 }
@@ -192,7 +199,8 @@ func (m *model) edit(pod *corev1.Pod, patch string) {
 // fail has a pod fail.
 func (m *model) fail(pod *corev1.Pod) {
 	m.Helper()
-	if err := m.Server.Status().Patch(m.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`))); err != nil {
+	if err := m.Server.Status().Patch(m.Context(), pod,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Failed"}}`))); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -253,7 +261,8 @@ func (m *model) idle() {
 	}
 }
 
-// picture is the pods in a few characters each: the node and the release of the image; a dash for not ready, a star for terminating.
+// picture is the pods in a few characters each: the node and the release of the image; a dash for not ready, a star for
+// terminating.
 func (m *model) picture() string {
 	m.Helper()
 	var all []string
@@ -276,7 +285,8 @@ func (m *model) picture() string {
 func settled(n int32) func(*v1beta1.DaemonSet) error {
 	return func(set *v1beta1.DaemonSet) error {
 		s := set.Status
-		if s.ObservedGeneration != set.Generation || s.DesiredNumberScheduled != n || s.CurrentNumberScheduled != n || s.UpdatedNumberScheduled != n || s.NumberAvailable != n {
+		if s.ObservedGeneration != set.Generation || s.DesiredNumberScheduled != n || s.CurrentNumberScheduled != n ||
+			s.UpdatedNumberScheduled != n || s.NumberAvailable != n {
 			return fmt.Errorf("status has not settled at %d", n)
 		}
 		return nil
@@ -284,7 +294,9 @@ func settled(n int32) func(*v1beta1.DaemonSet) error {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func uids(pods []corev1.Pod) []string {
@@ -336,5 +348,7 @@ func progressive(s *v1beta1.DaemonSet) {
 
 func hooked(s *v1beta1.DaemonSet) {
 	s.Spec.Template.Labels["hold"] = "true"
-	s.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "true"}}}
+	s.Spec.Lifecycle = &kruise.Lifecycle{
+		PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "true"}},
+	}
 }

@@ -30,12 +30,14 @@ type predecessors struct {
 // predecessor is the pod that came last to a node; without a UID for none.
 type predecessor struct {
 	uid types.UID
-	// doubtful means that it is what the process has found: an earlier one may have known another pod, and named the next one after that.
+	// doubtful means that it is what the process has found: an earlier one may have known another pod, and named the next
+	// one after that.
 	doubtful bool
 }
 
-// next returns what is known after an observation. Only a pod that is new to the process takes the place of the last one of its node: the
-// same pods in another state, or fewer of them, change nothing. Of several new pods the newest counts.
+// next returns what is known after an observation. Only a pod that is new to the process takes the place of the last
+// one of its node: the same pods in another state, or fewer of them, change nothing. Of several new pods the newest
+// counts.
 func (p predecessors) next(nodes []*corev1.Node, pods []*corev1.Pod) predecessors {
 	n := predecessors{last: make(map[string]predecessor, len(nodes)), seen: make(map[types.UID]bool, len(pods))}
 	for _, node := range nodes {
@@ -58,9 +60,9 @@ func (p predecessors) next(nodes []*corev1.Node, pods []*corev1.Pod) predecessor
 	return n
 }
 
-// name returns the name of a new pod. It follows from the node and from the pod that came last to it: a creation that is repeated, because
-// its answer was lost or a cache does not show it, gives no second pod, and a pod that replaces another one has a name of its own. The template is
-// left out, for it may change before a creation is repeated.
+// name returns the name of a new pod. It follows from the node and from the pod that came last to it: a creation that
+// is repeated, because its answer was lost or a cache does not show it, gives no second pod, and a pod that replaces
+// another one has a name of its own. The template is left out, for it may change before a creation is repeated.
 func (b *maker) name(node string, taken map[string]bool) string {
 	const suffix = 10
 	h := fnv.New64a()

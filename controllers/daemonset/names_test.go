@@ -37,8 +37,12 @@ func TestForeignName(t *testing.T) {
 	m.delete(m.on("n1"))
 	m.delete(m.on("n2"))
 	m.Server.RunPods(m.Kubelet)
-	foreign := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, UID: "foreign"}, Spec: set.Spec.Template.Spec}
-	foreign.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "job", Controller: ptr.To(true)}}
+	foreign := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, UID: "foreign"}, Spec: set.Spec.Template.Spec,
+	}
+	foreign.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "batch/v1", Kind: "Job", Name: "job", UID: "job", Controller: ptr.To(true),
+	}}
 	var once sync.Once
 	m.restart(podbench.Writes(m.Server, func(what string, write func() error) error {
 		if name, isPod := strings.CutPrefix(what, "create/agent-"); isPod {
@@ -57,8 +61,8 @@ func TestForeignName(t *testing.T) {
 	m.idle()
 }
 
-// A pod that replaces another one has a name of its own: leases, series of metrics and scripts that wait for a name to vanish tell the two
-// apart. What ends the pod before does not matter.
+// A pod that replaces another one has a name of its own: leases, series of metrics and scripts that wait for a name to
+// vanish tell the two apart. What ends the pod before does not matter.
 func TestReplacementsHaveNewNames(t *testing.T) {
 	for name, replace := range map[string]func(*model, *v1beta1.DaemonSet){
 		"it fails":      func(m *model, _ *v1beta1.DaemonSet) { m.fail(m.on("n1")) },

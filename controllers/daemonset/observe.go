@@ -59,7 +59,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	s.rule, s.updates = eligible.Compile(&set.Spec.Template.Spec, eligible.Options{Daemon: true}), updatesOf(set)
-	r.interests.note(name, interest{rule: s.rule, updates: s.updates}) // before the nodes are read: what changes since then wakes the set
+	// before the nodes are read: what changes since then wakes the set
+	r.interests.note(name, interest{rule: s.rule, updates: s.updates})
 	if s.known = r.memory.Recall(name); s.known.generation != set.Generation {
 		s.known.backoff = placement.Backoff{}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
-// unreliable is a model whose creations get lost, lose their answers or are late, whose processes are killed, and whose next leader begins with a
-// cache from before the last writes.
+// unreliable is a model whose creations get lost, lose their answers or are late, whose processes are killed, and whose
+// next leader begins with a cache from before the last writes.
 type unreliable struct {
 	*model
 
@@ -35,12 +35,14 @@ type unreliable struct {
 	late []func() error
 }
 
-// No creation gives a node a second pod, or a second new one with a surge, and without a surge none comes before the pod that it replaces is
-// gone, whatever became of earlier creations and of the processes that made them.
+// No creation gives a node a second pod, or a second new one with a surge, and without a surge none comes before the
+// pod that it replaces is gone, whatever became of earlier creations and of the processes that made them.
 func TestOnePodPerNode(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			w := &unreliable{model: newModel(t, 4, daemonset.Options{}), rand: rand.New(rand.NewPCG(seed, 3)), surge: seed%3 == 2, faulty: true}
+			w := &unreliable{
+				model: newModel(t, 4, daemonset.Options{}), rand: rand.New(rand.NewPCG(seed, 3)), surge: seed%3 == 2, faulty: true,
+			}
 			change := unavailable("3")
 			if w.surge {
 				change = surge("3")

@@ -35,8 +35,8 @@ type plan struct {
 	equals  equals
 	// pods are those that the nodes had last.
 	pods predecessors
-	// merged are the revisions that hold the template of the update revision, held the hashes of these that pods have, and moves the writes
-	// that give such pods the hash of the update revision.
+	// merged are the revisions that hold the template of the update revision, held the hashes of these that pods have, and
+	// moves the writes that give such pods the hash of the update revision.
 	merged []*appsv1.ControllerRevision
 	held   map[string]bool
 	moves  []write.Write
@@ -44,7 +44,10 @@ type plan struct {
 
 // plan reads nothing but the snapshot and the options.
 func (o Options) plan(s *snapshot) (*plan, error) {
-	p := &plan{rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{}), changes: map[string]bool{}}
+	p := &plan{
+		rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{}),
+		changes: map[string]bool{},
+	}
 	var err error
 	p.Plan, err = s.Plan(workloads.Revision{
 		Template: &s.set.Spec.Template, Collisions: s.set.Status.CollisionCount,
@@ -72,8 +75,8 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	return p, nil
 }
 
-// needsAllPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has created under another
-// name. A set without a status has had none.
+// needsAllPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has
+// created under another name. A set without a status has had none.
 func (p *plan) needsAllPods(s *snapshot) bool {
 	return s.set.Status.ObservedGeneration > 0 && slices.ContainsFunc(p.Pass.Creations(), func(c workload.Creation) bool {
 		return p.pods.last[placement.NodeOf(c.Slot)].doubtful
@@ -87,7 +90,10 @@ func (p *plan) placeNodes(s *snapshot, o Options) {
 		Now: s.Now, Nodes: s.nodes, Pods: s.pods(), Rule: s.rule, MinReadySeconds: spec.MinReadySeconds,
 		IsUpdated: func(pod *corev1.Pod) bool { return p.isUpdated(s, pod) },
 		Limits: placement.Limits{
-			MaxUnavailable: p.rolling.MaxUnavailable, MaxSurge: p.rolling.MaxSurge, Partition: p.rolling.Partition, Burst: spec.BurstReplicas,
+			MaxUnavailable: p.rolling.MaxUnavailable,
+			MaxSurge:       p.rolling.MaxSurge,
+			Partition:      p.rolling.Partition,
+			Burst:          spec.BurstReplicas,
 		},
 		Selector: s.updates, PartitionedScaling: spec.ScaleStrategy != nil && spec.ScaleStrategy.PartitionedScaling,
 		Loose: o.LooseBudget, Backoff: s.known.backoff,
@@ -110,8 +116,8 @@ func (p *plan) placeNodes(s *snapshot, o Options) {
 
 func (p *plan) isInPlace() bool { return p.rolling.Type == v1beta1.InplaceRollingUpdateType }
 
-// isUpdated reports whether a pod has the update revision. The generation of exported manifests of built-in sets counts only for pods
-// without a hash: it stays the same whatever the template.
+// isUpdated reports whether a pod has the update revision. The generation of exported manifests of built-in sets counts
+// only for pods without a hash: it stays the same whatever the template.
 func (p *plan) isUpdated(s *snapshot, pod *corev1.Pod) bool {
 	if hash := pod.Labels[kruise.PodRevisionLabelKey]; hash != "" {
 		return revision.Match(hash, p.Update)
@@ -145,7 +151,11 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Limits:   scale.Limits{Partition: p.placed.Partition, MaxUnavailable: p.placed.MaxUnavailable},
 			Priority: &kruise.UpdatePriorityStrategy{}, UnavailableFirst: true, Slots: p.placed.Slots,
 		},
-		Policy: workloads.Policy(o.Installed), MayUpdate: o.mayUpdate(int(p.placed.Burst)), Ask: o.Ask != nil, Repeats: s.Known.Repeats, KeepState: true,
+		Policy:      workloads.Policy(o.Installed),
+		MayUpdate:   o.mayUpdate(int(p.placed.Burst)),
+		Ask:         o.Ask != nil,
+		Repeats:     s.Known.Repeats,
+		KeepState:   true,
 		IgnoreMarks: true,
 	}
 	if p.isInPlace() {
@@ -165,7 +175,9 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 	for _, i := range p.placed.Instances {
 		recreate := !lifecycle.HasGate(i.Pod, kruise.InPlaceUpdateReady)
 		notNow := i.NotNow || p.place.IsUpdated(i.Pod) && i.Pod.Labels[kruise.PodRevisionLabelKey] == ""
-		in.Instances = append(in.Instances, workload.Instance{Name: i.Name, Pods: []workload.Pod{{Pod: i.Pod}}, NotNow: notNow, Recreate: recreate})
+		in.Instances = append(in.Instances, workload.Instance{
+			Name: i.Name, Pods: []workload.Pod{{Pod: i.Pod}}, NotNow: notNow, Recreate: recreate,
+		})
 	}
 	in.First = slices.Concat(s.Ownership(), p.moves, p.holdFailed(s))
 	return in
@@ -212,10 +224,12 @@ func hooksOf(set *v1beta1.DaemonSet) *kruise.Lifecycle {
 	return &kruise.Lifecycle{PreDelete: set.Spec.Lifecycle.PreDelete}
 }
 
-// updatesOf selects the nodes whose pods are updated; nil for all. A selector that is invalid, which is reported, selects none.
+// updatesOf selects the nodes whose pods are updated; nil for all. A selector that is invalid, which is reported,
+// selects none.
 func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
-	if rolling == nil || rolling.Selector == nil || set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType {
+	if rolling == nil || rolling.Selector == nil ||
+		set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(rolling.Selector)
@@ -225,11 +239,13 @@ func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 	return selector
 }
 
-// preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have beside the update one. Pods that
-// are recreated find the images, too, as in the reference, which never waits for updated pods.
+// preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have beside
+// the update one. Pods that are recreated find the images, too, as in the reference, which never waits for updated
+// pods.
 func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	r := s.Rollout(p.Plan)
-	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template, workloads.Policy(o.Installed)
+	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template,
+		workloads.Policy(o.Installed)
 	r.Strategy = predownload.Annotated(nil, s.set.Annotations, r.Replicas)
 	r.Strategy.ImagePreDownloadMinUpdatedReadyPods = nil
 	r.Always, r.AtOnce = true, p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired

@@ -17,10 +17,12 @@ import (
 	"github.com/kruisekit/kruisekit/internal/predownload"
 )
 
-// Nodes pull the images of each rollout ahead, however it updates pods, as in the reference, but for a rollout that updates all nodes at once.
+// Nodes pull the images of each rollout ahead, however it updates pods, as in the reference, but for a rollout that
+// updates all nodes at once.
 func TestPreDownload(t *testing.T) {
 	sidecar := func(s *v1beta1.DaemonSet) {
-		s.Spec.Template.Spec.Containers = append(s.Spec.Template.Spec.Containers, corev1.Container{Name: "log", Image: "log:1"})
+		s.Spec.Template.Spec.Containers = append(s.Spec.Template.Spec.Containers,
+			corev1.Container{Name: "log", Image: "log:1"})
 	}
 	for name, c := range map[string]struct {
 		why   string
@@ -30,11 +32,24 @@ func TestPreDownload(t *testing.T) {
 		before, change []func(*v1beta1.DaemonSet)
 		want           []string
 	}{
-		"in place":     {"the running pods change", 4, []func(*v1beta1.DaemonSet){inPlace}, nil, nil, []string{"agent:2 1 300"}},
-		"standard":     {"pods are recreated, and find the image", 4, nil, nil, nil, []string{"agent:2 1 300"}},
-		"surge":        {"new pods find the image", 4, []func(*v1beta1.DaemonSet){surge("1")}, nil, nil, []string{"agent:2 1 300"}},
-		"few nodes":    {"two nodes are a rollout, too", 2, nil, nil, nil, []string{"agent:2 1 300"}},
-		"not in place": {"a change of the command recreates pods", 4, []func(*v1beta1.DaemonSet){inPlace}, nil, []func(*v1beta1.DaemonSet){sidecar}, []string{"agent:2 1 300", "log:1 1 300"}},
+		"in place": {
+			why: "the running pods change", nodes: 4, base: []func(*v1beta1.DaemonSet){inPlace}, want: []string{"agent:2 1 300"},
+		},
+		"standard": {"pods are recreated, and find the image", 4, nil, nil, nil, []string{"agent:2 1 300"}},
+		"surge": {
+			why:   "new pods find the image",
+			nodes: 4,
+			base:  []func(*v1beta1.DaemonSet){surge("1")},
+			want:  []string{"agent:2 1 300"},
+		},
+		"few nodes": {"two nodes are a rollout, too", 2, nil, nil, nil, []string{"agent:2 1 300"}},
+		"not in place": {
+			why:    "a change of the command recreates pods",
+			nodes:  4,
+			base:   []func(*v1beta1.DaemonSet){inPlace},
+			change: []func(*v1beta1.DaemonSet){sidecar},
+			want:   []string{"agent:2 1 300", "log:1 1 300"},
+		},
 		"annotations": {
 			"parallelism and timeout are those of the annotations, and no updated pod is waited for", 4,
 			[]func(*v1beta1.DaemonSet){func(s *v1beta1.DaemonSet) {

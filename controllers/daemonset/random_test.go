@@ -28,8 +28,8 @@ type world struct {
 	budget int
 }
 
-// Whatever happens, a node has one pod, or two with a surge, the budget and the partition hold at each turn, and the set settles once the
-// faults end.
+// Whatever happens, a node has one pod, or two with a surge, the budget and the partition hold at each turn, and the
+// set settles once the faults end.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(9) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -187,13 +187,16 @@ func (w *world) check(before, after []corev1.Pod) {
 		}
 	}
 	if w.surge == 0 && disrupted > max(0, w.budget-unavailable) {
-		w.Errorf("%d pods are disrupted beside %d unavailable ones, %d may be; requests %v", disrupted, unavailable, w.budget, w.Server.Requests())
+		w.Errorf("%d pods are disrupted beside %d unavailable ones, %d may be; requests %v",
+			disrupted, unavailable, w.budget, w.Server.Requests())
 	}
 	if w.surge > 0 && (disrupted > 0 || fresh > w.surge) {
-		w.Errorf("%d nodes are disrupted, and %d have a second pod, %d may have; requests %v", disrupted, fresh, w.surge, w.Server.Requests())
+		w.Errorf("%d nodes are disrupted, and %d have a second pod, %d may have; requests %v",
+			disrupted, fresh, w.surge, w.Server.Requests())
 	}
 	if keep := w.kept(); old < oldBefore && old < min(keep, oldBefore) && !strings.Contains(fmt.Sprint(w.picture()), "!") {
-		w.Errorf("%d nodes are old, there were %d, and the partition keeps %d; requests %v", old, oldBefore, keep, w.Server.Requests())
+		w.Errorf("%d nodes are old, there were %d, and the partition keeps %d; requests %v",
+			old, oldBefore, keep, w.Server.Requests())
 	}
 }
 

@@ -30,9 +30,16 @@ type Reconciler struct {
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("daemonset", c, workloads.Options{
-		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: workloads.OwnerOfPod, Cut: workloads.StemOf,
+		Kind:       gvk(),
+		Binding:    binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now},
+		Stem:       workloads.OwnerOfPod,
+		Cut:        workloads.StemOf,
 		Dependents: dependents.Options{PullJobs: o.PreDownload, Successors: true},
-		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
+		Scaling:    failedScale,
+		Updating:   failedUpdate,
+		Events:     events(),
+		Ask:        o.Ask,
+		Explain:    o.Explain,
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +61,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name: controllerName, Options: o, Pods: podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
+		Name:    controllerName,
+		Options: o,
+		Pods:    podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
 	})
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// Each node gets a pod with the labels, the pin and the tolerations of a DaemonSet. A deleted pod comes back, and a set that is done costs
-// nothing.
+// Each node gets a pod with the labels, the pin and the tolerations of a DaemonSet. A deleted pod comes back, and a set
+// that is done costs nothing.
 func TestCreate(t *testing.T) {
 	m := newModel(t, 3, daemonset.Options{})
 	set := m.create()
@@ -25,8 +25,9 @@ func TestCreate(t *testing.T) {
 	m.eventually(set, settled(3))
 	pod := m.on("n2")
 	ref := metav1.GetControllerOf(pod)
-	if ref == nil || ref.APIVersion != "apps.kruise.io/v1beta1" || ref.Kind != "DaemonSet" || len(pod.Spec.Tolerations) != 6 ||
-		pod.Labels[kruise.PodRevisionLabelKey] != set.Status.UpdateRevision || strings.Contains(set.Status.UpdateRevision, "-") || pod.Labels[kruise.LifecycleStateKey] != "" {
+	if ref == nil || ref.APIVersion != "apps.kruise.io/v1beta1" || ref.Kind != "DaemonSet" ||
+		len(pod.Spec.Tolerations) != 6 || pod.Labels[kruise.PodRevisionLabelKey] != set.Status.UpdateRevision ||
+		strings.Contains(set.Status.UpdateRevision, "-") || pod.Labels[kruise.LifecycleStateKey] != "" {
 		t.Errorf("pod %+v of %+v", pod, set.Status)
 	}
 	m.delete(pod)
@@ -53,7 +54,8 @@ func TestNodes(t *testing.T) {
 	m.idle()
 }
 
-// NoSchedule keeps the pod that is there, and gets no other; NoExecute ends it. An update leaves a pod that would not come back.
+// NoSchedule keeps the pod that is there, and gets no other; NoExecute ends it. An update leaves a pod that would not
+// come back.
 func TestTaints(t *testing.T) {
 	m := newModel(t, 2, daemonset.Options{})
 	set := m.create()
@@ -133,7 +135,8 @@ func TestUpdateInPlace(t *testing.T) {
 	}
 }
 
-// Pods that a recreating strategy has created have no gate: the first update recreates them, and the second one is in place.
+// Pods that a recreating strategy has created have no gate: the first update recreates them, and the second one is in
+// place.
 func TestSwitchToInPlace(t *testing.T) {
 	m := newModel(t, 2, daemonset.Options{})
 	set := m.create()
@@ -321,7 +324,8 @@ func TestDuplicates(t *testing.T) {
 	}
 	stray := second.DeepCopy()
 	stray.Name, stray.UID, stray.ResourceVersion, stray.Spec.NodeName = "agent-stray", "", "", ""
-	stray.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0] = "gone"
+	stray.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].
+		Values[0] = "gone"
 	if err := m.Server.Create(m.Context(), stray); err != nil {
 		t.Fatal(err)
 	}

@@ -30,11 +30,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
-// The API server accepts all writes, and events of nodes reconcile the set. Nodes have no namespace, so that the test has a control plane of
-// its own.
+// The API server accepts all writes, and events of nodes reconcile the set. Nodes have no namespace, so that the test
+// has a control plane of its own.
 func TestServer(t *testing.T) {
 	scheme := podbench.Scheme(t)
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_daemonsets.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_daemonsets.yaml"},
+	})
 	s := &server{Bench: podbench.On(t, c, scheme)}
 	s.Patience = time.Minute
 	s.Beside(func(mgr ctrl.Manager) error {
@@ -75,7 +77,9 @@ func TestServer(t *testing.T) {
 	}
 	s.until(set, "n1:2 n2:2", settled(2))
 	s.change(t, set, image("agent:3"), func(d *v1beta1.DaemonSet) {
-		d.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{MaxSurge: amount("1"), MaxUnavailable: amount("0")}
+		d.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{
+			MaxSurge: amount("1"), MaxUnavailable: amount("0"),
+		}
 	})
 	s.until(set, "n1:3 n2:3", settled(2))
 	if err := s.Client.Delete(t.Context(), node); err != nil {
@@ -121,7 +125,9 @@ func (s *server) pods(t *testing.T) []corev1.Pod {
 	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.Namespace)); err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(eligible.NodeOf(&a), eligible.NodeOf(&b)) })
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int {
+		return strings.Compare(eligible.NodeOf(&a), eligible.NodeOf(&b))
+	})
 	return list.Items
 }
 
@@ -136,7 +142,8 @@ func (s *server) until(set *v1beta1.DaemonSet, picture string, check func(*v1bet
 	s.Until(func() error {
 		var all []string
 		for _, pod := range s.pods(s.T) {
-			all = append(all, fmt.Sprintf("%s:%s", eligible.NodeOf(&pod), strings.TrimPrefix(pod.Spec.Containers[0].Image, "agent:")))
+			all = append(all,
+				fmt.Sprintf("%s:%s", eligible.NodeOf(&pod), strings.TrimPrefix(pod.Spec.Containers[0].Image, "agent:")))
 		}
 		if got := strings.Join(all, " "); got != picture {
 			return fmt.Errorf("pods %q, want %q", got, picture)

@@ -24,10 +24,16 @@ const (
 func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 	counts := placement.Count(p.place, p.after())
 	status := &v1beta1.DaemonSetStatus{
-		CurrentNumberScheduled: counts.Current, DesiredNumberScheduled: counts.Desired, NumberMisscheduled: counts.Misscheduled,
-		NumberReady: counts.Ready, NumberAvailable: counts.Available, NumberUnavailable: counts.Desired - counts.Available,
-		UpdatedNumberScheduled: counts.Updated, ObservedGeneration: s.set.Generation,
-		UpdateRevision: hashOf(p.Revision()), CollisionCount: p.Resolution.Collisions,
+		CurrentNumberScheduled: counts.Current,
+		DesiredNumberScheduled: counts.Desired,
+		NumberMisscheduled:     counts.Misscheduled,
+		NumberReady:            counts.Ready,
+		NumberAvailable:        counts.Available,
+		NumberUnavailable:      counts.Desired - counts.Available,
+		UpdatedNumberScheduled: counts.Updated,
+		ObservedGeneration:     s.set.Generation,
+		UpdateRevision:         hashOf(p.Revision()),
+		CollisionCount:         p.Resolution.Collisions,
 	}
 	list := reporter().Conditions(&s.set.Status)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
@@ -55,22 +61,35 @@ func reporter() workloads.Reporter[*v1beta1.DaemonSet, v1beta1.DaemonSetStatus, 
 	return workloads.Reporter[*v1beta1.DaemonSet, status, appsv1.DaemonSetCondition]{
 		Status: func(set *v1beta1.DaemonSet) *status { return &set.Status },
 		Fields: func(s *status) workloads.Fields[appsv1.DaemonSetCondition] {
-			return workloads.Fields[appsv1.DaemonSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+			return workloads.Fields[appsv1.DaemonSetCondition]{
+				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
+			}
 		},
 		Required: func(status *status) map[string]any {
 			return map[string]any{
-				"currentNumberScheduled": status.CurrentNumberScheduled, "desiredNumberScheduled": status.DesiredNumberScheduled,
-				"numberMisscheduled": status.NumberMisscheduled, "numberReady": status.NumberReady, "updatedNumberScheduled": status.UpdatedNumberScheduled,
+				"currentNumberScheduled": status.CurrentNumberScheduled,
+				"desiredNumberScheduled": status.DesiredNumberScheduled,
+				"numberMisscheduled":     status.NumberMisscheduled,
+				"numberReady":            status.NumberReady,
+				"updatedNumberScheduled": status.UpdatedNumberScheduled,
 			}
 		},
 		Load: func(c appsv1.DaemonSetCondition) conditions.Condition {
 			return conditions.Condition{
-				Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               string(c.Type),
+				Status:             c.Status,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Store: func(c conditions.Condition) appsv1.DaemonSetCondition {
 			return appsv1.DaemonSetCondition{
-				Type: appsv1.DaemonSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               appsv1.DaemonSetConditionType(c.Type),
+				Status:             c.Status,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },

@@ -25,8 +25,9 @@ type event struct {
 	do   func(*model, *v1beta1.DaemonSet)
 }
 
-// A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its node and the release of its image;
-// a dash is not ready, a star terminating, an exclamation mark failed. In requests it is its node and which of the node's pods it is, by their names.
+// A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its node and
+// the release of its image; a dash is not ready, a star terminating, an exclamation mark failed. In requests it is its
+// node and which of the node's pods it is, by their names.
 func TestStories(t *testing.T) {
 	to := func(change func(*v1beta1.DaemonSet)) func(*model, *v1beta1.DaemonSet) {
 		return func(m *model, set *v1beta1.DaemonSet) { m.change(set, change) }
@@ -57,9 +58,11 @@ func TestStories(t *testing.T) {
 			[]event{release2},
 		},
 		"nodes": {
-			"a node that joins in mid-rollout gets the new release, one that is drained keeps its place, and one that is removed is not waited for", 4,
-			[]func(*v1beta1.DaemonSet){inPlace},
-			[]event{
+			why: "a node that joins in mid-rollout gets the new release, one that is drained keeps its place, " +
+				"and one that is removed is not waited for",
+			nodes: 4,
+			set:   []func(*v1beta1.DaemonSet){inPlace},
+			events: []event{
 				release2,
 				{1, "n5 joins", func(m *model, _ *v1beta1.DaemonSet) { m.addNode("n5") }},
 				{2, "n2 is cordoned, and its pod evicted", func(m *model, _ *v1beta1.DaemonSet) {
@@ -165,8 +168,8 @@ func (n *narrator) meet() {
 	}
 }
 
-// note writes the requests of a pass, which go out in parallel: revisions, then pods from the first node, then the status. The requests about
-// one pod keep their order.
+// note writes the requests of a pass, which go out in parallel: revisions, then pods from the first node, then the
+// status. The requests about one pod keep their order.
 func (n *narrator) note() {
 	n.Helper()
 	type line struct{ order, text string }
@@ -195,7 +198,8 @@ func (n *narrator) picture() string {
 	n.Helper()
 	text := n.model.picture()
 	for _, pod := range n.pods() {
-		if pod.DeletionTimestamp == nil && pod.Labels[kruise.LifecycleStateKey] == string(kruise.LifecycleStatePreparingDelete) {
+		if pod.DeletionTimestamp == nil &&
+			pod.Labels[kruise.LifecycleStateKey] == string(kruise.LifecycleStatePreparingDelete) {
 			text += fmt.Sprintf(" (%s waits)", n.names[pod.Name])
 		}
 	}

@@ -81,7 +81,8 @@ func (m *model) put(r *remains) {
 	m.Server.Requests()
 }
 
-// A set that OpenKruise has created or updated is continued without a write, and one that it is updating with the writes that are left.
+// A set that OpenKruise has created or updated is continued without a write, and one that it is updating with the
+// writes that are left.
 func TestTakeover(t *testing.T) {
 	for name, c := range map[string]struct {
 		why, state, version string
@@ -89,8 +90,13 @@ func TestTakeover(t *testing.T) {
 	}{
 		"created":           {"nothing is left to do", "1-created", "v1beta1", nil},
 		"created, v1alpha1": {"references of the older version count", "1-created", "v1alpha1", nil},
-		"updating":          {"the pods were recorded after the set: the status completes the rollout", "2-updating", "v1beta1", []string{"PATCH daemonsets/agent/status 200"}},
-		"updated":           {"nothing is left to do", "3-updated", "v1beta1", nil},
+		"updating": {
+			why:     "the pods were recorded after the set: the status completes the rollout",
+			state:   "2-updating",
+			version: "v1beta1",
+			want:    []string{"PATCH daemonsets/agent/status 200"},
+		},
+		"updated": {"nothing is left to do", "3-updated", "v1beta1", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, 0, daemonset.Options{})
@@ -107,7 +113,9 @@ func TestTakeover(t *testing.T) {
 // A takeover in the middle of a surge deletes the old pod of each pair, and nothing else.
 func TestTakeoverOfSurge(t *testing.T) {
 	r := remainsOf(t, "3-updated", "v1beta1")
-	r.set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Type: v1beta1.StandardRollingUpdateType, MaxSurge: amount("1"), MaxUnavailable: amount("0")}
+	r.set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{
+		Type: v1beta1.StandardRollingUpdateType, MaxSurge: amount("1"), MaxUnavailable: amount("0"),
+	}
 	old := r.pods[0].DeepCopy()
 	old.Name, old.UID = "agent-old", "old"
 	old.CreationTimestamp.Time = old.CreationTimestamp.Add(-time.Hour)

@@ -81,5 +81,6 @@ func (in interest) changed(before, after *corev1.Node) bool {
 	if x.Run != y.Run || x.Stay != y.Stay {
 		return true
 	}
-	return in.updates != nil && y.Stay && in.updates.Matches(labels.Set(before.Labels)) != in.updates.Matches(labels.Set(after.Labels))
+	return in.updates != nil && y.Stay &&
+		in.updates.Matches(labels.Set(before.Labels)) != in.updates.Matches(labels.Set(after.Labels))
 }

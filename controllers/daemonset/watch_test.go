@@ -26,9 +26,14 @@ func TestNodeEvents(t *testing.T) {
 	sets := &interests{}
 	for i := range 200 { // each on the nodes of its own label
 		spec := corev1.PodSpec{NodeSelector: map[string]string{"of": fmt.Sprint(i)}}
-		sets.note(types.NamespacedName{Name: fmt.Sprint("set-", i)}, interest{rule: eligible.Compile(&spec, eligible.Options{Daemon: true})})
+		sets.note(types.NamespacedName{Name: fmt.Sprint("set-", i)}, interest{
+			rule: eligible.Compile(&spec, eligible.Options{Daemon: true}),
+		})
 	}
-	canary := interest{rule: eligible.Compile(&corev1.PodSpec{NodeSelector: map[string]string{"of": "0"}}, eligible.Options{}), updates: labels.SelectorFromSet(labels.Set{"canary": "true"})}
+	canary := interest{
+		rule:    eligible.Compile(&corev1.PodSpec{NodeSelector: map[string]string{"of": "0"}}, eligible.Options{}),
+		updates: labels.SelectorFromSet(labels.Set{"canary": "true"}),
+	}
 	sets.note(types.NamespacedName{Name: "canary"}, canary)
 	sets.note(types.NamespacedName{Name: "gone"}, canary)
 	sets.forget(types.NamespacedName{Name: "gone"})
@@ -47,16 +52,24 @@ func TestNodeEvents(t *testing.T) {
 		before, after *corev1.Node
 		want          []string
 	}{
-		"a node joins":                       {nil, node(), []string{"canary", "set-0"}},
-		"a node goes":                        {node(), nil, []string{"canary", "set-0"}},
-		"a node joins that takes no pods":    {nil, node(taint(corev1.TaintEffectNoExecute)), nil},
-		"a heartbeat":                        {node(), node(func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), nil},
-		"a label that nothing looks at":      {node(), node(label("x", "y")), nil},
-		"a label that one selects":           {node(), node(label("canary", "true")), []string{"canary"}},
-		"a node moves from one to another":   {node(), node(label("of", "7")), []string{"canary", "set-0", "set-7"}},
-		"a taint":                            {node(), node(taint(corev1.TaintEffectNoSchedule)), []string{"canary", "set-0"}},
-		"a taint that changes its effect":    {node(taint(corev1.TaintEffectNoSchedule)), node(taint(corev1.TaintEffectNoExecute)), []string{"canary", "set-0"}},
-		"a taint that changes nothing for 0": {node(taint(corev1.TaintEffectNoExecute)), node(taint(corev1.TaintEffectNoExecute), label("canary", "true")), nil},
+		"a node joins":                    {nil, node(), []string{"canary", "set-0"}},
+		"a node goes":                     {node(), nil, []string{"canary", "set-0"}},
+		"a node joins that takes no pods": {nil, node(taint(corev1.TaintEffectNoExecute)), nil},
+		"a heartbeat": {
+			node(), node(func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }), nil,
+		},
+		"a label that nothing looks at":    {node(), node(label("x", "y")), nil},
+		"a label that one selects":         {node(), node(label("canary", "true")), []string{"canary"}},
+		"a node moves from one to another": {node(), node(label("of", "7")), []string{"canary", "set-0", "set-7"}},
+		"a taint": {
+			node(), node(taint(corev1.TaintEffectNoSchedule)), []string{"canary", "set-0"},
+		},
+		"a taint that changes its effect": {
+			node(taint(corev1.TaintEffectNoSchedule)), node(taint(corev1.TaintEffectNoExecute)), []string{"canary", "set-0"},
+		},
+		"a taint that changes nothing for 0": {
+			node(taint(corev1.TaintEffectNoExecute)), node(taint(corev1.TaintEffectNoExecute), label("canary", "true")), nil,
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -108,10 +121,14 @@ func TestOrphanEvents(t *testing.T) {
 		"no dash":             {"web", nil},
 		"sets of long names, by their first characters": {long[:52] + "-5b79945866", []string{long + "a", long + "b"}},
 		"a generated name without a dash":               {long[:58] + "x7k2p", []string{long + "a", long + "b"}},
-		"a dot is left out":                             {strings.Repeat("a", 51) + "-5b79945866", []string{strings.Repeat("a", 51) + ".b"}},
+		"a dot is left out": {
+			strings.Repeat("a", 51) + "-5b79945866", []string{strings.Repeat("a", 51) + ".b"},
+		},
 	} {
 		var got []string
-		for _, request := range r.kit.OfOrphan(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: c.pod}}) {
+		for _, request := range r.kit.OfOrphan(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: c.pod,
+		}}) {
 			got = append(got, request.Name)
 		}
 		if slices.Sort(got); !slices.Equal(got, c.want) {

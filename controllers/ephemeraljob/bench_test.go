@@ -43,9 +43,13 @@ func (nowhere) Add(reconcile.Request) {}
 func BenchmarkPodEvent(b *testing.B) {
 	s := &shelf{}
 	for i := range 100 {
-		j := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Generation: 1, ResourceVersion: "1"}}
+		j := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i)), Generation: 1, ResourceVersion: "1",
+		}}
 		j.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}
-		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}}}
+		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}},
+		}
 		s.jobs = append(s.jobs, *storedtest.Raw(b, gvk(), j))
 	}
 	r, err := New(s, Options{Live: s})

@@ -63,7 +63,8 @@ func TestCost(t *testing.T) {
 		counted[r[strings.LastIndexByte(r, '/')+1:]]++
 	}
 	// Four rounds, each of which is added, runs and ends; the end of one and the start of the next are one write.
-	if diff := cmp.Diff(map[string]int{"ephemeralcontainers 200": n, "status 200": 9, "debug 201": 1}, counted); diff != "" {
+	if diff := cmp.Diff(map[string]int{"ephemeralcontainers 200": n, "status 200": 9, "debug 201": 1},
+		counted); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	m.idle("ended")
@@ -121,7 +122,8 @@ func TestLaggingCache(t *testing.T) {
 	for range 3 {
 		m.Reconcile()
 	}
-	if diff := cmp.Diff([]string{"PATCH pods/a/ephemeralcontainers 200", "PATCH ephemeraljobs/debug/status 200"}, m.Server.Requests()); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH pods/a/ephemeralcontainers 200", "PATCH ephemeraljobs/debug/status 200"},
+		m.Server.Requests()); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 	// Another process knows nothing of the write, and its cache does not show the write either.
@@ -194,7 +196,8 @@ func TestRefusalEvents(t *testing.T) {
 	}
 	m.Look(j)
 	events := m.Server.Events(j, "CreateFailed")
-	if len(events) != 1 || !strings.Contains(events[0].Message, "pod a: ") || !strings.Contains(events[0].Message, "PodSecurity (and 1 more pods)") || events[0].Type != "Warning" {
+	if len(events) != 1 || !strings.Contains(events[0].Message, "pod a: ") ||
+		!strings.Contains(events[0].Message, "PodSecurity (and 1 more pods)") || events[0].Type != "Warning" {
 		t.Errorf("events %+v", events)
 	}
 	if j.Status.Succeeded != 1 || !strings.Contains(counters(j), "JobFailed CreateFailed") {
@@ -218,7 +221,8 @@ func TestInvalid(t *testing.T) {
 	}
 	m.Look(bad)
 	m.Look(good)
-	if events := m.Server.Events(bad, "InvalidSpec"); len(events) != 1 || bad.Status.Phase != v1alpha1.EphemeralJobError || good.Status.Phase != v1alpha1.EphemeralJobSucceeded {
+	if events := m.Server.Events(bad, "InvalidSpec"); len(events) != 1 || bad.Status.Phase != v1alpha1.EphemeralJobError ||
+		good.Status.Phase != v1alpha1.EphemeralJobSucceeded {
 		t.Errorf("bad %s with %v, good %s", counters(bad), events, counters(good))
 	}
 }
@@ -236,24 +240,28 @@ func TestTwoJobs(t *testing.T) {
 	for _, j := range []*job{first, second, third} {
 		m.Look(j)
 	}
-	if first.Status.Running != 1 || second.Status.Running != 1 || third.Status.Matches != 0 || len(m.pod("a").Spec.EphemeralContainers) != 2 {
+	if first.Status.Running != 1 || second.Status.Running != 1 || third.Status.Matches != 0 ||
+		len(m.pod("a").Spec.EphemeralContainers) != 2 {
 		t.Errorf("%s; %s; %s; %s", counters(first), counters(second), counters(third), m.picture())
 	}
 }
 
-// Jobs as the reference leaves them: with its finalizer, with containers that it has added, and with a status. Beside the finalizer nothing is
-// written, and no pod gets a container twice.
+// Jobs as the reference leaves them: with its finalizer, with containers that it has added, and with a status. Beside
+// the finalizer nothing is written, and no pod gets a container twice.
 func TestTakeover(t *testing.T) {
 	started := metav1.NewTime(time.Date(2029, 12, 31, 23, 59, 0, 0, time.UTC))
 	condition := func(kind v1alpha1.EphemeralJobConditionType, reason string) v1alpha1.EphemeralJobCondition {
-		return v1alpha1.EphemeralJobCondition{Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastProbeTime: started, LastTransitionTime: started}
+		return v1alpha1.EphemeralJobCondition{
+			Type: kind, Status: corev1.ConditionTrue, Reason: reason, LastProbeTime: started, LastTransitionTime: started,
+		}
 	}
 	running := v1alpha1.EphemeralJobStatus{
 		Phase: v1alpha1.EphemeralJobRunning, Matches: 2, Running: 1, Succeeded: 1, StartTime: &started,
 		Conditions: []v1alpha1.EphemeralJobCondition{condition(v1alpha1.EJobInitialized, "Initialized")},
 	}
 	succeeded := running
-	succeeded.Phase, succeeded.Running, succeeded.Succeeded, succeeded.CompletionTime = v1alpha1.EphemeralJobSucceeded, 0, 2, &started
+	succeeded.Phase, succeeded.Running, succeeded.Succeeded, succeeded.CompletionTime = v1alpha1.EphemeralJobSucceeded, 0,
+		2, &started
 	for name, c := range map[string]struct {
 		status v1alpha1.EphemeralJobStatus
 		want   []string
@@ -267,11 +275,16 @@ func TestTakeover(t *testing.T) {
 			j.Status = c.status
 			m.Put(j)
 			for name, state := range map[string]corev1.ContainerState{
-				"a": {Terminated: &corev1.ContainerStateTerminated{FinishedAt: started}}, "b": {Running: &corev1.ContainerStateRunning{StartedAt: started}},
+				"a": {Terminated: &corev1.ContainerStateTerminated{FinishedAt: started}},
+				"b": {Running: &corev1.ContainerStateRunning{StartedAt: started}},
 			} {
 				pod := m.pod(name)
 				mark := corev1.EnvVar{Name: kruise.EphemeralContainerEnvKey, Value: string(j.UID)}
-				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1", Env: []corev1.EnvVar{mark}}}}
+				pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{
+					{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+						Name: "shell", Image: "busybox:1", Env: []corev1.EnvVar{mark},
+					}},
+				}
 				pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "shell", State: state}}
 				m.Put(pod)
 			}

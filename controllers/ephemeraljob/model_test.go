@@ -44,7 +44,12 @@ type model struct {
 
 func newModel(t testing.TB, pods string) *model {
 	t.Helper()
-	m := &model{TB: t, Model: objects.NewModel(t, &v1alpha1.EphemeralJobList{}, v1alpha1.AddToScheme), ends: map[string]string{}, faults: map[string]error{}}
+	m := &model{
+		TB:     t,
+		Model:  objects.NewModel(t, &v1alpha1.EphemeralJobList{}, v1alpha1.AddToScheme),
+		ends:   map[string]string{},
+		faults: map[string]error{},
+	}
 	for name := range strings.FieldsSeq(pods) {
 		m.addPod(name)
 		m.Advance(time.Second)
@@ -59,13 +64,18 @@ func (m *model) restart(cache client.Reader) {
 	o := m.options
 	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Server
 	r, err := ephemeraljob.New(interceptor.NewClient(m.Server, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, x client.Object, o ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, _ client.WithWatch, key client.ObjectKey, x client.Object, o ...client.GetOption,
+		) error {
 			return cache.Get(ctx, key, x, o...)
 		},
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 			return cache.List(ctx, list, o...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, x client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, x client.Object, p client.Patch,
+			o ...client.SubResourcePatchOption,
+		) error {
 			if err := m.faultOf(sub, x.GetName()); err != nil {
 				return err
 			}
@@ -100,7 +110,9 @@ func refusal() error {
 
 func (m *model) addPod(name string) {
 	m.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(m.Clock)}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"}, CreationTimestamp: metav1.NewTime(m.Clock),
+	}}
 	pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodRunning
 	m.Put(pod)
 }
@@ -124,7 +136,9 @@ func (m *model) create(changes ...change) *job {
 	m.Helper()
 	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "debug"}}
 	j.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}}}
+	j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}},
+	}
 	for _, c := range changes {
 		c(j)
 	}
@@ -155,7 +169,9 @@ func container(name string) change {
 func (m *model) pods() []*corev1.Pod {
 	m.Helper()
 	pods := m.Pods()
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 	return pods
 }
 
@@ -178,7 +194,9 @@ func (m *model) step(pod *corev1.Pod, name string) bool {
 	list := &pod.Status.EphemeralContainerStatuses
 	i := slices.IndexFunc(*list, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if i < 0 {
-		*list = append(*list, corev1.ContainerStatus{Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}})
+		*list = append(*list, corev1.ContainerStatus{
+			Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}},
+		})
 		return true
 	}
 	switch s, end := &(*list)[i].State, m.ends[pod.Name]; {
@@ -187,7 +205,9 @@ func (m *model) step(pod *corev1.Pod, name string) bool {
 	case s.Waiting != nil:
 		*s = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(m.Clock)}}
 	case end == "failed":
-		*s = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(m.Clock)}}
+		*s = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+			ExitCode: 1, FinishedAt: metav1.NewTime(m.Clock),
+		}}
 	default:
 		*s = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(m.Clock)}}
 	}
@@ -202,7 +222,9 @@ func (m *model) picture() string {
 		var states []string
 		for i := range pod.Spec.EphemeralContainers {
 			name := pod.Spec.EphemeralContainers[i].Name
-			at := slices.IndexFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
+			at := slices.IndexFunc(pod.Status.EphemeralContainerStatuses, func(s corev1.ContainerStatus) bool {
+				return s.Name == name
+			})
 			state := "added"
 			if at >= 0 {
 				state = word(pod.Status.EphemeralContainerStatuses[at].State)
@@ -229,7 +251,8 @@ func word(s corev1.ContainerState) string {
 
 func counters(j *job) string {
 	s := &j.Status
-	text := fmt.Sprintf("%s: match %d, waiting %d, running %d, succeeded %d, failed %d", s.Phase, s.Matches, s.Waiting, s.Running, s.Succeeded, s.Failed)
+	text := fmt.Sprintf("%s: match %d, waiting %d, running %d, succeeded %d, failed %d",
+		s.Phase, s.Matches, s.Waiting, s.Running, s.Succeeded, s.Failed)
 	for _, c := range s.Conditions {
 		if c.Type != v1alpha1.EJobInitialized {
 			text += fmt.Sprintf("; %s %s", c.Type, c.Reason)

@@ -32,10 +32,14 @@ func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 // TestServer: what the API server makes of the writes, and what wakes the reconciler.
 func TestServer(t *testing.T) {
 	scheme := podbench.Scheme(t, v1alpha1.AddToScheme)
-	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_ephemeraljobs.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_ephemeraljobs.yaml"},
+	})
 	for name, test := range map[string]func(*bench){
-		"life": testLife, "refused": testServerRefusal, "selected": testSelected, "restart": testRestart, "malformed": testMalformed,
-		"finalizer": testFinalizer, "time to live": testTimeToLive, "deadline": testDeadline, "same name": testSameName, "paused": testPaused,
+		"life": testLife, "refused": testServerRefusal, "selected": testSelected, "restart": testRestart,
+		"malformed": testMalformed,
+		"finalizer": testFinalizer, "time to live": testTimeToLive, "deadline": testDeadline, "same name": testSameName,
+		"paused": testPaused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +109,9 @@ func (b *bench) create(changes ...change) *job {
 	b.Helper()
 	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "debug"}}
 	j.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}}}
+	j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{
+		{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell", Image: "busybox:1"}},
+	}
 	for _, c := range changes {
 		c(j)
 	}
@@ -152,11 +158,14 @@ func exited(code int32) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Now()}}
 }
 
-// testLife: one pod after the other, to the end. The API server fills in the policies of the containers, and keeps those that are there.
+// testLife: one pod after the other, to the end. The API server fills in the policies of the containers, and keeps
+// those that are there.
 func testLife(b *bench) {
 	b.web("a", "b")
 	have := b.pod("a")
-	have.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "busybox:1"}}}
+	have.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: "debugger", Image: "busybox:1",
+	}}}
 	if err := b.Client.SubResource("ephemeralcontainers").Update(b.Context(), have); err != nil {
 		b.Fatal(err)
 	}
@@ -168,7 +177,8 @@ func testLife(b *bench) {
 		b.Fatalf("pod a has %d ephemeral containers", n)
 	}
 	c := a.Spec.EphemeralContainers[1]
-	if c.ImagePullPolicy != corev1.PullIfNotPresent || c.TerminationMessagePolicy != corev1.TerminationMessageReadFile || c.Env[0].Value != string(j.UID) {
+	if c.ImagePullPolicy != corev1.PullIfNotPresent || c.TerminationMessagePolicy != corev1.TerminationMessageReadFile ||
+		c.Env[0].Value != string(j.UID) {
 		b.Errorf("container %+v", c)
 	}
 	b.becomes("a", runs())
@@ -187,12 +197,15 @@ func testLife(b *bench) {
 	}
 }
 
-// testServerRefusal: the API server refuses a mount of a volume that a pod lacks, and the other pod gets the containers.
+// testServerRefusal: the API server refuses a mount of a volume that a pod lacks, and the other pod gets the
+// containers.
 func testServerRefusal(b *bench) {
 	b.web("a")
 	pod := b.Pod("b", func(p *corev1.Pod) {
 		p.Labels = map[string]string{"app": "web"}
-		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		p.Spec.Volumes = []corev1.Volume{{
+			Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		}}
 	})
 	b.Status(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
 	b.start()
@@ -200,8 +213,11 @@ func testServerRefusal(b *bench) {
 		j.Spec.Template.EphemeralContainers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 	})
 	b.reports(j, "Unknown: match 2, waiting 1, running 0, succeeded 0, failed 0; JobFailed CreateFailed")
-	i := slices.IndexFunc(j.Status.Conditions, func(c v1alpha1.EphemeralJobCondition) bool { return c.Type == v1alpha1.EJobFailed })
-	if text := j.Status.Conditions[i].Message; !strings.Contains(text, "a: ") || !strings.Contains(text, "volumeMounts[0].name") {
+	i := slices.IndexFunc(j.Status.Conditions, func(c v1alpha1.EphemeralJobCondition) bool {
+		return c.Type == v1alpha1.EJobFailed
+	})
+	if text := j.Status.Conditions[i].Message; !strings.Contains(text, "a: ") ||
+		!strings.Contains(text, "volumeMounts[0].name") {
 		b.Errorf("message %q", text)
 	}
 	if len(b.pod("b").Spec.EphemeralContainers) != 1 {
@@ -268,7 +284,9 @@ func testRestart(b *bench) {
 func testMalformed(b *bench) {
 	b.web("a")
 	bad := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "EphemeralJob", "metadata": map[string]any{"namespace": b.Namespace, "name": "bad"},
+		"apiVersion": "apps.kruise.io/v1alpha1",
+		"kind":       "EphemeralJob",
+		"metadata":   map[string]any{"namespace": b.Namespace, "name": "bad"},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
 			"template": map[string]any{"ephemeralContainers": "many"},
@@ -351,7 +369,8 @@ func testSameName(b *bench) {
 	b.start()
 	first := b.create()
 	b.reports(first, "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
-	b.reports(b.create(named("second")), "Waiting: match 0, waiting 0, running 0, succeeded 0, failed 0; MatchedEmpty MatchEmpty")
+	b.reports(b.create(named("second")),
+		"Waiting: match 0, waiting 0, running 0, succeeded 0, failed 0; MatchedEmpty MatchEmpty")
 	b.reports(b.create(named("third"), container("dump")), "Waiting: match 1, waiting 1, running 0, succeeded 0, failed 0")
 	var names []string
 	for _, c := range b.pod("a").Spec.EphemeralContainers {

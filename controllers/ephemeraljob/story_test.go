@@ -36,26 +36,79 @@ func stories() map[string]story {
 	}
 	jobs := func(all ...change) []change { return all }
 	return map[string]story{
-		"plain":      {why: "two pods at a time; the job is deleted a minute after its end", pods: "a b c", job: jobs(parallelism(2), ttl(60))},
-		"by one":     {why: "one pod at a time by default, and four of five pods", pods: "a b c d e", job: jobs(replicas(4), ttl(0))},
-		"failed":     {why: "a failed pod stops no other one", pods: "a b c", job: jobs(parallelism(1)), ends: map[string]string{"b": "failed"}},
-		"more pods":  {why: "a job for three pods waits for the last one", pods: "a b", job: jobs(replicas(3), parallelism(3)), events: map[int]event{8: add("c")}},
-		"held":       {why: "parallelism 0 holds a job", pods: "a", job: jobs(parallelism(0)), events: map[int]event{3: {"the parallelism is 1", func(m *model, j *job) { m.change(j, parallelism(1)) }}}},
-		"no pod":     {why: "a job waits for pods", events: map[int]event{2: add("a")}},
-		"deadline":   {why: "the deadline holds though the manager restarts, and the container goes on", pods: "a b", job: jobs(deadline(20)), ends: map[string]string{"a": "runs"}, events: map[int]event{3: restart, 5: restart}},
-		"refused":    {why: "one pod refuses the containers, and the others get them", pods: "a b c", events: map[int]event{0: refuse("a"), 12: accept("a")}},
-		"pulled":     {why: "a container that cannot be pulled holds its slot until its pod is deleted", pods: "a b", ends: map[string]string{"a": "pulls"}, events: map[int]event{4: {"a is deleted", func(m *model, _ *job) { m.deletePod("a") }}}},
-		"replaced":   {why: "the next pod takes the place of a target that is deleted", pods: "a b c", job: jobs(replicas(2), parallelism(2)), ends: map[string]string{"a": "runs"}, events: map[int]event{4: {"a is deleted", func(m *model, _ *job) { m.deletePod("a") }}}},
-		"paused":     {why: "a paused job adds nothing", pods: "a b", job: jobs(paused(true), deadline(3600)), events: map[int]event{2: {"the job continues", func(m *model, j *job) { m.change(j, paused(false)) }}}},
+		"plain": {
+			why:  "two pods at a time; the job is deleted a minute after its end",
+			pods: "a b c",
+			job:  jobs(parallelism(2), ttl(60)),
+		},
+		"by one": {
+			why: "one pod at a time by default, and four of five pods", pods: "a b c d e", job: jobs(replicas(4), ttl(0)),
+		},
+		"failed": {
+			why:  "a failed pod stops no other one",
+			pods: "a b c",
+			job:  jobs(parallelism(1)),
+			ends: map[string]string{"b": "failed"},
+		},
+		"more pods": {
+			why:    "a job for three pods waits for the last one",
+			pods:   "a b",
+			job:    jobs(replicas(3), parallelism(3)),
+			events: map[int]event{8: add("c")},
+		},
+		"held": {
+			why:    "parallelism 0 holds a job",
+			pods:   "a",
+			job:    jobs(parallelism(0)),
+			events: map[int]event{3: {"the parallelism is 1", func(m *model, j *job) { m.change(j, parallelism(1)) }}},
+		},
+		"no pod": {why: "a job waits for pods", events: map[int]event{2: add("a")}},
+		"deadline": {
+			why:    "the deadline holds though the manager restarts, and the container goes on",
+			pods:   "a b",
+			job:    jobs(deadline(20)),
+			ends:   map[string]string{"a": "runs"},
+			events: map[int]event{3: restart, 5: restart},
+		},
+		"refused": {
+			why:    "one pod refuses the containers, and the others get them",
+			pods:   "a b c",
+			events: map[int]event{0: refuse("a"), 12: accept("a")},
+		},
+		"pulled": {
+			why:    "a container that cannot be pulled holds its slot until its pod is deleted",
+			pods:   "a b",
+			ends:   map[string]string{"a": "pulls"},
+			events: map[int]event{4: {"a is deleted", func(m *model, _ *job) { m.deletePod("a") }}},
+		},
+		"replaced": {
+			why:    "the next pod takes the place of a target that is deleted",
+			pods:   "a b c",
+			job:    jobs(replicas(2), parallelism(2)),
+			ends:   map[string]string{"a": "runs"},
+			events: map[int]event{4: {"a is deleted", func(m *model, _ *job) { m.deletePod("a") }}},
+		},
+		"paused": {
+			why:    "a paused job adds nothing",
+			pods:   "a b",
+			job:    jobs(paused(true), deadline(3600)),
+			events: map[int]event{2: {"the job continues", func(m *model, j *job) { m.change(j, paused(false)) }}},
+		},
 		"taken over": {why: "a finalizer of the reference goes at once", pods: "a", job: jobs(finalizer)},
-		"deleted": {why: "a job with a finalizer is deleted, and the pod keeps its container", pods: "a", job: jobs(finalizer), ends: map[string]string{"a": "runs"}, events: map[int]event{
-			2: {"the reference adds the finalizer again, and the user deletes the job", func(m *model, j *job) {
-				m.change(j, finalizer)
-				if err := m.Server.Delete(m.Context(), j); err != nil {
-					m.Fatal(err)
-				}
-			}},
-		}},
+		"deleted": {
+			why:  "a job with a finalizer is deleted, and the pod keeps its container",
+			pods: "a",
+			job:  jobs(finalizer),
+			ends: map[string]string{"a": "runs"},
+			events: map[int]event{
+				2: {"the reference adds the finalizer again, and the user deletes the job", func(m *model, j *job) {
+					m.change(j, finalizer)
+					if err := m.Server.Delete(m.Context(), j); err != nil {
+						m.Fatal(err)
+					}
+				}},
+			},
+		},
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // job.
 func withoutCounters() predicate.Predicate {
 	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
-		return watches.StatusChanged(before, after, "startTime", "completionTime") || !slices.Equal(before.GetFinalizers(), after.GetFinalizers())
+		return watches.StatusChanged(before, after, "startTime", "completionTime") ||
+			!slices.Equal(before.GetFinalizers(), after.GetFinalizers())
 	})
 }
 
@@ -42,8 +43,9 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 // changed reports whether a pod differs in anything that a job looks at. Most changes of pods do not.
 func changed(before, after *corev1.Pod) bool {
 	same := apiequality.Semantic.DeepEqual
-	return before.Status.Phase != after.Status.Phase || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-		!maps.Equal(before.Labels, after.Labels) || !same(before.Spec.EphemeralContainers, after.Spec.EphemeralContainers) ||
+	return before.Status.Phase != after.Status.Phase ||
+		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !maps.Equal(before.Labels, after.Labels) ||
+		!same(before.Spec.EphemeralContainers, after.Spec.EphemeralContainers) ||
 		!same(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
@@ -54,7 +56,9 @@ func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *c
 	if after == nil {
 		pod = before
 	}
-	jobs, err := r.unfinished.Affected(ctx, r.api.Cached, pod.Namespace, func(rule *ephemeral.Rule) bool { return seen(rule, before) != seen(rule, after) })
+	jobs, err := r.unfinished.Affected(ctx, r.api.Cached, pod.Namespace, func(rule *ephemeral.Rule) bool {
+		return seen(rule, before) != seen(rule, after)
+	})
 	watches.Log(ctx, err, "Failed to find the jobs of a pod")
 	for _, job := range jobs {
 		q.Add(job)

@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// withJobs returns a reconciler that finds these jobs: one for each container "shell" and "dump" of pods with app=web, one for pods with app=db, one
-// that has ended, one whose selector is invalid, and one in another namespace.
+// withJobs returns a reconciler that finds these jobs: one for each container "shell" and "dump" of pods with app=web,
+// one for pods with app=db, one that has ended, one whose selector is invalid, and one in another namespace.
 func withJobs(t *testing.T) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -45,9 +45,13 @@ func withJobs(t *testing.T) *Reconciler {
 		"invalid":   func(j *v1alpha1.EphemeralJob) { j.Spec.Selector = nil },
 		"elsewhere": func(j *v1alpha1.EphemeralJob) { j.Namespace = "yard" },
 	} {
-		j := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+		j := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name),
+		}}
 		j.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell"}}}
+		j.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{
+			{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "shell"}},
+		}
 		change(j)
 		if err := server.Put(j); err != nil {
 			t.Fatal(err)
@@ -57,7 +61,9 @@ func withJobs(t *testing.T) *Reconciler {
 }
 
 func newPod(changes ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", UID: "uid-a", Labels: map[string]string{"app": "web"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "a", UID: "uid-a", Labels: map[string]string{"app": "web"},
+	}}
 	for _, c := range changes {
 		c(pod)
 	}
@@ -66,9 +72,10 @@ func newPod(changes ...func(*corev1.Pod)) *corev1.Pod {
 
 func with(name, owner string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers, corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
-			Name: name, Env: []corev1.EnvVar{{Name: kruise.EphemeralContainerEnvKey, Value: owner}},
-		}})
+		p.Spec.EphemeralContainers = append(p.Spec.EphemeralContainers,
+			corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+				Name: name, Env: []corev1.EnvVar{{Name: kruise.EphemeralContainerEnvKey, Value: owner}},
+			}})
 	}
 }
 
@@ -96,22 +103,31 @@ func TestPodEvents(t *testing.T) {
 		before, after *corev1.Pod
 		want          string
 	}{
-		"created":                         {nil, newPod(), "dump shell"},
-		"created in deletion":             {nil, newPod(gone), ""},
-		"created, unselected":             {nil, newPod(func(p *corev1.Pod) { p.Labels = nil }), ""},
-		"deleted":                         {newPod(), nil, "dump shell"},
-		"deleted after its end":           {newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, ""},
-		"noise":                           {newPod(), newPod(noise), ""},
-		"started":                         {newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }), newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), ""},
-		"ended":                           {newPod(), newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "dump shell"},
-		"goes":                            {newPod(), newPod(gone), "dump shell"},
-		"relabelled":                      {newPod(), newPod(relabelled), "db dump shell"},
-		"an own container":                {newPod(), newPod(with("shell", "uid-shell")), "shell"},
-		"a container of another job":      {newPod(), newPod(with("shell", "uid-other")), "shell"},
-		"a container with another name":   {newPod(), newPod(with("debugger", "uid-shell"), runs("debugger")), ""},
-		"an own container runs":           {newPod(with("shell", "uid-shell")), newPod(with("shell", "uid-shell"), runs("shell")), "shell"},
-		"a container of another job runs": {newPod(with("shell", "uid-other")), newPod(with("shell", "uid-other"), runs("shell")), ""},
-		"another pod of the name":         {newPod(), newPod(other), "dump shell"},
+		"created":               {nil, newPod(), "dump shell"},
+		"created in deletion":   {nil, newPod(gone), ""},
+		"created, unselected":   {nil, newPod(func(p *corev1.Pod) { p.Labels = nil }), ""},
+		"deleted":               {newPod(), nil, "dump shell"},
+		"deleted after its end": {newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, ""},
+		"noise":                 {newPod(), newPod(noise), ""},
+		"started": {
+			newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+			newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), "",
+		},
+		"ended": {
+			newPod(), newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "dump shell",
+		},
+		"goes":                          {newPod(), newPod(gone), "dump shell"},
+		"relabelled":                    {newPod(), newPod(relabelled), "db dump shell"},
+		"an own container":              {newPod(), newPod(with("shell", "uid-shell")), "shell"},
+		"a container of another job":    {newPod(), newPod(with("shell", "uid-other")), "shell"},
+		"a container with another name": {newPod(), newPod(with("debugger", "uid-shell"), runs("debugger")), ""},
+		"an own container runs": {
+			newPod(with("shell", "uid-shell")), newPod(with("shell", "uid-shell"), runs("shell")), "shell",
+		},
+		"a container of another job runs": {
+			newPod(with("shell", "uid-other")), newPod(with("shell", "uid-other"), runs("shell")), "",
+		},
+		"another pod of the name": {newPod(), newPod(other), "dump shell"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := watchestest.Happen(ctx, handler, c.before, c.after); got != c.want {
@@ -127,27 +143,40 @@ func TestPodEvents(t *testing.T) {
 	}
 }
 
-// The reconciler's own counters do not bring a job back. What a user changes does, and so do the start and the end of the job.
+// The reconciler's own counters do not bring a job back. What a user changes does, and so do the start and the end of
+// the job.
 func TestJobEvents(t *testing.T) {
-	before := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", ResourceVersion: "1", Generation: 1}}
+	before := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{
+		Name: "a", UID: "uid", ResourceVersion: "1", Generation: 1,
+	}}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.EphemeralJob)
 		want   bool
 	}{
-		"a resync":         {func(j *v1alpha1.EphemeralJob) { j.ResourceVersion = "1" }, true},
-		"counters":         {func(j *v1alpha1.EphemeralJob) { j.Status.Running, j.Status.Phase = 3, "Running" }, false},
-		"a condition":      {func(j *v1alpha1.EphemeralJob) { j.Status.Conditions = make([]v1alpha1.EphemeralJobCondition, 1) }, false},
+		"a resync": {func(j *v1alpha1.EphemeralJob) { j.ResourceVersion = "1" }, true},
+		"counters": {func(j *v1alpha1.EphemeralJob) { j.Status.Running, j.Status.Phase = 3, "Running" }, false},
+		"a condition": {
+			func(j *v1alpha1.EphemeralJob) { j.Status.Conditions = make([]v1alpha1.EphemeralJobCondition, 1) }, false,
+		},
 		"a label":          {func(j *v1alpha1.EphemeralJob) { j.Labels = map[string]string{"a": "b"} }, false},
 		"a new generation": {func(j *v1alpha1.EphemeralJob) { j.Generation = 2 }, true},
-		"the end":          {func(j *v1alpha1.EphemeralJob) { j.Status.CompletionTime = &metav1.Time{Time: time.Unix(1, 0)} }, true},
-		"the deletion":     {func(j *v1alpha1.EphemeralJob) { j.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, true},
-		"a finalizer":      {func(j *v1alpha1.EphemeralJob) { j.Finalizers = []string{v1alpha1.EphemeralJobFinalizerKey} }, true},
-		"another job":      {func(j *v1alpha1.EphemeralJob) { j.UID = "uid-b" }, true},
+		"the end": {
+			func(j *v1alpha1.EphemeralJob) { j.Status.CompletionTime = &metav1.Time{Time: time.Unix(1, 0)} }, true,
+		},
+		"the deletion": {
+			func(j *v1alpha1.EphemeralJob) { j.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, true,
+		},
+		"a finalizer": {
+			func(j *v1alpha1.EphemeralJob) { j.Finalizers = []string{v1alpha1.EphemeralJobFinalizerKey} }, true,
+		},
+		"another job": {func(j *v1alpha1.EphemeralJob) { j.UID = "uid-b" }, true},
 	} {
 		after := before.DeepCopy()
 		after.ResourceVersion = "2"
 		c.change(after)
-		if got := withoutCounters().Update(event.UpdateEvent{ObjectOld: storedtest.Raw(t, gvk(), before), ObjectNew: storedtest.Raw(t, gvk(), after)}); got != c.want {
+		if got := withoutCounters().Update(event.UpdateEvent{
+			ObjectOld: storedtest.Raw(t, gvk(), before), ObjectNew: storedtest.Raw(t, gvk(), after),
+		}); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

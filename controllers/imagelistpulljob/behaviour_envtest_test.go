@@ -20,8 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// Two images make two jobs, and the list ends with them. That takes one write for each job, one for the label, and one for each
-// status that differs; nothing is read.
+// Two images make two jobs, and the list ends with them. That takes one write for each job, one for the label, and one
+// for each status that differs; nothing is read.
 func TestImagesBecomeJobs(t *testing.T) {
 	b := start(t)
 	list := b.create("ahead", []string{"nginx:1", "redis:1"}, func(l *v1beta1.ImageListPullJob) {
@@ -34,12 +34,14 @@ func TestImagesBecomeJobs(t *testing.T) {
 	wanted.Default()
 	hash := imagepull.TemplateHash(wanted.Spec.ImagePullJobTemplate)
 	for image, job := range jobs {
-		if diff := cmp.Diff(v1beta1.ImagePullJobSpec{Image: image, ImagePullJobTemplate: wanted.Spec.ImagePullJobTemplate}, job.Spec); diff != "" {
+		if diff := cmp.Diff(v1beta1.ImagePullJobSpec{Image: image, ImagePullJobTemplate: wanted.Spec.ImagePullJobTemplate},
+			job.Spec); diff != "" {
 			t.Errorf("spec of the job (-want +got):\n%s", diff)
 		}
 		owner := metav1.GetControllerOf(job)
-		if !strings.HasPrefix(job.Name, "ahead-") || job.Labels[kruise.PodRevisionLabelKey] != hash || owner.APIVersion != "apps.kruise.io/v1beta1" ||
-			owner.Kind != "ImageListPullJob" || !ptr.Deref(owner.BlockOwnerDeletion, false) {
+		if !strings.HasPrefix(job.Name, "ahead-") || job.Labels[kruise.PodRevisionLabelKey] != hash ||
+			owner.APIVersion != "apps.kruise.io/v1beta1" || owner.Kind != "ImageListPullJob" ||
+			!ptr.Deref(owner.BlockOwnerDeletion, false) {
 			t.Errorf("metadata of the job: %+v", job.ObjectMeta)
 		}
 	}
@@ -50,7 +52,8 @@ func TestImagesBecomeJobs(t *testing.T) {
 		return nil
 	})
 	b.Still()
-	if asked := b.Asked(); len(asked) != 4 || len(requests.About(asked, "POST imagepulljobs 201")) != 2 || len(requests.About(asked, "/status 200")) != 1 {
+	if asked := b.Asked(); len(asked) != 4 || len(requests.About(asked, "POST imagepulljobs 201")) != 2 ||
+		len(requests.About(asked, "/status 200")) != 1 {
 		t.Errorf("the beginning took %q", asked)
 	}
 	b.does(jobs["nginx:1"], 3, 1, 1, 0)
@@ -64,7 +67,9 @@ func TestImagesBecomeJobs(t *testing.T) {
 		t.Errorf("the way to the end took %q", asked)
 	}
 	b.Until(func() error {
-		if told := b.events(list, "Successful create ImagePullJob"); !slices.Equal(told, []string{"Normal created ImagePullJobs: 2 1"}) {
+		if told := b.events(list, "Successful create ImagePullJob"); !slices.Equal(told, []string{
+			"Normal created ImagePullJobs: 2 1",
+		}) {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
@@ -120,13 +125,15 @@ func TestListChanges(t *testing.T) {
 	second := b.hasJobs(list, "nginx:1", "mysql:1")
 	b.counts(list, 0, 1, 1, 2, false)
 	b.Still()
-	if asked := b.Asked(); second["nginx:1"].UID != first["nginx:1"].UID || len(requests.About(asked, "POST")) != 1 || len(requests.About(asked, "DELETE")) != 1 {
+	if asked := b.Asked(); second["nginx:1"].UID != first["nginx:1"].UID || len(requests.About(asked, "POST")) != 1 ||
+		len(requests.About(asked, "DELETE")) != 1 {
 		t.Errorf("one image for another took %q", asked)
 	}
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Parallelism = ptr.To(intstr.FromInt32(7)) })
 	b.Until(func() error {
 		jobs, err := b.jobs(list)
-		if err != nil || len(jobs) != 2 || jobs["nginx:1"].UID == first["nginx:1"].UID || jobs["mysql:1"].UID == second["mysql:1"].UID {
+		if err != nil || len(jobs) != 2 || jobs["nginx:1"].UID == first["nginx:1"].UID ||
+			jobs["mysql:1"].UID == second["mysql:1"].UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
 		}
 		return nil
@@ -146,7 +153,8 @@ func TestListChanges(t *testing.T) {
 	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.Parallelism = nil })
 	b.Until(func() error {
 		jobs, err := b.jobs(list)
-		if err != nil || len(jobs) != 2 || jobs["nginx:1"].Spec.Parallelism != nil || jobs["nginx:1"].UID == first["nginx:1"].UID {
+		if err != nil || len(jobs) != 2 || jobs["nginx:1"].Spec.Parallelism != nil ||
+			jobs["nginx:1"].UID == first["nginx:1"].UID {
 			return fmt.Errorf("jobs %v: %w", jobs, err)
 		}
 		return nil
@@ -160,7 +168,9 @@ func TestJobsOfOldReleases(t *testing.T) {
 	old := func(image string, timeout int32) *v1beta1.ImagePullJob {
 		job := &v1beta1.ImagePullJob{}
 		job.Namespace, job.GenerateName = b.Namespace, "ahead-"
-		job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob"))}
+		job.OwnerReferences = []metav1.OwnerReference{
+			*metav1.NewControllerRef(list, v1beta1.GroupVersion.WithKind("ImageListPullJob")),
+		}
 		job.Spec.Image, job.Spec.PullPolicy = image, &v1beta1.PullPolicy{TimeoutSeconds: &timeout}
 		if err := b.Client.Create(t.Context(), job); err != nil {
 			t.Fatal(err)
@@ -206,7 +216,9 @@ func TestTimeToLive(t *testing.T) {
 	}
 	// By itself, where nobody touches it.
 	b.ahead.Store(0)
-	soon := b.create("soon", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](1) })
+	soon := b.create("soon", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) {
+		l.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](1)
+	})
 	b.does(b.hasJobs(soon, "nginx:1")["nginx:1"], 1, 0, 1, 0)
 	b.gone(soon)
 }
@@ -214,12 +226,16 @@ func TestTimeToLive(t *testing.T) {
 // A list that never completes does not, and one that is being deleted makes nothing.
 func TestNever(t *testing.T) {
 	b := start(t)
-	list := b.create("ahead", []string{"nginx:1", "redis:1"}, func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.Type = v1beta1.Never })
+	list := b.create("ahead", []string{"nginx:1", "redis:1"}, func(l *v1beta1.ImageListPullJob) {
+		l.Spec.CompletionPolicy.Type = v1beta1.Never
+	})
 	jobs := b.hasJobs(list, "nginx:1", "redis:1")
 	b.does(jobs["nginx:1"], 1, 0, 1, 0)
 	b.does(jobs["redis:1"], 1, 0, 0, 1)
 	b.counts(list, 0, 2, 1, 2, false)
-	leaving := b.create("leaving", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) { l.Finalizers = []string{"test.kruisekit.dev/hold"} })
+	leaving := b.create("leaving", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) {
+		l.Finalizers = []string{"test.kruisekit.dev/hold"}
+	})
 	job := b.hasJobs(leaving, "nginx:1")["nginx:1"]
 	if err := b.Client.Delete(t.Context(), leaving); err != nil {
 		t.Fatal(err)

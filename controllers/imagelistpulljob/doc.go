@@ -22,7 +22,8 @@
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - The status lists failed images in the order of the list, so that it does not change without a cause.
 //   - The reconciler writes the status also when the creation of a job fails. It emits the event FailedCreate.
-//   - The reconciler creates no jobs for a deadline that is less than the timeout of one attempt. It emits the event InvalidSpec.
+//   - The reconciler creates no jobs for a deadline that is less than the timeout of one attempt. It emits the event
+//     InvalidSpec.
 //
 // A job of a list must stay for as long as the list, or nodes pull the image again: see Review in package imagepull.
 //

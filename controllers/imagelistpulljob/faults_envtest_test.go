@@ -21,8 +21,8 @@ var (
 	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 )
 
-// Whichever writes fail, before or after the API server applied them, each image has one job, created once, and the list completes
-// and is deleted.
+// Whichever writes fail, before or after the API server applied them, each image has one job, created once, and the
+// list completes and is deleted.
 func TestFaults(t *testing.T) {
 	b := newBench(t)
 	faults := b.Faults(*seed)
@@ -42,7 +42,9 @@ func TestFaults(t *testing.T) {
 		var jobs map[string]*v1beta1.ImagePullJob
 		b.Until(func() (err error) {
 			if jobs, err = b.jobs(list); err != nil || len(jobs) != 2 || jobs["c:1"] == nil || jobs["d:1"] == nil ||
-				slices.ContainsFunc([]string{"c:1", "d:1"}, func(i string) bool { return jobs[i].Spec.CompletionPolicy.TTLSecondsAfterFinished == nil }) {
+				slices.ContainsFunc([]string{"c:1", "d:1"}, func(i string) bool {
+					return jobs[i].Spec.CompletionPolicy.TTLSecondsAfterFinished == nil
+				}) {
 				return fmt.Errorf("jobs %v: %w", jobs, err)
 			}
 			return nil

@@ -35,7 +35,10 @@ func TestInvalidLists(t *testing.T) {
 		told   string
 	}{
 		"no-images": {func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{} }, "spec.images: Required value"},
-		"deadline":  {func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](599) }, "must not be less than pullPolicy.timeoutSeconds"},
+		"deadline": {
+			func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](599) },
+			"must not be less than pullPolicy.timeoutSeconds",
+		},
 	} {
 		list := b.create(name, []string{"nginx:1"}, c.change)
 		b.Until(func() error {
@@ -51,7 +54,9 @@ func TestInvalidLists(t *testing.T) {
 		t.Errorf("asked %q", asked)
 	}
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "deadline"}}
-	b.change(list, func(l *v1beta1.ImageListPullJob) { l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](600) })
+	b.change(list, func(l *v1beta1.ImageListPullJob) {
+		l.Spec.CompletionPolicy.ActiveDeadlineSeconds = ptr.To[int64](600)
+	})
 	b.hasJobs(list, "nginx:1")
 	if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.HasSuffix(told[0], " 1") {
 		t.Errorf("told %q", told)
@@ -66,7 +71,8 @@ func TestImpossibleImage(t *testing.T) {
 	b.does(jobs["nginx:1"], 1, 0, 1, 0)
 	b.counts(list, 0, 1, 1, 2, false)
 	b.Until(func() error {
-		if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.Contains(told[0], "spec.images[0]") || !strings.HasSuffix(told[0], " 1") {
+		if told := b.events(list, "InvalidSpec"); len(told) != 1 || !strings.Contains(told[0], "spec.images[0]") ||
+			!strings.HasSuffix(told[0], " 1") {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
@@ -78,7 +84,9 @@ func TestMalformed(t *testing.T) {
 	b := start(t)
 	untyped := func(kind, name, spec string) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{}
-		text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":%s}`, kind, b.Namespace, name, spec)
+		text := fmt.Sprintf(
+			`{"apiVersion":"apps.kruise.io/v1beta1","kind":%q,"metadata":{"namespace":%q,"name":%q},"spec":%s}`,
+			kind, b.Namespace, name, spec)
 		if err := o.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +109,9 @@ func TestMalformed(t *testing.T) {
 	good := b.create("good", []string{"nginx:1"})
 	mine := &metav1.PartialObjectMetadata{}
 	b.Until(func() error {
-		all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJobList"}}
+		all := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{
+			APIVersion: "apps.kruise.io/v1beta1", Kind: "ImagePullJobList",
+		}}
 		if err := b.Client.List(t.Context(), all, client.InNamespace(b.Namespace)); err != nil {
 			return err
 		}
@@ -142,7 +152,8 @@ func TestRefusedJobs(t *testing.T) {
 				case <-refusing:
 					return c.Create(ctx, o, opts...)
 				default:
-					return apierrors.NewGenericServerResponse(http.StatusForbidden, "post", v1beta1.GroupVersion.WithResource("imagepulljobs").GroupResource(), o.GetName(), "exceeded quota", 0, false)
+					return apierrors.NewGenericServerResponse(http.StatusForbidden, "post",
+						v1beta1.GroupVersion.WithResource("imagepulljobs").GroupResource(), o.GetName(), "exceeded quota", 0, false)
 				}
 			},
 		})
@@ -168,7 +179,9 @@ func TestMadeBefore(t *testing.T) {
 	b := newBench(t)
 	list := b.create("ahead", []string{"nginx:1", "redis:1"})
 	blind := func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil }})
+		return interceptor.NewClient(c, interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+		})
 	}
 	b.reconcile(b.direct(blind), list, 1)
 	first := b.hasJobs(list, "nginx:1", "redis:1")
@@ -204,7 +217,9 @@ func TestOwnWrites(t *testing.T) {
 	writes := map[string]int{}
 	r := b.direct(func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+			) error {
 				if raw, ok := o.(*unstructured.Unstructured); ok && raw.GetKind() == old.GetKind() {
 					old.DeepCopyInto(raw)
 					return nil
@@ -212,11 +227,16 @@ func TestOwnWrites(t *testing.T) {
 				return c.Get(ctx, key, o, opts...)
 			},
 			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+			) error {
 				writes["label"]++
 				return c.Patch(ctx, o, p, opts...)
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(
+				ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+				opts ...client.SubResourcePatchOption,
+			) error {
 				writes[sub]++
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
@@ -246,7 +266,9 @@ func (b *bench) direct(wrap func(client.WithWatch) client.WithWatch) *imagelistp
 }
 
 // reconcile has it look at a list some times, and says after how long it wants to look again.
-func (b *bench) reconcile(r *imagelistpulljob.Reconciler, list *v1beta1.ImageListPullJob, times int) (after time.Duration) {
+func (b *bench) reconcile(
+	r *imagelistpulljob.Reconciler, list *v1beta1.ImageListPullJob, times int,
+) (after time.Duration) {
 	b.Helper()
 	for range times {
 		result, err := r.Reconcile(b.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(list)})

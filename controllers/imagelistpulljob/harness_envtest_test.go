@@ -40,14 +40,16 @@ func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
 	return &bench{Bench: podbench.New(t, cluster.Options{CRDDirs: []string{
-		"../../config/crd/bases/apps.kruise.io_imagelistpulljobs.yaml", "../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml",
+		"../../config/crd/bases/apps.kruise.io_imagelistpulljobs.yaml",
+		"../../config/crd/bases/apps.kruise.io_imagepulljobs.yaml",
 	}})}
 }
 
 // now is the time of the reconciler, which the test puts ahead.
 func (b *bench) now() time.Time { return time.Now().Add(time.Duration(b.ahead.Load())) }
 
-// start starts a reconciler with a client of its own, and returns a function that stops it. It stops with the test at the latest.
+// start starts a reconciler with a client of its own, and returns a function that stops it. It stops with the test at
+// the latest.
 func (b *bench) start(wrap func(client.WithWatch) client.WithWatch) (stop func()) {
 	b.Helper()
 	return b.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
@@ -60,7 +62,9 @@ func (b *bench) start(wrap func(client.WithWatch) client.WithWatch) (stop func()
 }
 
 // create makes a list of images, and what change adds.
-func (b *bench) create(name string, images []string, change ...func(*v1beta1.ImageListPullJob)) *v1beta1.ImageListPullJob {
+func (b *bench) create(
+	name string, images []string, change ...func(*v1beta1.ImageListPullJob),
+) *v1beta1.ImageListPullJob {
 	b.Helper()
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
 	list.Spec.Images = images

@@ -57,7 +57,9 @@ func (b *bench) does(job *v1beta1.ImagePullJob, desired, active, succeeded, fail
 	b.Helper()
 	now := metav1.Now()
 	before := job.DeepCopy()
-	job.Status = v1beta1.ImagePullJobStatus{StartTime: &now, Desired: desired, Active: active, Succeeded: succeeded, Failed: failed, Message: "written by a test"}
+	job.Status = v1beta1.ImagePullJobStatus{
+		StartTime: &now, Desired: desired, Active: active, Succeeded: succeeded, Failed: failed, Message: "written by a test",
+	}
 	if desired == succeeded+failed {
 		job.Status.CompletionTime = &now
 	}
@@ -72,7 +74,8 @@ func (b *bench) counts(list *v1beta1.ImageListPullJob, active, completed, succee
 	b.Until(func() error {
 		b.refresh(list)
 		s := list.Status
-		if s.StartTime == nil || s.Active != active || s.Completed != completed || s.Succeeded != succeeded || s.Desired != desired || (s.CompletionTime != nil) != ended {
+		if s.StartTime == nil || s.Active != active || s.Completed != completed || s.Succeeded != succeeded ||
+			s.Desired != desired || (s.CompletionTime != nil) != ended {
 			return fmt.Errorf("status %+v", s)
 		}
 		return nil
@@ -83,7 +86,8 @@ func (b *bench) counts(list *v1beta1.ImageListPullJob, active, completed, succee
 func (b *bench) gone(o client.Object) {
 	b.Helper()
 	b.Until(func() error {
-		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil ||
+			err == nil {
 			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil

@@ -28,7 +28,8 @@ type refuses struct {
 }
 
 func refusal(o client.Object) error {
-	return apierrors.NewForbidden(schema.GroupResource{Group: "apps.kruise.io", Resource: "imagepulljobs"}, o.GetName(), errors.New("a policy refuses it"))
+	return apierrors.NewForbidden(schema.GroupResource{Group: "apps.kruise.io", Resource: "imagepulljobs"}, o.GetName(),
+		errors.New("a policy refuses it"))
 }
 
 func (r *refuses) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
@@ -89,7 +90,8 @@ func TestOneRefusedImage(t *testing.T) {
 	}
 	try("b:1 c:1 d:1")
 	m.Look(list)
-	if told := <-events.Events; list.Status.Desired != 4 || !strings.Contains(told, "FailedCreate") || !strings.Contains(told, "a policy refuses it") {
+	if told := <-events.Events; list.Status.Desired != 4 || !strings.Contains(told, "FailedCreate") ||
+		!strings.Contains(told, "a policy refuses it") {
 		t.Errorf("status %+v, event %s", list.Status, told)
 	}
 	objects.Change(m, list, func(l *v1beta1.ImageListPullJob) { l.Spec.Images = []string{"a:1"} })

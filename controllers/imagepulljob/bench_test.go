@@ -23,7 +23,9 @@ func BenchmarkPodEvent(b *testing.B) {
 	var jobs []*v1beta1.ImagePullJob
 	for i := range 100 {
 		job := jobNamed(fmt.Sprint(i), "nginx")
-		job.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}}}
+		job.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprint(i)}},
+		}
 		jobs = append(jobs, job)
 	}
 	handler := watching(b, jobs...).podEvents()
@@ -43,8 +45,12 @@ func BenchmarkNodeEvent(b *testing.B) {
 		jobs = append(jobs, jobNamed(fmt.Sprint(i), "nginx:1"))
 	}
 	before := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
-	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{Tag: "1", OwnerReferences: []corev1.ObjectReference{{UID: "7"}}}}}}
-	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhasePulling}}}}
+	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{
+		Tag: "1", OwnerReferences: []corev1.ObjectReference{{UID: "7"}},
+	}}}}
+	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
+		Tag: "1", Phase: v1beta1.ImagePhasePulling,
+	}}}}
 	after := before.DeepCopy()
 	after.Status.ImageStatuses["nginx"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
 	handler, was, is := watching(b, jobs...).nodeEvents(), rawNode(b, before), rawNode(b, after)

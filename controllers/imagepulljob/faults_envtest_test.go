@@ -81,17 +81,22 @@ func (f *faults) client(c client.WithWatch) client.Client {
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return f.do("delete/"+o.GetName(), func() error { return c.Delete(ctx, o, opts...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			return f.do("patch/"+o.GetName(), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			return f.do(sub+"/"+o.GetName(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
 }
 
-// Whatever write is lost, before it is applied or after: every node pulls once, secrets are copied once and released, and
-// what has an end ends.
+// Whatever write is lost, before it is applied or after: every node pulls once, secrets are copied once and released,
+// and what has an end ends.
 func TestFaults(t *testing.T) {
 	f := &faults{writes: map[string]int{}, made: map[string]int{}, seed: *seed}
 	if f.seed == 0 {
@@ -128,7 +133,8 @@ func TestFaults(t *testing.T) {
 	t.Logf("faults: %v", f.made)
 }
 
-// A process that ends in the middle leaves nothing behind that the next one does not take up, and nothing is done twice.
+// A process that ends in the middle leaves nothing behind that the next one does not take up, and nothing is done
+// twice.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -184,7 +184,9 @@ func (b *bench) seen(n int) {
 
 func (b *bench) haveOne(i int, change ...func(*v1beta1.NodeImage)) {
 	b.Helper()
-	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: b.node(i), Labels: map[string]string{"bench": b.namespace}}}
+	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
+		Name: b.node(i), Labels: map[string]string{"bench": b.namespace},
+	}}
 	for _, c := range change {
 		c(image)
 	}
@@ -199,7 +201,9 @@ func (b *bench) create(name, image string, change ...func(*v1beta1.ImagePullJob)
 	b.Helper()
 	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name}}
 	job.Spec.Image = image
-	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"bench": b.namespace}}}
+	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"bench": b.namespace}},
+	}
 	for _, c := range change {
 		c(job)
 	}
@@ -236,10 +240,11 @@ func (b *bench) change(job *v1beta1.ImagePullJob, how func(*v1beta1.ImagePullJob
 func (b *bench) until(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, b.patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, b.patience, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(recent(b.requests.Take()), "\n"))
 	}
@@ -421,7 +426,8 @@ func (d *nodes) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if apiequality.Semantic.DeepEqual(before.Status, image.Status) {
 		return after, nil
 	}
-	if err := d.client.Status().Patch(ctx, &image, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := d.client.Status().Patch(ctx, &image,
+		client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil //nolint:nilerr // it has changed meanwhile
 	}
 	return after, nil

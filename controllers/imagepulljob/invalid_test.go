@@ -18,10 +18,14 @@ func TestInvalid(t *testing.T) {
 		change func(*v1beta1.ImagePullJobSpec)
 		want   string
 	}{
-		"valid":     {"nothing is invalid", func(*v1beta1.ImagePullJobSpec) {}, ""},
-		"bad image": {"nodes could not pull the image", func(s *v1beta1.ImagePullJobSpec) { s.Image = "Not An Image" }, "spec.image: Invalid"},
+		"valid": {"nothing is invalid", func(*v1beta1.ImagePullJobSpec) {}, ""},
+		"bad image": {
+			"nodes could not pull the image", func(s *v1beta1.ImagePullJobSpec) { s.Image = "Not An Image" },
+			"spec.image: Invalid",
+		},
 		"parallelism": {
-			"the number of nodes is unknown", func(s *v1beta1.ImagePullJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }, "spec.parallelism: Invalid",
+			"the number of nodes is unknown",
+			func(s *v1beta1.ImagePullJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }, "spec.parallelism: Invalid",
 		},
 		"many secrets": {
 			"the reference has no limit, and the first ones are used", func(s *v1beta1.ImagePullJobSpec) {

@@ -24,8 +24,8 @@ var (
 	manyNodes = flag.Int("nodes", 100, "how many nodes they select")
 )
 
-// Many jobs select many nodes, and each has its tag on the first of them, two in a repository. What happens to one tag is
-// looked at by the job that asked for it, once, and by no other. With -jobs 200 -nodes 1000 it takes minutes.
+// Many jobs select many nodes, and each has its tag on the first of them, two in a repository. What happens to one tag
+// is looked at by the job that asked for it, once, and by no other. With -jobs 200 -nodes 1000 it takes minutes.
 func TestManyJobs(t *testing.T) {
 	jobs, nodes := *manyJobs, *manyNodes
 	t.Parallel()
@@ -42,8 +42,10 @@ func TestManyJobs(t *testing.T) {
 		b.status(job, fmt.Sprintf("%d/1/0/0", nodes), "job is running, progress 0.0%")
 	}
 	wrote := requests.About(b.requests.Take(), "nodeimages/")
-	// Jobs take turns, so that a conflict takes a cache that learns of a write in the very moment between two of its readers.
-	if told, lost := len(requests.About(wrote, "PATCH")), len(requests.About(wrote, " 409")); told-lost != jobs || lost > 2 {
+	// Jobs take turns, so that a conflict takes a cache that learns of a write in the very moment between two of its
+	// readers.
+	if told, lost := len(requests.About(wrote, "PATCH")), len(requests.About(wrote, " 409")); told-lost != jobs ||
+		lost > 2 {
 		t.Errorf("%d writes for %d jobs that tell one node, %d in conflict", told, jobs, lost)
 	}
 	b.edit(1, func(n *v1beta1.NodeImage) {
@@ -100,7 +102,9 @@ func (b *bench) haveMany(n int) {
 	for range 8 {
 		makers.Go(func() {
 			for name := range names {
-				image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"bench": b.namespace}}}
+				image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
+					Name: name, Labels: map[string]string{"bench": b.namespace},
+				}}
 				if err := b.client.Create(b.Context(), image); err != nil {
 					b.Error(err)
 				}

@@ -65,8 +65,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none. Too many pull secrets
-// and too long a sandboxConfig are no such faults: takeovers find such jobs, and the plan leaves out what is too much and reports it.
+// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none. Too
+// many pull secrets and too long a sandboxConfig are no such faults: takeovers find such jobs, and the plan leaves out
+// what is too much and reports it.
 func invalid(job *pullJob) error {
 	for _, fault := range validation.ImagePullJob(job) {
 		if fault.Field != "spec.pullSecrets" && fault.Field != "spec.sandboxConfig" {
@@ -123,7 +124,8 @@ func (r *Reconciler) podsOf(ctx context.Context, s *snapshot) ([]*corev1.Pod, er
 		return nil, err
 	}
 	var list corev1.PodList
-	err = r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace), client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
+	err = r.api.Client.List(ctx, &list, client.InNamespace(s.job.Namespace),
+		client.MatchingLabelsSelector{Selector: selector}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
@@ -160,7 +162,8 @@ func (r *Reconciler) candidates(ctx context.Context, job *pullJob, pods []*corev
 	return nodes, nil
 }
 
-// nodeNamed is a NodeImage of the cache; nil where there is none, or where it cannot be decoded: no job selects such a one.
+// nodeNamed is a NodeImage of the cache; nil where there is none, or where it cannot be decoded: no job selects such a
+// one.
 func (r *Reconciler) nodeNamed(ctx context.Context, key types.NamespacedName) (*nodeImage, error) {
 	raw := stored.Untyped(nodeGVK())
 	switch err := r.api.Cached.Get(ctx, key, raw, client.UnsafeDisableDeepCopy); {

@@ -24,8 +24,8 @@ type Options struct {
 	// SecretNamespace is where nodes may read pull secrets, and where copies of them are kept. Empty is
 	// [v1beta1.DefaultImagePullSecretNamespace]. The namespace need not exist before a job names a secret.
 	SecretNamespace string
-	// SecretPeriod is how often pull secrets of jobs under way are read again, at one read each. Zero is ten seconds; below zero each
-	// pass of a job reads its own.
+	// SecretPeriod is how often pull secrets of jobs under way are read again, at one read each. Zero is ten seconds;
+	// below zero each pass of a job reads its own.
 	SecretPeriod time.Duration
 	// WatchSecrets watches the metadata of all Secrets instead. Changes are then seen at once and nothing is read in vain,
 	// but the manager must be allowed to list and watch Secrets, which is to read all of the cluster's.

@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// sorted returns the pods in the order in which the workload that owns the job updates them, so that an image comes first to
-// where it is needed first. Without such an owner the order stays.
+// sorted returns the pods in the order in which the workload that owns the job updates them, so that an image comes
+// first to where it is needed first. Without such an owner the order stays.
 func (r *Reconciler) sorted(ctx context.Context, s *snapshot, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	owner := metav1.GetControllerOfNoCopy(s.job)
 	if owner == nil || len(pods) < 2 || owner.Kind != "CloneSet" && owner.Kind != "StatefulSet" {

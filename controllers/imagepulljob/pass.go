@@ -58,13 +58,15 @@ func (p *pass) advance(ctx context.Context) (time.Duration, error) {
 	return plan.RequeueAfter, failed
 }
 
-// claim brings the pull secrets of the job to where nodes may read them. The finalizer comes first, so that they are released.
+// claim brings the pull secrets of the job to where nodes may read them. The finalizer comes first, so that they are
+// released.
 func (p *pass) claim(ctx context.Context) error {
 	if len(p.job.Spec.PullSecrets) == 0 && !p.isHeld() {
 		return nil
 	}
 	if p.job.Namespace != p.options.SecretNamespace && !p.isHeld() {
-		if err := p.writeFinalizers(ctx, append(slices.Clone(p.job.Finalizers), v1beta1.ImagePullJobFinalizerKey)); err != nil {
+		if err := p.writeFinalizers(ctx,
+			append(slices.Clone(p.job.Finalizers), v1beta1.ImagePullJobFinalizerKey)); err != nil {
 			return err
 		}
 	}
@@ -187,7 +189,9 @@ func (p *pass) end(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	if p.isHeld() {
-		rest := slices.DeleteFunc(slices.Clone(p.job.Finalizers), func(f string) bool { return f == v1beta1.ImagePullJobFinalizerKey })
+		rest := slices.DeleteFunc(slices.Clone(p.job.Finalizers), func(f string) bool {
+			return f == v1beta1.ImagePullJobFinalizerKey
+		})
 		if err := p.writeFinalizers(ctx, rest); client.IgnoreNotFound(err) != nil {
 			return 0, err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// A job without defaults, as without a webhook: no more nodes pull at once than it says, each is one write, the status is
-// written when it changes, and nothing is read past the cache.
+// A job without defaults, as without a webhook: no more nodes pull at once than it says, each is one write, the status
+// is written when it changes, and nothing is read past the cache.
 func TestPull(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(6)
@@ -44,7 +44,8 @@ func TestPull(t *testing.T) {
 		t.Errorf("read past the cache: %q", read)
 	}
 	tag := b.nodeImage(1).Spec.Images["nginx"].Tags[0]
-	if tag.Tag != "1" || tag.Version != 0 || len(tag.OwnerReferences) != 1 || tag.OwnerReferences[0].UID != job.UID || tag.CreatedAt == nil {
+	if tag.Tag != "1" || tag.Version != 0 || len(tag.OwnerReferences) != 1 || tag.OwnerReferences[0].UID != job.UID ||
+		tag.CreatedAt == nil {
 		t.Errorf("tag %+v", tag)
 	}
 }
@@ -74,7 +75,8 @@ func TestPauseAndDeadline(t *testing.T) {
 	b.status(job, "3/2/1/0", "job is running, progress 33.3%")
 	b.change(job, func(j *v1beta1.ImagePullJob) {
 		timeout, deadline := int32(1), int64(1)
-		j.Spec.PullPolicy, j.Spec.CompletionPolicy.ActiveDeadlineSeconds = &v1beta1.PullPolicy{TimeoutSeconds: &timeout}, &deadline
+		j.Spec.PullPolicy, j.Spec.CompletionPolicy.ActiveDeadlineSeconds = &v1beta1.PullPolicy{TimeoutSeconds: &timeout},
+			&deadline
 	})
 	b.status(job, "3/0/1/2", "job exceeds activeDeadlineSeconds")
 }
@@ -83,7 +85,10 @@ func TestPauseAndDeadline(t *testing.T) {
 func TestExpiryAndNever(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(2)
-	always := b.create("always", "nginx:1", func(j *v1beta1.ImagePullJob) { s := int32(1); j.Spec.CompletionPolicy.TTLSecondsAfterFinished = &s })
+	always := b.create("always", "nginx:1", func(j *v1beta1.ImagePullJob) {
+		s := int32(1)
+		j.Spec.CompletionPolicy.TTLSecondsAfterFinished = &s
+	})
 	b.gone(always)
 	job := b.create("never", "busybox:1", never)
 	b.status(job, "2/0/2/0", "job is running, progress 100.0%")
@@ -114,11 +119,15 @@ func TestSelection(t *testing.T) {
 		j.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{b.node(2), b.node(4), "nowhere"}}
 	})
 	without := b.create("without", "b:1", never, parallel(9), func(j *v1beta1.ImagePullJob) {
-		j.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "gpu", Operator: metav1.LabelSelectorOpDoesNotExist}}
+		j.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: "gpu", Operator: metav1.LabelSelectorOpDoesNotExist,
+		}}
 	})
 	pods := b.create("pods", "c:1", never, parallel(9), func(j *v1beta1.ImagePullJob) {
 		j.Spec.Selector = nil
-		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+		j.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		}
 	})
 	b.status(named, "1/0/1/0", "job is running, progress 100.0%")
 	b.status(without, "3/0/3/0", "job is running, progress 100.0%")

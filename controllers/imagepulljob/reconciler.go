@@ -80,8 +80,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 //
-// The rights to pull secrets are not generated: those in the namespace of the copies are in config/daemon, and the one to get
-// secrets by name wherever jobs are, which not every cluster wants to give, is in config/pulljobs.
+// The rights to pull secrets are not generated: those in the namespace of the copies are in config/daemon, and the one
+// to get secrets by name wherever jobs are, which not every cluster wants to give, is in config/pulljobs.
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {

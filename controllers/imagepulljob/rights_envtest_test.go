@@ -21,7 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// The rights that the manager is given are enough for a job with secrets, and they are none to look around among secrets.
+// The rights that the manager is given are enough for a job with secrets, and they are none to look around among
+// secrets.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -38,8 +39,16 @@ func TestRights(t *testing.T) {
 	named := metav1.ObjectMeta{Name: b.namespace, Namespace: b.copies}
 	for _, o := range []client.Object{
 		&all, &some,
-		&rbacv1.ClusterRoleBinding{ObjectMeta: named, Subjects: []rbacv1.Subject{user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name}},
-		&rbacv1.RoleBinding{ObjectMeta: named, Subjects: []rbacv1.Subject{user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: some.Name}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: named,
+			Subjects:   []rbacv1.Subject{user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: all.Name},
+		},
+		&rbacv1.RoleBinding{
+			ObjectMeta: named,
+			Subjects:   []rbacv1.Subject{user},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: some.Name},
+		},
 	} {
 		if _, cluster := o.(*rbacv1.ClusterRoleBinding); cluster {
 			o.SetNamespace("")
@@ -60,7 +69,9 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.copied()
-	short := b.create("short", "nginx:2", secrets("login"), func(j *v1beta1.ImagePullJob) { j.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32) })
+	short := b.create("short", "nginx:2", secrets("login"), func(j *v1beta1.ImagePullJob) {
+		j.Spec.CompletionPolicy.TTLSecondsAfterFinished = new(int32)
+	})
 	b.gone(short)
 	if denied := requests.About(b.requests.Take(), " 403"); len(denied) > 0 {
 		t.Errorf("denied: %q", denied)
@@ -69,7 +80,8 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := limited.List(t.Context(), &corev1.SecretList{}, client.InNamespace(b.namespace)); !apierrors.IsForbidden(err) {
+	if err := limited.List(t.Context(), &corev1.SecretList{},
+		client.InNamespace(b.namespace)); !apierrors.IsForbidden(err) {
 		t.Errorf("it may list secrets: %v", err)
 	}
 }

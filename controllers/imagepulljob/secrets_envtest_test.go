@@ -40,8 +40,10 @@ func (b *bench) copied(want ...string) []corev1.Secret {
 		}
 		var got []string
 		for _, s := range list.Items {
-			got = append(got, fmt.Sprintf("%s %s %s", strings.TrimPrefix(s.Annotations[v1beta1.ImagePullSecretSourceKey], b.namespace+"/"),
-				s.Data[corev1.DockerConfigJsonKey], strings.ReplaceAll(s.Annotations[v1beta1.ImagePullSecretReferencesKey], b.namespace+"/", "")))
+			got = append(got, fmt.Sprintf("%s %s %s",
+				strings.TrimPrefix(s.Annotations[v1beta1.ImagePullSecretSourceKey], b.namespace+"/"),
+				s.Data[corev1.DockerConfigJsonKey],
+				strings.ReplaceAll(s.Annotations[v1beta1.ImagePullSecretReferencesKey], b.namespace+"/", "")))
 		}
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
@@ -71,12 +73,14 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 	first := b.create("first", "nginx:1", parallel(2), secrets("login", "later"))
 	second := b.create("second", "nginx:1", parallel(2), secrets("login"), never)
 	copies := b.copied(`login {"auths":{}} first,second`)
-	if c := copies[0]; len(c.Labels) > 0 || c.Type != source.Type || c.Annotations[v1beta1.ImagePullSecretModeKey] != "batch" {
+	if c := copies[0]; len(c.Labels) > 0 || c.Type != source.Type ||
+		c.Annotations[v1beta1.ImagePullSecretModeKey] != "batch" {
 		t.Errorf("copy %+v", c)
 	}
 	b.status(first, "2/2/0/0", "job is running, progress 0.0%")
 	b.status(second, "2/2/0/0", "job is running, progress 0.0%")
-	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != copies[0].Name || got[0].Namespace != b.copies {
+	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != copies[0].Name ||
+		got[0].Namespace != b.copies {
 		t.Errorf("the NodeImage has %+v", got)
 	}
 	if !slices.Contains(first.Finalizers, v1beta1.ImagePullJobFinalizerKey) {
@@ -164,7 +168,8 @@ func TestJobAmongCopies(t *testing.T) {
 	b.seen(1) // a busy machine may take longer than the job waits for its nodes
 	job := b.create("web", "nginx:1", secrets("login"))
 	b.status(job, "1/0/1/0", "job has completed")
-	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != "login" || got[0].Mode != "" {
+	if got := b.nodeImage(1).Spec.Images["nginx"].PullSecrets; len(got) != 1 || got[0].Name != "login" ||
+		got[0].Mode != "" {
 		t.Errorf("the NodeImage has %+v", got)
 	}
 	if len(job.Finalizers) > 0 {

@@ -27,13 +27,22 @@ func TestInvalid(t *testing.T) {
 	b := start(t, imagepulljob.Options{})
 	b.have(1)
 	for name, test := range map[string]struct{ spec, says string }{
-		"image":    {`"image":"Not An Image","completionPolicy":{}`, "spec.image"},
-		"selector": {`"image":"nginx:1","completionPolicy":{},"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}`, "spec.selector"},
-		"pods":     {`"image":"nginx:1","completionPolicy":{},"podSelector":{"matchLabels":{"a":"not a value"}}`, "spec.podSelector"},
-		"number":   {`"image":"nginx:1","completionPolicy":{},"parallelism":3000000000`, "parallelism"},
-		"deadline": {`"image":"nginx:1","completionPolicy":{"activeDeadlineSeconds":599}`, "spec.completionPolicy.activeDeadlineSeconds"},
+		"image": {`"image":"Not An Image","completionPolicy":{}`, "spec.image"},
+		"selector": {
+			`"image":"nginx:1","completionPolicy":{},"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}`,
+			"spec.selector",
+		},
+		"pods": {
+			`"image":"nginx:1","completionPolicy":{},"podSelector":{"matchLabels":{"a":"not a value"}}`, "spec.podSelector",
+		},
+		"number": {`"image":"nginx:1","completionPolicy":{},"parallelism":3000000000`, "parallelism"},
+		"deadline": {
+			`"image":"nginx:1","completionPolicy":{"activeDeadlineSeconds":599}`, "spec.completionPolicy.activeDeadlineSeconds",
+		},
 	} {
-		text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ImagePullJob","metadata":{"namespace":%q,"name":%q},"spec":{%s}}`, b.namespace, name, test.spec)
+		text := fmt.Sprintf(
+			`{"apiVersion":"apps.kruise.io/v1beta1","kind":"ImagePullJob","metadata":{"namespace":%q,"name":%q},"spec":{%s}}`,
+			b.namespace, name, test.spec)
 		job := &unstructured.Unstructured{}
 		if err := job.UnmarshalJSON([]byte(text)); err != nil {
 			t.Fatal(err)
@@ -45,7 +54,8 @@ func TestInvalid(t *testing.T) {
 			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(job), job); err != nil {
 				return err
 			}
-			if got := fmt.Sprint(job.Object["status"]); !strings.Contains(got, "job cannot run: ") || !strings.Contains(got, test.says) {
+			if got := fmt.Sprint(job.Object["status"]); !strings.Contains(got, "job cannot run: ") ||
+				!strings.Contains(got, test.says) {
 				return fmt.Errorf("%s: status %s", name, got)
 			}
 			return nil
@@ -78,13 +88,17 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// A node whose list is full, and one whose NodeImage the API server refuses, are reported in the status; the others go on.
+// A node whose list is full, and one whose NodeImage the API server refuses, are reported in the status; the others go
+// on.
 func TestNodesThatCannot(t *testing.T) {
 	b := startWith(t, imagepulljob.Options{}, func(c client.WithWatch) client.Client {
 		return interceptor.NewClient(c, interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+			) error {
 				if strings.HasSuffix(o.GetName(), "-002") {
-					return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("nodeimages").GroupResource(), o.GetName(), fmt.Errorf("a webhook says so"))
+					return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("nodeimages").GroupResource(), o.GetName(),
+						fmt.Errorf("a webhook says so"))
 				}
 				return c.Patch(ctx, o, p, opts...)
 			},
@@ -101,7 +115,8 @@ func TestNodesThatCannot(t *testing.T) {
 	}
 	b.seen(5)
 	job := b.create("web", "nginx:1")
-	b.status(job, "5/0/3/0", "job is running, progress 60.0%, NodeImages without room for another image: 1, NodeImages that take no change: 1")
+	b.status(job, "5/0/3/0",
+		"job is running, progress 60.0%, NodeImages without room for another image: 1, NodeImages that take no change: 1")
 }
 
 // A NodeImage that would be too large for the store of the API server keeps no node behind it from its turn.
@@ -110,7 +125,9 @@ func TestNodeImageTooLarge(t *testing.T) {
 	b.haveOne(1, func(n *v1beta1.NodeImage) {
 		// A policy is counted nowhere, because every client but a test has a short one.
 		policy := v1beta1.ImagePullPolicy(strings.Repeat("x", 1_563_000))
-		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{{Tag: "1", ImagePullPolicy: policy}}}}
+		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{{
+			Tag: "1", ImagePullPolicy: policy,
+		}}}}
 	})
 	b.haveOne(2)
 	b.haveOne(3)
@@ -141,7 +158,8 @@ func TestFinalizerOfOthers(t *testing.T) {
 	b.change(job, func(j *v1beta1.ImagePullJob) { j.Finalizers = nil })
 }
 
-// TestNewborn: a job whose nodes come a moment later, as they seem to where one cache is behind another, is not over before it began.
+// TestNewborn: a job whose nodes come a moment later, as they seem to where one cache is behind another, is not over
+// before it began.
 func TestNewborn(t *testing.T) {
 	var born atomic.Pointer[time.Time]
 	var looks atomic.Int64

@@ -97,8 +97,8 @@ func (w watcher) wakeAffected(ctx context.Context, interest string, affects func
 	}
 }
 
-// nodeEvents: a NodeImage that comes or goes is for those who select it, and what changes in it for those who asked for it.
-// When the process starts, all jobs are looked at anyway.
+// nodeEvents: a NodeImage that comes or goes is for those who select it, and what changes in it for those who asked for
+// it. When the process starts, all jobs are looked at anyway.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -148,7 +148,9 @@ func (w watcher) node(ctx context.Context, node client.Object) {
 
 // podEvents: a pod is for the jobs of its namespace that count it, or no longer do.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return watches.Transitions(func(ctx context.Context, q queue, before, after *corev1.Pod) { watcher{r, q}.pod(ctx, before, after) })
+	return watches.Transitions(func(ctx context.Context, q queue, before, after *corev1.Pod) {
+		watcher{r, q}.pod(ctx, before, after)
+	})
 }
 
 // pod wakes the jobs that a change of a pod is about. One of both is nil where there was none, or is none.
@@ -158,7 +160,9 @@ func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
 		some = before
 	}
 	if imagepull.PodMatters(before, after) {
-		w.wakeAffected(ctx, imagepull.InPods(some.Namespace), func(rule *imagepull.Rule) bool { return rule.SelectsAnother(before, after) })
+		w.wakeAffected(ctx, imagepull.InPods(some.Namespace), func(rule *imagepull.Rule) bool {
+			return rule.SelectsAnother(before, after)
+		})
 	}
 }
 

@@ -47,7 +47,9 @@ func (x indexed) List(_ context.Context, list client.ObjectList, options ...clie
 // watching is a reconciler that has some jobs.
 func watching(t testing.TB, jobs ...*v1beta1.ImagePullJob) *Reconciler {
 	t.Helper()
-	r := &Reconciler{options: Options{}.withDefaults(), api: &binding.Binding{}, rules: watches.NewRules(imagepull.NewRule)}
+	r := &Reconciler{
+		options: Options{}.withDefaults(), api: &binding.Binding{}, rules: watches.NewRules(imagepull.NewRule),
+	}
 	x := indexed{jobs: map[string][]unstructured.Unstructured{}}
 	for _, job := range jobs {
 		raw := storedtest.Raw(t, gvk(), job)
@@ -81,8 +83,8 @@ func woken(t *testing.T, happen func(queue)) []string {
 	return names
 }
 
-// Two hundred jobs for a hundred repositories have their tags on each of a hundred nodes. When a tag's pull ends on all of
-// them, one job is woken a node; when a node's labels change, none.
+// Two hundred jobs for a hundred repositories have their tags on each of a hundred nodes. When a tag's pull ends on all
+// of them, one job is woken a node; when a node's labels change, none.
 func TestWakesInProportion(t *testing.T) {
 	var jobs []*v1beta1.ImagePullJob
 	before := &v1beta1.NodeImage{}
@@ -93,7 +95,9 @@ func TestWakesInProportion(t *testing.T) {
 		job := jobNamed(fmt.Sprintf("job-%03d", i), name+":"+tag)
 		jobs = append(jobs, job)
 		image, status := before.Spec.Images[name], before.Status.ImageStatuses[name]
-		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{Tag: tag, OwnerReferences: []corev1.ObjectReference{{UID: job.UID}}})
+		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{
+			Tag: tag, OwnerReferences: []corev1.ObjectReference{{UID: job.UID}},
+		})
 		status.Tags = append(status.Tags, v1beta1.ImageTagStatus{Tag: tag, Phase: v1beta1.ImagePhasePulling})
 		before.Spec.Images[name], before.Status.ImageStatuses[name] = image, status
 	}
@@ -105,7 +109,8 @@ func TestWakesInProportion(t *testing.T) {
 	was, is, other := rawNode(t, before), rawNode(t, after), rawNode(t, labelled)
 	wakes := func(name string, now *unstructured.Unstructured) []string {
 		return woken(t, func(q queue) {
-			handler.Update(t.Context(), event.UpdateEvent{ObjectOld: called(was, name, "1"), ObjectNew: called(now, name, "2")}, q)
+			handler.Update(t.Context(),
+				event.UpdateEvent{ObjectOld: called(was, name, "1"), ObjectNew: called(now, name, "2")}, q)
 		})
 	}
 	for i := range 100 {
@@ -137,14 +142,19 @@ func called(node *unstructured.Unstructured, name, version string) *unstructured
 
 func TestPodEvents(t *testing.T) {
 	web := jobNamed("web", "nginx")
-	web.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}
+	web.Spec.PodSelector = &v1beta1.ImagePullJobPodSelector{
+		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+	}
 	elsewhere := web.DeepCopy()
 	elsewhere.Namespace, elsewhere.Name = "office", "elsewhere"
 	ended := web.DeepCopy()
 	ended.Name, ended.Status.CompletionTime = "ended", &metav1.Time{Time: time.Unix(1, 0)}
 	handler := watching(t, web, elsewhere, ended, jobNamed("all", "nginx")).podEvents()
 	pod := func(change func(*corev1.Pod)) *corev1.Pod {
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{NodeName: "n"}}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: map[string]string{"app": "web"}},
+			Spec:       corev1.PodSpec{NodeName: "n"},
+		}
 		change(p)
 		return p
 	}
@@ -188,10 +198,16 @@ func TestSelectorsAreCompiledOnce(t *testing.T) {
 		compiled[job.Name]++
 		return imagepull.NewRule(job)
 	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: selector.MatchLabels}, Spec: corev1.PodSpec{NodeName: "n"}}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Labels: selector.MatchLabels}, Spec: corev1.PodSpec{NodeName: "n"},
+	}
 	before := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
-	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{Tag: "latest", OwnerReferences: []corev1.ObjectReference{{UID: "all"}}}}}}
-	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "latest", Phase: v1beta1.ImagePhasePulling}}}}
+	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{
+		Tag: "latest", OwnerReferences: []corev1.ObjectReference{{UID: "all"}},
+	}}}}
+	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
+		Tag: "latest", Phase: v1beta1.ImagePhasePulling,
+	}}}}
 	pulled, labelled := before.DeepCopy(), before.DeepCopy()
 	pulled.ResourceVersion, labelled.ResourceVersion = "2", "3"
 	pulled.Status.ImageStatuses["nginx"].Tags[0].Phase = v1beta1.ImagePhaseSucceeded
@@ -202,9 +218,18 @@ func TestSelectorsAreCompiledOnce(t *testing.T) {
 		wakes  string
 		counts map[string]int
 	}{
-		{func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, pulled)) }, "all", map[string]int{}},
-		{func() string { return watchestest.Happen(t.Context(), r.podEvents(), nil, pod) }, "by-pods", map[string]int{"by-pods": 1}},
-		{func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, labelled)) }, "by-nodes", map[string]int{"by-pods": 1, "by-nodes": 1}},
+		{
+			func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, pulled)) }, "all",
+			map[string]int{},
+		},
+		{
+			func() string { return watchestest.Happen(t.Context(), r.podEvents(), nil, pod) }, "by-pods",
+			map[string]int{"by-pods": 1},
+		},
+		{
+			func() string { return watchestest.Happen(t.Context(), r.nodeEvents(), was, rawNode(t, labelled)) }, "by-nodes",
+			map[string]int{"by-pods": 1, "by-nodes": 1},
+		},
 	} {
 		for range 100 {
 			if got := c.event(); got != c.wakes {

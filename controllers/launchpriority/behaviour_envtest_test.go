@@ -99,7 +99,10 @@ func TestFormerBarrier(t *testing.T) {
 		t.Errorf("the barrier is %s of %v", barrier.UID, barrier.OwnerReferences)
 	}
 	b.Still()
-	want := []string{"GET configmaps/web-0-barrier 200", "GET pods/web-0 200", "DELETE configmaps/web-0-barrier 200", "POST configmaps 201"}
+	want := []string{
+		"GET configmaps/web-0-barrier 200", "GET pods/web-0 200", "DELETE configmaps/web-0-barrier 200",
+		"POST configmaps 201",
+	}
 	if diff := cmp.Diff(want, b.Asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -109,8 +112,8 @@ func TestFormerBarrier(t *testing.T) {
 	b.complete(again)
 }
 
-// A pod of the cache that is not there any more does not cost a later one its barrier. Here the reconciler of the earlier pod is late:
-// it is asked about it when the later one has its barrier.
+// A pod of the cache that is not there any more does not cost a later one its barrier. Here the reconciler of the
+// earlier pod is late: it is asked about it when the later one has its barrier.
 func TestLaterBarrierIsKept(t *testing.T) {
 	b := newBench(t)
 	pod := b.pod("web-0", nil, "Ordered", "Ordered")
@@ -155,7 +158,8 @@ func TestLost(t *testing.T) {
 	// One key of it, by somebody's hand.
 	barrier = b.barrier(pod)
 	b.set(pod, ready, "b")
-	if err := b.Client.Patch(t.Context(), barrier, client.RawPatch(launch.PatchType, []byte(`{"data":{"p_-1":null}}`))); err != nil {
+	if err := b.Client.Patch(t.Context(), barrier,
+		client.RawPatch(launch.PatchType, []byte(`{"data":{"p_-1":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 	b.set(pod, blocked, "b")
@@ -175,7 +179,9 @@ func TestLostBeforeWrite(t *testing.T) {
 // What a user has under the name of a barrier is used, as the reference does, and never deleted.
 func TestStranger(t *testing.T) {
 	b := newBench(t)
-	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "web-barrier"}, Data: map[string]string{"mine": "1"}}
+	mine := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "web-barrier"}, Data: map[string]string{"mine": "1"},
+	}
 	if err := b.Client.Create(t.Context(), mine); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +198,9 @@ func TestTakeover(t *testing.T) {
 	for i, keys := range [][]string{{}, {"p_0"}, {"p_0", "p_-1"}, {"p_0", "p_-1", "p_-2"}} {
 		pod := b.pod(fmt.Sprintf("web-%d", i), nil, "Ordered", "Ordered", "Ordered")
 		theirs := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Namespace: b.Namespace, Name: pod.Name + "-barrier", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
+			Namespace:       b.Namespace,
+			Name:            pod.Name + "-barrier",
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}},
 		}, Data: map[string]string{}}
 		for j, k := range keys {
 			theirs.Data[k] = "true"

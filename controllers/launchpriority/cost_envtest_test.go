@@ -32,7 +32,8 @@ func TestQuiet(t *testing.T) {
 	b.set(half, blocked, "c")
 	stop()
 
-	crashing := b.pod("crashing", func(pod *corev1.Pod) { pod.Annotations[kruise.ContainerLaunchPriorityKey] = "Ordered" }, "", "")
+	crashing := b.pod("crashing", func(pod *corev1.Pod) { pod.Annotations[kruise.ContainerLaunchPriorityKey] = "Ordered" },
+		"", "")
 	b.set(crashing, ready, "a", "b") // as the reference lets it be, without a mark
 	b.Status(crashing, func(pod *corev1.Pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}}

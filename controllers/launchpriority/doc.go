@@ -1,15 +1,16 @@
-// Package launchpriority lets the containers of pods start in their order: those of a higher priority first, and the next when
-// they are ready.
+// Package launchpriority lets the containers of pods start in their order: those of a higher priority first, and the
+// next when they are ready.
 //
 //	r, err := launchpriority.New(mgr.GetClient(), launchpriority.Options{})
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 4})
 //
-// The package launch decides, and webhooks/pod injects the barriers at admission; this package reads the barrier and writes the plan.
+// The package launch decides, and webhooks/pod injects the barriers at admission; this package reads the barrier and
+// writes the plan.
 //
 // Laws:
-//   - ConfigMaps are neither watched nor listed. The barrier of a pod is read once, live; from then on the answers to writes are its
-//     content, until the kubelet misses a key that should exist.
+//   - ConfigMaps are neither watched nor listed. The barrier of a pod is read once, live; from then on the answers to
+//     writes are its content, until the kubelet misses a key that should exist.
 //   - A pod without an order, or that is up, costs one look at its event.
 //   - A write fails if the pod or its barrier was replaced, and the pass starts again.
 //   - The barrier of a former pod of the same name is deleted only after a live read of the pod.

@@ -32,11 +32,14 @@ func (s staleReader) Get(ctx context.Context, key client.ObjectKey, o client.Obj
 	return s.Client.Get(ctx, key, o, opts...)
 }
 
-// Whatever is lost, on the way to the API server or back, every pod starts in its order, also over the barrier of a former one.
+// Whatever is lost, on the way to the API server or back, every pod starts in its order, also over the barrier of a
+// former one.
 func TestFaults(t *testing.T) {
 	b := newBench(t)
 	f := b.Faults(*seed)
-	b.reconcile(launchpriority.Options{}, func(c client.WithWatch) client.Client { return podbench.Reads(podbench.Writes(c, f.Do), f.Do) })
+	b.reconcile(launchpriority.Options{}, func(c client.WithWatch) client.Client {
+		return podbench.Reads(podbench.Writes(c, f.Do), f.Do)
+	})
 	for round := range 2 {
 		for i := range 8 {
 			pod := b.pod(fmt.Sprintf("web-%d", i), nil, "Ordered", "Ordered", "Ordered")

@@ -165,7 +165,8 @@ func blocked(s *corev1.ContainerStatus) {
 	s.Ready, s.State.Waiting = false, &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}
 }
 
-// kubelet starts the containers of a pod whose keys are there, one after the other, until all are ready; it returns the order.
+// kubelet starts the containers of a pod whose keys are there, one after the other, until all are ready; it returns the
+// order.
 func (b *bench) kubelet(pod *corev1.Pod) (order []string) {
 	b.Helper()
 	for len(order) < len(pod.Spec.Containers) {

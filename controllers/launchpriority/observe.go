@@ -43,9 +43,12 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, nil
 }
 
-// barrier is the ConfigMap that a pod waits for; nil where there is none. It is read when it is not remembered, or when the
-// kubelet misses what should be in it. After a write the kubelet is given some time to find it: fresh is what is left of that.
-func (r *Reconciler) barrier(ctx context.Context, pod *corev1.Pod) (barrier *corev1.ConfigMap, fresh time.Duration, err error) {
+// barrier is the ConfigMap that a pod waits for; nil where there is none. It is read when it is not remembered, or when
+// the kubelet misses what should be in it. After a write the kubelet is given some time to find it: fresh is what is
+// left of that.
+func (r *Reconciler) barrier(
+	ctx context.Context, pod *corev1.Pod,
+) (barrier *corev1.ConfigMap, fresh time.Duration, err error) {
 	name := client.ObjectKeyFromObject(pod)
 	if known, is := r.memory.of(name, pod.UID); is {
 		if !launch.MayBeStale(launch.Input{Pod: pod, Barrier: known.barrier, Policy: r.options.Policy}) {

@@ -49,7 +49,8 @@ const (
 
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
-	// trust is how long what was written is believed although the kubelet has not found it. It tries again every ten seconds.
+	// trust is how long what was written is believed although the kubelet has not found it. It tries again every ten
+	// seconds.
 	trust = 20 * time.Second
 )
 

@@ -36,7 +36,8 @@ func (r *Reconciler) concerned(o client.Object) bool {
 
 // changed says whether anything is different that plans look at.
 func changed(was, is *corev1.Pod) bool {
-	return was.UID != is.UID || was.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != is.Annotations[kruise.ContainerLaunchPriorityCompletedKey] ||
+	return was.UID != is.UID || was.Annotations[kruise.ContainerLaunchPriorityCompletedKey] !=
+		is.Annotations[kruise.ContainerLaunchPriorityCompletedKey] ||
 		!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike)
 }
 

@@ -34,8 +34,12 @@ func TestEvents(t *testing.T) {
 		"nothing":     {"a resync", func(*corev1.Pod) {}, true, false},
 		"a label":     {"", func(p *corev1.Pod) { p.Labels = map[string]string{"x": "y"} }, true, false},
 		"a condition": {"", func(p *corev1.Pod) { p.Status.Conditions = []corev1.PodCondition{{Type: "X"}} }, true, false},
-		"ready":       {"the next may start", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, false, true},
-		"started":     {"the next may start", func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Started = &yes }, false, true},
+		"ready": {
+			why: "the next may start", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, want: true,
+		},
+		"started": {
+			why: "the next may start", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Started = &yes }, want: true,
+		},
 		"blocked": {"something may be lost", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}
 		}, false, true},
@@ -67,7 +71,8 @@ func TestEvents(t *testing.T) {
 	r := &Reconciler{}
 	plain := pod()
 	plain.Spec.Containers[0].Env, plain.Spec.Containers[1].Env = nil, nil
-	if !r.events().Create(event.CreateEvent{Object: pod()}) || r.events().Create(event.CreateEvent{Object: plain}) || r.events().Generic(event.GenericEvent{Object: pod()}) {
+	if !r.events().Create(event.CreateEvent{Object: pod()}) || r.events().Create(event.CreateEvent{Object: plain}) ||
+		r.events().Generic(event.GenericEvent{Object: pod()}) {
 		t.Error("new pods that wait are events, and no others")
 	}
 	if !r.events().Update(event.UpdateEvent{ObjectOld: plain, ObjectNew: pod()}) {
@@ -80,7 +85,8 @@ func TestMemory(t *testing.T) {
 	now := time.Unix(7, 0)
 	barrier := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "b1", ManagedFields: []metav1.ManagedFieldsEntry{{}}}}
 	m.keep(name, "1", barrier, now)
-	if known, is := m.of(name, "1"); !is || known.barrier.UID != "b1" || known.at != now || known.barrier.ManagedFields != nil || known.marked {
+	if known, is := m.of(name, "1"); !is || known.barrier.UID != "b1" || known.at != now ||
+		known.barrier.ManagedFields != nil || known.marked {
 		t.Errorf("%+v, %t", known, is)
 	}
 	if _, is := m.of(name, "2"); is {

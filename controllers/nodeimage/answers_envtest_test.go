@@ -54,13 +54,15 @@ func silentNode(b *bench) {
 		return nil
 	})
 	got := image.Status.ImageStatuses["nginx"].Tags[0]
-	if got.Tag != "1" || got.Phase != v1beta1.ImagePhaseFailed || got.CompletionTime == nil || got.Message != "node has not responded for a long time" {
+	if got.Tag != "1" || got.Phase != v1beta1.ImagePhaseFailed || got.CompletionTime == nil ||
+		got.Message != "node has not responded for a long time" {
 		b.Errorf("status %+v", got)
 	}
 	want := "image nginx:%s is not pulled on node " + b.name("1") + ": node has not responded for a long time"
 	b.Until(func() error {
 		wanted := []string{
-			"ImagePullJob a: " + fmt.Sprintf(want, "1"), "NodeImage 1: " + fmt.Sprintf(want, "1"), "NodeImage 1: " + fmt.Sprintf(want, "2"),
+			"ImagePullJob a: " + fmt.Sprintf(want, "1"), "NodeImage 1: " + fmt.Sprintf(want, "1"),
+			"NodeImage 1: " + fmt.Sprintf(want, "2"),
 		}
 		if diff := cmp.Diff(wanted, b.events("PullImageFailed")); diff != "" {
 			return errors.New(diff)
@@ -84,7 +86,9 @@ func overduePull(b *bench) {
 	b.looked("1", func() {
 		changeStatus(b, image, func(n *v1beta1.NodeImage) {
 			n.Status.Desired, n.Status.Pulling = 1, 1
-			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhasePulling, Progress: 40}}}}
+			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
+				Tag: "1", Phase: v1beta1.ImagePhasePulling, Progress: 40,
+			}}}}
 			n.Status.FirstSyncStatus = &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded, SyncAt: metav1.Now()}
 		})
 	})
@@ -95,14 +99,16 @@ func overduePull(b *bench) {
 		if s.Failed != 1 || s.Pulling != 0 || s.FirstSyncStatus == nil {
 			return fmt.Errorf("status %+v", s)
 		}
-		if t := s.ImageStatuses["nginx"].Tags[0]; t.Progress != 40 || t.Message != "pulling exceeds the activeDeadlineSeconds" {
+		if t := s.ImageStatuses["nginx"].Tags[0]; t.Progress != 40 ||
+			t.Message != "pulling exceeds the activeDeadlineSeconds" {
 			return fmt.Errorf("tag %+v", t)
 		}
 		return nil
 	})
 }
 
-// A node that stops being ready wakes the reconciler, which ends a pull without a deadline there after the time for an answer.
+// A node that stops being ready wakes the reconciler, which ends a pull without a deadline there after the time for an
+// answer.
 func notReadyNode(b *bench) {
 	b.start(nodeimage.Options{ResponseTimeout: 10 * time.Minute})
 	node := b.node("1")
@@ -111,7 +117,9 @@ func notReadyNode(b *bench) {
 	b.looked("1", func() {
 		changeStatus(b, image, func(n *v1beta1.NodeImage) {
 			n.Status.Desired, n.Status.Pulling = 1, 1
-			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhasePulling}}}}
+			n.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
+				Tag: "1", Phase: v1beta1.ImagePhasePulling,
+			}}}}
 		})
 	})
 	b.clock.advance(time.Hour)
@@ -123,7 +131,8 @@ func notReadyNode(b *bench) {
 		}
 	})
 	b.eventually("1", func(n *v1beta1.NodeImage) error {
-		if t := n.Status.ImageStatuses["nginx"].Tags[0]; n.Status.Failed != 1 || t.Message != "node has not responded for a long time" {
+		if t := n.Status.ImageStatuses["nginx"].Tags[0]; n.Status.Failed != 1 ||
+			t.Message != "node has not responded for a long time" {
 			return fmt.Errorf("status %+v", n.Status)
 		}
 		return nil
@@ -133,9 +142,10 @@ func notReadyNode(b *bench) {
 // What anybody writes, with the version of the tag and an end, stays.
 func writtenBySomebody(b *bench) {
 	b.start(nodeimage.Options{})
-	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" }, b.tag("1"), func(n *v1beta1.NodeImage) {
-		n.Spec.Images["nginx"].Tags[0].Version = 3
-	})
+	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" }, b.tag("1"),
+		func(n *v1beta1.NodeImage) {
+			n.Spec.Images["nginx"].Tags[0].Version = 3
+		})
 	b.looked("1", func() {
 		changeStatus(b, image, func(n *v1beta1.NodeImage) {
 			n.Status.Desired = 1
@@ -159,13 +169,18 @@ func before(do func(), status bool) func(client.WithWatch) client.WithWatch {
 	once := sync.OnceFunc(do)
 	return func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+			) error {
 				if data, _ := p.Data(o); !status && strings.Contains(string(data), "images") {
 					once()
 				}
 				return c.Patch(ctx, o, p, opts...)
 			},
-			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(
+				ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+				opts ...client.SubResourcePatchOption,
+			) error {
 				if status {
 					once()
 				}
@@ -178,9 +193,16 @@ func before(do func(), status bool) func(client.WithWatch) client.WithWatch {
 // A daemon that answers in the very moment in which its pull is given up is heard, and no failure is reported.
 func answerInTime(b *bench) {
 	answered := v1beta1.NodeImageStatus{
-		Desired: 1, Succeeded: 1, FirstSyncStatus: &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded, SyncAt: metav1.NewTime(time.Unix(1, 0))},
+		Desired:         1,
+		Succeeded:       1,
+		FirstSyncStatus: &v1beta1.SyncStatus{Status: v1beta1.SyncStatusSucceeded, SyncAt: metav1.NewTime(time.Unix(1, 0))},
 		ImageStatuses: map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{
-			{Tag: "1", Phase: v1beta1.ImagePhaseSucceeded, Progress: 100, CompletionTime: ptr.To(metav1.NewTime(time.Unix(1e9, 0)))},
+			{
+				Tag:            "1",
+				Phase:          v1beta1.ImagePhaseSucceeded,
+				Progress:       100,
+				CompletionTime: ptr.To(metav1.NewTime(time.Unix(1e9, 0))),
+			},
 		}}},
 	}
 	said := make(chan struct{})

@@ -40,7 +40,8 @@ func existence() map[string]func(*bench) {
 	}
 }
 
-// A NodeImage is made, relabelled and deleted by one write each, and nothing else is asked, but for a last look at the node.
+// A NodeImage is made, relabelled and deleted by one write each, and nothing else is asked, but for a last look at the
+// node.
 func oneWriteEach(b *bench) {
 	b.start(nodeimage.Options{})
 	nodes := []*corev1.Node{b.node("1"), b.node("2"), b.node("3")}
@@ -81,7 +82,8 @@ func oneWriteEach(b *bench) {
 	b.gone("2")
 	b.Still()
 	asked := b.Asked()
-	if len(asked) != 2 || len(requests.About(asked, "GET nodes/")) != 1 || len(requests.About(asked, "DELETE nodeimages/", " 200")) != 1 {
+	if len(asked) != 2 || len(requests.About(asked, "GET nodes/")) != 1 ||
+		len(requests.About(asked, "DELETE nodeimages/", " 200")) != 1 {
 		b.Errorf("the deletion took %q", asked)
 	}
 }
@@ -105,7 +107,8 @@ func creationDelay(b *bench) {
 		})
 	})
 	b.Until(waits)
-	if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(node), &v1beta1.NodeImage{}); client.IgnoreNotFound(err) != nil || err == nil {
+	if err := b.Client.Get(b.Context(),
+		client.ObjectKeyFromObject(node), &v1beta1.NodeImage{}); client.IgnoreNotFound(err) != nil || err == nil {
 		b.Fatalf("a node that is ready since now has a NodeImage, or %v", err)
 	}
 	b.clock.advance(time.Hour)
@@ -129,7 +132,8 @@ func virtualKubelet(b *bench) {
 func fake(b *bench) {
 	b.start(nodeimage.Options{})
 	job := b.job("gone")
-	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" }, b.tag("1", job), b.tag("2"))
+	image := b.image("1", func(n *v1beta1.NodeImage) { n.Labels[v1beta1.NodeImageFakeKey] = "" },
+		b.tag("1", job), b.tag("2"))
 	b.remove(job)
 	b.eventually("1", lists("nginx:2"))
 	b.Still()

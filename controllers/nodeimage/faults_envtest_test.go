@@ -22,8 +22,8 @@ var (
 	seed = flag.Int64("seed", 0, "repeats the faults of an earlier run; 0 for new ones")
 )
 
-// Whichever writes fail, before or after the API server applied them, each node has one NodeImage, tags are removed with their jobs
-// alone, and the answers of daemons count.
+// Whichever writes fail, before or after the API server applied them, each node has one NodeImage, tags are removed
+// with their jobs alone, and the answers of daemons count.
 func faults(b *bench) {
 	f := b.Faults(*seed)
 	b.startWith(nodeimage.Options{}, func(c client.WithWatch) client.WithWatch { return podbench.Writes(c, f.Do) })

@@ -38,7 +38,9 @@ func hardships() map[string]func(*bench) {
 // blind does not find some kinds.
 func blind(c client.WithWatch, kinds map[string]bool) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			gvk, err := c.GroupVersionKindFor(o)
 			if err != nil {
 				return err
@@ -161,14 +163,18 @@ func ownWrites(b *bench) {
 	writes := 0
 	r := b.directWith(nodeimage.Options{}, func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+			) error {
 				if raw, ok := o.(*unstructured.Unstructured); ok && raw.GetKind() == old.GetKind() {
 					old.DeepCopyInto(raw)
 					return nil
 				}
 				return c.Get(ctx, key, o, opts...)
 			},
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+			) error {
 				writes++
 				return c.Patch(ctx, o, p, opts...)
 			},

@@ -32,7 +32,9 @@ func TestNodeImages(t *testing.T) {
 			t.Parallel()
 			b := &bench{Bench: podbench.On(t, c, scheme), passes: &passes{}, clock: &clock{}}
 			mine := labels.SelectorFromSet(labels.Set{benchKey: b.Namespace})
-			b.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Node{}: {Label: mine}, &v1beta1.NodeImage{}: {Label: mine}}
+			b.Cache.ByObject = map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Label: mine}, &v1beta1.NodeImage{}: {Label: mine},
+			}
 			test(b)
 		})
 	}
@@ -49,8 +51,8 @@ type bench struct {
 // benchKey is the label of the nodes of one test.
 const benchKey = "test.kruisekit.dev/bench"
 
-// start starts a reconciler of the test's nodes, and returns a function that stops it. Nodes get their NodeImage at once unless the
-// options have another delay.
+// start starts a reconciler of the test's nodes, and returns a function that stops it. Nodes get their NodeImage at
+// once unless the options have another delay.
 func (b *bench) start(o nodeimage.Options) (stop func()) {
 	b.Helper()
 	return b.startWith(o, func(c client.WithWatch) client.WithWatch { return c })

@@ -50,7 +50,8 @@ func (b *bench) gone(short string) {
 	b.Helper()
 	b.Until(func() error {
 		var image v1beta1.NodeImage
-		if err := b.Client.Get(b.Context(), client.ObjectKey{Name: b.name(short)}, &image); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := b.Client.Get(b.Context(),
+			client.ObjectKey{Name: b.name(short)}, &image); client.IgnoreNotFound(err) != nil || err == nil {
 			return errors.Join(errors.New("there is a NodeImage"), err)
 		}
 		return nil
@@ -85,8 +86,10 @@ func (b *bench) events(reason string) []string {
 	}
 	var some []string
 	for _, e := range list.Items {
-		if e.Reason == reason && (e.InvolvedObject.Namespace == b.Namespace || strings.HasPrefix(e.InvolvedObject.Name, b.Namespace)) {
-			some = append(some, e.InvolvedObject.Kind+" "+strings.TrimPrefix(e.InvolvedObject.Name, b.Namespace+"-")+": "+e.Message)
+		if e.Reason == reason &&
+			(e.InvolvedObject.Namespace == b.Namespace || strings.HasPrefix(e.InvolvedObject.Name, b.Namespace)) {
+			some = append(some,
+				e.InvolvedObject.Kind+" "+strings.TrimPrefix(e.InvolvedObject.Name, b.Namespace+"-")+": "+e.Message)
 		}
 	}
 	slices.Sort(some)

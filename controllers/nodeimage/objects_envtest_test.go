@@ -22,7 +22,8 @@ import (
 func (b *bench) daemons(fails func(imagepull.Reference) bool) {
 	b.Helper()
 	b.Beside(func(mgr ctrl.Manager) error {
-		return ctrl.NewControllerManagedBy(mgr).Named("daemon-" + b.Namespace).For(&v1beta1.NodeImage{}).Complete(&daemon{mgr.GetClient(), fails})
+		return ctrl.NewControllerManagedBy(mgr).Named("daemon-" +
+			b.Namespace).For(&v1beta1.NodeImage{}).Complete(&daemon{mgr.GetClient(), fails})
 	})
 }
 
@@ -61,8 +62,12 @@ func (b *bench) name(short string) string { return b.Namespace + "-" + short }
 // node makes a node that is ready, unless change says something else.
 func (b *bench) node(short string, change ...func(*corev1.Node)) *corev1.Node {
 	b.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"}}}
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(b.clock.now())}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"},
+	}}
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(b.clock.now()),
+	}}
 	for _, c := range change {
 		c(node)
 	}
@@ -80,7 +85,9 @@ func (b *bench) node(short string, change ...func(*corev1.Node)) *corev1.Node {
 // image makes a NodeImage of the test.
 func (b *bench) image(short string, change ...func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
 	b.Helper()
-	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"}}}
+	image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
+		Name: b.name(short), Labels: map[string]string{benchKey: b.Namespace, "zone": "a"},
+	}}
 	for _, c := range change {
 		c(image)
 	}

@@ -40,11 +40,14 @@ func owners(b *bench) {
 	impostor := a.DeepCopy()
 	impostor.UID = "another"
 	b.node("1")
-	b.image("1", b.tag("1", a, gone), b.tag("2", gone), b.tag("3"), b.tag("4", impostor), b.tag("5"), b.tag("6"), func(n *v1beta1.NodeImage) {
-		tags := n.Spec.Images["nginx"].Tags
-		tags[4].CreatedAt = nil
-		tags[5].OwnerReferences = []corev1.ObjectReference{{APIVersion: "apps/v1", Kind: "Deployment", Namespace: b.Namespace, Name: "gone", UID: "x"}}
-	})
+	b.image("1", b.tag("1", a, gone), b.tag("2", gone), b.tag("3"), b.tag("4", impostor), b.tag("5"), b.tag("6"),
+		func(n *v1beta1.NodeImage) {
+			tags := n.Spec.Images["nginx"].Tags
+			tags[4].CreatedAt = nil
+			tags[5].OwnerReferences = []corev1.ObjectReference{{
+				APIVersion: "apps/v1", Kind: "Deployment", Namespace: b.Namespace, Name: "gone", UID: "x",
+			}}
+		})
 	b.start(nodeimage.Options{})
 	image := b.eventually("1", lists("nginx:1 nginx:3 nginx:6"))
 	if o := image.Spec.Images["nginx"].Tags[0].OwnerReferences; len(o) != 1 || o[0].UID != a.UID {
@@ -115,7 +118,8 @@ func goneWhileAway(b *bench) {
 	b.Still()
 	asked := b.Asked()
 	// Two workers may ask at the same moment.
-	if reads := requests.About(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 || len(asked) != len(reads)+4 {
+	if reads := requests.About(asked, "GET", "imagepulljobs/a 404"); len(reads) < 1 || len(reads) > 2 ||
+		len(asked) != len(reads)+4 {
 		b.Errorf("asked %q", asked)
 	}
 }
@@ -128,7 +132,9 @@ func timeToLive(b *bench) {
 	image := b.eventually("1", exists)
 	change(b, image, b.tag("1"), b.tag("2"), func(n *v1beta1.NodeImage) {
 		for i := range n.Spec.Images["nginx"].Tags {
-			n.Spec.Images["nginx"].Tags[i].PullPolicy = &v1beta1.ImageTagPullPolicy{TTLSecondsAfterFinished: ptr.To(int32(3600 * (i + 1)))}
+			n.Spec.Images["nginx"].Tags[i].PullPolicy = &v1beta1.ImageTagPullPolicy{
+				TTLSecondsAfterFinished: ptr.To(int32(3600 * (i + 1))),
+			}
 		}
 	})
 	b.eventually("1", func(n *v1beta1.NodeImage) error {
@@ -191,7 +197,8 @@ func secrets(b *bench) {
 	})
 	b.Still()
 	asked := b.Asked()
-	if len(requests.About(asked, "secrets/gone 404")) != 1 || len(requests.About(asked, "secrets/here 200")) != 1 || len(requests.About(asked, "PATCH")) != 1 || len(asked) != 3 {
+	if len(requests.About(asked, "secrets/gone 404")) != 1 || len(requests.About(asked, "secrets/here 200")) != 1 ||
+		len(requests.About(asked, "PATCH")) != 1 || len(asked) != 3 {
 		b.Errorf("asked %q", asked)
 	}
 	for tag := range 3 {
@@ -210,7 +217,8 @@ func malformed(b *bench) {
 	raw.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("NodeImage"))
 	raw.SetName(odd.Name)
 	patch := `{"spec":{"images":{"nginx":{"tags":[{"tag":"1","createdAt":"2026-01-01t00:00:00z"}]}}}}`
-	if err := b.Client.Patch(b.Context(), raw, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	if err := b.Client.Patch(b.Context(), raw,
+		client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		b.Fatal(err)
 	}
 	node := b.node("odd")
@@ -218,7 +226,8 @@ func malformed(b *bench) {
 	b.node("even")
 	b.eventually("even", exists)
 	b.Until(func() error {
-		if told := b.events("InvalidSpec"); len(told) == 0 || !strings.Contains(told[0], "createdAt") && !strings.Contains(told[0], "2026-01-01t") {
+		if told := b.events("InvalidSpec"); len(told) == 0 ||
+			!strings.Contains(told[0], "createdAt") && !strings.Contains(told[0], "2026-01-01t") {
 			return fmt.Errorf("told %q", told)
 		}
 		return nil
@@ -235,7 +244,8 @@ func malformed(b *bench) {
 	})
 	b.remove(node)
 	b.Until(func() error {
-		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := b.Client.Get(b.Context(), client.ObjectKeyFromObject(odd), raw); client.IgnoreNotFound(err) != nil ||
+			err == nil {
 			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
@@ -250,6 +260,7 @@ func noNames(b *bench) {
 	nobody := func(namespace, name string) *v1beta1.ImagePullJob {
 		return &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	}
-	change(b, image, b.tag("1", nobody("", "a")), b.tag("2", nobody(b.Namespace, "")), b.tag("3", nobody("a/b", "..")), b.tag("4", nobody(b.Namespace, "No Name")), b.tag("5"))
+	change(b, image, b.tag("1", nobody("", "a")), b.tag("2", nobody(b.Namespace, "")), b.tag("3", nobody("a/b", "..")),
+		b.tag("4", nobody(b.Namespace, "No Name")), b.tag("5"))
 	b.eventually("1", lists("nginx:5"))
 }

@@ -56,7 +56,9 @@ func imageOf(o client.Object) *v1beta1.NodeImage {
 
 // jobEvents wake the NodeImages whose tags a deleted job owns, and let them know that it is gone.
 func (r *Reconciler) jobEvents() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	return handler.Funcs{DeleteFunc: func(
+		ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request],
+	) {
 		r.facts.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true, r.api.Now())
 		images, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{ownerField: string(e.Object.GetUID())})
 		if err != nil {
@@ -74,8 +76,9 @@ func nodeEvents() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, isNode := e.ObjectOld.(*corev1.Node)
 		after, isToo := e.ObjectNew.(*corev1.Node)
-		return !isNode || !isToo || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			!maps.Equal(before.Labels, after.Labels) || !readySince(before).Equal(readySince(after))
+		return !isNode || !isToo || before.UID != after.UID ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !maps.Equal(before.Labels, after.Labels) ||
+			!readySince(before).Equal(readySince(after))
 	}}
 }
 
@@ -92,12 +95,14 @@ func readySince(node *corev1.Node) time.Time {
 // imageEvents are all but the updates of a NodeImage in which a pull only goes on.
 func imageEvents() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+		if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() ||
+			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 			return true
 		}
 		before, after := imageOf(e.ObjectOld), imageOf(e.ObjectNew)
-		return before == nil || after == nil || before.UID != after.UID || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		return before == nil || after == nil || before.UID != after.UID ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
 			!maps.EqualFunc(before.Status.ImageStatuses, after.Status.ImageStatuses, sameAnswers)
 	}}
 }

@@ -18,6 +18,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Explain takes the notes of each pass: which probes are left out, and which conditions are not written. Nil takes none.
+	// Explain takes the notes of each pass: which probes are left out, and which conditions are not written. Nil takes
+	// none.
 	Explain func(ctx context.Context, node string, notes []note.Note)
 }

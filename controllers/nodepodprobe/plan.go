@@ -138,8 +138,8 @@ func (s *snapshot) removal() pass {
 	return &removal{Pass: markers.Write(&write.Write{Verb: write.Get, Object: node}), deletion: deletion}
 }
 
-// removal is the pass that deletes a NodePodProbe once the API server has answered that the node is gone: a cache that lacks the
-// node may lag behind.
+// removal is the pass that deletes a NodePodProbe once the API server has answered that the node is gone: a cache that
+// lacks the node may lag behind.
 type removal struct {
 	*markers.Pass
 

@@ -38,8 +38,8 @@ func nodeEvents() predicate.Predicate {
 	}}
 }
 
-// podEvents wake the node of a pod that a marker selects, or selected, when what is probed may change. When the process starts, all nodes
-// are looked at anyway.
+// podEvents wake the node of a pod that a marker selects, or selected, when what is probed may change. When the process
+// starts, all nodes are looked at anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -76,7 +76,8 @@ func (r *Reconciler) wake(ctx context.Context, q queue, states ...*corev1.Pod) {
 	for _, pod := range states {
 		selecting, err := r.markers.Selecting(ctx, pod)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Looked at the node of a pod whose markers are unknown", "pod", client.ObjectKeyFromObject(pod))
+			log.FromContext(ctx).Error(err, "Looked at the node of a pod whose markers are unknown",
+				"pod", client.ObjectKeyFromObject(pod))
 		}
 		if err != nil || len(selecting) > 0 {
 			q.AddAfter(requestOf(node), gather)
@@ -107,13 +108,16 @@ func (r *Reconciler) markerEvents() handler.EventHandler {
 }
 
 func (r *Reconciler) wakeNodes(ctx context.Context, q queue, o client.Object) {
-	nodes, err := stored.List(ctx, r.api.Cached, markers.NodeGVK(), client.MatchingFields{markers.ProbedField: markers.Key(o.GetNamespace(), o.GetName())})
+	nodes, err := stored.List(ctx, r.api.Cached, markers.NodeGVK(), client.MatchingFields{
+		markers.ProbedField: markers.Key(o.GetNamespace(), o.GetName()),
+	})
 	for _, probes := range nodes {
 		q.AddAfter(requestOf(probes.GetName()), gather)
 	}
 	if marker := r.markers.Of(o); marker != nil && err == nil {
 		var pods corev1.PodList
-		err = r.api.Client.List(ctx, &pods, client.InNamespace(marker.Namespace), client.MatchingLabelsSelector{Selector: podprobe.Selector(marker)}, client.UnsafeDisableDeepCopy)
+		err = r.api.Client.List(ctx, &pods, client.InNamespace(marker.Namespace),
+			client.MatchingLabelsSelector{Selector: podprobe.Selector(marker)}, client.UnsafeDisableDeepCopy)
 		for i := range pods.Items {
 			if podprobe.IsProbed(&pods.Items[i]) {
 				q.AddAfter(requestOf(pods.Items[i].Spec.NodeName), gather)

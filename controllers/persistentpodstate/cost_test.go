@@ -29,7 +29,8 @@ func (*model) workload() *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: types.UID("set")}}
 }
 
-// Five hundred pods that become ready cost one write, a pass without a change none, a restart none, and the end of half of the pods one.
+// Five hundred pods that become ready cost one write, a pass without a change none, a restart none, and the end of half
+// of the pods one.
 func TestCost(t *testing.T) {
 	const n = 500
 	m := newModel(t)
@@ -66,7 +67,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A status as the reference leaves it is not written, with or without annotations, and neither is the object that it has generated.
+// A status as the reference leaves it is not written, with or without annotations, and neither is the object that it
+// has generated.
 func TestTakeover(t *testing.T) {
 	m := newModel(t)
 	m.node("n1", "a")
@@ -78,11 +80,17 @@ func TestTakeover(t *testing.T) {
 	})
 	controller := true
 	m.state(func(s *podstate.State) {
-		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller}}
+		s.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller,
+		}}
 		s.Spec.PreferredPersistentTopology[0].Weight = 100
 		s.Spec.PersistentPodAnnotations = []v1beta1.PersistentPodAnnotation{{Key: "address"}}
 		s.Status = v1beta1.PersistentPodStateStatus{ObservedGeneration: 1, PodStates: map[string]v1beta1.PodState{
-			"db-0": {NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}, Annotations: map[string]string{"address": "10.0.0.1"}},
+			"db-0": {
+				NodeName:           "n1",
+				NodeTopologyLabels: map[string]string{zone: "a", host: "n1"},
+				Annotations:        map[string]string{"address": "10.0.0.1"},
+			},
 			"db-1": {NodeName: "bare", NodeTopologyLabels: map[string]string{zone: "b"}},
 			"db-2": {NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}},
 		}}
@@ -99,41 +107,56 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// Faults: a failed write is tried again, a rejected creation is an event and no retry, and a replaced object is not written.
+// Faults: a failed write is tried again, a rejected creation is an event and no retry, and a replaced object is not
+// written.
 func TestFaults(t *testing.T) {
-	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentPodState"}, "db", field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), "db", "must not be the target of another")})
+	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentPodState"}, "db", field.ErrorList{
+		field.Invalid(field.NewPath("spec", "targetRef"), "db", "must not be the target of another"),
+	})
 	down := errors.New("down")
 	m := newModel(t)
 	m.node("n1", "a")
 	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused }})
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+		})
 	})
-	m.set(1, map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone})
+	m.set(1, map[string]string{
+		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
+	})
 	for range 2 {
 		if _, err := m.turn(); !errors.Is(err, reconcile.TerminalError(nil)) {
 			t.Errorf("a rejected creation is %v", err)
 		}
 	}
-	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 1 || !strings.Contains(events[0].Message, "spec.targetRef") {
+	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 1 ||
+		!strings.Contains(events[0].Message, "spec.targetRef") {
 		t.Errorf("events %v", events)
 	}
 	m.state(func(s *podstate.State) {
 		controls := true
-		s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controls}}
+		s.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controls,
+		}}
 	})
 	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return refused
-		}})
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+				return refused
+			},
+		})
 	})
 	m.must()
 	m.must()
-	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 2 || m.stored().Status.ObservedGeneration != 1 {
+	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 2 ||
+		m.stored().Status.ObservedGeneration != 1 {
 		t.Errorf("a rejected update: events %v, %+v", events, m.stored().Status)
 	}
 	m.remove(m.stored())
 	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return interceptor.NewClient(c, interceptor.Funcs{SubResourcePatch: func(
+			context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption,
+		) error {
 			return down
 		}})
 	})
@@ -162,14 +185,16 @@ func TestUnsupported(t *testing.T) {
 			})
 			m.must()
 			m.must()
-			if events := m.Server.Events(m.stored(), "UnsupportedTarget"); len(events) != 1 || len(m.stored().Status.PodStates) != 1 {
+			if events := m.Server.Events(m.stored(), "UnsupportedTarget"); len(events) != 1 ||
+				len(m.stored().Status.PodStates) != 1 {
 				t.Errorf("events %v, state %+v", events, m.stored().Status)
 			}
 		})
 	}
 }
 
-// Replicas and ordinals of an Advanced StatefulSet: reserved ones are around, and what cannot be read keeps the records.
+// Replicas and ordinals of an Advanced StatefulSet: reserved ones are around, and what cannot be read keeps the
+// records.
 func TestAdvanced(t *testing.T) {
 	m := newModel(t)
 	m.node("n1", "a")
@@ -181,7 +206,13 @@ func TestAdvanced(t *testing.T) {
 	m.put(set)
 	m.state(func(s *podstate.State) {
 		s.Spec.TargetReference.APIVersion = v1beta1.GroupVersion.String()
-		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1"}, "db-1": {NodeName: "n1"}, "db-2": {NodeName: "n1"}, "db-3": {NodeName: "n1"}, "db-4": {NodeName: "n1"}}
+		s.Status.PodStates = map[string]v1beta1.PodState{
+			"db-0": {NodeName: "n1"},
+			"db-1": {NodeName: "n1"},
+			"db-2": {NodeName: "n1"},
+			"db-3": {NodeName: "n1"},
+			"db-4": {NodeName: "n1"},
+		}
 	})
 	m.must()
 	if diff := cmp.Diff("record db-0: n1\nrecord db-2: n1\nrecord db-3: n1", m.picture()); diff != "" {

@@ -33,7 +33,8 @@ type about struct {
 // lasting are the reasons whose event is emitted once until the reason is gone.
 func lasting() []string {
 	return []string{
-		reasonOccupied, reasonRejected, reasonUnsupported, podstate.NoteMissing, podstate.NoteTooLarge, podstate.NoteUnknownReplicas, podstate.NoteBadRelease,
+		reasonOccupied, reasonRejected, reasonUnsupported, podstate.NoteMissing, podstate.NoteTooLarge,
+		podstate.NoteUnknownReplicas, podstate.NoteBadRelease,
 	}
 }
 
@@ -41,7 +42,8 @@ func lasting() []string {
 func (r *Reconciler) emitOccupied(s *snapshot) {
 	text := ""
 	if s.generation.Action == podstate.Occupied {
-		text = "The workload asks for a PersistentPodState of this name, which the workload does not control; this one stays as it is"
+		text = "The workload asks for a PersistentPodState of this name, which the workload does not control; " +
+			"this one stays as it is"
 	}
 	if s.state != nil && r.emitted.Changed(about{s.name, reasonOccupied}, text) {
 		r.api.Event(s.state, corev1.EventTypeWarning, reasonOccupied, text)

@@ -27,7 +27,8 @@ const (
 	host = "kubernetes.io/hostname"
 )
 
-// model runs the reconciler over objects in memory. It also is the StatefulSet, the scheduler and the kubelet of its pods.
+// model runs the reconciler over objects in memory. It also is the StatefulSet, the scheduler and the kubelet of its
+// pods.
 type model struct {
 	testing.TB
 	*objects.Model
@@ -58,7 +59,9 @@ func (m *model) restart(through func(client.WithWatch) client.WithWatch) {
 
 // turn reconciles db.
 func (m *model) turn() (ctrl.Result, error) {
-	return m.Reconciler.Reconcile(m.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "db"}})
+	return m.Reconciler.Reconcile(m.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
+		Namespace: "default", Name: "db",
+	}})
 }
 
 // must reconciles without an error.
@@ -105,7 +108,8 @@ func (m *model) set(replicas int32, annotations map[string]string) {
 	m.Helper()
 	m.put(&appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "set", Annotations: annotations}, Spec: appsv1.StatefulSetSpec{Replicas: &replicas},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "set", Annotations: annotations},
+		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas},
 	})
 }
 
@@ -115,7 +119,9 @@ func (m *model) state(change ...func(*podstate.State)) {
 	s := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "state", Generation: 1}}
 	s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
 	s.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{zone}}
-	s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{Weight: 10, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}}}}
+	s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{
+		Weight: 10, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}},
+	}}
 	for _, c := range change {
 		c(s)
 	}
@@ -140,14 +146,20 @@ func (m *model) pod(name string) *corev1.Pod {
 	return p
 }
 
-// run creates a pod as the StatefulSet does, takes it through the step of admission, and schedules it to the node where it fits best.
+// run creates a pod as the StatefulSet does, takes it through the step of admission, and schedules it to the node where
+// it fits best.
 func (m *model) run(name string, preferred ...string) *corev1.Pod {
 	m.Helper()
 	m.created++
 	controller := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: name, UID: types.UID(fmt.Sprintf("pod-%d", m.created)), CreationTimestamp: metav1.Time{Time: m.Clock},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller}},
+		Namespace:         "default",
+		Name:              name,
+		UID:               types.UID(fmt.Sprintf("pod-%d", m.created)),
+		CreationTimestamp: metav1.Time{Time: m.Clock},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller,
+		}},
 	}}
 	p.Status.Phase = corev1.PodPending
 	if s := m.stored(); s != nil {
@@ -164,7 +176,8 @@ func (m *model) run(name string, preferred ...string) *corev1.Pod {
 	return p
 }
 
-// schedule returns the node that a pod fits on: the one that the pod prefers, else the first of the preferred ones, else the first of all.
+// schedule returns the node that a pod fits on: the one that the pod prefers, else the first of the preferred ones,
+// else the first of all.
 func (m *model) schedule(p *corev1.Pod, preferred []string) string {
 	m.Helper()
 	var nodes corev1.NodeList

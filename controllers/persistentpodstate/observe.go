@@ -37,7 +37,8 @@ type snapshot struct {
 	recheckAfter time.Duration
 }
 
-// observe reads the PersistentPodState of a name, the workloads that may ask for it, and the workload that its records are about.
+// observe reads the PersistentPodState of a name, the workloads that may ask for it, and the workload that its records
+// are about.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.states.Latest(ctx, r.api.Cached, name)
 	if err != nil {
@@ -76,7 +77,9 @@ func (s *snapshot) decode(raw *unstructured.Unstructured) error {
 }
 
 // workload reads a workload of a kind that is watched; nil where it does not exist.
-func (r *Reconciler) workload(ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName) (*unstructured.Unstructured, error) {
+func (r *Reconciler) workload(
+	ctx context.Context, kind schema.GroupVersionKind, name types.NamespacedName,
+) (*unstructured.Unstructured, error) {
 	raw := stored.Untyped(kind)
 	err := r.api.Cached.Get(ctx, name, raw, client.UnsafeDisableDeepCopy)
 	switch {
@@ -90,7 +93,11 @@ func (r *Reconciler) workload(ctx context.Context, kind schema.GroupVersionKind,
 
 func metadataOf(o *unstructured.Unstructured) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Annotations: o.GetAnnotations(), DeletionTimestamp: o.GetDeletionTimestamp(),
+		Namespace:         o.GetNamespace(),
+		Name:              o.GetName(),
+		UID:               o.GetUID(),
+		Annotations:       o.GetAnnotations(),
+		DeletionTimestamp: o.GetDeletionTimestamp(),
 	}
 }
 
@@ -134,7 +141,8 @@ const recheck = time.Minute
 // pods lists the pods that a workload controls.
 func (r *Reconciler) pods(ctx context.Context, namespace string, workload types.UID) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.api.Client.List(ctx, &list, append(owned.In(namespace, workload), client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := r.api.Client.List(ctx, &list,
+		append(owned.In(namespace, workload), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	var pods []*corev1.Pod

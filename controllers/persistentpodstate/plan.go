@@ -27,8 +27,8 @@ type plan struct {
 	*snapshot
 
 	generating *generating
-	// records is what is done about the records, once the PersistentPodState is as its workload asks for. It is that of the
-	// observed PersistentPodState before.
+	// records is what is done about the records, once the PersistentPodState is as its workload asks for. It is that of
+	// the observed PersistentPodState before.
 	records podstate.Pass
 	// needsNodes means that records is not known without all nodes.
 	needsNodes bool
@@ -51,8 +51,8 @@ func newPlan(s *snapshot) (*plan, error) {
 // kind is that of PersistentPodStates.
 func kind() stored.Kind { return stored.Kind{GVK: podstates.Kind()} }
 
-// pass is all that is written: the PersistentPodState itself, its status, and then the deletion of pods that wait for labels
-// which no node has, so that their workload creates them elsewhere. The status releases the labels first.
+// pass is all that is written: the PersistentPodState itself, its status, and then the deletion of pods that wait for
+// labels which no node has, so that their workload creates them elsewhere. The status releases the labels first.
 func (p *plan) pass() pass {
 	return driver.Sequence(
 		step{Plan: func() (pass, error) { return p.generating, nil }, Required: true},

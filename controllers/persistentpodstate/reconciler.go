@@ -83,7 +83,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return r.kinds.start(ctx, mgr, c)
 }
 
-// Reconcile brings the PersistentPodState of a name up to date, and creates or deletes the one that a workload of the name asks for.
+// Reconcile brings the PersistentPodState of a name up to date, and creates or deletes the one that a workload of the
+// name asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {

@@ -43,7 +43,10 @@ func TestStories(t *testing.T) {
 				m.run("db-2", "n1")
 			}},
 			{"a pod is recreated and returns to its node", func(m *model) { m.lose("db-1"); m.run("db-1", "n1") }},
-			{"a node is drained: the pod finds another node of its zone", func(m *model) { m.loseNode("n2"); m.lose("db-1"); m.run("db-1", "n3") }},
+			{
+				"a node is drained: the pod finds another node of its zone",
+				func(m *model) { m.loseNode("n2"); m.lose("db-1"); m.run("db-1", "n3") },
+			},
 			{"scaled to one: the records of pods that run stay", func(m *model) { m.set(1, nil); m.lose("db-2") }},
 			{"the last pod leaves", func(m *model) { m.lose("db-1") }},
 			{"the StatefulSet is deleted", func(m *model) { m.remove(m.workload()) }},
@@ -52,7 +55,10 @@ func TestStories(t *testing.T) {
 			{"a StatefulSet asks", func(m *model) { nodes(m); m.set(1, auto) }},
 			{"its pod becomes ready", func(m *model) { m.run("db-0", "n2") }},
 			{"the required key changes", func(m *model) { m.set(1, with(v1beta1.AnnotationRequiredPersistentTopology, host)) }},
-			{"the keys of annotations change", func(m *model) { m.set(1, with(v1beta1.AnnotationPersistentPodAnnotations, "address")) }},
+			{
+				"the keys of annotations change",
+				func(m *model) { m.set(1, with(v1beta1.AnnotationPersistentPodAnnotations, "address")) },
+			},
 			{"it no longer asks", func(m *model) { m.set(1, nil) }},
 		},
 		"occupied": {
@@ -61,7 +67,10 @@ func TestStories(t *testing.T) {
 				m.state()
 				m.set(1, with(v1beta1.AnnotationRequiredPersistentTopology, host))
 			}},
-			{"the StatefulSet no longer asks", func(m *model) { m.set(1, with(v1beta1.AnnotationAutoGeneratePersistentPodState, "false")) }},
+			{
+				"the StatefulSet no longer asks",
+				func(m *model) { m.set(1, with(v1beta1.AnnotationAutoGeneratePersistentPodState, "false")) },
+			},
 		},
 		"a-zone-is-gone": {
 			{"a pod runs in a zone of one node", func(m *model) { nodes(m); m.set(1, nil); m.state(); m.run("db-0", "n3") }},

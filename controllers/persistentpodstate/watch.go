@@ -69,7 +69,9 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 			r.index.Delete(client.ObjectKeyFromObject(e.Object))
 			q.Add(request(e.Object)) // a workload may ask for another one
 			if state := stored.Whole[podstate.State](e.Object); state != nil {
-				q.Add(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: state.Namespace, Name: state.Spec.TargetReference.Name}})
+				q.Add(ctrl.Request{NamespacedName: types.NamespacedName{
+					Namespace: state.Namespace, Name: state.Spec.TargetReference.Name,
+				}})
 			}
 		},
 	}
@@ -92,8 +94,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 // counts reports whether a change of a pod may change a record. A pod that is no longer ready changes none.
 func counts(before, after *corev1.Pod) bool {
 	return podstate.Ready(after) && !podstate.Ready(before) ||
-		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil ||
-		before.Status.Phase != after.Status.Phase && (after.Status.Phase == corev1.PodFailed || after.Status.Phase == corev1.PodSucceeded)
+		before.DeletionTimestamp == nil && after.DeletionTimestamp != nil || before.Status.Phase != after.Status.Phase &&
+		(after.Status.Phase == corev1.PodFailed || after.Status.Phase == corev1.PodSucceeded)
 }
 
 func (r *Reconciler) ofPod(pod client.Object) []types.NamespacedName {
@@ -108,7 +110,8 @@ func (r *Reconciler) ofPod(pod client.Object) []types.NamespacedName {
 	return names(r.index, pod.GetNamespace(), of)
 }
 
-// nodeEvents reconciles the PersistentPodStates with records of a node that leaves or changes its labels, and those that miss a node.
+// nodeEvents reconciles the PersistentPodStates with records of a node that leaves or changes its labels, and those
+// that miss a node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { later(q, r.index.Missing()) },
@@ -125,7 +128,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
 	add := func(q queue, o client.Object, asked bool) {
 		all := names(r.index, o.GetNamespace(), podstate.Target{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()})
-		if name := client.ObjectKeyFromObject(o); (asked || podstate.Asks(o.GetAnnotations())) && !slices.Contains(all, name) {
+		if name := client.ObjectKeyFromObject(o); (asked || podstate.Asks(o.GetAnnotations())) &&
+			!slices.Contains(all, name) {
 			all = append(all, name)
 		}
 		for _, name := range all {
@@ -136,7 +140,8 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, false) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld, e.ObjectNew
-			if was.GetGeneration() != is.GetGeneration() || was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
+			if was.GetGeneration() != is.GetGeneration() || was.GetUID() != is.GetUID() ||
+				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
 				!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
 				add(q, is, podstate.Asks(was.GetAnnotations()))
 			}
@@ -178,7 +183,9 @@ func newKinds() *kinds {
 func always() bool { return true }
 
 func statefulSets() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), v1beta1.GroupVersion.WithKind("StatefulSet")}
+	return []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"), v1beta1.GroupVersion.WithKind("StatefulSet"),
+	}
 }
 
 func (k *kinds) want(more []schema.GroupVersionKind) {
@@ -192,7 +199,8 @@ func (k *kinds) want(more []schema.GroupVersionKind) {
 func (k *kinds) start(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mapper, k.cache, k.controller, k.watched = mgr.GetRESTMapper(), mgr.GetCache(), c, map[schema.GroupKind]*watchedKind{}
+	k.mapper, k.cache, k.controller, k.watched = mgr.GetRESTMapper(), mgr.GetCache(), c,
+		map[schema.GroupKind]*watchedKind{}
 	for _, gvk := range statefulSets() {
 		if err := k.watch(ctx, gvk); meta.IsNoMatchError(err) {
 			continue
@@ -243,14 +251,16 @@ func (k *kinds) of(ctx context.Context, kind schema.GroupKind) (schema.GroupVers
 	defer k.mu.Unlock()
 	gvk, wanted := k.wanted[kind]
 	if !wanted {
-		return gvk, fmt.Sprintf("kind %s is not in %s of ConfigMap %s", kind, kruise.PersistentPodStateWhiteListKey, kruise.ConfigurationName)
+		return gvk, fmt.Sprintf("kind %s is not in %s of ConfigMap %s",
+			kind, kruise.PersistentPodStateWhiteListKey, kruise.ConfigurationName)
 	}
 	if err := k.watch(ctx, gvk); err != nil { // it may have been installed since
 		return gvk, err.Error()
 	}
 	w := k.watched[kind]
 	if !w.synced() {
-		return gvk, fmt.Sprintf("objects of kind %s cannot be listed yet; the manager needs the right to list and watch them", kind)
+		return gvk, fmt.Sprintf("objects of kind %s cannot be listed yet; the manager needs the right to list and watch them",
+			kind)
 	}
 	return w.gvk, ""
 }
@@ -272,7 +282,10 @@ func (k *kinds) all() []schema.GroupVersionKind {
 // configuration is the source of the ConfigMap with the white list. Its cache has no other ConfigMap.
 func (r *Reconciler) configuration(mgr ctrl.Manager) (source.Source, error) {
 	only, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: cache.TransformStripManagedFields(),
+		HTTPClient:       mgr.GetHTTPClient(),
+		Scheme:           mgr.GetScheme(),
+		Mapper:           mgr.GetRESTMapper(),
+		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
 			r.options.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", kruise.ConfigurationName)},
 		}}},
@@ -283,17 +296,18 @@ func (r *Reconciler) configuration(mgr ctrl.Manager) (source.Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of ConfigMap %s: %w", kruise.ConfigurationName, err)
 	}
-	return source.Kind[client.Object](only, &corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		config, is := o.(*corev1.ConfigMap)
-		if !is || config.Name != kruise.ConfigurationName {
-			return nil
-		}
-		all, err := podstates.WhiteList(config)
-		if err != nil { // the kinds that are watched stay
-			log.FromContext(ctx).Error(err, "Failed to read the white list of PersistentPodStates")
-			return nil
-		}
-		r.kinds.list(ctx, all)
-		return nil // the watches of new kinds enqueue
-	})), nil
+	return source.Kind[client.Object](only, &corev1.ConfigMap{},
+		handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			config, is := o.(*corev1.ConfigMap)
+			if !is || config.Name != kruise.ConfigurationName {
+				return nil
+			}
+			all, err := podstates.WhiteList(config)
+			if err != nil { // the kinds that are watched stay
+				log.FromContext(ctx).Error(err, "Failed to read the white list of PersistentPodStates")
+				return nil
+			}
+			r.kinds.list(ctx, all)
+			return nil // the watches of new kinds enqueue
+		})), nil
 }

@@ -49,7 +49,8 @@ func untyped(t *testing.T, o runtime.Object) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
-// TestEvents: which events reconcile what. db refers to a StatefulSet, has a record on n1 and one on a node that is gone.
+// TestEvents: which events reconcile what. db refers to a StatefulSet, has a record on n1 and one on a node that is
+// gone.
 func TestEvents(t *testing.T) {
 	r := &Reconciler{index: podstates.NewIndex()}
 	q := &recorder{}
@@ -84,7 +85,11 @@ func TestEvents(t *testing.T) {
 	is("another status", "db later")
 
 	controller := true
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0", OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "web", Controller: &controller}}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web-0", OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "web", Controller: &controller,
+		}},
+	}}
 	pod.Spec.NodeName = "n1"
 	edit := func(f func(*corev1.Pod)) func(client.Object) {
 		return func(o client.Object) {
@@ -132,7 +137,9 @@ func TestEvents(t *testing.T) {
 	nodes.Delete(t.Context(), event.DeleteEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}}, q)
 	is("another node is gone", "")
 
-	set := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"namespace": "default", "name": "web"}}}
+	set := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"namespace": "default", "name": "web",
+	}}}
 	asking := set.DeepCopy()
 	asking.SetAnnotations(map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true"})
 	workloads := r.workloadEvents(statefulSets()[0].GroupKind())

@@ -45,12 +45,15 @@ type bench struct {
 func TestWiring(t *testing.T) {
 	scheme := podbench.Scheme(t)
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{
-		"../../config/crd/bases/apps.kruise.io_persistentpodstates.yaml", "../../config/crd/bases/apps.kruise.io_statefulsets.yaml",
+		"../../config/crd/bases/apps.kruise.io_persistentpodstates.yaml",
+		"../../config/crd/bases/apps.kruise.io_statefulsets.yaml",
 	}})
 	b := &bench{Bench: podbench.On(t, c, scheme), cluster: c}
 	b.Cache = cache.Options{}
 	b.Config = rest.CopyConfig(b.Config)
-	b.Config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	b.Config.Impersonate = rest.ImpersonationConfig{
+		UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
 	b.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-system"}})
 	b.kubectl("apply", "--server-side", "-k", "../../config/rbac")
 	for _, n := range [][2]string{{"n1", "a"}, {"n2", "b"}} {
@@ -78,7 +81,9 @@ func TestWiring(t *testing.T) {
 	b.Asked()
 	b.reconcile()
 	b.Still()
-	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool { return strings.HasPrefix(r, "GET") }); len(writes) > 0 {
+	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool {
+		return strings.HasPrefix(r, "GET")
+	}); len(writes) > 0 {
 		t.Errorf("a restart writes %q", writes)
 	}
 }
@@ -120,7 +125,9 @@ func (b *bench) set(name string, replicas int32, annotations map[string]string) 
 	b.Helper()
 	labels := map[string]string{"app": name}
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name, Annotations: annotations}}
-	s.Spec = appsv1.StatefulSetSpec{Replicas: &replicas, ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	s.Spec = appsv1.StatefulSetSpec{
+		Replicas: &replicas, ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
+	}
 	s.Spec.Template.Labels = labels
 	s.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "m"}}
 	b.create(s)
@@ -134,7 +141,9 @@ func (b *bench) run(owner client.Object, kind schema.GroupVersionKind, ordinal i
 	controls := true
 	p := b.Pod(ordinals.Name(owner.GetName(), ordinal), func(p *corev1.Pod) {
 		p.Spec.NodeName = node
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: name, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls}}
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: version, Kind: name, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls,
+		}}
 	})
 	b.Status(p, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning
@@ -178,9 +187,12 @@ func (b *bench) records(name string, want map[string]string) *podstate.State {
 
 // testGenerated: the annotations of a StatefulSet create, change and delete a PersistentPodState.
 func testGenerated(_ *testing.T, b *bench) {
-	set := b.set("auto", 1, map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone})
+	set := b.set("auto", 1, map[string]string{
+		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
+	})
 	made := b.records("auto", map[string]string{})
-	if ref := metav1.GetControllerOf(made); ref == nil || ref.UID != set.UID || ref.BlockOwnerDeletion != nil || made.Spec.RequiredPersistentTopology.Keys[0] != zone {
+	if ref := metav1.GetControllerOf(made); ref == nil || ref.UID != set.UID || ref.BlockOwnerDeletion != nil ||
+		made.Spec.RequiredPersistentTopology.Keys[0] != zone {
 		b.Errorf("generated %+v", made)
 	}
 	b.patch(set, `{"metadata":{"annotations":{"kruise.io/preferred-persistent-topology":"kubernetes.io/hostname"}}}`)
@@ -240,8 +252,13 @@ func (b *bench) pod(name string) *corev1.Pod {
 func testAdvanced(_ *testing.T, b *bench) {
 	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
 	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"replicas": int64(2), "reserveOrdinals": []any{int64(0)}, "selector": map[string]any{"matchLabels": map[string]any{"app": "adv"}},
-		"template": map[string]any{"metadata": map[string]any{"labels": map[string]any{"app": "adv"}}, "spec": map[string]any{"containers": []any{map[string]any{"name": "main", "image": "m"}}}},
+		"replicas":        int64(2),
+		"reserveOrdinals": []any{int64(0)},
+		"selector":        map[string]any{"matchLabels": map[string]any{"app": "adv"}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"app": "adv"}},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "m"}}},
+		},
 	}}}
 	set.SetGroupVersionKind(kind)
 	set.SetNamespace(b.Namespace)
@@ -287,7 +304,9 @@ func testNodes(t *testing.T, b *bench) {
 	waits := b.Pod("lost-0", func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Spec.NodeSelector = "", map[string]string{zone: "c"}
 		p.Annotations = map[string]string{"kruise.io/injected-persistent-pod-state": "lost"}
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "lost", UID: set.UID, Controller: &controls}}
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "lost", UID: set.UID, Controller: &controls,
+		}}
 	})
 	b.patch(s, `{"metadata":{"annotations":{"kruisekit.dev/release-missing-topology-after":"0s"}}}`)
 	b.gone(waits)
@@ -305,17 +324,22 @@ func testWhiteList(_ *testing.T, b *bench) {
 	set.SetGroupVersionKind(kind)
 	set.SetNamespace(b.Namespace)
 	set.SetName("game")
-	set.SetAnnotations(map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationPreferredPersistentTopology: host})
+	set.SetAnnotations(map[string]string{
+		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationPreferredPersistentTopology: host,
+	})
 	b.Until(func() error { return b.Client.Create(b.Context(), set) }) // the definition takes a moment
 	b.run(set, kind, 0, "n2")
 	b.create(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-configuration"},
-		Data:       map[string]string{"PPS_Watch_Custom_Workload_WhiteList": `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"GameServerSet"}]}`},
+		Data: map[string]string{
+			"PPS_Watch_Custom_Workload_WhiteList": `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"GameServerSet"}]}`,
+		},
 	})
 	b.records("game", map[string]string{"game-0": "n2"})
 }
 
-// testDeleted: the records of a user's object are dropped with the workload, and another StatefulSet of the name starts without records.
+// testDeleted: the records of a user's object are dropped with the workload, and another StatefulSet of the name starts
+// without records.
 func testDeleted(_ *testing.T, b *bench) {
 	b.Gone(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "db"}})
 	b.records("db", map[string]string{})
@@ -333,7 +357,9 @@ func testPolicy(t *testing.T, b *bench) {
 	}
 	weight := func(w int32) func(*podstate.State) {
 		return func(s *podstate.State) {
-			s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{Weight: w, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}}}}
+			s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{
+				Weight: w, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}},
+			}}
 		}
 	}
 	nothing := func(s *podstate.State) { s.Spec.RequiredPersistentTopology = nil }
@@ -347,19 +373,24 @@ func testPolicy(t *testing.T, b *bench) {
 		change func(*podstate.State)
 		bad    bool
 	}{
-		"good": {func(*podstate.State) {}, false}, "a weight": {weight(100), false}, "no weight": {weight(0), true}, "too much": {weight(101), true},
-		"no name": {func(s *podstate.State) { s.Spec.TargetReference.Name = "" }, true}, "nothing": {nothing, true},
+		"good": {func(*podstate.State) {}, false}, "a weight": {weight(100), false}, "no weight": {weight(0), true},
+		"too much": {weight(101), true},
+		"no name":  {func(s *podstate.State) { s.Spec.TargetReference.Name = "" }, true}, "nothing": {nothing, true},
 	} {
-		if err := try(c.change); (err != nil) != c.bad || err != nil && !strings.Contains(err.Error(), "kruisekit-persistentpodstate") {
+		if err := try(c.change); (err != nil) != c.bad ||
+			err != nil && !strings.Contains(err.Error(), "kruisekit-persistentpodstate") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	s := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "lost"}}
 	for change, good := range map[string]bool{
-		`{"metadata":{"labels":{"a":"b"}}}`: true, `{"spec":{"targetRef":{"name":"other"}}}`: false,
-		`{"spec":{"requiredPersistentTopology":null}}`: false, `{"spec":{"persistentPodStateRetentionPolicy":"WhenDeleted"}}`: true,
+		`{"metadata":{"labels":{"a":"b"}}}`:                            true,
+		`{"spec":{"targetRef":{"name":"other"}}}`:                      false,
+		`{"spec":{"requiredPersistentTopology":null}}`:                 false,
+		`{"spec":{"persistentPodStateRetentionPolicy":"WhenDeleted"}}`: true,
 	} {
-		if err := b.Client.Patch(b.Context(), s.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll); (err == nil) != good {
+		if err := b.Client.Patch(b.Context(), s.DeepCopy(),
+			client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll); (err == nil) != good {
 			t.Errorf("%s: %v", change, err)
 		}
 	}

@@ -15,6 +15,7 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Serverless marks the pods of virtual nodes by their conditions. It is the feature gate EnablePodProbeMarkerOnServerless.
+	// Serverless marks the pods of virtual nodes by their conditions. It is the feature gate
+	// EnablePodProbeMarkerOnServerless.
 	Serverless bool
 }

@@ -86,15 +86,16 @@ func (s *snapshot) finalizers() (*write.Write, error) {
 	return nil, nil
 }
 
-// marksVirtual reports whether a probe of a marker has both a condition and marks, which follow the condition on virtual nodes.
+// marksVirtual reports whether a probe of a marker has both a condition and marks, which follow the condition on
+// virtual nodes.
 func marksVirtual(m *v1alpha1.PodProbeMarker) bool {
 	return slices.ContainsFunc(m.Spec.Probes, func(p v1alpha1.PodContainerProbe) bool {
 		return p.PodConditionType != "" && len(p.MarkerPolicy) > 0
 	})
 }
 
-// mark adds the patch of a pod on a virtual node. Of the markers that set one label the last by name decides, whichever of them
-// is looked at.
+// mark adds the patch of a pod on a virtual node. Of the markers that set one label the last by name decides, whichever
+// of them is looked at.
 func (p *plan) mark(pod *corev1.Pod) {
 	m := podprobe.Mark(pod, podprobe.FromConditions(pod, p.others))
 	if w := m.Write(); w != nil {

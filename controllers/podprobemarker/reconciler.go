@@ -53,7 +53,8 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	r.markers.Cached = mgr.GetCache()
-	index := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)
+	index := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(markers.NodeGVK()),
+		markers.ProbedField, markers.ProbedOf)
 	if err := binding.SharedIndex(index); err != nil {
 		return fmt.Errorf("index NodePodProbes by marker: %w", err)
 	}

@@ -21,10 +21,12 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// gather is how long other pods are waited for: a rollout costs a marker one pass in a second, and not one for each pod.
+// gather is how long other pods are waited for: a rollout costs a marker one pass in a second, and not one for each
+// pod.
 const gather = time.Second
 
-// podEvents wake the markers that select a pod, or selected it. When the process starts, all markers are looked at anyway.
+// podEvents wake the markers that select a pod, or selected it. When the process starts, all markers are looked at
+// anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -60,9 +62,10 @@ func (r *Reconciler) isReselected(ctx context.Context, was, is *corev1.Pod) bool
 // conditionsChanged reports whether a condition that a provider may have written is new, or has another status.
 func conditionsChanged(was, is *corev1.Pod) bool {
 	return slices.ContainsFunc(is.Status.Conditions, func(c corev1.PodCondition) bool {
-		return !podprobe.IsReserved(string(c.Type)) && !slices.ContainsFunc(was.Status.Conditions, func(old corev1.PodCondition) bool {
-			return old.Type == c.Type && old.Status == c.Status
-		})
+		return !podprobe.IsReserved(string(c.Type)) &&
+			!slices.ContainsFunc(was.Status.Conditions, func(old corev1.PodCondition) bool {
+				return old.Type == c.Type && old.Status == c.Status
+			})
 	})
 }
 
@@ -107,7 +110,9 @@ func (r *Reconciler) wakeDeleted(ctx context.Context, q queue, key string) {
 	if err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "Markers of a namespace not found", "namespace", namespace)
 	}
-	if slices.ContainsFunc(all, func(m *v1alpha1.PodProbeMarker) bool { return m.Name == name && m.DeletionTimestamp == nil }) {
+	if slices.ContainsFunc(all, func(m *v1alpha1.PodProbeMarker) bool {
+		return m.Name == name && m.DeletionTimestamp == nil
+	}) {
 		return
 	}
 	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})

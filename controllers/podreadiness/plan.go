@@ -32,7 +32,8 @@ func (s *snapshot) condition() (*write.Write, error) {
 		"apiVersion": "v1", "kind": "Pod",
 		"metadata": map[string]any{"namespace": s.pod.Namespace, "name": s.pod.Name, "uid": s.pod.UID},
 		"status": map[string]any{"conditions": []map[string]any{{
-			"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue, "lastTransitionTime": metav1.NewTime(s.now),
+			"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue,
+			"lastTransitionTime": metav1.NewTime(s.now),
 		}}},
 	})
 	if err != nil {

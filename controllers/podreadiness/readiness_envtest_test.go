@@ -57,7 +57,9 @@ func (b *bench) reconcile(wrap func(client.WithWatch) client.Client) (stop func(
 func plain(c client.WithWatch) client.Client { return c }
 
 func gated(pod *corev1.Pod) {
-	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/other"}, {ConditionType: kruise.KruisePodReadyConditionType}}
+	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{
+		{ConditionType: "example.com/other"}, {ConditionType: kruise.KruisePodReadyConditionType},
+	}
 }
 
 // condition of a pod as it is now.
@@ -88,7 +90,9 @@ func TestFirstWord(t *testing.T) {
 	for i := range many {
 		pods = append(pods, b.Pod(fmt.Sprintf("web-%d", i), gated))
 		b.Status(pods[i], func(pod *corev1.Pod) {
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse})
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodReady, Status: corev1.ConditionFalse,
+			})
 		})
 	}
 	without := b.Pod("without")
@@ -99,7 +103,8 @@ func TestFirstWord(t *testing.T) {
 			t.Errorf("since %s", got.LastTransitionTime)
 		}
 		got.LastTransitionTime = metav1.Time{}
-		if diff := cmp.Diff(corev1.PodCondition{Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue}, got); diff != "" {
+		if diff := cmp.Diff(corev1.PodCondition{Type: kruise.KruisePodReadyConditionType, Status: corev1.ConditionTrue},
+			got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if c := lifecycle.ConditionOf(pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionFalse {
@@ -137,7 +142,8 @@ func TestNotTouched(t *testing.T) {
 		b.send(pod, lifecycle.Hold, key)
 	}
 	b.Still()
-	if c := b.condition(pod); c.Status != corev1.ConditionFalse || c.Message != `[{"userAgent":"test","key":"one"},{"userAgent":"test","key":"two"}]` {
+	if c := b.condition(pod); c.Status != corev1.ConditionFalse ||
+		c.Message != `[{"userAgent":"test","key":"one"},{"userAgent":"test","key":"two"}]` {
 		t.Errorf("%+v", c)
 	}
 	for i, key := range []string{"one", "two"} {
@@ -156,7 +162,9 @@ func TestNotTouched(t *testing.T) {
 }
 
 // send writes an entry as the other controllers do. The same write again is outdated, and the API server rejects it.
-func (b *bench) send(pod *corev1.Pod, decide func(*corev1.Pod, string, string, time.Time) (*write.Write, error), key string) {
+func (b *bench) send(
+	pod *corev1.Pod, decide func(*corev1.Pod, string, string, time.Time) (*write.Write, error), key string,
+) {
 	b.Helper()
 	w, err := decide(pod, "test", key, time.Now())
 	if err != nil {
@@ -190,7 +198,8 @@ func TestSomebodyIsFaster(t *testing.T) {
 			if times.Add(1) == 1 {
 				held := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "web"}}
 				patch := `{"status":{"conditions":[{"type":"KruisePodReady","status":"False","lastTransitionTime":"2026-11-21T12:00:00Z","message":"[{\"userAgent\":\"x\",\"key\":\"y\"}]"}]}}`
-				if err := b.Client.Status().Patch(t.Context(), held, client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
+				if err := b.Client.Status().Patch(t.Context(), held,
+					client.RawPatch(types.StrategicMergePatchType, []byte(patch))); err != nil {
 					return err
 				}
 			}
@@ -231,7 +240,8 @@ func TestComingAndGoing(t *testing.T) {
 	if diff := cmp.Diff([]string{"PATCH pods/web/status 200", "PATCH pods/web/status 200"}, b.Asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if err := b.Client.Patch(t.Context(), going, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
+	if err := b.Client.Patch(t.Context(), going,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 		t.Fatal(err)
 	}
 }

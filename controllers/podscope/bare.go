@@ -21,8 +21,8 @@ import (
 // reasonBare is the reason for which the reconciler of SidecarSets reports pods that lack containers, too.
 const reasonBare = "ContainersMissing"
 
-// reportBare emits an event for each set that pods of the window lack. It reads all pods of the cache, once after entries were missing, and
-// again after an error.
+// reportBare emits an event for each set that pods of the window lack. It reads all pods of the cache, once after
+// entries were missing, and again after an error.
 func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation) error {
 	w := r.bare
 	if w.Until.IsZero() {
@@ -44,7 +44,8 @@ func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation) erro
 		}
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		if err := r.objects.Get(ctx, types.NamespacedName{Name: pod.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		if err := r.objects.Get(ctx,
+			types.NamespacedName{Name: pod.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read namespace %s: %w", pod.Namespace, err)
 		}
 		sets := scope.Bare(pod, &corev1.Namespace{ObjectMeta: namespace.ObjectMeta}, o.Sets, r.options.Namespace)
@@ -60,8 +61,10 @@ func (r *Reconciler) reportBare(ctx context.Context, o entries.Observation) erro
 	for _, name := range slices.Sorted(maps.Keys(lacking)) {
 		all := lacking[name]
 		slices.Sort(all)
-		text := fmt.Sprintf("%d pods were created without this set while the entries of the pod webhook were missing, the first is %s; recreate the pods", len(all), all[0])
-		log.FromContext(ctx).Info("Found pods without their sidecarset", "sidecarset", name, "pods", all[:min(len(all), 20)], "count", len(all))
+		text := fmt.Sprintf("%d pods were created without this set while the entries of the pod webhook were missing, "+
+			"the first is %s; recreate the pods", len(all), all[0])
+		log.FromContext(ctx).Info("Found pods without their sidecarset",
+			"sidecarset", name, "pods", all[:min(len(all), 20)], "count", len(all))
 		at := slices.IndexFunc(o.Sets, func(set *unstructured.Unstructured) bool { return set.GetName() == name })
 		about := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: o.Sets[at].GetUID()}}
 		r.options.Recorder.Event(about, corev1.EventTypeWarning, reasonBare, text)

@@ -41,7 +41,8 @@ func testLatency(b *bench) {
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
-	b.Logf("from the set to the first pod sent: median %s, p99 %s, %d writes for %d sets", took[tries/2], took[tries-1], b.written(), tries)
+	b.Logf("from the set to the first pod sent: median %s, p99 %s, %d writes for %d sets",
+		took[tries/2], took[tries-1], b.written(), tries)
 
 	before := b.written()
 	for i := range 40 {
@@ -68,8 +69,8 @@ func testLatency(b *bench) {
 	})
 }
 
-// Somebody puts the object back to what is written elsewhere, whenever it is not that. Both would write all day; this side
-// does so less and less, says why, and does not stop doing what it is there for.
+// Somebody puts the object back to what is written elsewhere, whenever it is not that. Both would write all day; this
+// side does so less and less, says why, and does not stop doing what it is there for.
 func testAdversary(b *bench) {
 	c := b.create()
 	stop, undone := b.undo(func(now *configuration) bool {
@@ -111,7 +112,8 @@ func (b *bench) undo(change func(*configuration) bool, name string) (stop func()
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	events, err := watching.Watch(ctx, &admissionregistrationv1.MutatingWebhookConfigurationList{}, client.MatchingFields{"metadata.name": name})
+	events, err := watching.Watch(ctx, &admissionregistrationv1.MutatingWebhookConfigurationList{},
+		client.MatchingFields{"metadata.name": name})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -148,12 +150,16 @@ func (b *bench) undo(change func(*configuration) bool, name string) (stop func()
 // A cloud adds requirements to every entry, and an admin has another policy. Both stay, and nobody writes against them.
 func testEnforcer(b *bench) {
 	c := b.create()
-	theirs := metav1.LabelSelectorRequirement{Key: "cloud.example.com/managed", Operator: metav1.LabelSelectorOpDoesNotExist}
+	theirs := metav1.LabelSelectorRequirement{
+		Key: "cloud.example.com/managed", Operator: metav1.LabelSelectorOpDoesNotExist,
+	}
 	_, times := b.undo(func(now *configuration) bool {
 		changed := false
 		for i := range now.Webhooks {
 			s := now.Webhooks[i].NamespaceSelector
-			if !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == theirs.Key }) {
+			if !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+				return r.Key == theirs.Key
+			}) {
 				s.MatchExpressions, changed = append(s.MatchExpressions, theirs), true
 				now.Webhooks[i].FailurePolicy = ptr.To(admissionregistrationv1.Ignore)
 			}
@@ -165,10 +171,13 @@ func testEnforcer(b *bench) {
 	for i := range 5 {
 		app := fmt.Sprintf("app-%d", i)
 		b.set(app, app)
-		b.until("the set is not in", func() bool { return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'"+app+"'") })
+		b.until("the set is not in", func() bool {
+			return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'"+app+"'")
+		})
 	}
 	w := b.read().Webhooks[0]
-	if times() != 1 || *w.FailurePolicy != admissionregistrationv1.Ignore || len(w.NamespaceSelector.MatchExpressions) != 3 {
+	if times() != 1 || *w.FailurePolicy != admissionregistrationv1.Ignore ||
+		len(w.NamespaceSelector.MatchExpressions) != 3 {
 		b.Errorf("enforced %d times: %s %+v", times(), *w.FailurePolicy, w.NamespaceSelector)
 	}
 	if n := b.written(); n > 8 {
@@ -202,8 +211,12 @@ func testAuthority(b *bench) {
 	}, c.Name)
 	b.start(podscope.Options{})
 	main := &configuration{ObjectMeta: metav1.ObjectMeta{Name: podscope.DefaultMainConfiguration}, Webhooks: []entry{{
-		Name: "mcloneset.kb.io", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: podscope.DefaultNamespace, Name: podscope.DefaultService}},
+		Name:                    "mcloneset.kb.io",
+		SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+		ClientConfig: admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{
+			Namespace: podscope.DefaultNamespace, Name: podscope.DefaultService,
+		}},
 	}}}
 	if err := b.Client.Create(b.Context(), main); err != nil {
 		b.Fatal(err)
@@ -242,8 +255,10 @@ func testOff(b *bench) {
 	c := b.create()
 	entryOf := func(name string) entry {
 		return entry{
-			Name: name, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: ptr.To(b.hook.URL)},
+			Name:                    name,
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: ptr.To(b.hook.URL)},
 		}
 	}
 	c.Webhooks = []entry{entryOf("mpod.kb.io"), entryOf("theirs.example.com"), entryOf("mpod-open-0a1b2c3d.kb.io")}
@@ -264,8 +279,8 @@ func testMalformed(b *bench) {
 	b.create()
 	raw := []byte(`{"apiVersion":"apps.kruise.io/v1beta1","kind":"SidecarSet","metadata":{"name":"odd"},"spec":{"selector":{"matchLabels":{"app":"odd"}},"containers":[{"name":"x","image":5}]}}`)
 	odd := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "odd"}}
-	if err := b.Client.Patch(b.Context(), odd, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner("test"), client.ForceOwnership); err != nil &&
-		!strings.Contains(err.Error(), "cannot unmarshal") {
+	if err := b.Client.Patch(b.Context(), odd, client.RawPatch(types.ApplyPatchType, raw),
+		client.FieldOwner("test"), client.ForceOwnership); err != nil && !strings.Contains(err.Error(), "cannot unmarshal") {
 		b.Fatal(err)
 	}
 	b.set("web", "web")
@@ -282,7 +297,8 @@ func testMissing(b *bench) {
 	b.start(b.overURL())
 	there := func() bool {
 		c := &configuration{}
-		return b.Client.Get(b.Context(), client.ObjectKey{Name: podscope.DefaultConfiguration}, c) == nil && len(c.Webhooks) == 1
+		return b.Client.Get(b.Context(), client.ObjectKey{Name: podscope.DefaultConfiguration}, c) == nil &&
+			len(c.Webhooks) == 1
 	}
 	b.until("it is not created", there)
 	var took []time.Duration
@@ -346,7 +362,9 @@ func testReplicas(b *bench) {
 		b.Fatal("the other replica does not lead")
 	}
 	b.set("shop", "shop")
-	b.until("the next leader writes nothing", func() bool { return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'shop'") })
+	b.until("the next leader writes nothing", func() bool {
+		return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'shop'")
+	})
 	if b.by[first] != 1 || b.by[1-first] != 1 {
 		b.Errorf("writes by replica: %v", b.by)
 	}
@@ -362,7 +380,9 @@ func testLateKind(b *bench) {
 	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
 	b.install(crd)
 	b.set("late", "late")
-	b.until("the set is not in", func() bool { return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'late'") })
+	b.until("the set is not in", func() bool {
+		return strings.Contains(b.read().Webhooks[0].MatchConditions[0].Expression, "'late'")
+	})
 }
 
 // Pods that were created while the entries were missing are reported by an event of each set that they lack.
@@ -376,13 +396,16 @@ func testBare(b *bench) {
 		b.Fatal(err)
 	}
 	for _, app := range []string{"web", "other"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app, Labels: map[string]string{"app": app}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: app, Labels: map[string]string{"app": app},
+		}}
 		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
 		if err := b.Client.Create(b.Context(), pod); err != nil {
 			b.Fatal(err)
 		}
 	}
-	want := "Warning ContainersMissing 1 pods were created without this set while the entries of the pod webhook were missing, the first is " + namespace + "/web"
+	want := "Warning ContainersMissing 1 pods were created without this set while the entries of the pod webhook were " +
+		"missing, the first is " + namespace + "/web"
 	b.until("no event reports the pod", func() bool {
 		select {
 		case e := <-b.events.Events:

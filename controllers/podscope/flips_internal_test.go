@@ -50,7 +50,9 @@ func newFlipping(t *testing.T, disruptions bool) *flipping {
 		}
 	}
 	c := interceptor.NewClient(server, interceptor.Funcs{
-		Patch: func(ctx context.Context, below client.WithWatch, o client.Object, p client.Patch, all ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, below client.WithWatch, o client.Object, p client.Patch, all ...client.PatchOption,
+		) error {
 			f.writes++
 			return below.Patch(ctx, o, p, all...)
 		},
@@ -65,7 +67,11 @@ func newFlipping(t *testing.T, disruptions bool) *flipping {
 	}
 	var err error
 	f.r, err = with(c, Options{
-		URL: "https://127.0.0.1:1", CABundle: []byte("ca"), Registerer: f.registry, Recorder: record.NewFakeRecorder(1000), Now: func() time.Time { return f.now },
+		URL:        "https://127.0.0.1:1",
+		CABundle:   []byte("ca"),
+		Registerer: f.registry,
+		Recorder:   record.NewFakeRecorder(1000),
+		Now:        func() time.Time { return f.now },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +137,9 @@ func TestFlips(t *testing.T) {
 					one := unstructured.Unstructured{Object: map[string]any{
 						"metadata": map[string]any{"namespace": "hostile", "name": fmt.Sprint("n-", i%c.names)},
 						"spec": map[string]any{
-							"targetRef": map[string]any{"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": fmt.Sprint("n-", i%c.names)},
+							"targetRef": map[string]any{
+								"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": fmt.Sprint("n-", i%c.names),
+							},
 						},
 					}}
 					one.SetGroupVersionKind(kind)
@@ -143,10 +151,12 @@ func TestFlips(t *testing.T) {
 			if n := f.writes - began; n < 1 || n > c.most {
 				t.Errorf("%s: %d writes, at most %d", c.why, n, c.most)
 			}
-			if n, writes := f.metric("widened_namespaces"), f.metric("writes_total"); int(n) != c.widened || int(writes) != f.writes {
+			if n, writes := f.metric("widened_namespaces"), f.metric("writes_total"); int(n) != c.widened ||
+				int(writes) != f.writes {
 				t.Errorf("%s: metrics have %v namespaces, %v of %d writes", c.why, n, writes, f.writes)
 			}
-			entries, bytes, clauses, compile := f.metric("entries"), f.metric("bytes"), f.metric("clauses"), f.metric("compile_seconds")
+			entries, bytes, clauses, compile := f.metric("entries"), f.metric("bytes"), f.metric("clauses"),
+				f.metric("compile_seconds")
 			if entries != 2 || bytes < 100 || bytes > 1<<14 || clauses < entries || compile <= 0 || compile > 0.1 {
 				t.Errorf("metrics have %v entries, %v bytes, %v clauses, %v seconds", entries, bytes, clauses, compile)
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// form is the kind of configuration that is kept. Entries of both kinds are planned and compared as those of a MutatingWebhookConfiguration,
-// which has one field more: reinvocationPolicy.
+// form is the kind of configuration that is kept. Entries of both kinds are planned and compared as those of a
+// MutatingWebhookConfiguration, which has one field more: reinvocationPolicy.
 type form struct {
 	// controller is the name of the controller.
 	controller string
@@ -51,20 +51,31 @@ func (form) read(o client.Object) *admissionregistrationv1.MutatingWebhookConfig
 	for i := range v.Webhooks {
 		w := &v.Webhooks[i]
 		m.Webhooks = append(m.Webhooks, admissionregistrationv1.MutatingWebhook{
-			Name: w.Name, ClientConfig: w.ClientConfig, Rules: w.Rules, FailurePolicy: w.FailurePolicy, MatchPolicy: w.MatchPolicy,
-			NamespaceSelector: w.NamespaceSelector, ObjectSelector: w.ObjectSelector, SideEffects: w.SideEffects, TimeoutSeconds: w.TimeoutSeconds,
-			AdmissionReviewVersions: w.AdmissionReviewVersions, MatchConditions: w.MatchConditions,
+			Name:                    w.Name,
+			ClientConfig:            w.ClientConfig,
+			Rules:                   w.Rules,
+			FailurePolicy:           w.FailurePolicy,
+			MatchPolicy:             w.MatchPolicy,
+			NamespaceSelector:       w.NamespaceSelector,
+			ObjectSelector:          w.ObjectSelector,
+			SideEffects:             w.SideEffects,
+			TimeoutSeconds:          w.TimeoutSeconds,
+			AdmissionReviewVersions: w.AdmissionReviewVersions,
+			MatchConditions:         w.MatchConditions,
 		})
 	}
 	return m
 }
 
-// write returns a planned write as it is sent. A patch is the same for both kinds, because disruptions have no reinvocationPolicy.
+// write returns a planned write as it is sent. A patch is the same for both kinds, because disruptions have no
+// reinvocationPolicy.
 func (f form) write(w *write.Write) (*write.Write, error) {
 	if !f.disruptions {
 		return w, nil
 	}
-	object := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: w.Object.GetName()}}
+	object := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: w.Object.GetName()},
+	}
 	if w.Verb == write.Create {
 		data, err := json.Marshal(w.Object)
 		if err == nil {

@@ -55,7 +55,9 @@ func TestPodScope(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"},
+	})
 	limited := limit(t, c)
 	kinds := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(kinds); err != nil {
@@ -66,11 +68,20 @@ func TestPodScope(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]func(*bench){
-		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority, "Off": testOff, "Malformed": testMalformed,
+		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority,
+		"Off": testOff, "Malformed": testMalformed,
 		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind, "Bare": testBare,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &bench{T: t, Cluster: c, scheme: scheme, limited: limited, crds: crds, hook: scopetest.New(t), events: record.NewFakeRecorder(1000)}
+			b := &bench{
+				T:       t,
+				Cluster: c,
+				scheme:  scheme,
+				limited: limited,
+				crds:    crds,
+				hook:    scopetest.New(t),
+				events:  record.NewFakeRecorder(1000),
+			}
 			t.Cleanup(b.clear)
 			test(b)
 		})
@@ -89,8 +100,9 @@ func limit(t *testing.T, c *cluster.Cluster) *rest.Config {
 		t.Fatalf("%s: %v", role.Kind, err)
 	}
 	for _, o := range []client.Object{&role, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "limited"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "limited"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "limited"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "limited"}},
 	}} {
 		if err := c.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -131,8 +143,8 @@ func (b *bench) clear() {
 // start runs a reconciler until the test ends.
 func (b *bench) start(o podscope.Options) { b.replica(0, o, ctrl.Options{}) }
 
-// replica runs one of several reconcilers until it is stopped, or until the test ends. It writes through a client that counts, and has no
-// more rights than the manager.
+// replica runs one of several reconcilers until it is stopped, or until the test ends. It writes through a client that
+// counts, and has no more rights than the manager.
 func (b *bench) replica(number int, o podscope.Options, of ctrl.Options) (mgr ctrl.Manager, stop func()) {
 	b.Helper()
 	o.Recorder = b.events
@@ -155,7 +167,9 @@ func (b *bench) replica(number int, o podscope.Options, of ctrl.Options) (mgr ct
 		b.Fatal(err)
 	}
 	r, err := podscope.New(interceptor.NewClient(live, interceptor.Funcs{
-		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption,
+		) error {
 			count()
 			return w.Patch(ctx, o, p, options...)
 		},
@@ -199,8 +213,14 @@ func (b *bench) writer() int {
 // leading are the options of a replica.
 func (b *bench) leading(namespace string) ctrl.Options {
 	return ctrl.Options{
-		LeaderElection: true, LeaderElectionID: "podscope", LeaderElectionNamespace: namespace, LeaderElectionConfig: b.Config,
-		LeaderElectionReleaseOnCancel: true, LeaseDuration: ptr.To(15 * time.Second), RenewDeadline: ptr.To(10 * time.Second), RetryPeriod: ptr.To(200 * time.Millisecond),
+		LeaderElection:                true,
+		LeaderElectionID:              "podscope",
+		LeaderElectionNamespace:       namespace,
+		LeaderElectionConfig:          b.Config,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(15 * time.Second),
+		RenewDeadline:                 ptr.To(10 * time.Second),
+		RetryPeriod:                   ptr.To(200 * time.Millisecond),
 	}
 }
 
@@ -251,7 +271,8 @@ func (b *bench) read() *configuration {
 // until waits for something to be so.
 func (b *bench) until(otherwise string, so func() bool) {
 	b.Helper()
-	if err := wait.PollUntilContextTimeout(b.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) { return so(), nil }); err != nil {
+	if err := wait.PollUntilContextTimeout(b.Context(), 5*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) { return so(), nil }); err != nil {
 		b.Fatalf("%s: %+v", otherwise, b.read().Webhooks)
 	}
 }
@@ -278,7 +299,8 @@ func (b *bench) uninstall() *apiextensionsv1.CustomResourceDefinition {
 		b.Fatal(err)
 	}
 	b.until("sets are served", func() bool {
-		return apierrors.IsNotFound(b.crds.Get(b.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy())) && b.Client.List(b.Context(), &v1beta1.SidecarSetList{}) != nil
+		return apierrors.IsNotFound(b.crds.Get(b.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy())) &&
+			b.Client.List(b.Context(), &v1beta1.SidecarSetList{}) != nil
 	})
 	b.Cleanup(func() { b.install(crd) })
 	return crd
@@ -293,9 +315,10 @@ func (b *bench) install(crd *apiextensionsv1.CustomResourceDefinition) {
 	if err := b.crds.Create(ctx, crd); err != nil && !apierrors.IsAlreadyExists(err) {
 		b.Fatal(err)
 	}
-	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return b.Client.List(ctx, &v1beta1.SidecarSetList{}) == nil, nil
-	}); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return b.Client.List(ctx, &v1beta1.SidecarSetList{}) == nil, nil
+		}); err != nil {
 		b.Fatal("sets are not served")
 	}
 }

@@ -42,8 +42,8 @@ type follower struct {
 	found map[schema.GroupVersionKind]bool
 }
 
-// Start looks for the kinds until all of them are installed. A kind is followed at the second look that finds it, because a replica of the
-// webhook must not receive pods for objects of which it does not know the kind yet.
+// Start looks for the kinds until all of them are installed. A kind is followed at the second look that finds it,
+// because a replica of the webhook must not receive pods for objects of which it does not know the kind yet.
 func (f *follower) Start(ctx context.Context) error {
 	logger := log.FromContext(ctx).WithValues("controller", f.form.controller)
 	for len(f.missing) > 0 {
@@ -67,7 +67,8 @@ func (f *follower) Start(ctx context.Context) error {
 }
 
 func (f *follower) watch(kind schema.GroupVersionKind) error {
-	err := f.controller.Watch(source.Kind[client.Object](f.manager.GetCache(), stored.Untyped(kind), f.wake(), specEvents()))
+	err := f.controller.Watch(source.Kind[client.Object](f.manager.GetCache(), stored.Untyped(kind), f.wake(),
+		specEvents()))
 	if err != nil {
 		return err
 	}

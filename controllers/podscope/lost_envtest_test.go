@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
-// A set that was admitted, and that somebody else refused then, leaves an entry that is in force for its time and goes. To write
-// it takes no more rights than the manager has.
+// A set that was admitted, and that somebody else refused then, leaves an entry that is in force for its time and goes.
+// To write it takes no more rights than the manager has.
 func testLost(b *bench) {
 	b.create()
 	var later atomic.Int64
@@ -28,7 +28,9 @@ func testLost(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := provisional.New(limited, provisional.Options{Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute})
+	w, err := provisional.New(limited, provisional.Options{
+		Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

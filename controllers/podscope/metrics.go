@@ -28,11 +28,23 @@ func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error
 	}
 	m := &meters{}
 	for into, o := range map[*prometheus.Gauge]prometheus.GaugeOpts{
-		&m.entries: {Name: "kruisekit_pod_scope_entries", Help: "Entries of a webhook configuration of pods, which API servers evaluate for each request."},
-		&m.bytes:   {Name: "kruisekit_pod_scope_bytes", Help: "Size of the entries of a webhook configuration of pods."},
-		&m.clauses: {Name: "kruisekit_pod_scope_clauses", Help: "Alternatives of all match conditions of a webhook configuration of pods."},
-		&m.compile: {Name: "kruisekit_pod_scope_compile_seconds", Help: "About how long an API server compiles these match conditions after each write."},
-		&m.widened: {Name: "kruisekit_pod_scope_widened_namespaces", Help: "Namespaces of which all pods are sent because their selections change too often."},
+		&m.entries: {
+			Name: "kruisekit_pod_scope_entries",
+			Help: "Entries of a webhook configuration of pods, which API servers evaluate for each request.",
+		},
+		&m.bytes: {Name: "kruisekit_pod_scope_bytes", Help: "Size of the entries of a webhook configuration of pods."},
+		&m.clauses: {
+			Name: "kruisekit_pod_scope_clauses",
+			Help: "Alternatives of all match conditions of a webhook configuration of pods.",
+		},
+		&m.compile: {
+			Name: "kruisekit_pod_scope_compile_seconds",
+			Help: "About how long an API server compiles these match conditions after each write.",
+		},
+		&m.widened: {
+			Name: "kruisekit_pod_scope_widened_namespaces",
+			Help: "Namespaces of which all pods are sent because their selections change too often.",
+		},
 	} {
 		gauges, err := collectors.Register(registerer, prometheus.NewGaugeVec(o, []string{"webhook"}))
 		if err != nil {
@@ -42,7 +54,8 @@ func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error
 	}
 	writes, err := collectors.Register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_pod_scope_writes_total",
-		Help: "Writes of the webhook configurations of pods. API servers compile all conditions of a configuration again after each.",
+		Help: "Writes of the webhook configurations of pods. " +
+			"API servers compile all conditions of a configuration again after each.",
 	}, []string{"webhook"}))
 	if err != nil {
 		return nil, err
@@ -59,7 +72,8 @@ func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error
 func (m *meters) lacks(registerer prometheus.Registerer) error {
 	notes, err := collectors.Register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kruisekit_pod_scope_notes",
-		Help: "Notes about the entries of the pod webhook by their code: entries that are wider than the sets, that other writers changed, or that a former installation left.",
+		Help: "Notes about the entries of the pod webhook by their code: entries that are wider than the sets, " +
+			"that other writers changed, or that a former installation left.",
 	}, []string{"code"}))
 	if err != nil {
 		return err
@@ -79,7 +93,9 @@ func (m *meters) lacks(registerer prometheus.Registerer) error {
 		return err
 	}
 	m.notes = map[string]prometheus.Gauge{}
-	for _, code := range []string{scope.NoteUnreadable, scope.NoteWidened, entries.NotePolicy, entries.NoteCatchAll, entries.NoteNoAuthority} {
+	for _, code := range []string{
+		scope.NoteUnreadable, scope.NoteWidened, entries.NotePolicy, entries.NoteCatchAll, entries.NoteNoAuthority,
+	} {
 		m.notes[code] = notes.WithLabelValues(code)
 	}
 	return nil

@@ -38,7 +38,9 @@ func (r *Reconciler) observe(ctx context.Context) (o entries.Observation, err er
 }
 
 // configuration reads one from its cache; nil if it does not exist.
-func (r *Reconciler) configuration(ctx context.Context, name string) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
+func (r *Reconciler) configuration(
+	ctx context.Context, name string,
+) (*admissionregistrationv1.MutatingWebhookConfiguration, error) {
 	c := r.form.empty()
 	err := r.configurations[name].Get(ctx, types.NamespacedName{Name: name}, c, client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
@@ -52,7 +54,8 @@ func (r *Reconciler) configuration(ctx context.Context, name string) (*admission
 
 // names of the configurations.
 func (r *Reconciler) names() []string {
-	return slices.DeleteFunc([]string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc([]string{r.options.Configuration, r.options.Provisional, r.options.MainConfiguration},
+		func(name string) bool { return name == "" })
 }
 
 // want sets the scope of the steps, and the SidecarSets that it was planned from.
@@ -71,7 +74,8 @@ func (r *Reconciler) want(ctx context.Context, o *entries.Observation) error {
 		}
 		all = append(all, source.Contribute(objects))
 	}
-	o.Steady = steady.Next(all, r.state.Steady, steady.Policy{Keep: r.options.KeepRemoved, Changes: r.options.Changes}, o.Now)
+	o.Steady = steady.Next(all, r.state.Steady,
+		steady.Policy{Keep: r.options.KeepRemoved, Changes: r.options.Changes}, o.Now)
 	in := scope.Input{Client: r.options.client(), Namespace: r.options.Namespace, Contributions: o.Steady.Contributions}
 	var err error
 	if r.form.disruptions {

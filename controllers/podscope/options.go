@@ -27,8 +27,8 @@ type Options struct {
 	// Configuration is the name of the MutatingWebhookConfiguration that is kept. Default DefaultConfiguration,
 	// kruise-pods-webhook-configuration.
 	Configuration string
-	// Provisional is the name of the MutatingWebhookConfiguration of provisional entries. Default ProvisionalConfiguration,
-	// kruise-pods-provisional-webhook-configuration.
+	// Provisional is the name of the MutatingWebhookConfiguration of provisional entries. Default
+	// ProvisionalConfiguration, kruise-pods-provisional-webhook-configuration.
 	Provisional string
 	// MainConfiguration is the one that the CA is taken from. Default DefaultMainConfiguration,
 	// kruise-mutating-webhook-configuration.
@@ -47,8 +47,8 @@ type Options struct {
 	ReadinessGateForAll bool
 	// EnhancedLiveness sends the pods that ask for their liveness probes to be moved.
 	EnhancedLiveness bool
-	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and resizes. With neither
-	// deletions nor updates, budgets have no entries.
+	// NoDeletes sends no deletion and no eviction for a PodUnavailableBudget, and Updates sends updates in place and
+	// resizes. With neither deletions nor updates, budgets have no entries.
 	NoDeletes, Updates bool
 	// ExemptUsers are never refused by a PodUnavailableBudget: their requests are sent to be recorded, and admitted
 	// while no replica answers.
@@ -66,15 +66,16 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1 minute.
+	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1
+	// minute.
 	MostPause time.Duration
 	// KeepRemoved is how long selections of namespaces stay in the entries after their objects are gone. Default 1 minute.
 	KeepRemoved time.Duration
-	// Changes is how often in a row a namespace may add selections before all of its pods are sent, until it is calm for up to 15 seconds for each.
-	// Default 20.
+	// Changes is how often in a row a namespace may add selections before all of its pods are sent, until it is calm for
+	// up to 15 seconds for each. Default 20.
 	Changes int
-	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that finds it. Default 10
-	// seconds, twice the time between two looks of the webhook.
+	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that
+	// finds it. Default 10 seconds, twice the time between two looks of the webhook.
 	LookFor time.Duration
 }
 

@@ -35,7 +35,8 @@ type Reconciler struct {
 	form    form
 	sources []scope.Source
 	metrics *meters
-	// configurations are read from caches of one object each, by name, the objects of the sources from that of the manager.
+	// configurations are read from caches of one object each, by name, the objects of the sources from that of the
+	// manager.
 	configurations map[string]client.Reader
 	objects        client.Reader
 
@@ -55,20 +56,26 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	o = o.withDefaults()
 	sources := scope.Sources(scope.SourceOptions{
-		ReadinessGateForAll: o.ReadinessGateForAll, NoBudgets: !o.budgets(), NoSpreads: o.NoSpreads, EnhancedLiveness: o.EnhancedLiveness, Serverless: o.Serverless,
+		ReadinessGateForAll: o.ReadinessGateForAll,
+		NoBudgets:           !o.budgets(),
+		NoSpreads:           o.NoSpreads,
+		EnhancedLiveness:    o.EnhancedLiveness,
+		Serverless:          o.Serverless,
 	})
 	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources})
 }
 
-// NewDisruptions returns a Reconciler of the entries of disruptions, in the ValidatingWebhookConfiguration of the same name. It has no
-// provisional entries.
+// NewDisruptions returns a Reconciler of the entries of disruptions, in the ValidatingWebhookConfiguration of the same
+// name. It has no provisional entries.
 func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
 	if c == nil {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
 	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
-	return newReconciler(&Reconciler{client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads)})
+	return newReconciler(&Reconciler{
+		client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads),
+	})
 }
 
 func newReconciler(r *Reconciler) (*Reconciler, error) {
@@ -81,7 +88,8 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 	return r, nil
 }
 
-// RBAC cannot restrict the right to create by name. The policy kruise-manager-webhooks in config/rbac does, and restricts what entries send.
+// RBAC cannot restrict the right to create by name. The policy kruise-manager-webhooks in config/rbac does, and
+// restricts what entries send.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;workloadspreads;podprobemarkers;persistentpodstates,verbs=get;list;watch
 // +kubebuilder:rbac:groups=policy.kruise.io,resources=podunavailablebudgets,verbs=get;list;watch
@@ -97,7 +105,8 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller) //nolint:staticcheck // the newer API does not set the source
+		//nolint:staticcheck // the newer API does not set the source
+		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller)
 	}
 	r.objects = mgr.GetCache()
 	b := ctrl.NewControllerManagedBy(mgr).Named(r.form.controller).WithOptions(retries.WithDefaults(o))
@@ -139,7 +148,9 @@ func (f form) only(mgr ctrl.Manager, name string) (cache.Cache, error) {
 	one, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{f.empty(): {Field: fields.OneTermEqualSelector("metadata.name", name)}},
+		ByObject: map[client.Object]cache.ByObject{f.empty(): {
+			Field: fields.OneTermEqualSelector("metadata.name", name),
+		}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a cache of the configuration %s: %w", name, err)
@@ -167,7 +178,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	pass, err := entries.Next(o, r.state, entries.Policy{
-		Configuration: r.options.Configuration, Client: r.options.client(), Disruptions: r.form.disruptions, Off: r.options.Off, MostPause: r.options.MostPause,
+		Configuration: r.options.Configuration,
+		Client:        r.options.client(),
+		Disruptions:   r.form.disruptions,
+		Off:           r.options.Off,
+		MostPause:     r.options.MostPause,
 	})
 	if err != nil {
 		return ctrl.Result{}, err
@@ -203,7 +218,8 @@ func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entr
 	}
 	r.state = pass.Written
 	r.metrics.wrote(pass.Write.Object.GetName() == r.options.Provisional)
-	log.FromContext(ctx).Info("Wrote which pods are sent", "configuration", pass.Write.Object.GetName(), "entries", len(o.Want.Entries))
+	log.FromContext(ctx).Info("Wrote which pods are sent",
+		"configuration", pass.Write.Object.GetName(), "entries", len(o.Want.Entries))
 	r.announce(ctx, o.Pods, pass.Announce)
 	return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
 }

@@ -23,7 +23,9 @@ const (
 )
 
 // report emits the notes when they change.
-func (r *Reconciler) report(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note) {
+func (r *Reconciler) report(
+	ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note,
+) {
 	r.metrics.count(notes)
 	text := fmt.Sprint(notes)
 	if text == r.reported {
@@ -31,13 +33,16 @@ func (r *Reconciler) report(ctx context.Context, about *admissionregistrationv1.
 	}
 	r.reported = text
 	for _, n := range notes {
-		log.FromContext(ctx).Info("Found entries that differ from what the sets select", "reason", n.Code, "object", n.Object, "note", n.Text)
+		log.FromContext(ctx).Info("Found entries that differ from what the sets select",
+			"reason", n.Code, "object", n.Object, "note", n.Text)
 		r.event(about, reasonNote, fmt.Sprintf("%s: %s", n.Object, n.Text))
 	}
 }
 
 // announce emits what a write has done.
-func (r *Reconciler) announce(ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note) {
+func (r *Reconciler) announce(
+	ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note,
+) {
 	for _, n := range notes {
 		log.FromContext(ctx).Info("Repaired entries", "reason", n.Code, "object", n.Object, "note", n.Text)
 		r.metrics.repaired()

@@ -23,12 +23,16 @@ type about struct {
 	code   string
 }
 
-// reasonCrowded is the reason of the event of a budget that is not reconciled, because the budgets of its namespace count too many pods.
+// reasonCrowded is the reason of the event of a budget that is not reconciled, because the budgets of its namespace
+// count too many pods.
 const reasonCrowded = "TooManyPods"
 
 // reported are the codes of notes on a budget that are events.
 func reported() []string {
-	return []string{pub.NoteUnreadable, pub.NoteNoAmount, pub.NoteUnknownReplicas, pub.NoteNoneAllowed, pub.NoteNoPods, pub.NoteScaledDown}
+	return []string{
+		pub.NoteUnreadable, pub.NoteNoAmount, pub.NoteUnknownReplicas, pub.NoteNoneAllowed, pub.NoteNoPods,
+		pub.NoteScaledDown,
+	}
 }
 
 // emit emits what a pass found.
@@ -52,7 +56,9 @@ func (e *emitter) emit(s *snapshot, p *pass) {
 	}
 	for _, n := range p.notes {
 		if n.Code == pub.NoteNotDeleted {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.budget.Namespace, Name: n.Object, UID: p.notDeleted[n.Object]}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.budget.Namespace, Name: n.Object, UID: p.notDeleted[n.Object],
+			}}
 			e.api.Event(pod, corev1.EventTypeWarning, n.Code, n.Text)
 		}
 	}

@@ -37,8 +37,11 @@ func newBench(t *testing.T) *bench {
 	t.Parallel()
 	crds := "../../config/crd/bases/"
 	return &bench{podbench.New(t, cluster.Options{
-		Scheme:  podbench.Scheme(t, policyv1beta1.AddToScheme),
-		CRDDirs: []string{crds + "policy.kruise.io_podunavailablebudgets.yaml", crds + "apps.kruise.io_clonesets.yaml", crds + "apps.kruise.io_sidecarsets.yaml"},
+		Scheme: podbench.Scheme(t, policyv1beta1.AddToScheme),
+		CRDDirs: []string{
+			crds + "policy.kruise.io_podunavailablebudgets.yaml", crds + "apps.kruise.io_clonesets.yaml",
+			crds + "apps.kruise.io_sidecarsets.yaml",
+		},
 	})}
 }
 
@@ -96,7 +99,9 @@ func target(apiVersion, kind, name string) func(*budget) {
 
 // owner is a reference to a controller.
 func owner(of client.Object, apiVersion, kind string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: of.GetName(), UID: of.GetUID(), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{
+		APIVersion: apiVersion, Kind: kind, Name: of.GetName(), UID: of.GetUID(), Controller: ptr.To(true),
+	}}
 }
 
 func template() corev1.PodTemplateSpec {
@@ -110,7 +115,10 @@ func template() corev1.PodTemplateSpec {
 func (b *bench) deployment(name string, replicas int32) (*appsv1.Deployment, *appsv1.ReplicaSet) {
 	b.Helper()
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template()}}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: selector, Template: template()},
+	}
 	b.create(d)
 	return d, b.replicaSet(d, name+"-1")
 }
@@ -165,8 +173,11 @@ func (b *bench) status(of *budget, current, desired, allowed, total int32) {
 			return err
 		}
 		s := of.Status
-		if got := [4]int32{s.CurrentAvailable, s.DesiredAvailable, s.UnavailableAllowed, s.TotalReplicas}; got != want || s.ObservedGeneration != of.Generation {
-			return fmt.Errorf("current, desired, allowed, total of %s are %v in generation %d, want %v", of.Name, got, s.ObservedGeneration, want)
+		if got := [4]int32{
+			s.CurrentAvailable, s.DesiredAvailable, s.UnavailableAllowed, s.TotalReplicas,
+		}; got != want || s.ObservedGeneration != of.Generation {
+			return fmt.Errorf("current, desired, allowed, total of %s are %v in generation %d, want %v",
+				of.Name, got, s.ObservedGeneration, want)
 		}
 		return nil
 	})

@@ -90,7 +90,8 @@ func (r *Reconciler) forget(name types.NamespacedName, cached bool) {
 	}
 }
 
-// follow counts the pods of the budget. They are listed where the budget is new or changed, or has other owners than before.
+// follow counts the pods of the budget. They are listed where the budget is new or changed, or has other owners than
+// before.
 func (r *Reconciler) follow(ctx context.Context, s *snapshot) error {
 	if !r.tracker.expect(s.budget, r.api.Now()) {
 		return nil
@@ -98,7 +99,9 @@ func (r *Reconciler) follow(ctx context.Context, s *snapshot) error {
 	in, err := r.scope(ctx, s)
 	var first bool
 	if err == nil {
-		first, err = r.tracker.follow(s.budget, in, func() ([]corev1.Pod, error) { return r.podsOf(ctx, s.budget.Namespace, in) })
+		first, err = r.tracker.follow(s.budget, in, func() ([]corev1.Pod, error) {
+			return r.podsOf(ctx, s.budget.Namespace, in)
+		})
 	}
 	if err != nil {
 		r.tracker.failed(s.key())
@@ -159,7 +162,9 @@ func (r *Reconciler) podsOf(ctx context.Context, namespace string, in scope) ([]
 		queries = append(queries, owned.In(namespace, uid))
 	}
 	if in.selector != nil {
-		queries = append(queries, []client.ListOption{client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: in.selector}})
+		queries = append(queries, []client.ListOption{
+			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: in.selector},
+		})
 	}
 	for _, query := range queries {
 		var list corev1.PodList
@@ -192,8 +197,8 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// tops finds the workloads that are scaled: the target, or what controls the pods. Bare reports pods without a controller. Events of the workloads requeue the
-// budget from before they are read.
+// tops finds the workloads that are scaled: the target, or what controls the pods. Bare reports pods without a
+// controller. Events of the workloads requeue the budget from before they are read.
 func (r *Reconciler) tops(ctx context.Context, s *snapshot) (all []replicas.Workload, bare bool, err error) {
 	if s.budget.Target != nil {
 		return []replicas.Workload{{Namespace: s.budget.Namespace, Target: *s.budget.Target}}, false, nil

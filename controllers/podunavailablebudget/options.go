@@ -14,7 +14,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
 type Options struct {
-	// Live reads past the cache: budgets after a conflict, and workloads of kinds that are not watched. Nil is the manager's API reader.
+	// Live reads past the cache: budgets after a conflict, and workloads of kinds that are not watched. Nil is the
+	// manager's API reader.
 	Live client.Reader
 	// Recorder emits events. SetupWithManager takes the manager's where it is nil.
 	Recorder binding.Recorder

@@ -46,7 +46,10 @@ const maxStamps = 500
 func plan(s *snapshot, counted *tracked, others map[string]*tracked, now time.Time) pass {
 	result := pub.Recount(pub.Input{Budget: s.budget, Counts: &counted.counts, Total: s.total, Now: now})
 	p := pass{
-		status: result.Status, changed: result.Changed, notes: append(slices.Clone(s.notes), result.Notes...), notDeleted: map[string]types.UID{},
+		status:     result.Status,
+		changed:    result.Changed,
+		notes:      append(slices.Clone(s.notes), result.Notes...),
+		notDeleted: map[string]types.UID{},
 	}
 	for _, name := range result.NotDeleted {
 		p.notDeleted[name] = counted.pods[name].uid
@@ -60,8 +63,9 @@ func plan(s *snapshot, counted *tracked, others map[string]*tracked, now time.Ti
 	return p
 }
 
-// stamps returns the pods whose stamp is missing, or names a budget that is gone or no longer guards the pod. Of several budgets that guard a
-// pod, the one stamps that reviews of the pod find first. It reports whether more pods are left.
+// stamps returns the pods whose stamp is missing, or names a budget that is gone or no longer guards the pod. Of
+// several budgets that guard a pod, the one stamps that reviews of the pod find first. It reports whether more pods are
+// left.
 func stamps(s *snapshot, counted *tracked, others map[string]*tracked) (all []stamp, more bool) {
 	if s.exist == nil {
 		return nil, false
@@ -80,7 +84,8 @@ func stamps(s *snapshot, counted *tracked, others map[string]*tracked) (all []st
 	return all, false
 }
 
-// keeps reports whether the stamp of a pod stays: it names another budget that guards the pod. One that was not reconciled yet may do so.
+// keeps reports whether the stamp of a pod stays: it names another budget that guards the pod. One that was not
+// reconciled yet may do so.
 func keeps(s *snapshot, named, pod string, others map[string]*tracked) bool {
 	if named == "" || !s.exist[named] {
 		return false

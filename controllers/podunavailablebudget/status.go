@@ -12,7 +12,8 @@ import (
 // attempts at a status that admission writes at the same time.
 const attempts = 4
 
-// planned is what there is to do about a budget. All of it follows from the snapshot, the counted pods, and the answers.
+// planned is what there is to do about a budget. All of it follows from the snapshot, the counted pods, and the
+// answers.
 type planned struct {
 	*snapshot
 
@@ -54,7 +55,8 @@ type (
 	step     = driver.Step[*write.Write]
 )
 
-// pass is all that is written: the status, and then the stamps. A pod whose write fails keeps no other pod from its stamp.
+// pass is all that is written: the status, and then the stamps. A pod whose write fails keeps no other pod from its
+// stamp.
 func (p *planned) pass() sequence {
 	return driver.Sequence(
 		step{Plan: func() (sequence, error) { return p.status, nil }, Required: true},

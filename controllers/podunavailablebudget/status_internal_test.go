@@ -30,12 +30,16 @@ func TestReporting(t *testing.T) {
 	}{
 		"written":         {why: "one write", statuses: []error{nil}, writes: 1},
 		"the budget ends": {why: "there is no status to write", statuses: []error{missing}, writes: 1},
-		"a conflict":      {why: "the budget as it is, then another write", statuses: []error{conflict, nil}, generation: 1, writes: 2},
+		"a conflict": {
+			why: "the budget as it is, then another write", statuses: []error{conflict, nil}, generation: 1, writes: 2,
+		},
 		"four conflicts": {
 			why: "the queue retries", statuses: []error{conflict, conflict, conflict, conflict}, generation: 1,
 			writes: 4, gone: true, fails: conflict,
 		},
-		"a conflict, and then it ends": {why: "nothing is left to do", statuses: []error{conflict}, read: missing, writes: 1, gone: true},
+		"a conflict, and then it ends": {
+			why: "nothing is left to do", statuses: []error{conflict}, read: missing, writes: 1, gone: true,
+		},
 		"another spec": {
 			why: "what was observed is of the former spec", statuses: []error{conflict}, generation: 2,
 			writes: 1, gone: true, fails: serial.ErrOutdated,

@@ -49,7 +49,8 @@ func (s *scope) has(pod *corev1.Pod) bool {
 }
 
 func (s *scope) same(other *scope) bool {
-	return s.generation == other.generation && slices.Equal(s.owners, other.owners) && (s.selector == nil) == (other.selector == nil) &&
+	return s.generation == other.generation && slices.Equal(s.owners, other.owners) &&
+		(s.selector == nil) == (other.selector == nil) &&
 		(s.selector == nil || s.selector.String() == other.selector.String())
 }
 
@@ -67,7 +68,12 @@ type controls struct {
 
 func newTracked(b pub.Budget, s scope) *tracked {
 	return &tracked{
-		budget: b, scope: s, depends: map[pub.Target]bool{}, pods: map[string]member{}, owners: map[types.UID]*controls{}, unstamped: map[string]bool{},
+		budget:    b,
+		scope:     s,
+		depends:   map[pub.Target]bool{},
+		pods:      map[string]member{},
+		owners:    map[types.UID]*controls{},
+		unstamped: map[string]bool{},
 	}
 }
 

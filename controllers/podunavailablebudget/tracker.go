@@ -89,8 +89,8 @@ func (t *tracker) unstamped(namespace string) []wake {
 	return all
 }
 
-// expect follows a budget that is not followed yet, for now without pods, and reports whether its pods are to be found: the budget is new or
-// changed, or its owners may be others. Events of workloads are noticed from here on.
+// expect follows a budget that is not followed yet, for now without pods, and reports whether its pods are to be found:
+// the budget is new or changed, or its owners may be others. Events of workloads are noticed from here on.
 func (t *tracker) expect(b pub.Budget, now time.Time) (find bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,8 +118,8 @@ func (t *tracker) failed(name types.NamespacedName) {
 	t.with(name, func(b *tracked) { b.stale = true })
 }
 
-// follow counts the pods of a budget in a scope. Where the scope is another one than before, list returns the pods to begin with. Events of
-// pods wait meanwhile, so that none is lost.
+// follow counts the pods of a budget in a scope. Where the scope is another one than before, list returns the pods to
+// begin with. Events of pods wait meanwhile, so that none is lost.
 func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error)) (first bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,9 +154,11 @@ func (t *tracker) follow(b pub.Budget, s scope, list func() ([]corev1.Pod, error
 const maxMembers = 200000
 
 // errCrowded is a namespace whose budgets count as many pods as they may.
-var errCrowded = errors.New("the budgets of the namespace select too many pods together: delete budgets that select the same pods")
+var errCrowded = errors.New(
+	"the budgets of the namespace select too many pods together: delete budgets that select the same pods")
 
-// crowded reports whether the budgets of a namespace cannot count more pods. A budget always counts its pods where no other budget does.
+// crowded reports whether the budgets of a namespace cannot count more pods. A budget always counts its pods where no
+// other budget does.
 func (t *tracker) crowded(b pub.Budget, more int) bool {
 	held := 0
 	for name, other := range t.namespaces[b.Namespace] {

@@ -23,7 +23,9 @@ func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // newObject selects pods with app=web, and lets one be unavailable.
 func newObject(name string, change ...func(*podUnavailableBudget)) *podUnavailableBudget {
-	o := &podUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+	o := &podUnavailableBudget{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1,
+	}}
 	o.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	o.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 	for _, c := range change {
@@ -34,7 +36,9 @@ func newObject(name string, change ...func(*podUnavailableBudget)) *podUnavailab
 
 // newPod is available, and has the label app=web.
 func newPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
+	}}
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	for _, c := range change {
@@ -55,7 +59,9 @@ func stampedWith(name string) func(*corev1.Pod) {
 
 func controlledBy(uid types.UID) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: string(uid), UID: uid, Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: string(uid), UID: uid, Controller: ptr.To(true),
+		}}
 	}
 }
 
@@ -96,20 +102,53 @@ func TestEventsOfPods(t *testing.T) {
 		after  *corev1.Pod // nil for deleted
 		want   []string
 	}{
-		"new":                        {"it is to be stamped", nil, newPod("a", unready), []string{"web 0s"}},
-		"another":                    {"no budget selects it", nil, newPod("a", other), nil},
-		"gets ready":                 {"it counts", newPod("a", right, unready), newPod("a", right), []string{"web 0s"}},
-		"nothing":                    {"a change that does not matter wakes no budget", newPod("a", right), newPod("a", right, func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }), nil},
-		"leaves":                     {"it counts no longer", newPod("a", right), newPod("a", right, other), []string{"web 0s"}},
-		"terminates":                 {"it counts no longer", newPod("a", right), newPod("a", right, terminating), []string{"web 0s"}},
-		"terminates, recorded":       {"its record has counted it already: the status can wait for more", newPod("recorded", right), newPod("recorded", right, terminating), []string{"web 5s"}},
-		"deleted by force":           {"it counts no longer", newPod("a", right), nil, []string{"web 0s"}},
-		"deleted when terminating":   {"it did not count any more", newPod("a", right, terminating), nil, nil},
-		"gets another controller":    {"the total may be another one", newPod("a", right, controlledBy("1")), newPod("a", right, controlledBy("2")), []string{"web 0s"}},
-		"another pod of the name":    {"the new one counts as itself", newPod("a", right), newPod("a", right, unready, func(p *corev1.Pod) { p.UID = "2" }), []string{"web 0s"}},
-		"ended":                      {"it counts no longer", newPod("a", right), newPod("a", right, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), []string{"web 0s"}},
-		"loses its stamp":            {"it is to be stamped again", newPod("a", right), newPod("a"), []string{"web 0s"}},
-		"in a namespace without any": {"one lookup in a map", nil, newPod("a", func(p *corev1.Pod) { p.Namespace = "other" }), nil},
+		"new":        {"it is to be stamped", nil, newPod("a", unready), []string{"web 0s"}},
+		"another":    {"no budget selects it", nil, newPod("a", other), nil},
+		"gets ready": {"it counts", newPod("a", right, unready), newPod("a", right), []string{"web 0s"}},
+		"nothing": {
+			why:    "a change that does not matter wakes no budget",
+			before: newPod("a", right),
+			after:  newPod("a", right, func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.1" }),
+		},
+		"leaves": {
+			why: "it counts no longer", before: newPod("a", right), after: newPod("a", right, other), want: []string{"web 0s"},
+		},
+		"terminates": {
+			why:    "it counts no longer",
+			before: newPod("a", right),
+			after:  newPod("a", right, terminating),
+			want:   []string{"web 0s"},
+		},
+		"terminates, recorded": {
+			why:    "its record has counted it already: the status can wait for more",
+			before: newPod("recorded", right),
+			after:  newPod("recorded", right, terminating),
+			want:   []string{"web 5s"},
+		},
+		"deleted by force":         {"it counts no longer", newPod("a", right), nil, []string{"web 0s"}},
+		"deleted when terminating": {"it did not count any more", newPod("a", right, terminating), nil, nil},
+		"gets another controller": {
+			why:    "the total may be another one",
+			before: newPod("a", right, controlledBy("1")),
+			after:  newPod("a", right, controlledBy("2")),
+			want:   []string{"web 0s"},
+		},
+		"another pod of the name": {
+			why:    "the new one counts as itself",
+			before: newPod("a", right),
+			after:  newPod("a", right, unready, func(p *corev1.Pod) { p.UID = "2" }),
+			want:   []string{"web 0s"},
+		},
+		"ended": {
+			why:    "it counts no longer",
+			before: newPod("a", right),
+			after:  newPod("a", right, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
+			want:   []string{"web 0s"},
+		},
+		"loses its stamp": {"it is to be stamped again", newPod("a", right), newPod("a"), []string{"web 0s"}},
+		"in a namespace without any": {
+			why: "one lookup in a map", after: newPod("a", func(p *corev1.Pod) { p.Namespace = "other" }),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +198,8 @@ func TestNoEventListsPods(t *testing.T) {
 	tr.with(s.key(), func(b *tracked) {
 		p := plan(s, b, tr.namespaces["shop"], noon())
 		if p.status.CurrentAvailable != 9250 || len(b.controllers()) != 3 || len(b.pods) != 9500 || len(p.stamps) != 0 {
-			t.Errorf("%d available, %d controllers, %d pods, %d stamps", p.status.CurrentAvailable, len(b.controllers()), len(b.pods), len(p.stamps))
+			t.Errorf("%d available, %d controllers, %d pods, %d stamps",
+				p.status.CurrentAvailable, len(b.controllers()), len(b.pods), len(p.stamps))
 		}
 	})
 	if *lists != 1 {
@@ -178,15 +218,25 @@ func TestStamps(t *testing.T) {
 		unknown []string
 		want    bool
 	}{
-		"none":                          {"a pod gets its stamp", newPod("a"), nil, nil, true},
-		"right":                         {"nothing to do", newPod("a", stampedWith("web")), nil, nil, false},
-		"gone":                          {"the budget of the stamp does not exist", newPod("a", stampedWith("gone")), nil, nil, true},
-		"another one that guards":       {"a pod keeps the stamp of a budget that guards it", newPod("a", tierA, stampedWith("first")), []string{"first"}, nil, false},
-		"another one that guards not":   {"its labels have changed", newPod("a", stampedWith("first")), []string{"first"}, nil, true},
-		"another one that is not known": {"it may guard the pod", newPod("a", stampedWith("young")), nil, []string{"young"}, false},
-		"none, and another one first":   {"the other one stamps it", newPod("a", tierA), []string{"first"}, nil, false},
-		"none, and the first is gone":   {"its counts are not dropped yet", newPod("a", tierA), nil, nil, true},
-		"terminating":                   {"it needs no stamp any more", newPod("a", terminating), nil, nil, false},
+		"none":  {"a pod gets its stamp", newPod("a"), nil, nil, true},
+		"right": {"nothing to do", newPod("a", stampedWith("web")), nil, nil, false},
+		"gone": {
+			why: "the budget of the stamp does not exist", pod: newPod("a", stampedWith("gone")), want: true,
+		},
+		"another one that guards": {
+			why:   "a pod keeps the stamp of a budget that guards it",
+			pod:   newPod("a", tierA, stampedWith("first")),
+			exist: []string{"first"},
+		},
+		"another one that guards not": {
+			why: "its labels have changed", pod: newPod("a", stampedWith("first")), exist: []string{"first"}, want: true,
+		},
+		"another one that is not known": {
+			why: "it may guard the pod", pod: newPod("a", stampedWith("young")), unknown: []string{"young"},
+		},
+		"none, and another one first": {"the other one stamps it", newPod("a", tierA), []string{"first"}, nil, false},
+		"none, and the first is gone": {"its counts are not dropped yet", newPod("a", tierA), nil, nil, true},
+		"terminating":                 {"it needs no stamp any more", newPod("a", terminating), nil, nil, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +269,8 @@ func TestStamps(t *testing.T) {
 		})
 		tr.stamped(s.key(), stamp{"web-0000", "uid-web-0000"})
 		tr.with(s.key(), func(b *tracked) {
-			if p := plan(s, b, tr.namespaces["shop"], noon()); len(p.stamps) != maxStamps || p.stamps[0].pod != "web-0001" || p.after != 0 {
+			if p := plan(s, b, tr.namespaces["shop"], noon()); len(p.stamps) != maxStamps || p.stamps[0].pod != "web-0001" ||
+				p.after != 0 {
 				t.Errorf("after a stamp %d are left from %s, again after %v", len(p.stamps), p.stamps[0].pod, p.after)
 			}
 		})
@@ -246,19 +297,34 @@ func TestOwnersAreFoundAgain(t *testing.T) {
 		at   time.Time
 		want bool
 	}{
-		"nothing":              {"the owners are known", func(*tracker) {}, noon(), false},
-		"an event":             {"the target has changed", func(tr *tracker) { tr.touched("shop", target) }, noon(), true},
-		"of another":           {"the total does not depend on it", func(tr *tracker) { tr.touched("shop", pub.Target{Kind: "Deployment"}) }, noon(), false},
-		"of another namespace": {"the total does not depend on it", func(tr *tracker) { tr.touched("other", target) }, noon(), false},
-		"a failure":            {"the read is repeated", func(tr *tracker) { tr.failed(name) }, noon(), true},
+		"nothing":  {"the owners are known", func(*tracker) {}, noon(), false},
+		"an event": {"the target has changed", func(tr *tracker) { tr.touched("shop", target) }, noon(), true},
+		"of another": {
+			why:  "the total does not depend on it",
+			then: func(tr *tracker) { tr.touched("shop", pub.Target{Kind: "Deployment"}) },
+			at:   noon(),
+		},
+		"of another namespace": {
+			why: "the total does not depend on it", then: func(tr *tracker) { tr.touched("other", target) }, at: noon(),
+		},
+		"a failure": {"the read is repeated", func(tr *tracker) { tr.failed(name) }, noon(), true},
 		"an event meanwhile": {"what was read may be old", func(tr *tracker) {
 			tr.failed(name)
 			tr.expect(b, noon())
 			tr.touched("shop", target)
 			follow(tr, scope{generation: 1})
 		}, noon(), true},
-		"no events":            {"nothing reports a change of such a target", func(tr *tracker) { follow(tr, scope{generation: 1, until: noon().Add(time.Minute)}) }, noon().Add(time.Minute), true},
-		"no events, too early": {"once a minute is enough", func(tr *tracker) { follow(tr, scope{generation: 1, until: noon().Add(time.Minute)}) }, noon(), false},
+		"no events": {
+			why:  "nothing reports a change of such a target",
+			then: func(tr *tracker) { follow(tr, scope{generation: 1, until: noon().Add(time.Minute)}) },
+			at:   noon().Add(time.Minute),
+			want: true,
+		},
+		"no events, too early": {
+			why:  "once a minute is enough",
+			then: func(tr *tracker) { follow(tr, scope{generation: 1, until: noon().Add(time.Minute)}) },
+			at:   noon(),
+		},
 	}
 	for label, c := range cases {
 		t.Run(label, func(t *testing.T) {
@@ -276,7 +342,9 @@ func TestOwnersAreFoundAgain(t *testing.T) {
 	t.Run("pods that cannot be listed", func(t *testing.T) {
 		tr, failed := &tracker{}, errors.New("no cache")
 		tr.expect(b, noon())
-		if _, err := tr.follow(b, owned, func() ([]corev1.Pod, error) { return nil, failed }); !errors.Is(err, failed) || !tr.expect(b, noon()) {
+		if _, err := tr.follow(b, owned, func() ([]corev1.Pod, error) {
+			return nil, failed
+		}); !errors.Is(err, failed) || !tr.expect(b, noon()) {
 			t.Errorf("the budget counts as followed, %v", err)
 		}
 	})
@@ -295,7 +363,9 @@ func TestOwnersAreFoundAgain(t *testing.T) {
 func TestNotes(t *testing.T) {
 	tr := &tracker{}
 	s, _ := following(t, tr, newObject("web"))
-	s.notes = append(s.notes, must(pub.Read(newObject("web", func(o *podUnavailableBudget) { o.Spec.MaxUnavailable = ptr.To(intstr.FromString("many")) })))...)
+	s.notes = append(s.notes, must(pub.Read(newObject("web", func(o *podUnavailableBudget) {
+		o.Spec.MaxUnavailable = ptr.To(intstr.FromString("many"))
+	})))...)
 	tr.with(s.key(), func(b *tracked) {
 		p := plan(s, b, tr.namespaces["shop"], noon())
 		var codes []string
@@ -319,7 +389,9 @@ func BenchmarkPodEvent(b *testing.B) {
 	for i := range pods {
 		pods[i] = *newPod(fmt.Sprint("web-", i), stampedWith("web"))
 	}
-	if _, err := tr.follow(object, scope{generation: 1, selector: object.Selector}, func() ([]corev1.Pod, error) { return pods, nil }); err != nil {
+	if _, err := tr.follow(object, scope{generation: 1, selector: object.Selector}, func() ([]corev1.Pod, error) {
+		return pods, nil
+	}); err != nil {
 		b.Fatal(err)
 	}
 	down := newPod("web-5", stampedWith("web"), unready)

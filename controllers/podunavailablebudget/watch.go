@@ -35,7 +35,8 @@ func add(q queue, namespace string, all []wake) {
 	}
 }
 
-// budgetEvents requeues a budget at each of its events, and the others of the namespace when it is deleted: they may stamp its pods.
+// budgetEvents requeues a budget at each of its events, and the others of the namespace when it is deleted: they may
+// stamp its pods.
 func (r *Reconciler) budgetEvents() handler.EventHandler {
 	self := func(o client.Object, q queue) {
 		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
@@ -50,7 +51,8 @@ func (r *Reconciler) budgetEvents() handler.EventHandler {
 	}
 }
 
-// podEvents counts pods. When the process starts, no budget is followed yet, and the first reconcile of a budget lists its pods.
+// podEvents counts pods. When the process starts, no budget is followed yet, and the first reconcile of a budget lists
+// its pods.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	set := func(o client.Object, q queue) {
 		if pod, ok := o.(*corev1.Pod); ok {
@@ -72,11 +74,15 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 func watchable() []schema.GroupKind {
 	kruise := appsv1beta1.GroupVersion.Group
 	return []schema.GroupKind{
-		replicas.Deployments(), replicas.ReplicaSets(), {Group: "apps", Kind: "StatefulSet"}, {Group: kruise, Kind: "CloneSet"}, {Group: kruise, Kind: "StatefulSet"},
+		replicas.Deployments(), replicas.ReplicaSets(),
+		{Group: "apps", Kind: "StatefulSet"},
+		{Group: kruise, Kind: "CloneSet"},
+		{Group: kruise, Kind: "StatefulSet"},
 	}
 }
 
-// watchWorkloads watches the metadata of workloads from the first budget on, so that a cluster without budgets pays nothing.
+// watchWorkloads watches the metadata of workloads from the first budget on, so that a cluster without budgets pays
+// nothing.
 func (r *Reconciler) watchWorkloads() error {
 	r.watching.Lock()
 	defer r.watching.Unlock()
@@ -97,7 +103,8 @@ func (r *Reconciler) watchWorkloads() error {
 		if r.controller != nil {
 			object := &metav1.PartialObjectMetadata{}
 			object.SetGroupVersionKind(mapping.GroupVersionKind)
-			if err := r.controller.Watch(source.Kind[client.Object](r.cache, object, r.workloadEvents(kind), changes())); err != nil {
+			if err := r.controller.Watch(source.Kind[client.Object](r.cache, object,
+				r.workloadEvents(kind), changes())); err != nil {
 				return fmt.Errorf("watch %s: %w", kind, err)
 			}
 		}

@@ -26,12 +26,14 @@ import (
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
-// The status follows pods and the replicas of two Deployments, at one write for each change and one read of a scale for each generation.
+// The status follows pods and the replicas of two Deployments, at one write for each change and one read of a scale for
+// each generation.
 func TestSelector(t *testing.T) {
 	b := start(t)
 	one, sets := b.deployment("one", 5)
 	two, others := b.deployment("two", 5)
-	pods := slices.Concat(b.pods(5, owner(sets, "apps/v1", "ReplicaSet"), "one"), b.pods(5, owner(others, "apps/v1", "ReplicaSet"), "two"))
+	pods := slices.Concat(b.pods(5, owner(sets, "apps/v1", "ReplicaSet"), "one"),
+		b.pods(5, owner(others, "apps/v1", "ReplicaSet"), "two"))
 	of := b.budget("web", "25%")
 	b.status(of, 10, 7, 3, 10)
 	b.stamped("web", pods...)
@@ -139,7 +141,8 @@ func TestUnknownReplicas(t *testing.T) {
 	}
 }
 
-// Pods get the stamp of the budget that guards them, also those of a budget that is gone. A pod whose write fails stops no other.
+// Pods get the stamp of the budget that guards them, also those of a budget that is gone. A pod whose write fails stops
+// no other.
 func TestStamps(t *testing.T) {
 	b := newBench(t)
 	pods := b.pods(3, nil, "web")
@@ -206,7 +209,8 @@ func TestSpendingMeanwhile(t *testing.T) {
 		t.Errorf("the record is lost: %v", of.Status)
 	}
 	asked := b.Asked()
-	if count(asked, "PATCH podunavailablebudgets/web/status 409") != 1 || count(asked, "GET podunavailablebudgets/web 200") != 1 {
+	if count(asked, "PATCH podunavailablebudgets/web/status 409") != 1 ||
+		count(asked, "GET podunavailablebudgets/web 200") != 1 {
 		t.Errorf("a conflict costs %q", asked)
 	}
 }
@@ -217,7 +221,9 @@ func TestRecordsEnd(t *testing.T) {
 	pods := b.pods(3, nil, "web")
 	of := b.budget("web", "1", func(of *budget) { of.Spec.ProtectTotalReplicas = ptr.To[int32](3) })
 	of.Status.DisruptedPods = map[string]metav1.Time{
-		"web-0": metav1.NewTime(time.Now().Add(-30 * time.Second)), "gone": metav1.Now(), "web-1": metav1.NewTime(time.Now().Add(-18 * time.Second)),
+		"web-0": metav1.NewTime(time.Now().Add(-30 * time.Second)),
+		"gone":  metav1.Now(),
+		"web-1": metav1.NewTime(time.Now().Add(-18 * time.Second)),
 	}
 	if err := b.Client.Status().Update(t.Context(), of); err != nil {
 		t.Fatal(err)
@@ -237,7 +243,8 @@ func TestRecordsEnd(t *testing.T) {
 	}
 }
 
-// A cluster without a budget has no informers of workloads; a reconciler that starts again where all is done writes nothing.
+// A cluster without a budget has no informers of workloads; a reconciler that starts again where all is done writes
+// nothing.
 func TestIdle(t *testing.T) {
 	b := newBench(t)
 	stop := b.reconcile(podunavailablebudget.Options{}, plain)

@@ -21,7 +21,8 @@ import (
 
 func same(c client.WithWatch) client.WithWatch { return c }
 
-// A thousand namespaces cost one write each and one status, a new content the same, an idle pass nothing, and a restart no write.
+// A thousand namespaces cost one write each and one status, a new content the same, an idle pass nothing, and a restart
+// no write.
 func TestCost(t *testing.T) {
 	m := newModel(t)
 	const n = 1000
@@ -56,15 +57,17 @@ func TestOneBadNamespace(t *testing.T) {
 	m := newModel(t)
 	broken := true
 	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			switch {
-			case broken && o.GetNamespace() == "ns-000":
-				return apierrors.NewInternalError(fmt.Errorf("failed calling webhook"))
-			case broken && o.GetNamespace() == "ns-001":
-				panic("a bug")
-			}
-			return c.Create(ctx, o, opts...)
-		}})
+		return interceptor.NewClient(c, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				switch {
+				case broken && o.GetNamespace() == "ns-000":
+					return apierrors.NewInternalError(fmt.Errorf("failed calling webhook"))
+				case broken && o.GetNamespace() == "ns-001":
+					panic("a bug")
+				}
+				return c.Create(ctx, o, opts...)
+			},
+		})
 	})
 	for i := range 200 {
 		m.namespace(fmt.Sprintf("ns-%03d", i), nil)
@@ -73,19 +76,21 @@ func TestOneBadNamespace(t *testing.T) {
 	if _, err := m.turn("registry"); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		t.Errorf("the failure is not retried: %v", err)
 	}
-	if got := m.picture("registry"); !strings.HasPrefix(got, "198 of 200; CreateResourceFailed [ns-000 ns-001]: Internal error occurred: failed calling webhook; panic: a bug") {
+	if got := m.picture("registry"); !strings.HasPrefix(got,
+		"198 of 200; CreateResourceFailed [ns-000 ns-001]: Internal error occurred: failed calling webhook; panic: a bug") {
 		t.Errorf("the status is %s", got)
 	}
 	broken = false
 	m.requests()
 	m.must("registry")
-	if diff := cmp.Diff([]string{"POST ns-000/pull", "POST ns-001/pull", "PATCH status registry"}, m.requests()); diff != "" || m.picture("registry") != "200 of 200" {
+	if diff := cmp.Diff([]string{"POST ns-000/pull", "POST ns-001/pull", "PATCH status registry"},
+		m.requests()); diff != "" || m.picture("registry") != "200 of 200" {
 		t.Errorf("%s (-want +got):\n%s", m.picture("registry"), diff)
 	}
 }
 
-// Copies and a status as the reference leaves them: with an owner of the older version, a status without our texts, and a resource that the reference
-// would write at each reconcile. Nothing is written.
+// Copies and a status as the reference leaves them: with an owner of the older version, a status without our texts, and
+// a resource that the reference would write at each reconcile. Nothing is written.
 func TestTakeover(t *testing.T) {
 	m := newModel(t)
 	d := m.distribute("registry", plain, `"includedNamespaces":{"list":[{"name":"cart"},{"name":"shop"}]}`)
@@ -108,7 +113,12 @@ func TestTakeover(t *testing.T) {
 					v1beta1.ResourceDistributionFromAnnotation: "registry",
 				},
 				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: "apps.kruise.io/v1alpha1", Kind: "ResourceDistribution", Name: "registry", UID: d.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+					APIVersion:         "apps.kruise.io/v1alpha1",
+					Kind:               "ResourceDistribution",
+					Name:               "registry",
+					UID:                d.UID,
+					Controller:         ptr.To(true),
+					BlockOwnerDeletion: ptr.To(true),
 				}},
 			},
 			Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"user": []byte("reader")},
@@ -128,9 +138,15 @@ func TestTakeover(t *testing.T) {
 // What the API server stores and nothing can be made of is reported, once by an event.
 func TestInvalid(t *testing.T) {
 	for name, c := range map[string][3]string{
-		"no kind":      {`{}`, `"allNamespaces":true`, "0 of 1; CreateResourceFailed [shop]: spec.resource: Internal error"},
-		"a bad key":    {`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"a/b":"x"}}`, `"allNamespaces":true`, "0 of 1; CreateResourceFailed [shop]: spec.resource.data[a/b]: Invalid value"},
-		"a bad target": {plain, `"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`, "0 of 0; GetResourceFailed []: spec.targets: "},
+		"no kind": {`{}`, `"allNamespaces":true`, "0 of 1; CreateResourceFailed [shop]: spec.resource: Internal error"},
+		"a bad key": {
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"a/b":"x"}}`, `"allNamespaces":true`,
+			"0 of 1; CreateResourceFailed [shop]: spec.resource.data[a/b]: Invalid value",
+		},
+		"a bad target": {
+			plain, `"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`,
+			"0 of 0; GetResourceFailed []: spec.targets: ",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t)

@@ -40,11 +40,15 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	scheme := podbench.Scheme(t)
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_resourcedistributions.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_resourcedistributions.yaml"},
+	})
 	b := &bench{Bench: podbench.On(t, c, scheme), cluster: c}
 	b.Cache = cache.Options{}
 	b.Config = rest.CopyConfig(b.Config)
-	b.Config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	b.Config.Impersonate = rest.ImpersonationConfig{
+		UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
 	b.namespace("kruise-system", nil)
 	b.apply("../../config/rbac")
 	return b

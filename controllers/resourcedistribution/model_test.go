@@ -51,16 +51,23 @@ func (m *model) restart(through func(client.WithWatch) client.WithWatch) {
 		Create: func(ctx context.Context, c client.WithWatch, x client.Object, opts ...client.CreateOption) error {
 			return m.record("POST", x, c.Create(ctx, x, opts...))
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, x client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, x client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			return m.record("PATCH", x, c.Patch(ctx, x, p, opts...))
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, x client.Object, opts ...client.DeleteOption) error {
 			return m.record("DELETE", x, c.Delete(ctx, x, opts...))
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, x client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, x client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			return m.record("PATCH "+sub, x, c.SubResource(sub).Patch(ctx, x, p, opts...))
 		},
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, x client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, x client.Object, opts ...client.GetOption,
+		) error {
 			err := c.Get(ctx, key, x, opts...)
 			switch x.(type) {
 			case *corev1.Secret, *corev1.ConfigMap: // live reads; the others are the cache's

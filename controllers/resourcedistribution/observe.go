@@ -108,7 +108,8 @@ func (r *Reconciler) namespaces(ctx context.Context) ([]distribution.Namespace, 
 	return all, nil
 }
 
-// observeCopies reads the metadata of the copies, as the own writes left them. Pending reports a cache that is not filled yet.
+// observeCopies reads the metadata of the copies, as the own writes left them. Pending reports a cache that is not
+// filled yet.
 func (r *Reconciler) observeCopies(ctx context.Context, s *snapshot) (pending bool, err error) {
 	if s.input.Resource == nil {
 		r.watches.release(s.object.Name)
@@ -142,9 +143,11 @@ func (r *Reconciler) observeCopies(ctx context.Context, s *snapshot) (pending bo
 	return false, nil
 }
 
-// observeCopy adds the copy of a namespace, if there is one. Where an own write cannot be confirmed the cache decides: each write tests what it
-// was decided upon.
-func (r *Reconciler) observeCopy(ctx context.Context, s *snapshot, key types.NamespacedName, cached *metav1.PartialObjectMetadata) {
+// observeCopy adds the copy of a namespace, if there is one. Where an own write cannot be confirmed the cache decides:
+// each write tests what it was decided upon.
+func (r *Reconciler) observeCopy(
+	ctx context.Context, s *snapshot, key types.NamespacedName, cached *metav1.PartialObjectMetadata,
+) {
 	var all []*metav1.PartialObjectMetadata
 	if cached != nil {
 		all = append(all, cached)
@@ -156,7 +159,10 @@ func (r *Reconciler) observeCopy(ctx context.Context, s *snapshot, key types.Nam
 	s.recheckAfter = requeue.Sooner(s.recheckAfter, after)
 	for _, is := range latest {
 		s.input.Copies[key.Namespace] = distribution.Copy{
-			UID: is.UID, Version: is.ResourceVersion, Controlled: s.input.Owner.Controls(is), Deleting: is.DeletionTimestamp != nil,
+			UID:        is.UID,
+			Version:    is.ResourceVersion,
+			Controlled: s.input.Owner.Controls(is),
+			Deleting:   is.DeletionTimestamp != nil,
 		}
 	}
 }
@@ -200,7 +206,8 @@ func (c copies) Record(_ types.NamespacedName, w *write.Write, answer write.Obje
 // lean fills metadata with what a pass looks at.
 func lean(meta *metav1.PartialObjectMetadata, from metav1.Object) *metav1.PartialObjectMetadata {
 	controller := metav1.GetControllerOf(from)
-	meta.UID, meta.ResourceVersion, meta.DeletionTimestamp = from.GetUID(), from.GetResourceVersion(), from.GetDeletionTimestamp()
+	meta.UID, meta.ResourceVersion, meta.DeletionTimestamp = from.GetUID(), from.GetResourceVersion(),
+		from.GetDeletionTimestamp()
 	meta.OwnerReferences = nil
 	if controller != nil {
 		meta.OwnerReferences = []metav1.OwnerReference{*controller}

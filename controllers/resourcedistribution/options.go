@@ -12,8 +12,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Namespace is the manager's own, which gets no copy: the configuration of the manager is there. With an empty one, all but kube-system and
-	// kube-public do.
+	// Namespace is the manager's own, which gets no copy: the configuration of the manager is there. With an empty one,
+	// all but kube-system and kube-public do.
 	Namespace string
 	// Live reads copies past the cache. SetupWithManager takes the manager's API reader where it is nil.
 	Live client.Reader
@@ -21,7 +21,7 @@ type Options struct {
 	Recorder binding.Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Explain takes the notes of each pass, after its writes: conflicts, and namespaces that are missing. The pass waits for Explain. Nil
-	// takes none.
+	// Explain takes the notes of each pass, after its writes: conflicts, and namespaces that are missing. The pass waits
+	// for Explain. Nil takes none.
 	Explain func(ctx context.Context, distribution string, notes []note.Note)
 }

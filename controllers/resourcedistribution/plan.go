@@ -22,7 +22,9 @@ type plan struct {
 }
 
 func newPlan(s *snapshot) *plan {
-	return &plan{snapshot: s, copies: &copying{of: distribution.Plan(s.input), steps: map[*write.Write]*distribution.Step{}}}
+	return &plan{
+		snapshot: s, copies: &copying{of: distribution.Plan(s.input), steps: map[*write.Write]*distribution.Step{}},
+	}
 }
 
 // pass is all that is written: the copies, and then the status, also where requests failed.
@@ -33,8 +35,8 @@ func (p *plan) pass() pass {
 	)
 }
 
-// copying is the pass over the copies: the steps that package distribution plans. The steps of one namespace follow each
-// other, and those of several namespaces are independent.
+// copying is the pass over the copies: the steps that package distribution plans. The steps of one namespace follow
+// each other, and those of several namespaces are independent.
 type copying struct {
 	of    *distribution.Pass
 	begun bool

@@ -37,13 +37,18 @@ func (w *world) faults(c client.WithWatch) client.WithWatch {
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return through("create", o, func() error { return c.Create(ctx, o, opts...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			return through("patch", o, func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return through("delete", o, func() error { return c.Delete(ctx, o, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			return through(sub, o, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
@@ -69,9 +74,13 @@ func (w *world) act() {
 	n := fmt.Sprint("ns-", w.rand.IntN(namespaces))
 	switch is := w.secret(n); w.rand.IntN(11) {
 	case 0, 1:
-		w.distribute("registry", fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"stringData":{"user":"%d"}}`, w.rand.IntN(3), w.rand.IntN(3)), `"allNamespaces":true`)
+		w.distribute("registry", fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"stringData":{"user":"%d"}}`,
+			w.rand.IntN(3), w.rand.IntN(3)), `"allNamespaces":true`)
 	case 2:
-		w.distribute("registry", plain, fmt.Sprintf(`"includedNamespaces":{"list":[{"name":"absent"},{"name":"%s"}]},"namespaceSelector":{"matchLabels":{"team":"%d"}}`, n, w.rand.IntN(2)))
+		w.distribute("registry", plain, fmt.Sprintf(
+			`"includedNamespaces":{"list":[{"name":"absent"},{"name":"%s"}]},"namespaceSelector":{"matchLabels":{"team":"%d"}}`,
+			n, w.rand.IntN(2)))
 	case 3:
 		w.namespace(n, map[string]string{"team": fmt.Sprint(w.rand.IntN(2))})
 	case 4:
@@ -81,7 +90,9 @@ func (w *world) act() {
 		}
 	case 5:
 		if is == nil {
-			w.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: "pull"}, Data: map[string][]byte{"user": []byte("foreign")}})
+			w.put(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: n, Name: "pull"}, Data: map[string][]byte{"user": []byte("foreign")},
+			})
 			w.foreign[n] = "foreign"
 		}
 	case 6:
@@ -108,8 +119,8 @@ func (w *world) check() {
 	}
 }
 
-// Whatever others do and whichever requests fail, objects of other owners stay as they are at each turn, and once the faults end each target has
-// its copy, and the next pass sends nothing.
+// Whatever others do and whichever requests fail, objects of other owners stay as they are at each turn, and once the
+// faults end each target has its copy, and the next pass sends nothing.
 func TestRandom(t *testing.T) {
 	start := uint64(time.Now().UnixNano())
 	for seed := start; seed < start+8; seed++ {
@@ -153,7 +164,8 @@ func (w *world) settled() {
 	for i := range namespaces {
 		n := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("ns-", i)}}
 		w.look(n)
-		target := d.Spec.Targets.AllNamespaces || n.Labels["team"] != "" && n.Labels["team"] == d.Spec.Targets.NamespaceSelector.MatchLabels["team"]
+		target := d.Spec.Targets.AllNamespaces ||
+			n.Labels["team"] != "" && n.Labels["team"] == d.Spec.Targets.NamespaceSelector.MatchLabels["team"]
 		for _, listed := range d.Spec.Targets.IncludedNamespaces.List {
 			target = target || listed.Name == n.Name
 		}

@@ -37,7 +37,9 @@ func TestStories(t *testing.T) {
 			}},
 			{"a namespace terminates", func(m *model) {
 				now := metav1.NewTime(m.Clock)
-				m.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: web, DeletionTimestamp: &now, Finalizers: []string{"a/b"}}})
+				m.put(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+					Name: "shop", Labels: web, DeletionTimestamp: &now, Finalizers: []string{"a/b"},
+				}})
 			}},
 			{"there are no targets", func(m *model) { m.distribute("registry", plain, ``) }},
 		},
@@ -45,10 +47,15 @@ func TestStories(t *testing.T) {
 			{"a foreign Secret has the name", func(m *model) {
 				m.namespace("cart", web)
 				m.namespace("shop", web)
-				m.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pull"}, Data: map[string][]byte{"mine": nil}})
+				m.put(&corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pull"}, Data: map[string][]byte{"mine": nil},
+				})
 				m.distribute("registry", plain, team)
 			}},
-			{"another distribution of the same name comes", func(m *model) { m.distribute("second", plain, `"includedNamespaces":{"list":[{"name":"cart"}]}`) }},
+			{
+				"another distribution of the same name comes",
+				func(m *model) { m.distribute("second", plain, `"includedNamespaces":{"list":[{"name":"cart"}]}`) },
+			},
 			{"the foreign Secret is deleted", func(m *model) { m.remove("shop") }},
 		},
 		"content": {
@@ -60,15 +67,24 @@ func TestStories(t *testing.T) {
 				m.distribute("registry", strings.Replace(plain, "reader", "writer", 1), `"allNamespaces":true`)
 			}},
 			{"only its notation changes", func(m *model) {
-				m.distribute("registry", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"type":"Opaque","data":{"user":"d3JpdGVy"}}`, `"allNamespaces":true`)
+				m.distribute("registry",
+					`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"type":"Opaque","data":{"user":"d3JpdGVy"}}`,
+					`"allNamespaces":true`)
 			}},
 			{"a tenant edits the copy", func(m *model) { m.edit("shop", func(s *corev1.Secret) { s.Data["user"] = nil }) }},
-			{"a tenant labels the copy", func(m *model) { m.edit("shop", func(s *corev1.Secret) { s.Labels = map[string]string{"theirs": "1"} }) }},
+			{
+				"a tenant labels the copy",
+				func(m *model) { m.edit("shop", func(s *corev1.Secret) { s.Labels = map[string]string{"theirs": "1"} }) },
+			},
 			{"a tenant deletes the copy", func(m *model) { m.remove("shop") }},
 			{"the type changes", func(m *model) {
-				m.distribute("registry", strings.Replace(plain, `"stringData"`, `"type":"example.com/x","stringData"`, 1), `"allNamespaces":true`)
+				m.distribute("registry",
+					strings.Replace(plain, `"stringData"`, `"type":"example.com/x","stringData"`, 1), `"allNamespaces":true`)
 			}},
-			{"the spec becomes invalid", func(m *model) { m.distribute("registry", `{"apiVersion":"v1","kind":"Pod"}`, `"allNamespaces":true`) }},
+			{
+				"the spec becomes invalid",
+				func(m *model) { m.distribute("registry", `{"apiVersion":"v1","kind":"Pod"}`, `"allNamespaces":true`) },
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,8 +57,12 @@ func newWatches(api *binding.Binding) *watches {
 func (w *watches) setup(mgr ctrl.Manager) error {
 	w.make = func(what watched, failed toolscache.WatchErrorHandlerWithContext) (cache.Cache, error) {
 		return cache.New(mgr.GetConfig(), cache.Options{
-			HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: failed,
-			DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, what.name), DefaultTransform: leanObject,
+			HTTPClient:               mgr.GetHTTPClient(),
+			Scheme:                   mgr.GetScheme(),
+			Mapper:                   mgr.GetRESTMapper(),
+			DefaultWatchErrorHandler: failed,
+			DefaultFieldSelector:     fields.OneTermEqualSelector(metav1.ObjectNameField, what.name),
+			DefaultTransform:         leanObject,
 		})
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
@@ -81,8 +85,8 @@ func leanObject(object any) (any, error) {
 	return object, nil
 }
 
-// use returns the cache of a kind and name, for a distribution; nil while it is not filled. The distribution is requeued when it is filled, and
-// when an object in it changes. An error is why it cannot be filled.
+// use returns the cache of a kind and name, for a distribution; nil while it is not filled. The distribution is
+// requeued when it is filled, and when an object in it changes. An error is why it cannot be filled.
 func (w *watches) use(ctx context.Context, what watched, user string) (client.Reader, error) {
 	if w.make == nil {
 		return w.api.Cached, nil
@@ -261,7 +265,9 @@ func (s *selections) of(namespace string, labels ...map[string]string) []string 
 	defer s.mu.Unlock()
 	var names []string
 	for name, targets := range s.all {
-		if targets != nil && slices.ContainsFunc(labels, func(l map[string]string) bool { return targets.Match(namespace, l) }) {
+		if targets != nil && slices.ContainsFunc(labels, func(l map[string]string) bool {
+			return targets.Match(namespace, l)
+		}) {
 			names = append(names, name)
 		}
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
-// TestDistribution runs the reconciler with the rights of the manager, as config/rbac and config/resourcedistribution grant them.
+// TestDistribution runs the reconciler with the rights of the manager, as config/rbac and config/resourcedistribution
+// grant them.
 func TestDistribution(t *testing.T) {
 	b := newBench(t)
 	b.namespace("shop", nil)
@@ -60,7 +61,8 @@ func (b *bench) rights(t *testing.T) {
 	b.reconcile()
 	b.distribute("rights", secretOf("rights", "reader"), inShop)
 	d := b.settled("rights", 0, 1)
-	if c := condition(d, v1beta1.ResourceDistributionGetResourceFailed); c.Status != "True" || !strings.Contains(c.Reason, "is forbidden") || !slices.Equal(c.FailedNamespaces, []string{"shop"}) {
+	if c := condition(d, v1beta1.ResourceDistributionGetResourceFailed); c.Status != "True" ||
+		!strings.Contains(c.Reason, "is forbidden") || !slices.Equal(c.FailedNamespaces, []string{"shop"}) {
 		t.Errorf("the condition is %+v", c)
 	}
 	b.apply("../../config/resourcedistribution")
@@ -70,9 +72,11 @@ func (b *bench) rights(t *testing.T) {
 
 func testNamespaces(t *testing.T, b *bench) {
 	web := map[string]string{"team": "web"}
-	b.distribute("team", secretOf("team", "reader"), `"namespaceSelector":{"matchLabels":{"team":"web"}},"includedNamespaces":{"list":[{"name":"later"},{"name":"kube-system"}]}`)
+	b.distribute("team", secretOf("team", "reader"),
+		`"namespaceSelector":{"matchLabels":{"team":"web"}},"includedNamespaces":{"list":[{"name":"later"},{"name":"kube-system"}]}`)
 	d := b.settled("team", 0, 1)
-	if c := condition(d, v1beta1.ResourceDistributionNamespaceNotExists); c.Status != "True" || !slices.Equal(c.FailedNamespaces, []string{"later"}) {
+	if c := condition(d, v1beta1.ResourceDistributionNamespaceNotExists); c.Status != "True" ||
+		!slices.Equal(c.FailedNamespaces, []string{"later"}) {
 		t.Errorf("the condition is %+v", c)
 	}
 	begun := time.Now()
@@ -101,7 +105,9 @@ func testNamespaces(t *testing.T, b *bench) {
 		t.Fatal(err)
 	}
 	d = b.settled("team", 1, 2) // it terminates
-	if c := condition(d, v1beta1.ResourceDistributionNamespaceNotExists); !slices.Equal(c.FailedNamespaces, []string{"later"}) || c.Reason != "namespace is terminating" {
+	if c := condition(d,
+		v1beta1.ResourceDistributionNamespaceNotExists); !slices.Equal(c.FailedNamespaces, []string{"later"}) ||
+		c.Reason != "namespace is terminating" {
 		t.Errorf("the condition is %+v", c)
 	}
 }
@@ -122,7 +128,9 @@ func testDrift(t *testing.T, b *bench) {
 
 func testKeeps(t *testing.T, b *bench) {
 	labelled := func(user, label string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keeps","labels":{%q:"x"}},"stringData":{"user":%q}}`, label, user)
+		return fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"keeps","labels":{%q:"x"}},"stringData":{"user":%q}}`,
+			label, user)
 	}
 	b.distribute("keeps", labelled("one", "former"), inShop)
 	s := b.has("shop", "keeps", "one")
@@ -132,7 +140,8 @@ func testKeeps(t *testing.T, b *bench) {
 	b.Asked()
 	b.distribute("keeps", labelled("two", "present"), inShop)
 	s = b.has("shop", "keeps", "two")
-	if s.Labels["theirs"] != "1" || s.Labels["present"] != "x" || s.Labels["former"] != "" || !slices.Contains(s.Finalizers, "example.com/theirs") || len(s.OwnerReferences) != 1 {
+	if s.Labels["theirs"] != "1" || s.Labels["present"] != "x" || s.Labels["former"] != "" ||
+		!slices.Contains(s.Finalizers, "example.com/theirs") || len(s.OwnerReferences) != 1 {
 		t.Errorf("the copy is %+v", s.ObjectMeta)
 	}
 	b.settled("keeps", 1, 1)
@@ -146,7 +155,8 @@ func testKeeps(t *testing.T, b *bench) {
 // What no update can change is created again.
 func testImmutable(t *testing.T, b *bench) {
 	immutable := func(user string) string {
-		return fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"immutable":true,"stringData":{"user":%q}}`, user)
+		return fmt.Sprintf(
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"immutable":true,"stringData":{"user":%q}}`, user)
 	}
 	b.distribute("fixed", immutable("one"), inShop)
 	first := b.has("shop", "fixed", "one")
@@ -157,7 +167,9 @@ func testImmutable(t *testing.T, b *bench) {
 		t.Errorf("the copy is %+v", second)
 	}
 	b.settled("fixed", 1, 1)
-	b.distribute("fixed", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"type":"example.com/x","stringData":{"user":"two"}}`, inShop)
+	b.distribute("fixed",
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"fixed"},"type":"example.com/x","stringData":{"user":"two"}}`,
+		inShop)
 	b.Until(func() error {
 		if err := b.Look(second); err != nil || second.Type != "example.com/x" {
 			return fmt.Errorf("the type is %s: %w", second.Type, err)
@@ -173,7 +185,8 @@ func testConflict(t *testing.T, b *bench) {
 	b.create(foreign)
 	b.distribute("taken", secretOf("taken", "reader"), inShop)
 	d := b.settled("taken", 0, 1)
-	if c := condition(d, v1beta1.ResourceDistributionConflictOccurred); c.Status != "True" || !slices.Equal(c.FailedNamespaces, []string{"shop"}) {
+	if c := condition(d, v1beta1.ResourceDistributionConflictOccurred); c.Status != "True" ||
+		!slices.Equal(c.FailedNamespaces, []string{"shop"}) {
 		t.Errorf("the condition is %+v", c)
 	}
 	b.has("shop", "taken", "theirs")
@@ -201,7 +214,8 @@ func testConfigMap(t *testing.T, b *bench) {
 			if err := b.Look(m); err != nil {
 				return err
 			}
-			if got := strings.TrimSpace(strings.NewReplacer("map[", "", "]", "").Replace(fmt.Sprintf("%v / %s", m.Data, m.BinaryData))); got != c.want {
+			if got := strings.TrimSpace(strings.NewReplacer("map[", "", "]", "").Replace(fmt.Sprintf("%v / %s",
+				m.Data, m.BinaryData))); got != c.want {
 				return fmt.Errorf("it has %s, want %s", got, c.want)
 			}
 			return nil
@@ -217,7 +231,12 @@ func (b *bench) older() *corev1.Secret {
 	s := secretIn("shop", "older")
 	s.StringData = map[string]string{"user": "reader"}
 	s.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "apps.kruise.io/v1alpha1", Kind: "ResourceDistribution", Name: "older", UID: d.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		APIVersion:         "apps.kruise.io/v1alpha1",
+		Kind:               "ResourceDistribution",
+		Name:               "older",
+		UID:                d.UID,
+		Controller:         ptr.To(true),
+		BlockOwnerDeletion: ptr.To(true),
 	}}
 	s.Annotations = map[string]string{v1beta1.ResourceDistributionFromAnnotation: "older"}
 	b.create(s)
@@ -231,7 +250,8 @@ func testTakeover(t *testing.T, b *bench) {
 		t.Errorf("the copy was written: %+v", is.ObjectMeta)
 	}
 	b.distribute("older", secretOf("older", "writer"), inShop)
-	if is := b.has("shop", "older", "writer"); is.UID != b.taken.UID || len(is.OwnerReferences) != 1 || is.OwnerReferences[0].APIVersion != "apps.kruise.io/v1beta1" {
+	if is := b.has("shop", "older", "writer"); is.UID != b.taken.UID || len(is.OwnerReferences) != 1 ||
+		is.OwnerReferences[0].APIVersion != "apps.kruise.io/v1beta1" {
 		t.Errorf("the copy is %+v", is.ObjectMeta)
 	}
 }
@@ -265,11 +285,15 @@ func testPolicies(t *testing.T, b *bench) {
 	foreign := secretIn("shop", "foreign")
 	b.create(foreign)
 	owned := func(o client.Object) client.Object {
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "ResourceDistribution", Name: "x", UID: "x", Controller: ptr.To(true)}})
+		o.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: "apps.kruise.io/v1beta1", Kind: "ResourceDistribution", Name: "x", UID: "x", Controller: ptr.To(true),
+		}})
 		return o
 	}
 	token := secretIn("shop", "token")
-	token.Type, token.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{corev1.ServiceAccountNameKey: "default"}
+	token.Type, token.Annotations = corev1.SecretTypeServiceAccountToken, map[string]string{
+		corev1.ServiceAccountNameKey: "default",
+	}
 	mapIn := func(namespace string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "any"}}
 	}
@@ -278,8 +302,12 @@ func testPolicies(t *testing.T, b *bench) {
 		do      func() error
 		refused bool
 	}{
-		"a Secret without an owner": {func() error { return manager.Create(t.Context(), secretIn("shop", "new"), client.DryRunAll) }, true},
-		"a copy":                    {func() error { return manager.Create(t.Context(), owned(secretIn("shop", "new")), client.DryRunAll) }, false},
+		"a Secret without an owner": {
+			func() error { return manager.Create(t.Context(), secretIn("shop", "new"), client.DryRunAll) }, true,
+		},
+		"a copy": {
+			func() error { return manager.Create(t.Context(), owned(secretIn("shop", "new")), client.DryRunAll) }, false,
+		},
 		"a copy in kube-system": {func() error {
 			return manager.Create(t.Context(), owned(secretIn("kube-system", "new")), client.DryRunAll)
 		}, true},
@@ -289,17 +317,30 @@ func testPolicies(t *testing.T, b *bench) {
 		"a token":               {func() error { return manager.Create(t.Context(), owned(token), client.DryRunAll) }, true},
 		"a foreign Secret goes": {func() error { return manager.Delete(t.Context(), foreign, client.DryRunAll) }, true},
 		"a foreign Secret changes": {func() error {
-			return manager.Patch(t.Context(), foreign, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"eA=="}}`)), client.DryRunAll)
+			return manager.Patch(t.Context(), foreign,
+				client.RawPatch("application/merge-patch+json", []byte(`{"data":{"a":"eA=="}}`)), client.DryRunAll)
 		}, true},
-		"a copy is released": {func() error { return manager.Patch(t.Context(), secretIn("shop", "drift"), release, client.DryRunAll) }, true},
-		"a copy goes":        {func() error { return manager.Delete(t.Context(), secretIn("shop", "drift"), client.DryRunAll) }, false},
+		"a copy is released": {
+			func() error { return manager.Patch(t.Context(), secretIn("shop", "drift"), release, client.DryRunAll) }, true,
+		},
+		"a copy goes": {
+			func() error { return manager.Delete(t.Context(), secretIn("shop", "drift"), client.DryRunAll) }, false,
+		},
 		"a certificate": {func() error {
 			return manager.Create(t.Context(), secretIn("kruise-system", "certificate"), client.DryRunAll)
 		}, false},
-		"a ConfigMap":            {func() error { return manager.Create(t.Context(), mapIn("shop"), client.DryRunAll) }, true},
-		"a copied ConfigMap":     {func() error { return manager.Create(t.Context(), owned(mapIn("shop")), client.DryRunAll) }, false},
-		"one beside the manager": {func() error { return manager.Create(t.Context(), owned(mapIn("kruise-system")), client.DryRunAll) }, true},
-		"one in kube-system":     {func() error { return manager.Create(t.Context(), owned(mapIn("kube-system")), client.DryRunAll) }, true},
+		"a ConfigMap": {
+			func() error { return manager.Create(t.Context(), mapIn("shop"), client.DryRunAll) }, true,
+		},
+		"a copied ConfigMap": {
+			func() error { return manager.Create(t.Context(), owned(mapIn("shop")), client.DryRunAll) }, false,
+		},
+		"one beside the manager": {
+			func() error { return manager.Create(t.Context(), owned(mapIn("kruise-system")), client.DryRunAll) }, true,
+		},
+		"one in kube-system": {
+			func() error { return manager.Create(t.Context(), owned(mapIn("kube-system")), client.DryRunAll) }, true,
+		},
 	} {
 		if err := c.do(); apierrors.IsForbidden(err) != c.refused || !c.refused && err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -323,7 +364,9 @@ func testRestart(t *testing.T, b *bench) {
 		return nil
 	})
 	b.Still()
-	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool { return strings.HasPrefix(r, "GET") }); len(writes) > 0 {
+	if writes := slices.DeleteFunc(b.Asked(), func(r string) bool {
+		return strings.HasPrefix(r, "GET")
+	}); len(writes) > 0 {
 		t.Errorf("a restart writes %q", writes)
 	}
 	after := &corev1.SecretList{}
@@ -337,15 +380,21 @@ func testRestart(t *testing.T, b *bench) {
 	}
 }
 
-// testAdmissionPolicy: the policy in the place of the webhook rejects what package distribution finds in the same specs, and no change for a
-// fault that is stored.
+// testAdmissionPolicy: the policy in the place of the webhook rejects what package distribution finds in the same
+// specs, and no change for a fault that is stored.
 func testAdmissionPolicy(t *testing.T, b *bench) {
 	const secret = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"}}`
-	stored := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"B"}]}`)}
-	own := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "own"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"kruise-system"}]}`)}
+	stored := &distributor{
+		ObjectMeta: metav1.ObjectMeta{Name: "stored"}, Spec: spec(t, secret, `"includedNamespaces":{"list":[{"name":"B"}]}`),
+	}
+	own := &distributor{
+		ObjectMeta: metav1.ObjectMeta{Name: "own"},
+		Spec:       spec(t, secret, `"includedNamespaces":{"list":[{"name":"kruise-system"}]}`),
+	}
 	b.create(stored)
 	b.create(own)
-	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-f", "../../config/webhook/resourcedistribution-policy.yaml"); err != nil {
+	if out, err := b.cluster.Kubectl(t.Context(), "apply", "-f",
+		"../../config/webhook/resourcedistribution-policy.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	try := func(resource, targets string) (*distributor, error) {
@@ -360,7 +409,10 @@ func testAdmissionPolicy(t *testing.T, b *bench) {
 	})
 	for _, c := range [][2]string{
 		{secret, ``},
-		{secret, `"allNamespaces":true,"excludedNamespaces":{"list":[{"name":"a"}]},"includedNamespaces":{"list":[{"name":"kube-system"}]}`},
+		{
+			secret,
+			`"allNamespaces":true,"excludedNamespaces":{"list":[{"name":"a"}]},"includedNamespaces":{"list":[{"name":"kube-system"}]}`,
+		},
 		{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a.b-c","namespace":"x"}}`, ``},
 		{secret, `"includedNamespaces":{"list":[]}`},
 		{`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`, ``},
@@ -375,15 +427,21 @@ func testAdmissionPolicy(t *testing.T, b *bench) {
 	} {
 		d, err := try(c[0], c[1])
 		faults := distribution.Validate(d, "kruise-system")
-		if (err != nil) != (len(faults) > 0) || err != nil && !strings.Contains(err.Error(), "kruisekit-resourcedistribution") {
+		if (err != nil) != (len(faults) > 0) ||
+			err != nil && !strings.Contains(err.Error(), "kruisekit-resourcedistribution") {
 			t.Errorf("%s: the webhook finds %v, the policy %v", c, faults, err)
 		}
 	}
 	for change, want := range map[string]bool{
-		`{"metadata":{"labels":{"a":"b"}}}`: true, `{"spec":{"resource":{"data":{"a":"eA=="}}}}`: true, `{"spec":{"targets":{"allNamespaces":true}}}`: false,
-		`{"spec":{"resource":{"metadata":{"name":"push"}}}}`: false, `{"spec":{"resource":{"kind":"ConfigMap"}}}`: false, `{"spec":{"targets":{"includedNamespaces":null}}}`: true,
+		`{"metadata":{"labels":{"a":"b"}}}`:                  true,
+		`{"spec":{"resource":{"data":{"a":"eA=="}}}}`:        true,
+		`{"spec":{"targets":{"allNamespaces":true}}}`:        false,
+		`{"spec":{"resource":{"metadata":{"name":"push"}}}}`: false,
+		`{"spec":{"resource":{"kind":"ConfigMap"}}}`:         false,
+		`{"spec":{"targets":{"includedNamespaces":null}}}`:   true,
 	} {
-		err := b.Client.Patch(b.Context(), stored.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll)
+		err := b.Client.Patch(b.Context(), stored.DeepCopy(),
+			client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll)
 		if (err == nil) != want {
 			t.Errorf("%s of a distribution with a fault: %v", change, err)
 		}

@@ -25,8 +25,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/growth"
 )
 
-// warehouse is a cache that has everything, and an API server that takes statuses. All else panics: a pass that is measured
-// does not do it.
+// warehouse is a cache that has everything, and an API server that takes statuses. All else panics: a pass that is
+// measured does not do it.
 type warehouse struct {
 	client.Client
 
@@ -82,7 +82,9 @@ func stock(tb testing.TB, n int) *warehouse {
 		tb.Fatal(err)
 	}
 	made := revision.Resolve(revision.Input{Owner: set.Name, Data: data})
-	rev := appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: made.Name}, Data: runtime.RawExtension{Raw: data}, Revision: 1}
+	rev := appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: made.Name}, Data: runtime.RawExtension{Raw: data}, Revision: 1,
+	}
 	template := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "shop"}}}
 	template.Spec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}
 	injection, err := sidecar.Inject(template, parse(tb, set), sidecar.Options{Now: time.Unix(0, 0)})
@@ -94,10 +96,17 @@ func stock(tb testing.TB, n int) *warehouse {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
-		{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll, Message: `{"mesh":true}`},
+		{
+			Type:    kruise.SidecarSetUpgradable,
+			Status:  corev1.ConditionTrue,
+			Reason:  kruise.SidecarSetUpgradableReasonAll,
+			Message: `{"mesh":true}`,
+		},
 	}
 	for _, c := range pod.Spec.Containers {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, Image: c.Image, ImageID: "sha256:1", Ready: true})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Image: c.Image, ImageID: "sha256:1", Ready: true,
+		})
 	}
 	w := &warehouse{set: set, revisions: []appsv1.ControllerRevision{rev}}
 	for i := range n {
@@ -117,7 +126,9 @@ func (w *warehouse) halfway(tb testing.TB) *warehouse {
 	fresh.set = w.set.DeepCopy()
 	fresh.set.Annotations[kruise.SidecarSetHashKey] = "another"
 	fresh.set.Spec.UpdateStrategy.Partition.IntVal = int32(len(w.pods))
-	fresh.set.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "app"}}}
+	fresh.set.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{
+		OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "app"}},
+	}
 	return fresh
 }
 
@@ -144,7 +155,8 @@ func (w *warehouse) pass(tb testing.TB) (notes []note.Note) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if _, err := r.Reconcile(tb.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: w.set.Name}}); err != nil {
+	if _, err := r.Reconcile(tb.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Name: w.set.Name}}); err != nil {
 		tb.Fatal(err)
 	}
 	return notes
@@ -170,8 +182,10 @@ func TestPassesGrowWithThePods(t *testing.T) {
 	const n, times = 300, 20
 	small, large := stock(t, n), stock(t, times*n)
 	for name, pair := range map[string][2]*warehouse{
-		"idle": {small, large}, "waiting": {small.halfway(t), large.halfway(t)},
-		"scattered": {small.scattered(t, 1), large.scattered(t, 1)}, "scattered in pairs": {small.scattered(t, 2), large.scattered(t, 2)},
+		"idle":               {small, large},
+		"waiting":            {small.halfway(t), large.halfway(t)},
+		"scattered":          {small.scattered(t, 1), large.scattered(t, 1)},
+		"scattered in pairs": {small.scattered(t, 2), large.scattered(t, 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if notes := pair[1].pass(t); (len(notes) == 0) != (name == "idle") {

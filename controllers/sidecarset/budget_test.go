@@ -20,8 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// TestUnderBudget: a set that may update all pods at once updates one to an image that cannot be pulled, where the webhook of disruptions
-// keeps a budget of one. The others follow once the image is repaired.
+// TestUnderBudget: a set that may update all pods at once updates one to an image that cannot be pulled, where the
+// webhook of disruptions keeps a budget of one. The others follow once the image is repaired.
 func TestUnderBudget(t *testing.T) {
 	const pods, unavailable = 5, 1
 	var mu sync.Mutex // the budget admits one pod after the other
@@ -29,7 +29,9 @@ func TestUnderBudget(t *testing.T) {
 	var m *model
 	m = newModel(t, sidecarset.Options{}, func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{
-			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			Patch: func(
+				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption,
+			) error {
 				before := &corev1.Pod{}
 				if _, is := o.(*corev1.Pod); !is || c.Get(ctx, client.ObjectKeyFromObject(o), before) != nil {
 					return c.Patch(ctx, o, p, options...)
@@ -51,12 +53,15 @@ func TestUnderBudget(t *testing.T) {
 				if err := m.Server.Put(before); err != nil {
 					return err
 				}
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "podunavailablebudget"}, "web", errors.New("pub unavailable allowed is negative"))
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "podunavailablebudget"}, "web",
+					errors.New("pub unavailable allowed is negative"))
 			},
 		})
 	})
 	m.Kubelet.Broken = func(image string) bool { return image == "mesh:broken" }
-	set := m.create("mesh", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("100%")) })
+	set := m.create("mesh", func(s *v1beta1.SidecarSet) {
+		s.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromString("100%"))
+	})
 	m.fleet(pods, set)
 	m.counted(set, pods, pods, pods, pods)
 	least := pods

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
-// TestRecreatedSet: a set that comes back under its name takes its pods over, and has a history of its own beside what is left of
-// the former.
+// TestRecreatedSet: a set that comes back under its name takes its pods over, and has a history of its own beside what
+// is left of the former.
 func TestRecreatedSet(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	former := b.create("mesh")

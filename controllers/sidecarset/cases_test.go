@@ -47,7 +47,8 @@ func TestLegacyRecords(t *testing.T) {
 		return string(data)
 	}
 	m.annotate("pod-0", map[string]string{
-		kruise.SidecarSetHashKey: legacy(kruise.SidecarSetHashKey), kruise.SidecarSetHashWithoutImageKey: legacy(kruise.SidecarSetHashWithoutImageKey),
+		kruise.SidecarSetHashKey:             legacy(kruise.SidecarSetHashKey),
+		kruise.SidecarSetHashWithoutImageKey: legacy(kruise.SidecarSetHashWithoutImageKey),
 	})
 	m.Still()
 	m.counted(set, 1, 1, 1, 1)
@@ -98,7 +99,8 @@ func TestMetadata(t *testing.T) {
 	m.counted(set, 1, 1, 1, 1)
 	got := m.annotations("pod-0")
 	maps.DeleteFunc(got, func(key, _ string) bool { return sidecar.IsRecord(key) })
-	if diff := cmp.Diff(map[string]string{"merged": `{"a":1,"b":2}`, "over": `{"a":1}`, "kept": "pod", "new": `{"a":1}`}, got); diff != "" {
+	if diff := cmp.Diff(map[string]string{"merged": `{"a":1,"b":2}`, "over": `{"a":1}`, "kept": "pod", "new": `{"a":1}`},
+		got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for _, rev := range m.revisions(set) {
@@ -109,7 +111,9 @@ func TestMetadata(t *testing.T) {
 			t.Fatal(err)
 		}
 		keys := slices.Sorted(maps.Keys(data.Spec))
-		if diff := cmp.Diff([]string{"$patch", "containers", "imagePullSecrets", "initContainers", "patchPodMetadata", "volumes"}, keys); diff != "" {
+		if diff := cmp.Diff([]string{
+			"$patch", "containers", "imagePullSecrets", "initContainers", "patchPodMetadata", "volumes",
+		}, keys); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", rev.Name, diff)
 		}
 	}
@@ -176,7 +180,8 @@ func TestTwoSets(t *testing.T) {
 	m.runs("logs=logs:2", "logs=logs:2", "mesh=mesh:2", "mesh=mesh:2")
 }
 
-// TestUnreadRecords: a pod whose records cannot be read stops no other update, and is updated once the records are mended.
+// TestUnreadRecords: a pod whose records cannot be read stops no other update, and is updated once the records are
+// mended.
 func TestUnreadRecords(t *testing.T) {
 	for name, spoilt := range map[string]map[string]string{
 		"hash":       {kruise.SidecarSetHashKey: `[]`},

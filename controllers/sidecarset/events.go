@@ -21,8 +21,8 @@ const (
 	reasonNotUpgradable = "NotUpgradablePods"
 	reasonReset         = "ResetContainerSucceed"
 	reasonFailedReset   = "ResetContainerFailed"
-	// The reference emits none of these: an invalid spec, namespaces whose pods are never sent to the webhook, pods without containers of
-	// the set, updates without progress, and pods that cannot be updated.
+	// The reference emits none of these: an invalid spec, namespaces whose pods are never sent to the webhook, pods
+	// without containers of the set, updates without progress, and pods that cannot be updated.
 	reasonInvalidSpec = "InvalidSpec"
 	reasonSpared      = "NamespacesSpared"
 	reasonLacking     = "ContainersMissing"
@@ -30,8 +30,9 @@ const (
 	reasonFailed      = "FailedUpdate"
 )
 
-// emitInvalid reports what of a spec is invalid, once for a spec: by the rules of the webhook, which may have been another one when the
-// set was stored. Pods follow the set as far as the spec can be read. why is reported where the rules find nothing.
+// emitInvalid reports what of a spec is invalid, once for a spec: by the rules of the webhook, which may have been
+// another one when the set was stored. Pods follow the set as far as the spec can be read. why is reported where the
+// rules find nothing.
 func (r *Reconciler) emitInvalid(p *plan, known *state, why error) {
 	if known.judged == p.set.Generation {
 		return
@@ -77,15 +78,16 @@ func (r *Reconciler) emitReset(pod *corev1.Pod, err error) {
 	}
 }
 
-// emitFailures reports pods whose records cannot be read, and refused changes, once as long as these and the spec are the same. A pass
-// without failures resets nothing: a pod whose update was refused is held for a while.
+// emitFailures reports pods whose records cannot be read, and refused changes, once as long as these and the spec are
+// the same. A pass without failures resets nothing: a pod whose update was refused is held for a while.
 func (r *Reconciler) emitFailures(p *plan) {
 	if text := p.pods.Failures(); text != "" && r.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonFailed, text)
 	}
 }
 
-// emitStall reports updates that wait for pods to become ready, of which none has for a while. It returns when to look again.
+// emitStall reports updates that wait for pods to become ready, of which none has for a while. It returns when to look
+// again.
 func (r *Reconciler) emitStall(p *plan, known *state) (after time.Duration) {
 	var text string
 	now := r.api.Now()

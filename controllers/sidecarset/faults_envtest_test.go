@@ -41,8 +41,8 @@ func explain(to chan string) func(context.Context, string, []note.Note) {
 	}
 }
 
-// TestFaults: whatever write is lost, before it is applied or after, each container restarts once an update, and no revision is
-// made twice.
+// TestFaults: whatever write is lost, before it is applied or after, each container restarts once an update, and no
+// revision is made twice.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -124,14 +124,16 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestLate: what another one has written since the pod was looked at is not undone, and costs no more than another look.
+// TestLate: what another one has written since the pod was looked at is not undone, and costs no more than another
+// look.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	other := b.create("other").Name
 	late := sync.OnceFunc(func() {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "pod-0"}}
-		b.patch(pod, `{"metadata":{"annotations":{"`+kruise.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
+		b.patch(pod,
+			`{"metadata":{"annotations":{"`+kruise.SidecarSetInPlaceUpdateStateKey+`":"{\"`+other+`\":{\"revision\":\"x\"}}"}}}`)
 	})
 	b.reconcile(sidecarset.Options{}, func(c client.WithWatch) client.Client {
 		return podbench.Writes(c, func(name string, write func() error) error {
@@ -173,7 +175,10 @@ func TestLateMark(t *testing.T) {
 		b.get(pod)
 		before := pod.DeepCopy()
 		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-			Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Reason: kruise.SidecarSetUpgradableReasonImmutableField, Message: `{"` + other + `":false}`,
+			Type:    kruise.SidecarSetUpgradable,
+			Status:  corev1.ConditionFalse,
+			Reason:  kruise.SidecarSetUpgradableReasonImmutableField,
+			Message: `{"` + other + `":false}`,
 		})
 		if err := b.Client.Status().Patch(b.Context(), pod, client.StrategicMergeFrom(before)); err != nil {
 			b.Error(err)

@@ -66,7 +66,8 @@ func TestRecordsOfManySets(t *testing.T) {
 	}
 }
 
-// TestGoneSetsAreRead: what a pod records of a set that is gone is removed, and one set is read once for all sets that remove it.
+// TestGoneSetsAreRead: what a pod records of a set that is gone is removed, and one set is read once for all sets that
+// remove it.
 func TestGoneSetsAreRead(t *testing.T) {
 	live := &readings{names: map[string]int{}}
 	m := newModel(t, sidecarset.Options{Live: live}, nil)
@@ -82,7 +83,8 @@ func TestGoneSetsAreRead(t *testing.T) {
 		m.change(sets[i], image(name+":2"))
 		m.counted(sets[i], 1, 1, 1, 1)
 		states := map[string]any{}
-		if err := json.Unmarshal([]byte(m.annotations("of-" + name)[kruise.SidecarSetInPlaceUpdateStateKey]), &states); err != nil {
+		if err := json.Unmarshal([]byte(m.annotations("of-" + name)[kruise.SidecarSetInPlaceUpdateStateKey]),
+			&states); err != nil {
 			t.Fatal(err)
 		}
 		if _, still := states["former"]; still || len(states) != 1 {

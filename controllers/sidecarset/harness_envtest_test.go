@@ -60,13 +60,18 @@ func newBench(t *testing.T) *bench {
 // newGround has nothing that runs pods, either.
 func newGround(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{Bench: podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})}
+	b := &bench{
+		Bench: podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}}),
+	}
 	b.user = user{t: t, client: b.Client, namespace: b.Namespace, until: b.Until}
 	set := &unstructured.Unstructured{}
 	set.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("SidecarSet"))
-	b.Cache.ByObject = map[client.Object]cache.ByObject{set: {Label: labels.SelectorFromSet(labels.Set{owner: b.Namespace})}}
+	b.Cache.ByObject = map[client.Object]cache.ByObject{set: {
+		Label: labels.SelectorFromSet(labels.Set{owner: b.Namespace}),
+	}}
 	b.Cleanup(func() { // the test's context is over
-		if err := b.Client.DeleteAllOf(context.WithoutCancel(t.Context()), &v1beta1.SidecarSet{}, client.MatchingLabels{owner: b.Namespace}); err != nil {
+		if err := b.Client.DeleteAllOf(context.WithoutCancel(t.Context()), &v1beta1.SidecarSet{},
+			client.MatchingLabels{owner: b.Namespace}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -97,7 +102,8 @@ func (b *bench) events(reason string) int {
 	for i := range list.Items {
 		e := &list.Items[i]
 		about := e.InvolvedObject
-		if e.Reason == reason && e.Source.Component == "sidecarset-controller" && (about.Namespace == b.Namespace || strings.HasPrefix(about.Name, b.Namespace)) {
+		if e.Reason == reason && e.Source.Component == "sidecarset-controller" &&
+			(about.Namespace == b.Namespace || strings.HasPrefix(about.Name, b.Namespace)) {
 			n += int(max(e.Count, 1))
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
-// TestHotUpgrade: the idle container of each pair gets the new image and takes over, and the other becomes empty; the next
-// time it is the other way round.
+// TestHotUpgrade: the idle container of each pair gets the new image and takes over, and the other becomes empty; the
+// next time it is the other way round.
 func TestHotUpgrade(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", hot)
@@ -24,7 +24,8 @@ func TestHotUpgrade(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	for _, pod := range b.pods() {
 		got := []string{
-			pod.Annotations[kruise.SidecarSetVersionKeyPrefix+"mesh-1"], pod.Annotations[kruise.SidecarSetVersionAltKeyPrefix+"mesh-2"],
+			pod.Annotations[kruise.SidecarSetVersionKeyPrefix+"mesh-1"],
+			pod.Annotations[kruise.SidecarSetVersionAltKeyPrefix+"mesh-2"],
 		}
 		if diff := cmp.Diff([]string{"0", "0"}, got); diff != "" {
 			t.Errorf("%s: versions (-want +got):\n%s", pod.Name, diff)

@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
-// TestHotUpgradeBadImage: an image that does not run gets no further than the budget, and a good one takes over from it. What
-// cannot change in a pod leaves pods as they are.
+// TestHotUpgradeBadImage: an image that does not run gets no further than the budget, and a good one takes over from
+// it. What cannot change in a pod leaves pods as they are.
 func TestHotUpgradeBadImage(t *testing.T) {
 	m := newModel(t, sidecarset.Options{}, nil)
 	set := m.create("mesh", hot)
@@ -52,7 +52,9 @@ func TestHotUpgradeTakenBack(t *testing.T) {
 func TestHotUpgradePaused(t *testing.T) {
 	m := newModel(t, sidecarset.Options{}, nil)
 	set := m.create("mesh", hot)
-	pod := m.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) { p.Annotations = map[string]string{unready: ""} })
+	pod := m.pod("pod-0", []*v1beta1.SidecarSet{set}, func(p *corev1.Pod) {
+		p.Annotations = map[string]string{unready: ""}
+	})
 	m.counted(set, 1, 1, 0, 0)
 	m.change(set, image("mesh:2"))
 	m.until(func() error { // it is updated though not ready, and waits then for the new container to be

@@ -110,7 +110,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 // podsOf returns the pods that record a set, from the cache.
 func (r *Reconciler) podsOf(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.api.Client.List(ctx, &list, client.MatchingFields{podField: name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.api.Client.List(ctx, &list, client.MatchingFields{podField: name},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	return stored.Pointers(list.Items), nil
@@ -123,7 +124,8 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
 	}
 	s.namespaces = map[string]map[string]string{}
 	for name := range s.pods {
-		namespace, err := stored.Metadata(ctx, r.api.Client, corev1.SchemeGroupVersion.WithKind("Namespace"), types.NamespacedName{Name: name})
+		namespace, err := stored.Metadata(ctx, r.api.Client, corev1.SchemeGroupVersion.WithKind("Namespace"),
+			types.NamespacedName{Name: name})
 		if err != nil {
 			return err
 		}
@@ -215,8 +217,8 @@ func (m *memory) forget(name string) {
 }
 
 const (
-	// answersKept bounds the answers of the API server about sets that the cache lacks, and answersFor is for how long they
-	// are kept.
+	// answersKept bounds the answers of the API server about sets that the cache lacks, and answersFor is for how long
+	// they are kept.
 	answersKept = 1024
 	answersFor  = time.Minute
 )

@@ -22,17 +22,20 @@ import (
 func odd() map[string]func(*v1beta1.SidecarSet) {
 	near := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	return map[string]func(*v1beta1.SidecarSet){
-		"selector":      func(s *v1beta1.SidecarSet) { s.Spec.Selector = near },
-		"no-selector":   func(s *v1beta1.SidecarSet) { s.Spec.Selector = nil },
-		"namespaces":    func(s *v1beta1.SidecarSet) { s.Spec.NamespaceSelector = near },
-		"updates":       func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = near },
-		"partition":     partition("many"),
-		"below":         partition("-7"),
-		"budget":        maxUnavailable("x%"),
-		"endless":       maxUnavailable("99999999999999999999999%"),
-		"type":          func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Type = "Odd" },
-		"limit":         func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(-5)) },
-		"hot":           func(s *v1beta1.SidecarSet) { hot(s); s.Spec.Containers[0].UpgradeStrategy.HotUpgradeEmptyImage = "" },
+		"selector":    func(s *v1beta1.SidecarSet) { s.Spec.Selector = near },
+		"no-selector": func(s *v1beta1.SidecarSet) { s.Spec.Selector = nil },
+		"namespaces":  func(s *v1beta1.SidecarSet) { s.Spec.NamespaceSelector = near },
+		"updates":     func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = near },
+		"partition":   partition("many"),
+		"below":       partition("-7"),
+		"budget":      maxUnavailable("x%"),
+		"endless":     maxUnavailable("99999999999999999999999%"),
+		"type":        func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Type = "Odd" },
+		"limit":       func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(-5)) },
+		"hot": func(s *v1beta1.SidecarSet) {
+			hot(s)
+			s.Spec.Containers[0].UpgradeStrategy.HotUpgradeEmptyImage = ""
+		},
 		"no-containers": func(s *v1beta1.SidecarSet) { s.Spec.Containers = nil },
 		"twice":         func(s *v1beta1.SidecarSet) { s.Spec.Containers = append(s.Spec.Containers, s.Spec.Containers[0]) },
 		"nameless":      func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Name = "" },
@@ -44,20 +47,27 @@ func odd() map[string]func(*v1beta1.SidecarSet) {
 		"version": version("no label"),
 		"name-that-is-longer-than-a-label-may-be-so-that-no-revision-has-it": func(*v1beta1.SidecarSet) {},
 		"preferred": func(s *v1beta1.SidecarSet) {
-			s.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{{Weight: -1, MatchSelector: *near}}, OrderPriority: []kruise.UpdatePriorityOrderTerm{{}}}
+			s.Spec.UpdateStrategy.PriorityStrategy = &kruise.UpdatePriorityStrategy{
+				WeightPriority: []kruise.UpdatePriorityWeightTerm{{Weight: -1, MatchSelector: *near}},
+				OrderPriority:  []kruise.UpdatePriorityOrderTerm{{}},
+			}
 			s.Spec.UpdateStrategy.ScatterStrategy = kruise.UpdateScatterStrategy{{Key: "app", Value: "*"}, {}, {}}
 		},
 		"merged": func(s *v1beta1.SidecarSet) {
-			s.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{PatchPolicy: v1beta1.SidecarSetMergePatchJsonPatchPolicy, Annotations: map[string]string{"kept": "{}"}}}
+			s.Spec.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{{
+				PatchPolicy: v1beta1.SidecarSetMergePatchJsonPatchPolicy, Annotations: map[string]string{"kept": "{}"},
+			}}
 		},
 		"own-canary": func(s *v1beta1.SidecarSet) {
-			s.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.Name}
+			s.Annotations = map[string]string{
+				v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.Name,
+			}
 		},
 	}
 }
 
-// TestOddSets: whatever sets are stored, others on the same pods do their work, the pods keep what no set has, and there is an end of
-// it.
+// TestOddSets: whatever sets are stored, others on the same pods do their work, the pods keep what no set has, and
+// there is an end of it.
 func TestOddSets(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	good := b.create("mesh", maxUnavailable("100%"))

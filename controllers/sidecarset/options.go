@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Namespace of the ControllerRevisions, where injection looks for them; empty for kruise-system.
 	Namespace string
-	// Live reads past the cache, as after a write whose answer was lost. SetupWithManager takes the manager's API reader where it is
-	// nil.
+	// Live reads past the cache, as after a write whose answer was lost. SetupWithManager takes the manager's API reader
+	// where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
 	Recorder Recorder
@@ -27,17 +27,17 @@ type Options struct {
 	Now func() time.Time
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
-	// RefreshNotUpdate reconciles sets of type NotUpdate also when their pods change or are deleted. Without it, as in the reference,
-	// their readyPods and updatedReadyPods stay as they were when the last pod was created.
+	// RefreshNotUpdate reconciles sets of type NotUpdate also when their pods change or are deleted. Without it, as in the
+	// reference, their readyPods and updatedReadyPods stay as they were when the last pod was created.
 	RefreshNotUpdate bool
-	// MayUpdate is called before each update of a pod; nil allows all. A refusal has a reason. MayUpdate is called again after a
-	// second.
+	// MayUpdate is called before each update of a pod; nil allows all. A refusal has a reason. MayUpdate is called again
+	// after a second.
 	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
-	// Stalled is how long updates that wait for pods to become ready make no progress before an event reports it, once for a spec.
-	// Default 1 minute.
+	// Stalled is how long updates that wait for pods to become ready make no progress before an event reports it, once for
+	// a spec. Default 1 minute.
 	Stalled time.Duration
-	// Explain is called at each pass, after its writes, with the reasons why pods wait. The context is that of the pass, which Explain
-	// delays as long as it takes. Nil is not called.
+	// Explain is called at each pass, after its writes, with the reasons why pods wait. The context is that of the pass,
+	// which Explain delays as long as it takes. Nil is not called.
 	Explain func(ctx context.Context, set string, notes []note.Note)
 }
 

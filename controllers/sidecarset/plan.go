@@ -25,8 +25,8 @@ type (
 type plan struct {
 	*snapshot
 
-	// newest is the revision of the set as it is, store the pass that keeps it, and pods the pass over the pods. They are nil
-	// for a set that cannot be decoded.
+	// newest is the revision of the set as it is, store the pass that keeps it, and pods the pass over the pods. They are
+	// nil for a set that cannot be decoded.
 	newest revision.Resolution
 	store  *revision.Storage
 	pods   *rollout.Pass
@@ -120,8 +120,8 @@ func (p *plan) trim() (pass, error) {
 // isStored reports whether the set has its revision. Without it only the status is written.
 func (p *plan) isStored() bool { return p.store != nil && p.store.Err() == nil }
 
-// rejected is why the set cannot be reconciled until its spec changes: it cannot be decoded, or the API server rejects its
-// revision, as of a custom version that is no label.
+// rejected is why the set cannot be reconciled until its spec changes: it cannot be decoded, or the API server rejects
+// its revision, as of a custom version that is no label.
 func (p *plan) rejected() error {
 	if p.store != nil && apierrors.IsInvalid(p.store.Err()) {
 		return p.store.Err()

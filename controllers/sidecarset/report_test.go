@@ -48,10 +48,13 @@ func gauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// TestReports tests what a pass reports of a set beside its pods: once for a spec, and without a retry that only another spec could help.
+// TestReports tests what a pass reports of a set beside its pods: once for a spec, and without a retry that only
+// another spec could help.
 func TestReports(t *testing.T) {
 	named := func(names ...string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: names}}}
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: names,
+		}}}
 	}
 	cases := map[string]struct {
 		why    string
@@ -77,20 +80,30 @@ func TestReports(t *testing.T) {
 			change: func(w *warehouse) {
 				w.set.Spec.UpdateStrategy.Type, w.set.Spec.UpdateStrategy.MaxUnavailable = "Odd", ptr.To(intstr.FromString("x%"))
 			},
-			events: []string{`Warning InvalidSpec spec.updateStrategy.maxUnavailable: "x%" is no percentage: it is not a decimal number`},
+			events: []string{
+				`Warning InvalidSpec spec.updateStrategy.maxUnavailable: "x%" is no percentage: it is not a decimal number`,
+			},
 		},
 		"a set for spared namespaces": {
-			why: "no pod gets the containers", change: func(w *warehouse) { w.set.Spec.NamespaceSelector = named("kube-system", "kruise-system", "ns-0") },
-			events: []string{"Warning NamespacesSpared spec.namespaceSelector: selects namespaces whose pods get no containers: kruise-system, kube-system"},
+			why:    "no pod gets the containers",
+			change: func(w *warehouse) { w.set.Spec.NamespaceSelector = named("kube-system", "kruise-system", "ns-0") },
+			events: []string{
+				"Warning NamespacesSpared spec.namespaceSelector: selects namespaces whose pods get no containers: " +
+					"kruise-system, kube-system",
+			},
 		},
 		"pods without a container": {
 			why: "one event for all of them", lacking: 2,
 			change: func(w *warehouse) {
 				for i := range 2 {
-					w.pods[i].Spec.Containers = slices.DeleteFunc(w.pods[i].Spec.Containers, func(c corev1.Container) bool { return c.Name == "proxy" })
+					w.pods[i].Spec.Containers = slices.DeleteFunc(w.pods[i].Spec.Containers, func(c corev1.Container) bool {
+						return c.Name == "proxy"
+					})
 				}
 			},
-			events: []string{"Warning ContainersMissing 2 pods that this set selects lack containers of it; only new pods get them"},
+			events: []string{
+				"Warning ContainersMissing 2 pods that this set selects lack containers of it; only new pods get them",
+			},
 		},
 	}
 	for name, c := range cases {
@@ -99,7 +112,9 @@ func TestReports(t *testing.T) {
 			w.set.Status.ObservedGeneration = w.set.Generation // as after a takeover
 			c.change(w)
 			recorder, registry := record.NewFakeRecorder(100), prometheus.NewRegistry()
-			r, err := New(w, Options{Recorder: recorder, Registerer: registry, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+			r, err := New(w, Options{
+				Recorder: recorder, Registerer: registry, Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,7 +161,8 @@ func TestMissingAgain(t *testing.T) {
 			w.pods[k] = *w.pods[k].DeepCopy()
 			w.pods[k].Spec.Containers = w.pods[k].Spec.Containers[:0]
 		}
-		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: w.set.Name}}); err != nil {
+		if _, err := r.Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Name: w.set.Name}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := emitted(recorder); len(got) != step.want {

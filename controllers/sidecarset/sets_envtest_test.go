@@ -21,8 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// TestHistory: the newest revisions stay, as many as the limit allows. A spec that was there before is the newest one again,
-// under its old name.
+// TestHistory: the newest revisions stay, as many as the limit allows. A spec that was there before is the newest one
+// again, under its old name.
 func TestHistory(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh", version("v1"))
@@ -46,7 +46,8 @@ func TestHistory(t *testing.T) {
 	if diff := cmp.Diff(want, newest.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if newest.Annotations[kruise.SidecarSetHashKey] != set.Annotations[kruise.SidecarSetHashKey] || !metav1.IsControlledBy(newest, set) {
+	if newest.Annotations[kruise.SidecarSetHashKey] != set.Annotations[kruise.SidecarSetHashKey] ||
+		!metav1.IsControlledBy(newest, set) {
 		t.Errorf("the revision does not tell what it is of: %+v", newest.ObjectMeta)
 	}
 	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.RevisionHistoryLimit = ptr.To(int32(0)) })
@@ -63,7 +64,9 @@ func TestCanary(t *testing.T) {
 			b := start(t, c.options)
 			base := b.create("base", notUpdate)
 			canary := b.create("canary", notUpdate, func(s *v1beta1.SidecarSet) {
-				s.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base.Name}
+				s.Annotations = map[string]string{
+					v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base.Name,
+				}
 			})
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace}}
 			b.get(namespace)
@@ -86,7 +89,9 @@ func TestCanary(t *testing.T) {
 			}
 			b.Until(func() error {
 				for _, pod := range b.pods() {
-					if c := pod.Status.Conditions; !slices.ContainsFunc(c, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == "True" }) {
+					if c := pod.Status.Conditions; !slices.ContainsFunc(c, func(c corev1.PodCondition) bool {
+						return c.Type == corev1.PodReady && c.Status == "True"
+					}) {
 						return fmt.Errorf("%s is not ready", pod.Name)
 					}
 				}
@@ -114,7 +119,8 @@ func TestNewcomers(t *testing.T) {
 	b.counted(set, 40, 40, 0, 0)
 	most := 2 + int(time.Since(began)/(500*time.Millisecond))
 	if asked := b.Asked(); len(asked) > most {
-		t.Errorf("%d requests within %s, want at most %d:\n%s", len(asked), time.Since(began), most, strings.Join(asked, "\n"))
+		t.Errorf("%d requests within %s, want at most %d:\n%s",
+			len(asked), time.Since(began), most, strings.Join(asked, "\n"))
 	}
 }
 
@@ -189,7 +195,8 @@ func TestMalformed(t *testing.T) {
 		t.Error("after it is mended it has no revision")
 	}
 	// One that can be read and does not work.
-	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil }, partition("many"), image("mesh:2"))
+	b.change(set, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Partition = nil },
+		partition("many"), image("mesh:2"))
 	b.Until(func() error {
 		if n := b.events("InvalidSpec"); n != 2 {
 			return fmt.Errorf("%d events", n)

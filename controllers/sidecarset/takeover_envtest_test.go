@@ -28,7 +28,9 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 	for i := range recorded.Items {
 		set := &recorded.Items[i]
 		status := set.Status
-		set.ObjectMeta = metav1.ObjectMeta{Name: set.Name, Annotations: set.Annotations, Labels: map[string]string{owner: b.Namespace}}
+		set.ObjectMeta = metav1.ObjectMeta{
+			Name: set.Name, Annotations: set.Annotations, Labels: map[string]string{owner: b.Namespace},
+		}
 		set.Spec.NamespaceSelector.MatchLabels[corev1.LabelMetadataName] = b.Namespace
 		b.add(set)
 		set.Status = status
@@ -61,7 +63,9 @@ func (b *bench) stored(step string) (sets []*v1beta1.SidecarSet) {
 			continue
 		}
 		status := pod.Status
-		pod.ObjectMeta = metav1.ObjectMeta{Namespace: b.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations}
+		pod.ObjectMeta = metav1.ObjectMeta{
+			Namespace: b.Namespace, Name: pod.Name, Labels: pod.Labels, Annotations: pod.Annotations,
+		}
 		b.add(pod)
 		pod.Status = status
 		if err := b.Client.Status().Update(b.Context(), pod); err != nil {
@@ -78,8 +82,8 @@ func (b *bench) add(o client.Object) {
 	}
 }
 
-// TestTakeover starts on what a running reference left: it writes nothing. The recorded names are the cluster's, so that the
-// steps take turns.
+// TestTakeover starts on what a running reference left: it writes nothing. The recorded names are the cluster's, so
+// that the steps take turns.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"1-created", "3-updated"} {

@@ -32,11 +32,12 @@ func TestUpdate(t *testing.T) {
 	b.counted(set, 2, 2, 2, 2)
 	b.Still()
 	asked := b.Asked()
-	if n := len(requests.About(asked, "PATCH", "pods/pod-", " 200")); n != 4 || len(requests.About(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
+	if n := len(requests.About(asked, "PATCH", "pods/pod-", " 200")); n != 4 ||
+		len(requests.About(asked, "PATCH", "pods/pod-", "/status 200")) != 2 {
 		t.Errorf("want a write of each pod and one of its status, got %v", requests.About(asked, "pods/"))
 	}
-	// The first condition of a pod tests the version of the pod, which a kubelet may have written since: then it is written again, and
-	// nothing is read for it.
+	// The first condition of a pod tests the version of the pod, which a kubelet may have written since: then it is
+	// written again, and nothing is read for it.
 	if others := len(requests.About(asked, "pods/")) - len(requests.About(asked, "pods/", "/status 422")); others != 4 {
 		t.Errorf("%d requests for pods: %v", others, requests.About(asked, "pods/"))
 	}
@@ -93,8 +94,8 @@ func TestBadImage(t *testing.T) {
 	}
 }
 
-// TestNotUpgradable: what cannot change in a pod is reported once, and leaves the pods that there are. Pods that come later have it,
-// and are updated as ever.
+// TestNotUpgradable: what cannot change in a pod is reported once, and leaves the pods that there are. Pods that come
+// later have it, and are updated as ever.
 func TestNotUpgradable(t *testing.T) {
 	b := start(t, sidecarset.Options{})
 	set := b.create("mesh")
@@ -147,10 +148,12 @@ func TestManySets(t *testing.T) {
 	b.Until(func() error {
 		pods := b.pods()
 		for i := range pods {
-			if c := lifecycle.ConditionOf(&pods[i], kruise.SidecarSetUpgradable); c == nil || strings.Count(c.Message, "true") != len(sets) {
+			if c := lifecycle.ConditionOf(&pods[i], kruise.SidecarSetUpgradable); c == nil ||
+				strings.Count(c.Message, "true") != len(sets) {
 				return fmt.Errorf("%s: %+v", pods[i].Name, c)
 			}
-			if n := strings.Count(pods[i].Annotations[kruise.SidecarSetInPlaceUpdateStateKey], "lastContainerStatuses"); n != len(sets) {
+			if n := strings.Count(pods[i].Annotations[kruise.SidecarSetInPlaceUpdateStateKey],
+				"lastContainerStatuses"); n != len(sets) {
 				return fmt.Errorf("%s: %d updates recorded", pods[i].Name, n)
 			}
 		}

@@ -57,9 +57,13 @@ func (u *user) hashed(set *v1beta1.SidecarSet) {
 // create makes a set with a container mesh, for the pods of the test. Its name begins with the namespace.
 func (u *user) create(name string, change ...func(*v1beta1.SidecarSet)) *v1beta1.SidecarSet {
 	u.t.Helper()
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: u.namespace + "-" + name, Labels: map[string]string{owner: u.namespace}}}
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: u.namespace + "-" + name, Labels: map[string]string{owner: u.namespace},
+	}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
-	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: u.namespace}}
+	set.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{
+		corev1.LabelMetadataName: u.namespace,
+	}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: name, Image: name + ":1"}}}
 	for _, c := range change {
 		c(set)
@@ -122,7 +126,9 @@ func parsed(tb testing.TB, sets ...*v1beta1.SidecarSet) []*sidecar.Set {
 // pod makes one pod that is given sets, as the webhook does.
 func (u *user) pod(name string, sets []*v1beta1.SidecarSet, change ...func(*corev1.Pod)) *corev1.Pod {
 	u.t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name, Labels: map[string]string{"app": "shop"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: u.namespace, Name: name, Labels: map[string]string{"app": "shop"},
+	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "main:1"}}
 	pod.Spec.SchedulerName = corev1.DefaultSchedulerName
 	for _, c := range change {
@@ -167,7 +173,8 @@ func (u *user) counted(set *v1beta1.SidecarSet, matched, updated, ready, both in
 	u.until(func() error {
 		u.get(set)
 		s := set.Status
-		if s.ObservedGeneration != set.Generation || s.MatchedPods != matched || s.UpdatedPods != updated || s.ReadyPods != ready || s.UpdatedReadyPods != both {
+		if s.ObservedGeneration != set.Generation || s.MatchedPods != matched || s.UpdatedPods != updated ||
+			s.ReadyPods != ready || s.UpdatedReadyPods != both {
 			return fmt.Errorf("want %d/%d/%d/%d, got %+v", matched, updated, ready, both, s)
 		}
 		return nil
@@ -192,7 +199,9 @@ func images(pods []corev1.Pod) []string {
 func (u *user) revisions(set *v1beta1.SidecarSet) []*appsv1.ControllerRevision {
 	u.t.Helper()
 	var list appsv1.ControllerRevisionList
-	if err := u.client.List(u.t.Context(), &list, client.InNamespace(u.namespace), client.MatchingLabels{v1beta1.SidecarSetNameLabel: set.Name}); err != nil {
+	if err := u.client.List(u.t.Context(), &list, client.InNamespace(u.namespace), client.MatchingLabels{
+		v1beta1.SidecarSetNameLabel: set.Name,
+	}); err != nil {
 		u.t.Fatal(err)
 	}
 	var all []*appsv1.ControllerRevision
@@ -261,7 +270,8 @@ func (u *user) works(sidecar, name, image string) {
 	u.until(func() error {
 		for _, pod := range u.pods() {
 			working, is := map[string]string{}, map[string]string{}
-			if err := json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]), &working); err != nil {
+			if err := json.Unmarshal([]byte(pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]),
+				&working); err != nil {
 				return err
 			}
 			for _, c := range pod.Spec.Containers {

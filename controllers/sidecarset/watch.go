@@ -75,8 +75,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	}
 }
 
-// counts reports whether a set counts a new pod, or is gone and has left a condition on a pod that is new only to the cache. A set that
-// comes later looks for its pods itself. When in doubt it counts.
+// counts reports whether a set counts a new pod, or is gone and has left a condition on a pod that is new only to the
+// cache. A set that comes later looks for its pods itself. When in doubt it counts.
 func (r *Reconciler) counts(ctx context.Context, name string, pod *corev1.Pod) bool {
 	err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk()), client.UnsafeDisableDeepCopy)
 	return !apierrors.IsNotFound(err) || len(rollout.Forget([]*corev1.Pod{pod}, name, r.api.Now())) > 0
@@ -92,7 +92,8 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 	}
 }
 
-// looksAt reports whether changes of a pod concern a set: the set updates pods, or has an unfinished hot upgrade. When in doubt they do.
+// looksAt reports whether changes of a pod concern a set: the set updates pods, or has an unfinished hot upgrade. When
+// in doubt they do.
 func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) bool {
 	raw := stored.Untyped(gvk())
 	if err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, raw, client.UnsafeDisableDeepCopy); err != nil {
@@ -101,7 +102,8 @@ func (r *Reconciler) looksAt(ctx context.Context, name string, pod *corev1.Pod) 
 	if r.options.RefreshNotUpdate {
 		return true
 	}
-	if t, _, err := stored.Value[string](raw, "spec", "updateStrategy", "type"); err != nil || t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
+	if t, _, err := stored.Value[string](raw, "spec", "updateStrategy", "type"); err != nil ||
+		t != string(v1beta1.NotUpdateSidecarSetStrategyType) {
 		return true
 	}
 	if pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] == "" {
@@ -146,8 +148,8 @@ const (
 	newcomers = 500 * time.Millisecond
 )
 
-// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, whose pods change all
-// the time while they are updated, the pause keeps passes to a small part of the time.
+// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands,
+// whose pods change all the time while they are updated, the pause keeps passes to a small part of the time.
 func (m *memory) pause(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -28,7 +28,8 @@ func TestPause(t *testing.T) {
 		t.Fatal(err)
 	}
 	for took, want := range map[time.Duration]time.Duration{
-		0: shortestPause, time.Millisecond: shortestPause, 100 * time.Millisecond: 500 * time.Millisecond, time.Minute: time.Second,
+		0: shortestPause, time.Millisecond: shortestPause, 100 * time.Millisecond: 500 * time.Millisecond,
+		time.Minute: time.Second,
 	} {
 		r.memory.of("s").took.Store(int64(took))
 		if got := r.memory.pause("s"); got != want {
@@ -85,7 +86,9 @@ func TestRecordsOfUnknownSets(t *testing.T) {
 	for i := range 50_000 {
 		names = append(names, fmt.Sprintf("n%05d", i))
 	}
-	hostile := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.SidecarSetInjectedListKey: strings.Join(names, ",")}}}
+	hostile := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		kruise.SidecarSetInjectedListKey: strings.Join(names, ","),
+	}}}
 	marked := hostile.DeepCopy()
 	marked.Status.Conditions = []corev1.PodCondition{{Type: kruise.SidecarSetUpgradable, Message: `{"gone":false}`}}
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}

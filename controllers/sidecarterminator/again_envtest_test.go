@@ -25,7 +25,8 @@ func TestAgain(t *testing.T) {
 	first := b.asks(pod, "s1")
 	before := first.DeepCopy()
 	now := metav1.Now()
-	first.Status.Phase, first.Status.CompletionTime, first.Status.Message = v1beta1.ContainerRecreateRequestCompleted, &now, "daemon has not responded for a long time"
+	first.Status.Phase, first.Status.CompletionTime, first.Status.Message = v1beta1.ContainerRecreateRequestCompleted,
+		&now, "daemon has not responded for a long time"
 	if err := b.Client.Status().Patch(t.Context(), first, client.MergeFrom(before)); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,9 @@ func TestRequest(t *testing.T) {
 	if diff := cmp.Diff(want, r.Spec); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
+	owner := []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Pod", Name: "job", UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+	}}
 	if diff := cmp.Diff(owner, r.OwnerReferences); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -81,14 +83,59 @@ func TestWhoIsStopped(t *testing.T) {
 		code   int32
 		want   []string
 	}{
-		"failed-again":  {"the main container starts again", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 1, nil},
-		"succeeded":     {"the main container never starts again", corev1.RestartPolicyOnFailure, sidecars{{kill}}, []string{"app"}, 0, []string{"s1"}},
-		"two":           {"one request names all", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app"}, 0, []string{"s1", "s2"}},
-		"one-left":      {"what has ended needs no request", corev1.RestartPolicyOnFailure, sidecars{{kill}, {kill}}, []string{"app", "s1"}, 0, []string{"s2"}},
-		"one-main-left": {"the other main container still needs it", corev1.RestartPolicyOnFailure, sidecars{{kill}, {}}, []string{"app"}, 0, nil},
-		"first":         {"one whose exit code is ignored waits for the others", corev1.RestartPolicyNever, sidecars{{kill}, {kill, ignore}, {kill}}, []string{"app"}, 0, []string{"s1", "s3"}},
-		"always":        {"such a pod never completes", corev1.RestartPolicyAlways, sidecars{{kill}}, []string{"app"}, 0, nil},
-		"image-only":    {"an image ends it on virtual nodes only", corev1.RestartPolicyNever, sidecars{{image}}, []string{"app"}, 0, nil},
+		"failed-again": {
+			why:    "the main container starts again",
+			policy: corev1.RestartPolicyOnFailure,
+			parts:  sidecars{{kill}},
+			ended:  []string{"app"},
+			code:   1,
+		},
+		"succeeded": {
+			why:    "the main container never starts again",
+			policy: corev1.RestartPolicyOnFailure,
+			parts:  sidecars{{kill}},
+			ended:  []string{"app"},
+			want:   []string{"s1"},
+		},
+		"two": {
+			why:    "one request names all",
+			policy: corev1.RestartPolicyOnFailure,
+			parts:  sidecars{{kill}, {kill}},
+			ended:  []string{"app"},
+			want:   []string{"s1", "s2"},
+		},
+		"one-left": {
+			why:    "what has ended needs no request",
+			policy: corev1.RestartPolicyOnFailure,
+			parts:  sidecars{{kill}, {kill}},
+			ended:  []string{"app", "s1"},
+			want:   []string{"s2"},
+		},
+		"one-main-left": {
+			why:    "the other main container still needs it",
+			policy: corev1.RestartPolicyOnFailure,
+			parts:  sidecars{{kill}, {}},
+			ended:  []string{"app"},
+		},
+		"first": {
+			why:    "one whose exit code is ignored waits for the others",
+			policy: corev1.RestartPolicyNever,
+			parts:  sidecars{{kill}, {kill, ignore}, {kill}},
+			ended:  []string{"app"},
+			want:   []string{"s1", "s3"},
+		},
+		"always": {
+			why:    "such a pod never completes",
+			policy: corev1.RestartPolicyAlways,
+			parts:  sidecars{{kill}},
+			ended:  []string{"app"},
+		},
+		"image-only": {
+			why:    "an image ends it on virtual nodes only",
+			policy: corev1.RestartPolicyNever,
+			parts:  sidecars{{image}},
+			ended:  []string{"app"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := b.pod(name, c.policy, c.parts...)
@@ -108,8 +155,8 @@ func TestWhoIsStopped(t *testing.T) {
 	}
 }
 
-// Sidecars whose exit code does not count come last, after the phase of the pod is written; the request for the others, which never
-// ends since none of its containers starts again, is replaced.
+// Sidecars whose exit code does not count come last, after the phase of the pod is written; the request for the others,
+// which never ends since none of its containers starts again, is replaced.
 func TestIgnored(t *testing.T) {
 	for name, c := range map[string]struct {
 		code int32
@@ -134,7 +181,8 @@ func TestIgnored(t *testing.T) {
 				t.Fatal(err)
 			}
 			condition := lifecycle.ConditionOf(pod, kruise.SidecarTerminated)
-			if pod.Status.Phase != c.want || condition == nil || condition.Status != corev1.ConditionTrue || condition.Reason != "" || condition.Message != "Terminated by Sidecar Terminator" {
+			if pod.Status.Phase != c.want || condition == nil || condition.Status != corev1.ConditionTrue ||
+				condition.Reason != "" || condition.Message != "Terminated by Sidecar Terminator" {
 				t.Errorf("%s, %+v", pod.Status.Phase, condition)
 			}
 			b.Still()
@@ -147,8 +195,8 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-// What is asked for passes admission, also that for the last sidecars, when the pod has ended as far as its phase goes. The webhook
-// itself is not here; it does what containerrestart.Admit says.
+// What is asked for passes admission, also that for the last sidecars, when the pod has ended as far as its phase goes.
+// The webhook itself is not here; it does what containerrestart.Admit says.
 func TestAdmitted(t *testing.T) {
 	b := newBench(t, nil)
 	b.reconcile(sidecarterminator.Options{}, func(c client.WithWatch) client.Client { return admission{c, b} })
@@ -157,7 +205,8 @@ func TestAdmitted(t *testing.T) {
 	b.asks(pod, "s1")
 	b.end(pod, 0, "s1")
 	r := b.asks(pod, "s2")
-	if r.Labels[v1beta1.ContainerRecreateRequestPodUIDKey] != string(pod.UID) || r.Spec.Containers[0].StatusContext == nil {
+	if r.Labels[v1beta1.ContainerRecreateRequestPodUIDKey] != string(pod.UID) ||
+		r.Spec.Containers[0].StatusContext == nil {
 		t.Errorf("it was not admitted: %+v", r)
 	}
 }
@@ -203,7 +252,8 @@ func TestIgnoredAlone(t *testing.T) {
 	if err := b.Look(pod); err != nil || pod.Status.Phase != corev1.PodSucceeded {
 		t.Errorf("%s, %v", pod.Status.Phase, err)
 	}
-	if diff := cmp.Diff([]string{"PATCH pods/job/status 200", "POST containerrecreaterequests 201"}, b.Asked()); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH pods/job/status 200", "POST containerrecreaterequests 201"},
+		b.Asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

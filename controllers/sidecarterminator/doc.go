@@ -1,19 +1,19 @@
-// Package sidecarterminator stops the marked sidecars of pods that run to their end, once the main containers have finished. The
-// pods may be of Jobs, BroadcastJobs or anything else.
+// Package sidecarterminator stops the marked sidecars of pods that run to their end, once the main containers have
+// finished. The pods may be of Jobs, BroadcastJobs or anything else.
 //
 //	r, err := sidecarterminator.New(mgr.GetClient(), sidecarterminator.Options{})
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// What is done is decided in the package sidecar/finish; here is what the decision needs to see, and how it is carried out. The
-// stopping itself is for the daemons on the nodes, which take ContainerRecreateRequests, and for virtual nodes, which
-// run another image.
+// What is done is decided in the package sidecar/finish; here is what the decision needs to see, and how it is carried
+// out. The stopping itself is for the daemons on the nodes, which take ContainerRecreateRequests, and for virtual
+// nodes, which run another image.
 //
 // Laws:
 //   - A pod whose main containers have not finished costs a look at its event.
 //   - A write that depends on what was seen fails when that has changed, and another pass follows.
-//   - The phase of a pod is written before the request for its last sidecars is: admission takes no request for a pod that
-//     has ended, unless its condition says how.
+//   - The phase of a pod is written before the request for its last sidecars is: admission takes no request for a pod
+//     that has ended, unless its condition says how.
 //   - An event is made when a write has changed something, and only then.
 //   - A request that ended without success wakes its pod, and is made again after a pause.
 //

@@ -23,7 +23,8 @@ func TestFaults(t *testing.T) {
 	b.reconcile(sidecarterminator.Options{}, func(c client.WithWatch) client.Client { return podbench.Writes(c, f.Do) })
 	var pods []*corev1.Pod
 	for i := range 15 {
-		pods = append(pods, b.pod(fmt.Sprintf("job-%d", i), corev1.RestartPolicyNever, []string{kill}, []string{kill, ignore}))
+		pods = append(pods,
+			b.pod(fmt.Sprintf("job-%d", i), corev1.RestartPolicyNever, []string{kill}, []string{kill, ignore}))
 	}
 	for _, pod := range pods {
 		b.end(pod, 0, "app")

@@ -40,7 +40,9 @@ type bench struct{ *podbench.Bench }
 func newBench(t *testing.T, labels map[string]string) *bench {
 	t.Helper()
 	t.Parallel()
-	b := &bench{podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}})}
+	b := &bench{podbench.New(t, cluster.Options{CRDDirs: []string{
+		"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+	}})}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: b.Namespace, Labels: labels}} // where podbench has its pods
 	if err := b.Client.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
@@ -110,7 +112,9 @@ func (b *bench) pod(name string, policy corev1.RestartPolicy, sidecars ...[]stri
 		pod.Status.Phase = corev1.PodRunning
 		for _, c := range pod.Spec.Containers {
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
-				Name: c.Name, ContainerID: "fake://" + c.Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+				Name:        c.Name,
+				ContainerID: "fake://" + c.Name,
+				State:       corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 			})
 		}
 	})

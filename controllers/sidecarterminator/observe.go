@@ -16,7 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// observe is what the decision about a pod looks at; nil when there is nothing to decide. Objects in it are the cache's.
+// observe is what the decision about a pod looks at; nil when there is nothing to decide. Objects in it are the
+// cache's.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*finish.Input, error) {
 	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name)
 	if err != nil || pod == nil || !finish.Concerns(pod) {
@@ -24,7 +25,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*f
 	}
 	in := &finish.Input{Pod: pod, Now: r.api.Now()}
 	if pod.Spec.NodeName != "" {
-		if in.Node, err = stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: pod.Spec.NodeName}); err != nil {
+		if in.Node, err = stored.Find[corev1.Node](ctx, r.api.Client,
+			types.NamespacedName{Name: pod.Spec.NodeName}); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +41,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*f
 }
 
 // request is one of the cache; nil where there is none. A malformed one has no containers, so that it stops none.
-func (r *Reconciler) request(ctx context.Context, name types.NamespacedName) (*v1beta1.ContainerRecreateRequest, error) {
+func (r *Reconciler) request(
+	ctx context.Context, name types.NamespacedName,
+) (*v1beta1.ContainerRecreateRequest, error) {
 	request, _, err := stored.Read[v1beta1.ContainerRecreateRequest](ctx, r.api.Cached, gvk(), name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -50,7 +54,8 @@ func (r *Reconciler) request(ctx context.Context, name types.NamespacedName) (*v
 	return request, nil
 }
 
-// memory has the requests that were made and that the cache may not show yet, by the UIDs of their pods. The zero value is empty.
+// memory has the requests that were made and that the cache may not show yet, by the UIDs of their pods. The zero value
+// is empty.
 type memory struct {
 	mu   sync.Mutex
 	pods map[types.UID]made

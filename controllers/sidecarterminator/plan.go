@@ -30,8 +30,8 @@ func (p *plan) pass() *serial.Writes {
 	return serial.Pass(steps...)
 }
 
-// created takes the answer to the creation of a request. By the time of the next pass nothing stands between the plan and the
-// cache.
+// created takes the answer to the creation of a request. By the time of the next pass nothing stands between the plan
+// and the cache.
 func (p *plan) created(_ write.Object, err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err): // the cache did not show it yet

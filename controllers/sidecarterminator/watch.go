@@ -27,8 +27,8 @@ func podEvents() predicate.Predicate {
 	}
 }
 
-// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new one is
-// no event; it shows that the cache has it.
+// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new
+// one is no event; it shows that the cache has it.
 func (r *Reconciler) requestEvents() predicate.Predicate {
 	// ours reports also that the cache has seen the request.
 	ours := func(o client.Object) bool {

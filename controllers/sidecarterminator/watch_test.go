@@ -20,7 +20,9 @@ func TestRequestEvents(t *testing.T) {
 		r := stored.Untyped(gvk())
 		r.SetName(name)
 		if owner != "" {
-			r.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "job", UID: owner, Controller: ptr.To(true)}})
+			r.SetOwnerReferences([]metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Pod", Name: "job", UID: owner, Controller: ptr.To(true),
+			}})
 		}
 		r.Object["status"] = status
 		return r
@@ -31,10 +33,15 @@ func TestRequestEvents(t *testing.T) {
 		was, is *unstructured.Unstructured
 		want    bool
 	}{
-		"goes on":       {raw("sidecar-termination-u1", "u1", nil), open, false},
-		"ends":          {open, raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}), true},
-		"has a time":    {open, raw("sidecar-termination-u1", "u1", map[string]any{"completionTime": "2026-01-02T03:04:05Z"}), true},
-		"has ended":     {raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}), raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}), false},
+		"goes on": {raw("sidecar-termination-u1", "u1", nil), open, false},
+		"ends":    {open, raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}), true},
+		"has a time": {
+			open, raw("sidecar-termination-u1", "u1", map[string]any{"completionTime": "2026-01-02T03:04:05Z"}), true,
+		},
+		"has ended": {
+			raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}),
+			raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Completed"}), false,
+		},
 		"of a user":     {open, raw("mine", "u1", map[string]any{"phase": "Completed"}), false},
 		"of nobody":     {open, raw("sidecar-termination-u1", "", map[string]any{"phase": "Completed"}), false},
 		"of that name":  {open, raw("sidecar-termination-u1", "u2", map[string]any{"phase": "Completed"}), false},
@@ -47,7 +54,9 @@ func TestRequestEvents(t *testing.T) {
 			}
 		})
 	}
-	if !events().Delete(event.DeleteEvent{Object: open}) || events().Delete(event.DeleteEvent{Object: raw("mine", "u1", nil)}) {
+	if !events().Delete(event.DeleteEvent{Object: open}) || events().Delete(event.DeleteEvent{
+		Object: raw("mine", "u1", nil),
+	}) {
 		t.Error("the deletion of our request is an event, and that of another is none")
 	}
 	if events().Create(event.CreateEvent{Object: open}) || ended(&corev1.Pod{}) {
@@ -58,13 +67,16 @@ func TestRequestEvents(t *testing.T) {
 func TestMemory(t *testing.T) {
 	r := &Reconciler{}
 	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
-	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{UID: "r1", Name: "sidecar-termination-u1", OwnerReferences: []metav1.OwnerReference{{
-		Kind: "Pod", UID: "u1", Controller: ptr.To(true),
-	}}}}
+	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
+		UID: "r1", Name: "sidecar-termination-u1", OwnerReferences: []metav1.OwnerReference{{
+			Kind: "Pod", UID: "u1", Controller: ptr.To(true),
+		}},
+	}}
 	r.memory.keep("u1", request, at(0))
 	r.memory.keep("u2", request, at(59))
 	r.memory.seen("u1", "r0")
-	if r.memory.newer("u1", at(59)) != request || r.memory.newer("u1", at(60)) != nil || r.memory.newer("u3", at(0)) != nil {
+	if r.memory.newer("u1", at(59)) != request || r.memory.newer("u1", at(60)) != nil ||
+		r.memory.newer("u3", at(0)) != nil {
 		t.Error("what is remembered is not what was made in the last minute")
 	}
 	r.memory.keep("u3", request, at(60))

@@ -80,8 +80,10 @@ func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTe
 	name := ordinals.Name(s.set.Name, ordinal)
 	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
-		Labels:          labels.Merge(template.Labels, b.options.podLabels(name, revision, ordinal)),
-		Annotations:     labels.Merge(template.Annotations, labels.Set{kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339)}),
+		Labels: labels.Merge(template.Labels, b.options.podLabels(name, revision, ordinal)),
+		Annotations: labels.Merge(template.Annotations, labels.Set{
+			kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339),
+		}),
 		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
 	}}
 	if hooks := s.set.Spec.Lifecycle; hooks != nil && hooks.PreNormal != nil && !lifecycle.HasAll(pod, hooks.PreNormal) {
@@ -95,7 +97,9 @@ func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTe
 // podLabels are those that the reconciler writes to a new pod.
 func (o Options) podLabels(name, revision string, ordinal int32) labels.Set {
 	all := labels.Set{
-		appsv1.StatefulSetPodNameLabel: name, kruise.PodRevisionLabelKey: revision, kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal),
+		appsv1.StatefulSetPodNameLabel: name,
+		kruise.PodRevisionLabelKey:     revision,
+		kruise.LifecycleStateKey:       string(kruise.LifecycleStateNormal),
 	}
 	if !o.NoPodIndex {
 		all[appsv1.PodIndexLabel] = strconv.Itoa(int(ordinal))

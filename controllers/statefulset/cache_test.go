@@ -25,7 +25,8 @@ func TestDeletedBehindCache(t *testing.T) {
 	for range 3 {
 		m.Reconcile()
 	}
-	if m.look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 || m.pod(set, 0).DeletionTimestamp == nil {
+	if m.look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 ||
+		m.pod(set, 0).DeletionTimestamp == nil {
 		t.Errorf("events %v, conditions %v", m.Server.Events(set, "FailedCreate"), set.Status.Conditions)
 	}
 	catchUp()

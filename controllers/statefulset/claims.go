@@ -17,7 +17,10 @@ import (
 // claimsOf are the claims of the pods of a set, before any is read. Unknown policies retain.
 func (o Options) claimsOf(set *v1beta1.StatefulSet) claims.Named {
 	named := claims.Named{
-		Namespace: set.Namespace, Workload: set.Name, Templates: set.Spec.VolumeClaimTemplates, Labels: set.Spec.Selector.MatchLabels,
+		Namespace: set.Namespace,
+		Workload:  set.Name,
+		Templates: set.Spec.VolumeClaimTemplates,
+		Labels:    set.Spec.Selector.MatchLabels,
 	}
 	if o.IgnoreRetention {
 		return named
@@ -34,7 +37,8 @@ func (o Options) claimsOf(set *v1beta1.StatefulSet) claims.Named {
 
 // expands reports whether updates of pods expand their claims.
 func (o Options) expands(set *v1beta1.StatefulSet) bool {
-	return o.ExpandClaims && set.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
+	return o.ExpandClaims &&
+		set.Spec.VolumeClaimUpdateStrategy.Type == v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
 }
 
 // firstWrites release and adopt pods, repair what identifies a pod, and create claims that pods wait for.
@@ -50,7 +54,8 @@ func (s *snapshot) firstWrites() []write.Write {
 		}
 		if pod.Labels[appsv1.StatefulSetPodNameLabel] != pod.Name {
 			path := write.Pointer("metadata", "labels", appsv1.StatefulSetPodNameLabel)
-			writes = append(writes, *write.JSON(pod, write.Main, write.Test("/metadata/uid", pod.UID), write.Add(path, pod.Name)))
+			writes = append(writes,
+				*write.JSON(pod, write.Main, write.Test("/metadata/uid", pod.UID), write.Add(path, pod.Name)))
 		}
 		if pod.Status.Phase == corev1.PodPending {
 			for _, claim := range s.claims.Missing(ordinal) {
@@ -61,14 +66,16 @@ func (s *snapshot) firstWrites() []write.Write {
 	return writes
 }
 
-// retain returns what is written before a pod is deleted: where the set does not want its ordinal any more, and the policy deletes the
-// claims then, they refer to the pod, with which the garbage collector deletes them. The claims of a wanted ordinal outlast the pod.
+// retain returns what is written before a pod is deleted: where the set does not want its ordinal any more, and the
+// policy deletes the claims then, they refer to the pod, with which the garbage collector deletes them. The claims of a
+// wanted ordinal outlast the pod.
 func (s *snapshot) retain(pod *corev1.Pod) []write.Write {
 	ordinal, ok := s.ordinal(pod.Name)
 	return s.claims.Refer(pod, ordinal, !ok || !s.window.Contains(ordinal))
 }
 
-// compareClaims marks the instances that update for their claims: those that lack one, and with expand those whose claims are to grow.
+// compareClaims marks the instances that update for their claims: those that lack one, and with expand those whose
+// claims are to grow.
 func (s *snapshot) compareClaims(p *plan, in *workload.Input, expand bool) {
 	for k := range in.Instances {
 		i := &in.Instances[k]

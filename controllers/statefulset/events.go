@@ -7,7 +7,9 @@ func events() workloads.Events {
 	event := func(reason, text string) workloads.Event { return workloads.Event{Reason: reason, Text: text} }
 	of := func(verb, noun, reason, done string) workloads.Outcome {
 		text := verb + " " + noun + " %[1]s in StatefulSet %[2]s "
-		return workloads.Outcome{Succeeded: event("Successful"+reason, text+done), Failed: event("Failed"+reason, text+"failed error: %[4]v")}
+		return workloads.Outcome{
+			Succeeded: event("Successful"+reason, text+done), Failed: event("Failed"+reason, text+"failed error: %[4]v"),
+		}
 	}
 	changePod, changeClaim := of("update", "Pod", "Update", "successful"), of("update", "Claim", "Update", "success")
 	changeClaim.Succeeded = workloads.Event{}

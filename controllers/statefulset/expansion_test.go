@@ -29,7 +29,9 @@ func grows(pod string, since time.Time) *corev1.PersistentVolumeClaim {
 	claim.Status.Capacity = corev1.ResourceList{"storage": resource.MustParse("1Gi")}
 	if !since.IsZero() {
 		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
-			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since),
+			Type:               corev1.PersistentVolumeClaimFileSystemResizePending,
+			Status:             corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(since),
 		}}
 	}
 	return claim
@@ -67,7 +69,15 @@ func TestPlanExpansion(t *testing.T) {
 		return pods
 	}
 	checkPlans(t, map[string]planCase{
-		"claims alone": {"the claim of the last pod grows, and no pod changes", on, 3, changes{growing}, three("web:1"), small(), []string{"patch data-web-2 of []"}, 0},
+		"claims alone": {
+			why:      "the claim of the last pod grows, and no pod changes",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing},
+			pods:     three("web:1"),
+			claims:   small(),
+			want:     []string{"patch data-web-2 of []"},
+		},
 		"two at a time": {
 			"as many as may be unavailable", on, 3,
 			changes{growing, parallel, maxUnavailable(2)},
@@ -79,21 +89,98 @@ func TestPlanExpansion(t *testing.T) {
 		"on delete": {"claims stay", on, 3, changes{growing, func(s *v1beta1.StatefulSet) {
 			s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType
 		}}, three("web:1"), small(), nil, 0},
-		"partition":           {"pods below keep their claims", on, 3, changes{growing, partition(3)}, three("web:1"), small(), nil, 0},
-		"paused":              {"nothing grows", on, 3, changes{growing, paused}, three("web:1"), small(), nil, 0},
-		"before the pod":      {"the pod waits for its claim", on, 3, changes{growing, withImage("web:2"), inPlace}, three("web:1"), small(), []string{"patch data-web-2 of []"}, 0},
-		"growing":             {"the volume spends the budget", on, 3, changes{growing, withImage("web:2"), inPlace}, three("web:1"), with(grows("web-2", time.Time{})), nil, 0},
-		"grown":               {"the pod follows its claim", on, 3, changes{growing, withImage("web:2"), inPlace}, three("web:1"), with(claimOf("web-2", "2Gi")), []string{"take web-2 out of traffic", "update web-2 to web:2"}, 0},
-		"mounts with the pod": {"a recreated pod mounts it again", on, 3, changes{growing, withImage("web:2")}, three("web:1"), with(grows("web-2", noon)), []string{"delete web-2"}, 0},
-		"a pod of a lower ordinal waits for its mount": {
-			"it goes first, because it spends the budget", on, 3, changes{growing, withImage("web:2")}, three("web:1"), with(grows("web-0", noon)), []string{"delete web-0"}, 0,
+		"partition": {
+			why:      "pods below keep their claims",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, partition(3)},
+			pods:     three("web:1"),
+			claims:   small(),
 		},
-		"remount":            {"a pod is recreated where its node does not grow the file system", on, 3, changes{growing}, aged(three("web:1")), with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))), []string{"delete web-0"}, 0},
-		"remount, partition": {"a pod below the partition stays", on, 3, changes{growing, partition(1)}, aged(three("web:1")), with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))), nil, 0},
-		"larger":             {"claims do not shrink", on, 3, changes{growing}, three("web:1"), with(claimOf("web-0", "3Gi"), claimOf("web-1", "3Gi"), claimOf("web-2", "3Gi")), nil, 0},
-		"terminating":        {"a claim that goes is left alone", on, 1, changes{growing}, mounting(several("web:1", 0)...), nil, nil, 0},
+		"paused": {"nothing grows", on, 3, changes{growing, paused}, three("web:1"), small(), nil, 0},
+		"before the pod": {
+			why:      "the pod waits for its claim",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, withImage("web:2"), inPlace},
+			pods:     three("web:1"),
+			claims:   small(),
+			want:     []string{"patch data-web-2 of []"},
+		},
+		"growing": {
+			why:      "the volume spends the budget",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, withImage("web:2"), inPlace},
+			pods:     three("web:1"),
+			claims:   with(grows("web-2", time.Time{})),
+		},
+		"grown": {
+			why:      "the pod follows its claim",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, withImage("web:2"), inPlace},
+			pods:     three("web:1"),
+			claims:   with(claimOf("web-2", "2Gi")),
+			want:     []string{"take web-2 out of traffic", "update web-2 to web:2"},
+		},
+		"mounts with the pod": {
+			why:      "a recreated pod mounts it again",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, withImage("web:2")},
+			pods:     three("web:1"),
+			claims:   with(grows("web-2", noon)),
+			want:     []string{"delete web-2"},
+		},
+		"a pod of a lower ordinal waits for its mount": {
+			why:      "it goes first, because it spends the budget",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, withImage("web:2")},
+			pods:     three("web:1"),
+			claims:   with(grows("web-0", noon)),
+			want:     []string{"delete web-0"},
+		},
+		"remount": {
+			why:      "a pod is recreated where its node does not grow the file system",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing},
+			pods:     aged(three("web:1")),
+			claims:   with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))),
+			want:     []string{"delete web-0"},
+		},
+		"remount, partition": {
+			why:      "a pod below the partition stays",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, partition(1)},
+			pods:     aged(three("web:1")),
+			claims:   with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))),
+		},
+		"larger": {
+			why:      "claims do not shrink",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing},
+			pods:     three("web:1"),
+			claims:   with(claimOf("web-0", "3Gi"), claimOf("web-1", "3Gi"), claimOf("web-2", "3Gi")),
+		},
+		"terminating": {
+			why:      "a claim that goes is left alone",
+			options:  on,
+			replicas: 1,
+			set:      changes{growing},
+			pods:     mounting(several("web:1", 0)...),
+		},
 		"unavailable pods first": {
-			"the budget is spent by a pod that is not ready", on, 3, changes{growing, parallel}, mounting(pod("web-0", "web:1", podtest.NotReady), pod("web-1", "web:1"), pod("web-2", "web:1")), small(), nil, 0,
+			why:      "the budget is spent by a pod that is not ready",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, parallel},
+			pods:     mounting(pod("web-0", "web:1", podtest.NotReady), pod("web-1", "web:1"), pod("web-2", "web:1")),
+			claims:   small(),
 		},
 	})
 }
@@ -104,7 +191,9 @@ func TestRefusedExpansion(t *testing.T) {
 	o.options.ExpandClaims = true
 	o.pods(mounting(several("web:1", 0, 1)...)...)
 	for name, allows := range map[string]*bool{"fast": ptr.To(true), "slow": nil} {
-		if err := o.server.Put(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, AllowVolumeExpansion: allows}); err != nil {
+		if err := o.server.Put(&storagev1.StorageClass{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, AllowVolumeExpansion: allows,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +206,8 @@ func TestRefusedExpansion(t *testing.T) {
 		t.Errorf("writes %v, want the claim of pod 0", sent)
 	}
 	failures := p.Pass.Failures()
-	if len(failures) != 1 || !strings.Contains(failures[0].Err.Error(), `claim data-web-1 cannot grow: the storage class "slow" does not allow volume expansion`) {
+	if len(failures) != 1 || !strings.Contains(failures[0].Err.Error(),
+		`claim data-web-1 cannot grow: the storage class "slow" does not allow volume expansion`) {
 		t.Errorf("failures %v", failures)
 	}
 	status := p.status(s)

@@ -13,8 +13,8 @@ import (
 // maxReplicas bounds the pods and claims of one set. A pass holds the name of each.
 const maxReplicas = 100_000
 
-// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its spec
-// changes. A fault that is only reported has a safe reading.
+// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its
+// spec changes. A fault that is only reported has a safe reading.
 func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
 	replicas, each := ptr.Deref(set.Spec.Replicas, 1), int64(1+len(set.Spec.VolumeClaimTemplates))
 	if limit := maxReplicas / each; int64(replicas) > limit {

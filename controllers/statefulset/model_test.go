@@ -107,7 +107,8 @@ func (m *model) look(o client.Object) {
 func (m *model) pods(set *v1beta1.StatefulSet) []corev1.Pod {
 	m.Helper()
 	var list corev1.PodList
-	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop"), client.MatchingLabels{"app": set.Name}); err != nil {
+	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop"),
+		client.MatchingLabels{"app": set.Name}); err != nil {
 		m.Fatal(err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return int(ordinalOf(&a)) - int(ordinalOf(&b)) })
@@ -145,7 +146,8 @@ func (m *model) claims() []string {
 // edit changes the metadata of a pod by a merge patch.
 func (m *model) edit(pod *corev1.Pod, metadata string) {
 	m.Helper()
-	if err := m.Server.Patch(m.Context(), pod, client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
+	if err := m.Server.Patch(m.Context(), pod,
+		client.RawPatch(types.MergePatchType, []byte(`{"metadata":`+metadata+`}`))); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -174,7 +176,8 @@ func (m *model) collect() {
 			err := m.Server.Get(m.Context(), types.NamespacedName{Namespace: "shop", Name: ref.Name}, owner)
 			return err != nil || owner.GetUID() != ref.UID
 		}
-		if len(claim.OwnerReferences) > 0 && !slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return !gone(ref) }) {
+		if len(claim.OwnerReferences) > 0 &&
+			!slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return !gone(ref) }) {
 			m.delete(claim)
 		}
 	}
@@ -201,7 +204,9 @@ func (m *model) provision() {
 			claim.Status.Phase, claim.Status.Capacity, claim.Status.Conditions = corev1.ClaimBound, requests, nil
 		case !pending:
 			claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
-				Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(m.Clock),
+				Type:               corev1.PersistentVolumeClaimFileSystemResizePending,
+				Status:             corev1.ConditionTrue,
+				LastTransitionTime: metav1.NewTime(m.Clock),
 			}}
 		default:
 			continue
@@ -216,7 +221,8 @@ func (m *model) provision() {
 func (m *model) mountedSince(claim *corev1.PersistentVolumeClaim) bool {
 	pod := &corev1.Pod{}
 	name := types.NamespacedName{Namespace: claim.Namespace, Name: strings.TrimPrefix(claim.Name, "data-")}
-	return m.Server.Get(m.Context(), name, pod) == nil && isReady(pod) && pod.CreationTimestamp.After(claim.Status.Conditions[0].LastTransitionTime.Time)
+	return m.Server.Get(m.Context(), name, pod) == nil && isReady(pod) &&
+		pod.CreationTimestamp.After(claim.Status.Conditions[0].LastTransitionTime.Time)
 }
 
 // eventually runs until the check returns nil. It moves the clock to the next requeue where nothing else is left to do.
@@ -266,7 +272,8 @@ func (m *model) idle() {
 	}
 }
 
-// picture is the pods in a few characters each: the ordinal and the release of the image; a dash for not ready, a star for terminating.
+// picture is the pods in a few characters each: the ordinal and the release of the image; a dash for not ready, a star
+// for terminating.
 func (m *model) picture(set *v1beta1.StatefulSet) string {
 	m.Helper()
 	var all []string
@@ -284,7 +291,9 @@ func (m *model) picture(set *v1beta1.StatefulSet) string {
 }
 
 func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func scaled(n int32) func(*v1beta1.StatefulSet) {
@@ -325,7 +334,9 @@ func withClaims(whenDeleted, whenScaled v1beta1.PersistentVolumeClaimRetentionPo
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
 			},
 		}}
-		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: whenDeleted, WhenScaled: whenScaled,
+		}
 	}
 }
 

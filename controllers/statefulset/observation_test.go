@@ -81,7 +81,11 @@ func (o *observation) revision(image string) string {
 		o.Fatal(err)
 	}
 	name := revision.Resolve(revision.Input{Owner: o.set.Name, Data: data}).Name
-	rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: runtime.RawExtension{Raw: data}, Revision: int64(image[len(image)-1] - '0')}
+	rev := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Data:       runtime.RawExtension{Raw: data},
+		Revision:   int64(image[len(image)-1] - '0'),
+	}
 	o.own(rev, types.UID(name))
 	return name
 }
@@ -102,13 +106,14 @@ func (o *observation) put(object client.Object, uid types.UID) {
 	}
 }
 
-// pods stores pods. They get the labels of the template and of their name, the revision of their image, and volumes of the claim templates.
-// A pod with the label orphan has no owner.
+// pods stores pods. They get the labels of the template and of their name, the revision of their image, and volumes of
+// the claim templates. A pod with the label orphan has no owner.
 func (o *observation) pods(pods ...*corev1.Pod) {
 	o.Helper()
 	for _, pod := range pods {
 		for key, value := range map[string]string{
-			"app": "web", appsv1.StatefulSetPodNameLabel: pod.Name, kruise.PodRevisionLabelKey: o.revision(pod.Spec.Containers[0].Image),
+			"app": "web", appsv1.StatefulSetPodNameLabel: pod.Name,
+			kruise.PodRevisionLabelKey: o.revision(pod.Spec.Containers[0].Image),
 		} {
 			if _, given := pod.Labels[key]; !given {
 				pod.Labels[key] = value
@@ -144,7 +149,8 @@ func (o *observation) plan() (*snapshot, *plan) {
 	return s, p
 }
 
-// writes are all writes of a pass in their order. Each is answered with what the API server would store. after is when the next pass is due.
+// writes are all writes of a pass in their order. Each is answered with what the API server would store. after is when
+// the next pass is due.
 func (o *observation) writes() (sent []string, after time.Duration) {
 	o.Helper()
 	s, p := o.plan()
@@ -290,7 +296,9 @@ func withClaims(whenDeleted, whenScaled v1beta1.PersistentVolumeClaimRetentionPo
 				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
 			},
 		}}
-		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{WhenDeleted: whenDeleted, WhenScaled: whenScaled}
+		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+			WhenDeleted: whenDeleted, WhenScaled: whenScaled,
+		}
 	}
 }
 
@@ -310,7 +318,8 @@ func claimOf(pod, size string, owners ...metav1.OwnerReference) *corev1.Persiste
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: "data-" + pod, OwnerReferences: owners},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, Resources: corev1.VolumeResourceRequirements{Requests: amount},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: amount},
 		},
 		Status: corev1.PersistentVolumeClaimStatus{Capacity: amount},
 	}

@@ -49,7 +49,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil
 	}
 	s.releaseMisnamed()
-	misplaced := s.ordinals(slices.Concat(s.Active, s.Inactive), func(ordinal int32) bool { return !window.Contains(ordinal) })
+	misplaced := s.ordinals(slices.Concat(s.Active, s.Inactive), func(ordinal int32) bool {
+		return !window.Contains(ordinal)
+	})
 	names := slices.Concat(s.claims.Names(window.All()), s.claims.Names(misplaced))
 	var recheckAfter time.Duration
 	s.claims.Have, recheckAfter, err = r.kit.NamedClaims(ctx, name, names)

@@ -69,8 +69,13 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Slots: s.slots(), InOrder: !isParallel(s.set),
 		},
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
-		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy), Policy: workloads.Policy(o.Installed), MayUpdate: o.MayUpdate, Ask: o.Ask != nil,
-		Repeats: s.Known.Repeats, First: s.firstWrites(), Before: s.retain,
+		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy),
+		Policy:    workloads.Policy(o.Installed),
+		MayUpdate: o.MayUpdate,
+		Ask:       o.Ask != nil,
+		Repeats:   s.Known.Repeats,
+		First:     s.firstWrites(),
+		Before:    s.retain,
 	}
 	if in.Strategy != workload.InPlaceIfPossible && in.Strategy != workload.InPlaceOnly {
 		in.Strategy = workload.Recreate

@@ -14,9 +14,11 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	r := s.Rollout(p.Plan)
 	r.Selector, r.Replicas, r.To = s.set.Spec.Selector, *s.set.Spec.Replicas, &s.set.Spec.Template
 	policy := p.rolling.PodUpdatePolicy
-	inPlace := policy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType || policy == v1beta1.InPlaceOnlyPodUpdateStrategyType
+	inPlace := policy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
+		policy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 	r.Recreates = !inPlace || s.set.Spec.UpdateStrategy.RollingUpdate == nil
-	r.Strategy = predownload.Annotated(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas) // the reference reads nothing but annotations
+	// the reference reads nothing but annotations
+	r.Strategy = predownload.Annotated(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas)
 	r.Policy = workloads.Policy(o.Installed)
 	if s.set.Status.UpdateRevision == p.Update {
 		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas

@@ -24,15 +24,40 @@ func TestPreDownload(t *testing.T) {
 		label string
 		jobs  int
 	}{
-		"in place":      {"each container has a job", changes{inPlace}, "apps.kruise.io/pre-predownload-created", 1},
-		"recreate":      {"nodes pull the image with the pod", nil, "apps.kruise.io/image-predownload-ignored", 0},
-		"on delete":     {"no pod is updated", changes{onDelete}, "apps.kruise.io/image-predownload-ignored", 0},
-		"few pods":      {"they are updated before a job has begun", changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(3)) }}, "apps.kruise.io/image-predownload-ignored", 0},
-		"all at once":   {"no pod waits", changes{inPlace, parallel, maxUnavailable("100%")}, "apps.kruise.io/image-predownload-ignored", 0},
-		"partition":     {"some pods wait", changes{inPlace, parallel, maxUnavailable("100%"), partition(1)}, "apps.kruise.io/pre-predownload-created", 1},
-		"not yet":       {"fewer pods are updated than the annotation asks for", changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%")}, "", 0},
-		"enough by now": {"25% of five are two, rounded up", changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%"), updatedReady(2)}, "apps.kruise.io/pre-predownload-created", 1},
-		"other volumes": {"the change is not possible in place", changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Hostname = "x" }}, "apps.kruise.io/image-predownload-ignored", 0},
+		"in place":  {"each container has a job", changes{inPlace}, "apps.kruise.io/pre-predownload-created", 1},
+		"recreate":  {"nodes pull the image with the pod", nil, "apps.kruise.io/image-predownload-ignored", 0},
+		"on delete": {"no pod is updated", changes{onDelete}, "apps.kruise.io/image-predownload-ignored", 0},
+		"few pods": {
+			why:   "they are updated before a job has begun",
+			set:   changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(3)) }},
+			label: "apps.kruise.io/image-predownload-ignored",
+		},
+		"all at once": {
+			why:   "no pod waits",
+			set:   changes{inPlace, parallel, maxUnavailable("100%")},
+			label: "apps.kruise.io/image-predownload-ignored",
+		},
+		"partition": {
+			why:   "some pods wait",
+			set:   changes{inPlace, parallel, maxUnavailable("100%"), partition(1)},
+			label: "apps.kruise.io/pre-predownload-created",
+			jobs:  1,
+		},
+		"not yet": {
+			why: "fewer pods are updated than the annotation asks for",
+			set: changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%")},
+		},
+		"enough by now": {
+			why:   "25% of five are two, rounded up",
+			set:   changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%"), updatedReady(2)},
+			label: "apps.kruise.io/pre-predownload-created",
+			jobs:  1,
+		},
+		"other volumes": {
+			why:   "the change is not possible in place",
+			set:   changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Hostname = "x" }},
+			label: "apps.kruise.io/image-predownload-ignored",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -29,8 +29,8 @@ type world struct {
 	had map[string]bool
 }
 
-// Whatever happens, the order, the partition and the budget hold at each turn, no retained claim is deleted, and the set settles once the
-// faults end.
+// Whatever happens, the order, the partition and the budget hold at each turn, no retained claim is deleted, and the
+// set settles once the faults end.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -47,7 +47,11 @@ func TestRandom(t *testing.T) {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{model: newModel(t, statefulset.Options{ExpandClaims: true}), rand: rand.New(rand.NewPCG(seed, 1)), had: map[string]bool{}}
+	w := &world{
+		model: newModel(t, statefulset.Options{ExpandClaims: true}),
+		rand:  rand.New(rand.NewPCG(seed, 1)),
+		had:   map[string]bool{},
+	}
 	policies := []v1beta1.PersistentVolumeClaimRetentionPolicyType{keeps, deletes}
 	changes := []func(*v1beta1.StatefulSet){withClaims(keeps, policies[w.rand.IntN(2)])}
 	if w.offline = w.rand.IntN(2) == 0; w.rand.IntN(2) == 0 {
@@ -60,7 +64,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	if w.rand.IntN(2) == 0 {
 		budget := intstr.FromInt32(int32(1 + w.rand.IntN(3)))
-		changes = append(changes, parallel, rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.MaxUnavailable = &budget }))
+		changes = append(changes, parallel, rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+			u.MaxUnavailable = &budget
+		}))
 	}
 	w.set = w.create("web", int32(w.rand.IntN(5)), changes...)
 	w.faults = &podbench.Chance{Seed: seed, Of: 12}
@@ -137,14 +143,18 @@ func (w *world) settle() {
 func (w *world) done(n int32) bool {
 	s, pods := w.set.Status, w.pods(w.set)
 	kept := min(w.kept(), n)
-	return s.ObservedGeneration == w.set.Generation && int32(len(pods)) == n && s.AvailableReplicas == n && s.UpdatedReplicas >= n-kept &&
-		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !w.window().Contains(ordinalOf(&pod)) || !w.fits(&pod) })
+	return s.ObservedGeneration == w.set.Generation && int32(len(pods)) == n && s.AvailableReplicas == n &&
+		s.UpdatedReplicas >= n-kept && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		return !w.window().Contains(ordinalOf(&pod)) || !w.fits(&pod)
+	})
 }
 
-// fits reports whether the claim of a pod has grown as far as the template asks, where updates reach the pod and expand claims.
+// fits reports whether the claim of a pod has grown as far as the template asks, where updates reach the pod and expand
+// claims.
 func (w *world) fits(pod *corev1.Pod) bool {
 	rank, _ := w.window().Rank(ordinalOf(pod))
-	if rank < w.kept() || w.set.Spec.VolumeClaimUpdateStrategy.Type != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
+	if rank < w.kept() ||
+		w.set.Spec.VolumeClaimUpdateStrategy.Type != v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
 		return true
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-" + pod.Name}}
@@ -212,7 +222,8 @@ func (w *world) check(before, after []corev1.Pod) {
 		}
 	}
 	if disrupted > max(0, w.budget()-unavailable) {
-		w.Errorf("%d pods are disrupted beside %d unavailable ones, %d may be; window %v; requests %v", disrupted, unavailable, w.budget(), window, w.Server.Requests())
+		w.Errorf("%d pods are disrupted beside %d unavailable ones, %d may be; window %v; requests %v",
+			disrupted, unavailable, w.budget(), window, w.Server.Requests())
 	}
 	for i := range after {
 		if ordinal := ordinalOf(&after[i]); find(before, ordinal) == nil && !window.Contains(ordinal) {

@@ -11,7 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
-// Revisions that lost their controller are adopted, also those that are not the template's; those that the selector does not match are not.
+// Revisions that lost their controller are adopted, also those that are not the template's; those that the selector
+// does not match are not.
 func TestAdoptRevisions(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
 	set := m.create("web", 1)

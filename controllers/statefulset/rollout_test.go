@@ -22,7 +22,9 @@ const (
 // A set is created in order, waits for a pod that is not ready, and costs nothing once it is done.
 func TestCreateInOrder(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
-	set := m.create("web", 3, func(s *v1beta1.StatefulSet) { s.Spec.Template.Annotations = map[string]string{unready: ""} })
+	set := m.create("web", 3, func(s *v1beta1.StatefulSet) {
+		s.Spec.Template.Annotations = map[string]string{unready: ""}
+	})
 	m.becomes(set, "0:1-")
 	m.edit(m.pod(set, 0), `{"annotations":{"`+unready+`":null}}`)
 	m.becomes(set, "0:1 1:1-")
@@ -40,7 +42,8 @@ func TestCreateInOrder(t *testing.T) {
 func settled(n int32) func(*v1beta1.StatefulSet) error {
 	return func(set *v1beta1.StatefulSet) error {
 		s := set.Status
-		if s.ObservedGeneration != set.Generation || s.Replicas != n || s.UpdatedReplicas != n || s.AvailableReplicas != n || s.CurrentReplicas != n || s.CurrentRevision != s.UpdateRevision {
+		if s.ObservedGeneration != set.Generation || s.Replicas != n || s.UpdatedReplicas != n || s.AvailableReplicas != n ||
+			s.CurrentReplicas != n || s.CurrentRevision != s.UpdateRevision {
 			return fmt.Errorf("status has not settled at %d", n)
 		}
 		return nil
@@ -80,7 +83,8 @@ func uids(pods []corev1.Pod) []string {
 	return all
 }
 
-// A partition is counted in pods, each pod comes back at the revision of its place, and the last step completes the rollout.
+// A partition is counted in pods, each pod comes back at the revision of its place, and the last step completes the
+// rollout.
 func TestPartition(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
 	set := m.create("web", 3, partition(3))
@@ -113,7 +117,8 @@ func TestCanaryAlone(t *testing.T) {
 	m.becomes(set, "0:1 1:2")
 }
 
-// A rollback to an earlier template uses its revision again, with a higher number, and history beyond the limit is deleted.
+// A rollback to an earlier template uses its revision again, with a higher number, and history beyond the limit is
+// deleted.
 func TestRollback(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
 	limit := int32(1)
@@ -163,8 +168,8 @@ func TestReserve(t *testing.T) {
 	m.becomes(set, "0:1 2:1")
 }
 
-// Claims of pods that are not wanted any more are deleted with their pods where the policy says so, and a pod that is wanted again waits
-// for the deletion of its claim.
+// Claims of pods that are not wanted any more are deleted with their pods where the policy says so, and a pod that is
+// wanted again waits for the deletion of its claim.
 func TestRetention(t *testing.T) {
 	for name, c := range map[string]struct {
 		why         string
@@ -172,9 +177,21 @@ func TestRetention(t *testing.T) {
 		scaled      v1beta1.PersistentVolumeClaimRetentionPolicyType
 		after, gone []string
 	}{
-		"Retain, Retain": {"all claims stay", keeps, keeps, []string{"data-web-0", "data-web-1", "data-web-2"}, []string{"data-web-0", "data-web-1", "data-web-2"}},
+		"Retain, Retain": {
+			why:     "all claims stay",
+			deleted: keeps,
+			scaled:  keeps,
+			after:   []string{"data-web-0", "data-web-1", "data-web-2"},
+			gone:    []string{"data-web-0", "data-web-1", "data-web-2"},
+		},
 		"Retain, Delete": {"the claims of two pods go", keeps, deletes, []string{"data-web-0"}, []string{"data-web-0"}},
-		"Delete, Retain": {"the claims go with the set", deletes, keeps, []string{"data-web-0", "data-web-1", "data-web-2"}, []string{}},
+		"Delete, Retain": {
+			why:     "the claims go with the set",
+			deleted: deletes,
+			scaled:  keeps,
+			after:   []string{"data-web-0", "data-web-1", "data-web-2"},
+			gone:    []string{},
+		},
 		"Delete, Delete": {"both", deletes, deletes, []string{"data-web-0"}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +215,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// A pod that is wanted again before its claim is deleted waits, reports what for, and is created when the claim is gone.
+// A pod that is wanted again before its claim is deleted waits, reports what for, and is created when the claim is
+// gone.
 func TestStaleClaim(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
 	set := m.create("web", 2, withClaims(keeps, deletes))
@@ -208,7 +226,8 @@ func TestStaleClaim(t *testing.T) {
 	m.change(set, scaled(2))
 	m.stays(set, "0:1")
 	m.look(set)
-	if got := m.Server.Events(set, "FailedCreate"); len(got) != 1 || len(set.Status.Conditions) != 1 || set.Status.Conditions[0].Status != corev1.ConditionTrue {
+	if got := m.Server.Events(set, "FailedCreate"); len(got) != 1 || len(set.Status.Conditions) != 1 ||
+		set.Status.Conditions[0].Status != corev1.ConditionTrue {
 		t.Errorf("events %v, conditions %v", got, set.Status.Conditions)
 	}
 	m.collect()
@@ -219,13 +238,15 @@ func TestStaleClaim(t *testing.T) {
 	m.idle()
 }
 
-// A hook holds a pod before its update in place, which goes on when the hook is gone, in order too; the next pod follows when the hook is
-// restored.
+// A hook holds a pod before its update in place, which goes on when the hook is gone, in order too; the next pod
+// follows when the hook is restored.
 func TestUpdateHook(t *testing.T) {
 	m := newModel(t, statefulset.Options{})
 	set := m.create("web", 2, inPlace, func(s *v1beta1.StatefulSet) {
 		s.Spec.Template.Labels["example.com/hook"] = "true"
-		s.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+		s.Spec.Lifecycle = &kruise.Lifecycle{
+			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
+		}
 	})
 	m.eventually(set, settled(2))
 	m.change(set, image("web:2"))
@@ -277,10 +298,22 @@ func TestInvalidSets(t *testing.T) {
 		spoil, mend func(*v1beta1.StatefulSet)
 		pods        string
 	}{
-		"replicas":       {"no pass names two billion slots", scaled(2_000_000_000), scaled(1), ""},
-		"start":          {"0 counts, as no ordinal is negative", start(-1), start(0), "0:1"},
-		"reserved":       {"a range that cannot be parsed leaves the pods as they are", reserve(intstr.FromString("5-2")), reserve(), ""},
-		"maxUnavailable": {"the default counts", rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { v := intstr.FromString("x"); u.MaxUnavailable = &v }), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.MaxUnavailable = nil }), "0:1"},
+		"replicas": {"no pass names two billion slots", scaled(2_000_000_000), scaled(1), ""},
+		"start":    {"0 counts, as no ordinal is negative", start(-1), start(0), "0:1"},
+		"reserved": {
+			why:   "a range that cannot be parsed leaves the pods as they are",
+			spoil: reserve(intstr.FromString("5-2")),
+			mend:  reserve(),
+		},
+		"maxUnavailable": {
+			why: "the default counts",
+			spoil: rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+				v := intstr.FromString("x")
+				u.MaxUnavailable = &v
+			}),
+			mend: rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.MaxUnavailable = nil }),
+			pods: "0:1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, statefulset.Options{})

@@ -39,7 +39,8 @@ func TestStalled(t *testing.T) {
 	if m.Now().Sub(since) < conditions.StalledAfter-time.Second {
 		t.Errorf("reported after %s", m.Now().Sub(since))
 	}
-	if c.Status != corev1.ConditionUnknown || c.Reason != "NotAvailable" || c.Message == "" || c.LastTransitionTime.IsZero() {
+	if c.Status != corev1.ConditionUnknown || c.Reason != "NotAvailable" || c.Message == "" ||
+		c.LastTransitionTime.IsZero() {
 		t.Fatalf("after a minute: %+v", c)
 	}
 	m.idle()

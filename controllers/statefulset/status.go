@@ -17,10 +17,18 @@ import (
 func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 	counts := p.Pass.Counts()
 	status := &v1beta1.StatefulSetStatus{
-		ObservedGeneration: s.set.Generation, UpdateRevision: p.Update, CurrentRevision: p.Current,
-		Replicas: int32(len(s.Active) + len(s.Inactive)), ReadyReplicas: counts.Ready, AvailableReplicas: counts.Available,
-		UpdatedReplicas: counts.UpdatedPods, UpdatedReadyReplicas: counts.UpdatedReady, UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount: p.Resolution.Collisions, LabelSelector: s.Selector.String(), VolumeClaims: s.volumeClaims(),
+		ObservedGeneration:       s.set.Generation,
+		UpdateRevision:           p.Update,
+		CurrentRevision:          p.Current,
+		Replicas:                 int32(len(s.Active) + len(s.Inactive)),
+		ReadyReplicas:            counts.Ready,
+		AvailableReplicas:        counts.Available,
+		UpdatedReplicas:          counts.UpdatedPods,
+		UpdatedReadyReplicas:     counts.UpdatedReady,
+		UpdatedAvailableReplicas: counts.UpdatedAvailable,
+		CollisionCount:           p.Resolution.Collisions,
+		LabelSelector:            s.Selector.String(),
+		VolumeClaims:             s.volumeClaims(),
 	}
 	if status.CollisionCount == nil {
 		status.CollisionCount = new(int32)
@@ -45,8 +53,9 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 	return status
 }
 
-// completes reports whether the update revision becomes the current one: as many pods as wanted exist, no others do, and all are updated
-// and ready. Without pods nothing has shown that the revision works, so that a partition goes on to hold.
+// completes reports whether the update revision becomes the current one: as many pods as wanted exist, no others do,
+// and all are updated and ready. Without pods nothing has shown that the revision works, so that a partition goes on to
+// hold.
 func (p *plan) completes(s *snapshot, status *v1beta1.StatefulSetStatus) bool {
 	replicas := int32(len(s.slots()))
 	return s.set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType && p.Runs(&s.Observation) &&
@@ -56,13 +65,19 @@ func (p *plan) completes(s *snapshot, status *v1beta1.StatefulSetStatus) bool {
 
 func creation() conditions.Verdict {
 	return conditions.Verdict{
-		Type: string(v1beta1.FailedCreatePod), Failed: "CreateFailed", Succeeded: "PodsCreated", Prefix: "StatefulPodControl failed to create Pod error: ",
+		Type:      string(v1beta1.FailedCreatePod),
+		Failed:    "CreateFailed",
+		Succeeded: "PodsCreated",
+		Prefix:    "StatefulPodControl failed to create Pod error: ",
 	}
 }
 
 func update() conditions.Verdict {
 	return conditions.Verdict{
-		Type: string(v1beta1.FailedUpdatePod), Failed: "UpdateFailed", Succeeded: "PodsUpdated", Prefix: "StatefulPodControl failed to update Pod error: ",
+		Type:      string(v1beta1.FailedUpdatePod),
+		Failed:    "UpdateFailed",
+		Succeeded: "PodsUpdated",
+		Prefix:    "StatefulPodControl failed to update Pod error: ",
 	}
 }
 
@@ -72,7 +87,9 @@ func reporter() workloads.Reporter[*v1beta1.StatefulSet, v1beta1.StatefulSetStat
 	return workloads.Reporter[*v1beta1.StatefulSet, status, appsv1.StatefulSetCondition]{
 		Status: func(set *v1beta1.StatefulSet) *status { return &set.Status },
 		Fields: func(s *status) workloads.Fields[appsv1.StatefulSetCondition] {
-			return workloads.Fields[appsv1.StatefulSetCondition]{ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions}
+			return workloads.Fields[appsv1.StatefulSetCondition]{
+				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
+			}
 		},
 		Required: func(status *status) map[string]any {
 			return map[string]any{
@@ -82,12 +99,20 @@ func reporter() workloads.Reporter[*v1beta1.StatefulSet, v1beta1.StatefulSetStat
 		},
 		Load: func(c appsv1.StatefulSetCondition) conditions.Condition {
 			return conditions.Condition{
-				Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               string(c.Type),
+				Status:             c.Status,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Store: func(c conditions.Condition) appsv1.StatefulSetCondition {
 			return appsv1.StatefulSetCondition{
-				Type: appsv1.StatefulSetConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+				Type:               appsv1.StatefulSetConditionType(c.Type),
+				Status:             c.Status,
+				LastTransitionTime: c.LastTransitionTime,
+				Reason:             c.Reason,
+				Message:            c.Message,
 			}
 		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.Judge(creation(), why, now) },

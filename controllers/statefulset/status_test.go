@@ -32,23 +32,74 @@ func TestStatus(t *testing.T) {
 		pods     []*corev1.Pod
 		want     counters
 	}{
-		"converged":      {"current and updated are the same", 2, nil, several("web:1", 0, 1), counters{2, 2, 2, 2, 2, 2, 2, true}},
-		"rolling":        {"each pod counts for its revision", 3, changes{two}, slices.Concat(several("web:1", 0, 1), several("web:2", 2)), counters{3, 3, 3, 2, 1, 1, 1, false}},
-		"terminating":    {"the pod exists, and is neither ready nor updated", 2, nil, append(several("web:1", 0), pod("web-1", "web:1", terminating(0))), counters{2, 1, 1, 1, 1, 1, 1, true}},
-		"held":           {"a pod that its hook has not made Normal is ready, and not available", 1, nil, []*corev1.Pod{pod("web-0", "web:1", podtest.State(kruise.LifecycleStatePreparingNormal))}, counters{1, 1, 0, 1, 1, 1, 0, true}},
-		"not long ready": {"the pod is not available yet", 1, changes{minReady(60)}, []*corev1.Pod{pod("web-0", "web:1", podtest.ReadyFor(time.Second))}, counters{1, 1, 0, 1, 1, 1, 0, true}},
-		"completed":      {"all are updated and ready", 2, changes{two}, several("web:2", 0, 1), counters{2, 2, 2, 2, 2, 2, 2, true}},
-		"not ready":      {"one is updated, and not ready", 2, changes{two}, append(several("web:2", 0), pod("web-1", "web:2", podtest.NotReady)), counters{2, 1, 1, 0, 2, 1, 1, false}},
+		"converged": {
+			why:      "current and updated are the same",
+			replicas: 2,
+			pods:     several("web:1", 0, 1),
+			want:     counters{2, 2, 2, 2, 2, 2, 2, true},
+		},
+		"rolling": {
+			why:      "each pod counts for its revision",
+			replicas: 3,
+			set:      changes{two},
+			pods:     slices.Concat(several("web:1", 0, 1), several("web:2", 2)),
+			want:     counters{3, 3, 3, 2, 1, 1, 1, false},
+		},
+		"terminating": {
+			why:      "the pod exists, and is neither ready nor updated",
+			replicas: 2,
+			pods:     append(several("web:1", 0), pod("web-1", "web:1", terminating(0))),
+			want:     counters{2, 1, 1, 1, 1, 1, 1, true},
+		},
+		"held": {
+			why:      "a pod that its hook has not made Normal is ready, and not available",
+			replicas: 1,
+			pods:     []*corev1.Pod{pod("web-0", "web:1", podtest.State(kruise.LifecycleStatePreparingNormal))},
+			want:     counters{1, 1, 0, 1, 1, 1, 0, true},
+		},
+		"not long ready": {
+			why:      "the pod is not available yet",
+			replicas: 1,
+			set:      changes{minReady(60)},
+			pods:     []*corev1.Pod{pod("web-0", "web:1", podtest.ReadyFor(time.Second))},
+			want:     counters{1, 1, 0, 1, 1, 1, 0, true},
+		},
+		"completed": {
+			why:      "all are updated and ready",
+			replicas: 2,
+			set:      changes{two},
+			pods:     several("web:2", 0, 1),
+			want:     counters{2, 2, 2, 2, 2, 2, 2, true},
+		},
+		"not ready": {
+			why:      "one is updated, and not ready",
+			replicas: 2,
+			set:      changes{two},
+			pods:     append(several("web:2", 0), pod("web-1", "web:2", podtest.NotReady)),
+			want:     counters{2, 1, 1, 0, 2, 1, 1, false},
+		},
 		"absent": {
 			"the pods that the partition keeps are absent for a moment; they come back at the current revision", 3,
 			changes{two, partition(2)},
 			several("web:2", 2),
 			counters{1, 1, 1, 0, 1, 1, 1, false},
 		},
-		"surplus":             {"a pod that is not wanted is still there", 1, changes{two}, several("web:2", 0, 1), counters{2, 2, 2, 0, 2, 2, 2, false}},
-		"none, partition":     {"no pod has shown that the revision works", 0, changes{two, partition(1)}, nil, counters{}},
-		"none, no partition":  {"nothing is left to update", 0, changes{two}, nil, counters{Completed: true}},
-		"OnDelete, completed": {"the current revision is that of rolling updates", 1, changes{two, onDelete}, several("web:2", 0), counters{1, 1, 1, 0, 1, 1, 1, false}},
+		"surplus": {
+			why:      "a pod that is not wanted is still there",
+			replicas: 1,
+			set:      changes{two},
+			pods:     several("web:2", 0, 1),
+			want:     counters{2, 2, 2, 0, 2, 2, 2, false},
+		},
+		"none, partition":    {"no pod has shown that the revision works", 0, changes{two, partition(1)}, nil, counters{}},
+		"none, no partition": {"nothing is left to update", 0, changes{two}, nil, counters{Completed: true}},
+		"OnDelete, completed": {
+			why:      "the current revision is that of rolling updates",
+			replicas: 1,
+			set:      changes{two, onDelete},
+			pods:     several("web:2", 0),
+			want:     counters{1, 1, 1, 0, 1, 1, 1, false},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -80,11 +131,15 @@ func TestStatusOfClaims(t *testing.T) {
 	o.pods(mounting(several("web:1", 0, 1, 2, 3)...)...)
 	growing := claimOf("web-1", "1Gi")
 	growing.Status.Capacity = nil
-	for _, claim := range []*corev1.PersistentVolumeClaim{claimOf("web-0", "2Gi"), growing, claimOf("web-2", "1Mi"), claimOf("web-3", "1Gi")} {
+	for _, claim := range []*corev1.PersistentVolumeClaim{
+		claimOf("web-0", "2Gi"), growing, claimOf("web-2", "1Mi"), claimOf("web-3", "1Gi"),
+	} {
 		o.put(claim, "")
 	}
 	s, p := o.plan()
-	want := []v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 1}, {VolumeClaimName: "logs"}}
+	want := []v1beta1.VolumeClaimStatus{
+		{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 1}, {VolumeClaimName: "logs"},
+	}
 	if diff := cmp.Diff(want, p.status(s).VolumeClaims); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -96,23 +151,56 @@ func TestConditions(t *testing.T) {
 	noon := metav1.NewTime(podtest.Noon())
 	refused := errors.New("quota exceeded")
 	const text = "StatefulPodControl failed to create Pod error: quota exceeded"
-	failed := appsv1.StatefulSetCondition{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: early, Reason: "CreateFailed", Message: text}
+	failed := appsv1.StatefulSetCondition{
+		Type:               v1beta1.FailedCreatePod,
+		Status:             corev1.ConditionTrue,
+		LastTransitionTime: early,
+		Reason:             "CreateFailed",
+		Message:            text,
+	}
 	cases := map[string]struct {
 		why  string
 		have []appsv1.StatefulSetCondition
 		err  error
 		want []appsv1.StatefulSetCondition
 	}{
-		"none":      {"no condition is added without a failure", nil, nil, nil},
-		"first":     {"the failure is reported", nil, refused, []appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: noon, Reason: "CreateFailed", Message: text}}},
-		"again":     {"the same failure changes nothing", []appsv1.StatefulSetCondition{failed}, refused, []appsv1.StatefulSetCondition{failed}},
-		"succeeded": {"the condition is False", []appsv1.StatefulSetCondition{failed}, nil, []appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionFalse, LastTransitionTime: noon, Reason: "PodsCreated"}}},
-		"foreign":   {"a condition of another type stays", []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}, nil, []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}}},
+		"none": {"no condition is added without a failure", nil, nil, nil},
+		"first": {
+			why: "the failure is reported",
+			err: refused,
+			want: []appsv1.StatefulSetCondition{{
+				Type:               v1beta1.FailedCreatePod,
+				Status:             corev1.ConditionTrue,
+				LastTransitionTime: noon,
+				Reason:             "CreateFailed",
+				Message:            text,
+			}},
+		},
+		"again": {
+			why:  "the same failure changes nothing",
+			have: []appsv1.StatefulSetCondition{failed},
+			err:  refused,
+			want: []appsv1.StatefulSetCondition{failed},
+		},
+		"succeeded": {
+			why:  "the condition is False",
+			have: []appsv1.StatefulSetCondition{failed},
+			want: []appsv1.StatefulSetCondition{{
+				Type: v1beta1.FailedCreatePod, Status: corev1.ConditionFalse, LastTransitionTime: noon, Reason: "PodsCreated",
+			}},
+		},
+		"foreign": {
+			why:  "a condition of another type stays",
+			have: []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}},
+			want: []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}},
+		},
 		"the reference's": {
-			"a condition without a reason gets one",
-			[]appsv1.StatefulSetCondition{{Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: early, Message: text}},
-			refused,
-			[]appsv1.StatefulSetCondition{failed},
+			why: "a condition without a reason gets one",
+			have: []appsv1.StatefulSetCondition{{
+				Type: v1beta1.FailedCreatePod, Status: corev1.ConditionTrue, LastTransitionTime: early, Message: text,
+			}},
+			err:  refused,
+			want: []appsv1.StatefulSetCondition{failed},
 		},
 	}
 	for name, c := range cases {
@@ -126,8 +214,11 @@ func TestConditions(t *testing.T) {
 			}
 		})
 	}
-	again := conditions.List{{Type: "FailedCreatePod", Status: corev1.ConditionFalse, Reason: "PodsCreated", LastTransitionTime: early}}
-	if again.Judge(creation(), refused, podtest.Noon()); again[0].LastTransitionTime != noon || again[0].Status != corev1.ConditionTrue {
+	again := conditions.List{{
+		Type: "FailedCreatePod", Status: corev1.ConditionFalse, Reason: "PodsCreated", LastTransitionTime: early,
+	}}
+	if again.Judge(creation(), refused, podtest.Noon()); again[0].LastTransitionTime != noon ||
+		again[0].Status != corev1.ConditionTrue {
 		t.Errorf("a failure after a success is a transition: %+v", again[0])
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/storytest"
 )
 
-// A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its ordinal and the release of its
-// image; a dash is not ready, a star terminating.
+// A story is a rollout, turn by turn: the requests of the reconciler, and the pods after them. A pod is its ordinal and
+// the release of its image; a dash is not ready, a star terminating.
 func TestStories(t *testing.T) {
 	budget := func(n int32) func(*v1beta1.StatefulSet) {
 		return rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { v := intstr.FromInt32(n); u.MaxUnavailable = &v })
@@ -31,17 +31,44 @@ func TestStories(t *testing.T) {
 		// offline means that file systems grow when they are mounted.
 		offline bool
 	}{
-		"ordered":           {"pods are recreated one at a time, the last first", nil, []func(*v1beta1.StatefulSet){image("web:2")}, false},
-		"expansion":         {"each claim grows before its pod is updated in place", []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding}, []func(*v1beta1.StatefulSet){image("web:2"), sized("2Gi")}, false},
-		"expansion offline": {"a volume that grows when it is mounted has its pod recreated", []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding}, []func(*v1beta1.StatefulSet){sized("2Gi")}, true},
-		"parallel":          {"two pods at a time change in place, down to the partition", []func(*v1beta1.StatefulSet){parallel, inPlace, budget(2)}, []func(*v1beta1.StatefulSet){image("web:2"), partition(1)}, false},
-		"reserved": {"the pod of an ordinal that is reserved is replaced by one beyond the end", []func(*v1beta1.StatefulSet){parallel}, []func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
-			s.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)}
-		}}, false},
-		"scaled in": {"pods go one at a time, each after its claim refers to it", []func(*v1beta1.StatefulSet){withClaims(keeps, deletes)}, []func(*v1beta1.StatefulSet){scaled(1)}, false},
-		"grace": {"a pod leaves traffic for a minute before it changes", []func(*v1beta1.StatefulSet){inPlace, scaled(2), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
-			u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}
-		})}, []func(*v1beta1.StatefulSet){image("web:2")}, false},
+		"ordered": {
+			why: "pods are recreated one at a time, the last first", change: []func(*v1beta1.StatefulSet){image("web:2")},
+		},
+		"expansion": {
+			why:    "each claim grows before its pod is updated in place",
+			set:    []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding},
+			change: []func(*v1beta1.StatefulSet){image("web:2"), sized("2Gi")},
+		},
+		"expansion offline": {
+			why:     "a volume that grows when it is mounted has its pod recreated",
+			set:     []func(*v1beta1.StatefulSet){inPlace, scaled(2), expanding},
+			change:  []func(*v1beta1.StatefulSet){sized("2Gi")},
+			offline: true,
+		},
+		"parallel": {
+			why:    "two pods at a time change in place, down to the partition",
+			set:    []func(*v1beta1.StatefulSet){parallel, inPlace, budget(2)},
+			change: []func(*v1beta1.StatefulSet){image("web:2"), partition(1)},
+		},
+		"reserved": {
+			why: "the pod of an ordinal that is reserved is replaced by one beyond the end",
+			set: []func(*v1beta1.StatefulSet){parallel},
+			change: []func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
+				s.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromInt32(1)}
+			}},
+		},
+		"scaled in": {
+			why:    "pods go one at a time, each after its claim refers to it",
+			set:    []func(*v1beta1.StatefulSet){withClaims(keeps, deletes)},
+			change: []func(*v1beta1.StatefulSet){scaled(1)},
+		},
+		"grace": {
+			why: "a pod leaves traffic for a minute before it changes",
+			set: []func(*v1beta1.StatefulSet){inPlace, scaled(2), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+				u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}
+			})},
+			change: []func(*v1beta1.StatefulSet){image("web:2")},
+		},
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
@@ -86,8 +113,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// place orders the requests of one pass, which go out in parallel: revisions, then the objects of pods from the last ordinal, then the status.
-// The requests about one pod keep their order.
+// place orders the requests of one pass, which go out in parallel: revisions, then the objects of pods from the last
+// ordinal, then the status. The requests about one pod keep their order.
 func place(request string) int {
 	if strings.Contains(request, " controllerrevisions/") {
 		return math.MaxInt

@@ -19,8 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// A set that OpenKruise has created or updated is continued without a write, and one whose pods it has just updated, with a write of the
-// status alone.
+// A set that OpenKruise has created or updated is continued without a write, and one whose pods it has just updated,
+// with a write of the status alone.
 func TestTakeover(t *testing.T) {
 	cases := map[string]struct {
 		why, state, version string
@@ -28,8 +28,13 @@ func TestTakeover(t *testing.T) {
 	}{
 		"created":          {"nothing is left to do", "1-created", "v1beta1", nil},
 		"created, v1alpha": {"references of the older version count", "1-created", "v1alpha1", nil},
-		"updating":         {"the pods were recorded after the set: the status completes the rollout", "2-updating", "v1beta1", []string{"PATCH statefulsets/db/status 200"}},
-		"updated":          {"nothing is left to do", "3-updated", "v1beta1", nil},
+		"updating": {
+			why:     "the pods were recorded after the set: the status completes the rollout",
+			state:   "2-updating",
+			version: "v1beta1",
+			want:    []string{"PATCH statefulsets/db/status 200"},
+		},
+		"updated": {"nothing is left to do", "3-updated", "v1beta1", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +74,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// A set that OpenKruise has begun to update is continued: nothing that it has done is done again, and no pod restarts that would not.
+// A set that OpenKruise has begun to update is continued: nothing that it has done is done again, and no pod restarts
+// that would not.
 func TestTakeoverMidway(t *testing.T) {
 	const state = "apps.kruise.io/inplace-update-state"
 	unready := func(pod *corev1.Pod) {
@@ -94,9 +100,12 @@ func TestTakeoverMidway(t *testing.T) {
 			})},
 			func(pod *corev1.Pod, update string) {
 				unready(pod)
-				pod.Labels[kruise.PodRevisionLabelKey], pod.Labels[kruise.LifecycleStateKey] = update, string(kruise.LifecycleStateUpdating)
-				pod.Annotations[state] = `{"revision":"` + update + `","updateTimestamp":"2030-01-01T11:59:30Z","lastContainerStatuses":null,"updateImages":true}`
-				pod.Annotations["apps.kruise.io/inplace-update-grace"] = `{"revision":"` + update + `","containerImages":{"web":"web:2"},"graceSeconds":60}`
+				pod.Labels[kruise.PodRevisionLabelKey], pod.Labels[kruise.LifecycleStateKey] = update,
+					string(kruise.LifecycleStateUpdating)
+				pod.Annotations[state] = `{"revision":"` + update +
+					`","updateTimestamp":"2030-01-01T11:59:30Z","lastContainerStatuses":null,"updateImages":true}`
+				pod.Annotations["apps.kruise.io/inplace-update-grace"] = `{"revision":"` + update +
+					`","containerImages":{"web":"web:2"},"graceSeconds":60}`
 			},
 			[]string{"PATCH statefulsets/db/status 200"},
 			30 * time.Second,
@@ -104,10 +113,13 @@ func TestTakeoverMidway(t *testing.T) {
 		"hook before the update": {
 			"the pod waits for its hook",
 			[]func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
-				s.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+				s.Spec.Lifecycle = &kruise.Lifecycle{
+					InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
+				}
 			}},
 			func(pod *corev1.Pod, _ string) {
-				pod.Labels["example.com/hook"], pod.Labels[kruise.LifecycleStateKey] = "true", string(kruise.LifecycleStatePreparingUpdate)
+				pod.Labels["example.com/hook"], pod.Labels[kruise.LifecycleStateKey] = "true",
+					string(kruise.LifecycleStatePreparingUpdate)
 			},
 			[]string{"PATCH statefulsets/db/status 200"},
 			0,
@@ -115,12 +127,15 @@ func TestTakeoverMidway(t *testing.T) {
 		"hook before the deletion": {
 			"the pod waits for its hook",
 			[]func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
-				s.Spec.Lifecycle = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}}}
+				s.Spec.Lifecycle = &kruise.Lifecycle{
+					PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
+				}
 			}, func(s *v1beta1.StatefulSet) {
 				s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.RecreatePodUpdateStrategyType
 			}},
 			func(pod *corev1.Pod, _ string) {
-				pod.Labels["example.com/hook"], pod.Labels[kruise.LifecycleStateKey] = "true", string(kruise.LifecycleStatePreparingDelete)
+				pod.Labels["example.com/hook"], pod.Labels[kruise.LifecycleStateKey] = "true",
+					string(kruise.LifecycleStatePreparingDelete)
 			},
 			[]string{"PATCH statefulsets/db/status 200"},
 			0,
@@ -184,7 +199,8 @@ func TestTakeoverExpansion(t *testing.T) {
 	m.provision()
 	m.Server.Requests()
 	m.Reconcile()
-	if diff := cmp.Diff([]string{"PATCH persistentvolumeclaims/data-db-0 200", "PATCH statefulsets/db/status 200"}, m.Server.Requests()); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH persistentvolumeclaims/data-db-0 200", "PATCH statefulsets/db/status 200"},
+		m.Server.Requests()); diff != "" {
 		t.Errorf("the next claim grows (-want +got):\n%s", diff)
 	}
 }

@@ -17,7 +17,8 @@ func setOf(pod string) (string, bool) {
 	return set, ok
 }
 
-// setsOfClaim are the sets that a claim can belong to by its name: the names of its template and of its set may both have dashes.
+// setsOfClaim are the sets that a claim can belong to by its name: the names of its template and of its set may both
+// have dashes.
 func (r *Reconciler) setsOfClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	rest, ok := setOf(claim.GetName())
 	if !ok {
@@ -29,6 +30,8 @@ func (r *Reconciler) setsOfClaim(ctx context.Context, claim client.Object) []rec
 		if !more {
 			return requests
 		}
-		requests, rest = append(requests, r.kit.Existing(ctx, types.NamespacedName{Namespace: claim.GetNamespace(), Name: set})...), set
+		requests, rest = append(requests, r.kit.Existing(ctx, types.NamespacedName{
+			Namespace: claim.GetNamespace(), Name: set,
+		})...), set
 	}
 }

@@ -16,7 +16,9 @@ import (
 func TestWatches(t *testing.T) {
 	o := observe(t, 1)
 	for _, name := range []string{"web", "my-web"} {
-		if err := o.server.Put(&v1beta1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}); err != nil {
+		if err := o.server.Put(&v1beta1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -32,13 +34,21 @@ func TestWatches(t *testing.T) {
 		object client.Object
 		want   []string
 	}{
-		"claim":                  {"the set of the claim's name", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-web-3")}, []string{"web"}},
-		"claim with dashes":      {"either set may have the claim", &corev1.PersistentVolumeClaim{ObjectMeta: meta("my-data-my-web-3")}, []string{"my-web", "web"}},
-		"claim of no set":        {"no such set exists", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-db-3")}, nil},
-		"claim without a number": {"no pod has such a claim", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-web-x")}, nil},
-		"orphan":                 {"the set may adopt the pod", &corev1.Pod{ObjectMeta: meta("web-3")}, []string{"web"}},
-		"controlled pod":         {"another watch has the pods of sets", &corev1.Pod{ObjectMeta: controlled}, nil},
-		"pod of no set":          {"no such set exists", &corev1.Pod{ObjectMeta: meta("db-3")}, nil},
+		"claim": {
+			"the set of the claim's name", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-web-3")}, []string{"web"},
+		},
+		"claim with dashes": {
+			"either set may have the claim",
+			&corev1.PersistentVolumeClaim{ObjectMeta: meta("my-data-my-web-3")},
+			[]string{"my-web", "web"},
+		},
+		"claim of no set": {"no such set exists", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-db-3")}, nil},
+		"claim without a number": {
+			"no pod has such a claim", &corev1.PersistentVolumeClaim{ObjectMeta: meta("data-web-x")}, nil,
+		},
+		"orphan":         {"the set may adopt the pod", &corev1.Pod{ObjectMeta: meta("web-3")}, []string{"web"}},
+		"controlled pod": {"another watch has the pods of sets", &corev1.Pod{ObjectMeta: controlled}, nil},
+		"pod of no set":  {"no such set exists", &corev1.Pod{ObjectMeta: meta("db-3")}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 
-// The API server accepts the writes of claims and of their owners, and the deletion of a claim, which no set controls, reconciles the set
-// whose pod waits for it.
+// The API server accepts the writes of claims and of their owners, and the deletion of a claim, which no set controls,
+// reconciles the set whose pod waits for it.
 func TestClaimsOnServer(t *testing.T) {
 	t.Parallel()
 	kit := podbench.New(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_statefulsets.yaml"}})
@@ -84,7 +84,8 @@ func TestClaimsOnServer(t *testing.T) {
 	until(ownedBy("Pod"))
 	resize(2)
 	until(func() error {
-		if c := set.Status.Conditions; len(c) != 1 || c[0].Status != corev1.ConditionTrue || c[0].Type != v1beta1.FailedCreatePod {
+		if c := set.Status.Conditions; len(c) != 1 || c[0].Status != corev1.ConditionTrue ||
+			c[0].Type != v1beta1.FailedCreatePod {
 			return fmt.Errorf("conditions %v: the pod waits for its claim", c)
 		}
 		return nil

@@ -48,7 +48,8 @@ func TestReservationEndToEnd(t *testing.T) {
 		m.pass(15 * time.Second)
 		m.expect(u, "a 2 [1?R 1?R], b 2 [1 1]")
 		m.look(u)
-		if s := u.Status; s.ReservedPods != 2 || s.Replicas != 2 || s.SubsetStatuses[0].ReservedPods != 2 || s.LabelSelector != "app=web,apps.kruise.io/united-deployment-reserved-pod=false" {
+		if s := u.Status; s.ReservedPods != 2 || s.Replicas != 2 || s.SubsetStatuses[0].ReservedPods != 2 ||
+			s.LabelSelector != "app=web,apps.kruise.io/united-deployment-reserved-pod=false" {
 			t.Errorf("%s: status %+v", kind, s)
 		}
 		m.room["a"] = 1

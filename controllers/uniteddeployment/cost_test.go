@@ -42,9 +42,13 @@ func (m *model) fill(u *v1beta1.UnitedDeployment) {
 
 func readyPod(m *model, c *subsets.Child, n int32) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: fmt.Sprintf("%s-%d", c.Object.GetName(), n), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c.Object, c.Kind)},
+		Namespace:       "shop",
+		Name:            fmt.Sprintf("%s-%d", c.Object.GetName(), n),
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(c.Object, c.Kind)},
 		Labels: map[string]string{
-			kruise.SubSetNameLabelKey: c.Subset, kruise.ControllerRevisionHashLabelKey: c.Revision, kruise.UnitedDeploymentReservedPodKey: "false",
+			kruise.SubSetNameLabelKey:             c.Subset,
+			kruise.ControllerRevisionHashLabelKey: c.Revision,
+			kruise.UnitedDeploymentReservedPodKey: "false",
 		},
 	}}
 	pod.Spec.NodeName, pod.Status.Phase = c.Subset, corev1.PodRunning
@@ -53,10 +57,15 @@ func readyPod(m *model, c *subsets.Child, n int32) *corev1.Pod {
 	return pod
 }
 
-// A pass over 10 subsets and 5,000 ready pods writes nothing, reads no pod, and allocates no more than one over 10 pods, whatever the schedule
-// strategy. One pod that is not ready makes the pass read the pods of its subset, and no others.
+// A pass over 10 subsets and 5,000 ready pods writes nothing, reads no pod, and allocates no more than one over 10
+// pods, whatever the schedule strategy. One pod that is not ready makes the pass read the pods of its subset, and no
+// others.
 func TestIdlePass(t *testing.T) {
-	strategies := map[string]change{"Fixed": func(*v1beta1.UnitedDeployment) {}, "Adaptive": adaptive(30, 300, false), "Reserving": adaptive(30, 300, true)}
+	strategies := map[string]change{
+		"Fixed":     func(*v1beta1.UnitedDeployment) {},
+		"Adaptive":  adaptive(30, 300, false),
+		"Reserving": adaptive(30, 300, true),
+	}
 	for name, strategy := range strategies {
 		t.Run(name, func(t *testing.T) {
 			allocations := map[int32]float64{}

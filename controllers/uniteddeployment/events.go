@@ -27,7 +27,9 @@ type emission struct {
 func emissions() []string { return []string{"provision", "update", "revision", "spec"} }
 
 // report writes the status, if it changed, and emits what failed.
-func (r *Reconciler) report(ctx context.Context, s *snapshot, status v1beta1.UnitedDeploymentStatus, o subsets.Outcome) error {
+func (r *Reconciler) report(
+	ctx context.Context, s *snapshot, status v1beta1.UnitedDeploymentStatus, o subsets.Outcome,
+) error {
 	fresh := s.object.DeepCopy()
 	fresh.Status = status
 	_, err := r.status.Write(ctx, s.object, fresh, map[string]any{

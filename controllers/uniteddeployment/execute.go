@@ -163,7 +163,8 @@ func (r *Reconciler) remember(s *snapshot, t *subsets.Target, answer *unstructur
 
 func (r *Reconciler) delete(ctx context.Context, s *snapshot, c *subsets.Child) error {
 	uid := c.Object.GetUID()
-	err := r.api.Client.Delete(ctx, c.Object.DeepCopy(), client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	err := r.api.Client.Delete(ctx, c.Object.DeepCopy(), client.Preconditions{UID: &uid},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 		return fmt.Errorf("delete %s %s: %w", c.Kind.Kind, c.Object.GetName(), err)
 	}

@@ -66,18 +66,21 @@ func edit(kit *podbench.Bench, u *v1beta1.UnitedDeployment, changes ...change) {
 func reports(kit *podbench.Bench, c *subsets.Child, ready int32) {
 	kit.Helper()
 	data, err := json.Marshal(map[string]any{"status": map[string]any{
-		"observedGeneration": c.Object.GetGeneration(), "replicas": c.Replicas, "readyReplicas": ready, "availableReplicas": ready,
-		"updatedReplicas": c.Replicas, "updatedReadyReplicas": ready,
+		"observedGeneration": c.Object.GetGeneration(), "replicas": c.Replicas, "readyReplicas": ready,
+		"availableReplicas": ready,
+		"updatedReplicas":   c.Replicas, "updatedReadyReplicas": ready,
 	}})
 	if err != nil {
 		kit.Fatal(err)
 	}
-	if err := kit.Client.Status().Patch(kit.Context(), c.Object.DeepCopy(), client.RawPatch(types.MergePatchType, data)); err != nil {
+	if err := kit.Client.Status().Patch(kit.Context(), c.Object.DeepCopy(),
+		client.RawPatch(types.MergePatchType, data)); err != nil {
 		kit.Fatal(err)
 	}
 }
 
-// Subsets are added, renamed and removed, another kind replaces the workloads, and the scale subresource divides the replicas again.
+// Subsets are added, renamed and removed, another kind replaces the workloads, and the scale subresource divides the
+// replicas again.
 func TestTopologyOnServer(t *testing.T) {
 	t.Parallel()
 	kit := bench(t)
@@ -139,7 +142,9 @@ func TestForeignersOnServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	foreign := func(name string) *v1beta1.CloneSet {
-		o := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: kit.Namespace, Name: name, Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"}}}
+		o := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: kit.Namespace, Name: name, Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"},
+		}}
 		o.Spec = *on(kit.Namespace).Spec.Template.CloneSetTemplate.Spec.DeepCopy()
 		if err := kit.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -161,14 +166,16 @@ func TestForeignersOnServer(t *testing.T) {
 	}
 }
 
-// A workload that the API server rejects keeps none of the others from being written, and the status has the reason until it is accepted.
+// A workload that the API server rejects keeps none of the others from being written, and the status has the reason
+// until it is accepted.
 func TestFailuresOnServer(t *testing.T) {
 	t.Parallel()
 	kit := podbench.New(t, onServer())
 	denied := make(chan bool, 1) // full as long as workloads of subset a are rejected
 	denied <- true
 	kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
-		refused := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("exceeded quota"))
+		refused := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web",
+			errors.New("exceeded quota"))
 		r, err := uniteddeployment.New(podbench.Writes(c, func(what string, write func() error) error {
 			if strings.HasPrefix(what, "patch/web-a-") && len(denied) > 0 {
 				return refused
@@ -190,7 +197,8 @@ func TestFailuresOnServer(t *testing.T) {
 			return err
 		}
 		c := condition(u, v1beta1.SubsetProvisioned)
-		if c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "create subset a") || u.Status.ObservedGeneration != u.Generation {
+		if c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "create subset a") ||
+			u.Status.ObservedGeneration != u.Generation {
 			return fmt.Errorf("status %+v", u.Status)
 		}
 		if events := kit.Events(u, "FailedUpdateSubset"); len(events) != 1 {
@@ -225,12 +233,16 @@ func TestAdaptiveOnServer(t *testing.T) {
 	kit.Still()
 	pod := kit.Pod("stuck", func(pod *corev1.Pod) {
 		pod.Spec.NodeName = ""
-		pod.Labels = map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a", kruise.ControllerRevisionHashLabelKey: a.Revision}
+		pod.Labels = map[string]string{
+			"app": "web", kruise.SubSetNameLabelKey: "a", kruise.ControllerRevisionHashLabelKey: a.Revision,
+		}
 		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(a.Object, a.Kind)}
 	})
 	kit.Status(pod, func(pod *corev1.Pod) {
 		pod.Status.Phase = corev1.PodPending
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		}}
 	})
 	divided(kit, u, "a 3, b 1")
 	kit.Until(func() error {
@@ -292,14 +304,18 @@ func TestManagersPolicyOnServer(t *testing.T) {
 	}
 	kit := podbench.On(t, c, o.Scheme)
 	kit.Config = rest.CopyConfig(kit.Config)
-	kit.Config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:kruise-system:kruise-manager", Groups: []string{"system:masters"}}
+	kit.Config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:kruise-system:kruise-manager", Groups: []string{"system:masters"},
+	}
 	manager, err := client.New(kit.Config, client.Options{Scheme: kit.Scheme})
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := func(name string) *appsv1.Deployment {
 		u := on(kit.Namespace, of("Deployment"))
-		o := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kit.Namespace, Name: name}, Spec: u.Spec.Template.DeploymentTemplate.Spec}
+		o := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: kit.Namespace, Name: name}, Spec: u.Spec.Template.DeploymentTemplate.Spec,
+		}
 		o.Spec.Selector = u.Spec.Selector
 		return o
 	}
@@ -317,7 +333,8 @@ func TestManagersPolicyOnServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for verb, err := range map[string]error{
-		"patch":  manager.Patch(t.Context(), theirs.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))),
+		"patch": manager.Patch(t.Context(), theirs.DeepCopy(),
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":7}}`))),
 		"delete": manager.Delete(t.Context(), theirs.DeepCopy()),
 	} {
 		if !apierrors.IsForbidden(err) {

@@ -43,8 +43,11 @@ type model struct {
 
 func newModel(t *testing.T) *model {
 	t.Helper()
-	m := &model{T: t, Model: objects.NewModel(t, &v1beta1.UnitedDeploymentList{}, v1beta1.AddToScheme), room: map[string]int{}}
-	if err := errors.Join(owned.Index(t.Context(), m.Server, &corev1.Pod{}), uniteddeployment.IndexPods(t.Context(), m.Server)); err != nil {
+	m := &model{
+		T: t, Model: objects.NewModel(t, &v1beta1.UnitedDeploymentList{}, v1beta1.AddToScheme), room: map[string]int{},
+	}
+	if err := errors.Join(owned.Index(t.Context(), m.Server, &corev1.Pod{}),
+		uniteddeployment.IndexPods(t.Context(), m.Server)); err != nil {
 		t.Fatal(err)
 	}
 	m.restart(m.Server)
@@ -90,7 +93,9 @@ func (m *model) create(name string, replicas int32, zones string, changes ...cha
 func inZone(text string) v1beta1.Subset {
 	end := strings.IndexAny(text+"=", "=<>")
 	s := v1beta1.Subset{Name: text[:end]}
-	s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Name}}}
+	s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{
+		Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{s.Name},
+	}}
 	if end < len(text) {
 		v := intstr.Parse(text[end+1:])
 		switch text[end] {
@@ -150,13 +155,21 @@ func of(kind string) change {
 		u.Spec.Template = v1beta1.SubsetTemplate{}
 		switch kind {
 		case "CloneSet":
-			u.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Template: pods}}
+			u.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{
+				ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Template: pods},
+			}
 		case "Deployment":
-			u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pods}}
+			u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{
+				ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pods},
+			}
 		case "StatefulSet":
-			u.Spec.Template.StatefulSetTemplate = &v1beta1.StatefulSetTemplateSpec{ObjectMeta: metadata, Spec: appsv1.StatefulSetSpec{Template: pods}}
+			u.Spec.Template.StatefulSetTemplate = &v1beta1.StatefulSetTemplateSpec{
+				ObjectMeta: metadata, Spec: appsv1.StatefulSetSpec{Template: pods},
+			}
 		case "Advanced":
-			u.Spec.Template.AdvancedStatefulSetTemplate = &v1beta1.AdvancedStatefulSetTemplateSpec{ObjectMeta: metadata, Spec: v1beta1.StatefulSetSpec{Template: pods}}
+			u.Spec.Template.AdvancedStatefulSetTemplate = &v1beta1.AdvancedStatefulSetTemplateSpec{
+				ObjectMeta: metadata, Spec: v1beta1.StatefulSetSpec{Template: pods},
+			}
 		}
 	}
 }
@@ -213,29 +226,8 @@ func (m *model) child(u *v1beta1.UnitedDeployment, subset string) *subsets.Child
 	return nil
 }
 
-func (m *model) pods(filter func(*corev1.Pod) bool) []*corev1.Pod {
-	m.Helper()
-	var list corev1.PodList
-	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
-		m.Fatal(err)
-	}
-	var all []*corev1.Pod
-	for i := range list.Items {
-		if filter(&list.Items[i]) {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all
-}
-
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
-// picture is the workloads of an object: each with the replicas that it is to have, its partition, and its pods. A pod is the release of its
-// image; a question mark is not ready, and an R reserved.
+// picture is the workloads of an object: each with the replicas that it is to have, its partition, and its pods. A pod
+// is the release of its image; a question mark is not ready, and an R reserved.
 func (m *model) picture(u *v1beta1.UnitedDeployment) string {
 	m.Helper()
 	var all []string
@@ -261,8 +253,8 @@ func (m *model) picture(u *v1beta1.UnitedDeployment) string {
 	return strings.Join(all, ", ")
 }
 
-// world moves everything but the reconciler: the controllers of the workloads, the scheduler and the kubelets. It reports whether anything
-// changed.
+// world moves everything but the reconciler: the controllers of the workloads, the scheduler and the kubelets. It
+// reports whether anything changed.
 func (m *model) world() bool {
 	m.Helper()
 	before := m.Server.Version()
@@ -365,59 +357,6 @@ func (m *model) run(c *subsets.Child) {
 	}
 }
 
-func (m *model) newPod(c *subsets.Child, template *corev1.PodTemplateSpec) {
-	m.Helper()
-	pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	pod.Namespace, pod.GenerateName = "shop", c.Object.GetName()+"-"
-	ref := *metav1.NewControllerRef(c.Object, c.Kind)
-	if c.Kind.Kind == "Deployment" {
-		pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = "1a"
-		ref.Kind, ref.Name, ref.UID = "ReplicaSet", c.Object.GetName()+"-1a", "replicaset"
-	}
-	pod.OwnerReferences = []metav1.OwnerReference{ref}
-	if err := m.Server.Create(m.Context(), pod); err != nil {
-		m.Fatal(err)
-	}
-}
-
-// schedule finds nodes for pods, and makes them ready.
-func (m *model) schedule() {
-	m.Helper()
-	used := map[string]int{}
-	for _, pod := range m.pods(func(p *corev1.Pod) bool { return p.Spec.NodeName != "" }) {
-		used[pod.Spec.NodeName]++
-	}
-	for _, pod := range m.pods(func(p *corev1.Pod) bool { return p.Spec.NodeName == "" || !isReady(p) }) {
-		where := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
-		room, limited := m.room[where]
-		switch {
-		case limited && used[where] >= room && pod.Spec.NodeName == "":
-			setCondition(pod, corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, m.Clock)
-		default:
-			used[where]++
-			pod.Spec.NodeName, pod.Status.Phase = where, corev1.PodRunning
-			setCondition(pod, corev1.PodScheduled, corev1.ConditionTrue, "", m.Clock)
-			if !strings.HasSuffix(pod.Spec.Containers[0].Image, "broken") {
-				setCondition(pod, corev1.PodReady, corev1.ConditionTrue, "", m.Clock)
-			}
-		}
-		m.put(pod)
-	}
-}
-
-func setCondition(pod *corev1.Pod, t corev1.PodConditionType, status corev1.ConditionStatus, reason string, now time.Time) {
-	c := corev1.PodCondition{Type: t, Status: status, Reason: reason, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
-	for i := range pod.Status.Conditions {
-		if have := &pod.Status.Conditions[i]; have.Type == t {
-			if have.Status != status {
-				*have = c
-			}
-			return
-		}
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, c)
-}
-
 // put stores an object as it is, if it differs.
 func (m *model) put(o client.Object) {
 	m.Helper()
@@ -471,12 +410,14 @@ func (m *model) count(c *subsets.Child) {
 	case "StatefulSet.apps":
 		x := &appsv1.StatefulSet{}
 		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation, replicas, ready, updated
+		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation,
+			replicas, ready, updated
 		o = x
 	default:
 		x := &appsv1.Deployment{}
 		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation, replicas, ready, updated
+		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation,
+			replicas, ready, updated
 		o = x
 	}
 	m.put(o)

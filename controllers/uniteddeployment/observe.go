@@ -72,7 +72,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 func (r *Reconciler) read(object *v1beta1.UnitedDeployment, now time.Time) (*subsets.Snapshot, error) {
 	s, err := subsets.Read(object, now)
 	if err == nil && r.children[s.Template.Kind] == nil {
-		err = fmt.Errorf("spec.template: the kind %s of %s is not installed", s.Template.Kind.Kind, s.Template.Kind.GroupVersion())
+		err = fmt.Errorf("spec.template: the kind %s of %s is not installed",
+			s.Template.Kind.Kind, s.Template.Kind.GroupVersion())
 	}
 	return s, err
 }
@@ -121,7 +122,9 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 		return fmt.Errorf("read revisions: %w", err)
 	}
 	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
-	s.Revisions = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool { return !metav1.IsControlledBy(rev, s.object) })
+	s.Revisions = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool {
+		return !metav1.IsControlledBy(rev, s.object)
+	})
 	return nil
 }
 
@@ -137,7 +140,9 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		if err != nil {
 			return fmt.Errorf("list pods: %w", err)
 		}
-		s.Pods[subset] = slices.DeleteFunc(stored.Pointers(list.Items), func(pod *corev1.Pod) bool { return !child.Owns(pod) })
+		s.Pods[subset] = slices.DeleteFunc(stored.Pointers(list.Items), func(pod *corev1.Pod) bool {
+			return !child.Owns(pod)
+		})
 	}
 	return nil
 }

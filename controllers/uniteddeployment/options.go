@@ -19,8 +19,8 @@ type Options struct {
 	Recorder Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Explain is called in each pass, after its writes, with what the allocation cannot meet. The pass waits for the return. Nil for no
-	// call.
+	// Explain is called in each pass, after its writes, with what the allocation cannot meet. The pass waits for the
+	// return. Nil for no call.
 	Explain func(ctx context.Context, object types.NamespacedName, notes []note.Note)
 }
 

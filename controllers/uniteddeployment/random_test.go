@@ -36,8 +36,8 @@ type chaos struct {
 	lag   bool
 }
 
-// Whatever happens, no subset ever has two workloads, no workload goes above the maximum of its subset, and others stay as they are. Once the
-// faults end, the object settles at its allocation, and then costs no write.
+// Whatever happens, no subset ever has two workloads, no workload goes above the maximum of its subset, and others stay
+// as they are. Once the faults end, the object settles at its allocation, and then costs no write.
 func TestRandom(t *testing.T) {
 	seeds := uint64(8)
 	if testing.Short() {
@@ -57,7 +57,12 @@ func TestRandom(t *testing.T) {
 
 func newChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
-	c := &chaos{model: newModel(t), rand: rand.New(rand.NewPCG(seed, 1)), seed: seed, stale: map[string]*unstructured.UnstructuredList{}}
+	c := &chaos{
+		model: newModel(t),
+		rand:  rand.New(rand.NewPCG(seed, 1)),
+		seed:  seed,
+		stale: map[string]*unstructured.UnstructuredList{},
+	}
 	kinds := []string{"CloneSet", "Deployment", "Advanced", "StatefulSet"}
 	changes := []change{of(kinds[seed%4])}
 	if c.rand.IntN(3) > 0 {
@@ -167,7 +172,8 @@ func (c *chaos) turn() {
 	c.Advance(time.Second)
 }
 
-// check checks what a pass must never do. A workload that another writer has scaled may be above its maximum until it is written.
+// check checks what a pass must never do. A workload that another writer has scaled may be above its maximum until it
+// is written.
 func (c *chaos) check(before map[string]int32) {
 	c.Helper()
 	c.look(c.u)
@@ -182,8 +188,10 @@ func (c *chaos) check(before map[string]int32) {
 			continue // its deletion has failed
 		}
 		most := c.u.Spec.Topology.Subsets[i].MaxReplicas
-		if was, is := before[child.Object.GetName()]; most != nil && child.Replicas > most.IntVal && (!is || was != child.Replicas) {
-			c.Fatalf("seed %d: subset %s was written with %d replicas, above its maximum %d", c.seed, child.Subset, child.Replicas, most.IntVal)
+		if was, is := before[child.Object.GetName()]; most != nil && child.Replicas > most.IntVal &&
+			(!is || was != child.Replicas) {
+			c.Fatalf("seed %d: subset %s was written with %d replicas, above its maximum %d",
+				c.seed, child.Subset, child.Replicas, most.IntVal)
 		}
 		if !owned.Controls(c.u, child.Object) {
 			c.Fatalf("seed %d: %s belongs to another", c.seed, child.Object.GetName())
@@ -208,7 +216,8 @@ func (c *chaos) settle() {
 		ready++
 	}
 	s := c.u.Status
-	if ready != want || s.Replicas != want || s.ReadyReplicas != want || s.ReservedPods != 0 || s.ObservedGeneration != c.u.Generation {
+	if ready != want || s.Replicas != want || s.ReadyReplicas != want || s.ReservedPods != 0 ||
+		s.ObservedGeneration != c.u.Generation {
 		c.Fatalf("seed %d: %d ready of %d: %s\nstatus %+v", c.seed, ready, want, c.picture(c.u), s)
 	}
 	held := int32(0)

@@ -52,7 +52,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reconciler{api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{}}
+	r := &Reconciler{
+		api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{},
+	}
 	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r.status = statuspatch.Writer{Client: c, Kind: r.objects}
 	r.applies = applied.Writer{Client: c, Live: api.Live, Manager: FieldManager}
@@ -72,8 +74,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler, which watches workloads whole: the cache options of controllers.ManagerOptions keep little of those
-// that no UnitedDeployment controls. It must come before the manager starts. Kinds of workloads that are not installed are left out.
+// SetupWithManager registers the reconciler, which watches workloads whole: the cache options of
+// controllers.ManagerOptions keep little of those that no UnitedDeployment controls. It must come before the manager
+// starts. Kinds of workloads that are not installed are left out.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	indexer := mgr.GetFieldIndexer()
 	if err := errors.Join(owned.Index(ctx, indexer, &appsv1.ControllerRevision{}), IndexPods(ctx, indexer)); err != nil {
@@ -119,7 +122,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	if s.invalid != nil {
-		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now), subsets.Outcome{Fault: s.invalid}); err == nil {
+		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now),
+			subsets.Outcome{Fault: s.invalid}); err == nil {
 			err = reconcile.TerminalError(s.invalid)
 		}
 		return r.api.Result(request, s.recheckAfter, err)

@@ -31,7 +31,8 @@ func TestKinds(t *testing.T) {
 			}
 			m.look(u)
 			s := u.Status
-			if s.Replicas != 5 || s.ReadyReplicas != 5 || s.UpdatedReplicas != 5 || s.UpdatedReadyReplicas != 5 || s.CurrentRevision != s.UpdatedRevision || s.LabelSelector != "app=web" {
+			if s.Replicas != 5 || s.ReadyReplicas != 5 || s.UpdatedReplicas != 5 || s.UpdatedReadyReplicas != 5 ||
+				s.CurrentRevision != s.UpdatedRevision || s.LabelSelector != "app=web" {
 				t.Fatalf("status %+v", s)
 			}
 			m.change(u, image("web:2"), scaled(4))
@@ -40,7 +41,8 @@ func TestKinds(t *testing.T) {
 				t.Fatalf("got %s, want %s", got, want)
 			}
 			m.look(u)
-			if s := u.Status; s.CurrentRevision != s.UpdatedRevision || s.UpdatedReadyReplicas != 4 || s.Conditions[0].Status != "True" {
+			if s := u.Status; s.CurrentRevision != s.UpdatedRevision || s.UpdatedReadyReplicas != 4 ||
+				s.Conditions[0].Status != "True" {
 				t.Fatalf("status %+v", s)
 			}
 			m.Server.Requests()
@@ -75,26 +77,33 @@ func TestIdentity(t *testing.T) {
 	u := m.create("web", 1, "a", func(u *v1beta1.UnitedDeployment) {
 		u.Spec.Template.CloneSetTemplate.Annotations = map[string]string{"team": "shop"}
 		u.Spec.Topology.Subsets[0].Tolerations = []corev1.Toleration{{Key: "rented", Operator: corev1.TolerationOpExists}}
-		u.Spec.Topology.Subsets[0].Patch.Raw = []byte(`{"spec":{"containers":[{"env":[{"name":"ZONE","value":"a"}],"name":"web"}]}}`)
+		u.Spec.Topology.Subsets[0].Patch.Raw = []byte(
+			`{"spec":{"containers":[{"env":[{"name":"ZONE","value":"a"}],"name":"web"}]}}`)
 	})
 	m.rest()
 	m.look(u)
 	c := m.child(u, "a")
 	revision := u.Status.UpdatedRevision
-	if !strings.HasPrefix(c.Object.GetName(), "web-a-") || len(c.Object.GetName()) != len("web-a-")+5 || !strings.HasPrefix(revision, "web-") {
+	if !strings.HasPrefix(c.Object.GetName(), "web-a-") || len(c.Object.GetName()) != len("web-a-")+5 ||
+		!strings.HasPrefix(revision, "web-") {
 		t.Errorf("name %s, revision %s", c.Object.GetName(), revision)
 	}
-	want := map[string]string{"app": "web", kruise.ControllerRevisionHashLabelKey: revision, kruise.SubSetNameLabelKey: "a"}
+	want := map[string]string{
+		"app": "web", kruise.ControllerRevisionHashLabelKey: revision, kruise.SubSetNameLabelKey: "a",
+	}
 	if diff := cmp.Diff(want, c.Object.GetLabels()); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	annotations := map[string]string{"team": "shop", v1beta1.AnnotationSubsetPatchKey: string(u.Spec.Topology.Subsets[0].Patch.Raw)}
+	annotations := map[string]string{
+		"team": "shop", v1beta1.AnnotationSubsetPatchKey: string(u.Spec.Topology.Subsets[0].Patch.Raw),
+	}
 	if diff := cmp.Diff(annotations, c.Object.GetAnnotations()); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	set := &v1beta1.CloneSet{}
 	m.get(client.ObjectKeyFromObject(c.Object), set)
-	if diff := cmp.Diff(map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"}, set.Spec.Selector.MatchLabels); diff != "" {
+	if diff := cmp.Diff(map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"},
+		set.Spec.Selector.MatchLabels); diff != "" {
 		t.Errorf("selector (-want +got):\n%s", diff)
 	}
 	pod := set.Spec.Template
@@ -102,11 +111,13 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("labels of pods (-want +got):\n%s", diff)
 	}
 	terms := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	if len(terms) != 1 || terms[0].MatchExpressions[0].Values[0] != "a" || pod.Spec.Tolerations[0].Key != "rented" || pod.Spec.Containers[0].Env[0].Value != "a" {
+	if len(terms) != 1 || terms[0].MatchExpressions[0].Values[0] != "a" || pod.Spec.Tolerations[0].Key != "rented" ||
+		pod.Spec.Containers[0].Env[0].Value != "a" {
 		t.Errorf("pods %+v", pod.Spec)
 	}
 	ref := metav1.GetControllerOf(set)
-	if ref == nil || ref.APIVersion != "apps.kruise.io/v1beta1" || ref.Kind != "UnitedDeployment" || ref.UID != u.UID || !*ref.BlockOwnerDeletion {
+	if ref == nil || ref.APIVersion != "apps.kruise.io/v1beta1" || ref.Kind != "UnitedDeployment" || ref.UID != u.UID ||
+		!*ref.BlockOwnerDeletion {
 		t.Errorf("owner %+v", ref)
 	}
 }
@@ -134,7 +145,8 @@ func TestTopologyChanges(t *testing.T) {
 	if names := fmt.Sprintf("%d %s", len(u.Status.SubsetStatuses), u.Status.SubsetStatuses[1].Name); names != "3 d" {
 		t.Errorf("statuses of subsets: %s", names)
 	}
-	if events := m.Server.Events(u, "SuccessfulUpdateSubset"); len(events) < 2 || events[len(events)-1].Message != "Delete 1 Subset (CloneSet)" {
+	if events := m.Server.Events(u, "SuccessfulUpdateSubset"); len(events) < 2 ||
+		events[len(events)-1].Message != "Delete 1 Subset (CloneSet)" {
 		t.Errorf("events %+v", events)
 	}
 }
@@ -145,11 +157,15 @@ func TestDuplicates(t *testing.T) {
 	u := m.create("web", 2, "a")
 	m.rest()
 	kept := m.child(u, "a").Object.GetName()
-	another := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "aaa", Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"}}}
+	another := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "aaa", Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"},
+	}}
 	stranger := another.DeepCopy()
 	stranger.Name = "stranger"
 	m.look(u)
-	another.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(u, v1beta1.GroupVersion.WithKind("UnitedDeployment"))}
+	another.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(u, v1beta1.GroupVersion.WithKind("UnitedDeployment")),
+	}
 	for _, o := range []client.Object{another, stranger} {
 		if err := m.Server.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -212,7 +228,8 @@ func TestPatchChanges(t *testing.T) {
 	m.change(u, patch(`"no patch"`), scaled(3))
 	m.rest()
 	m.look(u)
-	if c := condition(u, v1beta1.SubsetFailure); c == nil || c.Status != "True" || c.Reason != "Error" || !strings.Contains(c.Message, "a: apply patch") {
+	if c := condition(u, v1beta1.SubsetFailure); c == nil || c.Status != "True" || c.Reason != "Error" ||
+		!strings.Contains(c.Message, "a: apply patch") {
 		t.Errorf("conditions %+v", u.Status.Conditions)
 	}
 	m.expect(u, "a 1 [1]")
@@ -225,7 +242,9 @@ func TestPatchChanges(t *testing.T) {
 	}
 }
 
-func condition(u *v1beta1.UnitedDeployment, conditionType v1beta1.UnitedDeploymentConditionType) *v1beta1.UnitedDeploymentCondition {
+func condition(
+	u *v1beta1.UnitedDeployment, conditionType v1beta1.UnitedDeploymentConditionType,
+) *v1beta1.UnitedDeploymentCondition {
 	for i := range u.Status.Conditions {
 		if c := &u.Status.Conditions[i]; c.Type == conditionType {
 			return c
@@ -244,7 +263,8 @@ func TestPartitions(t *testing.T) {
 	m.expect(u, "a 5/4 [1 1 1 1 2], b 5/3 [1 1 1 2 2]")
 	m.look(u)
 	s := u.Status
-	if s.CurrentRevision == s.UpdatedRevision || s.UpdatedReplicas != 3 || s.SubsetStatuses[0].Partition != 4 || condition(u, v1beta1.UnitedDeploymentUpdated).Reason != v1beta1.UnitedDeploymentRevisionUpdating {
+	if s.CurrentRevision == s.UpdatedRevision || s.UpdatedReplicas != 3 || s.SubsetStatuses[0].Partition != 4 ||
+		condition(u, v1beta1.UnitedDeploymentUpdated).Reason != v1beta1.UnitedDeploymentRevisionUpdating {
 		t.Fatalf("status %+v", s)
 	}
 	m.change(u, scaled(2))
@@ -331,7 +351,8 @@ func TestStuckStatefulSet(t *testing.T) {
 	m.Reconcile()
 	set := &appsv1.StatefulSet{}
 	m.get(client.ObjectKeyFromObject(c.Object), set)
-	set.Status.ObservedGeneration, set.Status.Replicas, set.Status.UpdatedReplicas, set.Status.ReadyReplicas = set.Generation, 2, 0, 0
+	set.Status.ObservedGeneration, set.Status.Replicas, set.Status.UpdatedReplicas,
+		set.Status.ReadyReplicas = set.Generation, 2, 0, 0
 	m.put(set)
 	m.Server.Requests()
 	m.Reconcile()
@@ -386,7 +407,8 @@ func TestFallback(t *testing.T) {
 	m.rest()
 	m.expect(u, "a 3 [1 1 1], b 4 [1 1 1 1]")
 	m.look(u)
-	if c := condition(u, v1beta1.SubsetFailure); c == nil || c.Message != "the shares of the subsets are 4 replicas, and 7 are wanted" {
+	if c := condition(u, v1beta1.SubsetFailure); c == nil ||
+		c.Message != "the shares of the subsets are 4 replicas, and 7 are wanted" {
 		t.Errorf("conditions %+v", u.Status.Conditions)
 	}
 	if events := m.Server.Events(u, "Failed SpecifySubsetReplicas"); len(events) != 1 {
@@ -401,7 +423,8 @@ func TestFallback(t *testing.T) {
 	}
 }
 
-// Fields of other writers stay, and what the object decides is written again: at first at once, then after growing pauses.
+// Fields of other writers stay, and what the object decides is written again: at first at once, then after growing
+// pauses.
 func TestOtherWriters(t *testing.T) {
 	m := newModel(t)
 	u := m.create("web", 1, "a")
@@ -420,7 +443,9 @@ func TestOtherWriters(t *testing.T) {
 	edit(func() {
 		set.Labels["team"], set.Spec.MinReadySeconds = "shop", 7
 		set.Spec.ScaleStrategy.PodsToDelete = []string{"x"}
-		set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{Name: "injected", Image: "sidecar:1"})
+		set.Spec.Template.Spec.Containers = append(set.Spec.Template.Spec.Containers, corev1.Container{
+			Name: "injected", Image: "sidecar:1",
+		})
 	})
 	m.Server.Requests()
 	m.Reconcile()

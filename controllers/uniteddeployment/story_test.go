@@ -22,8 +22,9 @@ type scene struct {
 	last time.Duration
 }
 
-// A story goes turn by turn: the workloads, and the requests of the reconciler. A workload is a subset, the replicas that it is to have, its
-// partition, and its pods. A pod is the release of its image; a question mark is not ready, and an R reserved.
+// A story goes turn by turn: the workloads, and the requests of the reconciler. A workload is a subset, the replicas
+// that it is to have, its partition, and its pods. A pod is the release of its image; a question mark is not ready, and
+// an R reserved.
 func TestStories(t *testing.T) {
 	const minute = time.Minute
 	user := func(changes ...change) func(*model) {
@@ -37,27 +38,53 @@ func TestStories(t *testing.T) {
 		set      []change
 		scenes   []scene
 	}{
-		"a zone fills and overflows": {"zone a has room for 2 pods: the others move to zone b, and a ready pod never moves", 2, "a,b", map[string]int{"a": 2}, []change{adaptive(30, 300, false)}, []scene{
-			{"the user asks for 4", user(scaled(4)), 2 * minute},
-			{"the user asks for 6", user(scaled(6)), minute},
-			{"zone a has room again", func(m *model) { delete(m.room, "a") }, 10 * minute},
-			{"the user asks for 7", user(scaled(7)), minute},
-		}},
-		"a zone dies and comes back": {"zone a loses its nodes: its pods keep their place, and substitutes run in zone b until they are back", 4, "a<2,b", map[string]int{}, []change{adaptive(30, 60, true)}, []scene{
-			{"zone a dies", func(m *model) { m.room["a"] = 0; m.kill("a") }, 2 * minute},
-			{"the user asks for 6", user(scaled(6)), minute},
-			{"zone a is back", func(m *model) { m.room["a"] = 2 }, 3 * minute},
-		}},
-		"a rollout with partitions": {"zone a first, then half of zone b, then all", 6, "a,b", nil, []change{of("StatefulSet")}, []scene{
-			{"the user releases to zone a", user(image("web:2"), partitions(map[string]int32{"b": 3})), minute},
-			{"the user goes on", user(partitions(map[string]int32{"b": 1})), minute},
-			{"the user ends it", user(partitions(nil)), minute},
-		}},
-		"elastic burst and return": {"4 own replicas, and rented ones beyond", 3, "own<4,rented", nil, []change{of("Deployment")}, []scene{
-			{"the user asks for 9", user(scaled(9)), minute},
-			{"the user asks for 5", user(scaled(5)), minute},
-			{"the user asks for 2", user(scaled(2)), minute},
-		}},
+		"a zone fills and overflows": {
+			why:      "zone a has room for 2 pods: the others move to zone b, and a ready pod never moves",
+			replicas: 2,
+			zones:    "a,b",
+			room:     map[string]int{"a": 2},
+			set:      []change{adaptive(30, 300, false)},
+			scenes: []scene{
+				{"the user asks for 4", user(scaled(4)), 2 * minute},
+				{"the user asks for 6", user(scaled(6)), minute},
+				{"zone a has room again", func(m *model) { delete(m.room, "a") }, 10 * minute},
+				{"the user asks for 7", user(scaled(7)), minute},
+			},
+		},
+		"a zone dies and comes back": {
+			why:      "zone a loses its nodes: its pods keep their place, and substitutes run in zone b until they are back",
+			replicas: 4,
+			zones:    "a<2,b",
+			room:     map[string]int{},
+			set:      []change{adaptive(30, 60, true)},
+			scenes: []scene{
+				{"zone a dies", func(m *model) { m.room["a"] = 0; m.kill("a") }, 2 * minute},
+				{"the user asks for 6", user(scaled(6)), minute},
+				{"zone a is back", func(m *model) { m.room["a"] = 2 }, 3 * minute},
+			},
+		},
+		"a rollout with partitions": {
+			why:      "zone a first, then half of zone b, then all",
+			replicas: 6,
+			zones:    "a,b",
+			set:      []change{of("StatefulSet")},
+			scenes: []scene{
+				{"the user releases to zone a", user(image("web:2"), partitions(map[string]int32{"b": 3})), minute},
+				{"the user goes on", user(partitions(map[string]int32{"b": 1})), minute},
+				{"the user ends it", user(partitions(nil)), minute},
+			},
+		},
+		"elastic burst and return": {
+			why:      "4 own replicas, and rented ones beyond",
+			replicas: 3,
+			zones:    "own<4,rented",
+			set:      []change{of("Deployment")},
+			scenes: []scene{
+				{"the user asks for 9", user(scaled(9)), minute},
+				{"the user asks for 5", user(scaled(5)), minute},
+				{"the user asks for 2", user(scaled(2)), minute},
+			},
+		},
 	}
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {

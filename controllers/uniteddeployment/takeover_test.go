@@ -60,7 +60,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// The revision that OpenKruise up to 1.8 stored of a CloneSet in the shape of v1alpha1 stays the newest one: no workload and no pod changes.
+// The revision that OpenKruise up to 1.8 stored of a CloneSet in the shape of v1alpha1 stays the newest one: no
+// workload and no pod changes.
 func TestTakeoverOfOlderShape(t *testing.T) {
 	m := newModel(t)
 	labels, most := map[string]string{"app": "web"}, intstr.FromString("50%")
@@ -69,7 +70,8 @@ func TestTakeoverOfOlderShape(t *testing.T) {
 	template.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	template.Spec.Template.Labels = labels
 	template.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-	template.Spec.UpdateStrategy.Type, template.Spec.UpdateStrategy.MaxUnavailable = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, &most
+	template.Spec.UpdateStrategy.Type,
+		template.Spec.UpdateStrategy.MaxUnavailable = v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, &most
 	old.Spec.Template.CloneSetTemplate = template
 	hub := v1beta1.UnitedDeployment{}
 	if err := old.ConvertTo(&hub); err != nil {
@@ -115,7 +117,8 @@ func (m *model) store(o client.Object) {
 	}
 }
 
-// After a takeover the object goes on as its own: a scale-out and a release reach the recorded workloads, and none is created.
+// After a takeover the object goes on as its own: a scale-out and a release reach the recorded workloads, and none is
+// created.
 func TestTakeoverGoesOn(t *testing.T) {
 	m := newModel(t)
 	var all v1beta1.UnitedDeploymentList

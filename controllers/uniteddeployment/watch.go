@@ -52,8 +52,8 @@ func ownerOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner}}}
 }
 
-// podChanges passes the changes of pods that matter beside the status of their workload: that a pod finds no node, or has found one, and
-// whether a reserved pod is ready.
+// podChanges passes the changes of pods that matter beside the status of their workload: that a pod finds no node, or
+// has found one, and whether a reserved pod is ready.
 func podChanges() predicate.Predicate {
 	type view struct {
 		unschedulable, ready bool

@@ -31,7 +31,9 @@ func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 // onServer are the definitions of the kind and its workloads.
 func onServer() cluster.Options {
 	const bases = "../../config/crd/bases/apps.kruise.io_"
-	return cluster.Options{CRDDirs: []string{bases + "uniteddeployments.yaml", bases + "clonesets.yaml", bases + "statefulsets.yaml"}}
+	return cluster.Options{CRDDirs: []string{
+		bases + "uniteddeployments.yaml", bases + "clonesets.yaml", bases + "statefulsets.yaml",
+	}}
 }
 
 // bench runs the reconciler on an API server.
@@ -62,7 +64,9 @@ func on(namespace string, changes ...change) *v1beta1.UnitedDeployment {
 	t := &v1beta1.CloneSetTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
 	t.Spec.Selector = u.Spec.Selector
 	t.Spec.Template.Labels = labels
-	t.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1", Env: []corev1.EnvVar{{Name: "OLD", Value: "1"}}}}
+	t.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "web", Image: "web:1", Env: []corev1.EnvVar{{Name: "OLD", Value: "1"}},
+	}}
 	u.Spec.Template.CloneSetTemplate = t
 	topology("a", "b")(u)
 	for _, change := range append([]change{scaled(4)}, changes...) {
@@ -105,8 +109,8 @@ func containerOf(c *subsets.Child) map[string]any {
 	return all[0].(map[string]any)
 }
 
-// The API server accepts the workloads of all kinds as they are applied, removes what the template loses, keeps the fields of others, and an
-// object at rest asks for nothing.
+// The API server accepts the workloads of all kinds as they are applied, removes what the template loses, keeps the
+// fields of others, and an object at rest asks for nothing.
 func TestKindsOnServer(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "Advanced", "StatefulSet", "Deployment"} {
 		t.Run(kind, func(t *testing.T) {
@@ -123,7 +127,8 @@ func TestKindsOnServer(t *testing.T) {
 					}
 					all := childrenOn(kit, u)
 					for _, subset := range []string{"a", "b"} {
-						if c := all[subset]; c == nil || c.Replicas != replicas || containerOf(c)["image"] != image || c.Revision != u.Status.UpdatedRevision {
+						if c := all[subset]; c == nil || c.Replicas != replicas || containerOf(c)["image"] != image ||
+							c.Revision != u.Status.UpdatedRevision {
 							return fmt.Errorf("subset %s is %+v, status %+v", subset, c, u.Status)
 						}
 					}
@@ -137,7 +142,8 @@ func TestKindsOnServer(t *testing.T) {
 				t.Errorf("a creation costs %q", asked)
 			}
 			c := childrenOn(kit, u)["a"].Object.DeepCopy()
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"team":"shop"}},"spec":{"revisionHistoryLimit":7}}`))
+			patch := client.RawPatch("application/merge-patch+json",
+				[]byte(`{"metadata":{"labels":{"team":"shop"}},"spec":{"revisionHistoryLimit":7}}`))
 			if err := kit.Client.Patch(t.Context(), c, patch); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +175,8 @@ func TestKindsOnServer(t *testing.T) {
 	}
 }
 
-// The workloads that another program made for the object become the reconciler's own: what the template loses is removed from them.
+// The workloads that another program made for the object become the reconciler's own: what the template loses is
+// removed from them.
 func TestInheritOnServer(t *testing.T) {
 	t.Parallel()
 	kit := bench(t)
@@ -189,9 +196,13 @@ func TestInheritOnServer(t *testing.T) {
 		Namespace: kit.Namespace, Name: "web-a-xxxxx", Labels: map[string]string{
 			"app": "web", kruise.SubSetNameLabelKey: "a", kruise.ControllerRevisionHashLabelKey: "web-1",
 		},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(u, v1beta1.GroupVersion.WithKind("UnitedDeployment"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(u, v1beta1.GroupVersion.WithKind("UnitedDeployment")),
+		},
 	}, Spec: *template.DeploymentTemplate.Spec.DeepCopy()}
-	made.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"}}
+	made.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{
+		"app": "web", kruise.SubSetNameLabelKey: "a",
+	}}
 	made.Spec.Template.Labels = made.Labels
 	before := u.DeepCopy()
 	u.Spec.Template = template
@@ -214,7 +225,8 @@ func TestInheritOnServer(t *testing.T) {
 		return nil
 	})
 	kit.Still()
-	if got := managers(made); strings.Contains(got, "manager/Update") || !strings.Contains(got, uniteddeployment.FieldManager+"/Apply") {
+	if got := managers(made); strings.Contains(got, "manager/Update") ||
+		!strings.Contains(got, uniteddeployment.FieldManager+"/Apply") {
 		t.Errorf("managers %s", got)
 	}
 }

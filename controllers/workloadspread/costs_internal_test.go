@@ -27,11 +27,13 @@ func (c *refusing) Patch(ctx context.Context, o client.Object, p client.Patch, o
 	return c.cluster.Patch(ctx, o, p, options...)
 }
 
-// TestCostsFirst: observedGeneration promises that the costs of the generation stand, so that a scale-in after it deletes the right pods.
+// TestCostsFirst: observedGeneration promises that the costs of the generation stand, so that a scale-in after it
+// deletes the right pods.
 func TestCostsFirst(t *testing.T) {
 	c, r := newCluster(t)
 	c.put(spreadOf(1, -1), cloneSet(), spreadPod("p1", "a"), spreadPod("p2", "a"))
-	if diff := cmp.Diff([]string{"PATCH pods/p1 200", "PATCH pods/p2 200", "PATCH workloadspreads/spread/status 200"}, c.reconcile(r)); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH pods/p1 200", "PATCH pods/p2 200", "PATCH workloadspreads/spread/status 200"},
+		c.reconcile(r)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 	if ws := c.spread(); ws.Status.ObservedGeneration != ws.Generation {
@@ -39,8 +41,8 @@ func TestCostsFirst(t *testing.T) {
 	}
 }
 
-// TestCostsRefused: a pod whose cost cannot be written keeps no other pod from its cost and no counter from the status, but the generation is not
-// observed.
+// TestCostsRefused: a pod whose cost cannot be written keeps no other pod from its cost and no counter from the status,
+// but the generation is not observed.
 func TestCostsRefused(t *testing.T) {
 	c, _ := newCluster(t)
 	r, err := New(&refusing{c, "p1"}, Options{Now: noon, Recorder: c.Server})

@@ -32,7 +32,9 @@ type about struct {
 
 // reported are the codes of notes on a state, whose event is emitted once until the reason is gone.
 func reported() []string {
-	return []string{noteInvalid, noteBadPatch, noteBadPath, subset.NoteUnreadable, subset.NoteUnknownReplicas, subset.NoteTooManyVersions}
+	return []string{
+		noteInvalid, noteBadPatch, noteBadPath, subset.NoteUnreadable, subset.NoteUnknownReplicas, subset.NoteTooManyVersions,
+	}
 }
 
 // emit emits the events of a pass, after its writes.

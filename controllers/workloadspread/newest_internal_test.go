@@ -37,21 +37,42 @@ func TestVersionedKinds(t *testing.T) {
 		costs                    map[string]string
 		reads                    map[string]int
 	}{
-		"a CloneSet":                 {kind: "CloneSet", apiVersion: "apps.kruise.io/v1beta1", newest: "web-v2", costs: map[string]string{"p-v1": "100", "p-v2": "200"}, reads: map[string]int{"CloneSet": 1}},
-		"a CloneSet that goes back":  {kind: "CloneSet", apiVersion: "apps.kruise.io/v1beta1", newest: "v1", costs: map[string]string{"p-v1": "200", "p-v2": "100"}, reads: map[string]int{"CloneSet": 1}},
-		"a StatefulSet has no costs": {kind: "StatefulSet", apiVersion: "apps/v1", costs: map[string]string{"p-v1": "", "p-v2": ""}, reads: map[string]int{}},
+		"a CloneSet": {
+			kind:       "CloneSet",
+			apiVersion: "apps.kruise.io/v1beta1",
+			newest:     "web-v2",
+			costs:      map[string]string{"p-v1": "100", "p-v2": "200"},
+			reads:      map[string]int{"CloneSet": 1},
+		},
+		"a CloneSet that goes back": {
+			kind:       "CloneSet",
+			apiVersion: "apps.kruise.io/v1beta1",
+			newest:     "v1",
+			costs:      map[string]string{"p-v1": "200", "p-v2": "100"},
+			reads:      map[string]int{"CloneSet": 1},
+		},
+		"a StatefulSet has no costs": {
+			kind:       "StatefulSet",
+			apiVersion: "apps/v1",
+			costs:      map[string]string{"p-v1": "", "p-v2": ""},
+			reads:      map[string]int{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, _ := newCluster(t)
 			l := &live{have, map[string]int{}}
-			r, err := New(have, Options{Now: noon, Recorder: have.Server, Live: l, Versioned: []string{"cloneset", "statefulset"}})
+			r, err := New(have, Options{
+				Now: noon, Recorder: have.Server, Live: l, Versioned: []string{"cloneset", "statefulset"},
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
 			ws, set := spreadOf(1, -1), cloneSet()
 			ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: c.apiVersion, Kind: c.kind, Name: "web"}
 			set.Status.UpdateRevision = c.newest
-			have.put(ws, set, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}})
+			have.put(ws, set, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1,
+			}})
 			for version := range c.costs {
 				pod := spreadPod(version, "a")
 				pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = c.apiVersion, c.kind
@@ -59,7 +80,9 @@ func TestVersionedKinds(t *testing.T) {
 				pod.Annotations[kruise.MatchedWorkloadSpreadKey] = subset.Text(subset.Match{Name: "spread", Subset: "a"})
 				have.put(pod)
 			}
-			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}}); err != nil {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
+				Namespace: "shop", Name: "spread",
+			}}); err != nil {
 				t.Fatal(err)
 			}
 			got := map[string]string{}

@@ -83,7 +83,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if s.spread, s.malformed, err = stored.Decode[subset.Spread](latest.Object); err != nil {
 		return nil, err
 	}
-	if target, is := spreads.TargetOf(s.spread); is && !spreads.BuiltIn(schema.GroupKind{Group: target.Group, Kind: target.Kind}) {
+	if target, is := spreads.TargetOf(s.spread); is && !spreads.BuiltIn(schema.GroupKind{
+		Group: target.Group, Kind: target.Kind,
+	}) {
 		s.allowed = r.targets.Kinds.Read(ctx).Targets
 	}
 	if s.target, err = r.targets.Read(ctx, s.spread); err != nil {
@@ -118,7 +120,8 @@ func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*sn
 	return &snapshot{gone: true, pods: stored.Pointers(list.Items)}, nil
 }
 
-// readPods lists the pods of the target that the filter selects and no other WorkloadSpread takes, as the own writes left them.
+// readPods lists the pods of the target that the filter selects and no other WorkloadSpread takes, as the own writes
+// left them.
 func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	target, is := spreads.TargetOf(s.spread)
 	if !is || s.target.Gone {
@@ -137,7 +140,8 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	var found []*corev1.Pod
 	for _, uid := range owners {
 		var list corev1.PodList
-		if err := r.api.Client.List(ctx, &list, append(owned.In(s.spread.Namespace, uid), client.UnsafeDisableDeepCopy)...); err != nil {
+		if err := r.api.Client.List(ctx, &list,
+			append(owned.In(s.spread.Namespace, uid), client.UnsafeDisableDeepCopy)...); err != nil {
 			return fmt.Errorf("list pods: %w", err)
 		}
 		for i := range list.Items {
@@ -162,8 +166,8 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	return err
 }
 
-// distantPods lists the pods that a target of a further kind may have below other controllers: those that admission has spread, and those that
-// the selector of its scale selects.
+// distantPods lists the pods that a target of a further kind may have below other controllers: those that admission has
+// spread, and those that the selector of its scale selects.
 func (r *Reconciler) distantPods(ctx context.Context, s *snapshot) ([]*corev1.Pod, error) {
 	ways := []client.ListOption{client.MatchingFields{matchField: s.spread.Name}}
 	if selector := replicas.Selector(s.target.Selector); selector != nil {
@@ -172,7 +176,8 @@ func (r *Reconciler) distantPods(ctx context.Context, s *snapshot) ([]*corev1.Po
 	var found []*corev1.Pod
 	for _, way := range ways {
 		var list corev1.PodList
-		if err := r.api.Client.List(ctx, &list, client.InNamespace(s.spread.Namespace), way, client.UnsafeDisableDeepCopy); err != nil {
+		if err := r.api.Client.List(ctx, &list, client.InNamespace(s.spread.Namespace), way,
+			client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list pods: %w", err)
 		}
 		for i := range list.Items {
@@ -203,7 +208,8 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		node := &corev1.Node{}
-		if err := r.api.Client.Get(ctx, types.NamespacedName{Name: name}, node, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		if err := r.api.Client.Get(ctx, types.NamespacedName{Name: name}, node,
+			client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("read node %s: %w", name, err)
 		} else if err == nil {
 			s.nodes[name] = node
@@ -215,9 +221,9 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 // maxWhole is how many whole pods a pass reads and holds: a tenant can make each of them several MiB.
 const maxWhole = 20
 
-// readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is read once. A pod that
-// cannot be adopted, such as one that rejects its patch, is read again: each pass begins behind the pods of the last one, so that no such pod keeps
-// others from their turn.
+// readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is
+// read once. A pod that cannot be adopted, such as one that rejects its patch, is read again: each pass begins behind
+// the pods of the last one, so that no such pod keeps others from their turn.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
 		return nil //nolint:nilerr // the object's fault: nothing is adopted
@@ -266,12 +272,16 @@ func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 // assignment returns what pods are given a subset by.
 func (s *snapshot) assignment(limits []int32) subset.Assignment {
 	return subset.Assignment{
-		Spread: s.spread, Limits: limits, Pods: s.pods, Version: s.version, Node: func(name string) *corev1.Node { return s.nodes[name] },
+		Spread:  s.spread,
+		Limits:  limits,
+		Pods:    s.pods,
+		Version: s.version,
+		Node:    func(name string) *corev1.Node { return s.nodes[name] },
 	}
 }
 
-// readNewest finds the newest version, by which the pods have their costs. It reads the target or its ReplicaSets live while there are several versions,
-// because no cache has annotations of ReplicaSets.
+// readNewest finds the newest version, by which the pods have their costs. It reads the target or its ReplicaSets live
+// while there are several versions, because no cache has annotations of ReplicaSets.
 func (r *Reconciler) readNewest(ctx context.Context, s *snapshot) error {
 	sets := map[string]string{}
 	s.newest = appsv1beta1.WorkloadSpreadVersionIgnored
@@ -308,7 +318,9 @@ func (r *Reconciler) newestOfCloneSet(ctx context.Context, s *snapshot) (string,
 func (r *Reconciler) newestOfReplicaSets(ctx context.Context, s *snapshot, sets map[string]string) (string, error) {
 	most, newest := int64(-1), ""
 	for version, name := range sets {
-		set, err := stored.Metadata(ctx, r.api.Live, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), types.NamespacedName{Namespace: s.spread.Namespace, Name: name})
+		set, err := stored.Metadata(ctx, r.api.Live, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), types.NamespacedName{
+			Namespace: s.spread.Namespace, Name: name,
+		})
 		if err != nil {
 			return "", fmt.Errorf("read replicaset %s: %w", name, err)
 		}

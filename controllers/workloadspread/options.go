@@ -19,9 +19,11 @@ type Options struct {
 	Recorder binding.Recorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for deployment and replicaset. Admission needs the same.
+	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for deployment and replicaset.
+	// Admission needs the same.
 	Versioned []string
-	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default kruise-system.
+	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default
+	// kruise-system.
 	Namespace string
 	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
 	Explain func(ctx context.Context, spread types.NamespacedName, notes []note.Note)

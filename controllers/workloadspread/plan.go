@@ -46,8 +46,8 @@ func newPlan(s *snapshot) *planned {
 	return p
 }
 
-// pass is all that is written: the marks of pods, the status, and then the deletion of pods that find no node, so that their
-// workload creates them elsewhere. A pod whose write fails keeps no other pod from its own.
+// pass is all that is written: the marks of pods, the status, and then the deletion of pods that find no node, so that
+// their workload creates them elsewhere. A pod whose write fails keeps no other pod from its own.
 func (p *planned) pass() sequence {
 	return driver.Sequence(
 		step{Plan: func() (sequence, error) { return p.marks, nil }},
@@ -111,7 +111,8 @@ func plan(s *snapshot, now time.Time) *pass {
 		p.note(noteInvalid, s.spread.Name, s.malformed.Error())
 		return p
 	}
-	if faults := validation.WorkloadSpread(s.spread, s.allowed...); len(faults) > 0 { // what can be done is done all the same
+	// what can be done is done all the same
+	if faults := validation.WorkloadSpread(s.spread, s.allowed...); len(faults) > 0 {
 		p.note(noteInvalid, s.spread.Name, faults.ToAggregate().Error())
 	}
 	if len(s.spread.Spec.Subsets) == 0 {
@@ -122,7 +123,9 @@ func plan(s *snapshot, now time.Time) *pass {
 	}
 	limits, faults := subset.Limits(s.spread.Spec.Subsets, s.target.Base)
 	members := subset.Assign(s.assignment(limits))
-	report := subset.Status(subset.Observation{Spread: s.spread, Limits: limits, Faults: faults, Members: members, Now: now})
+	report := subset.Status(subset.Observation{
+		Spread: s.spread, Limits: limits, Faults: faults, Members: members, Now: now,
+	})
 	p.status, p.stuck, p.after = report.Status, report.Stuck, report.RequeueAfter
 	p.notes = append(p.notes, report.Notes...)
 	if s.target.Unwatched && !s.target.Gone {
@@ -151,7 +154,8 @@ func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 		}
 		labels, annotations, err := subset.Marks(s.spread, m)
 		if err != nil {
-			p.note(noteBadPatch, m.Pod.Name, fmt.Sprintf("Failed to apply the patch of subset %s to the metadata of pod %s: %v", m.Subset, m.Pod.Name, err))
+			p.note(noteBadPatch, m.Pod.Name,
+				fmt.Sprintf("Failed to apply the patch of subset %s to the metadata of pod %s: %v", m.Subset, m.Pod.Name, err))
 			m.Adopted = false
 			labels, annotations = m.Pod.Labels, m.Pod.Annotations
 		}

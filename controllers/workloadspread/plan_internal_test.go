@@ -55,7 +55,9 @@ func TestPlan(t *testing.T) {
 	in := func(name, subsetName, cost string) *corev1.Pod {
 		pod := podOf(name, noon())
 		run(pod, subsetName, noon())
-		pod.Annotations = map[string]string{kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: subsetName})}
+		pod.Annotations = map[string]string{
+			kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: subsetName}),
+		}
 		if cost != "" {
 			pod.Annotations[corev1.PodDeletionCost] = cost
 		}
@@ -72,13 +74,21 @@ func TestPlan(t *testing.T) {
 		after   time.Duration
 		text    string
 	}{
-		"pods with their costs need nothing":     {spread: spreadOf(2, -1), pods: []*corev1.Pod{in("p1", "a", "200"), in("p2", "b", "100")}},
-		"a cost that a user has set is replaced": {spread: spreadOf(2, -1), pods: []*corev1.Pod{in("p1", "a", "7")}, patches: 1, text: `"200"`},
-		"surplus goes first":                     {spread: spreadOf(1, -1), pods: []*corev1.Pod{in("p1", "a", "200"), in("p2", "a", "200")}, patches: 1, text: `"-100"`},
+		"pods with their costs need nothing": {
+			spread: spreadOf(2, -1), pods: []*corev1.Pod{in("p1", "a", "200"), in("p2", "b", "100")},
+		},
+		"a cost that a user has set is replaced": {
+			spread: spreadOf(2, -1), pods: []*corev1.Pod{in("p1", "a", "7")}, patches: 1, text: `"200"`,
+		},
+		"surplus goes first": {
+			spread: spreadOf(1, -1), pods: []*corev1.Pod{in("p1", "a", "200"), in("p2", "a", "200")}, patches: 1, text: `"-100"`,
+		},
 		"an older pod is adopted with one write": {
 			spread: spreadOf(1, -1), pods: []*corev1.Pod{older}, patches: 1, text: `{\"name\":\"spread\",\"subset\":\"b\"}`,
 			change: func(s *snapshot) {
-				s.nodes["node-b"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-b", Labels: map[string]string{"zone": "b"}}}
+				s.nodes["node-b"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+					Name: "node-b", Labels: map[string]string{"zone": "b"},
+				}}
 			},
 		},
 		"a patch that cannot be applied adopts nothing": {
@@ -89,7 +99,9 @@ func TestPlan(t *testing.T) {
 			}(),
 			pods: []*corev1.Pod{older}, patches: 1, codes: []string{noteBadPatch},
 			change: func(s *snapshot) {
-				s.nodes["node-b"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-b", Labels: map[string]string{"zone": "b"}}}
+				s.nodes["node-b"] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+					Name: "node-b", Labels: map[string]string{"zone": "b"},
+				}}
 			},
 		},
 		"a Job has no costs, and an unwatched target is read again": {
@@ -155,7 +167,9 @@ func contains(t *testing.T, data []byte, text string) bool {
 // TestUnmark: what was written is removed, and what a user has set stays.
 func TestUnmark(t *testing.T) {
 	pod := podOf("p", noon())
-	pod.Annotations = map[string]string{kruise.MatchedWorkloadSpreadKey: `{"name":"spread","subset":"a"}`, corev1.PodDeletionCost: "200", "mine": "1"}
+	pod.Annotations = map[string]string{
+		kruise.MatchedWorkloadSpreadKey: `{"name":"spread","subset":"a"}`, corev1.PodDeletionCost: "200", "mine": "1",
+	}
 	data, err := unmark(pod).Data()
 	if err != nil || !contains(t, data, "remove") || contains(t, data, "mine") || !contains(t, data, "pod-deletion-cost") {
 		t.Errorf("%s, %v", data, err)

@@ -45,9 +45,12 @@ func (c *cluster) Context() context.Context { return c.T.Context() }
 
 func (*cluster) RESTMapper() meta.RESTMapper {
 	games := schema.GroupVersion{Group: "example.com", Version: "v1"}
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion, games})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
+		appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion, games,
+	})
 	for _, gvk := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"), appsv1beta1.GroupVersion.WithKind("CloneSet"),
 		games.WithKind("Game"), games.WithKind("Round"),
 	} {
@@ -64,7 +67,9 @@ type status struct {
 	c *cluster
 }
 
-func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+func (s status) Patch(
+	ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption,
+) error {
 	if do := s.c.meanwhile; do != nil {
 		s.c.meanwhile = nil
 		do()
@@ -107,7 +112,8 @@ func newCluster(t *testing.T) (*cluster, *Reconciler) {
 		}
 	}
 	c := &cluster{T: t, Server: objects.New(scheme, noon)}
-	if err := errors.Join(owned.Index(t.Context(), c.Server, &corev1.Pod{}), indexMatches(t.Context(), c.Server)); err != nil {
+	if err := errors.Join(owned.Index(t.Context(), c.Server, &corev1.Pod{}),
+		indexMatches(t.Context(), c.Server)); err != nil {
 		t.Fatal(err)
 	}
 	r, err := New(c, Options{Now: noon, Recorder: c.Server})
@@ -130,7 +136,9 @@ func (c *cluster) put(all ...client.Object) {
 // reconcile runs a pass, and returns the writes.
 func (c *cluster) reconcile(r *Reconciler) []string {
 	c.Helper()
-	if _, err := r.Reconcile(c.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}}); err != nil {
+	if _, err := r.Reconcile(c.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
+		Namespace: "shop", Name: "spread",
+	}}); err != nil {
 		c.Fatal(err)
 	}
 	var writes []string
@@ -152,13 +160,17 @@ func (c *cluster) spread() *subset.Spread {
 }
 
 func cloneSet() *appsv1beta1.CloneSet {
-	return &appsv1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}}
+	return &appsv1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1,
+	}}
 }
 
 func spreadPod(name, in string) *corev1.Pod {
 	pod := podOf(name, noon().Add(-time.Hour))
 	run(pod, in, noon())
-	pod.Annotations = map[string]string{kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: in})}
+	pod.Annotations = map[string]string{
+		kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: in}),
+	}
 	return pod
 }
 
@@ -218,37 +230,52 @@ func TestStuck(t *testing.T) {
 	c, r := newCluster(t)
 	pod := spreadPod("p1", "a")
 	pod.Spec.NodeName, pod.Status.Phase = "", corev1.PodPending
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}
 	pod.Annotations[corev1.PodDeletionCost] = "200"
 	c.put(adaptive(spreadOf(1, -1)), cloneSet(), pod)
-	if diff := cmp.Diff([]string{"PATCH workloadspreads/spread/status 200", "DELETE pods/p1 200"}, c.reconcile(r)); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH workloadspreads/spread/status 200", "DELETE pods/p1 200"},
+		c.reconcile(r)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 
-// TestDeployment: pods of all ReplicaSets count, each version for itself, and the newest version keeps the first subset.
+// TestDeployment: pods of all ReplicaSets count, each version for itself, and the newest version keeps the first
+// subset.
 func TestDeployment(t *testing.T) {
 	c, r := newCluster(t)
 	ws := spreadOf(1, -1)
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
-	c.put(ws, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}})
+	c.put(ws, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1,
+	}})
 	for revision, version := range map[string]string{"1": "v1", "2": "v2"} {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "web-" + version, UID: types.UID("uid-" + version), Annotations: map[string]string{"deployment.kubernetes.io/revision": revision},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true)}},
+			Namespace:   "shop",
+			Name:        "web-" + version,
+			UID:         types.UID("uid-" + version),
+			Annotations: map[string]string{"deployment.kubernetes.io/revision": revision},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true),
+			}},
 		}}
 		pod := spreadPod("p-"+version, "a")
 		pod.Labels = map[string]string{"pod-template-hash": version}
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
+		pod.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true),
+		}}
 		c.put(set, pod)
 	}
 	c.reconcile(r)
-	if got := c.spread().Status.VersionedSubsetStatuses; len(got) != 2 || got["v1"][0].MissingReplicas != 0 || got["v2"][0].Replicas != 1 {
+	if got := c.spread().Status.VersionedSubsetStatuses; len(got) != 2 || got["v1"][0].MissingReplicas != 0 ||
+		got["v2"][0].Replicas != 1 {
 		t.Errorf("%+v", got)
 	}
 	for pod, cost := range map[string]string{"p-v1": "100", "p-v2": "200"} {
 		is := &corev1.Pod{}
-		if err := c.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: pod}, is); err != nil || is.Annotations[corev1.PodDeletionCost] != cost {
+		if err := c.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: pod}, is); err != nil ||
+			is.Annotations[corev1.PodDeletionCost] != cost {
 			t.Errorf("%s: %v, %v", pod, is.Annotations, err)
 		}
 	}
@@ -261,9 +288,13 @@ func TestJob(t *testing.T) {
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "batch/v1", Kind: "Job", Name: "web"}
 	pod := spreadPod("p1", "a")
 	pod.OwnerReferences[0].APIVersion, pod.OwnerReferences[0].Kind = "batch/v1", "Job"
-	c.put(ws, pod, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1}})
+	c.put(ws, pod, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1,
+	}})
 	for range 2 {
-		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}})
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
+			Namespace: "shop", Name: "spread",
+		}})
 		if err != nil || result != (ctrl.Result{}) {
 			t.Errorf("%+v, %v", result, err)
 		}
@@ -282,7 +313,8 @@ func TestBadSpec(t *testing.T) {
 	for range 3 {
 		c.reconcile(r)
 	}
-	if got := c.Events(ws, noteInvalid); len(got) != 1 || !strings.Contains(got[0].Message, "spec.subsets[1].name: Duplicate value") {
+	if got := c.Events(ws, noteInvalid); len(got) != 1 ||
+		!strings.Contains(got[0].Message, "spec.subsets[1].name: Duplicate value") {
 		t.Errorf("%v", got)
 	}
 }

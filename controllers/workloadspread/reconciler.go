@@ -57,8 +57,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, index: spreads.NewIndex(),
 		spreads: stored.Kind{GVK: spreads.Kind(), Writes: stored.NewWrites(api.Live, api.Now)},
-		targets: &spreads.Targets{Finder: finder, Live: api.Live, Kinds: &spreads.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now}},
-		pods:    patched{lean.NewWrites(api.Live, api.Now)},
+		targets: &spreads.Targets{
+			Finder: finder, Live: api.Live, Kinds: &spreads.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now},
+		},
+		pods: patched{lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -91,7 +93,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		return err
 	}
 	r.controller, r.cache = c, mgr.GetCache()
-	r.targets.Finder.Cached, r.targets.Finder.Indexer, r.targets.Finder.Mapper = mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
+	r.targets.Finder.Cached, r.targets.Finder.Indexer, r.targets.Finder.Mapper = mgr.GetCache(), mgr.GetCache(),
+		mgr.GetRESTMapper()
 	return nil
 }
 
@@ -109,7 +112,8 @@ func indexMatches(ctx context.Context, indexer client.FieldIndexer) error {
 	}))
 }
 
-// Reconcile brings one WorkloadSpread up to date: the marks of pods, the status, and then the pods that are to be created elsewhere.
+// Reconcile brings one WorkloadSpread up to date: the marks of pods, the status, and then the pods that are to be
+// created elsewhere.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {

@@ -27,7 +27,9 @@ import (
 
 // spreadFor is a WorkloadSpread of a target over one subset, which suits every node.
 func spreadFor(name, apiVersion, kind, target string) *subset.Spread {
-	ws := &subset.Spread{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+	ws := &subset.Spread{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Generation: 1,
+	}}
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: apiVersion, Kind: kind, Name: target}
 	ws.Spec.Subsets = []subset.Subset{{Name: "all"}}
 	return ws
@@ -37,7 +39,9 @@ func ofWeb(name string) *subset.Spread   { return spreadFor(name, "apps/v1", "De
 func ofWebV1(name string) *subset.Spread { return spreadFor(name, "apps/v1", "ReplicaSet", "web-v1") }
 
 func only(role string, ws *subset.Spread) *subset.Spread {
-	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": role}}}
+	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": role}},
+	}
 	return ws
 }
 
@@ -53,7 +57,9 @@ func raw(t *testing.T, ws *subset.Spread) *unstructured.Unstructured {
 }
 
 func owner(apiVersion, kind, name string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{
+		APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID("uid-" + name), Controller: ptr.To(true),
+	}}
 }
 
 // shop has a Deployment with two ReplicaSets, each with a pod on node-a, and the WorkloadSpreads.
@@ -64,8 +70,12 @@ func shop(t *testing.T, all ...*subset.Spread) (*cluster, *Reconciler) {
 	c.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}})
 	for _, version := range []string{"v1", "v2"} {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: "web-" + version, UID: types.UID("uid-web-" + version), Generation: 1, OwnerReferences: owner("apps/v1", "Deployment", "web"),
-			Annotations: map[string]string{"deployment.kubernetes.io/revision": version[1:]},
+			Namespace:       "shop",
+			Name:            "web-" + version,
+			UID:             types.UID("uid-web-" + version),
+			Generation:      1,
+			OwnerReferences: owner("apps/v1", "Deployment", "web"),
+			Annotations:     map[string]string{"deployment.kubernetes.io/revision": version[1:]},
 		}}
 		pod := podOf("p-"+version, noon())
 		run(pod, "a", noon())
@@ -85,7 +95,8 @@ func shop(t *testing.T, all ...*subset.Spread) (*cluster, *Reconciler) {
 // pass runs one pass of a WorkloadSpread, and returns how many pods it patches.
 func (c *cluster) pass(r *Reconciler, name string) int {
 	c.Helper()
-	if _, err := r.Reconcile(c.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}); err != nil {
+	if _, err := r.Reconcile(c.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}); err != nil {
 		c.Fatal(err)
 	}
 	n := 0
@@ -119,13 +130,28 @@ func TestRivals(t *testing.T) {
 		spreads []*subset.Spread
 		want    map[string]string
 	}{
-		"a ReplicaSet is nearer than its Deployment": {[]*subset.Spread{ofWeb("a"), ofWebV1("b")}, map[string]string{"p-v1": "b", "p-v2": "a"}},
-		"nearer counts more than the name":           {[]*subset.Spread{ofWebV1("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "b"}},
-		"one target: the first by name":              {[]*subset.Spread{ofWeb("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "a"}},
-		"one target: the first whose filter selects": {[]*subset.Spread{only("v2", ofWeb("a")), ofWeb("b")}, map[string]string{"p-v1": "b", "p-v2": "a"}},
-		"nearer, but its filter does not select":     {[]*subset.Spread{ofWeb("a"), only("v2", ofWebV1("b"))}, map[string]string{"p-v1": "a", "p-v2": "a"}},
-		"another target":                             {[]*subset.Spread{ofWeb("a"), spreadFor("b", "apps/v1", "Deployment", "other")}, map[string]string{"p-v1": "a", "p-v2": "a"}},
-		"three":                                      {[]*subset.Spread{ofWeb("a"), ofWebV1("b"), ofWebV1("c")}, map[string]string{"p-v1": "b", "p-v2": "a"}},
+		"a ReplicaSet is nearer than its Deployment": {
+			[]*subset.Spread{ofWeb("a"), ofWebV1("b")}, map[string]string{"p-v1": "b", "p-v2": "a"},
+		},
+		"nearer counts more than the name": {
+			[]*subset.Spread{ofWebV1("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "b"},
+		},
+		"one target: the first by name": {
+			[]*subset.Spread{ofWeb("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "a"},
+		},
+		"one target: the first whose filter selects": {
+			[]*subset.Spread{only("v2", ofWeb("a")), ofWeb("b")}, map[string]string{"p-v1": "b", "p-v2": "a"},
+		},
+		"nearer, but its filter does not select": {
+			[]*subset.Spread{ofWeb("a"), only("v2", ofWebV1("b"))}, map[string]string{"p-v1": "a", "p-v2": "a"},
+		},
+		"another target": {
+			[]*subset.Spread{ofWeb("a"), spreadFor("b", "apps/v1", "Deployment", "other")},
+			map[string]string{"p-v1": "a", "p-v2": "a"},
+		},
+		"three": {
+			[]*subset.Spread{ofWeb("a"), ofWebV1("b"), ofWebV1("c")}, map[string]string{"p-v1": "b", "p-v2": "a"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, r := shop(t, c.spreads...)
@@ -173,20 +199,38 @@ func TestRivalOfFurtherKind(t *testing.T) {
 		before string
 		want   string
 	}{
-		"the controller of the pod":           {ofWebV1("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
-		"the controller above":                {ofWeb("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
-		"the same target":                     {spreadFor("match", "example.com/v1", "Game", "chess"), owner("example.com/v1", "Match", "m"), "", "game"},
-		"unknown, and admission chose":        {spreadFor("match", "example.com/v1", "Round", "r"), owner("example.com/v1", "Match", "m"), "match", "match"},
-		"of a workload that is not its chain": {spreadFor("match", "apps/v1", "Deployment", "other"), owner("example.com/v1", "Match", "m"), "match", "game"},
+		"the controller of the pod": {ofWebV1("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
+		"the controller above":      {ofWeb("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
+		"the same target": {
+			rival: spreadFor("match", "example.com/v1", "Game", "chess"),
+			owner: owner("example.com/v1", "Match", "m"),
+			want:  "game",
+		},
+		"unknown, and admission chose": {
+			rival:  spreadFor("match", "example.com/v1", "Round", "r"),
+			owner:  owner("example.com/v1", "Match", "m"),
+			before: "match",
+			want:   "match",
+		},
+		"of a workload that is not its chain": {
+			rival:  spreadFor("match", "apps/v1", "Deployment", "other"),
+			owner:  owner("example.com/v1", "Match", "m"),
+			before: "match",
+			want:   "game",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have, r := shop(t, game.DeepCopy(), c.rival)
 			have.selector = "role=v1"
 			have.put(&unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "example.com/v1", "kind": "Game", "metadata": map[string]any{"namespace": "shop", "name": "chess", "uid": "uid-chess"},
+				"apiVersion": "example.com/v1",
+				"kind":       "Game",
+				"metadata":   map[string]any{"namespace": "shop", "name": "chess", "uid": "uid-chess"},
 			}}, &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: kruise.DefaultNamespace, Name: kruise.ConfigurationName},
-				Data:       map[string]string{kruise.WorkloadSpreadWhiteListKey: `{"workloads":[{"Group":"example.com","Kind":"Game"}]}`},
+				Data: map[string]string{
+					kruise.WorkloadSpreadWhiteListKey: `{"workloads":[{"Group":"example.com","Kind":"Game"}]}`,
+				},
 			})
 			pod := &corev1.Pod{}
 			if err := have.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "p-v1"}, pod); err != nil {
@@ -194,7 +238,9 @@ func TestRivalOfFurtherKind(t *testing.T) {
 			}
 			pod.OwnerReferences = c.owner
 			if c.before != "" {
-				pod.Annotations = map[string]string{kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: c.before, Subset: "all"})}
+				pod.Annotations = map[string]string{
+					kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: c.before, Subset: "all"}),
+				}
 			}
 			have.put(pod)
 			for range 2 {

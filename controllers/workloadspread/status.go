@@ -18,8 +18,8 @@ const attempts = 5
 // kind is that of WorkloadSpreads.
 func kind() stored.Kind { return stored.Kind{GVK: spreads.Kind()} }
 
-// report returns the write of the status, if the status changed. A generation is observed when the costs of the pods stand, so
-// that a scale-in after it deletes the right pods.
+// report returns the write of the status, if the status changed. A generation is observed when the costs of the pods
+// stand, so that a scale-in after it deletes the right pods.
 func (p *planned) report(now time.Time) (*write.Write, error) {
 	p.decided = plan(p.snapshot, now)
 	is := *p.spread

@@ -96,7 +96,9 @@ func (w *world) schedule() {
 		if m, is := subset.MatchOf(pod); is {
 			zones = []string{m.Subset}
 		}
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		pod.Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		}}
 		for _, zone := range zones {
 			if used[zone] < w.room[zone] {
 				used[zone]++

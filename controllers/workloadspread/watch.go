@@ -30,8 +30,8 @@ import (
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their records end. A
-// change of the spec requeues the rivals as well, which get or lose pods by the change.
+// spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their
+// records end. A change of the spec requeues the rivals as well, which get or lose pods by the change.
 func (r *Reconciler) spreadEvents() handler.EventHandler {
 	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
 	add := func(ctx context.Context, o client.Object, known *subset.Spread, q queue) {
@@ -61,7 +61,8 @@ func (r *Reconciler) spreadEvents() handler.EventHandler {
 	}
 }
 
-// file files a WorkloadSpread in the index, and returns it; the one that the index had where the new one cannot be read.
+// file files a WorkloadSpread in the index, and returns it; the one that the index had where the new one cannot be
+// read.
 func (r *Reconciler) file(o client.Object) *subset.Spread {
 	name := client.ObjectKeyFromObject(o)
 	before := r.index.Named(name)
@@ -72,8 +73,8 @@ func (r *Reconciler) file(o client.Object) *subset.Spread {
 	return r.index.Named(name)
 }
 
-// rivalsOf returns the other WorkloadSpreads of the target of a WorkloadSpread, and those of what controls the target. Those of further kinds are
-// reconciled by time.
+// rivalsOf returns the other WorkloadSpreads of the target of a WorkloadSpread, and those of what controls the target.
+// Those of further kinds are reconciled by time.
 func (r *Reconciler) rivalsOf(ctx context.Context, ws *subset.Spread) []*subset.Spread {
 	if ws == nil {
 		return nil
@@ -148,8 +149,8 @@ func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.Ob
 	return keys
 }
 
-// spreadsOfDistant returns the WorkloadSpread that the annotation of a pod names, whose target may be above the controller of the pod, and those of
-// the controller.
+// spreadsOfDistant returns the WorkloadSpread that the annotation of a pod names, whose target may be above the
+// controller of the pod, and those of the controller.
 func (r *Reconciler) spreadsOfDistant(pod *corev1.Pod) []client.ObjectKey {
 	var keys []client.ObjectKey
 	if m, is := subset.MatchOf(pod); is {
@@ -165,7 +166,8 @@ func (r *Reconciler) spreadsOfDistant(pod *corev1.Pod) []client.ObjectKey {
 	return keys
 }
 
-// watchWorkloads watches the metadata of workloads from the first WorkloadSpread on, so that a cluster without any pays nothing.
+// watchWorkloads watches the metadata of workloads from the first WorkloadSpread on, so that a cluster without any pays
+// nothing.
 func (r *Reconciler) watchWorkloads() error {
 	r.watching.Lock()
 	defer r.watching.Unlock()
@@ -182,7 +184,8 @@ func (r *Reconciler) watchWorkloads() error {
 		}
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(mapping.GroupVersionKind)
-		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object, r.workloadEvents(kind), changes())); err != nil {
+		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object,
+			r.workloadEvents(kind), changes())); err != nil {
 			return fmt.Errorf("watch %s: %w", kind, err)
 		}
 	}
@@ -205,7 +208,9 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 		for _, name := range r.spreadsOf(ctx, o) {
 			all = append(all, ctrl.Request{NamespacedName: name})
 		}
-		target := replicas.Of(o.GetNamespace(), &metav1.OwnerReference{APIVersion: kind.WithVersion("v1").GroupVersion().String(), Kind: kind.Kind, Name: o.GetName()}).Target
+		target := replicas.Of(o.GetNamespace(), &metav1.OwnerReference{
+			APIVersion: kind.WithVersion("v1").GroupVersion().String(), Kind: kind.Kind, Name: o.GetName(),
+		}).Target
 		for _, ws := range r.index.Of(o.GetNamespace(), target) {
 			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ws)})
 		}
@@ -214,13 +219,15 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 }
 
 const (
-	// shortest is how long the first event of a pod waits, for those that come with it: a workload deletes several pods at once.
+	// shortest is how long the first event of a pod waits, for those that come with it: a workload deletes several pods at
+	// once.
 	shortest = 30 * time.Millisecond
 	// growth of the pause while events follow each other.
 	growth = 6
 	// few pods that are being created are no storm.
 	few = 10
-	// together is the longest that events of pods are gathered, so that a thousand pods that are created at once cost few writes.
+	// together is the longest that events of pods are gathered, so that a thousand pods that are created at once cost few
+	// writes.
 	together = time.Second
 )
 
@@ -236,8 +243,8 @@ type pause struct {
 	until  time.Time
 }
 
-// delay returns how long an event waits. Pauses begin short, and grow to a second while events follow each other, or at once where admission has
-// recorded many pods that are being created.
+// delay returns how long an event waits. Pauses begin short, and grow to a second while events follow each other, or at
+// once where admission has recorded many pods that are being created.
 func (p *pacer) delay(of client.ObjectKey, creating int, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -49,8 +49,8 @@ func (c counted) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	return c.Reader.Get(ctx, key, into, o...)
 }
 
-// Of two subsets that suit a node, an adopted pod belongs to the one whose patch it has, which a cache without variables cannot tell: such a pod is
-// read live, once.
+// Of two subsets that suit a node, an adopted pod belongs to the one whose patch it has, which a cache without
+// variables cannot tell: such a pod is read live, once.
 func TestAdoptsByPatch(t *testing.T) {
 	c, r := newCluster(t)
 	var live []string
@@ -59,7 +59,9 @@ func TestAdoptsByPatch(t *testing.T) {
 	for i := range ws.Spec.Subsets {
 		s := &ws.Spec.Subsets[i]
 		s.RequiredNodeSelector = nil
-		s.Patch = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name)}
+		s.Patch = runtime.RawExtension{
+			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
+		}
 	}
 	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
 	for _, zone := range []string{"a", "b"} {
@@ -76,7 +78,8 @@ func TestAdoptsByPatch(t *testing.T) {
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "of-" + zone}, &pod); err != nil {
 			t.Fatal(err)
 		}
-		if got := pod.Annotations[kruise.MatchedWorkloadSpreadKey]; !strings.Contains(got, `"subset":"`+zone+`"`) && !strings.Contains(got, `"Subset":"`+zone+`"`) {
+		if got := pod.Annotations[kruise.MatchedWorkloadSpreadKey]; !strings.Contains(got, `"subset":"`+zone+`"`) &&
+			!strings.Contains(got, `"Subset":"`+zone+`"`) {
 			t.Errorf("the pod with the patch of %s got %s", zone, got)
 		}
 	}
@@ -86,8 +89,8 @@ func TestAdoptsByPatch(t *testing.T) {
 	}
 }
 
-// A pass reads and holds a few whole pods, and later passes read the others, each once. Pods that reject their patch keep no other pod from its
-// turn.
+// A pass reads and holds a few whole pods, and later passes read the others, each once. Pods that reject their patch
+// keep no other pod from its turn.
 func TestWholePodsAreBounded(t *testing.T) {
 	c, r := newCluster(t)
 	var live []string
@@ -98,7 +101,9 @@ func TestWholePodsAreBounded(t *testing.T) {
 	for i := range ws.Spec.Subsets {
 		s := &ws.Spec.Subsets[i]
 		s.RequiredNodeSelector = nil
-		s.Patch = runtime.RawExtension{Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name)}
+		s.Patch = runtime.RawExtension{
+			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
+		}
 	}
 	const pods = 3*maxWhole + 7
 	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}

@@ -31,7 +31,8 @@ func TestDescribes(t *testing.T) {
 	})
 	pod := b.pod("web", nil)
 	metas := b.described(pod)
-	if metas[0].Name != "app" || metas[0].RestartCount != 0 || metas[0].Hashes.PlainHash == 0 || metas[0].Hashes.PlainHash == metas[1].Hashes.PlainHash {
+	if metas[0].Name != "app" || metas[0].RestartCount != 0 || metas[0].Hashes.PlainHash == 0 ||
+		metas[0].Hashes.PlainHash == metas[1].Hashes.PlainHash {
 		t.Errorf("described as %+v", metas)
 	}
 	b.described(injected)
@@ -50,7 +51,8 @@ func TestDescribes(t *testing.T) {
 	}
 }
 
-// TestEnvironment changes the annotation on the pod itself, which changes nothing that runs; and then in an in-place update.
+// TestEnvironment changes the annotation on the pod itself, which changes nothing that runs; and then in an in-place
+// update.
 func TestEnvironment(t *testing.T) {
 	b := start(t, nil, containermeta.Options{})
 	pod := b.pod("web", nil)
@@ -106,7 +108,9 @@ func TestLaunchOrder(t *testing.T) {
 			c := *fed.DeepCopy()
 			c.Name = name
 			c.Env = append(c.Env, corev1.EnvVar{Name: "KRUISE_CONTAINER_BARRIER", ValueFrom: &corev1.EnvVarSource{
-				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "web-barrier"}, Key: fmt.Sprintf("p_%d", i)},
+				ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "web-barrier"}, Key: fmt.Sprintf("p_%d", i),
+				},
 			}})
 			pod.Spec.Containers = append(pod.Spec.Containers, c)
 		}
@@ -140,7 +144,8 @@ func TestGateOff(t *testing.T) {
 		}
 		return nil
 	})
-	if metas := metasOf(t, pod); metas[0].Hashes.ExtractedEnvFromMetadataHash != 0 || len(b.node.Stops()) > 0 || b.node.CallsOf("Exec env") > 0 {
+	if metas := metasOf(t, pod); metas[0].Hashes.ExtractedEnvFromMetadataHash != 0 || len(b.node.Stops()) > 0 ||
+		b.node.CallsOf("Exec env") > 0 {
 		t.Errorf("described as %+v, %d stops, %d environments read", metas, len(b.node.Stops()), b.node.CallsOf("Exec env"))
 	}
 }

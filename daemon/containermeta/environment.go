@@ -42,7 +42,8 @@ func (p *pass) read(ctx context.Context, pod *corev1.Pod, ids []string) {
 		if p.unread[id] = t; t.failed < mostReads {
 			p.again(t.next)
 		}
-		log.FromContext(ctx).Info("Environment of a container cannot be read", "container", id, "reason", err.Error(), "failures", t.failed)
+		log.FromContext(ctx).Info("Environment of a container cannot be read",
+			"container", id, "reason", err.Error(), "failures", t.failed)
 	}
 }
 
@@ -107,7 +108,8 @@ func feeds(pod *corev1.Pod) string {
 	return all.String()
 }
 
-// fed returns the variables of an environment that may come from the pod. The reconciler keeps no others, which may be secret.
+// fed returns the variables of an environment that may come from the pod. The reconciler keeps no others, which may be
+// secret.
 func fed(pod *corev1.Pod, all map[string]string) map[string]string {
 	some := map[string]string{}
 	for i := range pod.Spec.Containers {

@@ -70,7 +70,9 @@ func newBench(t *testing.T, w ways) *bench {
 		t.Fatal(err)
 	}
 	namespace := c.Namespace(t)
-	b := &bench{T: t, client: live, config: config, namespace: namespace, requests: &requests.Recorder{Namespace: namespace}}
+	b := &bench{
+		T: t, client: live, config: config, namespace: namespace, requests: &requests.Recorder{Namespace: namespace},
+	}
 	b.nodeName = "node-" + b.namespace
 	b.node = nodetest.New(b.nodeName, w)
 	b.background(func(ctx context.Context) error { return b.node.Run(ctx, live, b.namespace) })
@@ -100,7 +102,9 @@ func (b *bench) daemon(o containermeta.Options) {
 		Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: cache.Options{
 			DefaultNamespaces: map[string]cache.Config{b.namespace: {}},
-			ByObject:          map[client.Object]cache.ByObject{&corev1.Pod{}: {Field: fields.OneTermEqualSelector("spec.nodeName", b.nodeName)}},
+			ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {
+				Field: fields.OneTermEqualSelector("spec.nodeName", b.nodeName),
+			}},
 		},
 	})
 	if err != nil {
@@ -125,13 +129,16 @@ func (b *bench) daemon(o containermeta.Options) {
 // take returns the requests since the last time, but for those about the pod that was there before the daemon.
 func (b *bench) take() []string { return requests.Without(b.requests.Take(), "pods/early") }
 
-// pod runs the containers app, which takes CONF from the annotation conf, and log. It is of a CloneSet, and not described yet.
+// pod runs the containers app, which takes CONF from the annotation conf, and log. It is of a CloneSet, and not
+// described yet.
 func (b *bench) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 	b.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: b.namespace, Name: name, Annotations: map[string]string{"conf": "1"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "c1", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: "c1", Controller: ptr.To(true),
+			}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: b.nodeName, ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
@@ -190,7 +197,9 @@ func metasOf(t *testing.T, pod *corev1.Pod) []kruise.RuntimeContainerMeta {
 }
 
 func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	if i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.Name == name
+	}); i >= 0 {
 		return &pod.Status.ContainerStatuses[i]
 	}
 	return nil
@@ -200,14 +209,15 @@ func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
 func (b *bench) until(pod *corev1.Pod, check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		fresh := &corev1.Pod{}
-		if last = b.client.Get(ctx, client.ObjectKeyFromObject(pod), fresh); last == nil {
-			*pod = *fresh
-			last = check()
-		}
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			fresh := &corev1.Pod{}
+			if last = b.client.Get(ctx, client.ObjectKeyFromObject(pod), fresh); last == nil {
+				*pod = *fresh
+				last = check()
+			}
+			return last == nil, nil
+		})
 	if err != nil {
 		b.Fatalf("%v; last: %v\npod: %v %+v", err, last, pod.Annotations, pod.Status)
 	}
@@ -231,7 +241,8 @@ func (b *bench) updating(pod *corev1.Pod, is bool) {
 		status = corev1.ConditionFalse
 	}
 	body := fmt.Sprintf(`{"status":{"conditions":[{"type":%q,"status":%q}]}}`, kruise.InPlaceUpdateReady, status)
-	if err := b.client.Status().Patch(b.Context(), pod, client.RawPatch("application/strategic-merge-patch+json", []byte(body))); err != nil {
+	if err := b.client.Status().Patch(b.Context(), pod,
+		client.RawPatch("application/strategic-merge-patch+json", []byte(body))); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 )
 
-// The same cases each time, unless others are asked for: go test ./daemon/containermeta -seed=1000. Goroutines take turns as
-// they like, so that a case may need several runs to fail again.
+// The same cases each time, unless others are asked for: go test ./daemon/containermeta -seed=1000. Goroutines take
+// turns as they like, so that a case may need several runs to fail again.
 var (
 	seed   = flag.Int64("seed", 1, "the first of the random cases")
 	worlds = flag.Int64("worlds", 40, "how many random cases to play")
@@ -67,8 +67,8 @@ func ready(is corev1.ConditionStatus) func(*corev1.Pod) {
 	}
 }
 
-// TestOnce changes an annotation in place some times, with daemons that die, and calls that fail, between any two things that
-// they do. Each time, each container that is fed by it restarts once, and no other does.
+// TestOnce changes an annotation in place some times, with daemons that die, and calls that fail, between any two
+// things that they do. Each time, each container that is fed by it restarts once, and no other does.
 func TestOnce(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths, failures := 0, 0

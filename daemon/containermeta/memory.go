@@ -18,7 +18,8 @@ import (
 // memory is what is remembered of a pod from one pass to the next. Passes of one pod come one after the other.
 type memory struct {
 	uid types.UID
-	// annotation is the last one written, and version is the pod's resourceVersion after that; empty once the cache has it.
+	// annotation is the last one written, and version is the pod's resourceVersion after that; empty once the cache has
+	// it.
 	annotation, version string
 	// writtenAt is when the annotation was written, or read live.
 	writtenAt time.Time
@@ -52,7 +53,9 @@ func (r *Reconciler) remember(name types.NamespacedName, uid types.UID) *memory 
 	defer r.mu.Unlock()
 	m := r.memory[name]
 	if m == nil || m.uid != uid {
-		m = &memory{uid: uid, environments: map[string]map[string]string{}, unread: map[string]trial{}, unstopped: map[string]trial{}}
+		m = &memory{
+			uid: uid, environments: map[string]map[string]string{}, unread: map[string]trial{}, unstopped: map[string]trial{},
+		}
 		r.memory[name] = m
 	}
 	return m
@@ -71,8 +74,8 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	delete(r.memory, name)
 }
 
-// calm says when what feeds environments in a pod has been the same for so long that its kubelet has seen it. It sees a pod's
-// changes for itself, and may be behind: a container that it starts before has the values of before.
+// calm says when what feeds environments in a pod has been the same for so long that its kubelet has seen it. It sees a
+// pod's changes for itself, and may be behind: a container that it starts before has the values of before.
 func (m *memory) calm(pod *corev1.Pod, now time.Time) time.Time {
 	if fed := feeds(pod); fed != m.fed || m.since.IsZero() {
 		m.fed, m.since = fed, now

@@ -10,8 +10,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Live reads past the cache: a pod of which a container is about to be stopped. SetupWithManager takes the manager's API
-	// reader where it is nil.
+	// Live reads past the cache: a pod of which a container is about to be stopped. SetupWithManager takes the manager's
+	// API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events about containers. Where it is nil, SetupWithManager makes one whose events come from
 	// kruise-daemon-containermeta on the node.
@@ -23,8 +23,8 @@ type Options struct {
 
 	// Stops is how many containers are stopped at the same time; 10 by default. More wait.
 	Stops int
-	// NoEnv neither reads environments nor stops containers: the reconciler only writes the annotation. It is the feature gate
-	// InPlaceUpdateEnvFromMetadata when it is off.
+	// NoEnv neither reads environments nor stops containers: the reconciler only writes the annotation. It is the feature
+	// gate InPlaceUpdateEnvFromMetadata when it is off.
 	NoEnv bool
 }
 

@@ -67,7 +67,9 @@ func (d desk) look(t *testing.T) {
 
 func (d desk) lookNow(t *testing.T) {
 	t.Helper()
-	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: podName}}); err != nil {
+	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{
+		Namespace: namespace, Name: podName,
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	bubbletest.Wait()
@@ -210,7 +212,8 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// TestUnreadable has no env in the image. What is known is reported; the image is asked ever more seldom, and at last no more.
+// TestUnreadable has no env in the image. What is known is reported; the image is asked ever more seldom, and at last
+// no more.
 func TestUnreadable(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, map[string]nodetest.Way{"app": {NoEnv: true}})
@@ -245,8 +248,10 @@ func TestParse(t *testing.T) {
 		output, end string
 		want        map[string]string
 	}{
-		"nothing":                   {"", "\x00", map[string]string{}},
-		"values of several lines":   {"A=1\n2\x00B= x \x00C=\x00", "\x00", map[string]string{"A": "1\n2", "B": " x ", "C": ""}},
+		"nothing": {"", "\x00", map[string]string{}},
+		"values of several lines": {
+			"A=1\n2\x00B= x \x00C=\x00", "\x00", map[string]string{"A": "1\n2", "B": " x ", "C": ""},
+		},
 		"an equals sign in a value": {"A=b=c\n", "\n", map[string]string{"A": "b=c"}},
 		"lines that are no entries": {"stray\nA=1\n2\nB=3\n", "\n", map[string]string{"A": "1\n2", "B": "3"}},
 	}
@@ -262,7 +267,9 @@ func TestParse(t *testing.T) {
 // TestUnstoppable tries again ever more seldom.
 func TestUnstoppable(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
-		w := newWorld(1, map[string]nodetest.Way{"log": {Stop: func(context.Context) error { return errors.New("it does not stop") }}})
+		w := newWorld(1, map[string]nodetest.Way{"log": {Stop: func(context.Context) error {
+			return errors.New("it does not stop")
+		}}})
 		play(t, w, func() {
 			w.nudge()
 			w.await(t, "the first description")

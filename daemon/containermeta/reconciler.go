@@ -28,8 +28,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
 )
 
-// Runtime is a container runtime of the node: a *cri.Runtime. With one that has the method Connection too, as that, what has failed
-// is tried again as soon as it is back.
+// Runtime is a container runtime of the node: a *cri.Runtime. With one that has the method Connection too, as that,
+// what has failed is tried again as soon as it is back.
 type Runtime interface {
 	stopping.Runtime
 	// Name is what the IDs of its containers begin with in the status of pods.
@@ -58,8 +58,8 @@ type attempt struct {
 	containerID string
 }
 
-// New makes a Reconciler for a node and its runtimes, such as Runtimes.Found of the package cri; of those with the same name
-// the first counts. The client may read from a cache.
+// New makes a Reconciler for a node and its runtimes, such as Runtimes.Found of the package cri; of those with the same
+// name the first counts. The client may read from a cache.
 func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Reconciler, error) {
 	if c == nil || node == "" || len(runtimes) == 0 {
 		return nil, errors.New("containermeta: a client, the name of the node and a runtime are needed")
@@ -75,7 +75,11 @@ func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Rec
 	}
 	var err error
 	r.crew, err = stopping.New(stopping.Options{
-		By: "containermeta", Most: r.options.Stops, Recorder: r.options.Recorder, Registerer: r.options.Registerer, Now: r.options.Now,
+		By:         "containermeta",
+		Most:       r.options.Stops,
+		Recorder:   r.options.Recorder,
+		Registerer: r.options.Registerer,
+		Now:        r.options.Now,
 	}, func(a attempt) { r.waiting.Wake(a.pod) })
 	if err != nil {
 		return nil, fmt.Errorf("containermeta: %w", err)
@@ -106,8 +110,8 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be restricted to
-// the pods of this node.
+// SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be
+// restricted to the pods of this node.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Live == nil {
 		r.options.Live = mgr.GetAPIReader()
@@ -193,7 +197,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		r.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	p := &pass{Reconciler: r, name: name.NamespacedName, now: r.options.Now(), memory: r.remember(name.NamespacedName, pod.UID)}
+	p := &pass{
+		Reconciler: r, name: name.NamespacedName, now: r.options.Now(), memory: r.remember(name.NamespacedName, pod.UID),
+	}
 	// Until it is known to have gone well, the return of a runtime is worth a look.
 	r.waiting.Put(p.name, pod.UID)
 	if err := p.describe(ctx, pod); err != nil {

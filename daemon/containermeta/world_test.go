@@ -54,7 +54,9 @@ type world struct {
 
 // fedBy is a variable that comes from an annotation.
 func fedBy(name, key string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['" + key + "']"}}}
+	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{
+		FieldPath: "metadata.annotations['" + key + "']",
+	}}}
 }
 
 func newWorld(seed int64, ways map[string]nodetest.Way) *world {
@@ -63,7 +65,9 @@ func newWorld(seed int64, ways map[string]nodetest.Way) *world {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: podName, UID: "u1", Annotations: map[string]string{"conf": "0"}, ResourceVersion: "1",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Controller: ptr.To(true),
+			}},
 		},
 		Spec: corev1.PodSpec{
 			NodeName: here, RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To(int64(30)),
@@ -128,13 +132,15 @@ func (w *world) complete() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var set kruise.RuntimeContainerMetaSet
-	if json.Unmarshal([]byte(w.pod.Annotations[kruise.RuntimeContainerMetaKey]), &set) != nil || len(set.Containers) != len(w.pod.Spec.Containers) {
+	if json.Unmarshal([]byte(w.pod.Annotations[kruise.RuntimeContainerMetaKey]), &set) != nil ||
+		len(set.Containers) != len(w.pod.Spec.Containers) {
 		return false
 	}
 	for i, c := range w.pod.Spec.Containers {
 		want, err := inplace.EnvHash(&c, w.pod.Labels, w.pod.Annotations)
 		meta, status := set.Containers[i], w.pod.Status.ContainerStatuses[i]
-		if err != nil || meta.ContainerID != status.ContainerID || meta.Hashes.ExtractedEnvFromMetadataHash != want || !status.Ready {
+		if err != nil || meta.ContainerID != status.ContainerID || meta.Hashes.ExtractedEnvFromMetadataHash != want ||
+			!status.Ready {
 			return false
 		}
 	}
@@ -146,8 +152,8 @@ var (
 	errFault = errors.New("something went wrong on the way")
 )
 
-// daemon is one process: the real reconciler with a queue and one worker, a cache that lags behind, and connections that end
-// when it dies.
+// daemon is one process: the real reconciler with a queue and one worker, a cache that lags behind, and connections
+// that end when it dies.
 type daemon struct {
 	*world
 
@@ -169,7 +175,8 @@ func (w *world) birth(ctx context.Context) {
 	w.successor = func() { w.birth(ctx) }
 	dying, cancel := context.WithCancel(ctx)
 	d.cancel = cancel
-	d.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
+	d.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
 	r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
 	if err != nil {
 		panic(err)
@@ -227,7 +234,8 @@ func (d *daemon) learn(pod *corev1.Pod) {
 func (d *daemon) see(pod *corev1.Pod) {
 	was, events := d.seen, d.reconciler.podEvents()
 	d.seen = pod
-	if was == nil && events.Create(event.CreateEvent{Object: pod}) || was != nil && events.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: pod}) {
+	if was == nil && events.Create(event.CreateEvent{Object: pod}) ||
+		was != nil && events.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: pod}) {
 		d.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(pod)})
 	}
 }

@@ -63,9 +63,14 @@ func TestTwoContainers(t *testing.T) {
 		"in order, the first is up before": {
 			ways: ways{"app": {Slow: 2 * time.Second}}, strategy: strategy{OrderedRecreate: true}, atLeast: 2 * time.Second,
 		},
-		"the second waits for the hook of the first": {ways: ways{"app": {Stop: takes(2 * time.Second)}}, atLeast: -time.Second, atMost: 5 * time.Second, hook: 2},
+		"the second waits for the hook of the first": {
+			ways: ways{"app": {Stop: takes(2 * time.Second)}}, atLeast: -time.Second, atMost: 5 * time.Second, hook: 2,
+		},
 		"together": {
-			ways: ways{"app": {Stop: takes(3 * time.Second)}}, options: containerrestart.Options{Together: true}, atLeast: -time.Minute, atMost: -time.Second,
+			ways:    ways{"app": {Stop: takes(3 * time.Second)}},
+			options: containerrestart.Options{Together: true},
+			atLeast: -time.Minute,
+			atMost:  -time.Second,
 		},
 		"by force":           {strategy: strategy{ForceRecreate: true}, atMost: 10 * time.Second},
 		"by force, in order": {strategy: strategy{ForceRecreate: true, OrderedRecreate: true}, atMost: 10 * time.Second},
@@ -106,7 +111,8 @@ func TestDeadlineDuringStop(t *testing.T) {
 	b := start(t, nil, containerrestart.Options{})
 	pod := b.pod("web", sleeps(6))
 	r := b.ask("again", pod, func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To(int64(3)) })
-	b.ends(r, "recreating has exceeded the activeDeadlineSeconds", state{Name: "app", Phase: pending}, state{Name: "log", Phase: pending})
+	b.ends(r, "recreating has exceeded the activeDeadlineSeconds", state{Name: "app", Phase: pending},
+		state{Name: "log", Phase: pending})
 	b.becomes(r, func(r *request) error {
 		if got := r.Status.ContainerRecreateStates[0]; got != (state{Name: "app", Phase: recreating, IsKilled: true}) {
 			return errNotYet
@@ -134,7 +140,8 @@ func TestUnreadyGrace(t *testing.T) {
 	began := time.Now()
 	r := b.ask("again", pod, func(r *request) {
 		onlyApp(r)
-		r.Spec.Strategy.UnreadyGracePeriodSeconds, r.Spec.Strategy.TerminationGracePeriodSeconds = ptr.To(int64(2)), ptr.To(int64(3))
+		r.Spec.Strategy.UnreadyGracePeriodSeconds, r.Spec.Strategy.TerminationGracePeriodSeconds = ptr.To(int64(2)),
+			ptr.To(int64(3))
 	})
 	b.ends(r, "", up("app"))
 	stopped := b.stopsOf("app")
@@ -154,7 +161,8 @@ func TestFailure(t *testing.T) {
 		v1beta1.ContainerRecreateRequestFailurePolicyIgnore: up("log"),
 	} {
 		t.Run(string(policy), func(t *testing.T) {
-			b := start(t, ways{"app": {Stop: func(context.Context) error { return errors.New("no such signal") }}}, containerrestart.Options{})
+			b := start(t, ways{"app": {Stop: func(context.Context) error { return errors.New("no such signal") }}},
+				containerrestart.Options{})
 			r := b.ask("again", b.pod("web", nil), func(r *request) { r.Spec.Strategy.FailurePolicy = policy })
 			b.ends(r, "", state{Name: "app", Phase: failed, Message: "kill container error: no such signal"}, want)
 			if n := len(b.stopsOf("log")); (n == 1) != (policy == v1beta1.ContainerRecreateRequestFailurePolicyIgnore) {
@@ -300,14 +308,30 @@ func TestNewPod(t *testing.T) {
 func TestEvents(t *testing.T) {
 	b := start(t, nil, containerrestart.Options{})
 	pod := b.pod("web", func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+		}
 	})
 	b.ends(b.ask("again", pod, onlyApp), "", up("app"))
-	about := corev1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: b.namespace, Name: "web", UID: pod.UID, FieldPath: "spec.containers{app}"}
+	about := corev1.ObjectReference{
+		Kind: "Pod", APIVersion: "v1", Namespace: b.namespace, Name: "web", UID: pod.UID, FieldPath: "spec.containers{app}",
+	}
 	from := corev1.EventSource{Component: "kruise-daemon-crr", Host: b.nodeName}
 	want := []corev1.Event{
-		{Type: "Normal", Reason: "Killing", Message: "Stopping container app by ContainerRecreateRequest again", InvolvedObject: about, Source: from},
-		{Type: "Warning", Reason: "FailedPreStopHook", Message: "PreStopHook failed: the command ended with exit code 127", InvolvedObject: about, Source: from},
+		{
+			Type:           "Normal",
+			Reason:         "Killing",
+			Message:        "Stopping container app by ContainerRecreateRequest again",
+			InvolvedObject: about,
+			Source:         from,
+		},
+		{
+			Type:           "Warning",
+			Reason:         "FailedPreStopHook",
+			Message:        "PreStopHook failed: the command ended with exit code 127",
+			InvolvedObject: about,
+			Source:         from,
+		},
 	}
 	var got []corev1.Event
 	b.until(func() error {
@@ -317,7 +341,8 @@ func TestEvents(t *testing.T) {
 		return nil
 	})
 	slices.SortFunc(got, func(a, b corev1.Event) int { return strings.Compare(a.Type, b.Type) })
-	only := cmpopts.IgnoreFields(corev1.Event{}, "TypeMeta", "ObjectMeta", "FirstTimestamp", "LastTimestamp", "Count", "EventTime", "ReportingController", "ReportingInstance")
+	only := cmpopts.IgnoreFields(corev1.Event{}, "TypeMeta", "ObjectMeta", "FirstTimestamp", "LastTimestamp", "Count",
+		"EventTime", "ReportingController", "ReportingInstance")
 	if diff := cmp.Diff(want, got, only); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -147,14 +147,16 @@ func (a *act) attempts(r *request) []containerrestart.Attempt {
 	var all []containerrestart.Attempt
 	for k, outcome := range a.crew.Known() {
 		if k.pod == a.name && k.podUID == podUID(r) {
-			all = append(all, containerrestart.Attempt{Request: k.uid, Container: k.container, Done: outcome.Done, Err: outcome.Err})
+			all = append(all, containerrestart.Attempt{
+				Request: k.uid, Container: k.container, Done: outcome.Done, Err: outcome.Err,
+			})
 		}
 	}
 	return all
 }
 
-// write patches the status of a request, and reports whether the API server accepted the patch. An outdated patch requeues the
-// pod.
+// write patches the status of a request, and reports whether the API server accepted the patch. An outdated patch
+// requeues the pod.
 func (a *act) write(ctx context.Context, i int, w *write.Write) (bool, error) {
 	body, err := w.Data()
 	if err != nil {

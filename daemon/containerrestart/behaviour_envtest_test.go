@@ -46,7 +46,9 @@ func TestHTTPHook(t *testing.T) {
 			pod := b.pod("web", func(pod *corev1.Pod) {
 				c := &pod.Spec.Containers[0]
 				c.Ports = []corev1.ContainerPort{{Name: "admin", ContainerPort: int32(port)}}
-				c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/drain", Port: intstr.FromString("admin")}}}
+				c.Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{
+					Path: "/drain", Port: intstr.FromString("admin"),
+				}}}
 			})
 			b.ends(b.ask("again", pod, onlyApp), "", up("app"))
 			select {
@@ -125,7 +127,8 @@ func TestRuntimeAway(t *testing.T) {
 // TestQuiet asks nobody for anything where nothing is under way, and listens to no events.
 func TestQuiet(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	b := start(t, ways{"log": {Stop: func(context.Context) error { return errors.New("no such signal") }}}, containerrestart.Options{Registerer: registry})
+	b := start(t, ways{"log": {Stop: func(context.Context) error { return errors.New("no such signal") }}},
+		containerrestart.Options{Registerer: registry})
 	pod := b.pod("web", nil)
 	if n := b.node.Calls(); n > 0 {
 		t.Errorf("the runtime was asked %d times before there was a request", n)
@@ -196,7 +199,9 @@ func TestDaemonEnds(t *testing.T) {
 	}}})
 	end := b.daemon(containerrestart.Options{}, b.restricted())
 	pod := b.pod("web", func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"drain"}}},
+		}
 	})
 	r := b.ask("again", pod, onlyApp)
 	await(t, running)

@@ -66,7 +66,9 @@ func (b *bench) pod(name string, change func(*corev1.Pod)) *corev1.Pod {
 // sleeps has the container app sleep before it stops.
 func sleeps(seconds int64) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
-		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
+		pod.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}},
+		}
 	}
 }
 
@@ -76,7 +78,9 @@ func (b *bench) ask(name string, pod *corev1.Pod, change func(*request)) *reques
 	r := &request{
 		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: name},
 		Spec: v1beta1.ContainerRecreateRequestSpec{
-			PodName: pod.Name, Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}}, Strategy: &strategy{},
+			PodName:    pod.Name,
+			Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "app"}, {Name: "log"}},
+			Strategy:   &strategy{},
 		},
 	}
 	if change != nil {
@@ -121,7 +125,8 @@ func (b *bench) ends(r *request, message string, states ...state) {
 		return nil
 	})
 	if r.Status.Message != message || !slices.Equal(r.Status.ContainerRecreateStates, states) {
-		b.Errorf("%s ends with %q %+v, want %q %+v", r.Name, r.Status.Message, r.Status.ContainerRecreateStates, message, states)
+		b.Errorf("%s ends with %q %+v, want %q %+v",
+			r.Name, r.Status.Message, r.Status.ContainerRecreateStates, message, states)
 	}
 }
 

@@ -30,8 +30,8 @@ var (
 // mostInRow keeps a request from being given up by the manager because too much goes wrong.
 const mostInRow = 3
 
-// daemon is one process: the real reconciler with a queue and one worker, a cache that lags behind, and connections that end
-// when it dies.
+// daemon is one process: the real reconciler with a queue and one worker, a cache that lags behind, and connections
+// that end when it dies.
 type daemon struct {
 	*world
 
@@ -55,7 +55,8 @@ func (w *world) birth(ctx context.Context) {
 	w.say("daemon: starts")
 	dying, cancel := context.WithCancel(ctx)
 	d.cancel = cancel
-	d.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
+	d.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
 	r, err := New(apiOf{d: d}, here, []runtimeOf{{d}}, w.options)
 	if err != nil {
 		panic(err)

@@ -72,7 +72,9 @@ func newBench(t *testing.T, w ways) *bench {
 			t.Fatal(err)
 		}
 	}
-	c := cluster.Start(t, cluster.Options{CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml"}})
+	c := cluster.Start(t, cluster.Options{CRDDirs: []string{
+		"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+	}})
 	config := rest.CopyConfig(c.Config)
 	config.QPS = -1
 	live, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
@@ -80,7 +82,14 @@ func newBench(t *testing.T, w ways) *bench {
 		t.Fatal(err)
 	}
 	namespace := c.Namespace(t)
-	b := &bench{T: t, client: live, config: config, scheme: scheme, namespace: namespace, requests: &requests.Recorder{Namespace: namespace}}
+	b := &bench{
+		T:         t,
+		client:    live,
+		config:    config,
+		scheme:    scheme,
+		namespace: namespace,
+		requests:  &requests.Recorder{Namespace: namespace},
+	}
 	b.nodeName = "node-" + b.namespace
 	b.node = nodetest.New(b.nodeName, w)
 	b.background(func(ctx context.Context) error { return b.node.Run(ctx, live, b.namespace) })
@@ -188,7 +197,8 @@ func (b *bench) carryOut(ctx context.Context, r *request, pod *corev1.Pod, plan 
 		if err != nil {
 			return err
 		}
-		if err := b.client.SubResource(plan.Pod.Subresource).Patch(ctx, pod.DeepCopy(), client.RawPatch(plan.Pod.Type, body)); err != nil {
+		if err := b.client.SubResource(plan.Pod.Subresource).Patch(ctx, pod.DeepCopy(),
+			client.RawPatch(plan.Pod.Type, body)); err != nil {
 			return err
 		}
 	}
@@ -223,10 +233,11 @@ func (b *bench) look(ctx context.Context, o client.Object) error {
 func (b *bench) until(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 20*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		b.Fatalf("%v; last: %v\nrequests:\n%s", err, last, strings.Join(b.requests.Take(), "\n"))
 	}

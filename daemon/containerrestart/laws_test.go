@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
 )
 
-// The same cases each time, unless others are asked for: go test ./daemon/containerrestart -seed=1000. Goroutines take turns
-// as they like, so that a case may need several runs to fail again.
+// The same cases each time, unless others are asked for: go test ./daemon/containerrestart -seed=1000. Goroutines take
+// turns as they like, so that a case may need several runs to fail again.
 var (
 	seed   = flag.Int64("seed", 1, "the first of the random cases")
 	worlds = flag.Int64("worlds", 40, "how many random cases to play")
@@ -77,8 +77,8 @@ func some(w *world) func(*request) {
 	return func(r *request) { r.Spec.Strategy, r.Spec.Containers[1].Name = strategy, second }
 }
 
-// TestDeathChangesNothing plays each world twice: calmly, and with daemons that die, and calls that fail, between any two things
-// that they do.
+// TestDeathChangesNothing plays each world twice: calmly, and with daemons that die, and calls that fail, between any
+// two things that they do.
 func TestDeathChangesNothing(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	deaths, failures := 0, 0

@@ -34,7 +34,8 @@ type snapshot struct {
 
 // over says whether nothing more begins for a request.
 func over(r *request) bool {
-	return r.DeletionTimestamp != nil || r.Status.CompletionTime != nil || r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
+	return r.DeletionTimestamp != nil || r.Status.CompletionTime != nil ||
+		r.Status.Phase == v1beta1.ContainerRecreateRequestCompleted
 }
 
 // podUID is the UID of a request's pod.
@@ -62,7 +63,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*request, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk().GroupVersion().WithKind(kind + "List"))
-	err := r.cached.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{byPod: name.Name}, client.UnsafeDisableDeepCopy)
+	err := r.cached.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{byPod: name.Name},
+		client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("read requests of pod %s: %w", name, err)
 	}
@@ -96,7 +98,8 @@ func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*r
 	return all, nil
 }
 
-// decoded are the requests of each pod as they were decoded in its last pass: a pod may have many, of which few have changed.
+// decoded are the requests of each pod as they were decoded in its last pass: a pod may have many, of which few have
+// changed.
 type decoded struct {
 	mu    sync.Mutex
 	known map[types.NamespacedName]map[types.UID]*request
@@ -135,8 +138,8 @@ func attempted(known map[attempt]stopping.Outcome, uid types.UID) bool {
 	return false
 }
 
-// recall adds the requests for which containers are being stopped and that the cache has lost: because they have ended, where
-// it holds active ones alone, or because they are gone. In the latter case the stops are cancelled.
+// recall adds the requests for which containers are being stopped and that the cache has lost: because they have ended,
+// where it holds active ones alone, or because they are gone. In the latter case the stops are cancelled.
 func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
 	for a := range r.crew.Known() {
 		if a.pod != s.name || slices.ContainsFunc(s.requests, func(one *request) bool { return one.UID == a.uid }) {

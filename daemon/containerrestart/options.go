@@ -29,9 +29,9 @@ type Options struct {
 	// NoPods says that the daemon does not watch pods. Then hooks are those of the request, which lacks some, and the
 	// deletion of a pod does not cut short the stop of its containers.
 	NoPods bool
-	// NoEvents has the runtime asked every few seconds while something is under way, as the reference does, and not listened
-	// to. It is for containerd 1.7 beside a kubelet with the feature gate EventedPLEG: there each event goes to one listener
-	// alone, and must not be taken from the kubelet.
+	// NoEvents has the runtime asked every few seconds while something is under way, as the reference does, and not
+	// listened to. It is for containerd 1.7 beside a kubelet with the feature gate EventedPLEG: there each event goes to
+	// one listener alone, and must not be taken from the kubelet.
 	NoEvents bool
 }
 

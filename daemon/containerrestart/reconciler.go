@@ -30,8 +30,8 @@ import (
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// Runtime is a container runtime of the node: a *cri.Runtime. One that has the methods Connection and Events too, as that,
-// is listened to.
+// Runtime is a container runtime of the node: a *cri.Runtime. One that has the methods Connection and Events too, as
+// that, is listened to.
 type Runtime interface {
 	stopping.Runtime
 	// Name is what the IDs of its containers begin with in the status of pods.
@@ -66,13 +66,15 @@ type attempt struct {
 	container string
 }
 
-// New makes a Reconciler for a node and its runtimes, such as Runtimes.Found of the package cri; of those with the same name
-// the first counts. The client may read from a cache.
+// New makes a Reconciler for a node and its runtimes, such as Runtimes.Found of the package cri; of those with the same
+// name the first counts. The client may read from a cache.
 func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Reconciler, error) {
 	if c == nil || node == "" || len(runtimes) == 0 {
 		return nil, errors.New("containerrestart: a client, the name of the node and a runtime are needed")
 	}
-	r := &Reconciler{client: c, cached: c, node: node, runtimes: map[string]Runtime{}, options: o.withDefaults(), waiting: waiting.New()}
+	r := &Reconciler{
+		client: c, cached: c, node: node, runtimes: map[string]Runtime{}, options: o.withDefaults(), waiting: waiting.New(),
+	}
 	for _, is := range runtimes {
 		if _, there := r.runtimes[is.Name()]; !there {
 			r.runtimes[is.Name()] = is
@@ -113,7 +115,8 @@ const (
 	// The pauses between attempts that fail.
 	leastPause = 500 * time.Millisecond
 	mostPause  = 50 * time.Second
-	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes first.
+	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes
+	// first.
 	soon = time.Second
 )
 
@@ -122,8 +125,8 @@ const (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be restricted to
-// requests with the labels of this node and of active ones, and to pods of this node.
+// SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be
+// restricted to requests with the labels of this node and of active ones, and to pods of this node.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	r.cached = mgr.GetCache()
 	if r.options.Live == nil {

@@ -23,7 +23,8 @@ func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) 
 // byPod is the index of requests by the name of their pod.
 const byPod = "kruisekit.dev/pod-name"
 
-// podNameOf is where a request is in the index. Requests are untyped, for the schema lets pass what their Go type cannot hold.
+// podNameOf is where a request is in the index. Requests are untyped, for the schema lets pass what their Go type
+// cannot hold.
 func podNameOf(o client.Object) []string {
 	raw, ok := o.(*unstructured.Unstructured)
 	if !ok {

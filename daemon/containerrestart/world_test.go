@@ -65,8 +65,16 @@ type way struct {
 
 func newWorld(seed int64, o Options) *world {
 	w := &world{
-		rand: rand.New(rand.NewSource(seed)), user: rand.New(rand.NewSource(-seed)), began: time.Now(), stored: map[string]*request{}, ways: map[string]way{}, options: o, lag: 300,
-		stops: map[string]int{}, hooks: map[string]int{}, writes: map[string]int{},
+		rand:    rand.New(rand.NewSource(seed)),
+		user:    rand.New(rand.NewSource(-seed)),
+		began:   time.Now(),
+		stored:  map[string]*request{},
+		ways:    map[string]way{},
+		options: o,
+		lag:     300,
+		stops:   map[string]int{},
+		hooks:   map[string]int{},
+		writes:  map[string]int{},
 	}
 	w.pod = &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName, UID: podIs},
@@ -99,7 +107,12 @@ func (w *world) start(name string, restarts int) {
 	w.say("kubelet: starts %s", id)
 	w.ran = append(w.ran, cri.Container{
 		ID: id, Name: name, SandboxID: "sandbox", State: cri.Running, CreatedAt: time.Now(), StartedAt: time.Now(),
-		Labels:      map[string]string{cri.LabelContainerName: name, cri.LabelPodName: podName, cri.LabelPodNamespace: namespace, cri.LabelPodUID: string(podIs)},
+		Labels: map[string]string{
+			cri.LabelContainerName: name,
+			cri.LabelPodName:       podName,
+			cri.LabelPodNamespace:  namespace,
+			cri.LabelPodUID:        string(podIs),
+		},
 		Annotations: map[string]string{cri.AnnotationRestartCount: fmt.Sprint(restarts)},
 	})
 }
@@ -153,7 +166,9 @@ func (w *world) manage() {
 	defer w.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(w.stored)) {
 		r := w.stored[name]
-		plan := containerrestart.Supervise(containerrestart.Input{Request: r, Pod: w.pod, Others: slices.Collect(maps.Values(w.stored)), Now: time.Now()})
+		plan := containerrestart.Supervise(containerrestart.Input{
+			Request: r, Pod: w.pod, Others: slices.Collect(maps.Values(w.stored)), Now: time.Now(),
+		})
 		if plan.Write != nil {
 			body, err := plan.Write.Data()
 			if err != nil {
@@ -173,7 +188,8 @@ func (w *world) manage() {
 
 // live lets time pass for kubelet and manager.
 func (w *world) live(ctx context.Context) {
-	time.Sleep(250 * time.Millisecond) //nolint:forbidigo // the time of the bubble: not in the moment in which others do something
+	//nolint:forbidigo // the time of the bubble: not in the moment in which others do something
+	time.Sleep(250 * time.Millisecond)
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -236,7 +252,8 @@ func (w *world) patch(name string, body []byte) (*request, error) {
 	switch {
 	case old == nil:
 		return nil, apierrors.NewNotFound(resource, name)
-	case old.UID != sent.Metadata.UID, sent.Metadata.ResourceVersion != "" && sent.Metadata.ResourceVersion != old.ResourceVersion:
+	case old.UID != sent.Metadata.UID,
+		sent.Metadata.ResourceVersion != "" && sent.Metadata.ResourceVersion != old.ResourceVersion:
 		return nil, apierrors.NewConflict(resource, name, errors.New("it has changed"))
 	}
 	var status map[string]any

@@ -112,10 +112,12 @@ func (p provider) faults() []string {
 		faults = append(faults, "defaultCacheDuration: is below zero")
 	}
 	if !isVersion(protocolGroup, p.APIVersion) {
-		faults = append(faults, fmt.Sprintf("apiVersion: %q is not of %s/%s", p.APIVersion, protocolGroup, strings.Join(versions(), ", ")))
+		faults = append(faults,
+			fmt.Sprintf("apiVersion: %q is not of %s/%s", p.APIVersion, protocolGroup, strings.Join(versions(), ", ")))
 	}
 	if len(p.TokenAttributes) > 0 {
-		faults = append(faults, "tokenAttributes: tokens of service accounts are not supported, there is no pod that they could be of")
+		faults = append(faults,
+			"tokenAttributes: tokens of service accounts are not supported, there is no pod that they could be of")
 	}
 	return faults
 }

@@ -49,8 +49,13 @@ func TestConfig(t *testing.T) {
 		"a duration below zero":  {swap("12h", "-1s"), "defaultCacheDuration"},
 		"a duration that is not": {swap("12h", "soon"), "decode"},
 		"no protocol":            {swap("  apiVersion: credentialprovider.kubelet.k8s.io/v1\n", ""), "apiVersion"},
-		"another protocol":       {swap("credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v2"), "apiVersion"},
-		"tokens of pods":         {goodConfig + "  tokenAttributes: {serviceAccountTokenAudience: x, requireServiceAccount: true}\n", "tokenAttributes: tokens of service accounts are not supported"},
+		"another protocol": {
+			swap("credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v2"), "apiVersion",
+		},
+		"tokens of pods": {
+			goodConfig + "  tokenAttributes: {serviceAccountTokenAudience: x, requireServiceAccount: true}\n",
+			"tokenAttributes: tokens of service accounts are not supported",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "config.yaml")
@@ -61,7 +66,8 @@ func TestConfig(t *testing.T) {
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
-			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path)):
+			case test.want != "" &&
+				(err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path)):
 				t.Errorf("error %v, want one with %q", err, test.want)
 			}
 		})
@@ -98,12 +104,14 @@ func TestDockerFiles(t *testing.T) {
 		want  []imagepull.Credential
 		fault string
 	}{
-		"none":                         {nil, nil, ""},
-		"one of today":                 {map[string]string{"b/config.json": auths}, jane, ""},
-		"one of old":                   {map[string]string{"a/.dockercfg": old}, older, ""},
-		"one of today goes first":      {map[string]string{"a/.dockercfg": old, "b/config.json": auths}, jane, ""},
-		"the first directory counts":   {map[string]string{"a/config.json": `{}`, "b/config.json": auths}, nil, ""},
-		"one that is broken is passed": {map[string]string{"a/config.json": `hunter2`, "b/config.json": auths}, jane, "a/config.json"},
+		"none":                       {nil, nil, ""},
+		"one of today":               {map[string]string{"b/config.json": auths}, jane, ""},
+		"one of old":                 {map[string]string{"a/.dockercfg": old}, older, ""},
+		"one of today goes first":    {map[string]string{"a/.dockercfg": old, "b/config.json": auths}, jane, ""},
+		"the first directory counts": {map[string]string{"a/config.json": `{}`, "b/config.json": auths}, nil, ""},
+		"one that is broken is passed": {
+			map[string]string{"a/config.json": `hunter2`, "b/config.json": auths}, jane, "a/config.json",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			dir := t.TempDir()
@@ -116,7 +124,9 @@ func TestDockerFiles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			k, err := credentials.Open(credentials.Options{DockerDirs: []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}})
+			k, err := credentials.Open(credentials.Options{DockerDirs: []string{
+				filepath.Join(dir, "a"), filepath.Join(dir, "b"),
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -124,7 +134,8 @@ func TestDockerFiles(t *testing.T) {
 			if diff := cmp.Diff(test.want, found); diff != "" {
 				t.Error(diff)
 			}
-			if (err != nil) != (test.fault != "") || err != nil && (!strings.Contains(err.Error(), test.fault) || strings.Contains(err.Error(), "hunter2")) {
+			if (err != nil) != (test.fault != "") ||
+				err != nil && (!strings.Contains(err.Error(), test.fault) || strings.Contains(err.Error(), "hunter2")) {
 				t.Errorf("error %v, want one with %q", err, test.fault)
 			}
 		})

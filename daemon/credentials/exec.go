@@ -56,14 +56,17 @@ type said struct {
 
 // run asks the program.
 func (p *plugin) run(ctx context.Context, repository string) (said, error) {
-	input, err := json.Marshal(request{metav1.TypeMeta{Kind: "CredentialProviderRequest", APIVersion: p.APIVersion}, repository})
+	input, err := json.Marshal(request{
+		metav1.TypeMeta{Kind: "CredentialProviderRequest", APIVersion: p.APIVersion}, repository,
+	})
 	if err != nil {
 		return said{}, fmt.Errorf("encode request: %w", err)
 	}
 	within, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
 	out, complaint := &bounded{most: maxAnswer}, &bounded{most: maxComplaint}
-	command := exec.CommandContext(within, filepath.Join(p.options.Plugins, p.Name), p.Args...) //nolint:gosec // the program that the node's administrator has configured
+	//nolint:gosec // the program that the node's administrator has configured
+	command := exec.CommandContext(within, filepath.Join(p.options.Plugins, p.Name), p.Args...)
 	command.Stdin, command.Stdout, command.Stderr, command.WaitDelay = bytes.NewReader(input), out, complaint, graceOfPipes
 	command.Env = slices.Clone(p.options.Env)
 	for _, e := range p.Env {
@@ -94,7 +97,8 @@ func (p *plugin) parse(data []byte) (said, error) {
 		return said{}, errors.New("its answer is no JSON, or has values of the wrong type")
 	}
 	if r.Kind != "CredentialProviderResponse" || r.APIVersion != p.APIVersion {
-		return said{}, fmt.Errorf("it answers with a %.64q of %.64q, not with a CredentialProviderResponse of %q", r.Kind, r.APIVersion, p.APIVersion)
+		return said{}, fmt.Errorf("it answers with a %.64q of %.64q, not with a CredentialProviderResponse of %q",
+			r.Kind, r.APIVersion, p.APIVersion)
 	}
 	if !slices.Contains([]string{forImage, forRegistry, forAll}, r.CacheKeyType) {
 		return said{}, fmt.Errorf("its answer has the unknown cacheKeyType %.64q", r.CacheKeyType)
@@ -113,7 +117,8 @@ func (p *plugin) parse(data []byte) (said, error) {
 	return s, nil
 }
 
-// bounded keeps the beginning of what is written to it. The buffer is not embedded: it would read from a pipe by itself.
+// bounded keeps the beginning of what is written to it. The buffer is not embedded: it would read from a pipe by
+// itself.
 type bounded struct {
 	kept bytes.Buffer
 	most int

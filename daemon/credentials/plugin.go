@@ -62,7 +62,8 @@ func keyFor(kind, repository string) cacheKey {
 	return cacheKey{kind, repository}
 }
 
-// ask gives what is remembered, or runs the program. Others who ask for the same repository meanwhile wait for the answer.
+// ask gives what is remembered, or runs the program. Others who ask for the same repository meanwhile wait for the
+// answer.
 func (p *plugin) ask(ctx context.Context, repository string) (imagepull.Keyring, error) {
 	for {
 		known, found, busy := p.turn(repository)

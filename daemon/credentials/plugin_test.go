@@ -19,6 +19,8 @@ import (
 )
 
 // script is the plugin of the tests. It appends the request to the file in RUNS, and does what its first argument says.
+//
+//nolint:lll // a line of a shell script
 const script = `#!/bin/sh
 cat >>"$RUNS"
 echo >>"$RUNS"
@@ -69,7 +71,9 @@ func (b *bench) configure(providers ...map[string]any) {
 			b.Fatal(err)
 		}
 	}
-	data, err := json.Marshal(map[string]any{"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers})
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": providers,
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -110,8 +114,9 @@ func plugin(name string, args ...string) map[string]any {
 func answering(cacheKey, more string) map[string]any { return answeringIn(protocol, cacheKey, more) }
 
 func answeringIn(version, cacheKey, more string) map[string]any {
-	return plugin("answering", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"`+version+`","cacheKeyType":"`+cacheKey+`"`+more+
-		`,"auth":{"*.example.com":{"username":"jane","password":"s3cret"}}}`)
+	return plugin("answering", "answer",
+		`{"kind":"CredentialProviderResponse","apiVersion":"`+version+`","cacheKeyType":"`+cacheKey+`"`+more+
+			`,"auth":{"*.example.com":{"username":"jane","password":"s3cret"}}}`)
 }
 
 var jane = []imagepull.Credential{{Username: "jane", Password: "s3cret"}}
@@ -130,7 +135,10 @@ func TestPluginSpeaksTheProtocol(t *testing.T) {
 			if found := b.lookup(k, "docker.io/library/nginx"); found != nil {
 				t.Errorf("%v for what the plugin is not for", found)
 			}
-			want := []string{fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/%s","image":"a.example.com/team/app"}`, version)}
+			want := []string{
+				fmt.Sprintf(`{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/%s","image":"a.example.com/team/app"}`,
+					version),
+			}
 			if diff := cmp.Diff(want, b.requests()); diff != "" {
 				t.Error(diff)
 			}
@@ -190,7 +198,8 @@ func TestForget(t *testing.T) {
 // No credentials are an answer too.
 func TestPluginKnowsNothing(t *testing.T) {
 	b := newBench(t)
-	b.configure(plugin("p", "answer", `{"kind":"CredentialProviderResponse","apiVersion":"`+protocol+`","cacheKeyType":"Image"}`))
+	b.configure(plugin("p", "answer",
+		`{"kind":"CredentialProviderResponse","apiVersion":"`+protocol+`","cacheKeyType":"Image"}`))
 	k := b.open()
 	for range 2 {
 		if found := b.lookup(k, "a.example.com/x"); found != nil {
@@ -223,14 +232,18 @@ func TestPluginFails(t *testing.T) {
 		args []string
 		want string
 	}{
-		"it ends with an error":     {[]string{"fail"}, "exit status 3: no cloud here"},
-		"it says too much":          {[]string{"flood"}, "longer than"},
-		"it says no JSON":           {[]string{"answer", `hunter2`}, "no JSON"},
-		"it says nothing":           {[]string{"silent"}, "no JSON"},
-		"a value of another type":   {[]string{"answer", `{"auth":["hunter2"]}`}, "wrong type"},
-		"another kind":              {response("Other", protocol, `"cacheKeyType":"Image",`+secret), `with a "Other"`},
-		"another version":           {response("CredentialProviderResponse", "v9", `"cacheKeyType":"Image",`+secret), `of "v9"`},
-		"holds for what is unknown": {response("CredentialProviderResponse", protocol, `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`},
+		"it ends with an error":   {[]string{"fail"}, "exit status 3: no cloud here"},
+		"it says too much":        {[]string{"flood"}, "longer than"},
+		"it says no JSON":         {[]string{"answer", `hunter2`}, "no JSON"},
+		"it says nothing":         {[]string{"silent"}, "no JSON"},
+		"a value of another type": {[]string{"answer", `{"auth":["hunter2"]}`}, "wrong type"},
+		"another kind":            {response("Other", protocol, `"cacheKeyType":"Image",`+secret), `with a "Other"`},
+		"another version": {
+			response("CredentialProviderResponse", "v9", `"cacheKeyType":"Image",`+secret), `of "v9"`,
+		},
+		"holds for what is unknown": {
+			response("CredentialProviderResponse", protocol, `"cacheKeyType":"Pod",`+secret), `cacheKeyType "Pod"`,
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			b := newBench(t)
@@ -263,7 +276,8 @@ func TestPluginHangs(t *testing.T) {
 	b := newBench(t)
 	b.configure(plugin("p", "hang"))
 	b.options.Timeout = 50 * time.Millisecond
-	if _, err := b.open().Lookup(t.Context(), "a.example.com/x"); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
+	if _, err := b.open().Lookup(t.Context(), "a.example.com/x"); err == nil ||
+		!strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("error %v", err)
 	}
 	b.options.Timeout = time.Hour

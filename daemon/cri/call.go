@@ -41,7 +41,9 @@ func (o operation) limit(timeout time.Duration) time.Duration {
 var errSilent = errors.New("timeout")
 
 // call waits until the runtime is there and calls it.
-func call[A any](ctx context.Context, r *Runtime, o operation, rpc func(context.Context, ...grpc.CallOption) (A, error)) (A, error) {
+func call[A any](
+	ctx context.Context, r *Runtime, o operation, rpc func(context.Context, ...grpc.CallOption) (A, error),
+) (A, error) {
 	var none A
 	inner, release := within(ctx, o.limit(r.options.CallTimeout))
 	defer release()

@@ -163,7 +163,8 @@ func TestErrorsOfCalls(t *testing.T) {
 			f.before = func(context.Context, string) error { return status.Error(tt.code, tt.text) }
 			err := r.Stop(t.Context(), "c1", 0)
 			wantOnly(t, err, tt.want)
-			if err == nil || !strings.Contains(err.Error(), `stop container "c1": `) || !strings.HasSuffix(err.Error(), tt.text) {
+			if err == nil || !strings.Contains(err.Error(), `stop container "c1": `) ||
+				!strings.HasSuffix(err.Error(), tt.text) {
 				t.Errorf("error reads %v", err)
 			}
 		})
@@ -187,7 +188,8 @@ func TestLargeLists(t *testing.T) {
 	}
 }
 
-// A command of a pod may write as much as it likes: what is kept is cut, and an answer that is much longer is never read.
+// A command of a pod may write as much as it likes: what is kept is cut, and an answer that is much longer is never
+// read.
 func TestLargeOutputs(t *testing.T) {
 	size := 0
 	r, _ := start(t, &fake{exec: func(context.Context, *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error) {

@@ -73,7 +73,8 @@ func newGround(t *testing.T) *ground {
 // kubeletOf a node does what the package has no call for.
 func kubeletOf(t *testing.T, n *containerd.Node) criv1.RuntimeServiceClient {
 	t.Helper()
-	conn, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"))
+	conn, err := grpc.NewClient("unix://"+n.Socket(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithAuthority("localhost"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,8 @@ func (g *ground) events(t *testing.T) {
 				if !ok {
 					t.Fatal("no event came")
 				}
-				if e.Kind == cri.ContainerStarted && started[e.ContainerID] && strings.HasPrefix(e.Sandbox.PodName, "heard-") && !e.At.IsZero() {
+				if e.Kind == cri.ContainerStarted && started[e.ContainerID] && strings.HasPrefix(e.Sandbox.PodName, "heard-") &&
+					!e.At.IsZero() {
 					return
 				}
 			case <-patience.C:

@@ -36,9 +36,10 @@ func (q Query) filter() *criv1.ContainerFilter {
 // call, and one more for each container.
 func (r *Runtime) Containers(ctx context.Context, q Query) ([]Container, error) {
 	listing := operation{verb: "list containers"}
-	listed, err := call(ctx, r, listing, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ListContainersResponse, error) {
-		return r.runtime.ListContainers(ctx, &criv1.ListContainersRequest{Filter: q.filter()}, o...)
-	})
+	listed, err := call(ctx, r, listing,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.ListContainersResponse, error) {
+			return r.runtime.ListContainers(ctx, &criv1.ListContainersRequest{Filter: q.filter()}, o...)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,10 @@ func (r *Runtime) Container(ctx context.Context, id string) (Container, error) {
 
 func (r *Runtime) status(ctx context.Context, id string) (*criv1.ContainerStatus, error) {
 	asking := operation{verb: "ask for the status of container", object: id}
-	s, err := call(ctx, r, asking, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ContainerStatusResponse, error) {
-		return r.runtime.ContainerStatus(ctx, &criv1.ContainerStatusRequest{ContainerId: id}, o...)
-	})
+	s, err := call(ctx, r, asking,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.ContainerStatusResponse, error) {
+			return r.runtime.ContainerStatus(ctx, &criv1.ContainerStatusRequest{ContainerId: id}, o...)
+		})
 	return s.GetStatus(), err
 }
 
@@ -97,9 +99,10 @@ func (r *Runtime) status(ctx context.Context, id string) (*criv1.ContainerStatus
 func (r *Runtime) Stop(ctx context.Context, id string, grace time.Duration) error {
 	seconds := wholeSeconds(grace)
 	stopping := operation{verb: "stop container", object: id, more: time.Duration(seconds) * time.Second}
-	_, err := call(ctx, r, stopping, func(ctx context.Context, o ...grpc.CallOption) (*criv1.StopContainerResponse, error) {
-		return r.runtime.StopContainer(ctx, &criv1.StopContainerRequest{ContainerId: id, Timeout: seconds}, o...)
-	})
+	_, err := call(ctx, r, stopping,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.StopContainerResponse, error) {
+			return r.runtime.StopContainer(ctx, &criv1.StopContainerRequest{ContainerId: id, Timeout: seconds}, o...)
+		})
 	return err
 }
 
@@ -127,9 +130,10 @@ type Sandbox struct {
 // Sandbox returns the sandbox of an ID, or ErrNotFound.
 func (r *Runtime) Sandbox(ctx context.Context, id string) (Sandbox, error) {
 	asking := operation{verb: "ask for the status of sandbox", object: id}
-	s, err := call(ctx, r, asking, func(ctx context.Context, o ...grpc.CallOption) (*criv1.PodSandboxStatusResponse, error) {
-		return r.runtime.PodSandboxStatus(ctx, &criv1.PodSandboxStatusRequest{PodSandboxId: id}, o...)
-	})
+	s, err := call(ctx, r, asking,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.PodSandboxStatusResponse, error) {
+			return r.runtime.PodSandboxStatus(ctx, &criv1.PodSandboxStatusRequest{PodSandboxId: id}, o...)
+		})
 	if err != nil {
 		return Sandbox{}, err
 	}

@@ -32,16 +32,22 @@ func (g *ground) newContainer(t *testing.T, pod, name string, command ...string)
 	created, err := g.kubelet.CreateContainer(t.Context(), &criv1.CreateContainerRequest{
 		PodSandboxId: made.PodSandboxId, SandboxConfig: config,
 		Config: &criv1.ContainerConfig{
-			Metadata: &criv1.ContainerMetadata{Name: name}, Image: &criv1.ImageSpec{Image: "registry.test/app:v1"}, Command: command,
+			Metadata:    &criv1.ContainerMetadata{Name: name},
+			Image:       &criv1.ImageSpec{Image: "registry.test/app:v1"},
+			Command:     command,
 			Labels:      map[string]string{cri.LabelPodUID: pod + "-uid", cri.LabelContainerName: name},
 			Annotations: map[string]string{cri.AnnotationHash: "1f", cri.AnnotationRestartCount: "0"},
-			Linux:       &criv1.LinuxContainerConfig{SecurityContext: &criv1.LinuxContainerSecurityContext{NamespaceOptions: host}},
+			Linux: &criv1.LinuxContainerConfig{
+				SecurityContext: &criv1.LinuxContainerSecurityContext{NamespaceOptions: host},
+			},
 		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.kubelet.StartContainer(t.Context(), &criv1.StartContainerRequest{ContainerId: created.ContainerId}); err != nil {
+	if _, err := g.kubelet.StartContainer(t.Context(), &criv1.StartContainerRequest{
+		ContainerId: created.ContainerId,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return created.ContainerId, made.PodSandboxId
@@ -54,8 +60,9 @@ func (g *ground) containers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got) != 1 || got[0].ID != id || got[0].Name != "main" || got[0].SandboxID != sandbox || got[0].State != cri.Running ||
-		got[0].StartedAt.Before(got[0].CreatedAt) || got[0].StartedAt.IsZero() || !got[0].FinishedAt.IsZero() {
+	if len(got) != 1 || got[0].ID != id || got[0].Name != "main" || got[0].SandboxID != sandbox ||
+		got[0].State != cri.Running || got[0].StartedAt.Before(got[0].CreatedAt) || got[0].StartedAt.IsZero() ||
+		!got[0].FinishedAt.IsZero() {
 		t.Errorf("containers of the pod are %+v", got)
 	}
 	if hash, ok := got[0].Hash(); !ok || hash != 0x1f {
@@ -64,7 +71,8 @@ func (g *ground) containers(t *testing.T) {
 	if _, err := g.runtime.Container(t.Context(), id[:12]); !errors.Is(err, cri.ErrNotFound) {
 		t.Errorf("the beginning of an ID: %v", err)
 	}
-	if s, err := g.runtime.Sandbox(t.Context(), sandbox); err != nil || !s.Ready || s.PodUID != "web-uid" || len(s.IPs) != 0 {
+	if s, err := g.runtime.Sandbox(t.Context(), sandbox); err != nil || !s.Ready || s.PodUID != "web-uid" ||
+		len(s.IPs) != 0 {
 		t.Errorf("sandbox is %+v, %v", s, err)
 	}
 	g.exec(t, id)
@@ -83,7 +91,9 @@ func (g *ground) containers(t *testing.T) {
 
 func (g *ground) exec(t *testing.T, id string) {
 	t.Helper()
-	got, err := g.runtime.Exec(t.Context(), id, cri.Command{Args: []string{"sh", "-c", "echo out; echo err >&2; exit 7"}, Timeout: eventually})
+	got, err := g.runtime.Exec(t.Context(), id, cri.Command{
+		Args: []string{"sh", "-c", "echo out; echo err >&2; exit 7"}, Timeout: eventually,
+	})
 	if err != nil || string(got.Stdout) != "out\n" || string(got.Stderr) != "err\n" || got.ExitCode != 7 || got.Truncated {
 		t.Errorf("Exec = %+v, %v", got, err)
 	}

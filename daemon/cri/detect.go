@@ -36,13 +36,13 @@ type candidate struct {
 	reason   error
 }
 
-// Detect opens each runtime that listens at one of the usual places, in this order: containerd, CRI-O, cri-dockerd, and those
-// that k3s, RKE2 and k0s bring along. Several paths of one socket are one runtime. One that is of no use is skipped; the
-// error says why when none is left, and is ErrNoSocket when there was none. Runtimes start later than others at
-// times: trying again is right.
+// Detect opens each runtime that listens at one of the usual places, in this order: containerd, CRI-O, cri-dockerd, and
+// those that k3s, RKE2 and k0s bring along. Several paths of one socket are one runtime. One that is of no use is
+// skipped; the error says why when none is left, and is ErrNoSocket when there was none. Runtimes start later than
+// others at times: trying again is right.
 //
-// Docker brings a containerd that serves no CRI, which is skipped. A node with a second containerd that does serve it needs
-// Search.Socket.
+// Docker brings a containerd that serves no CRI, which is skipped. A node with a second containerd that does serve it
+// needs Search.Socket.
 func Detect(ctx context.Context, s Search, o Options) (*Runtimes, error) {
 	candidates, err := s.candidates()
 	if err != nil {

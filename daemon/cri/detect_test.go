@@ -177,10 +177,18 @@ func TestDetectSkipsWhatIsOfNoUse(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "not a directory"},
-		"no file systems":   {func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("ImageFsInfo")) }, "ImageFsInfo is broken"},
-		"no list of images": {func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("ListImages")) }, "ListImages is broken"},
-		"no version":        {func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("Version")) }, "Version is broken"},
-		"no name":           {func(t *testing.T, root string) { serveAt(t, root, "crio.sock", &fake{name: "-"}) }, "has no name"},
+		"no file systems": {
+			func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("ImageFsInfo")) }, "ImageFsInfo is broken",
+		},
+		"no list of images": {
+			func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("ListImages")) }, "ListImages is broken",
+		},
+		"no version": {
+			func(t *testing.T, root string) { serveAt(t, root, "crio.sock", failing("Version")) }, "Version is broken",
+		},
+		"no name": {
+			func(t *testing.T, root string) { serveAt(t, root, "crio.sock", &fake{name: "-"}) }, "has no name",
+		},
 	}
 	for why, tt := range tests {
 		t.Run(why, func(t *testing.T) {

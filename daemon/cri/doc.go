@@ -17,10 +17,10 @@
 //
 // # What holds
 //
-//   - Every call ends: in 5 seconds, Stop and Exec in 5 seconds and the time they are given. A Pull, and an Exec without a
-//     limit, last as long as their context. When the context ends, the call ends at once, at the runtime too.
-//   - When a runtime restarts, only the calls in flight fail, with [ErrUnavailable]. Later calls wait for the runtime, for 5
-//     seconds at most. The package reconnects within 2 seconds of the runtime's return, also without a call.
+//   - Every call ends: in 5 seconds, Stop and Exec in 5 seconds and the time they are given. A Pull, and an Exec
+//     without a limit, last as long as their context. When the context ends, the call ends at once, at the runtime too.
+//   - When a runtime restarts, only the calls in flight fail, with [ErrUnavailable]. Later calls wait for the runtime,
+//     for 5 seconds at most. The package reconnects within 2 seconds of the runtime's return, also without a call.
 //     [Runtime.Connection] reports the new connection, so that callers can list again.
 //   - A container that ends while its pod is listed is left out; it is no error.
 //   - An error that a caller can act on is one of the package's: [ErrNotFound], [ErrUnavailable], [ErrCredentials],

@@ -32,8 +32,8 @@ type Event struct {
 }
 
 // Events gives what happens from now on, until the context ends or the loop is left; then it ends without an error. Any
-// other end is an error, the last that is given: ErrUnavailable when the runtime went away, errors.ErrUnsupported when it
-// has no events, as CRI-O by default. Then poll.
+// other end is an error, the last that is given: ErrUnavailable when the runtime went away, errors.ErrUnsupported when
+// it has no events, as CRI-O by default. Then poll.
 //
 // Events only save time. Nothing says from when on they flow, and one may be lost: so list after calling, and once in
 // a while. containerd 1.7 gives each event to one listener alone; where a kubelet listens there (its feature gate

@@ -22,8 +22,9 @@ type Command struct {
 	// Timeout after which the runtime kills it, rounded up to seconds. Zero is no limit but that of the context,
 	// whose end may leave the command running.
 	Timeout time.Duration
-	// MaxOutput bounds how many bytes of each output are kept, DefaultMaxOutput by default. An answer of the runtime that is more
-	// than 1 MiB longer is never read, so that commands of pods cannot exhaust the memory: Exec fails, though the command ran.
+	// MaxOutput bounds how many bytes of each output are kept, DefaultMaxOutput by default. An answer of the runtime that
+	// is more than 1 MiB longer is never read, so that commands of pods cannot exhaust the memory: Exec fails, though the
+	// command ran.
 	MaxOutput int
 }
 
@@ -53,7 +54,8 @@ func (r *Runtime) Exec(ctx context.Context, id string, c Command) (Output, error
 	}
 	limit := grpc.MaxCallRecvMsgSize(min(most+spareOutput, maxMessage))
 	got, err := call(ctx, r, running, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ExecSyncResponse, error) {
-		return r.runtime.ExecSync(ctx, &criv1.ExecSyncRequest{ContainerId: id, Cmd: c.Args, Timeout: seconds}, append(o, limit)...)
+		return r.runtime.ExecSync(ctx,
+			&criv1.ExecSyncRequest{ContainerId: id, Cmd: c.Args, Timeout: seconds}, append(o, limit)...)
 	})
 	if err != nil {
 		return Output{}, err

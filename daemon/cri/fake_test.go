@@ -112,7 +112,8 @@ func (f *fake) ListImages(context.Context, *criv1.ListImagesRequest) (*criv1.Lis
 
 func (f *fake) ImageStatus(_ context.Context, q *criv1.ImageStatusRequest) (*criv1.ImageStatusResponse, error) {
 	for _, i := range f.images {
-		if i.Id == q.Image.Image || slices.Contains(i.RepoTags, q.Image.Image) || slices.Contains(i.RepoDigests, q.Image.Image) {
+		if i.Id == q.Image.Image || slices.Contains(i.RepoTags, q.Image.Image) ||
+			slices.Contains(i.RepoDigests, q.Image.Image) {
 			return &criv1.ImageStatusResponse{Image: i}, nil
 		}
 	}
@@ -125,7 +126,9 @@ func (f *fake) PullImage(ctx context.Context, q *criv1.PullImageRequest) (*criv1
 }
 
 // ListContainers takes the beginning of an ID for the ID, as containerd does.
-func (f *fake) ListContainers(_ context.Context, q *criv1.ListContainersRequest) (*criv1.ListContainersResponse, error) {
+func (f *fake) ListContainers(
+	_ context.Context, q *criv1.ListContainersRequest,
+) (*criv1.ListContainersResponse, error) {
 	var listed []*criv1.Container
 	for _, c := range f.containers {
 		if id := q.Filter.GetId(); len(id) > len(c.Id) || c.Id[:len(id)] != id {
@@ -162,7 +165,9 @@ func (f *fake) find(id string) (*criv1.ContainerStatus, error) {
 	return nil, status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
 }
 
-func (f *fake) ContainerStatus(_ context.Context, q *criv1.ContainerStatusRequest) (*criv1.ContainerStatusResponse, error) {
+func (f *fake) ContainerStatus(
+	_ context.Context, q *criv1.ContainerStatusRequest,
+) (*criv1.ContainerStatusResponse, error) {
 	c, err := f.find(q.ContainerId)
 	return &criv1.ContainerStatusResponse{Status: c}, err
 }
@@ -176,14 +181,18 @@ func (f *fake) ExecSync(ctx context.Context, q *criv1.ExecSyncRequest) (*criv1.E
 	return f.exec(ctx, q)
 }
 
-func (f *fake) PodSandboxStatus(_ context.Context, q *criv1.PodSandboxStatusRequest) (*criv1.PodSandboxStatusResponse, error) {
+func (f *fake) PodSandboxStatus(
+	_ context.Context, q *criv1.PodSandboxStatusRequest,
+) (*criv1.PodSandboxStatusResponse, error) {
 	if s, ok := f.sandboxes[q.PodSandboxId]; ok {
 		return &criv1.PodSandboxStatusResponse{Status: s}, nil
 	}
 	return nil, status.Error(codes.NotFound, fmt.Sprintf("an error occurred when try to find sandbox: %s", q.PodSandboxId))
 }
 
-func (f *fake) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
+func (f *fake) GetContainerEvents(
+	_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse],
+) error {
 	for _, e := range f.events {
 		if err := stream.Send(e); err != nil {
 			return err

@@ -101,7 +101,9 @@ func wantError(t *testing.T, err, want error) {
 // wantOnly wants an error to be one of those that callers act on, or with nil none, and no other of them.
 func wantOnly(t *testing.T, err, want error) {
 	t.Helper()
-	all := []error{cri.ErrCredentials, cri.ErrNotFound, cri.ErrUnavailable, cri.ErrExecTimeout, cri.ErrNoSocket, errors.ErrUnsupported}
+	all := []error{
+		cri.ErrCredentials, cri.ErrNotFound, cri.ErrUnavailable, cri.ErrExecTimeout, cri.ErrNoSocket, errors.ErrUnsupported,
+	}
 	for _, known := range all {
 		if got := errors.Is(err, known); got != errors.Is(want, known) {
 			t.Errorf("%v is %v: %t", err, known, got)

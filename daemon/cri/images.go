@@ -21,9 +21,10 @@ type Image struct {
 
 // Images lists all images. To look for one, call Image: it costs the runtime much less.
 func (r *Runtime) Images(ctx context.Context) ([]Image, error) {
-	listed, err := call(ctx, r, operation{verb: "list images"}, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ListImagesResponse, error) {
-		return r.images.ListImages(ctx, &criv1.ListImagesRequest{}, o...)
-	})
+	listed, err := call(ctx, r, operation{verb: "list images"},
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.ListImagesResponse, error) {
+			return r.images.ListImages(ctx, &criv1.ListImagesRequest{}, o...)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,9 @@ func (r *Runtime) Image(ctx context.Context, reference string) (Image, error) {
 }
 
 func imageOf(i *criv1.Image) Image {
-	return Image{ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Size: i.GetSize(), Pinned: i.GetPinned()}
+	return Image{
+		ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Size: i.GetSize(), Pinned: i.GetPinned(),
+	}
 }
 
 // Credentials for a registry: a name and a password, or one of the tokens. The zero value is anonymous. Formatting
@@ -93,8 +96,8 @@ type SandboxConfig struct {
 	Labels, Annotations map[string]string
 }
 
-// Pull pulls an image, also if the node has it, and returns what a pod's status calls its imageID. It lasts as long as the
-// context: when that ends, the runtime stops pulling. A reference is name:tag or name@digest.
+// Pull pulls an image, also if the node has it, and returns what a pod's status calls its imageID. It lasts as long as
+// the context: when that ends, the runtime stops pulling. A reference is name:tag or name@digest.
 func (r *Runtime) Pull(ctx context.Context, reference string, c Credentials, s SandboxConfig) (string, error) {
 	pulling := operation{verb: "pull image", object: reference, endless: true, registry: true}
 	request := &criv1.PullImageRequest{
@@ -102,8 +105,9 @@ func (r *Runtime) Pull(ctx context.Context, reference string, c Credentials, s S
 		// Never nil, which runtimes do not expect.
 		SandboxConfig: &criv1.PodSandboxConfig{Labels: s.Labels, Annotations: s.Annotations},
 	}
-	pulled, err := call(ctx, r, pulling, func(ctx context.Context, o ...grpc.CallOption) (*criv1.PullImageResponse, error) {
-		return r.images.PullImage(ctx, request, o...)
-	})
+	pulled, err := call(ctx, r, pulling,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.PullImageResponse, error) {
+			return r.images.PullImage(ctx, request, o...)
+		})
 	return pulled.GetImageRef(), err
 }

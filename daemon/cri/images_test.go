@@ -19,8 +19,11 @@ import (
 func TestImages(t *testing.T) {
 	f := &fake{images: []*criv1.Image{
 		{
-			Id: "sha256:1", RepoTags: []string{"docker.io/library/nginx:1"}, RepoDigests: []string{"docker.io/library/nginx@sha256:2"},
-			Size: 10, Pinned: true,
+			Id:          "sha256:1",
+			RepoTags:    []string{"docker.io/library/nginx:1"},
+			RepoDigests: []string{"docker.io/library/nginx@sha256:2"},
+			Size:        10,
+			Pinned:      true,
 		},
 		{Id: "sha256:3"},
 	}}
@@ -78,7 +81,8 @@ func TestPullPassesOnWhatItIsGiven(t *testing.T) {
 			q := last[*criv1.PullImageRequest](f)
 			auth := ""
 			if a := q.Auth; a != nil {
-				auth = strings.Join([]string{a.Username, a.Password, a.Auth, a.ServerAddress, a.IdentityToken, a.RegistryToken}, " ")
+				auth = strings.Join([]string{a.Username, a.Password, a.Auth, a.ServerAddress, a.IdentityToken, a.RegistryToken},
+					" ")
 			}
 			if auth != tt.wantAuth {
 				t.Errorf("credentials are %q, want %q", auth, tt.wantAuth)
@@ -103,7 +107,8 @@ func TestPullErrors(t *testing.T) {
 		want error // nil: none of the package's
 	}{
 		"containerd, no credentials": {
-			codes.Unknown, `failed to pull and unpack image "` + name + `": failed to resolve reference "` + name + `": pull access ` +
+			codes.Unknown,
+			`failed to pull and unpack image "` + name + `": failed to resolve reference "` + name + `": pull access ` +
 				`denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials`,
 			cri.ErrCredentials,
 		},
@@ -112,15 +117,19 @@ func TestPullErrors(t *testing.T) {
 				"https://auth.example.com/token: 401 Unauthorized", cri.ErrCredentials,
 		},
 		"containerd, not for this user": {
-			codes.Unknown, "unexpected status from HEAD request to https://reg.example.com/v2/a/manifests/v1: 403 Forbidden", cri.ErrCredentials,
+			codes.Unknown, "unexpected status from HEAD request to https://reg.example.com/v2/a/manifests/v1: 403 Forbidden",
+			cri.ErrCredentials,
 		},
 		"containerd, hidden as if it were not there": {
 			codes.NotFound, "pull access denied, repository does not exist or may require authorization: server message: " +
 				"insufficient_scope: authorization failed", cri.ErrCredentials,
 		},
-		"CRI-O": {codes.Unknown, "reading manifest v1 in reg.example.com/a: unauthorized: access refused", cri.ErrCredentials},
+		"CRI-O": {
+			codes.Unknown, "reading manifest v1 in reg.example.com/a: unauthorized: access refused", cri.ErrCredentials,
+		},
 		"Docker": {
-			codes.Unknown, "Error response from daemon: pull access denied for a, repository does not exist or may require 'docker login'",
+			codes.Unknown,
+			"Error response from daemon: pull access denied for a, repository does not exist or may require 'docker login'",
 			cri.ErrCredentials,
 		},
 		"Docker Hub": {codes.Unknown, "denied: requested access to the resource is denied", cri.ErrCredentials},
@@ -130,7 +139,8 @@ func TestPullErrors(t *testing.T) {
 		},
 		"a file is not the registry": {codes.Unknown, "open /var/lib/containerd/x: permission denied", nil},
 		"a repository may be called anything": {
-			codes.Unknown, "unexpected status from GET request to https://reg.example.com/v2/unauthorized/manifests/denied: 500 Internal Server Error", nil,
+			codes.Unknown, "unexpected status from GET request to https://reg.example.com/v2/unauthorized/manifests/denied: " +
+				"500 Internal Server Error", nil,
 		},
 		"the registry is down, the runtime is not": {codes.Unavailable, "503 Service Unavailable", nil},
 		"the runtime gives up, and says so":        {codes.Canceled, "context canceled", nil},
@@ -158,13 +168,16 @@ func TestPullErrors(t *testing.T) {
 }
 
 func TestCredentialsDoNotPrint(t *testing.T) {
-	c := cri.Credentials{Username: "u", ServerAddress: "reg", Password: "s1", Auth: "s2", IdentityToken: "s3", RegistryToken: "s4"}
+	c := cri.Credentials{
+		Username: "u", ServerAddress: "reg", Password: "s1", Auth: "s2", IdentityToken: "s3", RegistryToken: "s4",
+	}
 	marshalled, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, printed := range []string{
-		fmt.Sprint(c), fmt.Sprintf("%+v %#v %s %q", c, c, c, c), fmt.Sprintf("%+v", struct{ C *cri.Credentials }{&c}.C), string(marshalled),
+		fmt.Sprint(c), fmt.Sprintf("%+v %#v %s %q", c, c, c, c), fmt.Sprintf("%+v", struct{ C *cri.Credentials }{&c}.C),
+		string(marshalled),
 	} {
 		for _, secret := range []string{"s1", "s2", "s3", "s4"} {
 			if strings.Contains(printed, secret) {

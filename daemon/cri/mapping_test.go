@@ -193,8 +193,10 @@ func TestExec(t *testing.T) {
 			want: cri.Output{Stdout: long},
 		},
 		"the runtime has killed it": {
-			command: cri.Command{Args: []string{"x"}, Timeout: time.Second}, seconds: 1,
-			err: status.Error(codes.DeadlineExceeded, "timeout 1s exceeded: context deadline exceeded"), wantErr: cri.ErrExecTimeout,
+			command: cri.Command{Args: []string{"x"}, Timeout: time.Second},
+			seconds: 1,
+			err:     status.Error(codes.DeadlineExceeded, "timeout 1s exceeded: context deadline exceeded"),
+			wantErr: cri.ErrExecTimeout,
 		},
 		"no such container": {
 			command: cri.Command{Args: []string{"x"}}, err: status.Error(codes.NotFound, "x"), wantErr: cri.ErrNotFound,

@@ -30,8 +30,8 @@ type Version struct {
 	Version, API string
 }
 
-// Open connects to the runtime at an endpoint: unix:///path, an absolute path, or npipe://./pipe/name on Windows. It fails
-// at once when no process listens there, and when the runtime does not serve what this package calls: CRI v1,
+// Open connects to the runtime at an endpoint: unix:///path, an absolute path, or npipe://./pipe/name on Windows. It
+// fails at once when no process listens there, and when the runtime does not serve what this package calls: CRI v1,
 // images included, and a name.
 func Open(ctx context.Context, at string, o Options) (*Runtime, error) {
 	if err := o.validate(); err != nil {
@@ -93,9 +93,10 @@ func (r *Runtime) probe(ctx context.Context) error {
 		return connecting.unready(waiting, err)
 	}
 	filesystems := operation{verb: "ask for the file systems of images"}
-	info, err := call(ctx, &patient, filesystems, func(ctx context.Context, o ...grpc.CallOption) (*criv1.ImageFsInfoResponse, error) {
-		return r.images.ImageFsInfo(ctx, &criv1.ImageFsInfoRequest{}, o...)
-	})
+	info, err := call(ctx, &patient, filesystems,
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.ImageFsInfoResponse, error) {
+			return r.images.ImageFsInfo(ctx, &criv1.ImageFsInfoRequest{}, o...)
+		})
 	if errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("it does not serve CRI v1: %w", err)
 	}
@@ -133,9 +134,10 @@ func (r *Runtime) Endpoint() string { return r.endpoint }
 
 // Version asks the runtime what it is.
 func (r *Runtime) Version(ctx context.Context) (Version, error) {
-	v, err := call(ctx, r, operation{verb: "ask for the version"}, func(ctx context.Context, o ...grpc.CallOption) (*criv1.VersionResponse, error) {
-		return r.runtime.Version(ctx, &criv1.VersionRequest{Version: "v1"}, o...)
-	})
+	v, err := call(ctx, r, operation{verb: "ask for the version"},
+		func(ctx context.Context, o ...grpc.CallOption) (*criv1.VersionResponse, error) {
+			return r.runtime.Version(ctx, &criv1.VersionRequest{Version: "v1"}, o...)
+		})
 	if err != nil {
 		return Version{}, err
 	}
@@ -143,7 +145,8 @@ func (r *Runtime) Version(ctx context.Context) (Version, error) {
 }
 
 // Healthy returns an error when the runtime does not answer, or says itself that it cannot run containers. The state of
-// the node's network does not count. A restart of the caller repairs neither. Use it for reports, not for a liveness probe.
+// the node's network does not count. A restart of the caller repairs neither. Use it for reports, not for a liveness
+// probe.
 func (r *Runtime) Healthy(ctx context.Context) error {
 	asking := operation{verb: "ask for the runtime's state"}
 	s, err := call(ctx, r, asking, func(ctx context.Context, o ...grpc.CallOption) (*criv1.StatusResponse, error) {

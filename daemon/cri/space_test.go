@@ -43,19 +43,27 @@ func TestStoresAreMeasured(t *testing.T) {
 			&criv1.ImageFsInfoResponse{ImageFilesystems: on(store)}, seen{store: {available: 10}, "/": {50, true}}, []uint64{10},
 		},
 		"all of them, each once": {
-			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/b", "/a", "/b")}, seen{"/a": {available: 1}, "/b": {available: 2}}, []uint64{1, 2},
+			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/b", "/a", "/b")},
+			seen{"/a": {available: 1}, "/b": {available: 2}},
+			[]uint64{1, 2},
 		},
 		"those that are mounted": {
-			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/a", "/b")}, seen{"/b": {available: 2}, "/": {50, true}}, []uint64{2},
+			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/a", "/b")},
+			seen{"/b": {available: 2}, "/": {50, true}},
+			[]uint64{2},
 		},
 		"the root of a container is on the file system of images": {
 			&criv1.ImageFsInfoResponse{ImageFilesystems: on(store)}, seen{"/": {50, true}}, []uint64{50},
 		},
 		"also where the runtime names the same one for containers": {
-			&criv1.ImageFsInfoResponse{ImageFilesystems: on(store), ContainerFilesystems: on(store)}, seen{"/": {50, true}}, []uint64{50},
+			&criv1.ImageFsInfoResponse{ImageFilesystems: on(store), ContainerFilesystems: on(store)},
+			seen{"/": {50, true}},
+			[]uint64{50},
 		},
 		"but not where it names another one": {
-			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/images"), ContainerFilesystems: on("/containers")}, seen{"/": {50, true}}, nil,
+			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/images"), ContainerFilesystems: on("/containers")},
+			seen{"/": {50, true}},
+			nil,
 		},
 		"which a mount makes good": {
 			&criv1.ImageFsInfoResponse{ImageFilesystems: on("/images"), ContainerFilesystems: on("/containers")},
@@ -76,7 +84,8 @@ func TestStoresAreMeasured(t *testing.T) {
 		if diff := cmp.Diff(test.want, got); diff != "" || (err == nil) != (test.want != nil) {
 			t.Errorf("%s: %v (-want +got):\n%s", why, err, diff)
 		}
-		if err != nil && (!errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "measure image file system: ")) {
+		if err != nil &&
+			(!errors.Is(err, errors.ErrUnsupported) || !strings.HasPrefix(err.Error(), "measure image file system: ")) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}

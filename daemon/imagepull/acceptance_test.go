@@ -37,7 +37,8 @@ func TestImageIsPulled(t *testing.T) {
 		}
 		w.wait(3 * time.Second)
 		end := metav1.Now().Rfc3339Copy()
-		want.Phase, want.Progress, want.CompletionTime, want.ImageID = v1beta1.ImagePhaseSucceeded, 100, &end, "nginx@sha256:1"
+		want.Phase, want.Progress, want.CompletionTime, want.ImageID = v1beta1.ImagePhaseSucceeded, 100, &end,
+			"nginx@sha256:1"
 		if diff := cmp.Diff(want, w.tag("nginx:1")); diff != "" {
 			t.Errorf("at the end (-want +got):\n%s", diff)
 		}
@@ -45,7 +46,8 @@ func TestImageIsPulled(t *testing.T) {
 		if diff := cmp.Diff(first, w.store.stored().Status.FirstSyncStatus); diff != "" {
 			t.Errorf("first sync (-want +got):\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{"n1: Normal PullImageSucceed Image nginx:1 is there, after 3s"}, w.events.take()); diff != "" {
+		if diff := cmp.Diff([]string{"n1: Normal PullImageSucceed Image nginx:1 is there, after 3s"},
+			w.events.take()); diff != "" {
 			t.Error(diff)
 		}
 		sandbox := cri.SandboxConfig{Annotations: map[string]string{"apps.kruise.io/pulling-image-by": "kruise-daemon"}}
@@ -55,8 +57,8 @@ func TestImageIsPulled(t *testing.T) {
 	})
 }
 
-// A digest follows an @ as in any reference of an image. The reference joins name and digest with a colon, which no registry
-// understands.
+// A digest follows an @ as in any reference of an image. The reference joins name and digest with a colon, which no
+// registry understands.
 func TestDigestIsPulled(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
 	inWorld(t, func(w *world) {
@@ -92,7 +94,8 @@ func TestImagesComeAndGo(t *testing.T) {
 	})
 }
 
-// No more pulls are under way than the limit allows. The others say that they wait, and follow as soon as one has ended.
+// No more pulls are under way than the limit allows. The others say that they wait, and follow as soon as one has
+// ended.
 func TestLimit(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.MaxPulls = 2
@@ -134,7 +137,8 @@ func TestRestart(t *testing.T) {
 		w.begin()
 		w.wait(10 * time.Second)
 		w.wants("nginx:1 v2 Succeeded, slow:1 v0 Succeeded")
-		if diff := cmp.Diff([]string{"nginx:1", "slow:1", "slow:1"}, slices.Sorted(slices.Values(w.images.pulled()))); diff != "" {
+		if diff := cmp.Diff([]string{"nginx:1", "slow:1", "slow:1"},
+			slices.Sorted(slices.Values(w.images.pulled()))); diff != "" {
 			t.Errorf("pulled (-want +got):\n%s", diff)
 		}
 		if told := w.events.take(); len(told) != 2 {
@@ -209,7 +213,8 @@ func TestBackoffLimit(t *testing.T) {
 			if diff := cmp.Diff([]string{"shop/job: " + text, "n1: " + text}, w.events.take()); diff != "" {
 				t.Error(diff)
 			}
-			if first := w.store.stored().Status.FirstSyncStatus; first == nil || first.Status != v1beta1.SyncStatusFailed || first.Message == "" {
+			if first := w.store.stored().Status.FirstSyncStatus; first == nil || first.Status != v1beta1.SyncStatusFailed ||
+				first.Message == "" {
 				t.Errorf("first sync %+v", first)
 			}
 		})
@@ -239,7 +244,8 @@ func TestTimeout(t *testing.T) {
 		w.begin()
 		w.spec(asks("nginx:1", 0, within(7), limited(0)))
 		w.wait(7 * time.Second)
-		if s := w.tag("nginx:1"); s.Phase != v1beta1.ImagePhaseFailed || s.Message != `pull image "nginx:1": no result within 7s` {
+		if s := w.tag("nginx:1"); s.Phase != v1beta1.ImagePhaseFailed ||
+			s.Message != `pull image "nginx:1": no result within 7s` {
 			t.Errorf("status %+v", s)
 		}
 		if _, now := w.images.asked(); now != 0 {
@@ -257,11 +263,32 @@ func TestPresence(t *testing.T) {
 		pulls  int
 		id     string
 	}{
-		"it is there":                    {[]func(*v1beta1.ImageTagSpec){ifNotPresent}, func(string) (cri.Image, error) { return nginx, nil }, 0, "nginx@sha256:7"},
-		"it is not":                      {[]func(*v1beta1.ImageTagSpec){ifNotPresent}, func(string) (cri.Image, error) { return cri.Image{}, cri.ErrNotFound }, 1, "nginx@sha256:nginx:1"},
-		"another is":                     {[]func(*v1beta1.ImageTagSpec){ifNotPresent}, func(string) (cri.Image, error) { return cri.Image{ID: "x", Tags: []string{"quay.io/nginx:1"}}, nil }, 1, "nginx@sha256:nginx:1"},
-		"it is there, and always pulled": {nil, func(string) (cri.Image, error) { return nginx, nil }, 1, "nginx@sha256:nginx:1"},
-		"the runtime does not know":      {[]func(*v1beta1.ImageTagSpec){ifNotPresent}, func(string) (cri.Image, error) { return cri.Image{}, errRegistry }, 1, "nginx@sha256:nginx:1"},
+		"it is there": {
+			change: []func(*v1beta1.ImageTagSpec){ifNotPresent},
+			find:   func(string) (cri.Image, error) { return nginx, nil },
+			id:     "nginx@sha256:7",
+		},
+		"it is not": {
+			change: []func(*v1beta1.ImageTagSpec){ifNotPresent},
+			find:   func(string) (cri.Image, error) { return cri.Image{}, cri.ErrNotFound },
+			pulls:  1,
+			id:     "nginx@sha256:nginx:1",
+		},
+		"another is": {
+			change: []func(*v1beta1.ImageTagSpec){ifNotPresent},
+			find:   func(string) (cri.Image, error) { return cri.Image{ID: "x", Tags: []string{"quay.io/nginx:1"}}, nil },
+			pulls:  1,
+			id:     "nginx@sha256:nginx:1",
+		},
+		"it is there, and always pulled": {
+			find: func(string) (cri.Image, error) { return nginx, nil }, pulls: 1, id: "nginx@sha256:nginx:1",
+		},
+		"the runtime does not know": {
+			change: []func(*v1beta1.ImageTagSpec){ifNotPresent},
+			find:   func(string) (cri.Image, error) { return cri.Image{}, errRegistry },
+			pulls:  1,
+			id:     "nginx@sha256:nginx:1",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -308,7 +335,8 @@ func TestWritesAreLimited(t *testing.T) {
 		asked, _ := w.images.asked()
 		w.wait(48 * time.Hour)
 		if again, _ := w.images.asked(); again != asked || w.store.written() != len(writes) {
-			t.Errorf("%d calls of the runtime and %d writes when nothing has changed", again-asked, w.store.written()-len(writes))
+			t.Errorf("%d calls of the runtime and %d writes when nothing has changed",
+				again-asked, w.store.written()-len(writes))
 		}
 	})
 }
@@ -326,8 +354,10 @@ func TestEventsThatCount(t *testing.T) {
 		change func(*v1beta1.NodeImage)
 		want   bool
 	}{
-		"nothing":           {func(*v1beta1.NodeImage) {}, false},
-		"labels":            {func(n *v1beta1.NodeImage) { n.Labels, n.ResourceVersion = map[string]string{"a": "b"}, "2" }, false},
+		"nothing": {func(*v1beta1.NodeImage) {}, false},
+		"labels": {
+			func(n *v1beta1.NodeImage) { n.Labels, n.ResourceVersion = map[string]string{"a": "b"}, "2" }, false,
+		},
 		"the spec":          {asks("nginx:1", 1), true},
 		"the status":        {func(n *v1beta1.NodeImage) { n.Status.Desired = 7 }, true},
 		"it is another one": {func(n *v1beta1.NodeImage) { n.UID = "u2" }, true},

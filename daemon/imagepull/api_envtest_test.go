@@ -65,8 +65,18 @@ func newNode(t *testing.T) *node {
 			t.Fatal(err)
 		}
 	}
-	c := cluster.Start(t, cluster.Options{Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_nodeimages.yaml"}})
-	n := &node{T: t, client: c.Client, config: c.Config, scheme: scheme, secrets: c.Namespace(t), images: newImages(), requests: &requests.Recorder{}}
+	c := cluster.Start(t, cluster.Options{
+		Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_nodeimages.yaml"},
+	})
+	n := &node{
+		T:        t,
+		client:   c.Client,
+		config:   c.Config,
+		scheme:   scheme,
+		secrets:  c.Namespace(t),
+		images:   newImages(),
+		requests: &requests.Recorder{},
+	}
 	// An earlier run may have left events of its node in the control plane.
 	n.name = strings.ToLower(t.Name()) + "-" + n.secrets
 	object := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: n.name}}
@@ -136,7 +146,9 @@ func (n *node) overwrite(how func(*v1beta1.NodeImage)) {
 	}, how)
 }
 
-func (n *node) update(write func(context.Context, client.Object, ...client.UpdateOption) error, how func(*v1beta1.NodeImage)) {
+func (n *node) update(
+	write func(context.Context, client.Object, ...client.UpdateOption) error, how func(*v1beta1.NodeImage),
+) {
 	n.Helper()
 	for {
 		o := n.read()
@@ -164,10 +176,11 @@ func (n *node) read() *v1beta1.NodeImage {
 func (n *node) eventually(check func(*v1beta1.NodeImage) error) {
 	n.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(n.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = check(n.read())
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(n.Context(), 20*time.Millisecond, time.Minute, true,
+		func(context.Context) (bool, error) {
+			last = check(n.read())
+			return last == nil, nil
+		})
 	if err != nil {
 		n.Fatalf("%v; last: %v\nstatus: %+v", err, last, n.read().Status)
 	}
@@ -217,7 +230,8 @@ func TestWritesOfManyPulls(t *testing.T) {
 	n.eventually(settled(tags, 0))
 	made := requests.Without(n.requests.Take(), "GET ")
 	if allowed := 5 + int(time.Since(began)/(2*time.Second)); len(made) > allowed {
-		t.Errorf("%d writes for %d pulls in %s, %d are allowed:\n%s", len(made), tags, time.Since(began), allowed, strings.Join(made, "\n"))
+		t.Errorf("%d writes for %d pulls in %s, %d are allowed:\n%s",
+			len(made), tags, time.Since(began), allowed, strings.Join(made, "\n"))
 	}
 	t.Logf("%d pulls: %d writes", tags, len(made))
 	asked, _ := n.images.asked()
@@ -234,8 +248,8 @@ func TestWritesOfManyPulls(t *testing.T) {
 	}
 }
 
-// Another writer owns the whole status by now, and loses nothing of what is its to say. The rest is mended, also what is to
-// be taken out.
+// Another writer owns the whole status by now, and loses nothing of what is its to say. The rest is mended, also what
+// is to be taken out.
 func TestSecondWriter(t *testing.T) {
 	n := newNode(t)
 	n.images.pull = func(ctx context.Context, c call) (string, error) {
@@ -256,7 +270,11 @@ func TestSecondWriter(t *testing.T) {
 	first := n.read().Status
 	n.overwrite(func(o *v1beta1.NodeImage) {
 		o.Status = v1beta1.NodeImageStatus{Desired: 99, ImageStatuses: map[string]v1beta1.ImageStatus{
-			"slow":   {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhaseFailed, CompletionTime: ptr.To(metav1.Now()), Message: "too late"}}},
+			"slow": {
+				Tags: []v1beta1.ImageTagStatus{{
+					Tag: "1", Phase: v1beta1.ImagePhaseFailed, CompletionTime: ptr.To(metav1.Now()), Message: "too late",
+				}},
+			},
 			"nobody": {Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhaseFailed}}},
 		}}
 	})
@@ -317,19 +335,20 @@ func TestProcessStartsAnew(t *testing.T) {
 	if count["nginx:1"] != 1 || count["nginx:2"] != 2 {
 		t.Errorf("pulled %v", count)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		var events corev1.EventList
-		if err := n.client.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-			return false, err
-		}
-		told := 0
-		for _, e := range events.Items {
-			if e.InvolvedObject.Name == n.name && e.Reason == reasonSucceeded && e.Source.Component == eventSource {
-				told++
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			var events corev1.EventList
+			if err := n.client.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+				return false, err
 			}
-		}
-		return told == 2, nil
-	})
+			told := 0
+			for _, e := range events.Items {
+				if e.InvolvedObject.Name == n.name && e.Reason == reasonSucceeded && e.Source.Component == eventSource {
+					told++
+				}
+			}
+			return told == 2, nil
+		})
 	if err != nil {
 		t.Errorf("no events of both: %v", err)
 	}

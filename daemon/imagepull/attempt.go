@@ -83,7 +83,8 @@ func (r *Reconciler) try(ctx context.Context, a *attempt) outcome {
 func (r *Reconciler) obtain(ctx context.Context, a *attempt) (id, result string, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a pull", "image", a.pull.Reference.String(), "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a pull",
+				"image", a.pull.Reference.String(), "stack", string(debug.Stack()))
 			id, err = "", fmt.Errorf("pull image %q: panic: %v", a.pull.Reference.String(), fault)
 		}
 	}()
@@ -119,8 +120,8 @@ func resultOf(ctx context.Context, err error) string {
 	return resultFailed
 }
 
-// find gives the ID of an image that the node has, or nothing. Runtimes also take a reference for the beginning of an ID, or
-// look for it in several registries; so what they find must say that it is the one.
+// find gives the ID of an image that the node has, or nothing. Runtimes also take a reference for the beginning of an
+// ID, or look for it in several registries; so what they find must say that it is the one.
 func (r *Reconciler) find(ctx context.Context, ref imagepull.Reference) (string, error) {
 	i, err := r.images.Image(ctx, ref.String())
 	switch {

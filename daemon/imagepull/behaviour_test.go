@@ -19,7 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
 
-// A runtime that restarts in the middle of a pull costs no attempt, and the pull goes on as soon as the runtime is back.
+// A runtime that restarts in the middle of a pull costs no attempt, and the pull goes on as soon as the runtime is
+// back.
 func TestRuntimeRestarts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = func(ctx context.Context, c call) (string, error) {
@@ -46,7 +47,8 @@ func TestRuntimeRestarts(t *testing.T) {
 	})
 }
 
-// A runtime that stays away ends all pulls: as long as an attempt may take is an attempt, also for a pull that waits for its turn.
+// A runtime that stays away ends all pulls: as long as an attempt may take is an attempt, also for a pull that waits
+// for its turn.
 func TestRuntimeStaysAway(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.options.MaxPulls = 1
@@ -362,13 +364,14 @@ func TestMetrics(t *testing.T) {
 			return takes(3*time.Second)(ctx, c)
 		}
 		w.begin()
-		w.spec(asks("nginx:1", 0), asks("there:1", 0, ifNotPresent), asks("broken:1", 0, limited(1)), asks("closed:1", 0, limited(0)),
-			asks("absent:1", 0, limited(0)), asks("late:1", 0, limited(0), within(2)))
+		w.spec(asks("nginx:1", 0), asks("there:1", 0, ifNotPresent), asks("broken:1", 0, limited(1)),
+			asks("closed:1", 0, limited(0)), asks("absent:1", 0, limited(0)), asks("late:1", 0, limited(0), within(2)))
 		w.wait(time.Minute)
 		got := gathered(t, registry)
 		want := []string{
 			"filesystem_free_ratio 1", "filesystem_min_free_ratio 0",
-			"pull_attempts_total failed 2", "pull_attempts_total not_found 1", "pull_attempts_total present 1", "pull_attempts_total pulled 1",
+			"pull_attempts_total failed 2", "pull_attempts_total not_found 1", "pull_attempts_total present 1",
+			"pull_attempts_total pulled 1",
 			"pull_attempts_total refused 1", "pull_attempts_total timeout 1", "pull_duration_seconds 1 in 3s",
 			"pulls_running 0", "pulls_total Failed 4", "pulls_total Succeeded 2", "pulls_waiting 0",
 		}
@@ -428,7 +431,9 @@ func TestMessages(t *testing.T) {
 	if got := cut(strings.Repeat("ä", maxMessage)); got != strings.Repeat("ä", maxMessage/2) {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-3:])
 	}
-	for id, want := range map[string]string{"sha256:1": "sha256:1", "docker.io/library/nginx@sha256:1": "sha256:1", "": ""} {
+	for id, want := range map[string]string{
+		"sha256:1": "sha256:1", "docker.io/library/nginx@sha256:1": "sha256:1", "": "",
+	} {
 		if got := idOf(id); got != want {
 			t.Errorf("%q is %q", id, got)
 		}

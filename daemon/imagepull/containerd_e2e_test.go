@@ -147,7 +147,9 @@ func (g *ground) pull(t *testing.T) {
 			t.Error("the registry was asked")
 		}
 	}()
-	for asked, pushed := range map[string]string{"registry.test/app:v1": "registry.test/app:v1", digest: "registry.test/app:v2"} {
+	for asked, pushed := range map[string]string{
+		"registry.test/app:v1": "registry.test/app:v1", digest: "registry.test/app:v2",
+	} {
 		g.spec(asks(asked, 1, ifNotPresent, limited(0)))
 		g.pulled(t, asked, pushed)
 	}
@@ -155,8 +157,10 @@ func (g *ground) pull(t *testing.T) {
 
 func (g *ground) credentials(t *testing.T) {
 	const private = "registry.test/private/app:v1"
-	right, wrong := dockerConfig("right", "registry.test", containerd.User), dockerConfig("wrong", "registry.test/private", "nobody")
-	right.Data[".dockerconfigjson"] = []byte(`{"auths":{"registry.test":{"username":"` + containerd.User + `","password":"` + containerd.Password + `"}}}`)
+	right, wrong := dockerConfig("right", "registry.test", containerd.User), dockerConfig("wrong",
+		"registry.test/private", "nobody")
+	right.Data[".dockerconfigjson"] = []byte(`{"auths":{"registry.test":{"username":"` + containerd.User +
+		`","password":"` + containerd.Password + `"}}}`)
 	g.store.keep(wrong)
 	g.spec(asks(private, 0, limited(0)))
 	g.failed(t, private, cri.ErrCredentials.Error())

@@ -98,7 +98,9 @@ func TestCredentials(t *testing.T) {
 	opaque := dockerConfig("opaque", "docker.io", "opaque")
 	opaque.Type = corev1.SecretTypeOpaque
 	wrapped := dockerConfig("wrapped", "docker.io", "wrapped")
-	wrapped.Type, wrapped.Data = corev1.SecretTypeDockercfg, map[string][]byte{corev1.DockerConfigKey: wrapped.Data[corev1.DockerConfigJsonKey]}
+	wrapped.Type, wrapped.Data = corev1.SecretTypeDockercfg, map[string][]byte{
+		corev1.DockerConfigKey: wrapped.Data[corev1.DockerConfigJsonKey],
+	}
 	node := []imagepull.Credential{{Username: "node", Password: "NODE"}}
 	for why, test := range map[string]struct {
 		image   string
@@ -109,23 +111,84 @@ func TestCredentials(t *testing.T) {
 		want    []string
 		fails   string
 	}{
-		"nobody":                           {image: "nginx", opens: []string{""}, want: []string{""}},
-		"the hub's":                        {image: "nginx", secrets: list(dockerConfig("a", "https://index.docker.io/v1/", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
-		"the repository's":                 {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library/nginx", "repo")), opens: []string{"repo"}, want: []string{"repo"}},
-		"another repository's":             {image: "registry.private.com/app/x", secrets: list(dockerConfig("a", "registry.private.com/nginx", "other")), opens: []string{""}, want: []string{""}},
-		"an opaque secret says nothing":    {image: "nginx", secrets: list(opaque), opens: []string{""}, want: []string{""}},
-		"a wrapped secret says nothing":    {image: "nginx", secrets: list(wrapped), opens: []string{""}, want: []string{""}},
-		"a secret that is missing":         {image: "nginx", secrets: list(nil, dockerConfig("a", "docker.io", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
-		"the first is refused":             {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), opens: []string{"new"}, want: []string{"old", "new"}},
-		"all are refused":                  {image: "nginx", secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")), want: []string{"old", "new"}, fails: "registry refused the credentials: 401"},
-		"all are refused, but anonymous":   {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "old")), opens: []string{""}, options: func(o *Options) { o.AnonymousAfterRefusal = true }, want: []string{"old", ""}},
-		"a malformed secret is skipped":    {image: "nginx", secrets: list(broken, dockerConfig("a", "docker.io", "hub")), opens: []string{"hub"}, want: []string{"hub"}},
-		"and is part of the failure":       {image: "nginx", secrets: list(broken), want: []string{""}, fails: "secret config/s0"},
-		"the node's":                       {image: "nginx", node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"node"}},
-		"the node's after the secrets":     {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "hub")), node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"hub", "node"}},
-		"a node that fails in part":        {image: "nginx", node: &nodeKeyring{found: node, err: errRegistry}, opens: []string{"node"}, want: []string{"node"}},
-		"a node that fails":                {image: "nginx", node: &nodeKeyring{err: errRegistry}, opens: []string{""}, want: []string{""}},
-		"the same twice is tried but once": {image: "nginx", secrets: list(dockerConfig("a", "docker.io", "node")), node: &nodeKeyring{found: node}, want: []string{"node"}, fails: "401"},
+		"nobody": {image: "nginx", opens: []string{""}, want: []string{""}},
+		"the hub's": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "https://index.docker.io/v1/", "hub")),
+			opens:   []string{"hub"},
+			want:    []string{"hub"},
+		},
+		"the repository's": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io/library/nginx", "repo")),
+			opens:   []string{"repo"},
+			want:    []string{"repo"},
+		},
+		"another repository's": {
+			image:   "registry.private.com/app/x",
+			secrets: list(dockerConfig("a", "registry.private.com/nginx", "other")),
+			opens:   []string{""},
+			want:    []string{""},
+		},
+		"an opaque secret says nothing": {image: "nginx", secrets: list(opaque), opens: []string{""}, want: []string{""}},
+		"a wrapped secret says nothing": {image: "nginx", secrets: list(wrapped), opens: []string{""}, want: []string{""}},
+		"a secret that is missing": {
+			image:   "nginx",
+			secrets: list(nil, dockerConfig("a", "docker.io", "hub")),
+			opens:   []string{"hub"},
+			want:    []string{"hub"},
+		},
+		"the first is refused": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")),
+			opens:   []string{"new"},
+			want:    []string{"old", "new"},
+		},
+		"all are refused": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")),
+			want:    []string{"old", "new"},
+			fails:   "registry refused the credentials: 401",
+		},
+		"all are refused, but anonymous": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io", "old")),
+			opens:   []string{""},
+			options: func(o *Options) { o.AnonymousAfterRefusal = true },
+			want:    []string{"old", ""},
+		},
+		"a malformed secret is skipped": {
+			image:   "nginx",
+			secrets: list(broken, dockerConfig("a", "docker.io", "hub")),
+			opens:   []string{"hub"},
+			want:    []string{"hub"},
+		},
+		"and is part of the failure": {
+			image: "nginx", secrets: list(broken), want: []string{""}, fails: "secret config/s0",
+		},
+		"the node's": {
+			image: "nginx", node: &nodeKeyring{found: node}, opens: []string{"node"}, want: []string{"node"},
+		},
+		"the node's after the secrets": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io", "hub")),
+			node:    &nodeKeyring{found: node},
+			opens:   []string{"node"},
+			want:    []string{"hub", "node"},
+		},
+		"a node that fails in part": {
+			image: "nginx", node: &nodeKeyring{found: node, err: errRegistry}, opens: []string{"node"}, want: []string{"node"},
+		},
+		"a node that fails": {
+			image: "nginx", node: &nodeKeyring{err: errRegistry}, opens: []string{""}, want: []string{""},
+		},
+		"the same twice is tried but once": {
+			image:   "nginx",
+			secrets: list(dockerConfig("a", "docker.io", "node")),
+			node:    &nodeKeyring{found: node},
+			want:    []string{"node"},
+			fails:   "401",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -191,13 +254,14 @@ func ownedByMore(job string) func(*v1beta1.ImageTagSpec) {
 func usedBy(s *corev1.Secret, jobs ...string) *corev1.Secret {
 	namespace, _, _ := strings.Cut(jobs[0], "/")
 	s.Annotations = map[string]string{
-		v1beta1.ImagePullSecretSourceKey: namespace + "/" + s.Name, v1beta1.ImagePullSecretReferencesKey: strings.Join(jobs, ","),
+		v1beta1.ImagePullSecretSourceKey:     namespace + "/" + s.Name,
+		v1beta1.ImagePullSecretReferencesKey: strings.Join(jobs, ","),
 	}
 	return s
 }
 
-// A job of another tenant pulls without the secrets that the repository's entry has for others, and does not read them again and
-// again. The job that refers to one logs in with it.
+// A job of another tenant pulls without the secrets that the repository's entry has for others, and does not read them
+// again and again. The job that refers to one logs in with it.
 func TestSecretsOfOtherTenants(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.keep(usedBy(dockerConfig("a", "docker.io", "hub"), "shop/web"))
@@ -250,8 +314,8 @@ func TestSecretBehind(t *testing.T) {
 
 func list[T any](all ...T) []T { return all }
 
-// A secret is read once in five minutes. What the reference does not do: after a refusal it is read again, so that the next attempt
-// has the password that was rotated meanwhile.
+// A secret is read once in five minutes. What the reference does not do: after a refusal it is read again, so that the
+// next attempt has the password that was rotated meanwhile.
 func TestSecretsAreRemembered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		keyring := &nodeKeyring{}

@@ -59,7 +59,8 @@ func (w *world) begin() *Reconciler {
 	if err != nil {
 		w.Fatal(err)
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
 	r.bell.hang(queue, r.request())
 	w.store.watch(func() { queue.Add(r.request()) })
 	ctx, cancel := context.WithCancel(w.Context())

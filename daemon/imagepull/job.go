@@ -56,8 +56,8 @@ func (j *job) begun() bool { return j.Status.StartTime != nil }
 // underWay says that it has begun, and not ended.
 func (j *job) underWay() bool { return j.begun() && !j.Ended() }
 
-// due says whether the job may be tried now, and if not, when to ask again: zero is when something happens. A deadline that
-// has passed ends it.
+// due says whether the job may be tried now, and if not, when to ask again: zero is when something happens. A deadline
+// that has passed ends it.
 func (j *job) due(now time.Time, link cri.Connection, room imagepull.Headroom) (bool, time.Duration) {
 	if j.running != nil || j.Ended() {
 		return false, 0

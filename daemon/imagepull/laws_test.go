@@ -20,7 +20,8 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// The same worlds each time, unless others are asked for: go test ./daemon/imagepull -run TestLaws -seed=1000 -worlds=500.
+// The same worlds each time, unless others are asked for: go test ./daemon/imagepull -run
+// TestLaws -seed=1000 -worlds=500.
 var (
 	seed   = flag.Int64("seed", 1, "the first of the random worlds")
 	worlds = flag.Int64("worlds", 30, "how many random worlds")
@@ -61,7 +62,14 @@ type laws struct {
 }
 
 func newLaws(w *world, seed int64) *laws {
-	return &laws{world: w, seed: seed, r: rand.New(rand.NewSource(seed)), version: map[string]int64{}, good: map[round]int{}, tries: map[round]int{}}
+	return &laws{
+		world:   w,
+		seed:    seed,
+		r:       rand.New(rand.NewSource(seed)),
+		version: map[string]int64{},
+		good:    map[round]int{},
+		tries:   map[round]int{},
+	}
 }
 
 func (l *laws) play() {
@@ -213,8 +221,8 @@ func (l *laws) check() {
 	}
 }
 
-// checkSettled reads all that was written, in which nothing that is settled changes, and counts what we have settled, by
-// image.
+// checkSettled reads all that was written, in which nothing that is settled changes, and counts what we have settled,
+// by image.
 func (l *laws) checkSettled() map[string]int {
 	ours := map[string]int{}
 	settled := map[round]v1beta1.ImageTagStatus{}

@@ -21,8 +21,8 @@ import (
 const (
 	// secretTimeout bounds the read of one secret.
 	secretTimeout = 10 * time.Second
-	// absentTTL is how long a secret that does not exist is not read again. References to copies stay in a NodeImage when their job has
-	// ended, and no later copy has the name of an earlier one.
+	// absentTTL is how long a secret that does not exist is not read again. References to copies stay in a NodeImage when
+	// their job has ended, and no later copy has the name of an earlier one.
 	absentTTL = 10 * time.Second
 	// maxKept bounds what is remembered, in bytes.
 	maxKept = 4 << 20
@@ -60,9 +60,11 @@ func newSecretMemory(o Options) *secretMemory {
 	return &secretMemory{reader: o.Secrets, ttl: o.SecretTTL, now: o.Now, kept: map[types.NamespacedName]*keptSecret{}}
 }
 
-// read returns a secret that a pull of a tag may use, or nil, and whether the API server was asked. A secret that is remembered is read
-// again where the pull may use it, or may come to, and that is not what is remembered.
-func (m *secretMemory) read(ctx context.Context, key types.NamespacedName, t v1beta1.ImageTagSpec) (s *corev1.Secret, asked bool, err error) {
+// read returns a secret that a pull of a tag may use, or nil, and whether the API server was asked. A secret that is
+// remembered is read again where the pull may use it, or may come to, and that is not what is remembered.
+func (m *secretMemory) read(
+	ctx context.Context, key types.NamespacedName, t v1beta1.ImageTagSpec,
+) (s *corev1.Secret, asked bool, err error) {
 	if m.reader == nil {
 		return nil, false, errors.New("there is nothing to read secrets with")
 	}
@@ -142,9 +144,11 @@ func (m *secretMemory) entry(key types.NamespacedName) *keptSecret {
 	return m.kept[key]
 }
 
-// fetch reads a secret from the memory of any API server, unless it must be fresh. That memory may lag behind: a secret which is
-// missing there is read once more. One that a pull of the tag may not use has no data.
-func (m *secretMemory) fetch(ctx context.Context, key types.NamespacedName, t v1beta1.ImageTagSpec, fresh bool) (*corev1.Secret, error) {
+// fetch reads a secret from the memory of any API server, unless it must be fresh. That memory may lag behind: a secret
+// which is missing there is read once more. One that a pull of the tag may not use has no data.
+func (m *secretMemory) fetch(
+	ctx context.Context, key types.NamespacedName, t v1beta1.ImageTagSpec, fresh bool,
+) (*corev1.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
 	s, err := &corev1.Secret{}, error(nil)

@@ -63,8 +63,8 @@ type Options struct {
 	// MaxPerRegistry is how many of them may be of one registry, so that one which is slow does not hold up the rest.
 	// Zero is one less than MaxPulls, and at least two; no more than MaxPulls count.
 	MaxPerRegistry int
-	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several namespaces have asked
-	// for counts for the one with the fewest.
+	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several
+	// namespaces have asked for counts for the one with the fewest.
 	MaxPerNamespace int
 	// MinFreePercent is the share of the file system of images that pulls leave free. Zero is no bound, as in the
 	// reference.
@@ -72,7 +72,8 @@ type Options struct {
 	// SecretTTL is how long a secret is remembered. It is read again after a registry has refused its credentials. Zero is
 	// five minutes, below zero is not at all.
 	SecretTTL time.Duration
-	// SlowAfter is the time after which an event reports a pull that is still active. Zero is five minutes, below zero never.
+	// SlowAfter is the time after which an event reports a pull that is still active. Zero is five minutes, below zero
+	// never.
 	SlowAfter time.Duration
 	// AnonymousAfterRefusal pulls without credentials when the registry has refused all there are. Kubelets do not.
 	AnonymousAfterRefusal bool

@@ -109,8 +109,8 @@ func (j *job) stop() {
 	}
 }
 
-// follow starts and stops jobs so that they are those of the NodeImage. A job whose result is in the status stays, because
-// another writer may remove the result from the status.
+// follow starts and stops jobs so that they are those of the NodeImage. A job whose result is in the status stays,
+// because another writer may remove the result from the status.
 func (r *Reconciler) follow(n *v1beta1.NodeImage) {
 	plan := imagepull.Work(n, r.pulls())
 	for _, p := range plan.Stop {
@@ -184,7 +184,8 @@ func (r *Reconciler) inOrder() []*job {
 	return slices.SortedFunc(maps.Values(r.jobs), func(a, b *job) int { return cmp.Compare(a.place, b.place) })
 }
 
-// begin makes an attempt that counts for a namespace. It ends by itself, with its job or with the manager, but not with the pass.
+// begin makes an attempt that counts for a namespace. It ends by itself, with its job or with the manager, but not with
+// the pass.
 func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection, namespace string) bool {
 	var turn imagepull.Turn
 	if j.Pull, turn = j.Next(r.options.Now()); turn.Do != imagepull.DoTry {

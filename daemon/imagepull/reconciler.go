@@ -34,8 +34,8 @@ const (
 	mostPause  = 50 * time.Second
 )
 
-// Reconciler has the container runtime of a node pull what the NodeImage of that node asks for. It is for one node and one
-// manager.
+// Reconciler has the container runtime of a node pull what the NodeImage of that node asks for. It is for one node and
+// one manager.
 type Reconciler struct {
 	client  client.Client
 	node    string
@@ -98,9 +98,9 @@ func CacheOf(node string) cache.ByObject {
 // +kubebuilder:rbac:groups="",namespace=kruise-daemon-config,resources=secrets,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler. It must come before the manager starts. Passes come one at a time, whatever
-// the options say, and no leader is waited for: each node has its own. When the manager ends, pulls are cancelled, and what
-// has ended is written.
+// SetupWithManager registers the reconciler. It must come before the manager starts. Passes come one at a time,
+// whatever the options say, and no leader is waited for: each node has its own. When the manager ends, pulls are
+// cancelled, and what has ended is written.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.secrets.reader == nil {
 		r.secrets.reader = mgr.GetAPIReader()
@@ -110,7 +110,8 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.keepLedger()
 	}
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(eventSource) //nolint:staticcheck // the newer API does not set the source
+		//nolint:staticcheck // the newer API does not set the source
+		r.options.Recorder = mgr.GetEventRecorderFor(eventSource)
 	}
 	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)
 	if o.SkipNameValidation == nil {
@@ -125,7 +126,9 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(controllerName).
 		For(&v1beta1.NodeImage{}, builder.WithPredicates(r.own(), asked())).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		WatchesRawSource(source.Func(func(
+			_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+		) error {
 			r.bell.hang(queue, r.request())
 			return nil
 		})).
@@ -152,7 +155,8 @@ func asked() predicate.Predicate {
 	}}
 }
 
-// Reconcile brings pulls and status in line with the NodeImage. It does not wait for pulls: their end brings another pass.
+// Reconcile brings pulls and status in line with the NodeImage. It does not wait for pulls: their end brings another
+// pass.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request.Name != r.node {
 		return ctrl.Result{}, nil

@@ -65,8 +65,8 @@ func (b *book) wait(now time.Time) time.Duration {
 	return wait
 }
 
-// report writes the status if it differs from the wanted one, also after the write of another client. A result that the rate
-// limit holds back stays until it is written.
+// report writes the status if it differs from the wanted one, also after the write of another client. A result that the
+// rate limit holds back stays until it is written.
 func (r *Reconciler) report(ctx context.Context, n *v1beta1.NodeImage, now time.Time) (time.Duration, error) {
 	fresh, err := r.wanted(n, now)
 	if err != nil || fresh == nil {
@@ -110,8 +110,8 @@ func firstSync(s v1beta1.NodeImageStatus, now time.Time) *v1beta1.SyncStatus {
 	return first
 }
 
-// write patches the changed fields of the status. The patch fails after a write of another client, such as a controller that
-// has ended a pull.
+// write patches the changed fields of the status. The patch fails after a write of another client, such as a controller
+// that has ended a pull.
 func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) error {
 	patch, err := nodestatus.Patch(n, &fresh.Status)
 	if err != nil {
@@ -155,8 +155,8 @@ func (r *Reconciler) end(ctx context.Context) error {
 	return r.write(ctx, n, fresh)
 }
 
-// announce emits events for the results in the status of a NodeImage, once each. It emits none for a pull that another client
-// has ended.
+// announce emits events for the results in the status of a NodeImage, once each. It emits none for a pull that another
+// client has ended.
 func (r *Reconciler) announce(n *v1beta1.NodeImage) {
 	for _, j := range r.inOrder() {
 		if j.announced || !j.Ended() || !isIn(n, j.Pull) {
@@ -169,7 +169,8 @@ func (r *Reconciler) announce(n *v1beta1.NodeImage) {
 		}
 		if j.Status.Phase == v1beta1.ImagePhaseSucceeded {
 			took := j.Status.CompletionTime.Sub(j.Status.StartTime.Time).Round(time.Millisecond)
-			r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSucceeded, "Image %s is there, after %s", j.Reference, took)
+			r.options.Recorder.Eventf(n, corev1.EventTypeNormal, reasonSucceeded, "Image %s is there, after %s",
+				j.Reference, took)
 			continue
 		}
 		text := fmt.Sprintf("Image %s was not pulled on node %s: %s", j.Reference, r.node, j.Status.Message)
@@ -182,10 +183,11 @@ func (r *Reconciler) announce(n *v1beta1.NodeImage) {
 
 // isIn says that a pull's end is what the status says of its tag.
 func isIn(n *v1beta1.NodeImage, p imagepull.Pull) bool {
-	return p.Ended() && slices.ContainsFunc(n.Status.ImageStatuses[p.Reference.Name].Tags, func(t v1beta1.ImageTagStatus) bool {
-		return t.Tag == p.Status.Tag && t.Version == p.Status.Version && t.Phase == p.Status.Phase && t.CompletionTime != nil &&
-			t.CompletionTime.Unix() == p.Status.CompletionTime.Unix()
-	})
+	return p.Ended() &&
+		slices.ContainsFunc(n.Status.ImageStatuses[p.Reference.Name].Tags, func(t v1beta1.ImageTagStatus) bool {
+			return t.Tag == p.Status.Tag && t.Version == p.Status.Version && t.Phase == p.Status.Phase &&
+				t.CompletionTime != nil && t.CompletionTime.Unix() == p.Status.CompletionTime.Unix()
+		})
 }
 
 // announceSlow emits the event of a pull that takes long, once.
@@ -213,6 +215,6 @@ func (r *Reconciler) announceShort(n *v1beta1.NodeImage, now time.Time, room ima
 	for _, j := range short {
 		j.shortTold = true
 	}
-	r.options.Recorder.Eventf(n, corev1.EventTypeWarning, reasonNoRoom, "Pulls wait, %s among them: %s (%d%% now)", short[0].Reference,
-		short[0].failure, room.FreePercent)
+	r.options.Recorder.Eventf(n, corev1.EventTypeWarning, reasonNoRoom, "Pulls wait, %s among them: %s (%d%% now)",
+		short[0].Reference, short[0].failure, room.FreePercent)
 }

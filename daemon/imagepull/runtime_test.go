@@ -42,7 +42,9 @@ type call struct {
 }
 
 func newImages() *images {
-	return &images{link: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}), present: map[string]cri.Image{}}
+	return &images{
+		link: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}), present: map[string]cri.Image{},
+	}
 }
 
 func (i *images) Connection() (cri.Connection, <-chan struct{}) {
@@ -87,7 +89,9 @@ func (i *images) Image(_ context.Context, reference string) (cri.Image, error) {
 	return found, nil
 }
 
-func (i *images) Pull(ctx context.Context, reference string, login cri.Credentials, s cri.SandboxConfig) (string, error) {
+func (i *images) Pull(
+	ctx context.Context, reference string, login cri.Credentials, s cri.SandboxConfig,
+) (string, error) {
 	i.mu.Lock()
 	c := call{reference: reference, login: login, sandbox: s, number: 1, at: time.Now()}
 	for _, before := range i.calls {

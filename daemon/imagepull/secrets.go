@@ -17,9 +17,11 @@ import (
 // maxReads bounds the secrets that one attempt reads. The entry of a repository lists those of all jobs that pull it.
 const maxReads = 64
 
-// credentials returns the credentials of a pull in the order in which they are tried: those of its secrets, then the node's. A secret
-// that cannot be read is skipped. So is one that is malformed, which is the error.
-func (r *Reconciler) credentials(ctx context.Context, p imagepull.Pull) (found []imagepull.Credential, malformed error) {
+// credentials returns the credentials of a pull in the order in which they are tried: those of its secrets, then the
+// node's. A secret that cannot be read is skipped. So is one that is malformed, which is the error.
+func (r *Reconciler) credentials(
+	ctx context.Context, p imagepull.Pull,
+) (found []imagepull.Credential, malformed error) {
 	keyring, malformed := imagepull.NewKeyring(r.secretsOf(ctx, p)...)
 	if malformed != nil {
 		malformed = fmt.Errorf("pulling without a secret: %w", malformed)
@@ -48,7 +50,8 @@ func (r *Reconciler) secretsOf(ctx context.Context, p imagepull.Pull) []*corev1.
 	reads := 0
 	for _, ref := range slices.Backward(p.Secrets) {
 		if reads == maxReads {
-			log.FromContext(ctx).Info("Skipped secrets that are left to the next attempt", "image", p.Reference.String(), "secrets", len(p.Secrets))
+			log.FromContext(ctx).Info("Skipped secrets that are left to the next attempt",
+				"image", p.Reference.String(), "secrets", len(p.Secrets))
 			break
 		}
 		s, asked, err := r.secrets.read(ctx, keyOf(ref), p.Tag)
@@ -57,7 +60,8 @@ func (r *Reconciler) secretsOf(ctx context.Context, p imagepull.Pull) []*corev1.
 		}
 		switch {
 		case err != nil && !errors.Is(err, errAbsent):
-			log.FromContext(ctx).Error(err, "Pulling without a secret", "image", p.Reference.String(), "secret", keyOf(ref).String())
+			log.FromContext(ctx).Error(err, "Pulling without a secret",
+				"image", p.Reference.String(), "secret", keyOf(ref).String())
 		case s != nil:
 			secrets = append(secrets, s)
 		}

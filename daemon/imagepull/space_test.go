@@ -136,7 +136,8 @@ func TestPullsWaitForRoom(t *testing.T) {
 			t.Error(diff)
 		}
 		wantMetrics := []string{
-			"filesystem_free_ratio 0.16", "filesystem_min_free_ratio 0.17", "pull_attempts_total no_room 2", "pull_attempts_total present 1",
+			"filesystem_free_ratio 0.16", "filesystem_min_free_ratio 0.17", "pull_attempts_total no_room 2",
+			"pull_attempts_total present 1",
 		}
 		if diff := cmp.Diff(wantMetrics, gathered(t, registry)[:4]); diff != "" {
 			t.Error(diff)
@@ -157,9 +158,13 @@ func TestDiskStaysFull(t *testing.T) {
 		after  time.Duration
 		want   string
 	}{
-		"attempts are used up": {[]func(*v1beta1.ImageTagSpec){limited(1), within(60)}, 2*time.Minute + time.Second, noRoomText},
-		"the deadline passes":  {[]func(*v1beta1.ImageTagSpec){before(300)}, 5 * time.Minute, "pulling exceeds the activeDeadlineSeconds"},
-		"the default limits":   {nil, 40*time.Minute + time.Second, noRoomText},
+		"attempts are used up": {
+			[]func(*v1beta1.ImageTagSpec){limited(1), within(60)}, 2*time.Minute + time.Second, noRoomText,
+		},
+		"the deadline passes": {
+			[]func(*v1beta1.ImageTagSpec){before(300)}, 5 * time.Minute, "pulling exceeds the activeDeadlineSeconds",
+		},
+		"the default limits": {nil, 40*time.Minute + time.Second, noRoomText},
 	} {
 		t.Run(why, func(t *testing.T) {
 			onDisk(t, 1000, func(w *world, _ *disk) {
@@ -230,7 +235,8 @@ func TestRoomIsScarce(t *testing.T) {
 	onDisk(t, 790, func(w *world, d *disk) {
 		w.images.pull = takes(time.Minute)
 		w.begin()
-		w.spec(asks("a.io/big:1", 0, ownedBy("evil/job")), asks("b.io/big:1", 0, ownedBy("evil/job")), asks("nginx:1", 0, ownedBy("shop/job")))
+		w.spec(asks("a.io/big:1", 0, ownedBy("evil/job")), asks("b.io/big:1", 0, ownedBy("evil/job")),
+			asks("nginx:1", 0, ownedBy("shop/job")))
 		w.wait(time.Second)
 		if _, now := w.images.asked(); now != 2 || strings.Count(strings.Join(w.images.pulled(), " "), "big") != 1 {
 			t.Errorf("pulls under way: %v", w.images.pulled())
@@ -259,7 +265,9 @@ func TestDiskIsNotVisible(t *testing.T) {
 				w.spec(asks("nginx:1", 0))
 				w.wait(11 * time.Second)
 				w.wants("nginx:1 v0 Succeeded")
-				if got := gathered(t, registry)[:2]; !cmp.Equal(got, []string{"filesystem_free_ratio NaN", "filesystem_min_free_ratio 0"}) {
+				if got := gathered(t, registry)[:2]; !cmp.Equal(got, []string{
+					"filesystem_free_ratio NaN", "filesystem_min_free_ratio 0",
+				}) {
 					t.Errorf("metrics %q", got)
 				}
 				var lines []string

@@ -31,7 +31,8 @@ func TestProgress(t *testing.T) {
 		if n := w.store.written() - began; n > 8 {
 			t.Errorf("%d writes in 8 minutes", n)
 		}
-		if got, want := w.tag("nginx:1").Message, "pulling for 8m0s, attempt 2 of 4, before: "+errRegistry.Error(); got != want {
+		if got, want := w.tag("nginx:1").Message,
+			"pulling for 8m0s, attempt 2 of 4, before: "+errRegistry.Error(); got != want {
 			t.Errorf("message %q, want %q", got, want)
 		}
 		if got, want := w.tag("redis:1").Message, "pulling for 7m40s, attempt 1 of 4"; got != want {

@@ -42,7 +42,11 @@ type store struct {
 }
 
 func newStore() *store {
-	return &store{object: &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "1"}}, version: 1, secrets: map[string]*corev1.Secret{}}
+	return &store{
+		object:  &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", ResourceVersion: "1"}},
+		version: 1,
+		secrets: map[string]*corev1.Secret{},
+	}
 }
 
 func (s *store) watch(notify func()) {
@@ -90,7 +94,9 @@ func (s *store) set(how func()) {
 
 func (s *store) client() client.Client {
 	return interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+		Get: func(
+			_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption,
+		) error {
 			var get client.GetOptions
 			get.ApplyOptions(options)
 			if get.Raw != nil && get.Raw.ResourceVersion == "0" && s.lags(key) {
@@ -98,7 +104,10 @@ func (s *store) client() client.Client {
 			}
 			return s.get(key, o)
 		},
-		SubResourcePatch: func(_ context.Context, _ client.Client, resource string, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			_ context.Context, _ client.Client, resource string, o client.Object, p client.Patch,
+			_ ...client.SubResourcePatchOption,
+		) error {
 			if resource != "status" {
 				return fmt.Errorf("a patch of %q", resource)
 			}
@@ -165,7 +174,8 @@ func (s *store) patch(o *v1beta1.NodeImage, p client.Patch) error {
 		return fmt.Errorf("a patch of the spec: %s", data)
 	}
 	if v := asked.Metadata.ResourceVersion; v != "" && v != s.object.ResourceVersion {
-		return apierrors.NewConflict(schema.GroupResource{Resource: "nodeimages"}, o.Name, fmt.Errorf("it is at %s, not at %s", s.object.ResourceVersion, v))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "nodeimages"}, o.Name,
+			fmt.Errorf("it is at %s, not at %s", s.object.ResourceVersion, v))
 	}
 	document, err := json.Marshal(s.object)
 	if err != nil {

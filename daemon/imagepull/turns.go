@@ -44,8 +44,8 @@ func (l *load) add(registry, namespace string) {
 	}
 }
 
-// payer returns the namespace that an attempt for a tag counts for: of those that asked for it, the one with the fewest under way. It
-// is empty for a tag that no job asked for, which counts for none.
+// payer returns the namespace that an attempt for a tag counts for: of those that asked for it, the one with the fewest
+// under way. It is empty for a tag that no job asked for, which counts for none.
 func (l *load) payer(j *job) string {
 	best := ""
 	for _, namespace := range imagepull.Namespaces(j.Tag) {
@@ -56,9 +56,9 @@ func (l *load) payer(j *job) string {
 	return best
 }
 
-// next returns the place in ready of the pull that may begin, or -1. It is one whose namespace is the least busy, of those one whose
-// registry is, and of those the one that has waited longest: neither a namespace nor a registry with many images goes before one with
-// few.
+// next returns the place in ready of the pull that may begin, or -1. It is one whose namespace is the least busy, of
+// those one whose registry is, and of those the one that has waited longest: neither a namespace nor a registry with
+// many images goes before one with few.
 func (t turns) next(ready []*job, l load) int {
 	best := -1
 	if l.all >= t.all {

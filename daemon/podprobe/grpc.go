@@ -28,9 +28,11 @@ const (
 	serving = 1
 )
 
-// check asks for the health of a service. The protocol is two messages with one field each, over HTTP/2 without encryption, so that no
-// client of gRPC is needed.
-func (h handlers) check(ctx context.Context, g *corev1.GRPCAction, ip string, timeout time.Duration) (podprobe.Result, error) {
+// check asks for the health of a service. The protocol is two messages with one field each, over HTTP/2 without
+// encryption, so that no client of gRPC is needed.
+func (h handlers) check(
+	ctx context.Context, g *corev1.GRPCAction, ip string, timeout time.Duration,
+) (podprobe.Result, error) {
 	address, err := addressOf("", ip, intstr.FromInt32(g.Port))
 	if err != nil {
 		return podprobe.Result{}, err
@@ -42,11 +44,14 @@ func (h handlers) check(ctx context.Context, g *corev1.GRPCAction, ip string, ti
 		service = *g.Service
 	}
 	target := url.URL{Scheme: "http", Host: address, Path: healthMethod}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), bytes.NewReader(healthRequest(service)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(),
+		bytes.NewReader(healthRequest(service)))
 	if err != nil {
 		return podprobe.Result{}, fmt.Errorf("make request: %w", err)
 	}
-	for name, value := range map[string]string{"Content-Type": "application/grpc", "Te": "trailers", "User-Agent": "kube-probe"} {
+	for name, value := range map[string]string{
+		"Content-Type": "application/grpc", "Te": "trailers", "User-Agent": "kube-probe",
+	} {
 		request.Header.Set(name, value)
 	}
 	response, err := h.grpc.Do(request)
@@ -96,7 +101,8 @@ func healthResult(response *http.Response, body []byte) podprobe.Result {
 
 // healthStatus returns the status in an answer. An answer without fields has the status 0.
 func healthStatus(body []byte) (uint64, error) {
-	if len(body) < headerBytes || body[0] != 0 || uint64(len(body)-headerBytes) != uint64(binary.BigEndian.Uint32(body[1:])) {
+	if len(body) < headerBytes || body[0] != 0 ||
+		uint64(len(body)-headerBytes) != uint64(binary.BigEndian.Uint32(body[1:])) {
 		return 0, errors.New("the answer is malformed")
 	}
 	message := body[headerBytes:]

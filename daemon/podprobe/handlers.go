@@ -36,7 +36,8 @@ type handlers struct {
 }
 
 func newHandlers(r Runtime) handlers {
-	insecure := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // as kubelets: certificates of pods are seldom any that could be verified
+	//nolint:gosec // as kubelets: certificates of pods are seldom any that could be verified
+	insecure := &tls.Config{InsecureSkipVerify: true}
 	plain := new(http.Protocols)
 	plain.SetUnencryptedHTTP2(true)
 	return handlers{
@@ -84,7 +85,9 @@ func (h handlers) run(ctx context.Context, p *v1alpha1.ContainerProbeSpec, at ta
 	return podprobe.Result{}, errors.New("the probe has no handler")
 }
 
-func (h handlers) exec(ctx context.Context, e *corev1.ExecAction, container string, timeout time.Duration) (podprobe.Result, error) {
+func (h handlers) exec(
+	ctx context.Context, e *corev1.ExecAction, container string, timeout time.Duration,
+) (podprobe.Result, error) {
 	if len(e.Command) == 0 {
 		return podprobe.Result{}, errors.New("the probe has no command")
 	}
@@ -100,7 +103,8 @@ func (h handlers) exec(ctx context.Context, e *corev1.ExecAction, container stri
 	return podprobe.Result{Succeeded: true, Output: string(output.Stdout)}, nil
 }
 
-// addressOf returns where a probe asks: a port of the pod, never another host, for the daemon has the network of its node.
+// addressOf returns where a probe asks: a port of the pod, never another host, for the daemon has the network of its
+// node.
 func addressOf(host, ip string, port intstr.IntOrString) (string, error) {
 	switch {
 	case host != "":
@@ -126,7 +130,9 @@ func dial(ctx context.Context, t *corev1.TCPSocketAction, ip string, timeout tim
 	return podprobe.Result{Succeeded: true}, nil
 }
 
-func (h handlers) get(ctx context.Context, g *corev1.HTTPGetAction, ip string, timeout time.Duration) (podprobe.Result, error) {
+func (h handlers) get(
+	ctx context.Context, g *corev1.HTTPGetAction, ip string, timeout time.Duration,
+) (podprobe.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := requestOf(ctx, g, ip)

@@ -9,8 +9,8 @@ import (
 
 // Options of a Reconciler. The zero value behaves as the reference does.
 type Options struct {
-	// Recorder takes events about pods. Where it is nil, SetupWithManager makes one whose events come from kruise-daemon-podprobe on
-	// the node.
+	// Recorder takes events about pods. Where it is nil, SetupWithManager makes one whose events come from
+	// kruise-daemon-podprobe on the node.
 	Recorder record.EventRecorder
 	// Live reads past the cache: a NodePodProbe that the cache shows as it was before a write. SetupWithManager takes
 	// the manager's API reader where it is nil.

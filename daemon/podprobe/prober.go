@@ -28,7 +28,9 @@ type prober struct {
 }
 
 func newProber(r Runtime, o Options, report func()) *prober {
-	return &prober{handlers: newHandlers(r), options: o, report: report, wake: make(chan struct{}, 1), schedule: newSchedule(o.Now(), o)}
+	return &prober{
+		handlers: newHandlers(r), options: o, report: report, wake: make(chan struct{}, 1), schedule: newSchedule(o.Now(), o),
+	}
 }
 
 func (p *prober) rouse() {
@@ -92,7 +94,8 @@ func (p *prober) start(ctx context.Context, running *sync.WaitGroup) time.Durati
 func (p *prober) run(ctx context.Context, r *run) {
 	err := p.probe(ctx, r)
 	if err != nil && ctx.Err() == nil {
-		log.FromContext(ctx).V(1).Info("Probe has no result", "probe", r.asked.Name, "podUID", r.probe.uid, "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Probe has no result",
+			"probe", r.asked.Name, "podUID", r.probe.uid, "reason", err.Error())
 	}
 	p.mu.Lock()
 	fresh := p.schedule.end(r, p.options.Now())
@@ -107,7 +110,8 @@ func (p *prober) run(ctx context.Context, r *run) {
 func (p *prober) probe(ctx context.Context, r *run) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a probe", "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a probe",
+				"stack", string(debug.Stack()))
 			err = fmt.Errorf("panic: %v", fault)
 		}
 	}()

@@ -100,8 +100,8 @@ func (r *Reconciler) keepLedger() {
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-// SetupWithManager registers the reconciler. It must come before the manager starts. Passes come one at a time, whatever the options say,
-// and no leader is waited for: each node has its own.
+// SetupWithManager registers the reconciler. It must come before the manager starts. Passes come one at a time,
+// whatever the options say, and no leader is waited for: each node has its own.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
 		var err error
@@ -239,7 +239,9 @@ func (r *Reconciler) latest(ctx context.Context) (*v1alpha1.NodePodProbe, time.D
 }
 
 // write sends the patch, and emits the events of the states that it changed.
-func (r *Reconciler) write(ctx context.Context, n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus, flips []podprobe.Flip) (ctrl.Result, error) {
+func (r *Reconciler) write(
+	ctx context.Context, n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus, flips []podprobe.Flip,
+) (ctrl.Result, error) {
 	w := podprobe.StatusWrite(n, status)
 	if w == nil {
 		return ctrl.Result{}, nil

@@ -95,7 +95,8 @@ func statesOf(status *v1alpha1.NodePodProbeStatus) map[podprobe.Key]*v1alpha1.Co
 	return all
 }
 
-// add has a new probe run at once. While the daemon has been up for less than the period, the first runs of all probes are spread over it.
+// add has a new probe run at once. While the daemon has been up for less than the period, the first runs of all probes
+// are spread over it.
 func (s *schedule) add(id identity, asked *v1alpha1.ContainerProbe, now time.Time) *probe {
 	p := &probe{identity: id, asked: *asked, due: now}
 	if period := podprobe.Period(asked); now.Sub(s.started) < period {
@@ -107,7 +108,8 @@ func (s *schedule) add(id identity, asked *v1alpha1.ContainerProbe, now time.Tim
 	return p
 }
 
-// next returns the probe that is to run now; nil for none, and when to ask again: zero for when a run has ended or the spec changed.
+// next returns the probe that is to run now; nil for none, and when to ask again: zero for when a run has ended or the
+// spec changed.
 func (s *schedule) next(now time.Time) (*probe, time.Time) {
 	var best *probe
 	var later time.Time
@@ -151,7 +153,8 @@ func (s *schedule) begin(p *probe, cancel context.CancelFunc) *run {
 	return &run{probe: p, namespace: p.namespace, ip: p.ip, asked: p.asked, memory: p.memory}
 }
 
-// end takes note of the end of a run, and reports whether its result is new. A result of a probe that changed meanwhile is dropped.
+// end takes note of the end of a run, and reports whether its result is new. A result of a probe that changed meanwhile
+// is dropped.
 func (s *schedule) end(r *run, now time.Time) bool {
 	p := r.probe
 	p.running, p.cancel = false, nil
@@ -163,7 +166,8 @@ func (s *schedule) end(r *run, now time.Time) bool {
 	if p.due = p.due.Add(period); !p.due.After(now) {
 		p.due = now.Add(period - now.Sub(p.due)%period)
 	}
-	if s.probes[p.identity] != p || !apiequality.Semantic.DeepEqual(p.asked.Probe.ProbeHandler, r.asked.Probe.ProbeHandler) || p.ip != r.ip {
+	if s.probes[p.identity] != p ||
+		!apiequality.Semantic.DeepEqual(p.asked.Probe.ProbeHandler, r.asked.Probe.ProbeHandler) || p.ip != r.ip {
 		return false
 	}
 	was := p.memory

@@ -22,7 +22,11 @@ func asking(period int32, pods map[string]int) *v1alpha1.NodePodProbe {
 			c := v1alpha1.ContainerProbe{Name: "m#p", ContainerName: "main"}
 			c.Probe.Exec, c.Probe.PeriodSeconds = &corev1.ExecAction{Command: []string{"true"}}, period
 			n.Spec.PodProbes = append(n.Spec.PodProbes, v1alpha1.PodProbe{
-				Namespace: namespace, Name: fmt.Sprint(i), UID: fmt.Sprintf("%s-%d", namespace, i), IP: "10.0.0.1", Probes: []v1alpha1.ContainerProbe{c},
+				Namespace: namespace,
+				Name:      fmt.Sprint(i),
+				UID:       fmt.Sprintf("%s-%d", namespace, i),
+				IP:        "10.0.0.1",
+				Probes:    []v1alpha1.ContainerProbe{c},
 			})
 		}
 	}
@@ -75,7 +79,8 @@ func TestPeriods(t *testing.T) {
 	}
 }
 
-// The bounds hold at each moment, whatever the order in which runs end, and a namespace with few probes waits for no other one.
+// The bounds hold at each moment, whatever the order in which runs end, and a namespace with few probes waits for no
+// other one.
 func TestBounds(t *testing.T) {
 	seed := time.Now().UnixNano()
 	r := rand.New(rand.NewSource(seed))
@@ -119,8 +124,11 @@ func TestChangedMeanwhile(t *testing.T) {
 		want   v1alpha1.ProbeState // of the probe m#p afterwards; empty for none
 		ended  bool
 	}{
-		"nothing":   {func(*v1alpha1.NodePodProbe) {}, v1alpha1.ProbeSucceeded, false},
-		"threshold": {func(n *v1alpha1.NodePodProbe) { n.Spec.PodProbes[0].Probes[0].Probe.FailureThreshold = 3 }, v1alpha1.ProbeSucceeded, false},
+		"nothing": {func(*v1alpha1.NodePodProbe) {}, v1alpha1.ProbeSucceeded, false},
+		"threshold": {
+			func(n *v1alpha1.NodePodProbe) { n.Spec.PodProbes[0].Probes[0].Probe.FailureThreshold = 3 }, v1alpha1.ProbeSucceeded,
+			false,
+		},
 		"handler": {func(n *v1alpha1.NodePodProbe) {
 			n.Spec.PodProbes[0].Probes[0].Probe.Exec = &corev1.ExecAction{Command: []string{"x"}}
 		}, "", false},

@@ -24,7 +24,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// world is a node whose clock a test drives: an API server, a container runtime, and the production reconciler with its prober.
+// world is a node whose clock a test drives: an API server, a container runtime, and the production reconciler with its
+// prober.
 type world struct {
 	testing.TB
 	server *objects.Server
@@ -94,7 +95,9 @@ func (n *node) Exec(_ context.Context, id string, _ cri.Command) (cri.Output, er
 func (n *node) start(uid string, generation int, at time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.containers[uid] = cri.Container{ID: fmt.Sprintf("%s/%d", uid, generation), Name: "main", State: cri.Running, CreatedAt: at, StartedAt: at}
+	n.containers[uid] = cri.Container{
+		ID: fmt.Sprintf("%s/%d", uid, generation), Name: "main", State: cri.Running, CreatedAt: at, StartedAt: at,
+	}
 }
 
 func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
@@ -102,7 +105,9 @@ func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, now: start, step: 200 * time.Millisecond, node: &node{containers: map[string]cri.Container{}, good: map[string]bool{}, output: map[string]string{}}}
+	w := &world{TB: t, now: start, step: 200 * time.Millisecond, node: &node{
+		containers: map[string]cri.Container{}, good: map[string]bool{}, output: map[string]string{},
+	}}
 	w.server = objects.New(scheme, func() time.Time { return w.now })
 	asked.Name = "node-1"
 	if err := w.server.Put(asked); err != nil {
@@ -121,10 +126,15 @@ func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
 func (w *world) boot() {
 	w.events = record.NewFakeRecorder(10000)
 	faulty := interceptor.NewClient(w.server, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, _ client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption,
+		) error {
 			return w.server.Get(ctx, name, into, o...)
 		},
-		SubResourcePatch: func(ctx context.Context, _ client.Client, _ string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, _ client.Client, _ string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			if w.refuse > 0 {
 				w.refuse--
 				return apierrors.NewServiceUnavailable("refused")
@@ -137,7 +147,9 @@ func (w *world) boot() {
 		},
 	})
 	var err error
-	w.r, err = New(faulty, "node-1", w.node, Options{Now: func() time.Time { return w.now }, Recorder: w.events, Live: live{w}})
+	w.r, err = New(faulty, "node-1", w.node, Options{
+		Now: func() time.Time { return w.now }, Recorder: w.events, Live: live{w},
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -238,7 +250,8 @@ func TestWrites(t *testing.T) {
 	}
 	w.node.good["a-7"] = false
 	w.tick(11 * time.Second)
-	if n, events := w.writes(), w.drained(); n != 1 || events != 1 || w.states()["a-7"] != "Failed" || w.states()["a-8"] != "Succeeded" {
+	if n, events := w.writes(), w.drained(); n != 1 || events != 1 || w.states()["a-7"] != "Failed" ||
+		w.states()["a-8"] != "Succeeded" {
 		t.Errorf("%d writes and %d events for a flip to %s", n, events, w.states()["a-7"])
 	}
 	if w.node.execs < 200*8 {
@@ -302,7 +315,8 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// A restarted container is unknown until it was probed, one that ended has failed, and a runtime that is away changes nothing.
+// A restarted container is unknown until it was probed, one that ended has failed, and a runtime that is away changes
+// nothing.
 func TestContainers(t *testing.T) {
 	n := asking(1, map[string]int{"a": 2})
 	n.Spec.PodProbes[0].Probes[0].Probe.InitialDelaySeconds = 5
@@ -397,7 +411,8 @@ func TestRandomWorld(t *testing.T) {
 // Nothing is written for a node without a NodePodProbe, and for another node.
 func TestOtherObjects(t *testing.T) {
 	w := newWorld(t, &v1alpha1.NodePodProbe{})
-	if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-2"}}); err != nil {
+	if _, err := w.r.Reconcile(t.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Name: "node-2"}}); err != nil {
 		t.Error(err)
 	}
 	if err := w.server.Delete(t.Context(), w.stored()); err != nil {

@@ -1,4 +1,5 @@
-// Package batches executes many writes in batches that grow, so that an API server that fails is not asked a thousand times.
+// Package batches executes many writes in batches that grow, so that an API server that fails is not asked a thousand
+// times.
 //
 //	Run        for writes that are alike, as the creation of pods: what refuses one refuses all, unless its name is taken
 //	Each       for writes to objects of their own: a refusal concerns one item
@@ -23,8 +24,8 @@ import (
 // most is the largest number of items of a batch.
 const most = 64
 
-// Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with an
-// error, except that an object of the same name exists. It returns how many calls succeeded.
+// Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with
+// an error, except that an object of the same name exists. It returns how many calls succeeded.
 func Run[T any](items []T, do func(T) error) (succeeded int, err error) {
 	return run(items, do, func(err error) bool { return !apierrors.IsAlreadyExists(err) })
 }
@@ -61,9 +62,9 @@ func run[T any](items []T, do func(T) error, stops func(error) bool) (succeeded 
 	return succeeded, errors.Join(failures...)
 }
 
-// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the size of the largest
-// batch fail one after the other, and not because a write is refused, the API server is taken to be down, and no further batch starts. It
-// returns the error of each item; nil also for an item that was not tried.
+// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the
+// size of the largest batch fail one after the other, and not because a write is refused, the API server is taken to be
+// down, and no further batch starts. It returns the error of each item; nil also for an item that was not tried.
 func Isolated[T any](items []T, do func(T) error) []error {
 	results := make([]error, len(items))
 	failed := 0

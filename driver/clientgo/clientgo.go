@@ -4,8 +4,9 @@
 //	...
 //	err = clientgo.Run(ctx, clientset, pass)
 //
-// An operator that lists its pods from the API server before each pass observes its own writes. One that reads from a cache
-// runs the pass with driver.Run, whose options take the ledgers that record the writes, and with the Sender of this package.
+// An operator that lists its pods from the API server before each pass observes its own writes. One that reads from a
+// cache runs the pass with driver.Run, whose options take the ledgers that record the writes, and with the Sender of
+// this package.
 package clientgo
 
 import (
@@ -29,8 +30,8 @@ type Clientset interface {
 	AppsV1() typedappsv1.AppsV1Interface
 }
 
-// Run runs a pass over pods, their claims and their revisions, and returns what failed. A write that was decided upon an
-// older object is no failure: list the objects again, and make another pass.
+// Run runs a pass over pods, their claims and their revisions, and returns what failed. A write that was decided upon
+// an older object is no failure: list the objects again, and make another pass.
 func Run[W driver.Request](ctx context.Context, c Clientset, pass driver.Pass[W]) error {
 	return driver.Run(ctx, pass, driver.Options[W]{Send: Sender(c)})
 }

@@ -45,7 +45,12 @@ func settle(ctx context.Context, pods typed.PodInterface) error {
 		}
 		pod.Spec.NodeName, pod.Status.Phase = "node-1", corev1.PodRunning
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-			Name: "app", Image: image, ImageID: "id-" + image, ContainerID: fmt.Sprintf("c-%d", restarts), Ready: true, RestartCount: restarts,
+			Name:         "app",
+			Image:        image,
+			ImageID:      "id-" + image,
+			ContainerID:  fmt.Sprintf("c-%d", restarts),
+			Ready:        true,
+			RestartCount: restarts,
 		}}
 		gates := corev1.ConditionTrue
 		for _, g := range pod.Spec.ReadinessGates {

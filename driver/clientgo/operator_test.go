@@ -54,7 +54,8 @@ func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error
 		Repeats:   s.repeats,
 	}
 	revisions := revision.ControlledBy(s, stored.Items)
-	if err := in.SetHistory(workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}); err != nil {
+	history := workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}
+	if err := in.SetHistory(history); err != nil {
 		return err
 	}
 	pass, err := workload.Plan(in)

@@ -155,7 +155,8 @@ func (l *SiteList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// The operator creates pods, and a new image reaches them one at a time, in place. Its revisions are stored and promoted.
+// The operator creates pods, and a new image reaches them one at a time, in place. Its revisions are stored and
+// promoted.
 func TestOperator(t *testing.T) {
 	m := objects.NewModel(t, &SiteList{}, func(s *runtime.Scheme) error {
 		s.AddKnownTypes(siteKind.GroupVersion(), &Site{}, &SiteList{})

@@ -25,9 +25,9 @@ func (q *Queue) Start(_ context.Context, queue workqueue.TypedRateLimitingInterf
 	return nil
 }
 
-// Result is what a reconciler returns. A controller ignores when to look again where there is also an error, and retries
-// after the back-off of the request, which may be a minute. An error of one object must not hold up another one that waits for
-// less: the request then comes back for both.
+// Result is what a reconciler returns. A controller ignores when to look again where there is also an error, and
+// retries after the back-off of the request, which may be a minute. An error of one object must not hold up another one
+// that waits for less: the request then comes back for both.
 func (q *Queue) Result(request reconcile.Request, after time.Duration, err error) (reconcile.Result, error) {
 	if err == nil {
 		return reconcile.Result{RequeueAfter: after}, nil
@@ -40,7 +40,8 @@ func (q *Queue) Result(request reconcile.Request, after time.Duration, err error
 	return reconcile.Result{}, err
 }
 
-// Requeue adds the request of another object than the one that is reconciled. A controller that has not started drops it.
+// Requeue adds the request of another object than the one that is reconciled. A controller that has not started drops
+// it.
 func (q *Queue) Requeue(request reconcile.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

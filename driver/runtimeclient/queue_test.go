@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 )
 
-// A request comes back when the reconciler asked for it, also where another part of the pass failed and the back-off of the
-// controller is far longer.
+// A request comes back when the reconciler asked for it, also where another part of the pass failed and the back-off of
+// the controller is far longer.
 func TestErrorBesideRequeue(t *testing.T) {
 	var queue runtimeclient.Queue
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Name: "web"}}
@@ -63,7 +63,8 @@ func TestResult(t *testing.T) {
 	if result, err := queue.Result(ctrl.Request{}, time.Second, nil); result.RequeueAfter != time.Second || err != nil {
 		t.Errorf("without an error: %v, %v", result, err)
 	}
-	if result, err := queue.Result(ctrl.Request{}, time.Second, failed); result != (ctrl.Result{}) || !errors.Is(err, failed) {
+	if result, err := queue.Result(ctrl.Request{}, time.Second, failed); result != (ctrl.Result{}) ||
+		!errors.Is(err, failed) {
 		t.Errorf("with an error: %v, %v", result, err)
 	}
 }

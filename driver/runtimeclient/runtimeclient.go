@@ -15,8 +15,8 @@
 //	})
 //	return r.Result(request, pass.RequeueAfter(), err)
 //
-// A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see package
-// ledger. The Example is a whole operator.
+// A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see
+// package ledger. The Example is a whole operator.
 package runtimeclient
 
 import (
@@ -48,9 +48,11 @@ func Sender(c client.Client, live client.Reader) driver.Send {
 	}
 }
 
-// Send sends a write, and returns the object as the API server answered; nil for a deletion. The object of the write stays as
-// it is. Errors are those of the client: see write.IsOutdated.
-func Send(ctx context.Context, c client.Client, w *write.Write) (write.Object, error) { //nolint:ireturn // whichever type the write is of
+// Send sends a write, and returns the object as the API server answered; nil for a deletion. The object of the write
+// stays as it is. Errors are those of the client: see write.IsOutdated.
+func Send( //nolint:ireturn // whichever type the write is of
+	ctx context.Context, c client.Client, w *write.Write,
+) (write.Object, error) {
 	switch w.Verb {
 	case write.Create:
 		object, is := w.Object.DeepCopyObject().(client.Object)

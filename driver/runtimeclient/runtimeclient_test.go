@@ -24,7 +24,9 @@ import (
 )
 
 func newPod(change func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web", Labels: map[string]string{"app": "web"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: "uid-web", Labels: map[string]string{"app": "web"},
+	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 	if change != nil {
 		change(pod)
@@ -56,7 +58,8 @@ func newRequests(t *testing.T, err error) *requests {
 		if err != nil {
 			return err
 		}
-		r.sent = append(r.sent, fmt.Sprintf("PATCH %s/%s %s %s %s", o.GetNamespace(), o.GetName(), subresource, p.Type(), data))
+		r.sent = append(r.sent,
+			fmt.Sprintf("PATCH %s/%s %s %s %s", o.GetNamespace(), o.GetName(), subresource, p.Type(), data))
 		return r.err
 	}
 	r.Client = interceptor.NewClient(stored, interceptor.Funcs{
@@ -79,13 +82,18 @@ func newRequests(t *testing.T, err error) *requests {
 			}
 			return c.Delete(ctx, o, options...)
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption,
+		) error {
 			if err := patch("-", o, p); err != nil {
 				return err
 			}
 			return c.Patch(ctx, o, p, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, name string, o client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption,
+		) error {
 			if err := patch(name, o, p); err != nil {
 				return err
 			}
@@ -108,12 +116,16 @@ func TestSend(t *testing.T) {
 		want   string
 	}{
 		"create": {
-			"the object is created as it is", &write.Write{Verb: write.Create, Object: newPod(func(p *corev1.Pod) { p.Name = "new" })},
-			"POST shop/new", name, "new",
+			why:    "the object is created as it is",
+			write:  &write.Write{Verb: write.Create, Object: newPod(func(p *corev1.Pod) { p.Name = "new" })},
+			sent:   "POST shop/new",
+			answer: name,
+			want:   "new",
 		},
 		"delete": {
-			"only the object that was observed is deleted, and not another one of its name", &write.Write{Verb: write.Delete, Object: newPod(nil)},
-			"DELETE shop/web of uid-web", nil, "",
+			why:   "only the object that was observed is deleted, and not another one of its name",
+			write: &write.Write{Verb: write.Delete, Object: newPod(nil)},
+			sent:  "DELETE shop/web of uid-web",
 		},
 		"delete a version": {
 			"an object that has changed stays", &write.Write{
@@ -123,18 +135,23 @@ func TestSend(t *testing.T) {
 			"DELETE shop/web of uid-web at 1 Background", nil, "",
 		},
 		"JSON patch": {
-			"the operations are sent in their order",
-			write.JSON(newPod(nil), write.Main, write.Test("/metadata/uid", "uid-web"), write.Add("/metadata/labels/step", "json")),
-			`PATCH shop/web - application/json-patch+json [{"op":"test","path":"/metadata/uid","value":"uid-web"},{"op":"add","path":"/metadata/labels/step","value":"json"}]`,
-			label, "json",
+			why: "the operations are sent in their order",
+			write: write.JSON(newPod(nil), write.Main, write.Test("/metadata/uid", "uid-web"),
+				write.Add("/metadata/labels/step", "json")),
+			sent:   `PATCH shop/web - application/json-patch+json [{"op":"test","path":"/metadata/uid","value":"uid-web"},{"op":"add","path":"/metadata/labels/step","value":"json"}]`,
+			answer: label,
+			want:   "json",
 		},
 		"merge patch": {
 			"a patch has its own type", raw(types.MergePatchType, write.Main, `{"metadata":{"labels":{"step":"merge"}}}`),
 			`PATCH shop/web - application/merge-patch+json {"metadata":{"labels":{"step":"merge"}}}`, label, "merge",
 		},
 		"strategic merge patch": {
-			"a patch has its own type", raw(types.StrategicMergePatchType, write.Main, `{"metadata":{"labels":{"step":"strategic"}}}`),
-			`PATCH shop/web - application/strategic-merge-patch+json {"metadata":{"labels":{"step":"strategic"}}}`, label, "strategic",
+			why:    "a patch has its own type",
+			write:  raw(types.StrategicMergePatchType, write.Main, `{"metadata":{"labels":{"step":"strategic"}}}`),
+			sent:   `PATCH shop/web - application/strategic-merge-patch+json {"metadata":{"labels":{"step":"strategic"}}}`,
+			answer: label,
+			want:   "strategic",
 		},
 		"status": {
 			"the patch goes to the subresource", raw(types.MergePatchType, write.Status, `{"status":{"phase":"Running"}}`),
@@ -168,7 +185,8 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// An answer to a patch contains nothing of the object that the patch was decided upon, whose labels the API server may have removed.
+// An answer to a patch contains nothing of the object that the patch was decided upon, whose labels the API server may
+// have removed.
 func TestAnswerIsTheServers(t *testing.T) {
 	w := raw(types.MergePatchType, write.Main, `{"metadata":{"labels":{"step":"merge"}}}`)
 	w.Object = newPod(func(p *corev1.Pod) { p.Annotations = map[string]string{"removed": "meanwhile"} })
@@ -187,7 +205,8 @@ func TestSendUntyped(t *testing.T) {
 	object.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	object.SetNamespace("shop")
 	object.SetName("web")
-	answer, err := runtimeclient.Send(t.Context(), newRequests(t, nil), write.JSON(object, write.Main, write.Add("/metadata/labels/step", "untyped")))
+	answer, err := runtimeclient.Send(t.Context(), newRequests(t, nil),
+		write.JSON(object, write.Main, write.Add("/metadata/labels/step", "untyped")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,22 +227,48 @@ func TestSendFails(t *testing.T) {
 		outdated, refused bool
 	}{
 		"failed test of a patch": {
-			"the object is another one than was observed", patches,
-			apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "the server rejected our request due to an error in our request", 0, false), true, true,
+			why:   "the object is another one than was observed",
+			write: patches,
+			err: apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "",
+				"the server rejected our request due to an error in our request", 0, false),
+			outdated: true,
+			refused:  true,
 		},
 		"failed test, status": {
-			"a subresource answers in the same way", write.JSON(newPod(nil), write.Status, add),
-			apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "the server rejected our request due to an error in our request", 0, false), true, true,
+			why:   "a subresource answers in the same way",
+			write: write.JSON(newPod(nil), write.Status, add),
+			err: apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "",
+				"the server rejected our request due to an error in our request", 0, false),
+			outdated: true,
+			refused:  true,
 		},
-		"patch of an object that is gone": {"there is nothing to change any more", patches, apierrors.NewNotFound(pods, "web"), true, true},
+		"patch of an object that is gone": {
+			why:      "there is nothing to change any more",
+			write:    patches,
+			err:      apierrors.NewNotFound(pods, "web"),
+			outdated: true,
+			refused:  true,
+		},
 		"deletion of another UID": {
-			"the name is another object's", &write.Write{Verb: write.Delete, Object: newPod(nil)}, apierrors.NewConflict(pods, "web", errors.New("UID")), true, true,
+			why:      "the name is another object's",
+			write:    &write.Write{Verb: write.Delete, Object: newPod(nil)},
+			err:      apierrors.NewConflict(pods, "web", errors.New("UID")),
+			outdated: true,
+			refused:  true,
 		},
 		"creation of what exists": {
-			"the caller decides whether that is its object", &write.Write{Verb: write.Create, Object: newPod(nil)}, apierrors.NewAlreadyExists(pods, "web"), false, true,
+			why:     "the caller decides whether that is its object",
+			write:   &write.Write{Verb: write.Create, Object: newPod(nil)},
+			err:     apierrors.NewAlreadyExists(pods, "web"),
+			refused: true,
 		},
-		"rejected": {"a policy rejects it", patches, apierrors.NewForbidden(pods, "web", errors.New("a policy")), false, true},
-		"outage":   {"the write may have been made", patches, apierrors.NewInternalError(errors.New("etcd")), false, false},
+		"rejected": {
+			why:     "a policy rejects it",
+			write:   patches,
+			err:     apierrors.NewForbidden(pods, "web", errors.New("a policy")),
+			refused: true,
+		},
+		"outage": {"the write may have been made", patches, apierrors.NewInternalError(errors.New("etcd")), false, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +287,8 @@ func TestSendFails(t *testing.T) {
 // The tests of a patch hold over stored objects, too: a value that is another one leaves the object as it is.
 func TestTestsOfPatches(t *testing.T) {
 	r := newRequests(t, nil)
-	w := write.JSON(newPod(nil), write.Main, write.Test("/metadata/labels/app", "another"), write.Add("/metadata/labels/step", "json"))
+	w := write.JSON(newPod(nil), write.Main, write.Test("/metadata/labels/app", "another"),
+		write.Add("/metadata/labels/step", "json"))
 	if answer, err := runtimeclient.Send(t.Context(), r, w); !write.IsOutdated(err) || answer != nil {
 		t.Errorf("got %v, %v, want an outdated write", answer, err)
 	}

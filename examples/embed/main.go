@@ -1,4 +1,5 @@
-// Command embed is a whole operator of a resource of its own: it keeps a number of bare pods, and updates them in place.
+// Command embed is a whole operator of a resource of its own: it keeps a number of bare pods, and updates them in
+// place.
 package main
 
 import (

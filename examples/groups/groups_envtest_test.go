@@ -35,7 +35,8 @@ type plane struct {
 	kills          int
 }
 
-// TestOnAPIServer creates groups, updates them in place, rolls them back, and kills the operator at each of its writes meanwhile.
+// TestOnAPIServer creates groups, updates them in place, rolls them back, and kills the operator at each of its writes
+// meanwhile.
 func TestOnAPIServer(t *testing.T) {
 	log.SetOutput(io.Discard)
 	c := cluster.Start(t, cluster.Options{})
@@ -49,7 +50,9 @@ func TestOnAPIServer(t *testing.T) {
 	p := &plane{T: t, config: c.Config, client: kubernetes.NewForConfigOrDie(c.Config), namespace: c.Namespace(t)}
 	p.team(http.MethodPost, "", map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Team", "metadata": map[string]any{"name": "web"},
-		"spec": map[string]any{"replicas": 2, "size": 2, "maxUnavailable": 1, "leader": container("leader:0"), "worker": container("worker:0")},
+		"spec": map[string]any{
+			"replicas": 2, "size": 2, "maxUnavailable": 1, "leader": container("leader:0"), "worker": container("worker:0"),
+		},
 	})
 	p.settle("leader:0", "worker:0")
 	first := p.uids()
@@ -104,7 +107,9 @@ func (p *plane) team(verb, name string, body any) []byte {
 
 func (p *plane) update(leader, worker string) {
 	p.Helper()
-	p.team(http.MethodPatch, "web", map[string]any{"spec": map[string]any{"leader": container(leader), "worker": container(worker)}})
+	p.team(http.MethodPatch, "web", map[string]any{"spec": map[string]any{
+		"leader": container(leader), "worker": container(worker),
+	}})
 }
 
 // settle makes passes, each of a new process, until all groups run the images in traffic.
@@ -178,8 +183,8 @@ func (p *plane) runPods() {
 	}
 }
 
-// look returns what is not yet as wanted. No container may change in traffic, and one group at most is out of traffic once all
-// have been in it.
+// look returns what is not yet as wanted. No container may change in traffic, and one group at most is out of traffic
+// once all have been in it.
 func (p *plane) look(leader, worker string) string {
 	p.Helper()
 	serving, waits := map[string]int{}, ""

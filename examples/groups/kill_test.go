@@ -48,7 +48,8 @@ func seeds(n uint64) iter.Seq[uint64] {
 	}
 }
 
-// TestKilled kills the operator at random writes, before and after the server has them, while both images change forth and back.
+// TestKilled kills the operator at random writes, before and after the server has them, while both images change forth
+// and back.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	kills := 0
@@ -121,13 +122,21 @@ type world struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	log.SetOutput(io.Discard)
-	w := &world{T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), replicas: replicas, size: size, images: map[string]string{"leader": "leader:0", "worker": "worker:0"}}
+	w := &world{
+		T: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), replicas: replicas, size: size, images: map[string]string{
+			"leader": "leader:0", "worker": "worker:0",
+		},
+	}
 	w.server = &server{objects: map[string]map[string]any{}, pods: map[string]*corev1.Pod{}, changed: w.check}
 	spec := map[string]any{"replicas": replicas, "size": size, "maxUnavailable": "50%"}
 	for role, image := range w.images {
-		spec[role] = corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}}
+		spec[role] = corev1.PodTemplateSpec{
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}},
+		}
 	}
-	w.put(pathOfTeam, map[string]any{"metadata": metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "team"}, "spec": spec})
+	w.put(pathOfTeam, map[string]any{
+		"metadata": metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "team"}, "spec": spec,
+	})
 	return w
 }
 
@@ -193,15 +202,17 @@ func (w *world) unsettled() string {
 			role = "leader"
 		}
 		image := pod.Status.ContainerStatuses
-		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] || pod.Labels[kruise.PodRevisionLabelKey] != in.Update.Name {
-			return fmt.Sprintf("pod %s runs %v at %s instead of %s", path, image, pod.Labels[kruise.PodRevisionLabelKey], in.Update.Name)
+		if !serves(pod) || len(image) == 0 || image[0].Image != w.images[role] ||
+			pod.Labels[kruise.PodRevisionLabelKey] != in.Update.Name {
+			return fmt.Sprintf("pod %s runs %v at %s instead of %s",
+				path, image, pod.Labels[kruise.PodRevisionLabelKey], in.Update.Name)
 		}
 	}
 	return ""
 }
 
-// check holds after each change of an object: no more pods than wanted, no container changes in traffic, and no more groups
-// than allowed are out of traffic.
+// check holds after each change of an object: no more pods than wanted, no container changes in traffic, and no more
+// groups than allowed are out of traffic.
 func (w *world) check() {
 	serving, changing := map[string]int{}, map[string]string{}
 	for path, pod := range w.pods {
@@ -223,7 +234,8 @@ func (w *world) check() {
 		}
 	}
 	if w.established && whole < w.replicas-unavailable {
-		w.Fatalf("seed %d: %d of %d groups are in traffic, at most %d may be unavailable", w.seed, whole, w.replicas, unavailable)
+		w.Fatalf("seed %d: %d of %d groups are in traffic, at most %d may be unavailable",
+			w.seed, whole, w.replicas, unavailable)
 	}
 	if !w.established && len(w.pods) > replicas*size {
 		w.Fatalf("seed %d: %d pods", w.seed, len(w.pods))

@@ -1,5 +1,5 @@
-// Command groups is a whole operator of groups of pods. Each group has a leader and workers with templates of their own. The
-// pods of a group are updated together, in place where possible, and leave traffic together.
+// Command groups is a whole operator of groups of pods. Each group has a leader and workers with templates of their
+// own. The pods of a group are updated together, in place where possible, and leave traffic together.
 package main
 
 import (
@@ -36,8 +36,8 @@ func main() {
 	}, time.Second, nil)
 }
 
-// operator is a process. Everything that must be remembered is in the objects: a process that dies at any write leaves a team
-// that the next process continues.
+// operator is a process. Everything that must be remembered is in the objects: a process that dies at any write leaves
+// a team that the next process continues.
 type operator struct {
 	*kubernetes.Clientset
 

@@ -99,7 +99,9 @@ func TestGroupsBelowThePartitionAreCreatedAtTheCurrentRevision(t *testing.T) {
 	grow(t, team, nil, &revisions)
 	team.Status.CurrentRevision = revisions[0].Name
 	team.Spec.Partition, team.Spec.Worker.Spec.Containers[0].Image = 1, "worker:1"
-	want := []string{"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:1"}
+	want := []string{
+		"web-0 of web-0: leader:0", "web-0-w1 of web-0: worker:0", "web-1 of web-1: leader:0", "web-1-w1 of web-1: worker:1",
+	}
 	if diff := cmp.Diff(want, describe(grow(t, team, nil, &revisions))); diff != "" {
 		t.Errorf("pods (-want +got):\n%s", diff)
 	}

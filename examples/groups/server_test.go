@@ -123,7 +123,8 @@ func (s *server) list(path, selector string) any {
 	}
 	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
 		collection := at[strings.LastIndex(at[:strings.LastIndex(at, "/")], "/"):strings.LastIndex(at, "/")]
-		if strings.HasSuffix(path, collection) && selected.Matches(labels.Set(decode[metav1.PartialObjectMetadata](s.objects[at]).Labels)) {
+		if strings.HasSuffix(path, collection) &&
+			selected.Matches(labels.Set(decode[metav1.PartialObjectMetadata](s.objects[at]).Labels)) {
 			items = append(items, s.objects[at])
 		}
 	}
@@ -189,7 +190,8 @@ func (s *server) delete(path string, body []byte) (int, any) {
 	object := decode[map[string]any](s.objects[path])
 	var options metav1.DeleteOptions
 	_ = json.Unmarshal(body, &options)
-	if meta := decode[metav1.PartialObjectMetadata](object); options.Preconditions != nil && *options.Preconditions.UID != meta.UID {
+	if meta := decode[metav1.PartialObjectMetadata](object); options.Preconditions != nil &&
+		*options.Preconditions.UID != meta.UID {
 		return failure(http.StatusConflict, metav1.StatusReasonConflict, path)
 	}
 	if !strings.Contains(path, "/pods/") {

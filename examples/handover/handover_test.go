@@ -27,7 +27,9 @@ func TestHandover(t *testing.T) {
 	}
 	address := free.Addr().String()
 	_ = free.Close()
-	common := []string{"--socket=" + filepath.Join(t.TempDir(), "listener"), "--listen=" + address, "--to=" + application.URL}
+	common := []string{
+		"--socket=" + filepath.Join(t.TempDir(), "listener"), "--listen=" + address, "--to=" + application.URL,
+	}
 	start := func(version string) (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -73,7 +75,9 @@ func TestMigrate(t *testing.T) {
 	if err := migrate(ctx, path, "7"); err == nil {
 		t.Error("nobody serves, and the hook says that version 7 does")
 	}
-	for _, args := range [][]string{nil, {"dance"}, {"serve", "--to=%"}, {"serve", "--listen=nowhere:0:0"}, {"idle", "--unknown"}} {
+	for _, args := range [][]string{
+		nil, {"dance"}, {"serve", "--to=%"}, {"serve", "--listen=nowhere:0:0"}, {"idle", "--unknown"},
+	} {
 		if err := run(t.Context(), args, "1"); err == nil {
 			t.Errorf("%q is taken", args)
 		}

@@ -63,7 +63,8 @@ func give(ctx context.Context, path, version string, listener *net.TCPListener) 
 		return fmt.Errorf("offer the listener: %w", err)
 	}
 	own := path + "." + version
-	if err := os.Remove(own); err != nil && !os.IsNotExist(err) { //nolint:gosec // of a process before this one, named by the controller
+	//nolint:gosec // of a process before this one, named by the controller
+	if err := os.Remove(own); err != nil && !os.IsNotExist(err) {
 		return fmt.Errorf("remove the old socket: %w", err)
 	}
 	offers, err := net.ListenUnix("unix", &net.UnixAddr{Name: own, Net: "unix"})
@@ -79,7 +80,9 @@ func give(ctx context.Context, path, version string, listener *net.TCPListener) 
 				return
 			}
 			// A process that does not get it asks again.
-			_ = handle.Control(func(fd uintptr) { _, _, _ = conn.WriteMsgUnix([]byte(version), syscall.UnixRights(int(fd)), nil) })
+			_ = handle.Control(func(fd uintptr) {
+				_, _, _ = conn.WriteMsgUnix([]byte(version), syscall.UnixRights(int(fd)), nil)
+			})
 			_ = conn.Close()
 		}
 	}()

@@ -1,19 +1,21 @@
 //go:build unix
 
-// Command handover is a sidecar that can be upgraded hot: a proxy before an application of the same pod, which a newer one
-// takes over from without a connection that is refused or cut. It shows what a SidecarSet asks of the author of an image
-// whose upgradeType is HotUpgrade.
+// Command handover is a sidecar that can be upgraded hot: a proxy before an application of the same pod, which a newer
+// one takes over from without a connection that is refused or cut. It shows what a SidecarSet asks of the author of an
+// image whose upgradeType is HotUpgrade.
 //
 //	handover serve --listen=:8080 --to=http://127.0.0.1:80   # the image
 //	handover idle                                            # the image of hotUpgradeEmptyImage
 //	handover migrate                                         # postStart hook of both
 //
-// The pod has two containers of this sidecar, one at work and one that idles. To upgrade, the one that idles is started with
-// the new image. It takes the listener itself from the one at work, through a socket in a volume that both mount: from then on
-// both accept connections of one queue, so that none is lost when the older is stopped, which ends what it has begun. The
-// hook reports to the kubelet, and so to the controller, when the newer has taken over; only then the older is made to idle.
+// The pod has two containers of this sidecar, one at work and one that idles. To upgrade, the one that idles is started
+// with the new image. It takes the listener itself from the one at work, through a socket in a volume that both mount:
+// from then on both accept connections of one queue, so that none is lost when the older is stopped, which ends what it
+// has begun. The hook reports to the kubelet, and so to the controller, when the newer has taken over; only then the
+// older is made to idle.
 //
-// Each knows its part from its environment: SIDECARSET_VERSION is 0 for the one that idles, and grows with each upgrade.
+// Each knows its part from its environment: SIDECARSET_VERSION is 0 for the one that idles, and grows with each
+// upgrade.
 package main
 
 import (

@@ -31,7 +31,9 @@ func serve(ctx context.Context, o options, version string) error {
 		return err
 	}
 	busy := &connections{at: map[net.Conn]http.ConnState{}}
-	server := &http.Server{Handler: leaving(ctx, proxy(target, version)), ConnState: busy.set, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: leaving(ctx, proxy(target, version)), ConnState: busy.set, ReadHeaderTimeout: 10 * time.Second,
+	}
 	// Shutdown would drop requests that come in over connections that are there already.
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	if err := server.Serve(listener); ctx.Err() == nil {

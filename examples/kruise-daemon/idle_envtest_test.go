@@ -51,8 +51,8 @@ const (
 	mostCPU             = window / 200
 )
 
-// The daemon as a process of its own, with the rights of config/daemon, on a node with pods of a CloneSet that all run: it
-// asks nobody anything, and takes next to nothing.
+// The daemon as a process of its own, with the rights of config/daemon, on a node with pods of a CloneSet that all run:
+// it asks nobody anything, and takes next to nothing.
 func TestIdle(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	dir := t.TempDir()
@@ -85,7 +85,8 @@ func TestIdle(t *testing.T) {
 			writes = append(writes, e.String())
 		}
 	}
-	t.Logf("%d pods: %d requests until idle; in %s then: %d requests, %s of CPU; resident %.1f MiB, of which %.1f MiB are not the program's file",
+	t.Logf("%d pods: %d requests until idle; in %s then: %d requests, %s of CPU; resident %.1f MiB, "+
+		"of which %.1f MiB are not the program's file",
 		pods, len(before), window, len(after)-len(before), busy, mebibytes(memory["VmRSS"]), mebibytes(memory["RssAnon"]))
 	if len(writes) > 0 {
 		t.Errorf("writes: %q", writes)
@@ -119,24 +120,33 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 			appsv1beta1.ContainerRecreateRequestNodeNameKey: node, appsv1beta1.ContainerRecreateRequestActiveKey: "true",
 			appsv1beta1.ContainerRecreateRequestPodUIDKey: string(pod.UID),
 		}},
-		Spec: appsv1beta1.ContainerRecreateRequestSpec{PodName: name.Name, Containers: []appsv1beta1.ContainerRecreateRequestContainer{{
-			Name: "web", StatusContext: &appsv1beta1.ContainerRecreateRequestContainerContext{ContainerID: pod.Status.ContainerStatuses[0].ContainerID},
-		}}},
+		Spec: appsv1beta1.ContainerRecreateRequestSpec{
+			PodName: name.Name, Containers: []appsv1beta1.ContainerRecreateRequestContainer{{
+				Name: "web",
+				StatusContext: &appsv1beta1.ContainerRecreateRequestContainerContext{
+					ContainerID: pod.Status.ContainerStatuses[0].ContainerID,
+				},
+			}},
+		},
 	}
 	changed := pod.DeepCopy()
 	changed.Labels["changed"] = "true"
-	if err := errors.Join(c.Client.Create(t.Context(), request), c.Client.Patch(t.Context(), changed, client.MergeFrom(pod))); err != nil {
+	if err := errors.Join(c.Client.Create(t.Context(), request),
+		c.Client.Patch(t.Context(), changed, client.MergeFrom(pod))); err != nil {
 		t.Fatal(err)
 	}
 	stops := 0
 	eventually(t, func(ctx context.Context) error {
 		image := &appsv1beta1.NodeImage{}
-		if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: node}, image), c.Client.Get(ctx, name, pod)); err != nil {
+		if err := errors.Join(c.Client.Get(ctx, client.ObjectKey{Name: node}, image),
+			c.Client.Get(ctx, name, pod)); err != nil {
 			return err
 		}
 		stops += engine.Calls()["StopContainer"]
-		if told := pod.Annotations[kruise.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 || !strings.Contains(told, "sidecar") {
-			return fmt.Errorf("%d containers stopped, %d images pulled, containers described as %q", stops, image.Status.Succeeded, told)
+		if told := pod.Annotations[kruise.RuntimeContainerMetaKey]; stops != 1 || image.Status.Succeeded != 1 ||
+			!strings.Contains(told, "sidecar") {
+			return fmt.Errorf("%d containers stopped, %d images pulled, containers described as %q",
+				stops, image.Status.Succeeded, told)
 		}
 		return nil
 	})
@@ -146,7 +156,8 @@ func works(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 func build(t *testing.T, dir string) string {
 	t.Helper()
 	program := filepath.Join(dir, "kruise-daemon")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o", program, ".")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags=grpcnotrace", "-trimpath", "-ldflags=-s -w", "-o",
+		program, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -184,12 +195,15 @@ func install(t *testing.T, dir string) (c *cluster.Cluster, audit string) {
 	return c, audit
 }
 
-// populate makes the node's NodeImage, with an image that was pulled, and pods as they are on a node that has run for long.
+// populate makes the node's NodeImage, with an image that was pulled, and pods as they are on a node that has run for
+// long.
 func populate(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 	t.Helper()
-	image := &appsv1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: appsv1beta1.NodeImageSpec{Images: map[string]appsv1beta1.ImageSpec{
-		"nginx": {Tags: []appsv1beta1.ImageTagSpec{{Tag: "1", Version: 1, CreatedAt: ptr.To(metav1.Now())}}},
-	}}}
+	image := &appsv1beta1.NodeImage{
+		ObjectMeta: metav1.ObjectMeta{Name: node}, Spec: appsv1beta1.NodeImageSpec{Images: map[string]appsv1beta1.ImageSpec{
+			"nginx": {Tags: []appsv1beta1.ImageTagSpec{{Tag: "1", Version: 1, CreatedAt: ptr.To(metav1.Now())}}},
+		}},
+	}
 	if err := c.Client.Create(t.Context(), image); err != nil {
 		t.Fatal(err)
 	}
@@ -198,10 +212,14 @@ func populate(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 		pod := &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: fmt.Sprintf("web-%d", i), Labels: map[string]string{"app": "web"},
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: uid, Controller: ptr.To(true)}},
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", UID: uid, Controller: ptr.To(true),
+				}},
 			},
 			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{
-				{Name: "web", Image: "nginx:1", Env: []corev1.EnvVar{{Name: "KEY", Value: strings.Repeat("x", 200)}}}, {Name: "sidecar", Image: "proxy:1"},
+				{Name: "web", Image: "nginx:1", Env: []corev1.EnvVar{{Name: "KEY", Value: strings.Repeat("x", 200)}}}, {
+					Name: "sidecar", Image: "proxy:1",
+				},
 			}},
 		}
 		if err := c.Client.Create(t.Context(), pod); err != nil {
@@ -211,7 +229,9 @@ func populate(t *testing.T, c *cluster.Cluster, engine *critest.Runtime) {
 		pod.Status.Phase = corev1.PodRunning
 		for _, container := range pod.Spec.Containers {
 			id := fmt.Sprintf("%064x", pods*len(pod.Status.ContainerStatuses)+i)
-			engine.Add(critest.Container{ID: id, PodUID: string(pod.UID), PodName: pod.Name, PodNamespace: "shop", Name: container.Name, Hash: 7})
+			engine.Add(critest.Container{
+				ID: id, PodUID: string(pod.UID), PodName: pod.Name, PodNamespace: "shop", Name: container.Name, Hash: 7,
+			})
 			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
 				Name: container.Name, Image: container.Image, ImageID: "sha256:0", ContainerID: "containerd://" + id, Ready: true,
 				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: start}},
@@ -234,7 +254,8 @@ func run(t *testing.T, c *cluster.Cluster, program, dir string) *process {
 	t.Helper()
 	port := freePort(t)
 	p := &process{url: "http://127.0.0.1:" + port}
-	p.cmd = exec.Command(program, "--socket-dir="+dir, "--addr=127.0.0.1:"+port, "--kubeconfig="+impersonate(t, c, dir), "-v=2")
+	p.cmd = exec.Command(program, "--socket-dir="+dir, "--addr=127.0.0.1:"+port,
+		"--kubeconfig="+impersonate(t, c, dir), "-v=2")
 	p.cmd.Env = append(os.Environ(), "NODE_NAME="+node)
 	p.cmd.Stderr = &p.logs
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -405,10 +426,11 @@ func pause(t *testing.T, d time.Duration) {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%v; last: %v", err, last)
 	}

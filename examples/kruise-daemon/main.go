@@ -1,5 +1,5 @@
-// Command kruise-daemon is the reference daemon of a node: all that the library does there, with the names, flags and defaults
-// that a cluster administrator knows. config/daemon deploys it.
+// Command kruise-daemon is the reference daemon of a node: all that the library does there, with the names, flags and
+// defaults that a cluster administrator knows. config/daemon deploys it.
 package main
 
 import (

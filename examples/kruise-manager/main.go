@@ -1,5 +1,5 @@
-// Command kruise-manager is the reference manager: all controllers and webhooks of the library, with the names, flags and
-// defaults that a cluster administrator knows. config/default deploys it.
+// Command kruise-manager is the reference manager: all controllers and webhooks of the library, with the names, flags
+// and defaults that a cluster administrator knows. config/default deploys it.
 package main
 
 import (

@@ -68,7 +68,9 @@ func addWebhooks(mgr ctrl.Manager) error {
 		return err
 	}
 	// This one reads past the cache, where it would start a watch of all that it reads by name.
-	live, err := client.New(mgr.GetConfig(), client.Options{HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	live, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
 	if err != nil {
 		return err
 	}

@@ -19,20 +19,22 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// What docs/sidecar.md says of the entries while no manager runs: one that is opened stays open, also when sets change, and one
-// that is deleted comes back closed.
+// What docs/sidecar.md says of the entries while no manager runs: one that is opened stays open, also when sets change,
+// and one that is deleted comes back closed.
 func testGettingOut(t *testing.T, c *cluster.Cluster) {
 	text, err := os.ReadFile("../../docs/sidecar.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := regexp.MustCompile(`(?m)^kubectl patch mutatingwebhookconfiguration (\S+) --type=json -p '([^']*)'$`).FindAllStringSubmatch(string(text), -1)
+	told := regexp.MustCompile(`(?m)^kubectl patch mutatingwebhookconfiguration (\S+) --type=json -p '([^']*)'$`).
+		FindAllStringSubmatch(string(text), -1)
 	if len(told) != 2 {
 		t.Fatalf("%d patches are described, want one that opens an entry and one that deletes it", len(told))
 	}
 	patch := func(words []string) {
 		t.Helper()
-		if said, err := c.Kubectl(t.Context(), "patch", "mutatingwebhookconfiguration", words[1], "--type=json", "-p", words[2]); err != nil {
+		if said, err := c.Kubectl(t.Context(), "patch", "mutatingwebhookconfiguration", words[1], "--type=json",
+			"-p", words[2]); err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
 	}

@@ -49,20 +49,24 @@ type unserved struct{ webhook.Server }
 
 func (unserved) Start(ctx context.Context) error { <-ctx.Done(); return nil }
 
-// What the example adds, and what its comment says must be there, is enough: pods are sent and injected, sets completed, and
-// their history kept.
+// What the example adds, and what its comment says must be there, is enough: pods are sent and injected, sets
+// completed, and their history kept.
 func TestManager(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"}})
+	c := cluster.Start(t, cluster.Options{
+		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"},
+	})
 	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "log"}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 	set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: "log:1"}}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, mainConfiguration(),
-		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: podscope.DefaultConfiguration}},
+		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+			Name: podscope.DefaultConfiguration,
+		}},
 		set,
 	} {
 		if err := c.Client.Create(t.Context(), o); err != nil {
@@ -76,7 +80,8 @@ func TestManager(t *testing.T) {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: podscope.DefaultConfiguration}, &have); err != nil {
 			return err
 		}
-		if len(have.Webhooks) != 1 || string(have.Webhooks[0].ClientConfig.CABundle) != "ca" || have.Webhooks[0].ClientConfig.Service.Namespace != namespace {
+		if len(have.Webhooks) != 1 || string(have.Webhooks[0].ClientConfig.CABundle) != "ca" ||
+			have.Webhooks[0].ClientConfig.Service.Namespace != namespace {
 			return fmt.Errorf("entries %+v", have.Webhooks)
 		}
 		return nil
@@ -88,7 +93,9 @@ func TestManager(t *testing.T) {
 		}
 		return c.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
 	})
-	shop := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shop", Labels: map[string]string{"app": "shop"}}}
+	shop := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "shop", Labels: map[string]string{"app": "shop"},
+	}}
 	shop.Spec.Containers = []corev1.Container{{Name: "main", Image: "shop:1"}}
 	asked := map[string]struct {
 		object client.Object
@@ -107,7 +114,8 @@ func TestManager(t *testing.T) {
 				Resource: metav1.GroupVersionResource{Group: q.kind.Group, Version: q.kind.Version, Resource: q.plural},
 				Object:   encoded(t, q.object, q.kind),
 			})
-			if answer == nil || !answer.Allowed || !strings.Contains(strings.ReplaceAll(string(answer.Patch), "~1", "/"), q.want) {
+			if answer == nil || !answer.Allowed ||
+				!strings.Contains(strings.ReplaceAll(string(answer.Patch), "~1", "/"), q.want) {
 				return fmt.Errorf("%s answers %+v", path, answer)
 			}
 			return nil
@@ -121,10 +129,14 @@ func mainConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
 	return &admissionregistrationv1.MutatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: podscope.DefaultMainConfiguration},
 		Webhooks: []admissionregistrationv1.MutatingWebhook{{
-			Name: "msidecarset.kb.io", SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{CABundle: []byte("ca"), Service: &admissionregistrationv1.ServiceReference{
-				Namespace: namespace, Name: podscope.DefaultService, Path: ptr.To(admission.MutatePath),
-			}},
+			Name:                    "msidecarset.kb.io",
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				CABundle: []byte("ca"), Service: &admissionregistrationv1.ServiceReference{
+					Namespace: namespace, Name: podscope.DefaultService, Path: ptr.To(admission.MutatePath),
+				},
+			},
 		}},
 	}
 }
@@ -133,7 +145,9 @@ func mainConfiguration() *admissionregistrationv1.MutatingWebhookConfiguration {
 func run(t *testing.T, c *cluster.Cluster, scheme *runtime.Scheme) http.Handler {
 	t.Helper()
 	hooks := unserved{webhook.NewServer(webhook.Options{})}
-	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks})
+	mgr, err := ctrl.NewManager(c.Config, ctrl.Options{
+		Scheme: scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: hooks,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +180,9 @@ func encoded(t *testing.T, object client.Object, kind schema.GroupVersionKind) r
 // ask is what an API server does, but for the way.
 func ask(t *testing.T, mux http.Handler, path string, q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	t.Helper()
-	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: q}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: q,
+	}
 	body, err := json.Marshal(review)
 	if err != nil {
 		t.Fatal(err)
@@ -185,10 +201,11 @@ func ask(t *testing.T, mux http.Handler, path string, q *admissionv1.AdmissionRe
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatal(last)
 	}

@@ -39,7 +39,12 @@ func budgets() []budget {
 		{path: "containerrestart", allowed: kube(), most: 78},
 		{path: "pub", allowed: kube(), most: 80},
 		{path: "driver", allowed: kube(), most: 72},
-		{path: "driver/clientgo", allowed: append(append(kube(), clients()...), "gopkg.in/evanphx/json-patch.v4"), client: true, most: 260},
+		{
+			path:    "driver/clientgo",
+			allowed: append(append(kube(), clients()...), "gopkg.in/evanphx/json-patch.v4"),
+			client:  true,
+			most:    260,
+		},
 		{path: "driver/runtimeclient", allowed: append(kube(), clients()...), client: true, most: 260},
 		{path: "ledger", allowed: append(kube(), clients()...), client: true, most: 255},
 		{path: "sidecar", allowed: kube(), most: 80},
@@ -58,15 +63,20 @@ func kube() []string {
 
 // images is what reading image references and hashing as the reference does needs.
 func images() []string {
-	return []string{"github.com/davecgh/go-spew", "github.com/distribution/reference", "github.com/opencontainers/go-digest"}
+	return []string{
+		"github.com/davecgh/go-spew", "github.com/distribution/reference", "github.com/opencontainers/go-digest",
+	}
 }
 
 // clients is what the client of controller-runtime needs.
 func clients() []string {
 	return []string{
-		"github.com/davecgh/go-spew", "github.com/emicklei/go-restful", "github.com/evanphx/json-patch", "github.com/go-openapi",
-		"github.com/google", "github.com/josharian/intern", "github.com/mailru/easyjson", "github.com/munnerz/goautoneg", "golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term",
-		"golang.org/x/time", "google.golang.org/protobuf", "gopkg.in/yaml.v3", "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
+		"github.com/davecgh/go-spew", "github.com/emicklei/go-restful", "github.com/evanphx/json-patch",
+		"github.com/go-openapi",
+		"github.com/google", "github.com/josharian/intern", "github.com/mailru/easyjson", "github.com/munnerz/goautoneg",
+		"golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term",
+		"golang.org/x/time", "google.golang.org/protobuf", "gopkg.in/yaml.v3", "k8s.io/client-go",
+		"sigs.k8s.io/controller-runtime",
 	}
 }
 

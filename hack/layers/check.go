@@ -88,8 +88,10 @@ func belowOf(from, to place) bool {
 	if strings.HasPrefix(from.unit, "webhooks/") && to.unit == "webhooks/kinds" {
 		return true
 	}
-	// The parts of the daemon speak to the container runtime through one of them, and share what is internal to the daemon.
-	return strings.HasPrefix(from.unit, "daemon/") && (to.unit == "daemon/cri" || to.unit == "daemon/internal" && from.unit != "daemon/cri")
+	// The parts of the daemon speak to the container runtime through one of them, and share what is internal to the
+	// daemon.
+	return strings.HasPrefix(from.unit, "daemon/") &&
+		(to.unit == "daemon/cri" || to.unit == "daemon/internal" && from.unit != "daemon/cri")
 }
 
 // forbiddenInTest is forbidden for the tests of a package: they may also use test/, packages made for

@@ -30,27 +30,29 @@ type place struct {
 	unit  string
 }
 
-// below lists the packages that decide, and which others of them each may import. An entry more is a decision: the fewer
-// arrows, the less an embedder takes in. Those at the top level are public. Those that serve one kind stand beside its
-// reconciler, and those that serve its webhooks or the daemon as well are internal.
+// below lists the packages that decide, and which others of them each may import. An entry more is a decision: the
+// fewer arrows, the less an embedder takes in. Those at the top level are public. Those that serve one kind stand
+// beside its reconciler, and those that serve its webhooks or the daemon as well are internal.
 func below() map[string][]string {
 	base := []string{"note", "write", "revision", "lifecycle"}
 	return map[string][]string{
-		"note":             nil,
-		"write":            nil,
-		"revision":         {"note", "write"},
-		"lifecycle":        {"note", "write"},
-		"inplace":          base,
-		"launch":           base,
-		"eligible":         {"note"},
-		"scale":            base,
-		"sidecar":          append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
-		"spread":           append(slices.Clone(base), "scale", "eligible"),
-		"workload":         append(slices.Clone(base), "inplace", "scale"),
-		"pub":              append(slices.Clone(base), "inplace", "scale"), // a pod whose update in place is under way is unavailable
-		"protection":       base,
-		"imagepull":        {"note", "revision", "lifecycle"},
-		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"}, // it reports the hashes that inplace waits for
+		"note":      nil,
+		"write":     nil,
+		"revision":  {"note", "write"},
+		"lifecycle": {"note", "write"},
+		"inplace":   base,
+		"launch":    base,
+		"eligible":  {"note"},
+		"scale":     base,
+		"sidecar":   append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
+		"spread":    append(slices.Clone(base), "scale", "eligible"),
+		"workload":  append(slices.Clone(base), "inplace", "scale"),
+		// a pod whose update in place is under way is unavailable
+		"pub":        append(slices.Clone(base), "inplace", "scale"),
+		"protection": base,
+		"imagepull":  {"note", "revision", "lifecycle"},
+		// it reports the hashes that inplace waits for
+		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
 		"internal/broadcast":                       {"note", "eligible", "scale"},
 		"internal/distribution":                    {"note", "write"},
@@ -74,7 +76,8 @@ func below() map[string][]string {
 // onClients are the packages of the layer writers.
 func onClients() []string { return []string{"driver", "ledger"} }
 
-// podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of pods.
+// podOnly are the primitives that any controller of pods can use: of the kinds they may know api/kruise, the keys of
+// pods.
 func podOnly() []string {
 	return []string{
 		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload",

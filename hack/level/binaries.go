@@ -15,8 +15,9 @@ import (
 	"sync"
 )
 
-// binariesOf builds the programs that a level needs, and its test binaries in a directory. For each binary it prints a line: the directory of its
-// package, a tab, and the command to run there. The packages that take the longest come first.
+// binariesOf builds the programs that a level needs, and its test binaries in a directory. For each binary it prints a
+// line: the directory of its package, a tab, and the command to run there. The packages that take the longest come
+// first.
 func binariesOf(ctx context.Context, arguments []string, out io.Writer) error {
 	if len(arguments) != 2 {
 		return errors.New("usage: level binaries DIRECTORY LEVEL")
@@ -56,7 +57,8 @@ func binariesOf(ctx context.Context, arguments []string, out io.Writer) error {
 					return
 				}
 				if _, err := os.Stat(binary); err == nil { // a package may have no tests
-					lines[k] = fmt.Sprintf("%s\t%s\n", dir, strings.Join(append([]string{binary}, run.ofBinary(usualFlags(level))...), " "))
+					lines[k] = fmt.Sprintf("%s\t%s\n",
+						dir, strings.Join(append([]string{binary}, run.ofBinary(usualFlags(level))...), " "))
 				}
 			})
 		}

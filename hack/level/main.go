@@ -6,17 +6,18 @@
 //	go run ./hack/level packages
 //	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
-// The unit level is every test that needs no cluster, with the race detector. Of the other levels it runs the tests in files
-// with the level's build tag, and no others. It holds the control plane that the tests of the envtest level share, so that a
-// run starts it once and installs each CRD once.
+// The unit level is every test that needs no cluster, with the race detector. Of the other levels it runs the tests in
+// files with the level's build tag, and no others. It holds the control plane that the tests of the envtest level
+// share, so that a run starts it once and installs each CRD once.
 //
-// With all, the set-up comes first: system packages where this process can install them, and the programs of the clusters. The e2e
-// level, whose tests wait for half of their time, then runs beside the other levels, which leave the processors to it. A table of
-// the levels comes last: passed, failed, skipped and why. packages does the first part of the set-up alone.
-// binaries builds the test binaries of a level, and prints how to run each of them, for who runs them more than once: see hack/stress.
+// With all, the set-up comes first: system packages where this process can install them, and the programs of the
+// clusters. The e2e level, whose tests wait for half of their time, then runs beside the other levels, which leave the
+// processors to it. A table of the levels comes last: passed, failed, skipped and why. packages does the first part of
+// the set-up alone. binaries builds the test binaries of a level, and prints how to run each of them, for who runs them
+// more than once: see hack/stress.
 //
-// With KRUISEKIT_RETRY=1, as in CI, up to three failed tests of a level run once more. One that passes then is flaky: the level is not
-// red, its first output stands above, and the last lines name it.
+// With KRUISEKIT_RETRY=1, as in CI, up to three failed tests of a level run once more. One that passes then is flaky:
+// the level is not red, its first output stands above, and the last lines name it.
 //
 // What runs under the race detector is decided in plan.go.
 package main
@@ -83,7 +84,8 @@ func main() {
 	}
 }
 
-// all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the other.
+// all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the
+// other.
 func all(ctx context.Context, flags []string) []outcome {
 	s := session{absent: prepare(ctx, os.Stdout), flags: flags, out: os.Stdout}
 	setUp := map[string]error{}
@@ -121,7 +123,10 @@ func all(ctx context.Context, flags []string) []outcome {
 // subsetsOf names the programs that a level needs. The demo is tested with simulated nodes.
 func subsetsOf(level string) []binaries.Subset {
 	return map[string][]binaries.Subset{
-		envtest: {binaries.ControlPlane}, simulated: {binaries.Simulated, binaries.Demo}, e2e: {binaries.Nodes, binaries.Storage}, nightly: {binaries.Nodes},
+		envtest:   {binaries.ControlPlane},
+		simulated: {binaries.Simulated, binaries.Demo},
+		e2e:       {binaries.Nodes, binaries.Storage},
+		nightly:   {binaries.Nodes},
 	}[level]
 }
 
@@ -258,7 +263,8 @@ func (s session) goTest(ctx context.Context, r *report, arguments []string) (pas
 	line := s.line(arguments)
 	command := exec.CommandContext(ctx, line[0], line[1:]...)
 	command.Env = append([]string{
-		// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has set counts.
+		// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has
+		// set counts.
 		"GOGC=400",
 		// A program under the race detector sleeps for a second before it ends, for races of other threads to be printed.
 		"GORACE=atexit_sleep_ms=50",

@@ -33,8 +33,8 @@ const (
 	forTools   purpose = "the checks of make verify"
 )
 
-// parts of the tests that do not run without what serves a purpose. Real nodes need runc, which needs a C compiler, and whose
-// seccomp the manager's pod asks for.
+// parts of the tests that do not run without what serves a purpose. Real nodes need runc, which needs a C compiler, and
+// whose seccomp the manager's pod asks for.
 func (p purpose) parts() []purpose {
 	switch p {
 	case forRace:
@@ -59,7 +59,10 @@ func needs() []need {
 		}
 	}
 	return []need{
-		{"ca-certificates", forTools, file("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt")},
+		{
+			"ca-certificates", forTools,
+			file("/etc/ssl/certs/ca-certificates.crt", "/etc/ssl/cert.pem", "/etc/pki/tls/certs/ca-bundle.crt"),
+		},
 		{"gcc", forRace, program("gcc", "cc", "clang")},
 		// gcc only recommends the headers of the C library.
 		{"libc6-dev", forRace, file("/usr/include/stdlib.h", "/usr/local/include/stdlib.h")},
@@ -71,7 +74,10 @@ func needs() []need {
 		{"mount", forNodes, program("mount")},
 		{"iproute2", forNodes, program("ip")},
 		{"iptables", forNodes, program("iptables")},
-		{"containernetworking-plugins", forNodes, file("/usr/lib/cni/bridge", "/usr/libexec/cni/bridge", "/opt/cni/bin/bridge")},
+		{
+			"containernetworking-plugins", forNodes,
+			file("/usr/lib/cni/bridge", "/usr/libexec/cni/bridge", "/opt/cni/bin/bridge"),
+		},
 		{"conntrack", forNodes, program("conntrack")},
 		{"socat", forNodes, program("socat")},
 		{"busybox-static", forNodes, file("/bin/busybox")},

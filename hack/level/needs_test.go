@@ -16,12 +16,16 @@ func TestAdvice(t *testing.T) {
 	}{
 		"all is there": {[]need{{"gcc", forRace, yes}}, "", false, false},
 		"no C compiler": {
-			[]need{{"gcc", forRace, no}, {"socat", forNodes, yes}},
-			"missing (names of Debian packages): gcc; not tested: the race detector of the unit level, the e2e level", true, false,
+			needs: []need{{"gcc", forRace, no}, {"socat", forNodes, yes}},
+			want:  "missing (names of Debian packages): gcc; not tested: the race detector of the unit level, the e2e level",
+			race:  true,
 		},
 		"what is missing is listed in the order of the needs, and each purpose once": {
-			[]need{{"socat", forNodes, no}, {"gcc", forRace, no}, {"curl", forNodes, no}},
-			"missing (names of Debian packages): socat gcc curl; not tested: the race detector of the unit level, the e2e level", true, true,
+			needs: []need{{"socat", forNodes, no}, {"gcc", forRace, no}, {"curl", forNodes, no}},
+			want: "missing (names of Debian packages): socat gcc curl; not tested: the race detector of the unit level, " +
+				"the e2e level",
+			race: true,
+			node: true,
 		},
 		"runc is built without seccomp, with which the manager does not run": {
 			[]need{{"libseccomp-dev", forSeccomp, no}},
@@ -54,7 +58,8 @@ func TestNeeds(t *testing.T) {
 
 func TestPackagesOf(t *testing.T) {
 	absent := []need{{"a", forNodes, nil}, {"b", forRace, nil}}
-	if all, nodes := packagesOf(absent, ""), packagesOf(absent, forNodes); !slices.Equal(all, []string{"a", "b"}) || !slices.Equal(nodes, []string{"a"}) {
+	if all, nodes := packagesOf(absent, ""), packagesOf(absent, forNodes); !slices.Equal(all, []string{"a", "b"}) ||
+		!slices.Equal(nodes, []string{"a"}) {
 		t.Errorf("%v, %v", all, nodes)
 	}
 }
@@ -81,7 +86,8 @@ func TestInstall(t *testing.T) {
 				if c.lacks != "" && slices.Contains(args, c.lacks) {
 					return errors.New("unable to locate package " + c.lacks)
 				}
-				installed = append(installed, strings.Join(slices.DeleteFunc(args[1:], func(a string) bool { return a[0] == '-' }), " "))
+				installed = append(installed,
+					strings.Join(slices.DeleteFunc(args[1:], func(a string) bool { return a[0] == '-' }), " "))
 				return nil
 			})
 			if !slices.Equal(installed, c.want) {

@@ -33,8 +33,8 @@ func readDurations(path string) durations {
 	return d
 }
 
-// order sorts directories so that the longest come first: a long package that starts last keeps one core busy while the others
-// are idle. A package without a duration is new, and comes before all others.
+// order sorts directories so that the longest come first: a long package that starts last keeps one core busy while the
+// others are idle. A package without a duration is new, and comes before all others.
 func (d durations) order(dirs []string) {
 	slices.SortStableFunc(dirs, func(a, b string) int {
 		x, known := d[a]

@@ -90,7 +90,8 @@ func obstacle(level string, absent []need) string {
 	case lacks(absent, forRace):
 		return "runc needs a C compiler"
 	case lacks(absent, forSeccomp):
-		return "the manager has a seccomp profile, and runc has no seccomp without " + strings.Join(packagesOf(absent, forSeccomp), " ")
+		return "the manager has a seccomp profile, and runc has no seccomp without " +
+			strings.Join(packagesOf(absent, forSeccomp), " ")
 	}
 	return ""
 }

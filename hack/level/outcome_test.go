@@ -10,7 +10,12 @@ import (
 func TestPrintOutcomes(t *testing.T) {
 	var out strings.Builder
 	printOutcomes(&out, []outcome{
-		{level: unit, counts: counts{4899, 1, 3}, reasons: map[string]int{"needs root": 1, "no cluster": 2}, remark: "without the race detector"},
+		{
+			level:   unit,
+			counts:  counts{4899, 1, 3},
+			reasons: map[string]int{"needs root": 1, "no cluster": 2},
+			remark:  "without the race detector",
+		},
 		{level: envtest, failed: errors.New("build etcd: no space")},
 		{level: simulated, counts: counts{passed: 21}, flaky: []string{"a TestA"}},
 		{level: e2e, notRun: "real nodes need Linux and root"},

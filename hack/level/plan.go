@@ -12,7 +12,8 @@ const (
 	envtest   = "envtest"
 	simulated = "simulated"
 	e2e       = "e2e"
-	// nightly has tests that are too slow for every change: those of the test cluster itself, which most changes do not touch.
+	// nightly has tests that are too slow for every change: those of the test cluster itself, which most changes do not
+	// touch.
 	nightly = "nightly"
 
 	// bubbles is the package that runs tests in bubbles of testing/synctest.
@@ -41,15 +42,17 @@ func (i invocation) arguments(flags []string) []string {
 
 // plan returns what a level runs.
 //
-// The unit level runs under the race detector what could race: packages without a second goroutine run without it, at a fifth
-// of the time. A second run without it is for the packages with tests that the detector would crash, see
+// The unit level runs under the race detector what could race: packages without a second goroutine run without it, at a
+// fifth of the time. A second run without it is for the packages with tests that the detector would crash, see
 // daemon/internal/bubbletest.
 //
-// The levels with a cluster run without the detector, which would take most of their time: what they compute is in part the
-// work of other processes, and what is ours the unit level runs under the detector. The packages with bubbles are the exception,
-// for only an API server shows the detector their concurrent code.
+// The levels with a cluster run without the detector, which would take most of their time: what they compute is in part
+// the work of other processes, and what is ours the unit level runs under the detector. The packages with bubbles are
+// the exception, for only an API server shows the detector their concurrent code.
 func plan(level string, files []file) ([]invocation, error) {
-	inBubbles := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.test || !slices.Contains(f.imports, bubbles) })
+	inBubbles := slices.DeleteFunc(slices.Clone(files), func(f file) bool {
+		return !f.test || !slices.Contains(f.imports, bubbles)
+	})
 	if level == unit {
 		return planUnit(files, dirsOf(inBubbles)), nil
 	}
@@ -73,7 +76,9 @@ func plan(level string, files []file) ([]invocation, error) {
 		runs = append(runs, invocation{flags: flags, tests: testsOf(plain), dirs: dirsOf(plain)})
 	}
 	if len(raced) > 0 {
-		runs = append(runs, invocation{flags: append([]string{"-race"}, flags...), tests: testsOf(raced), dirs: dirsOf(raced)})
+		runs = append(runs, invocation{
+			flags: append([]string{"-race"}, flags...), tests: testsOf(raced), dirs: dirsOf(raced),
+		})
 	}
 	return runs, nil
 }

@@ -14,7 +14,8 @@ func TestParse(t *testing.T) {
 		want    file
 	}{
 		"tests, examples and fuzz tests count, TestMain and helpers do not": {
-			"package x\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc ExampleB() {}\nfunc FuzzC(f *testing.F) {}\nfunc help() {}\n",
+			"package x\n\nfunc TestMain(m *testing.M) {}\nfunc TestA(t *testing.T) {}\nfunc ExampleB() {}\n" +
+				"func FuzzC(f *testing.F) {}\nfunc help() {}\n",
 			file{tests: []string{"TestA", "ExampleB", "FuzzC"}},
 		},
 		"a constraint may have several tags, also negated": {
@@ -24,8 +25,10 @@ func TestParse(t *testing.T) {
 		"tests in bubbles import a package": {
 			"package x\n\nimport (\n\t\"" + bubbles + "\"\n)\n", file{imports: []string{bubbles}},
 		},
-		"a go statement makes a file concurrent":        {"package x\n\nfunc f() { go f() }\n", file{concurrent: true}},
-		"so does a parallel test":                       {"package x\n\nfunc TestA(t *testing.T) { t.Parallel() }\n", file{concurrent: true, tests: []string{"TestA"}}},
+		"a go statement makes a file concurrent": {"package x\n\nfunc f() { go f() }\n", file{concurrent: true}},
+		"so does a parallel test": {
+			"package x\n\nfunc TestA(t *testing.T) { t.Parallel() }\n", file{concurrent: true, tests: []string{"TestA"}},
+		},
 		"a name alone starts nothing":                   {"package x\n\nfunc f(v int) bool { return v == p.Go }\n", file{}},
 		"a constraint below the package clause is none": {"package x\n\n//go:build e2e\n", file{}},
 	} {
@@ -60,13 +63,16 @@ func TestPlan(t *testing.T) {
 			"-vet=off -race ./b", "-vet=off ./a ./b",
 		}},
 		"the packages of bubbles alone meet the API server with the race detector": {envtest, nil, []string{
-			"-vet=off -count=1 -tags envtest -run ^(TestAPI)$ ./a", "-vet=off -race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
+			"-vet=off -count=1 -tags envtest -run ^(TestAPI)$ ./a",
+			"-vet=off -race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
 		}},
 		"flags of the caller count": {e2e, []string{"-run", "TestX"}, []string{
 			"-vet=off -count=1 -tags e2e -run ^(TestReal)$ -run TestX ./c",
 		}},
-		"the nightly level has tests of its own": {nightly, nil, []string{"-vet=off -count=1 -tags nightly -run ^(TestUp)$ ./d"}},
-		"a level without tests runs nothing":     {simulated, nil, nil},
+		"the nightly level has tests of its own": {
+			nightly, nil, []string{"-vet=off -count=1 -tags nightly -run ^(TestUp)$ ./d"},
+		},
+		"a level without tests runs nothing": {simulated, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			runs, err := plan(test.level, slices.Clone(files))
@@ -95,13 +101,19 @@ func TestSequential(t *testing.T) {
 		files []file
 		want  bool
 	}{
-		"values in, values out":                         {test("k8s.io/api/core/v1", "slices"), true},
-		"an import of a package that starts goroutines": {append(test(module+"y"), file{dir: "./y", concurrent: true}), false},
+		"values in, values out": {test("k8s.io/api/core/v1", "slices"), true},
+		"an import of a package that starts goroutines": {
+			append(test(module+"y"), file{dir: "./y", concurrent: true}), false,
+		},
 		"an import through another package": {append(test(module+"y"),
 			file{dir: "./y", imports: []string{module + "z"}}, file{dir: "./z", concurrent: true}), false},
-		"the tests of an import do not count":  {append(test(module+"y"), file{dir: "./y"}, file{dir: "./y", test: true, concurrent: true}), true},
-		"tests that run in parallel":           {append(test(), file{dir: "./x", test: true, concurrent: true}), false},
-		"tests of another level do not count":  {append(test(), file{dir: "./x", test: true, tags: []string{envtest}, concurrent: true}), true},
+		"the tests of an import do not count": {
+			append(test(module+"y"), file{dir: "./y"}, file{dir: "./y", test: true, concurrent: true}), true,
+		},
+		"tests that run in parallel": {append(test(), file{dir: "./x", test: true, concurrent: true}), false},
+		"tests of another level do not count": {
+			append(test(), file{dir: "./x", test: true, tags: []string{envtest}, concurrent: true}), true,
+		},
 		"a client of an API server":            {test("k8s.io/client-go/rest"), false},
 		"a package without tests is no result": {[]file{{dir: "./x"}}, false},
 	} {
@@ -113,8 +125,8 @@ func TestSequential(t *testing.T) {
 	}
 }
 
-// The module's own files: each level has tests, none of them is in testdata or in a nested module, and bubbles are used through
-// the package that keeps them from the race detector.
+// The module's own files: each level has tests, none of them is in testdata or in a nested module, and bubbles are used
+// through the package that keeps them from the race detector.
 func TestReadModule(t *testing.T) {
 	files, err := readModule("../..")
 	if err != nil {
@@ -126,7 +138,14 @@ func TestReadModule(t *testing.T) {
 		}
 	}
 	plain := sequential(files)
-	for dir, want := range map[string]bool{"./imagepull": true, "./scale": true, "./inplace": true, "./lifecycle": true, "./controllers/cloneset": false, "./daemon/imagepull": false} {
+	for dir, want := range map[string]bool{
+		"./imagepull":            true,
+		"./scale":                true,
+		"./inplace":              true,
+		"./lifecycle":            true,
+		"./controllers/cloneset": false,
+		"./daemon/imagepull":     false,
+	} {
 		if got := slices.Contains(plain, dir); got != want {
 			t.Errorf("%s has only one goroutine: %t, want %t", dir, got, want)
 		}
@@ -147,9 +166,11 @@ func TestRaces(t *testing.T) {
 		runs []invocation
 		want bool
 	}{
-		"one of the runs is under the detector": {[]invocation{{flags: []string{"-count=1"}}, {flags: []string{"-race", "-count=1"}}}, true},
-		"no run is":                             {[]invocation{{flags: []string{"-count=1"}}}, false},
-		"there is no run":                       {nil, false},
+		"one of the runs is under the detector": {
+			[]invocation{{flags: []string{"-count=1"}}, {flags: []string{"-race", "-count=1"}}}, true,
+		},
+		"no run is":       {[]invocation{{flags: []string{"-count=1"}}}, false},
+		"there is no run": {nil, false},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if got := races(c.runs); got != c.want {

@@ -203,6 +203,7 @@ func (r *report) summary(level string) {
 			}
 		}
 	}
-	fmt.Fprintf(r.out, "level %s: %d packages, %d tests passed, %d failed, %d skipped; took %.0f s, packages ran for %.0f s, none ran for %.0f s\n",
+	fmt.Fprintf(r.out, "level %s: %d packages, %d tests passed, %d failed, %d skipped; took %.0f s, "+
+		"packages ran for %.0f s, none ran for %.0f s\n",
 		level, packages, sum.passed, sum.failed, sum.skipped, r.end.Sub(r.begin).Seconds(), seconds, r.building.Seconds())
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+//nolint:lll // as go test prints them
 const events = `
 {"Time":"2026-01-01T00:00:00Z","Action":"start","Package":"github.com/kruisekit/kruisekit/a"}
 {"Time":"2026-01-01T00:00:00Z","Action":"run","Package":"github.com/kruisekit/kruisekit/a","Test":"TestA"}

@@ -9,11 +9,12 @@ import (
 	"strings"
 )
 
-// retried is how many failed tests of a level run once more. Where more fail, the change is at fault and not the machine.
+// retried is how many failed tests of a level run once more. Where more fail, the change is at fault and not the
+// machine.
 const retried = 3
 
-// retries reports whether failed tests run once more, as in CI, where one flaky test in a thousand must not hold a change back. The
-// test still counts as flaky, its first output is printed, and the last lines of the run name it.
+// retries reports whether failed tests run once more, as in CI, where one flaky test in a thousand must not hold a
+// change back. The test still counts as flaky, its first output is printed, and the last lines of the run name it.
 func retries() bool { return os.Getenv("KRUISEKIT_RETRY") == "1" }
 
 // failures of a package are its failed tests, without subtests. It is not known what failed where a package names none.
@@ -46,7 +47,9 @@ func (r *report) failures() (map[string][]string, bool) {
 
 // passed reports whether tests of a package passed: a test that is skipped in the second run has shown nothing.
 func (p *result) passed(tests []string) bool {
-	return p != nil && !slices.ContainsFunc(tests, func(name string) bool { return p.tests[name] == nil || p.tests[name].action != "pass" })
+	return p != nil && !slices.ContainsFunc(tests, func(name string) bool {
+		return p.tests[name] == nil || p.tests[name].action != "pass"
+	})
 }
 
 // retry runs the failed tests once more, each package alone, and reports whether all of them passed then.

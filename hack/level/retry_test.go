@@ -62,7 +62,9 @@ func TestRetry(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			for file, content := range map[string]string{"go.mod": "module " + strings.TrimSuffix(module, "/") + "\n\ngo 1.25\n", "x/x_test.go": flakyTests} {
+			for file, content := range map[string]string{
+				"go.mod": "module " + strings.TrimSuffix(module, "/") + "\n\ngo 1.25\n", "x/x_test.go": flakyTests,
+			} {
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					t.Fatal(err)
 				}

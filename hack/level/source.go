@@ -147,15 +147,19 @@ func tagsOf(e constraint.Expr) []string {
 // quiet returns the packages outside of the standard library that start no goroutine when they are called with values.
 func quiet() []string {
 	return []string{
-		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/resource/", "k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
-		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/", "github.com/distribution/reference",
-		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4", "golang.org/x/sys/unix",
-		"sigs.k8s.io/controller-runtime/pkg/client", "sigs.k8s.io/controller-runtime/pkg/reconcile", "k8s.io/client-go/kubernetes/scheme",
+		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/resource/",
+		"k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
+		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/",
+		"github.com/distribution/reference",
+		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4",
+		"golang.org/x/sys/unix",
+		"sigs.k8s.io/controller-runtime/pkg/client", "sigs.k8s.io/controller-runtime/pkg/reconcile",
+		"k8s.io/client-go/kubernetes/scheme",
 	}
 }
 
-// sequential returns the directories of packages with tests in which there is only ever one goroutine: neither the tests, nor
-// what they import of the module, start one, and what is imported of other modules is quiet.
+// sequential returns the directories of packages with tests in which there is only ever one goroutine: neither the
+// tests, nor what they import of the module, start one, and what is imported of other modules is quiet.
 func sequential(files []file) []string {
 	type node struct {
 		dir  string
@@ -176,7 +180,9 @@ func sequential(files []file) []string {
 			if inside, ours := strings.CutPrefix(path, module); ours {
 				imports[n] = append(imports[n], node{dir: "./" + inside})
 			} else if foreign := strings.Contains(strings.Split(path, "/")[0], "."); foreign {
-				concurrent[n] = concurrent[n] || !slices.ContainsFunc(quiet(), func(q string) bool { return strings.HasPrefix(path, q) })
+				concurrent[n] = concurrent[n] || !slices.ContainsFunc(quiet(), func(q string) bool {
+					return strings.HasPrefix(path, q)
+				})
 			}
 		}
 	}

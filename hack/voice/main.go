@@ -1,4 +1,5 @@
-// Voice refuses words that make this project's English hard to read, in the comments of exported symbols and in documents.
+// Voice refuses words that make this project's English hard to read, in the comments of exported symbols and in
+// documents.
 //
 //	go run ./hack/voice
 //

@@ -60,7 +60,9 @@ func in(path string, line int, text string) []finding {
 // ofDocument reads a page, but for its code.
 func ofDocument(path string, text []byte) ([]finding, error) {
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
-	prose := code.ReplaceAllStringFunc(string(text), func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
+	prose := code.ReplaceAllStringFunc(string(text), func(s string) string {
+		return strings.Repeat("\n", strings.Count(s, "\n"))
+	})
 	return in(path, 1, prose), nil
 }
 

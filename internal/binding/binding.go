@@ -5,8 +5,8 @@
 //	...
 //	return r.api.Bind(mgr, "cloneset-controller", o).For(...).Complete(r)
 //
-// What the options leave open comes from the manager. Live is the same reader before and after, so that a ledger that is
-// made with it follows.
+// What the options leave open comes from the manager. Live is the same reader before and after, so that a ledger that
+// is made with it follows.
 package binding
 
 import (
@@ -86,7 +86,8 @@ func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Opt
 	if b.recorder == nil {
 		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(retries.WithDefaults(o)).WatchesRawSource(&b.Queue)
+	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(
+		retries.WithDefaults(o)).WatchesRawSource(&b.Queue)
 }
 
 // Event emits an event. It comes after the write that it announces.
@@ -149,8 +150,8 @@ func Installed(mapper meta.RESTMapper, gvk schema.GroupVersionKind) (bool, error
 	return true, nil
 }
 
-// SharedIndex ignores the error of an index that another reconciler of the same manager has added before. The name of the
-// index must be one of ours, so that the index is the same.
+// SharedIndex ignores the error of an index that another reconciler of the same manager has added before. The name of
+// the index must be one of ours, so that the index is the same.
 func SharedIndex(err error) error {
 	if err != nil && strings.Contains(err.Error(), "indexer conflict") {
 		return nil

@@ -121,7 +121,8 @@ func TestInstalled(t *testing.T) {
 
 func TestSharedIndex(t *testing.T) {
 	broken := errors.New("broken")
-	if binding.SharedIndex(nil) != nil || binding.SharedIndex(errors.New("indexer conflict: x")) != nil || !errors.Is(binding.SharedIndex(broken), broken) {
+	if binding.SharedIndex(nil) != nil || binding.SharedIndex(errors.New("indexer conflict: x")) != nil ||
+		!errors.Is(binding.SharedIndex(broken), broken) {
 		t.Error("only the error of an index that is there is ignored")
 	}
 }

@@ -72,18 +72,23 @@ func ended(condition v1beta1.JobConditionType, ago time.Duration) func(*v1beta1.
 		if condition == v1beta1.JobFailed {
 			j.Status.Phase = v1beta1.PhaseFailed
 		}
-		j.Status.Conditions = []v1beta1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: string(condition), LastTransitionTime: at}}
+		j.Status.Conditions = []v1beta1.JobCondition{{
+			Type: condition, Status: corev1.ConditionTrue, Reason: string(condition), LastTransitionTime: at,
+		}}
 	}
 }
 
-// newNodes returns nodes by names, each with changes after a colon: cordoned, tainted (NoSchedule), evicting (NoExecute), hdd, small.
+// newNodes returns nodes by names, each with changes after a colon: cordoned, tainted (NoSchedule), evicting
+// (NoExecute), hdd, small.
 func newNodes(names string) []*corev1.Node {
 	var nodes []*corev1.Node
 	for name := range strings.FieldsSeq(names) {
 		name, change, _ := strings.Cut(name, ":")
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"disk": "ssd"}}}
 		node.Status.Allocatable = corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("8Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU:    resource.MustParse("4"),
+			corev1.ResourceMemory: resource.MustParse("8Gi"),
+			corev1.ResourcePods:   resource.MustParse("110"),
 		}
 		switch change {
 		case "cordoned":
@@ -104,7 +109,8 @@ func newNodes(names string) []*corev1.Node {
 	return nodes
 }
 
-// newPods returns pods of a job, as node=state. The states are pending, running, succeeded, failed, ending, and restarts as a number.
+// newPods returns pods of a job, as node=state. The states are pending, running, succeeded, failed, ending, and
+// restarts as a number.
 func newPods(job *v1beta1.BroadcastJob, states string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i, text := range slices.Collect(strings.FieldsSeq(states)) {
@@ -164,7 +170,8 @@ func deleted(pass broadcast.Pass) string {
 
 // counters of a status.
 func counters(s v1beta1.BroadcastJobStatus) string {
-	return fmt.Sprintf("%s: desired %d, active %d, succeeded %d, failed %d", s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed)
+	return fmt.Sprintf("%s: desired %d, active %d, succeeded %d, failed %d",
+		s.Phase, s.Desired, s.Active, s.Succeeded, s.Failed)
 }
 
 // states of the nodes.

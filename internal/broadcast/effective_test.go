@@ -18,8 +18,13 @@ import (
 func TestEffective(t *testing.T) {
 	for name, c := range map[string]struct{ spec, want string }{
 		"nothing": {`{}`, `{}`},
-		"valid":   {`{"parallelism":"50%","completionPolicy":{"type":"Never"},"failurePolicy":{"type":"Pause","restartLimit":3}}`, ``},
-		"unknown": {`{"completionPolicy":{"type":"never"},"failurePolicy":{"type":"failFast"}}`, `{"completionPolicy":{"type":"Always"},"failurePolicy":{"type":"Continue"}}`},
+		"valid": {
+			`{"parallelism":"50%","completionPolicy":{"type":"Never"},"failurePolicy":{"type":"Pause","restartLimit":3}}`, ``,
+		},
+		"unknown": {
+			`{"completionPolicy":{"type":"never"},"failurePolicy":{"type":"failFast"}}`,
+			`{"completionPolicy":{"type":"Always"},"failurePolicy":{"type":"Continue"}}`,
+		},
 		"negative": {
 			`{"parallelism":-3,"completionPolicy":{"activeDeadlineSeconds":-1,"ttlSecondsAfterFinished":-1},"failurePolicy":{"restartLimit":-1}}`,
 			`{"parallelism":0,"completionPolicy":{"activeDeadlineSeconds":0,"ttlSecondsAfterFinished":0}}`,

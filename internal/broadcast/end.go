@@ -22,7 +22,9 @@ func Over(job *v1beta1.BroadcastJob) bool {
 }
 
 func hasFailed(job *v1beta1.BroadcastJob) bool {
-	return slices.ContainsFunc(job.Status.Conditions, func(c v1beta1.JobCondition) bool { return c.Type == v1beta1.JobFailed && isEnd(c) })
+	return slices.ContainsFunc(job.Status.Conditions, func(c v1beta1.JobCondition) bool {
+		return c.Type == v1beta1.JobFailed && isEnd(c)
+	})
 }
 
 // isEnd reports whether a condition says that the job has ended.
@@ -110,8 +112,11 @@ func (d *decision) complete() {
 		Type: v1beta1.JobComplete, Reason: string(v1beta1.JobComplete),
 		Message: fmt.Sprintf("Job completed, %d pods succeeded, %d pods failed", status.Succeeded, status.Failed),
 	})
-	d.pass.Turn = &note.Note{Code: NoteCompleted, Text: fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed",
-		d.Job.Namespace, d.Job.Name, status.Succeeded, status.Failed)}
+	d.pass.Turn = &note.Note{
+		Code: NoteCompleted,
+		Text: fmt.Sprintf("Job %s/%s is completed, %d pods succeeded, %d pods failed",
+			d.Job.Namespace, d.Job.Name, status.Succeeded, status.Failed),
+	}
 }
 
 // fail ends a job. Its active pods are deleted, and count as failed. A pod that has restarted too often stays with its
@@ -120,7 +125,9 @@ func (d *decision) fail(code, why string) {
 	status := &d.pass.Status
 	status.Failed += status.Active
 	status.Active = 0
-	d.end(v1beta1.PhaseFailed, v1beta1.JobCondition{Type: v1beta1.JobFailed, Reason: string(v1beta1.JobFailed), Message: why})
+	d.end(v1beta1.PhaseFailed, v1beta1.JobCondition{
+		Type: v1beta1.JobFailed, Reason: string(v1beta1.JobFailed), Message: why,
+	})
 	turn := blocked(code, "", fmt.Sprintf("Job %s/%s failed: %s", d.Job.Namespace, d.Job.Name, why))
 	d.pass.Turn = &turn
 }
@@ -130,7 +137,9 @@ func (d *decision) end(phase v1beta1.BroadcastJobPhase, c v1beta1.JobCondition) 
 	status := &d.pass.Status
 	now := metav1.NewTime(d.Now)
 	c.Status, c.LastProbeTime, c.LastTransitionTime = corev1.ConditionTrue, now, now
-	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(old v1beta1.JobCondition) bool { return old.Type == c.Type }), c)
+	status.Conditions = append(slices.DeleteFunc(status.Conditions, func(old v1beta1.JobCondition) bool {
+		return old.Type == c.Type
+	}), c)
 	status.Phase, status.CompletionTime = phase, &now
 	d.pass.StatusFirst = true
 	d.pass.Create = nil
@@ -143,7 +152,8 @@ func (d *decision) end(phase v1beta1.BroadcastJobPhase, c v1beta1.JobCondition) 
 			d.pass.Delete = append(d.pass.Delete, deletion)
 		}
 	}
-	if phase == v1beta1.PhaseCompleted { // pods on nodes that do not exist stay active, until they are deleted with their nodes
+	// pods on nodes that do not exist stay active, until they are deleted with their nodes
+	if phase == v1beta1.PhaseCompleted {
 		for _, deletion := range d.pass.Delete {
 			if deletion.class == active {
 				status.Active--

@@ -10,17 +10,22 @@ import (
 	"github.com/kruisekit/kruisekit/internal/broadcast"
 )
 
-// FuzzPlan: whatever is stored, a plan neither panics nor counts below zero, and the pass that follows the writes asks for no more.
+// FuzzPlan: whatever is stored, a plan neither panics nor counts below zero, and the pass that follows the writes asks
+// for no more.
 func FuzzPlan(f *testing.F) {
 	f.Add(`{"spec":{"parallelism":"50%","completionPolicy":{"activeDeadlineSeconds":9223372036854775807,"ttlSecondsAfterFinished":-5}}}`,
 		`{"metadata":{"name":"p"},"spec":{"nodeName":"a"},"status":{"phase":"Failed"}}`, `{"metadata":{"name":"a"}}`)
 	f.Add(`{"metadata":{"name":"x."},"status":{"phase":"?","startTime":"2200-01-01T00:00:00Z","conditions":[{"type":"Complete","status":"True"}]}}`,
 		`{"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{}]}}}}}`,
 		`{"metadata":{"name":"a"},"spec":{"taints":[{"key":"","effect":"?"}]}}`)
-	f.Add(`{"spec":{"parallelism":-3,"failurePolicy":{"type":"Pause","restartLimit":-1}}}`, `{"spec":{"restartPolicy":"OnFailure"}}`, `{}`)
+	f.Add(`{"spec":{"parallelism":-3,"failurePolicy":{"type":"Pause","restartLimit":-1}}}`,
+		`{"spec":{"restartPolicy":"OnFailure"}}`, `{}`)
 	f.Fuzz(func(t *testing.T, job, pod, node string) {
-		in := broadcast.Input{Job: &v1beta1.BroadcastJob{}, Pods: []*corev1.Pod{{}, nil}, Nodes: []*corev1.Node{{}, nil}, Now: epoch()}
-		if json.Unmarshal([]byte(job), in.Job) != nil || json.Unmarshal([]byte(pod), in.Pods[0]) != nil || json.Unmarshal([]byte(node), in.Nodes[0]) != nil {
+		in := broadcast.Input{
+			Job: &v1beta1.BroadcastJob{}, Pods: []*corev1.Pod{{}, nil}, Nodes: []*corev1.Node{{}, nil}, Now: epoch(),
+		}
+		if json.Unmarshal([]byte(job), in.Job) != nil || json.Unmarshal([]byte(pod), in.Pods[0]) != nil ||
+			json.Unmarshal([]byte(node), in.Nodes[0]) != nil {
 			t.Skip()
 		}
 		in.Job.Default()

@@ -40,7 +40,8 @@ func where(pod *corev1.Pod) string {
 	if pod.Spec.NodeName != "" {
 		return pod.Spec.NodeName
 	}
-	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+	return pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].
+		MatchFields[0].Values[0]
 }
 
 // fits: the worlds of this test have two disks, three taints and no tolerations.
@@ -136,7 +137,8 @@ func (o oracle) answer() string {
 	active := o.count(o.active)
 	say := func(phase string, create, remove []string, active, failed int32) string {
 		sort.Strings(remove)
-		return fmt.Sprintf("%s: creates %v, deletes %v; desired %d, active %d, succeeded %d, failed %d", phase, create, remove, desired, active, succeeded, failed)
+		return fmt.Sprintf("%s: creates %v, deletes %v; desired %d, active %d, succeeded %d, failed %d",
+			phase, create, remove, desired, active, succeeded, failed)
 	}
 	pick := func(is func(*corev1.Pod) bool) (names []string) {
 		for _, pod := range o.pods {
@@ -175,7 +177,8 @@ func (o oracle) answer() string {
 func draw(r *rand.Rand) (in broadcast.Input) {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	job := newJob(
-		policy(v1beta1.FailurePolicyType(one("FailFast", "Continue", "Pause", "Continue"))), phase(v1beta1.BroadcastJobPhase(one("running", "paused"))),
+		policy(v1beta1.FailurePolicyType(one("FailFast", "Continue", "Pause", "Continue"))),
+		phase(v1beta1.BroadcastJobPhase(one("running", "paused"))),
 		requesting("2"), parallelism(one("0", "1", "2", "5", "50%", "100%", "30%")),
 	)
 	if r.IntN(3) == 0 {
@@ -193,7 +196,8 @@ func draw(r *rand.Rand) (in broadcast.Input) {
 	job.Spec.Paused = r.IntN(8) == 0
 	var nodes, pods []string
 	for i := range r.IntN(8) {
-		nodes = append(nodes, fmt.Sprintf("n%d:%s", i, one("", "", "", "", "cordoned", "tainted", "evicting", "preferred", "hdd", "small")))
+		nodes = append(nodes,
+			fmt.Sprintf("n%d:%s", i, one("", "", "", "", "cordoned", "tainted", "evicting", "preferred", "hdd", "small")))
 	}
 	calm := r.IntN(2) == 0 // pods that have ended, so that jobs complete
 	for i := range r.IntN(10) {
@@ -205,7 +209,12 @@ func draw(r *rand.Rand) (in broadcast.Input) {
 		}
 		pods = append(pods, fmt.Sprintf("n%d=%s", r.IntN(9), state))
 	}
-	return broadcast.Input{Job: job, Nodes: newNodes(strings.Join(nodes, " ")), Pods: newPods(job, strings.Join(pods, " ")), Now: epoch().Add(time.Minute)}
+	return broadcast.Input{
+		Job:   job,
+		Nodes: newNodes(strings.Join(nodes, " ")),
+		Pods:  newPods(job, strings.Join(pods, " ")),
+		Now:   epoch().Add(time.Minute),
+	}
 }
 
 // Plan agrees with the oracle, in whatever order nodes and pods come, and leaves its input as it was.
@@ -223,8 +232,8 @@ func TestOracle(t *testing.T) {
 			phases[status.Phase]++
 			remove := strings.Fields(deleted(pass))
 			sort.Strings(remove)
-			got := fmt.Sprintf("%s: creates %v, deletes %v; desired %d, active %d, succeeded %d, failed %d", status.Phase, strings.Fields(created(pass)), remove,
-				status.Desired, status.Active, status.Succeeded, status.Failed)
+			got := fmt.Sprintf("%s: creates %v, deletes %v; desired %d, active %d, succeeded %d, failed %d",
+				status.Phase, strings.Fields(created(pass)), remove, status.Desired, status.Active, status.Succeeded, status.Failed)
 			if got != want {
 				t.Fatalf("seed %d:\nwant %s\ngot  %s", seed, want, got)
 			}
@@ -234,7 +243,8 @@ func TestOracle(t *testing.T) {
 				r.Shuffle(len(in.Pods), func(i, j int) { in.Pods[i], in.Pods[j] = in.Pods[j], in.Pods[i] })
 				continue
 			}
-			if was, is := fmt.Sprint(states(first), deleted(first), first.Status, first.Notes, first.Turn), fmt.Sprint(states(pass), deleted(pass), pass.Status, pass.Notes, pass.Turn); was != is {
+			if was, is := fmt.Sprint(states(first), deleted(first), first.Status, first.Notes, first.Turn),
+				fmt.Sprint(states(pass), deleted(pass), pass.Status, pass.Notes, pass.Turn); was != is {
 				t.Fatalf("seed %d: another order of the input gives another pass:\n%s\n%s", seed, was, is)
 			}
 		}
@@ -242,7 +252,9 @@ func TestOracle(t *testing.T) {
 			t.Fatalf("seed %d: the job was changed:\n%s", seed, diff)
 		}
 	}
-	for _, phase := range []v1beta1.BroadcastJobPhase{v1beta1.PhaseRunning, v1beta1.PhasePaused, v1beta1.PhaseCompleted, v1beta1.PhaseFailed} {
+	for _, phase := range []v1beta1.BroadcastJobPhase{
+		v1beta1.PhaseRunning, v1beta1.PhasePaused, v1beta1.PhaseCompleted, v1beta1.PhaseFailed,
+	} {
 		t.Logf("%s: %d", phase, phases[phase])
 		if phases[phase] < 50 {
 			t.Errorf("%d of the passes end in phase %s", phases[phase], phase)
@@ -271,7 +283,8 @@ func TestWorld(t *testing.T) {
 		for range 5 {
 			w.step() // the pods that the end leaves
 		}
-		if pass := plan(t, w.in); len(pass.Create)+len(pass.Delete) > 0 || pass.Turn != nil || !cmp.Equal(pass.Status, w.in.Job.Status) {
+		if pass := plan(t, w.in); len(pass.Create)+len(pass.Delete) > 0 || pass.Turn != nil ||
+			!cmp.Equal(pass.Status, w.in.Job.Status) {
 			t.Fatalf("seed %d: a job that has ended is not left alone: %+v", seed, pass)
 		}
 	}
@@ -297,7 +310,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	if r.IntN(3) == 0 {
 		policy(failFast)(job)
 	}
-	return &world{t: t, seed: seed, r: r, ran: map[string]bool{}, in: broadcast.Input{Job: job, Nodes: newNodes("a b c d e"), Now: epoch(), Bind: r.IntN(2) == 0}}
+	return &world{t: t, seed: seed, r: r, ran: map[string]bool{}, in: broadcast.Input{
+		Job: job, Nodes: newNodes("a b c d e"), Now: epoch(), Bind: r.IntN(2) == 0,
+	}}
 }
 
 // disturb is what users and nodes do.
@@ -310,7 +325,9 @@ func (w *world) disturb() {
 		}
 	case 1:
 		if len(w.in.Nodes) > 0 {
-			w.in.Nodes[node].Spec.Taints = [][]corev1.Taint{nil, {{Key: "a", Effect: corev1.TaintEffectNoExecute}}, {{Key: "a", Effect: corev1.TaintEffectNoSchedule}}}[w.r.IntN(3)]
+			w.in.Nodes[node].Spec.Taints = [][]corev1.Taint{
+				nil, {{Key: "a", Effect: corev1.TaintEffectNoExecute}}, {{Key: "a", Effect: corev1.TaintEffectNoSchedule}},
+			}[w.r.IntN(3)]
 		}
 	case 2:
 		w.made++
@@ -432,15 +449,19 @@ func (w *world) check(pass broadcast.Pass) {
 	}
 	for _, pod := range pass.Create {
 		node := o.node(eligible.NodeOf(pod))
-		if w.in.Job.Spec.Paused || broadcast.Over(w.in.Job) || o.has(node.Name, func(*corev1.Pod) bool { return true }) || !o.fits(node, false) {
+		if w.in.Job.Spec.Paused || broadcast.Over(w.in.Job) || o.has(node.Name, func(*corev1.Pod) bool { return true }) ||
+			!o.fits(node, false) {
 			fail("a pod is created on node %s", node.Name)
 		}
-		if w.ran[node.Name] && slices.ContainsFunc(w.in.Pods, func(p *corev1.Pod) bool { return where(p) == node.Name && o.terminal(p) }) {
+		if w.ran[node.Name] && slices.ContainsFunc(w.in.Pods, func(p *corev1.Pod) bool {
+			return where(p) == node.Name && o.terminal(p)
+		}) {
 			fail("node %s runs again", node.Name)
 		}
 	}
 	if !broadcast.Over(w.in.Job) && pass.Status.Phase == v1beta1.PhaseRunning {
-		if left := pass.Status.StartTime.Add(500 * time.Second).Sub(w.in.Now); pass.RequeueAfter <= 0 || pass.RequeueAfter > left {
+		if left := pass.Status.StartTime.Add(500 * time.Second).Sub(w.in.Now); pass.RequeueAfter <= 0 ||
+			pass.RequeueAfter > left {
 			fail("the deadline is in %s, the requeue in %s", left, pass.RequeueAfter)
 		}
 	}

@@ -108,8 +108,9 @@ func (in *Input) look() *survey {
 			s.failedPods = append(s.failedPods, pod.Name)
 		}
 		if m.class == exceeded {
-			s.notes = append(s.notes, blocked(NoteRestarts, pod.Name, fmt.Sprintf("the containers have restarted %d times, the limit is %d",
-				Restarts(pod), in.Job.Spec.FailurePolicy.RestartLimit)))
+			s.notes = append(s.notes,
+				blocked(NoteRestarts, pod.Name, fmt.Sprintf("the containers have restarted %d times, the limit is %d",
+					Restarts(pod), in.Job.Spec.FailurePolicy.RestartLimit)))
 		}
 		node := eligible.NodeOf(pod)
 		byNode[node] = append(byNode[node], m)
@@ -136,7 +137,9 @@ func (s *survey) explainSkipped(skipped map[eligible.Reason][]string) {
 	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
 		names := skipped[reason]
 		n := eligible.Verdict{Reason: reason}.Note(names[0])
-		s.notes = append(s.notes, note.Note{Code: n.Code, Text: fmt.Sprintf("%d nodes get no pod (%s): %s", len(names), n.Text, some(names))})
+		s.notes = append(s.notes, note.Note{
+			Code: n.Code, Text: fmt.Sprintf("%d nodes get no pod (%s): %s", len(names), n.Text, some(names)),
+		})
 	}
 	if s.desired == 0 {
 		s.notes = append(s.notes, waiting(NoteNoNode, "", "no node fits the pod template"))
@@ -197,7 +200,8 @@ func (v *visit) pods(pods []member) {
 			v.running++
 		}
 		if i > 0 && pods[i].class != ending {
-			v.notes = append(v.notes, blocked(NoteDuplicate, pods[i].Name, fmt.Sprintf("node %s has pod %s", v.node.Name, m.Name)))
+			v.notes = append(v.notes,
+				blocked(NoteDuplicate, pods[i].Name, fmt.Sprintf("node %s has pod %s", v.node.Name, m.Name)))
 		}
 	}
 }
@@ -215,7 +219,8 @@ func (v *visit) leaves(m member) bool {
 	if m.class == active {
 		v.leaving++
 	}
-	v.remove(m, waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, verdict.Reason)))
+	v.remove(m,
+		waiting(NoteMisplaced, m.Name, fmt.Sprintf("node %s does not fit any more (%s)", v.node.Name, verdict.Reason)))
 	return true
 }
 

@@ -135,7 +135,8 @@ func (d *decision) decide() {
 		return
 	}
 	if failures > 0 && policy == v1beta1.FailurePolicyTypePause {
-		why := blocked(NotePaused, "", fmt.Sprintf("%d pods failed (%s), delete them to continue", failures, some(d.failedPods)))
+		why := blocked(NotePaused, "",
+			fmt.Sprintf("%d pods failed (%s), delete them to continue", failures, some(d.failedPods)))
 		d.explain(why)
 		if d.pass.Status.Phase != v1beta1.PhasePaused {
 			d.pass.Status.Phase, d.pass.Turn = v1beta1.PhasePaused, &why
@@ -173,6 +174,7 @@ func (d *decision) create() {
 		d.pass.Create = append(d.pass.Create, d.newPod(node))
 	}
 	if rest := d.due[n:]; len(rest) > 0 {
-		d.explain(waiting(NoteLimited, "", fmt.Sprintf("%d nodes wait for others, at most %d pods are active: %s", len(rest), d.limit, some(rest))))
+		d.explain(waiting(NoteLimited, "",
+			fmt.Sprintf("%d nodes wait for others, at most %d pods are active: %s", len(rest), d.limit, some(rest))))
 	}
 }

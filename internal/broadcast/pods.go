@@ -49,7 +49,8 @@ func classOf(job *v1beta1.BroadcastJob, pod *corev1.Pod) class {
 		return failed
 	case pod.DeletionTimestamp != nil:
 		return ending
-	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure && Restarts(pod) > int64(max(job.Spec.FailurePolicy.RestartLimit, 0)):
+	case pod.Spec.RestartPolicy == corev1.RestartPolicyOnFailure &&
+		Restarts(pod) > int64(max(job.Spec.FailurePolicy.RestartLimit, 0)):
 		return exceeded
 	}
 	return active
@@ -111,7 +112,9 @@ func (in *Input) newPod(node string) *corev1.Pod {
 			kruise.BroadcastJobNameKey: job.Name, kruise.BroadcastJobControllerUIDKey: string(job.UID),
 		}),
 		Annotations: template.Annotations, Finalizers: template.Finalizers,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind("BroadcastJob"))},
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(job, v1beta1.GroupVersion.WithKind("BroadcastJob")),
+		},
 	}}
 	if in.Bind {
 		pod.Spec.NodeName = node

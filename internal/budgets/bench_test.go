@@ -41,7 +41,8 @@ func BenchmarkUnguarded(b *testing.B) {
 	}
 }
 
-// BenchmarkRefused is a review of a budget over 10,000 pods that is exhausted: the status decides, and no pod is listed.
+// BenchmarkRefused is a review of a budget over 10,000 pods that is exhausted: the status decides, and no pod is
+// listed.
 func BenchmarkRefused(b *testing.B) {
 	s := newCluster(b)
 	s.put("a", 0, func(budget *policyv1beta1.PodUnavailableBudget) {

@@ -65,10 +65,15 @@ func (c *cluster) put(name string, allowed int32, change func(*policyv1beta1.Pod
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Generation: 1},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: ptr.To(intstr.FromInt32(allowed)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(allowed)),
 		},
 		Status: policyv1beta1.PodUnavailableBudgetStatus{
-			ObservedGeneration: 1, UnavailableAllowed: allowed, CurrentAvailable: 100, DesiredAvailable: 100 - allowed, TotalReplicas: 100,
+			ObservedGeneration: 1,
+			UnavailableAllowed: allowed,
+			CurrentAvailable:   100,
+			DesiredAvailable:   100 - allowed,
+			TotalReplicas:      100,
 		},
 	}
 	if change != nil {
@@ -133,8 +138,10 @@ func (c *cluster) codes() []string {
 // web is an available pod that the budgets guard.
 func web(name string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID(name), Labels: map[string]string{"app": "web"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: "web:1", ImageID: "web@1", Ready: true}},
@@ -168,7 +175,9 @@ type slowStatus struct {
 	*slow
 }
 
-func (s slowStatus) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+func (s slowStatus) Patch(
+	ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption,
+) error {
 	select {
 	case s.held <- struct{}{}:
 	default:

@@ -24,7 +24,8 @@ func (g *Guard) Review(ctx context.Context, d Disruption) (Decision, error) {
 	defer cancel()
 	decision, err := g.review(within, d)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Failed to record the disruption of an exempt user", "pod", client.ObjectKeyFromObject(d.Pod), "user", d.User)
+		log.FromContext(ctx).Error(err, "Failed to record the disruption of an exempt user",
+			"pod", client.ObjectKeyFromObject(d.Pod), "user", d.User)
 		decision = Decision{Verdict: pub.Verdict{Allowed: true, Reason: pub.UserExempt}}
 	}
 	return decision, nil

@@ -36,10 +36,18 @@ func TestReviewExempt(t *testing.T) {
 			why: "nothing waits for a status", allowed: 2, want: pub.UserExempt, writes: 1, recorded: true,
 			budget: func(b *policyv1beta1.PodUnavailableBudget) { b.Generation = 2 },
 		},
-		"dry run":     {why: "nothing is recorded", dryRun: true, want: pub.UserExempt},
-		"forbidden":   {why: "a record that fails refuses nothing", fault: apierrors.NewForbidden(pods, "a", errors.New("no right")), want: pub.UserExempt},
+		"dry run": {why: "nothing is recorded", dryRun: true, want: pub.UserExempt},
+		"forbidden": {
+			why:   "a record that fails refuses nothing",
+			fault: apierrors.NewForbidden(pods, "a", errors.New("no right")),
+			want:  pub.UserExempt,
+		},
 		"unavailable": {why: "the same", fault: errors.New("connection reset"), want: pub.UserExempt},
-		"conflicts":   {why: "nor do conflicts without end", fault: apierrors.NewConflict(pods, "a", errors.New("changed")), want: pub.UserExempt},
+		"conflicts": {
+			why:   "nor do conflicts without end",
+			fault: apierrors.NewConflict(pods, "a", errors.New("changed")),
+			want:  pub.UserExempt,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)

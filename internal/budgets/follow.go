@@ -19,13 +19,17 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// FromManager returns a Guard that follows the budgets in the cache of a manager, on all replicas. It must be called before the manager
-// starts. Webhooks and reconcilers of one manager share one Guard, so that their spending meets in one line.
+// FromManager returns a Guard that follows the budgets in the cache of a manager, on all replicas. It must be called
+// before the manager starts. Webhooks and reconcilers of one manager share one Guard, so that their spending meets in
+// one line.
 func FromManager(mgr ctrl.Manager, o Options) (*Guard, error) {
-	f := &follower{index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), filled: make(chan struct{}), lookFor: lookFor}
+	f := &follower{
+		index: NewIndex(), cache: mgr.GetCache(), mapper: mgr.GetRESTMapper(), filled: make(chan struct{}), lookFor: lookFor,
+	}
 	f.fill = sync.OnceFunc(func() { close(f.filled) })
 	if o.Recorder == nil {
-		o.Recorder = mgr.GetEventRecorderFor("podunavailablebudget-webhook") //nolint:staticcheck // the newer API does not set the source
+		//nolint:staticcheck // the newer API does not set the source
+		o.Recorder = mgr.GetEventRecorderFor("podunavailablebudget-webhook")
 	}
 	g, err := New(Lookups{
 		Budgets: f.index, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), ReplicaSets: mgr.GetCache(), Filled: f.wait,
@@ -89,7 +93,8 @@ func (f *follower) put(ctx context.Context, now any) {
 		return
 	}
 	if err := f.index.Put(raw); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to read a budget, which guards no pod", "budget", client.ObjectKeyFromObject(raw))
+		log.FromContext(ctx).Error(err, "Failed to read a budget, which guards no pod",
+			"budget", client.ObjectKeyFromObject(raw))
 		f.index.Delete(client.ObjectKeyFromObject(raw))
 	}
 	f.guard.Seen(raw.GetUID(), client.ObjectKeyFromObject(raw))
@@ -105,7 +110,8 @@ func (f *follower) remove(object any) {
 	}
 }
 
-// installed waits until budgets are installed; false if the context ends before. Without them the index is complete as it is.
+// installed waits until budgets are installed; false if the context ends before. Without them the index is complete as
+// it is.
 func (f *follower) installed(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
 	for waiting := false; ; waiting = true {
@@ -119,7 +125,9 @@ func (f *follower) installed(ctx context.Context) bool {
 			logger.Info("Waiting for PodUnavailableBudgets, which are not installed")
 			f.fill()
 		}
-		if wait.PollUntilContextCancel(ctx, f.lookFor, false, func(context.Context) (bool, error) { return true, nil }) != nil {
+		if wait.PollUntilContextCancel(ctx, f.lookFor, false, func(context.Context) (bool, error) {
+			return true, nil
+		}) != nil {
 			return false
 		}
 	}

@@ -40,7 +40,8 @@ type Options struct {
 	Now func() time.Time
 	// SyncTimeout is how long a review waits for the status of a budget that is new or changed. Default 2 seconds.
 	SyncTimeout time.Duration
-	// Pause returns the pause before a review is made again after as many conflicts; nil for pauses that grow to a quarter of a second.
+	// Pause returns the pause before a review is made again after as many conflicts; nil for pauses that grow to a quarter
+	// of a second.
 	Pause func(conflicts int) time.Duration
 }
 
@@ -126,7 +127,8 @@ type Decision struct {
 	Budget *pub.Budget
 }
 
-// Budget returns the budget that guards a pod; nil where none does. Pods of namespaces without budgets cost one lookup in a map.
+// Budget returns the budget that guards a pod; nil where none does. Pods of namespaces without budgets cost one lookup
+// in a map.
 func (g *Guard) Budget(ctx context.Context, pod *corev1.Pod) (*pub.Budget, error) {
 	if err := g.Ready(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the budgets: %w", err)
@@ -187,8 +189,8 @@ func (g *Guard) review(ctx context.Context, d Disruption) (Decision, error) {
 	return all[0], nil
 }
 
-// Ask answers a question of a workload: whether its pods may be updated, from the first one on. It returns nil, a *workload.RefusedError, or the
-// error of a lookup or a write.
+// Ask answers a question of a workload: whether its pods may be updated, from the first one on. It returns nil,
+// a *workload.RefusedError, or the error of a lookup or a write.
 func (g *Guard) Ask(ctx context.Context, pods []*corev1.Pod) error {
 	if len(pods) == 0 {
 		return nil
@@ -200,7 +202,9 @@ func (g *Guard) Ask(ctx context.Context, pods []*corev1.Pod) error {
 		return err
 	}
 	if last := all[len(all)-1]; !last.Allowed {
-		return &workload.RefusedError{Admitted: len(all) - 1, Reason: "PodUnavailableBudget " + last.Budget.Name + ": " + last.Text}
+		return &workload.RefusedError{
+			Admitted: len(all) - 1, Reason: "PodUnavailableBudget " + last.Budget.Name + ": " + last.Text,
+		}
 	}
 	return nil
 }
@@ -246,7 +250,9 @@ func (g *Guard) reviewAll(ctx context.Context, pods []*corev1.Pod, d Disruption)
 func (g *Guard) reviewUnder(ctx context.Context, b pub.Budget, pods []*corev1.Pod, d Disruption) ([]Decision, error) {
 	q := &question{dryRun: d.DryRun, done: make(chan struct{})}
 	for _, pod := range pods {
-		q.disruptions = append(q.disruptions, pub.Disruption{Pod: pod, Operation: d.Operation, User: d.User, Policy: g.options.Policy})
+		q.disruptions = append(q.disruptions, pub.Disruption{
+			Pod: pod, Operation: d.Operation, User: d.User, Policy: g.options.Policy,
+		})
 	}
 	if !q.free(b, g.options.Now()) {
 		if err := g.commit(ctx, b, q); err != nil {

@@ -44,20 +44,38 @@ func TestReview(t *testing.T) {
 			writes: []string{"200"},
 		},
 		"update": {
-			why: "an update is recorded apart", allowed: 2, want: pub.Spent, admitted: true, left: 1, update: true, writes: []string{"200"},
-			change: func(d *budgets.Disruption) { d.Operation = pub.Update },
+			why:      "an update is recorded apart",
+			allowed:  2,
+			want:     pub.Spent,
+			admitted: true,
+			left:     1,
+			update:   true,
+			writes:   []string{"200"},
+			change:   func(d *budgets.Disruption) { d.Operation = pub.Update },
 		},
 		"exhausted": {why: "a refusal costs nothing", want: pub.Exhausted},
-		"dry run":   {why: "a dry run is admitted without a record", allowed: 1, want: pub.Spent, admitted: true, left: 1, change: func(d *budgets.Disruption) { d.DryRun = true }},
+		"dry run": {
+			why:      "a dry run is admitted without a record",
+			allowed:  1,
+			want:     pub.Spent,
+			admitted: true,
+			left:     1,
+			change:   func(d *budgets.Disruption) { d.DryRun = true },
+		},
 		"dry run exhausted": {
-			why: "a dry run is refused as any other", want: pub.Exhausted, change: func(d *budgets.Disruption) { d.DryRun = true },
+			why:    "a dry run is refused as any other",
+			want:   pub.Exhausted,
+			change: func(d *budgets.Disruption) { d.DryRun = true },
 		},
 		"other pod": {
 			why: "a pod that no budget selects costs nothing", want: budgets.Unguarded, admitted: true,
 			pod: func(p *corev1.Pod) { p.Labels = nil },
 		},
 		"other namespace": {
-			why: "a budget guards pods of its namespace", want: budgets.Unguarded, admitted: true, pod: func(p *corev1.Pod) { p.Namespace = "other" },
+			why:      "a budget guards pods of its namespace",
+			want:     budgets.Unguarded,
+			admitted: true,
+			pod:      func(p *corev1.Pod) { p.Namespace = "other" },
 		},
 		"unavailable": {
 			why: "a pod that is unavailable already spends nothing", want: pub.PodUnavailable, admitted: true,
@@ -70,27 +88,43 @@ func TestReview(t *testing.T) {
 			},
 		},
 		"recorded long ago": {
-			why: "a record that is about to end is written again", allowed: 2, want: pub.Spent, admitted: true, left: 1, writes: []string{"200"},
+			why:      "a record that is about to end is written again",
+			allowed:  2,
+			want:     pub.Spent,
+			admitted: true,
+			left:     1,
+			writes:   []string{"200"},
 			budget: func(b *policyv1beta1.PodUnavailableBudget) {
 				b.Status.DisruptedPods = map[string]metav1.Time{"web-000": metav1.NewTime(noon().Add(-15 * time.Second))}
 			},
 		},
 		"recorded meanwhile": {
-			why: "a record of another replica counts, so that no pod is spent twice", allowed: 2, want: pub.AlreadyRecorded, admitted: true, left: 1,
+			why:      "a record of another replica counts, so that no pod is spent twice",
+			allowed:  2,
+			want:     pub.AlreadyRecorded,
+			admitted: true,
+			left:     1,
 			meanwhile: func(c *cluster) {
 				c.put("a", 1, func(b *policyv1beta1.PodUnavailableBudget) {
 					b.Status.DisruptedPods = map[string]metav1.Time{"web-000": metav1.NewTime(noon())}
 				})
 			},
-			writes: []string{"409"}, reads: 1,
+			writes: []string{"409"},
+			reads:  1,
 		},
 		"exhausted meanwhile": {
 			why: "a cache that lags spends nothing that is gone", allowed: 2, want: pub.Exhausted,
 			meanwhile: func(c *cluster) { c.put("a", 0, nil) }, writes: []string{"409"}, reads: 1,
 		},
 		"written meanwhile": {
-			why: "a conflict refuses nothing", allowed: 2, want: pub.Spent, admitted: true, left: 4, meanwhile: func(c *cluster) { c.put("a", 5, nil) },
-			writes: []string{"409", "200"}, reads: 1,
+			why:       "a conflict refuses nothing",
+			allowed:   2,
+			want:      pub.Spent,
+			admitted:  true,
+			left:      4,
+			meanwhile: func(c *cluster) { c.put("a", 5, nil) },
+			writes:    []string{"409", "200"},
+			reads:     1,
 		},
 		"deleted meanwhile": {
 			why: "a budget that is gone admits", allowed: 2, want: budgets.Unguarded, admitted: true, left: -1,
@@ -134,7 +168,8 @@ func TestReview(t *testing.T) {
 			}
 			status := s.read("a").Status
 			updatedAt, updated := status.UnavailablePods["web-000"]
-			if disruptedAt := status.DisruptedPods["web-000"]; c.want == pub.Spent && !d.DryRun && !disruptedAt.Time.Equal(noon()) && !updatedAt.Time.Equal(noon()) {
+			if disruptedAt := status.DisruptedPods["web-000"]; c.want == pub.Spent && !d.DryRun &&
+				!disruptedAt.Time.Equal(noon()) && !updatedAt.Time.Equal(noon()) {
 				t.Errorf("%s: the time of the record is old: %+v", c.why, status)
 			}
 			if status.UnavailableAllowed != c.left || c.want == pub.Spent && !d.DryRun && updated != c.update {
@@ -185,9 +220,12 @@ func TestReviewGrouped(t *testing.T) {
 	close(hold.open)
 	all.Wait()
 	writes := s.codes()
-	t.Logf("100 evictions under a budget of 40: %d admitted, %d refused, %d writes, %d live reads", admitted, refused, len(writes), s.reads.Load())
-	if status := s.read("a").Status; admitted != 40 || refused != 60 || len(status.DisruptedPods) != 40 || status.UnavailableAllowed != 0 {
-		t.Errorf("%d admitted, %d refused, %d recorded, %d left", admitted, refused, len(status.DisruptedPods), status.UnavailableAllowed)
+	t.Logf("100 evictions under a budget of 40: %d admitted, %d refused, %d writes, %d live reads",
+		admitted, refused, len(writes), s.reads.Load())
+	if status := s.read("a").Status; admitted != 40 || refused != 60 || len(status.DisruptedPods) != 40 ||
+		status.UnavailableAllowed != 0 {
+		t.Errorf("%d admitted, %d refused, %d recorded, %d left",
+			admitted, refused, len(status.DisruptedPods), status.UnavailableAllowed)
 	}
 	if len(writes) != 2 || s.reads.Load() > 0 {
 		t.Errorf("%d live reads, writes %q", s.reads.Load(), writes)
@@ -225,9 +263,10 @@ func TestReplicas(t *testing.T) {
 	}
 	all.Wait()
 	writes, status := s.codes(), s.read("a").Status
-	t.Logf("%d evictions at %d replicas under a budget of %d: %v; %d writes, %d reads after conflicts", pods, replicas, allowed, reasons,
-		len(writes), s.reads.Load())
-	if reasons[pub.Spent] != allowed || reasons[pub.Exhausted] != pods-allowed || len(status.DisruptedPods) != allowed || status.UnavailableAllowed != 0 {
+	t.Logf("%d evictions at %d replicas under a budget of %d: %v; %d writes, %d reads after conflicts",
+		pods, replicas, allowed, reasons, len(writes), s.reads.Load())
+	if reasons[pub.Spent] != allowed || reasons[pub.Exhausted] != pods-allowed || len(status.DisruptedPods) != allowed ||
+		status.UnavailableAllowed != 0 {
 		t.Errorf("%v, %d recorded, %d left", reasons, len(status.DisruptedPods), status.UnavailableAllowed)
 	}
 }
@@ -236,16 +275,25 @@ func TestReplicas(t *testing.T) {
 func TestReviewFails(t *testing.T) {
 	s := newCluster(t)
 	s.put("a", 2, nil)
-	hold := &slow{Client: s, open: make(chan struct{}), fault: apierrors.NewForbidden(policyv1beta1.GroupVersion.WithResource("podunavailablebudgets").GroupResource(), "a", errors.New("no right"))}
+	hold := &slow{
+		Client: s,
+		open:   make(chan struct{}),
+		fault: apierrors.NewForbidden(policyv1beta1.GroupVersion.WithResource("podunavailablebudgets").GroupResource(),
+			"a", errors.New("no right")),
+	}
 	g, x := s.replica(func(l *budgets.Lookups, _ *budgets.Options) { l.Client = hold })
 	s.show(x, "a")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := g.Review(ctx, budgets.Disruption{Pod: web("web-000"), Operation: pub.Evict}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := g.Review(ctx, budgets.Disruption{
+		Pod: web("web-000"), Operation: pub.Evict,
+	}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write that is not answered in time: %v", err)
 	}
 	close(hold.open)
-	if _, err := g.Review(t.Context(), budgets.Disruption{Pod: web("web-001"), Operation: pub.Evict}); !apierrors.IsForbidden(err) {
+	if _, err := g.Review(t.Context(), budgets.Disruption{
+		Pod: web("web-001"), Operation: pub.Evict,
+	}); !apierrors.IsForbidden(err) {
 		t.Errorf("a write that is refused: %v", err)
 	}
 	if status := s.read("a").Status; len(status.DisruptedPods) != 0 || status.UnavailableAllowed != 2 {
@@ -268,7 +316,8 @@ func TestReviewPanics(t *testing.T) {
 	})
 	s.show(x, "a")
 	d := budgets.Disruption{Pod: web("web-000"), Operation: pub.Evict}
-	if _, err := g.Review(t.Context(), d); err == nil || !strings.Contains(err.Error(), "panic: no time") || strings.Contains(err.Error(), "goroutine") {
+	if _, err := g.Review(t.Context(), d); err == nil || !strings.Contains(err.Error(), "panic: no time") ||
+		strings.Contains(err.Error(), "goroutine") {
 		t.Errorf("after a panic: %v", err)
 	}
 	if got, err := g.Review(t.Context(), d); err != nil || !got.Allowed {
@@ -318,13 +367,21 @@ func TestAsk(t *testing.T) {
 		writes   int
 		reason   string
 	}{
-		"all":       {why: "all pods fit with one write", allowed: 5, admitted: 5, writes: 1},
-		"some":      {why: "the first ones fit with one write", allowed: 2, admitted: 2, writes: 1, reason: "PodUnavailableBudget a: "},
-		"none":      {why: "nothing is written where nothing fits", reason: "PodUnavailableBudget a: "},
-		"unguarded": {why: "pods without a budget are admitted", admitted: 5, pods: func(all []*corev1.Pod) { relabel(all, "other") }},
+		"all": {why: "all pods fit with one write", allowed: 5, admitted: 5, writes: 1},
+		"some": {
+			why: "the first ones fit with one write", allowed: 2, admitted: 2, writes: 1, reason: "PodUnavailableBudget a: ",
+		},
+		"none": {why: "nothing is written where nothing fits", reason: "PodUnavailableBudget a: "},
+		"unguarded": {
+			why: "pods without a budget are admitted", admitted: 5, pods: func(all []*corev1.Pod) { relabel(all, "other") },
+		},
 		"mixed": {
-			why: "pods without a budget in between keep their place", allowed: 2, admitted: 3, writes: 2, reason: "PodUnavailableBudget a: ",
-			pods: func(all []*corev1.Pod) { relabel(all[1:2], "other") },
+			why:      "pods without a budget in between keep their place",
+			allowed:  2,
+			admitted: 3,
+			writes:   2,
+			reason:   "PodUnavailableBudget a: ",
+			pods:     func(all []*corev1.Pod) { relabel(all[1:2], "other") },
 		},
 		"unavailable": {
 			why: "pods that are unavailable already cost nothing", admitted: 5,
@@ -345,7 +402,9 @@ func TestAsk(t *testing.T) {
 			s.show(x, "a")
 			pods := webs(5)
 			for _, pod := range pods {
-				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", Controller: ptr.To(true)}}
+				pod.OwnerReferences = []metav1.OwnerReference{{
+					APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web", Controller: ptr.To(true),
+				}}
 			}
 			if c.pods != nil {
 				c.pods(pods)
@@ -362,13 +421,16 @@ func TestAsk(t *testing.T) {
 			if writes := s.codes(); len(writes) != c.writes {
 				t.Errorf("%s: writes %q", c.why, writes)
 			}
-			if status := s.read("a").Status; len(status.DisruptedPods) > 0 || len(status.UnavailablePods)+int(status.UnavailableAllowed) != int(c.allowed) {
+			if status := s.read("a").Status; len(status.DisruptedPods) > 0 ||
+				len(status.UnavailablePods)+int(status.UnavailableAllowed) != int(c.allowed) {
 				t.Errorf("%s: status %+v", c.why, status)
 			}
 			if refusal == nil {
 				return
 			}
-			want := budgets.Entry{Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: namespace, Name: "web", User: budgets.Manager}
+			want := budgets.Entry{
+				Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: namespace, Name: "web", User: budgets.Manager,
+			}
 			if len(audit) != 1 || audit[0] != want || len(s.Events(pods[admitted], "PubPreventPodDeletion")) != 1 {
 				t.Errorf("%s: one refusal is reported as %+v", c.why, audit)
 			}

@@ -32,7 +32,8 @@ type Index struct {
 // place has the budgets of one namespace.
 type place struct {
 	byName map[string]known
-	// all are the same budgets in the order of their names, or nil after a change. The slice is replaced, and never changed.
+	// all are the same budgets in the order of their names, or nil after a change. The slice is replaced, and never
+	// changed.
 	all []pub.Budget
 }
 
@@ -43,7 +44,8 @@ type known struct {
 	object  *policyv1beta1.PodUnavailableBudget
 }
 
-// newer reports whether a state is later than another one of the same budget. Versions that cannot be compared are no later.
+// newer reports whether a state is later than another one of the same budget. Versions that cannot be compared are no
+// later.
 func (k known) newer(than known) bool {
 	order, err := resourceversion.CompareResourceVersion(k.version, than.version)
 	return err == nil && order > 0

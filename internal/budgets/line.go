@@ -56,7 +56,8 @@ func (q *question) free(b pub.Budget, now time.Time) bool {
 	return true
 }
 
-// decide reviews the disruptions by a state of the budget, and returns the state after what it admits, and how many records it writes.
+// decide reviews the disruptions by a state of the budget, and returns the state after what it admits, and how many
+// records it writes.
 func (q *question) decide(b pub.Budget, now time.Time) (pub.Budget, int) {
 	q.verdicts = q.verdicts[:0]
 	after, spent := b, 0
@@ -133,14 +134,15 @@ func (g *Guard) take(l *line, batch []*question) []*question {
 	return live
 }
 
-// decideAll decides the questions that wait, and commits what is admitted with one write. After a conflict it decides again by the live
-// budget, together with the questions that came meanwhile.
+// decideAll decides the questions that wait, and commits what is admitted with one write. After a conflict it decides
+// again by the live budget, together with the questions that came meanwhile.
 func (g *Guard) decideAll(ctx context.Context, b pub.Budget, l *line) {
 	var batch []*question
 	defer func() {
 		if fault := recover(); fault != nil {
 			err := fmt.Errorf("panic: %v [recovered]", fault)
-			log.FromContext(ctx).Error(err, "Recovered panic while deciding by a budget", "budget", nameOf(b), "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(err, "Recovered panic while deciding by a budget",
+				"budget", nameOf(b), "stack", string(debug.Stack()))
 			finish(batch, err)
 		}
 	}()
@@ -193,8 +195,8 @@ func (g *Guard) decideAll(ctx context.Context, b pub.Budget, l *line) {
 	}
 }
 
-// finish answers all questions, with their verdicts or with an error. An error is for those that depend on the write: a question that
-// spends nothing may depend on what another one has spent.
+// finish answers all questions, with their verdicts or with an error. An error is for those that depend on the write: a
+// question that spends nothing may depend on what another one has spent.
 func finish(batch []*question, err error) {
 	for _, q := range batch {
 		q.err = err

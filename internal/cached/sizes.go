@@ -4,9 +4,10 @@
 //	registerer.MustRegister(sizes)
 //	options.Cache.DefaultTransform = sizes.Counting(options.Cache.DefaultTransform)
 //
-// A transform sees each object that comes into a cache, and none that leaves it: an object counts until the garbage collector has freed it. So the
-// figures need neither events nor informers of their own, also in replicas that do not lead, and they name what is held beside a cache as well.
-// Sizes are those of an encoded object; memory is up to twice of it.
+// A transform sees each object that comes into a cache, and none that leaves it: an object counts until the garbage
+// collector has freed it. So the figures need neither events nor informers of their own, also in replicas that do not
+// lead, and they name what is held beside a cache as well. Sizes are those of an encoded object; memory is up to twice
+// of it.
 package cached
 
 import (
@@ -50,9 +51,9 @@ type entry struct {
 // NewSizes returns sizes of no objects.
 func NewSizes() *Sizes {
 	return &Sizes{
-		description: prometheus.NewDesc("kruisekit_cached_object_bytes",
-			"Encoded bytes of the objects that the process holds in its caches, by kind. Of each kind the ten namespaces that take most have their name, and the rest is other.",
-			[]string{"kind", "namespace"}, nil),
+		description: prometheus.NewDesc("kruisekit_cached_object_bytes", "Encoded bytes of the objects that the process "+
+			"holds in its caches, by kind. Of each kind the ten namespaces that take most have their name, "+
+			"and the rest is other.", []string{"kind", "namespace"}, nil),
 		bytes: map[owner]int64{},
 	}
 }
@@ -138,7 +139,8 @@ func (s *Sizes) top() map[owner]int64 {
 	bytes := maps.Clone(s.bytes)
 	s.mu.Unlock()
 	sorted := slices.SortedFunc(maps.Keys(bytes), func(a, b owner) int {
-		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace))
+		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), strings.Compare(a.kind, b.kind),
+			strings.Compare(a.namespace, b.namespace))
 	})
 	named, shown := map[string]int{}, map[owner]int64{}
 	for _, o := range sorted {

@@ -94,7 +94,8 @@ func TestSizesAreBounded(t *testing.T) {
 		held = append(held, kept)
 	}
 	all := shown(t, s)
-	if len(all) != 11 || all["CloneSet namespace-99"] == 0 || all["CloneSet namespace-90"] == 0 || all["CloneSet other"] < 90_000 {
+	if len(all) != 11 || all["CloneSet namespace-99"] == 0 || all["CloneSet namespace-90"] == 0 ||
+		all["CloneSet other"] < 90_000 {
 		t.Errorf("got %v", all)
 	}
 	runtime.KeepAlive(held)

@@ -54,11 +54,14 @@ func Mount(pod *corev1.PodSpec, templates []corev1.PersistentVolumeClaim, worklo
 // Mounts reports whether a pod has the volume of the claim of each template. No running pod can get one that it lacks.
 func Mounts(pod *corev1.PodSpec, templates []corev1.PersistentVolumeClaim) bool {
 	return !slices.ContainsFunc(templates, func(t corev1.PersistentVolumeClaim) bool {
-		return !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == t.Name && v.PersistentVolumeClaim != nil })
+		return !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+			return v.Name == t.Name && v.PersistentVolumeClaim != nil
+		})
 	})
 }
 
-// claimTemplate is a claim as the type library of the reference prints it: with the zero values that later ones leave out.
+// claimTemplate is a claim as the type library of the reference prints it: with the zero values that later ones leave
+// out.
 type claimTemplate struct {
 	Metadata struct {
 		Name              string       `json:"name"`

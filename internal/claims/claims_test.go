@@ -20,7 +20,9 @@ import (
 )
 
 func template(name string) corev1.PersistentVolumeClaim {
-	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"no": "matter"}}}
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{"no": "matter"},
+	}}
 	claim.Spec = corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources: corev1.VolumeResourceRequirements{
@@ -48,7 +50,9 @@ func TestNew(t *testing.T) {
 	from, bare := template("data"), template("logs")
 	bare.Labels = nil
 	owner := []metav1.OwnerReference{{UID: "1"}}
-	identity := claims.Identity{Namespace: "shop", Workload: "web", Pod: "x7", Labels: map[string]string{"no": "longer", "app": "web"}, Owners: owner}
+	identity := claims.Identity{
+		Namespace: "shop", Workload: "web", Pod: "x7", Labels: map[string]string{"no": "longer", "app": "web"}, Owners: owner,
+	}
 	want := &corev1.PersistentVolumeClaim{Spec: from.Spec, ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "data-web-x7", Labels: identity.Labels, OwnerReferences: owner,
 	}}
@@ -69,7 +73,9 @@ func TestMount(t *testing.T) {
 	claim := func(name string) corev1.VolumeSource {
 		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}
 	}
-	want := []corev1.Volume{{Name: "tmp"}, {Name: "data", VolumeSource: claim("data-web-0")}, {Name: "logs", VolumeSource: claim("logs-web-0")}}
+	want := []corev1.Volume{
+		{Name: "tmp"}, {Name: "data", VolumeSource: claim("data-web-0")}, {Name: "logs", VolumeSource: claim("logs-web-0")},
+	}
 	if diff := cmp.Diff(want, pod.Volumes); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -80,7 +86,10 @@ const label = "id"
 // claimOf returns a claim of the workload web.
 func claimOf(name, id string, change func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: name, Labels: map[string]string{label: id}, OwnerReferences: []metav1.OwnerReference{{UID: "web", Controller: ptr.To(true)}},
+		Namespace:       "shop",
+		Name:            name,
+		Labels:          map[string]string{label: id},
+		OwnerReferences: []metav1.OwnerReference{{UID: "web", Controller: ptr.To(true)}},
 	}}
 	if change != nil {
 		change(claim)
@@ -96,7 +105,8 @@ func pool(of ...*corev1.PersistentVolumeClaim) claims.Pool {
 }
 
 func TestPool(t *testing.T) {
-	p := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil), claimOf("logs-web-a", "a", nil), claimOf("logs-web-b", "x", nil))
+	p := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil),
+		claimOf("logs-web-a", "a", nil), claimOf("logs-web-b", "x", nil))
 	if !p.Has("logs-web-a", "a") || p.Has("logs-web-b", "b") || p.Has("logs-web-c", "c") {
 		t.Error("a claim serves the id that is in its name and in its label")
 	}
@@ -144,11 +154,25 @@ func TestTaken(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  map[string]string
 	}{
-		"free":           {"the name can be used", nil, map[string]string{}},
-		"terminating":    {"the claim is deleted when no pod uses it", claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), map[string]string{"a": "claim logs-web-a is terminating"}},
-		"deleted":        {"the cache does not show the deletion yet", claimOf("logs-web-a", "a", nil), map[string]string{"a": "claim logs-web-a is terminating"}},
-		"foreign":        {"another workload has its data there", claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }), map[string]string{"a": "claim logs-web-a is not controlled by web"}},
-		"other instance": {"another pod has its data there", claimOf("logs-web-a", "b", nil), map[string]string{"a": "claim logs-web-a has another instance id"}},
+		"free": {"the name can be used", nil, map[string]string{}},
+		"terminating": {
+			"the claim is deleted when no pod uses it",
+			claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }),
+			map[string]string{"a": "claim logs-web-a is terminating"},
+		},
+		"deleted": {
+			"the cache does not show the deletion yet", claimOf("logs-web-a", "a", nil),
+			map[string]string{"a": "claim logs-web-a is terminating"},
+		},
+		"foreign": {
+			"another workload has its data there",
+			claimOf("logs-web-a", "a", func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = nil }),
+			map[string]string{"a": "claim logs-web-a is not controlled by web"},
+		},
+		"other instance": {
+			"another pod has its data there", claimOf("logs-web-a", "b", nil),
+			map[string]string{"a": "claim logs-web-a has another instance id"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,24 +200,74 @@ func TestChoose(t *testing.T) {
 		}
 		return all
 	}
-	ab := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil), claimOf("logs-web-a", "a", nil))
+	ab := pool(claimOf("data-web-a", "a", nil), claimOf("data-web-b", "b", nil), claimOf("data-web-c", "", nil),
+		claimOf("logs-web-a", "a", nil))
 	cases := map[string]struct {
 		why          string
 		pool         claims.Pool
 		demand       claims.Demand
 		ids, blocked []string
 	}{
-		"fresh":                 {"there are no claims", pool(), claims.Demand{Now: 2, Missing: 2}, []string{"n1", "n2"}, nil},
-		"claims first":          {"the new pods find the data of the old ones", ab, claims.Demand{Now: 3, Missing: 3}, []string{"a", "b", "n1"}, nil},
-		"no more than wanted":   {"one claim is left", ab, claims.Demand{Now: 1, Missing: 1}, []string{"a"}, nil},
-		"used":                  {"a pod has the claim, or the name", ab, claims.Demand{Now: 2, Missing: 2, Used: is("a", "n1")}, []string{"b", "n2"}, nil},
-		"pending":               {"an attempt has created claims for the id", ab, claims.Demand{Now: 3, Missing: 3, Pending: []string{"a", "p"}}, []string{"a", "b", "p"}, nil},
-		"leaving":               {"the pod waits for its claims", ab, claims.Demand{Now: 2, Missing: 2, Used: is("a"), Leaving: is("a")}, []string{"b"}, nil},
-		"leaving, others first": {"a pod that waits keeps no other one", ab, claims.Demand{Now: 1, Missing: 3, Used: is("a", "b"), Leaving: is("a", "b")}, []string{"n1"}, nil},
-		"taken":                 {"the pod waits for the name", ab, claims.Demand{Now: 2, Missing: 2, Taken: map[string]string{"a": "x"}}, []string{"b"}, []string{"a"}},
-		"taken, others first":   {"a pod that waits keeps no other one", ab, claims.Demand{Now: 1, Missing: 3, Taken: map[string]string{"a": "x"}}, []string{"b"}, []string{"a"}},
-		"taken, and not needed": {"no pod waits", ab, claims.Demand{Now: 1, Missing: 1, Taken: map[string]string{"b": "x"}}, []string{"a"}, nil},
-		"taken and pending":     {"no claim of the id is left to wait for", pool(), claims.Demand{Now: 1, Missing: 1, Pending: []string{"p"}, Taken: map[string]string{"p": "x"}}, []string{"n1"}, nil},
+		"fresh": {
+			why: "there are no claims", pool: pool(), demand: claims.Demand{Now: 2, Missing: 2}, ids: []string{"n1", "n2"},
+		},
+		"claims first": {
+			why:    "the new pods find the data of the old ones",
+			pool:   ab,
+			demand: claims.Demand{Now: 3, Missing: 3},
+			ids:    []string{"a", "b", "n1"},
+		},
+		"no more than wanted": {"one claim is left", ab, claims.Demand{Now: 1, Missing: 1}, []string{"a"}, nil},
+		"used": {
+			why:    "a pod has the claim, or the name",
+			pool:   ab,
+			demand: claims.Demand{Now: 2, Missing: 2, Used: is("a", "n1")},
+			ids:    []string{"b", "n2"},
+		},
+		"pending": {
+			why:    "an attempt has created claims for the id",
+			pool:   ab,
+			demand: claims.Demand{Now: 3, Missing: 3, Pending: []string{"a", "p"}},
+			ids:    []string{"a", "b", "p"},
+		},
+		"leaving": {
+			why:    "the pod waits for its claims",
+			pool:   ab,
+			demand: claims.Demand{Now: 2, Missing: 2, Used: is("a"), Leaving: is("a")},
+			ids:    []string{"b"},
+		},
+		"leaving, others first": {
+			why:    "a pod that waits keeps no other one",
+			pool:   ab,
+			demand: claims.Demand{Now: 1, Missing: 3, Used: is("a", "b"), Leaving: is("a", "b")},
+			ids:    []string{"n1"},
+		},
+		"taken": {
+			why:     "the pod waits for the name",
+			pool:    ab,
+			demand:  claims.Demand{Now: 2, Missing: 2, Taken: map[string]string{"a": "x"}},
+			ids:     []string{"b"},
+			blocked: []string{"a"},
+		},
+		"taken, others first": {
+			why:     "a pod that waits keeps no other one",
+			pool:    ab,
+			demand:  claims.Demand{Now: 1, Missing: 3, Taken: map[string]string{"a": "x"}},
+			ids:     []string{"b"},
+			blocked: []string{"a"},
+		},
+		"taken, and not needed": {
+			why:    "no pod waits",
+			pool:   ab,
+			demand: claims.Demand{Now: 1, Missing: 1, Taken: map[string]string{"b": "x"}},
+			ids:    []string{"a"},
+		},
+		"taken and pending": {
+			why:    "no claim of the id is left to wait for",
+			pool:   pool(),
+			demand: claims.Demand{Now: 1, Missing: 1, Pending: []string{"p"}, Taken: map[string]string{"p": "x"}},
+			ids:    []string{"n1"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -56,16 +56,18 @@ func Compare(claim, template *corev1.PersistentVolumeClaim) Fit {
 // Classes returns storage classes by their names; nil for one that does not exist.
 type Classes map[string]*storagev1.StorageClass
 
-// Expand returns the write that makes a claim as large as its template, or why that is not possible. workload is the one whose events the claim
-// is to cause.
+// Expand returns the write that makes a claim as large as its template, or why that is not possible. workload is the
+// one whose events the claim is to cause.
 func Expand(claim, template *corev1.PersistentVolumeClaim, workload string, classes Classes) (write.Write, error) {
 	if !Compare(claim, template).Alike {
-		return write.Write{}, fmt.Errorf("claim %s has another storage class or other access modes than its template", claim.Name)
+		return write.Write{}, fmt.Errorf("claim %s has another storage class or other access modes than its template",
+			claim.Name)
 	}
 	if name := ptr.Deref(claim.Spec.StorageClassName, ""); name != "" {
 		class := classes[name]
 		if class == nil || !ptr.Deref(class.AllowVolumeExpansion, false) {
-			return write.Write{}, fmt.Errorf("claim %s cannot grow: the storage class %q does not allow volume expansion", claim.Name, name)
+			return write.Write{}, fmt.Errorf("claim %s cannot grow: the storage class %q does not allow volume expansion",
+				claim.Name, name)
 		}
 	}
 	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -78,10 +80,11 @@ func Expand(claim, template *corev1.PersistentVolumeClaim, workload string, clas
 // RemountAfter is how long a node has to grow a file system that is mounted, before the pod is recreated for that.
 const RemountAfter = 2 * time.Minute
 
-// NeedsRemount reports whether the volume of a claim grows only when another pod mounts it. A pod that started after the volume had grown has
-// mounted the volume. after is when to look again; zero for never.
+// NeedsRemount reports whether the volume of a claim grows only when another pod mounts it. A pod that started after
+// the volume had grown has mounted the volume. after is when to look again; zero for never.
 func (f Fit) NeedsRemount(pod *corev1.Pod, now time.Time) (needs bool, after time.Duration) {
-	if !f.Compatible || f.Grown || !f.Remounts || pod.CreationTimestamp.After(f.Since) || lifecycle.ConditionOf(pod, corev1.PodReady) == nil {
+	if !f.Compatible || f.Grown || !f.Remounts || pod.CreationTimestamp.After(f.Since) ||
+		lifecycle.ConditionOf(pod, corev1.PodReady) == nil {
 		return false, 0
 	}
 	if rest := f.Since.Add(RemountAfter).Sub(now); rest > 0 {

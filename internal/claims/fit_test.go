@@ -37,7 +37,9 @@ func class(name string) func(*corev1.PersistentVolumeClaim) {
 func remounts(since time.Time) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
 		c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
-			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(since),
+			Type:               corev1.PersistentVolumeClaimFileSystemResizePending,
+			Status:             corev1.ConditionTrue,
+			LastTransitionTime: metav1.NewTime(since),
 		}}
 	}
 }
@@ -50,14 +52,23 @@ func TestCompare(t *testing.T) {
 		claim *corev1.PersistentVolumeClaim
 		want  verdict
 	}{
-		"equal":         {"the claim is what the template asks for", claim("2Gi", "2Gi"), verdict{true, true, true, true}},
-		"other unit":    {"amounts are compared, not texts", claim("2048Mi", "2147483648"), verdict{true, true, true, true}},
-		"larger":        {"a template that shrank concerns only new claims", claim("3Gi", "3Gi"), verdict{true, true, true, true}},
-		"smaller":       {"the claim must grow", claim("1Gi", "1Gi"), verdict{true, false, false, false}},
-		"growing":       {"the volume is not as large yet", claim("2Gi", "1Gi"), verdict{true, true, false, false}},
-		"remount":       {"a mount makes the file system grow", claim("2Gi", "1Gi", remounts(noon())), verdict{true, true, false, true}},
-		"another class": {"no claim changes its class", claim("2Gi", "2Gi", class("slow")), verdict{false, false, false, false}},
-		"access modes":  {"they must be the same", claim("2Gi", "2Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes = nil }), verdict{false, false, false, false}},
+		"equal":      {"the claim is what the template asks for", claim("2Gi", "2Gi"), verdict{true, true, true, true}},
+		"other unit": {"amounts are compared, not texts", claim("2048Mi", "2147483648"), verdict{true, true, true, true}},
+		"larger": {
+			"a template that shrank concerns only new claims", claim("3Gi", "3Gi"), verdict{true, true, true, true},
+		},
+		"smaller": {"the claim must grow", claim("1Gi", "1Gi"), verdict{true, false, false, false}},
+		"growing": {"the volume is not as large yet", claim("2Gi", "1Gi"), verdict{true, true, false, false}},
+		"remount": {
+			"a mount makes the file system grow", claim("2Gi", "1Gi", remounts(noon())), verdict{true, true, false, true},
+		},
+		"another class": {
+			"no claim changes its class", claim("2Gi", "2Gi", class("slow")), verdict{false, false, false, false},
+		},
+		"access modes": {
+			"they must be the same", claim("2Gi", "2Gi", func(c *corev1.PersistentVolumeClaim) { c.Spec.AccessModes = nil }),
+			verdict{false, false, false, false},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := claims.Compare(c.claim, template)
@@ -71,18 +82,21 @@ func TestCompare(t *testing.T) {
 func TestExpand(t *testing.T) {
 	yes, no := true, false
 	classes := claims.Classes{
-		"fast": {AllowVolumeExpansion: &yes}, "slow": {AllowVolumeExpansion: &no}, "silent": &storagev1.StorageClass{}, "gone": nil,
+		"fast": {AllowVolumeExpansion: &yes}, "slow": {AllowVolumeExpansion: &no}, "silent": &storagev1.StorageClass{},
+		"gone": nil,
 	}
 	for name, c := range map[string]struct {
 		why, refusal string
 		claim        *corev1.PersistentVolumeClaim
 	}{
-		"allowed":       {"the class allows it", "", claim("1Gi", "1Gi", class("fast"))},
-		"no class":      {"no class forbids it", "", claim("1Gi", "1Gi")},
-		"forbidden":     {"the class says no", `"slow" does not allow`, claim("1Gi", "1Gi", class("slow"))},
-		"silent":        {"nothing means no", `"silent" does not allow`, claim("1Gi", "1Gi", class("silent"))},
-		"gone":          {"the class does not exist", `"gone" does not allow`, claim("1Gi", "1Gi", class("gone"))},
-		"another class": {"it cannot become the template's", "has another storage class", claim("1Gi", "1Gi", class("other"))},
+		"allowed":   {"the class allows it", "", claim("1Gi", "1Gi", class("fast"))},
+		"no class":  {"no class forbids it", "", claim("1Gi", "1Gi")},
+		"forbidden": {"the class says no", `"slow" does not allow`, claim("1Gi", "1Gi", class("slow"))},
+		"silent":    {"nothing means no", `"silent" does not allow`, claim("1Gi", "1Gi", class("silent"))},
+		"gone":      {"the class does not exist", `"gone" does not allow`, claim("1Gi", "1Gi", class("gone"))},
+		"another class": {
+			"it cannot become the template's", "has another storage class", claim("1Gi", "1Gi", class("other")),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := claim("2Gi", "0")
@@ -108,11 +122,14 @@ func TestExpand(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := ops[len(ops)-1]
-			want := map[string]any{"op": "replace", "path": "/spec/resources", "value": map[string]any{"requests": map[string]any{"storage": "2Gi"}}}
+			want := map[string]any{
+				"op": "replace", "path": "/spec/resources", "value": map[string]any{"requests": map[string]any{"storage": "2Gi"}},
+			}
 			if diff := cmp.Diff(want, last); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if !strings.Contains(string(data), `"apps.kruise.io/owned-by-asts"`) || !strings.Contains(string(data), `"path":"/metadata/uid","value":"claim"`) {
+			if !strings.Contains(string(data), `"apps.kruise.io/owned-by-asts"`) ||
+				!strings.Contains(string(data), `"path":"/metadata/uid","value":"claim"`) {
 				t.Errorf("the patch is %s", data)
 			}
 		})
@@ -133,13 +150,31 @@ func TestNeedsRemount(t *testing.T) {
 		needs bool
 		after time.Duration
 	}{
-		"just now":      {"the node may grow it yet", claim("2Gi", "1Gi", remounts(now.Add(-30*time.Second))), pod(early), false, 90 * time.Second},
-		"persists":      {"only another mount helps", claim("2Gi", "1Gi", remounts(now.Add(-2*time.Minute))), pod(early), true, 0},
-		"mounted since": {"a pod that is newer has mounted it", claim("2Gi", "1Gi", remounts(now.Add(-time.Hour))), pod(now.Add(-time.Minute)), false, 0},
-		"grown":         {"nothing is left to grow", claim("2Gi", "2Gi", remounts(early)), pod(early), false, 0},
-		"still to grow": {"the claim is smaller than the template", claim("1Gi", "1Gi", remounts(early)), pod(early), false, 0},
-		"not pending":   {"the volume itself grows", claim("2Gi", "1Gi"), pod(early), false, 0},
-		"not started":   {"it has mounted nothing", claim("2Gi", "1Gi", remounts(early.Add(time.Minute))), &corev1.Pod{}, false, 0},
+		"just now": {
+			why:   "the node may grow it yet",
+			claim: claim("2Gi", "1Gi", remounts(now.Add(-30*time.Second))),
+			pod:   pod(early),
+			after: 90 * time.Second,
+		},
+		"persists": {
+			why:   "only another mount helps",
+			claim: claim("2Gi", "1Gi", remounts(now.Add(-2*time.Minute))),
+			pod:   pod(early),
+			needs: true,
+		},
+		"mounted since": {
+			why:   "a pod that is newer has mounted it",
+			claim: claim("2Gi", "1Gi", remounts(now.Add(-time.Hour))),
+			pod:   pod(now.Add(-time.Minute)),
+		},
+		"grown": {"nothing is left to grow", claim("2Gi", "2Gi", remounts(early)), pod(early), false, 0},
+		"still to grow": {
+			why: "the claim is smaller than the template", claim: claim("1Gi", "1Gi", remounts(early)), pod: pod(early),
+		},
+		"not pending": {"the volume itself grows", claim("2Gi", "1Gi"), pod(early), false, 0},
+		"not started": {
+			why: "it has mounted nothing", claim: claim("2Gi", "1Gi", remounts(early.Add(time.Minute))), pod: &corev1.Pod{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			needs, after := claims.Compare(c.claim, claim("2Gi", "0")).NeedsRemount(c.pod, now)

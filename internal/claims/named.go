@@ -22,7 +22,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Named are the claims of a workload whose pods have ordinals. The next pod of an ordinal gets the claims of the one before.
+// Named are the claims of a workload whose pods have ordinals. The next pod of an ordinal gets the claims of the one
+// before.
 type Named struct {
 	// Namespace and Workload are the names of the workload.
 	Namespace, Workload string
@@ -99,14 +100,16 @@ func (n *Named) Wait(pod string, ordinal int32) *note.Note {
 			wait.Code, wait.Text = NoteTerminates, fmt.Sprintf("claim %s is to be deleted", claim.Name)
 			return wait
 		case n.Retention != nil && n.Retention.WithPod && IsLeftOver(claim, pod):
-			wait.Code, wait.Text = NoteStale, fmt.Sprintf("claim %s belongs to an earlier pod %s, and is deleted with it", claim.Name, pod)
+			wait.Code, wait.Text = NoteStale, fmt.Sprintf("claim %s belongs to an earlier pod %s, and is deleted with it",
+				claim.Name, pod)
 			return wait
 		}
 	}
 	return nil
 }
 
-// Refer returns the patches that give the claims of a pod their owners. unwanted means that no pod of the ordinal is to be.
+// Refer returns the patches that give the claims of a pod their owners. unwanted means that no pod of the ordinal is to
+// be.
 func (n *Named) Refer(pod *corev1.Pod, ordinal int32, unwanted bool) []write.Write {
 	if n.Retention == nil {
 		return nil
@@ -114,7 +117,8 @@ func (n *Named) Refer(pod *corev1.Pod, ordinal int32, unwanted bool) []write.Wri
 	byPod := unwanted && n.Retention.WithPod
 	var writes []write.Write
 	for claim := range n.Of(ordinal) {
-		writes = append(writes, Own(claim, Owner{n.Retention.Workload, n.Retention.WithWorkload && !byPod}, Owner{PodRef(pod), byPod})...)
+		writes = append(writes,
+			Own(claim, Owner{n.Retention.Workload, n.Retention.WithWorkload && !byPod}, Owner{PodRef(pod), byPod})...)
 	}
 	return writes
 }
@@ -125,7 +129,8 @@ type PodFit struct {
 	Outdated bool
 	// Grows means that the volume of a claim grows.
 	Grows bool
-	// Remounts means that a volume grows only when another pod mounts it. RemountsAfter is when to look at that again; zero for never.
+	// Remounts means that a volume grows only when another pod mounts it. RemountsAfter is when to look at that again;
+	// zero for never.
 	Remounts      bool
 	RemountsAfter time.Duration
 }

@@ -33,7 +33,12 @@ func earlier() metav1.OwnerReference {
 
 // named has two templates of 2Gi, data and logs.
 func named(have ...*corev1.PersistentVolumeClaim) *claims.Named {
-	n := &claims.Named{Namespace: "shop", Workload: "web", Labels: map[string]string{"app": "web"}, Have: map[string]*corev1.PersistentVolumeClaim{}}
+	n := &claims.Named{
+		Namespace: "shop",
+		Workload:  "web",
+		Labels:    map[string]string{"app": "web"},
+		Have:      map[string]*corev1.PersistentVolumeClaim{},
+	}
 	for _, template := range []string{"data", "logs"} {
 		n.Templates = append(n.Templates, *claim("2Gi", "0", name(template)))
 	}
@@ -49,7 +54,9 @@ func TestNames(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	none := claims.Named{Workload: "web"}
-	if names := none.Names(func(func(int32) bool) { t.Error("ordinals are asked for though no template is") }); names != nil {
+	if names := none.Names(func(func(int32) bool) {
+		t.Error("ordinals are asked for though no template is")
+	}); names != nil {
 		t.Errorf("names %v without templates", names)
 	}
 }
@@ -61,13 +68,16 @@ func TestMissing(t *testing.T) {
 		retention *claims.Retention
 		owners    []metav1.OwnerReference
 	}{
-		"not managed":               {nil, nil},
-		"outlasts the workload":     {&claims.Retention{Workload: set, WithPod: true}, nil},
-		"deleted with the workload": {&claims.Retention{Workload: set, WithWorkload: true, WithPod: true}, []metav1.OwnerReference{set}},
+		"not managed":           {nil, nil},
+		"outlasts the workload": {&claims.Retention{Workload: set, WithPod: true}, nil},
+		"deleted with the workload": {
+			&claims.Retention{Workload: set, WithWorkload: true, WithPod: true}, []metav1.OwnerReference{set},
+		},
 	} {
 		n.Retention = c.retention
 		missing := n.Missing(0)
-		if len(missing) != 1 || missing[0].GetName() != "logs-web-0" || missing[0].GetNamespace() != "shop" || missing[0].GetLabels()["app"] != "web" {
+		if len(missing) != 1 || missing[0].GetName() != "logs-web-0" || missing[0].GetNamespace() != "shop" ||
+			missing[0].GetLabels()["app"] != "web" {
 			t.Fatalf("%s: missing %v", why, missing)
 		}
 		if diff := cmp.Diff(c.owners, missing[0].GetOwnerReferences()); diff != "" {
@@ -83,12 +93,14 @@ func TestWait(t *testing.T) {
 		retention *claims.Retention
 		want      string
 	}{
-		"the claim is free":                      {claim("2Gi", "2Gi"), deletes, ""},
-		"the claim terminates":                   {claim("2Gi", "2Gi", terminates), nil, claims.NoteTerminates},
-		"the claim goes with the earlier pod":    {claim("2Gi", "2Gi", ownedBy(earlier())), deletes, claims.NoteStale},
-		"the policy retains":                     {claim("2Gi", "2Gi", ownedBy(earlier())), &claims.Retention{}, ""},
-		"the owners of claims are left alone":    {claim("2Gi", "2Gi", ownedBy(earlier())), nil, ""},
-		"the claim belongs to some other object": {claim("2Gi", "2Gi", ownedBy(metav1.OwnerReference{Kind: "Pod", Name: "db-0"})), deletes, ""},
+		"the claim is free":                   {claim("2Gi", "2Gi"), deletes, ""},
+		"the claim terminates":                {claim("2Gi", "2Gi", terminates), nil, claims.NoteTerminates},
+		"the claim goes with the earlier pod": {claim("2Gi", "2Gi", ownedBy(earlier())), deletes, claims.NoteStale},
+		"the policy retains":                  {claim("2Gi", "2Gi", ownedBy(earlier())), &claims.Retention{}, ""},
+		"the owners of claims are left alone": {claim("2Gi", "2Gi", ownedBy(earlier())), nil, ""},
+		"the claim belongs to some other object": {
+			claim("2Gi", "2Gi", ownedBy(metav1.OwnerReference{Kind: "Pod", Name: "db-0"})), deletes, "",
+		},
 	} {
 		n := named(c.claim)
 		n.Retention = c.retention
@@ -144,13 +156,24 @@ func TestPodFit(t *testing.T) {
 		have []*corev1.PersistentVolumeClaim
 		want claims.PodFit
 	}{
-		"no claims":               {nil, claims.PodFit{}},
-		"they fit":                {[]*corev1.PersistentVolumeClaim{claim("2Gi", "2Gi")}, claims.PodFit{}},
-		"one of two is too small": {[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi"), logs(waits(time.Minute))}, claims.PodFit{Outdated: true, Grows: true, RemountsAfter: time.Minute}},
-		"one of two grows":        {[]*corev1.PersistentVolumeClaim{claim("2Gi", "2Gi"), logs()}, claims.PodFit{Outdated: true, Grows: true}},
-		"the sooner counts":       {[]*corev1.PersistentVolumeClaim{claim("2Gi", "1Gi", waits(90*time.Second)), logs(waits(time.Minute))}, claims.PodFit{Grows: true, RemountsAfter: 30 * time.Second}},
-		"one has waited enough":   {[]*corev1.PersistentVolumeClaim{claim("2Gi", "1Gi", waits(time.Hour)), logs(waits(time.Minute))}, claims.PodFit{Grows: true, Remounts: true, RemountsAfter: time.Minute}},
-		"it terminates":           {[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi", terminates)}, claims.PodFit{}},
+		"no claims": {nil, claims.PodFit{}},
+		"they fit":  {[]*corev1.PersistentVolumeClaim{claim("2Gi", "2Gi")}, claims.PodFit{}},
+		"one of two is too small": {
+			[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi"), logs(waits(time.Minute))},
+			claims.PodFit{Outdated: true, Grows: true, RemountsAfter: time.Minute},
+		},
+		"one of two grows": {
+			[]*corev1.PersistentVolumeClaim{claim("2Gi", "2Gi"), logs()}, claims.PodFit{Outdated: true, Grows: true},
+		},
+		"the sooner counts": {
+			[]*corev1.PersistentVolumeClaim{claim("2Gi", "1Gi", waits(90*time.Second)), logs(waits(time.Minute))},
+			claims.PodFit{Grows: true, RemountsAfter: 30 * time.Second},
+		},
+		"one has waited enough": {
+			[]*corev1.PersistentVolumeClaim{claim("2Gi", "1Gi", waits(time.Hour)), logs(waits(time.Minute))},
+			claims.PodFit{Grows: true, Remounts: true, RemountsAfter: time.Minute},
+		},
+		"it terminates": {[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi", terminates)}, claims.PodFit{}},
 	} {
 		if diff := cmp.Diff(c.want, named(c.have...).Fit(pod, 0, noon())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", why, diff)
@@ -161,7 +184,8 @@ func TestPodFit(t *testing.T) {
 func TestAhead(t *testing.T) {
 	logs := claim("1Gi", "1Gi", name("logs-web-0"), class("slow"))
 	n := named(claim("1Gi", "1Gi"), claim("2Gi", "1Gi", name("logs-web-0")))
-	if ahead := n.Ahead(0); len(ahead.Writes) != 1 || ahead.Wait != "the volume of claim logs-web-0 is to grow" || ahead.Err != nil {
+	if ahead := n.Ahead(0); len(ahead.Writes) != 1 || ahead.Wait != "the volume of claim logs-web-0 is to grow" ||
+		ahead.Err != nil {
 		t.Errorf("one is to be expanded, and the other grows: %+v", ahead)
 	}
 	if ahead := n.Ahead(1); len(ahead.Writes) != 0 || ahead.Wait != "" || ahead.Err != nil {
@@ -190,7 +214,8 @@ func TestReadClasses(t *testing.T) {
 		claim("2Gi", "2Gi", class("fast"), name("data-web-1")), claim("1Gi", "1Gi", name("logs-web-1")),
 	)
 	r := &classReader{}
-	if err := n.ReadClasses(t.Context(), r, slices.Values([]int32{0, 1})); err != nil || !slices.Equal(r.read, []string{"slow"}) || n.Classes["slow"] == nil {
+	if err := n.ReadClasses(t.Context(), r, slices.Values([]int32{0, 1})); err != nil ||
+		!slices.Equal(r.read, []string{"slow"}) || n.Classes["slow"] == nil {
 		t.Errorf("each class of a claim that is to grow is read once: %v, %v", r.read, err)
 	}
 	r.err = errors.New("unreachable")
@@ -200,8 +225,11 @@ func TestReadClasses(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	n := named(claim("2Gi", "2Gi"), claim("2Gi", "1Gi", name("data-web-1")), claim("1Gi", "1Gi", name("data-web-2")), claim("2Gi", "2Gi", name("data-web-3")))
-	want := []v1beta1.VolumeClaimStatus{{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 1}, {VolumeClaimName: "logs"}}
+	n := named(claim("2Gi", "2Gi"), claim("2Gi", "1Gi", name("data-web-1")), claim("1Gi", "1Gi", name("data-web-2")),
+		claim("2Gi", "2Gi", name("data-web-3")))
+	want := []v1beta1.VolumeClaimStatus{
+		{VolumeClaimName: "data", CompatibleReplicas: 2, CompatibleReadyReplicas: 1}, {VolumeClaimName: "logs"},
+	}
 	if diff := cmp.Diff(want, n.Status(slices.Values([]int32{0, 1, 2}))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -30,7 +30,9 @@ type Pool struct {
 
 // Has reports whether a claim serves an id.
 func (p Pool) Has(name, id string) bool {
-	i, found := slices.BinarySearchFunc(p.Claims, name, func(c *corev1.PersistentVolumeClaim, name string) int { return cmp.Compare(c.Name, name) })
+	i, found := slices.BinarySearchFunc(p.Claims, name, func(c *corev1.PersistentVolumeClaim, name string) int {
+		return cmp.Compare(c.Name, name)
+	})
 	return found && p.Claims[i].Labels[p.Label] == id
 }
 
@@ -64,13 +66,15 @@ func (p Pool) Idle(pods []*corev1.Pod) []string {
 	return slices.Compact(idle)
 }
 
-// Taken returns which of some ids lack a claim whose name another claim has, and why that claim does not serve the id. The pod
-// would be Pending for ever. The reader is a cache: an index by owner does not show such claims.
+// Taken returns which of some ids lack a claim whose name another claim has, and why that claim does not serve the id.
+// The pod would be Pending for ever. The reader is a cache: an index by owner does not show such claims.
 func (p Pool) Taken(ctx context.Context, from client.Reader, ids []string) (map[string]string, error) {
 	taken := map[string]string{}
 	for _, id := range ids {
 		for i := range p.Templates {
-			name := types.NamespacedName{Namespace: p.Workload.GetNamespace(), Name: Name(p.Templates[i].Name, p.Workload.GetName(), id)}
+			name := types.NamespacedName{
+				Namespace: p.Workload.GetNamespace(), Name: Name(p.Templates[i].Name, p.Workload.GetName(), id),
+			}
 			if taken[id] != "" || p.Has(name.Name, id) {
 				continue
 			}
@@ -111,8 +115,9 @@ type Demand struct {
 	New func() string
 }
 
-// Choose returns the ids of new pods, sorted: those of claims that no pod has any more, then pending ones, then fresh ones. Pods wait
-// for ids whose claims are about to be free, and for blocked ids, those that are taken. They keep no other pod from being created.
+// Choose returns the ids of new pods, sorted: those of claims that no pod has any more, then pending ones, then fresh
+// ones. Pods wait for ids whose claims are about to be free, and for blocked ids, those that are taken. They keep no
+// other pod from being created.
 func (p Pool) Choose(d Demand) (ids, blocked []string) {
 	chosen, waiting := map[string]bool{}, map[string]bool{}
 	choose := func(id string) {

@@ -26,13 +26,16 @@ type Owner struct {
 	Owns bool
 }
 
-// Own returns the patch that gives a claim its owners; nil where it has them, and where it terminates. References to other owners stay.
+// Own returns the patch that gives a claim its owners; nil where it has them, and where it terminates. References to
+// other owners stay.
 func Own(claim *corev1.PersistentVolumeClaim, owners ...Owner) []write.Write {
 	var remove []types.UID
 	var add []*metav1.OwnerReference
 	for i := range owners {
 		o := &owners[i]
-		has := slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == o.Ref.UID })
+		has := slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.UID == o.Ref.UID
+		})
 		switch {
 		case has && !o.Owns:
 			remove = append(remove, o.Ref.UID)

@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Register registers a collector. It returns the one that another part of the process has registered already, if there is one.
+// Register registers a collector. It returns the one that another part of the process has registered already, if there
+// is one.
 func Register[C prometheus.Collector](registerer prometheus.Registerer, c C) (C, error) {
 	err := registerer.Register(c)
 	var already prometheus.AlreadyRegisteredError

@@ -24,7 +24,14 @@ func at(minute int) time.Time {
 func stamp(minute int) metav1.Time { return metav1.NewTime(at(minute)) }
 
 func TestSet(t *testing.T) {
-	old := conditions.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Fine", Message: "as before", LastUpdateTime: stamp(0), LastTransitionTime: stamp(0)}
+	old := conditions.Condition{
+		Type:               "A",
+		Status:             corev1.ConditionTrue,
+		Reason:             "Fine",
+		Message:            "as before",
+		LastUpdateTime:     stamp(0),
+		LastTransitionTime: stamp(0),
+	}
 	other := conditions.Condition{Type: "B", Status: corev1.ConditionTrue}
 	cases := map[string]struct {
 		why string
@@ -39,16 +46,20 @@ func TestSet(t *testing.T) {
 			conditions.List{old, other},
 		},
 		"another reason": {
-			"the status has not changed since",
-			conditions.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Good"},
-			1,
-			conditions.List{other, {Type: "A", Status: corev1.ConditionTrue, Reason: "Good", LastUpdateTime: stamp(1), LastTransitionTime: stamp(0)}},
+			why: "the status has not changed since",
+			set: conditions.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Good"},
+			min: 1,
+			end: conditions.List{other, {
+				Type: "A", Status: corev1.ConditionTrue, Reason: "Good", LastUpdateTime: stamp(1), LastTransitionTime: stamp(0),
+			}},
 		},
 		"another status": {
-			"both times are those of the change",
-			conditions.Condition{Type: "A", Status: corev1.ConditionFalse, Reason: "Bad"},
-			2,
-			conditions.List{other, {Type: "A", Status: corev1.ConditionFalse, Reason: "Bad", LastUpdateTime: stamp(2), LastTransitionTime: stamp(2)}},
+			why: "both times are those of the change",
+			set: conditions.Condition{Type: "A", Status: corev1.ConditionFalse, Reason: "Bad"},
+			min: 2,
+			end: conditions.List{other, {
+				Type: "A", Status: corev1.ConditionFalse, Reason: "Bad", LastUpdateTime: stamp(2), LastTransitionTime: stamp(2),
+			}},
 		},
 	}
 	for name, c := range cases {
@@ -65,7 +76,9 @@ func TestSet(t *testing.T) {
 func TestSetError(t *testing.T) {
 	var list conditions.List
 	list.SetError("Failed", errors.New("no quota"), at(0))
-	want := conditions.List{{Type: "Failed", Status: corev1.ConditionTrue, LastTransitionTime: stamp(0), Message: "no quota"}}
+	want := conditions.List{{
+		Type: "Failed", Status: corev1.ConditionTrue, LastTransitionTime: stamp(0), Message: "no quota",
+	}}
 	if diff := cmp.Diff(want, list); diff != "" {
 		t.Errorf("a failure (-want +got):\n%s", diff)
 	}
@@ -88,7 +101,12 @@ func TestStall(t *testing.T) {
 	wait := note.Note{Level: note.Waiting, Code: "NotAvailable", Object: "web-1", Text: "is not available"}
 	is := func(s corev1.ConditionStatus, n note.Note, minute int) *conditions.Condition {
 		return &conditions.Condition{
-			Type: conditions.Stalled, Status: s, Reason: n.Code, Message: n.Message(), LastUpdateTime: stamp(minute), LastTransitionTime: stamp(minute),
+			Type:               conditions.Stalled,
+			Status:             s,
+			Reason:             n.Code,
+			Message:            n.Message(),
+			LastUpdateTime:     stamp(minute),
+			LastTransitionTime: stamp(minute),
 		}
 	}
 	cases := map[string]struct {
@@ -100,16 +118,62 @@ func TestStall(t *testing.T) {
 		want     *conditions.Condition
 		after    time.Duration
 	}{
-		"nothing":                    {"a workload that does not stand still has no condition", nil, note.Note{}, 0, true, nil, 0},
-		"blocked":                    {"a block is reported at once", nil, pull, 10, true, is(corev1.ConditionTrue, pull, 10), 0},
-		"blocked for long":           {"the condition stays the same, whichever pod is named first", is(corev1.ConditionTrue, pull, 1), note.Note{Level: note.Blocked, Code: pull.Code, Object: "web-2"}, 1, true, is(corev1.ConditionTrue, pull, 1), 0},
-		"blocked at another one":     {"another revision has a text of its own", is(corev1.ConditionTrue, pull, 1), pull, 1, false, is(corev1.ConditionTrue, pull, 10), 0},
-		"waits since now":            {"a wait may end by itself", nil, wait, 10, true, nil, time.Minute},
-		"waits for a minute":         {"a wait that goes on is reported", nil, wait, 9, true, is(corev1.ConditionUnknown, wait, 10), 0},
-		"blocked, then waits":        {"a crash loop must not change the condition at each restart", is(corev1.ConditionTrue, pull, 1), wait, 10, true, is(corev1.ConditionTrue, pull, 1), time.Minute},
-		"blocked, then nothing":      {"the block may return", is(corev1.ConditionTrue, pull, 1), note.Note{}, 10, true, is(corev1.ConditionTrue, pull, 1), time.Minute},
-		"nothing for a minute":       {"the block is over", is(corev1.ConditionTrue, pull, 1), note.Note{}, 9, true, nil, 0},
-		"waits, and then is blocked": {"a block comes before a wait", is(corev1.ConditionUnknown, wait, 1), pull, 10, true, is(corev1.ConditionTrue, pull, 10), 0},
+		"nothing": {
+			why: "a workload that does not stand still has no condition", headline: note.Note{}, same: true,
+		},
+		"blocked": {
+			why: "a block is reported at once", headline: pull, since: 10, same: true, want: is(corev1.ConditionTrue, pull, 10),
+		},
+		"blocked for long": {
+			why:      "the condition stays the same, whichever pod is named first",
+			old:      is(corev1.ConditionTrue, pull, 1),
+			headline: note.Note{Level: note.Blocked, Code: pull.Code, Object: "web-2"},
+			since:    1,
+			same:     true,
+			want:     is(corev1.ConditionTrue, pull, 1),
+		},
+		"blocked at another one": {
+			why:      "another revision has a text of its own",
+			old:      is(corev1.ConditionTrue, pull, 1),
+			headline: pull,
+			since:    1,
+			want:     is(corev1.ConditionTrue, pull, 10),
+		},
+		"waits since now": {"a wait may end by itself", nil, wait, 10, true, nil, time.Minute},
+		"waits for a minute": {
+			why:      "a wait that goes on is reported",
+			headline: wait,
+			since:    9,
+			same:     true,
+			want:     is(corev1.ConditionUnknown, wait, 10),
+		},
+		"blocked, then waits": {
+			why:      "a crash loop must not change the condition at each restart",
+			old:      is(corev1.ConditionTrue, pull, 1),
+			headline: wait,
+			since:    10,
+			same:     true,
+			want:     is(corev1.ConditionTrue, pull, 1),
+			after:    time.Minute,
+		},
+		"blocked, then nothing": {
+			why:      "the block may return",
+			old:      is(corev1.ConditionTrue, pull, 1),
+			headline: note.Note{},
+			since:    10,
+			same:     true,
+			want:     is(corev1.ConditionTrue, pull, 1),
+			after:    time.Minute,
+		},
+		"nothing for a minute": {"the block is over", is(corev1.ConditionTrue, pull, 1), note.Note{}, 9, true, nil, 0},
+		"waits, and then is blocked": {
+			why:      "a block comes before a wait",
+			old:      is(corev1.ConditionUnknown, wait, 1),
+			headline: pull,
+			since:    10,
+			same:     true,
+			want:     is(corev1.ConditionTrue, pull, 10),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -118,7 +182,10 @@ func TestStall(t *testing.T) {
 				list = append(list, *c.old)
 			}
 			after := conditions.Stall(&list, conditions.Stalling{
-				Now: at(10), Headline: c.headline, SameRevision: c.same, Wait: conditions.Wait{For: c.headline.Code, Since: at(c.since)},
+				Now:          at(10),
+				Headline:     c.headline,
+				SameRevision: c.same,
+				Wait:         conditions.Wait{For: c.headline.Code, Since: at(c.since)},
 			})
 			if diff := cmp.Diff(c.want, list.Find(conditions.Stalled)); diff != "" || after != c.after {
 				t.Errorf("%s: looks again after %s, want %s (-want +got):\n%s", c.why, after, c.after, diff)
@@ -145,7 +212,9 @@ func TestIgnoreRewording(t *testing.T) {
 		o := map[string]any{
 			"metadata": map[string]any{"name": "web", "resourceVersion": "1", "generation": int64(3)},
 			"status": map[string]any{"replicas": int64(2), "conditions": []any{
-				map[string]any{"type": "Failed", "message": "refused, request 1", "lastTransitionTime": "then"}, map[string]any{"type": "Progressing", "reason": "X"},
+				map[string]any{"type": "Failed", "message": "refused, request 1", "lastTransitionTime": "then"}, map[string]any{
+					"type": "Progressing", "reason": "X",
+				},
 			}},
 		}
 		if change != nil {
@@ -166,17 +235,29 @@ func TestIgnoreRewording(t *testing.T) {
 		change func(o map[string]any)
 		want   bool
 	}{
-		"reworded":               {"the own report of a failure is no reason for a pass", reworded, false},
-		"nothing":                {"a resync is no report", func(map[string]any) {}, true},
-		"reworded with the spec": {"a user changed the spec", func(o map[string]any) { reworded(o); o["metadata"].(map[string]any)["generation"] = int64(4) }, true},
+		"reworded": {"the own report of a failure is no reason for a pass", reworded, false},
+		"nothing":  {"a resync is no report", func(map[string]any) {}, true},
+		"reworded with the spec": {
+			"a user changed the spec",
+			func(o map[string]any) { reworded(o); o["metadata"].(map[string]any)["generation"] = int64(4) }, true,
+		},
 		"reworded with an annotation": {"a user changed an annotation", func(o map[string]any) {
 			reworded(o)
 			o["metadata"].(map[string]any)["annotations"] = map[string]any{"a": "b"}
 		}, true},
-		"reworded with the status": {"another counter changed", func(o map[string]any) { reworded(o); o["status"].(map[string]any)["replicas"] = int64(1) }, true},
-		"reworded with another":    {"another condition changed", func(o map[string]any) { reworded(o); condition(o, 1)["reason"] = "Y" }, true},
-		"failed":                   {"a failure that is new was no text before", func(o map[string]any) { condition(o, 1)["type"] = "Failed2" }, true},
-		"mended":                   {"a failure is over", func(o map[string]any) { o["status"] = map[string]any{"replicas": int64(2)} }, true},
+		"reworded with the status": {
+			"another counter changed",
+			func(o map[string]any) { reworded(o); o["status"].(map[string]any)["replicas"] = int64(1) }, true,
+		},
+		"reworded with another": {
+			"another condition changed", func(o map[string]any) { reworded(o); condition(o, 1)["reason"] = "Y" }, true,
+		},
+		"failed": {
+			"a failure that is new was no text before", func(o map[string]any) { condition(o, 1)["type"] = "Failed2" }, true,
+		},
+		"mended": {
+			"a failure is over", func(o map[string]any) { o["status"] = map[string]any{"replicas": int64(2)} }, true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +271,9 @@ func TestIgnoreRewording(t *testing.T) {
 			before, after := object(nil), object(c.change)
 			stored.Pack(before)
 			stored.Pack(after)
-			if got := conditions.IgnoreRewording("Failed", "Failed2").Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
+			if got := conditions.IgnoreRewording("Failed", "Failed2").Update(event.UpdateEvent{
+				ObjectOld: before, ObjectNew: after,
+			}); got != c.want {
 				t.Errorf("%s: passed %t of packed objects, want %t", c.why, got, c.want)
 			}
 		})

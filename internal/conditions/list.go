@@ -65,7 +65,9 @@ func (l *List) SetError(conditionType string, err error, now time.Time) {
 		since = old.LastTransitionTime
 	}
 	l.Remove(conditionType)
-	*l = append(*l, Condition{Type: conditionType, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error()})
+	*l = append(*l, Condition{
+		Type: conditionType, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: err.Error(),
+	})
 }
 
 // Verdict is a condition about one sort of write, which is kept once it exists.

@@ -13,9 +13,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// IgnoreRewording leaves out changes of an untyped object in which only the texts of these conditions differ. Such a change is the
-// reconciler's own report of its last failure. A pass at once would end the pause before the next attempt: some refusals,
-// as those with the number of a request in them, read differently each time.
+// IgnoreRewording leaves out changes of an untyped object in which only the texts of these conditions differ. Such a
+// change is the reconciler's own report of its last failure. A pass at once would end the pause before the next
+// attempt: some refusals, as those with the number of a request in them, read differently each time.
 func IgnoreRewording(failures ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := content(e.ObjectOld), content(e.ObjectNew)

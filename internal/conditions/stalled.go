@@ -8,15 +8,16 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// Stalled is the type of the condition that reports why a workload stands still: True where an object must change first,
-// Unknown where the workload waits. The reference has no such condition; the name is the one that tools for status know.
+// Stalled is the type of the condition that reports why a workload stands still: True where an object must change
+// first, Unknown where the workload waits. The reference has no such condition; the name is the one that tools for
+// status know.
 const Stalled = "Stalled"
 
 // StalledAfter is how long a workload waits for something that may come by itself before that is reported.
 const StalledAfter = time.Minute
 
-// Wait is what a workload has been waiting for, by the code of its headline, and since when. The reconciler keeps it from pass to
-// pass. The zero value waits for nothing.
+// Wait is what a workload has been waiting for, by the code of its headline, and since when. The reconciler keeps it
+// from pass to pass. The zero value waits for nothing.
 type Wait struct {
 	For   string
 	Since time.Time
@@ -44,9 +45,9 @@ type Stalling struct {
 	SameRevision bool
 }
 
-// Stall reports the headline of a pass in the condition Stalled: at once where the workload is blocked until an object changes, and
-// after a while where it waits. The text stays as long as the reason and the revision do, so that a reason costs one
-// write. It returns when to look again; zero for never.
+// Stall reports the headline of a pass in the condition Stalled: at once where the workload is blocked until an object
+// changes, and after a while where it waits. The text stays as long as the reason and the revision do, so that a reason
+// costs one write. It returns when to look again; zero for never.
 func Stall(l *List, s Stalling) time.Duration {
 	old := l.Find(Stalled)
 	c := Condition{Type: Stalled, Status: corev1.ConditionTrue, Reason: s.Headline.Code, Message: s.Headline.Message()}
@@ -58,7 +59,8 @@ func Stall(l *List, s Stalling) time.Duration {
 	case old != nil && old.Reason == c.Reason && old.Status == c.Status && s.SameRevision:
 		return 0
 	case s.Headline.Level != note.Blocked && rest > 0:
-		// Nothing is reported that may pass, and nothing taken back that may return: a container that crashes runs in between.
+		// Nothing is reported that may pass, and nothing taken back that may return: a container that crashes runs in
+		// between.
 		if s.Headline.Code != "" || old != nil {
 			return rest
 		}

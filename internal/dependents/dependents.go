@@ -24,8 +24,8 @@ import (
 type Options struct {
 	// Claims means that pods have volume claims of their own.
 	Claims bool
-	// Successors means that a pod must not be created before another one is gone. A pod whose deletion the cache does not show yet is observed as
-	// one that terminates; otherwise it is left out.
+	// Successors means that a pod must not be created before another one is gone. A pod whose deletion the cache does not
+	// show yet is observed as one that terminates; otherwise it is left out.
 	Successors bool
 	// PullJobs means that nodes pull images ahead of updates.
 	PullJobs bool
@@ -53,8 +53,8 @@ func New(api *binding.Binding, o Options) *Dependents {
 	}
 }
 
-// Setup lets Observe find dependents by their owner. Pull jobs are left out where they are not installed. It must come before the
-// manager starts.
+// Setup lets Observe find dependents by their owner. Pull jobs are left out where they are not installed. It must come
+// before the manager starts.
 func (d *Dependents) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string) error {
 	if d.PullJobs {
 		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
@@ -62,7 +62,8 @@ func (d *Dependents) Setup(ctx context.Context, mgr ctrl.Manager, controllerName
 			return err
 		}
 		if d.PullJobs = installed; !installed {
-			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed", "controller", controllerName)
+			mgr.GetLogger().Info("Disabled the pre-download of images, ImagePullJobs are not installed",
+				"controller", controllerName)
 		}
 	}
 	return d.index(ctx, mgr.GetFieldIndexer())

@@ -44,7 +44,9 @@ func (c *cache) List(_ context.Context, into client.ObjectList, _ ...client.List
 		c.reads = append(c.reads, "claims")
 	case *appsv1.ControllerRevisionList:
 		list.Items = []appsv1.ControllerRevision{
-			{ObjectMeta: meta("web-2", owner), Revision: 2}, {ObjectMeta: meta("web-1", owner), Revision: 1}, {ObjectMeta: meta("db-1", "db"), Revision: 1},
+			{ObjectMeta: meta("web-2", owner), Revision: 2}, {ObjectMeta: meta("web-1", owner), Revision: 1}, {
+				ObjectMeta: meta("db-1", "db"), Revision: 1,
+			},
 		}
 		c.reads = append(c.reads, "revisions")
 	case *metav1.PartialObjectMetadataList:
@@ -67,7 +69,11 @@ const owner = types.UID("set")
 
 func meta(name string, owner types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", Labels: map[string]string{"app": "web"},
+		Namespace:       "shop",
+		Name:            name,
+		UID:             types.UID("uid-" + name),
+		ResourceVersion: "1",
+		Labels:          map[string]string{"app": "web"},
 		OwnerReferences: []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}},
 	}
 }
@@ -91,7 +97,9 @@ func terminating(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.
 // started returns dependents over a cache and an API server.
 func started(t *testing.T, c, live *cache, o dependents.Options) *dependents.Dependents {
 	t.Helper()
-	api, err := binding.New("test", c, binding.Options{Live: live, Now: func() time.Time { return time.Unix(1_800_000_000, 0) }})
+	api, err := binding.New("test", c, binding.Options{
+		Live: live, Now: func() time.Time { return time.Unix(1_800_000_000, 0) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +121,10 @@ func TestObserve(t *testing.T) {
 			pod("done", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }),
 			{ObjectMeta: meta("foreign", "db")},
 		},
-		claims: []corev1.PersistentVolumeClaim{{ObjectMeta: meta("data-b", owner)}, {ObjectMeta: meta("data-a", owner)}, {ObjectMeta: meta("data-x", "db")}},
-		jobs:   []metav1.PartialObjectMetadata{{ObjectMeta: meta("pull", owner)}},
+		claims: []corev1.PersistentVolumeClaim{
+			{ObjectMeta: meta("data-b", owner)}, {ObjectMeta: meta("data-a", owner)}, {ObjectMeta: meta("data-x", "db")},
+		},
+		jobs: []metav1.PartialObjectMetadata{{ObjectMeta: meta("pull", owner)}},
 	}
 	c.claims = append(c.claims, corev1.PersistentVolumeClaim{ObjectMeta: meta("data-gone", owner)})
 	c.claims[3].DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
@@ -124,18 +134,22 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{
-		"active": names(o.Active), "inactive": names(o.Inactive), "unselected": names(o.Unselected), "all": names(o.AllPods()),
-		"claims": names(o.Claims), "revisions": names(o.Revisions), "jobs": names(o.Jobs), "reads": strings.Join(c.reads, " "),
+		"active": names(o.Active), "inactive": names(o.Inactive), "unselected": names(o.Unselected),
+		"all":    names(o.AllPods()),
+		"claims": names(o.Claims), "revisions": names(o.Revisions), "jobs": names(o.Jobs),
+		"reads": strings.Join(c.reads, " "),
 	}
 	want := map[string]string{
 		"active": "a c", "inactive": "gone done", "unselected": "left", "all": "a c gone done left",
-		"claims": "data-a data-b", "revisions": "web-1 web-2", "jobs": "pull", "reads": "pods claims revisions ImagePullJobList",
+		"claims": "data-a data-b", "revisions": "web-1 web-2", "jobs": "pull",
+		"reads": "pods claims revisions ImagePullJobList",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	plain := &cache{}
-	if _, err := started(t, plain, &cache{}, dependents.Options{}).Observe(t.Context(), set(), web()); err != nil || strings.Join(plain.reads, " ") != "pods revisions" {
+	if _, err := started(t, plain, &cache{}, dependents.Options{}).Observe(t.Context(), set(), web()); err != nil ||
+		strings.Join(plain.reads, " ") != "pods revisions" {
 		t.Errorf("a workload without claims and jobs reads %v, %v", plain.reads, err)
 	}
 	c.failed = errors.New("no cache")
@@ -153,10 +167,14 @@ func record(d *dependents.Dependents, key types.NamespacedName, w *write.Write, 
 
 // Writes are observed as they were answered, while the cache lags, and are dropped with the workload.
 func TestRecord(t *testing.T) {
-	c := &cache{pods: []corev1.Pod{pod("a", nil), pod("b", nil)}, claims: []corev1.PersistentVolumeClaim{{ObjectMeta: meta("data-a", owner)}}}
+	c := &cache{
+		pods:   []corev1.Pod{pod("a", nil), pod("b", nil)},
+		claims: []corev1.PersistentVolumeClaim{{ObjectMeta: meta("data-a", owner)}},
+	}
 	d := started(t, c, &cache{}, dependents.Options{Claims: true})
 	key := types.NamespacedName{Namespace: "shop", Name: "web"}
-	patched, created := pod("a", func(p *corev1.Pod) { p.ResourceVersion, p.Labels["new"] = "2", "yes" }), pod("c", func(p *corev1.Pod) { p.ResourceVersion = "3" })
+	patched, created := pod("a", func(p *corev1.Pod) { p.ResourceVersion, p.Labels["new"] = "2", "yes" }), pod("c",
+		func(p *corev1.Pod) { p.ResourceVersion = "3" })
 	refused := errors.New("refused")
 	record(d, key, &write.Write{Verb: write.Patch, Object: &c.pods[0]}, &patched, nil)
 	record(d, key, &write.Write{Verb: write.Create, Object: &created}, &created, nil)

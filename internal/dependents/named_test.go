@@ -45,9 +45,13 @@ func (c *claimCache) Get(_ context.Context, key client.ObjectKey, into client.Ob
 // Claims of a workload that does not control them are read by name, one read each, as the own writes left them.
 func TestNamedClaims(t *testing.T) {
 	claim := func(name string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1"}}
+		return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1",
+		}}
 	}
-	c := &claimCache{claims: map[string]*corev1.PersistentVolumeClaim{"data-web-0": claim("data-web-0"), "data-web-9": claim("data-web-9")}}
+	c := &claimCache{claims: map[string]*corev1.PersistentVolumeClaim{
+		"data-web-0": claim("data-web-0"), "data-web-9": claim("data-web-9"),
+	}}
 	api, err := binding.New("test", c, binding.Options{Live: c})
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,8 @@ type observation struct {
 
 // list reads the objects of a kind that refer to a workload as their owner. They are the cache's.
 func (d *Dependents) list(ctx context.Context, o *observation, into client.ObjectList) error {
-	if err := d.api.Client.List(ctx, into, append(owned.In(o.owner.GetNamespace(), o.owner.GetUID()), client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := d.api.Client.List(ctx, into,
+		append(owned.In(o.owner.GetNamespace(), o.owner.GetUID()), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("read %T: %w", into, err)
 	}
 	return nil
@@ -169,12 +170,15 @@ func controlled[T any, P interface {
 	return slices.DeleteFunc(all, func(object P) bool { return !owned.Controls(o.owner, object) }), err
 }
 
-// Missing reads the pods of a workload past the cache, and returns those that were not observed. An earlier process, or an
-// earlier leader, may have created them a moment ago, and no ledger knows. Call it once for a workload, before the
+// Missing reads the pods of a workload past the cache, and returns those that were not observed. An earlier process, or
+// an earlier leader, may have created them a moment ago, and no ledger knows. Call it once for a workload, before the
 // first creation of a pod or deletion of a claim without a pod.
-func (d *Dependents) Missing(ctx context.Context, owner client.Object, selector labels.Selector, observed Pods) ([]*corev1.Pod, error) {
+func (d *Dependents) Missing(
+	ctx context.Context, owner client.Object, selector labels.Selector, observed Pods,
+) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := d.api.Live.List(ctx, &list, client.InNamespace(owner.GetNamespace()), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	if err := d.api.Live.List(ctx, &list, client.InNamespace(owner.GetNamespace()),
+		client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list pods past the cache: %w", err)
 	}
 	known := map[types.UID]bool{}
@@ -191,7 +195,8 @@ func (d *Dependents) Missing(ctx context.Context, owner client.Object, selector 
 	return missing, nil
 }
 
-// NodeLabels reads the labels of the nodes that pods run on, by the name of the node. A node that does not exist has none.
+// NodeLabels reads the labels of the nodes that pods run on, by the name of the node. A node that does not exist has
+// none.
 func (d *Dependents) NodeLabels(ctx context.Context, pods []*corev1.Pod) (map[string]map[string]string, error) {
 	nodes := map[string]map[string]string{}
 	for _, pod := range pods {

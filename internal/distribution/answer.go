@@ -58,8 +58,8 @@ type Step struct {
 // Ended reports whether nothing is left to do.
 func (s Step) Ended() bool { return s.Action == Done }
 
-// Answer returns the step that follows from the answer to a request. live is what the API server returned; nil for a deletion and for an
-// error.
+// Answer returns the step that follows from the answer to a request. live is what the API server returned; nil for a
+// deletion and for an error.
 func (p *Pass) Answer(s Step, live Object, err error) Step {
 	if s.left--; s.left <= 0 && err == nil && s.Action == Inspect {
 		return s.fail(v1beta1.ResourceDistributionUpdateResourceFailed, errors.New(textRestless))
@@ -108,7 +108,8 @@ func (p *Pass) inspected(s Step, live Object, err error) Step {
 	case err != nil:
 		return s.fail(v1beta1.ResourceDistributionGetResourceFailed, err)
 	}
-	s.UID, s.Version, s.keys, s.inspected = live.GetUID(), live.GetResourceVersion(), live.GetAnnotations()[KeysAnnotation], true
+	s.UID, s.Version, s.keys, s.inspected = live.GetUID(), live.GetResourceVersion(),
+		live.GetAnnotations()[KeysAnnotation], true
 	s.filled = filled(live)
 	controlled, deleting := p.in.Owner.Controls(live), live.GetDeletionTimestamp() != nil
 	switch {

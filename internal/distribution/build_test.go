@@ -70,7 +70,12 @@ type secrets struct {
 }
 
 func newSecrets() *secrets {
-	return &secrets{all: map[string]*corev1.Secret{}, requests: map[string]int{}, terminating: map[string]bool{}, missing: map[string]bool{}}
+	return &secrets{
+		all:         map[string]*corev1.Secret{},
+		requests:    map[string]int{},
+		terminating: map[string]bool{},
+		missing:     map[string]bool{},
+	}
 }
 
 func (s *secrets) next() string {
@@ -95,7 +100,9 @@ func (s *secrets) put(namespace string, change func(*corev1.Secret)) {
 }
 
 // send answers the request of a step.
-func (s *secrets) send(r *distribution.Resource, owner distribution.Owner, step distribution.Step) (distribution.Object, error) {
+func (s *secrets) send(
+	r *distribution.Resource, owner distribution.Owner, step distribution.Step,
+) (distribution.Object, error) {
 	s.requests[string(step.Action)]++
 	n := step.Namespace
 	is := s.all[n]
@@ -148,7 +155,9 @@ func (s *secrets) create(o distribution.Object) (distribution.Object, error) {
 	return made.DeepCopy(), nil
 }
 
-func (s *secrets) update(n string, r *distribution.Resource, owner distribution.Owner, step distribution.Step) (distribution.Object, error) {
+func (s *secrets) update(
+	n string, r *distribution.Resource, owner distribution.Owner, step distribution.Step,
+) (distribution.Object, error) {
 	is := s.all[n]
 	if is == nil {
 		return nil, apierrors.NewNotFound(resource, "pull")
@@ -171,7 +180,8 @@ func (s *secrets) update(n string, r *distribution.Resource, owner distribution.
 	switch {
 	case after.UID != is.UID || after.ResourceVersion != is.ResourceVersion:
 		return nil, apierrors.NewConflict(resource, "pull", errors.New("it is another version"))
-	case after.Type != is.Type, is.Immutable != nil && *is.Immutable && (!apiequality.Semantic.DeepEqual(is.Data, after.Data) || after.Immutable == nil):
+	case after.Type != is.Type, is.Immutable != nil && *is.Immutable &&
+		(!apiequality.Semantic.DeepEqual(is.Data, after.Data) || after.Immutable == nil):
 		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "pull", nil)
 	}
 	after.ResourceVersion = s.next()
@@ -183,7 +193,9 @@ func (s *secrets) update(n string, r *distribution.Resource, owner distribution.
 func (s *secrets) copies(owner distribution.Owner) map[string]distribution.Copy {
 	all := map[string]distribution.Copy{}
 	for n, is := range s.all {
-		all[n] = distribution.Copy{UID: is.UID, Version: is.ResourceVersion, Controlled: owner.Controls(is), Deleting: is.DeletionTimestamp != nil}
+		all[n] = distribution.Copy{
+			UID: is.UID, Version: is.ResourceVersion, Controlled: owner.Controls(is), Deleting: is.DeletionTimestamp != nil,
+		}
 	}
 	return all
 }

@@ -23,8 +23,8 @@ type Owner struct {
 	UID  types.UID
 }
 
-// Controls reports whether an object is a copy of this owner, whatever version its reference has. The UID decides; kind and name do where one
-// of both UIDs is missing.
+// Controls reports whether an object is a copy of this owner, whatever version its reference has. The UID decides; kind
+// and name do where one of both UIDs is missing.
 func (o Owner) Controls(object metav1.Object) bool {
 	ref := metav1.GetControllerOfNoCopy(object)
 	if ref == nil {
@@ -44,7 +44,12 @@ const Kind = "ResourceDistribution"
 func (o Owner) reference() metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{
-		APIVersion: v1beta1.GroupVersion.String(), Kind: Kind, Name: o.Name, UID: o.UID, Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion:         v1beta1.GroupVersion.String(),
+		Kind:               Kind,
+		Name:               o.Name,
+		UID:                o.UID,
+		Controller:         &yes,
+		BlockOwnerDeletion: &yes,
 	}
 }
 
@@ -66,7 +71,8 @@ func (r *Resource) compare(live Object, owner Owner) difference {
 	stale := r.stale(live.GetAnnotations()[KeysAnnotation])
 	return difference{
 		secretType: is.Type != r.content.Type,
-		content:    is.Immutable != r.content.Immutable || !sameBytes(is.Data, r.content.Data) || !sameBytes(is.Binary, r.content.Binary),
+		content: is.Immutable != r.content.Immutable || !sameBytes(is.Data, r.content.Data) ||
+			!sameBytes(is.Binary, r.content.Binary),
 		metadata: !contains(have.Labels, r.metadata.Labels) || !contains(have.Annotations, r.metadata.Annotations) ||
 			hasAny(have.Labels, stale.Labels) || hasAny(have.Annotations, stale.Annotations) ||
 			!hasAll(have.Finalizers, r.metadata.Finalizers) || !owned(have.Owners, r.others(owner)),
@@ -94,6 +100,8 @@ func hasAll(have, wanted []string) bool {
 
 func owned(have, wanted []metav1.OwnerReference) bool {
 	return !slices.ContainsFunc(wanted, func(ref metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool { return apiequality.Semantic.DeepEqual(h, ref) })
+		return !slices.ContainsFunc(have, func(h metav1.OwnerReference) bool {
+			return apiequality.Semantic.DeepEqual(h, ref)
+		})
 	})
 }

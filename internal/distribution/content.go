@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// checkSecret validates a Secret as API servers do, so that a distribution is rejected, and not its copy in each namespace.
+// checkSecret validates a Secret as API servers do, so that a distribution is rejected, and not its copy in each
+// namespace.
 func checkSecret(s *corev1.Secret, at *field.Path) field.ErrorList {
 	is := contentOf(s)
 	faults := checkSize(at, is)
@@ -86,7 +87,9 @@ func checkType(is content, at *field.Path) field.ErrorList {
 	}
 	switch is.Type {
 	case corev1.SecretTypeServiceAccountToken:
-		return field.ErrorList{field.Invalid(at.Child("type"), is.Type, "must not be a token, whose data the API server writes")}
+		return field.ErrorList{
+			field.Invalid(at.Child("type"), is.Type, "must not be a token, whose data the API server writes"),
+		}
 	case corev1.SecretTypeDockercfg:
 		return config(corev1.DockerConfigKey)
 	case corev1.SecretTypeDockerConfigJson:

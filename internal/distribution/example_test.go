@@ -9,14 +9,18 @@ import (
 	"github.com/kruisekit/kruisekit/internal/distribution"
 )
 
-// One copy is missing, one is as it was written, one is in a namespace that is no target, and one name belongs to another owner.
+// One copy is missing, one is as it was written, one is in a namespace that is no target, and one name belongs to
+// another owner.
 func ExamplePlan() {
-	resource, err := distribution.Read([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"user":"reader"}}`))
+	resource, err := distribution.Read(
+		[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"stringData":{"user":"reader"}}`))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	targets, err := distribution.Select(v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}}})
+	targets, err := distribution.Select(v1beta1.ResourceDistributionTargets{
+		NamespaceSelector: metav1.LabelSelector{MatchLabels: map[string]string{"team": "web"}},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,7 +28,9 @@ func ExamplePlan() {
 	web := map[string]string{"team": "web"}
 	pass := distribution.Plan(distribution.Input{
 		Owner: distribution.Owner{Name: "registry", UID: "1"}, Resource: resource, Targets: targets,
-		Namespaces: []distribution.Namespace{{Name: "cart", Labels: web}, {Name: "db"}, {Name: "shop", Labels: web}, {Name: "stock", Labels: web}},
+		Namespaces: []distribution.Namespace{
+			{Name: "cart", Labels: web}, {Name: "db"}, {Name: "shop", Labels: web}, {Name: "stock", Labels: web},
+		},
 		Copies: map[string]distribution.Copy{
 			"shop":  {UID: "2", Version: "10", Controlled: true},
 			"db":    {UID: "3", Version: "11", Controlled: true},

@@ -9,11 +9,15 @@ import (
 	"github.com/kruisekit/kruisekit/internal/distribution"
 )
 
-// FuzzSpec has specs of any shape: nothing panics, what is valid is distributed, and a copy of it is settled after one read.
+// FuzzSpec has specs of any shape: nothing panics, what is valid is distributed, and a copy of it is settled after one
+// read.
 func FuzzSpec(f *testing.F) {
 	f.Add([]byte(plain), []byte(`{"allNamespaces":true}`), `{"labels":["a"]}`)
-	f.Add([]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"a":"b"},"finalizers":["a/b","a/b"],"ownerReferences":[{"uid":"uid-registry","name":"x","kind":"y","apiVersion":"v1"}]},"immutable":true,"type":"x"}`), []byte(`{"includedNamespaces":{"list":[{"name":"shop"},{}]}}`), `{`)
-	f.Add([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":null,"data":null}`), []byte(`{"namespaceSelector":{"matchExpressions":[{"operator":"In"}]}}`), "[]")
+	f.Add(
+		[]byte(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"a":"b"},"finalizers":["a/b","a/b"],"ownerReferences":[{"uid":"uid-registry","name":"x","kind":"y","apiVersion":"v1"}]},"immutable":true,"type":"x"}`),
+		[]byte(`{"includedNamespaces":{"list":[{"name":"shop"},{}]}}`), `{`)
+	f.Add([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":null,"data":null}`),
+		[]byte(`{"namespaceSelector":{"matchExpressions":[{"operator":"In"}]}}`), "[]")
 	f.Fuzz(func(t *testing.T, resource, targets []byte, recorded string) {
 		d := &v1beta1.ResourceDistribution{}
 		if json.Unmarshal(targets, &d.Spec.Targets) != nil {
@@ -27,7 +31,9 @@ func FuzzSpec(f *testing.F) {
 		if len(faults) == 0 && (err != nil || invalid != nil) {
 			t.Fatalf("a valid spec cannot be read: %v, %v", err, invalid)
 		}
-		in := distribution.Input{Owner: me, Resource: r, Targets: s, Namespaces: []distribution.Namespace{{Name: "shop"}}, Now: at(0)}
+		in := distribution.Input{
+			Owner: me, Resource: r, Targets: s, Namespaces: []distribution.Namespace{{Name: "shop"}}, Now: at(0),
+		}
 		p := distribution.Plan(in)
 		p.Status(d.Status, 1, at(0))
 		if r == nil || s == nil || !s.Match("shop", nil) {

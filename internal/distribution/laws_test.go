@@ -34,10 +34,14 @@ type world struct {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
-	w := &world{T: t, secrets: newSecrets(), rand: rand.New(rand.NewPCG(seed, 1)), faulty: true, seen: map[string]distribution.Copy{}}
+	w := &world{
+		T: t, secrets: newSecrets(), rand: rand.New(rand.NewPCG(seed, 1)), faulty: true, seen: map[string]distribution.Copy{},
+	}
 	w.in = distribution.Input{Owner: me, Resource: read(t, plain)}
 	for i := range 6 {
-		w.in.Namespaces = append(w.in.Namespaces, distribution.Namespace{Name: fmt.Sprint("ns-", i), Labels: map[string]string{"group": fmt.Sprint(i % 2)}})
+		w.in.Namespaces = append(w.in.Namespaces, distribution.Namespace{
+			Name: fmt.Sprint("ns-", i), Labels: map[string]string{"group": fmt.Sprint(i % 2)},
+		})
 	}
 	w.in.Namespaces = append(w.in.Namespaces, distribution.Namespace{Name: "kube-system"})
 	w.spec = v1beta1.ResourceDistributionTargets{AllNamespaces: true}
@@ -55,11 +59,17 @@ func (w *world) act() {
 	switch w.rand.IntN(12) {
 	case 0:
 		data := []string{`{}`, `{"k":"eA=="}`, `{"k":"eQ=="}`, `{"l":"eQ=="}`}[w.rand.IntN(4)]
-		w.in.Resource = read(w.T, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"data":%s}`, w.rand.IntN(3), data))
+		w.in.Resource = read(w.T,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"data":%s}`,
+				w.rand.IntN(3), data))
 	case 1:
-		w.in.Resource = read(w.T, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"type":"a/t%d","immutable":%t}`, w.rand.IntN(2), w.rand.IntN(2) == 0))
+		w.in.Resource = read(w.T,
+			fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull"},"type":"a/t%d","immutable":%t}`,
+				w.rand.IntN(2), w.rand.IntN(2) == 0))
 	case 2:
-		w.spec = v1beta1.ResourceDistributionTargets{IncludedNamespaces: list(w.namespace(), "absent"), NamespaceSelector: group(fmt.Sprint(w.rand.IntN(3)))}
+		w.spec = v1beta1.ResourceDistributionTargets{
+			IncludedNamespaces: list(w.namespace(), "absent"), NamespaceSelector: group(fmt.Sprint(w.rand.IntN(3))),
+		}
 	case 3:
 		w.spec = v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list(w.namespace())}
 	case 4:
@@ -110,7 +120,8 @@ func (w *world) turn() *distribution.Pass {
 	w.clock++
 	w.in.Targets, w.in.Copies, w.in.Now = selected(w.T, w.spec), w.seen, at(w.clock)
 	kept := w.in // of copies
-	kept.Namespaces, kept.Copies, kept.Known = slices.Clone(w.in.Namespaces), maps.Clone(w.in.Copies), maps.Clone(w.in.Known)
+	kept.Namespaces, kept.Copies, kept.Known = slices.Clone(w.in.Namespaces), maps.Clone(w.in.Copies),
+		maps.Clone(w.in.Known)
 	p := distribution.Plan(w.in)
 	if again := distribution.Plan(kept); fmt.Sprintf("%+v", p) != fmt.Sprintf("%+v", again) {
 		w.Fatal("two plans of the same input differ")
@@ -174,11 +185,13 @@ func (w *world) labels(namespace string) map[string]string {
 func (w *world) status(p *distribution.Pass) {
 	w.Helper()
 	status := p.Status(v1beta1.ResourceDistributionStatus{}, 1, at(w.clock))
-	if len(status.Conditions) != 6 || status.Succeeded+status.Failed != status.Desired || status.Succeeded < 0 || status.Failed < 0 {
+	if len(status.Conditions) != 6 || status.Succeeded+status.Failed != status.Desired || status.Succeeded < 0 ||
+		status.Failed < 0 {
 		w.Fatalf("the status is %+v", status)
 	}
 	for i, c := range status.Conditions {
-		if c.Type != distribution.Conditions()[i] || (c.Status == "False") != (c.Reason == "Succeeded") || (c.Status == "False") != (len(c.FailedNamespaces) == 0) || !slices.IsSorted(c.FailedNamespaces) {
+		if c.Type != distribution.Conditions()[i] || (c.Status == "False") != (c.Reason == "Succeeded") ||
+			(c.Status == "False") != (len(c.FailedNamespaces) == 0) || !slices.IsSorted(c.FailedNamespaces) {
 			w.Fatalf("the condition is %+v", c)
 		}
 	}
@@ -203,7 +216,8 @@ func (w *world) settled(p *distribution.Pass) {
 		case target && me.Controls(is):
 			want := w.in.Resource.Copy(name, me)
 			fresh, ok := want.(*corev1.Secret)
-			if !ok || !apiequality.Semantic.DeepEqual(fresh.Data, is.Data) || fresh.Type != is.Type || ptr.Deref(fresh.Immutable, false) != ptr.Deref(is.Immutable, false) {
+			if !ok || !apiequality.Semantic.DeepEqual(fresh.Data, is.Data) || fresh.Type != is.Type ||
+				ptr.Deref(fresh.Immutable, false) != ptr.Deref(is.Immutable, false) {
 				w.Fatalf("%s has %+v, want %+v", name, is, want)
 			}
 			for key := range is.Labels {
@@ -215,7 +229,9 @@ func (w *world) settled(p *distribution.Pass) {
 		}
 	}
 	for _, name := range w.in.Targets.Names() {
-		if !slices.ContainsFunc(w.in.Namespaces, func(n distribution.Namespace) bool { return n.Name == name && !n.Terminating }) {
+		if !slices.ContainsFunc(w.in.Namespaces, func(n distribution.Namespace) bool {
+			return n.Name == name && !n.Terminating
+		}) {
 			desired++
 		}
 	}
@@ -225,8 +241,8 @@ func (w *world) settled(p *distribution.Pass) {
 	}
 }
 
-// Whatever others do and whichever requests fail, nothing foreign is touched at any request, and the distribution settles once the faults
-// end; then a pass sends nothing.
+// Whatever others do and whichever requests fail, nothing foreign is touched at any request, and the distribution
+// settles once the faults end; then a pass sends nothing.
 func TestRandom(t *testing.T) {
 	start := rand.Uint64() >> 1
 	for seed := start; seed < start+30; seed++ {

@@ -124,7 +124,8 @@ func Plan(in Input) *Pass {
 		p.clean(name, exist)
 	}
 	slices.SortStableFunc(p.Steps, func(a, b Step) int {
-		return cmp.Or(cmp.Compare(rank(in.Known[a.Namespace].Failed), rank(in.Known[b.Namespace].Failed)), cmp.Compare(a.Namespace, b.Namespace))
+		return cmp.Or(cmp.Compare(rank(in.Known[a.Namespace].Failed), rank(in.Known[b.Namespace].Failed)),
+			cmp.Compare(a.Namespace, b.Namespace))
 	})
 	return p
 }
@@ -164,9 +165,10 @@ const (
 	textTerminating = "namespace is terminating"
 	textConflict    = "an object with the same kind and name exists, and this ResourceDistribution does not control it"
 	textDeleting    = "the copy is being deleted, and a finalizer holds it"
-	textContested   = "another writer changes or deletes the copy again and again: it is restored at most 3 times in a minute"
-	textRestless    = "the copy changed after each read"
-	textSkipped     = "not tried: requests to many other namespaces failed"
+	textContested   = "another writer changes or deletes the copy again and again: it is restored at most 3 " +
+		"times in a minute"
+	textRestless = "the copy changed after each read"
+	textSkipped  = "not tried: requests to many other namespaces failed"
 )
 
 // maintain plans what to do in a target that exists.
@@ -208,8 +210,15 @@ func first(has, read bool) Action {
 func (p *Pass) begin(namespace string, action Action, known Known) {
 	is := p.in.Copies[namespace]
 	step := Step{
-		Namespace: namespace, Action: action, UID: is.UID, Version: is.Version, target: true, keys: known.Keys, filled: known.Filled, left: maxRequests,
-		repair: known.Digest == p.in.Resource.Digest, // a copy that has the resource of before is no repair
+		Namespace: namespace,
+		Action:    action,
+		UID:       is.UID,
+		Version:   is.Version,
+		target:    true,
+		keys:      known.Keys,
+		filled:    known.Filled,
+		left:      maxRequests,
+		repair:    known.Digest == p.in.Resource.Digest, // a copy that has the resource of before is no repair
 	}
 	if held, after := p.held(&step, known); held {
 		p.requeue(after)
@@ -228,7 +237,9 @@ func (p *Pass) held(step *Step, known Known) (bool, time.Duration) {
 	rest := known.since.Add(Window).Sub(p.in.Now)
 	switch {
 	case step.repair && known.repairs >= MaxRepairs:
-		p.fail(Failure{Namespace: step.Namespace, Type: v1beta1.ResourceDistributionUpdateResourceFailed, Text: textContested})
+		p.fail(Failure{
+			Namespace: step.Namespace, Type: v1beta1.ResourceDistributionUpdateResourceFailed, Text: textContested,
+		})
 		return true, rest
 	case step.Action == Inspect && step.repair && known.reads >= MaxReads:
 		p.settled = append(p.settled, step.Namespace) // as far as it was read
@@ -247,10 +258,13 @@ func (p *Pass) requeue(after time.Duration) {
 func (p *Pass) clean(namespace string, exist map[string]Namespace) {
 	n, exists := exist[namespace]
 	is := p.in.Copies[namespace]
-	if p.desired[namespace] || !exists || n.Terminating || !is.Controlled || is.Deleting || p.in.Targets.spares(namespace, n.Labels) {
+	if p.desired[namespace] || !exists || n.Terminating || !is.Controlled || is.Deleting ||
+		p.in.Targets.spares(namespace, n.Labels) {
 		return
 	}
-	p.Steps = append(p.Steps, Step{Namespace: namespace, Action: Delete, UID: is.UID, Version: is.Version, left: maxRequests, known: Known{}})
+	p.Steps = append(p.Steps, Step{
+		Namespace: namespace, Action: Delete, UID: is.UID, Version: is.Version, left: maxRequests, known: Known{},
+	})
 }
 
 // Known returns what the next pass needs to know.

@@ -37,15 +37,38 @@ func TestTargets(t *testing.T) {
 		spec v1beta1.ResourceDistributionTargets
 		want []string
 	}{
-		"nothing":            {v1beta1.ResourceDistributionTargets{}, nil},
-		"all sources":        {v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("ns-1", "ns-3", "ns-5"), ExcludedNamespaces: list("ns-4"), NamespaceSelector: group("one")}, []string{"ns-1", "ns-2", "ns-3", "ns-5"}},
-		"all":                {v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list("ns-4")}, []string{"default", "ns-1", "ns-2", "ns-3", "ns-5"}},
-		"all ignores a list": {v1beta1.ResourceDistributionTargets{AllNamespaces: true, IncludedNamespaces: list("absent"), ExcludedNamespaces: list("ns-4", "default")}, []string{"ns-1", "ns-2", "ns-3", "ns-5"}},
-		"absent ones count":  {v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("absent", "ns-6", "kube-system", "ns-3", "ns-3")}, []string{"absent", "ns-3", "ns-6"}},
-		"an expression":      {v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "group", Operator: metav1.LabelSelectorOpDoesNotExist}}}}, []string{"default", "ns-3", "ns-5"}},
+		"nothing": {v1beta1.ResourceDistributionTargets{}, nil},
+		"all sources": {
+			v1beta1.ResourceDistributionTargets{
+				IncludedNamespaces: list("ns-1", "ns-3", "ns-5"), ExcludedNamespaces: list("ns-4"), NamespaceSelector: group("one"),
+			},
+			[]string{"ns-1", "ns-2", "ns-3", "ns-5"},
+		},
+		"all": {
+			v1beta1.ResourceDistributionTargets{AllNamespaces: true, ExcludedNamespaces: list("ns-4")},
+			[]string{"default", "ns-1", "ns-2", "ns-3", "ns-5"},
+		},
+		"all ignores a list": {
+			v1beta1.ResourceDistributionTargets{
+				AllNamespaces: true, IncludedNamespaces: list("absent"), ExcludedNamespaces: list("ns-4", "default"),
+			},
+			[]string{"ns-1", "ns-2", "ns-3", "ns-5"},
+		},
+		"absent ones count": {
+			v1beta1.ResourceDistributionTargets{IncludedNamespaces: list("absent", "ns-6", "kube-system", "ns-3", "ns-3")},
+			[]string{"absent", "ns-3", "ns-6"},
+		},
+		"an expression": {
+			v1beta1.ResourceDistributionTargets{NamespaceSelector: metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "group", Operator: metav1.LabelSelectorOpDoesNotExist}},
+			}},
+			[]string{"default", "ns-3", "ns-5"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := distribution.Plan(distribution.Input{Owner: me, Resource: read(t, plain), Targets: selected(t, c.spec), Namespaces: namespaces, Now: at(0)})
+			p := distribution.Plan(distribution.Input{
+				Owner: me, Resource: read(t, plain), Targets: selected(t, c.spec), Namespaces: namespaces, Now: at(0),
+			})
 			var got []string
 			for _, s := range p.Steps {
 				got = append(got, s.Namespace)
@@ -66,9 +89,12 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// A reserved namespace is no target, however it is selected. A copy from before stays as it is until its namespace is not selected any more.
+// A reserved namespace is no target, however it is selected. A copy from before stays as it is until its namespace is
+// not selected any more.
 func TestReserved(t *testing.T) {
-	namespaces := []distribution.Namespace{{Name: "own", Labels: map[string]string{"group": "one"}}, {Name: "shop", Labels: map[string]string{"group": "one"}}}
+	namespaces := []distribution.Namespace{
+		{Name: "own", Labels: map[string]string{"group": "one"}}, {Name: "shop", Labels: map[string]string{"group": "one"}},
+	}
 	for name, c := range map[string]struct {
 		spec    v1beta1.ResourceDistributionTargets
 		deleted bool
@@ -82,7 +108,12 @@ func TestReserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, copies := range []map[string]distribution.Copy{nil, {"own": {UID: "u", Version: "1", Controlled: true}}} {
 				p := distribution.Plan(distribution.Input{
-					Owner: me, Resource: read(t, plain), Targets: selected(t, c.spec, "own"), Namespaces: namespaces, Copies: copies, Now: at(0),
+					Owner:      me,
+					Resource:   read(t, plain),
+					Targets:    selected(t, c.spec, "own"),
+					Namespaces: namespaces,
+					Copies:     copies,
+					Now:        at(0),
 				})
 				got := map[string]distribution.Action{}
 				for _, s := range p.Steps {
@@ -120,7 +151,9 @@ func TestTargetsOracle(t *testing.T) {
 	}
 	for range 2000 {
 		included, excluded := some(), some()
-		spec := v1beta1.ResourceDistributionTargets{AllNamespaces: r.IntN(4) == 0, IncludedNamespaces: list(included...), ExcludedNamespaces: list(excluded...)}
+		spec := v1beta1.ResourceDistributionTargets{
+			AllNamespaces: r.IntN(4) == 0, IncludedNamespaces: list(included...), ExcludedNamespaces: list(excluded...),
+		}
 		selects := r.IntN(2) == 0
 		if selects {
 			spec.NamespaceSelector = group("one")
@@ -148,7 +181,14 @@ func TestTargetsOracle(t *testing.T) {
 }
 
 func controlled(o *corev1.Secret) {
-	o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps.kruise.io/v1beta1", Kind: distribution.Kind, Name: me.Name, UID: me.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
+	o.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion:         "apps.kruise.io/v1beta1",
+		Kind:               distribution.Kind,
+		Name:               me.Name,
+		UID:                me.UID,
+		Controller:         ptr.To(true),
+		BlockOwnerDeletion: ptr.To(true),
+	}}
 }
 
 // good is a copy of plain.
@@ -170,20 +210,57 @@ func TestOneNamespace(t *testing.T) {
 		fails    v1beta1.ResourceDistributionConditionType
 		exists   bool
 	}{
-		"missing":           {why: "it is created", targets: yes, requests: "Create", exists: true},
-		"own, equal":        {why: "one read, and no write", is: good, targets: yes, requests: "Inspect", exists: true},
-		"own, differs":      {why: "it is updated", is: bad, targets: yes, requests: "Inspect Update", exists: true},
-		"own, immutable":    {why: "no update can change it", is: func(o *corev1.Secret) { bad(o); o.Immutable = ptr.To(true) }, targets: yes, requests: "Create Delete Inspect", exists: true},
-		"own, another type": {why: "no update can change it", is: func(o *corev1.Secret) { good(o); o.Type = "x/y" }, targets: yes, requests: "Create Delete Inspect", exists: true},
-		"foreign":           {why: "it is not even read", is: func(o *corev1.Secret) {}, targets: yes, fails: v1beta1.ResourceDistributionConflictOccurred, exists: true},
+		"missing":      {why: "it is created", targets: yes, requests: "Create", exists: true},
+		"own, equal":   {why: "one read, and no write", is: good, targets: yes, requests: "Inspect", exists: true},
+		"own, differs": {why: "it is updated", is: bad, targets: yes, requests: "Inspect Update", exists: true},
+		"own, immutable": {
+			why:      "no update can change it",
+			is:       func(o *corev1.Secret) { bad(o); o.Immutable = ptr.To(true) },
+			targets:  yes,
+			requests: "Create Delete Inspect",
+			exists:   true,
+		},
+		"own, another type": {
+			why:      "no update can change it",
+			is:       func(o *corev1.Secret) { good(o); o.Type = "x/y" },
+			targets:  yes,
+			requests: "Create Delete Inspect",
+			exists:   true,
+		},
+		"foreign": {
+			why:     "it is not even read",
+			is:      func(o *corev1.Secret) {},
+			targets: yes,
+			fails:   v1beta1.ResourceDistributionConflictOccurred,
+			exists:  true,
+		},
 		"held": {why: "a finalizer holds the old one", is: func(o *corev1.Secret) {
 			good(o)
 			o.Finalizers = []string{"a/b"}
 			o.DeletionTimestamp = ptr.To(metav1.NewTime(at(0)))
 		}, targets: yes, fails: v1beta1.ResourceDistributionUpdateResourceFailed, exists: true},
-		"held by a new type": {why: "a finalizer holds the old one", is: func(o *corev1.Secret) { good(o); o.Type = "x/y"; o.Finalizers = []string{"a/b"} }, targets: yes, requests: "Create Delete Inspect+", fails: v1beta1.ResourceDistributionUpdateResourceFailed, exists: true},
-		"no namespace":       {why: "it is missing at the API server", targets: yes, server: func(s *secrets) { s.missing["shop"] = true }, requests: "Create", fails: v1beta1.ResourceDistributionNamespaceNotExists},
-		"terminating":        {why: "as the API server reports", targets: yes, server: func(s *secrets) { s.terminating["shop"] = true }, requests: "Create", fails: v1beta1.ResourceDistributionNamespaceNotExists},
+		"held by a new type": {
+			why:      "a finalizer holds the old one",
+			is:       func(o *corev1.Secret) { good(o); o.Type = "x/y"; o.Finalizers = []string{"a/b"} },
+			targets:  yes,
+			requests: "Create Delete Inspect+",
+			fails:    v1beta1.ResourceDistributionUpdateResourceFailed,
+			exists:   true,
+		},
+		"no namespace": {
+			why:      "it is missing at the API server",
+			targets:  yes,
+			server:   func(s *secrets) { s.missing["shop"] = true },
+			requests: "Create",
+			fails:    v1beta1.ResourceDistributionNamespaceNotExists,
+		},
+		"terminating": {
+			why:      "as the API server reports",
+			targets:  yes,
+			server:   func(s *secrets) { s.terminating["shop"] = true },
+			requests: "Create",
+			fails:    v1beta1.ResourceDistributionNamespaceNotExists,
+		},
 		"no target":          {why: "an own copy is deleted", is: good, requests: "Delete"},
 		"no target, foreign": {why: "it stays", is: func(o *corev1.Secret) {}, exists: true},
 		"no target, none":    {why: "nothing is there"},
@@ -196,7 +273,14 @@ func TestOneNamespace(t *testing.T) {
 			if c.server != nil {
 				c.server(s)
 			}
-			p := distribution.Plan(distribution.Input{Owner: me, Resource: r, Targets: selected(t, c.targets), Namespaces: []distribution.Namespace{{Name: "shop"}}, Copies: s.copies(me), Now: at(0)})
+			p := distribution.Plan(distribution.Input{
+				Owner:      me,
+				Resource:   r,
+				Targets:    selected(t, c.targets),
+				Namespaces: []distribution.Namespace{{Name: "shop"}},
+				Copies:     s.copies(me),
+				Now:        at(0),
+			})
 			s.run(p, r, me)
 			var all []string
 			for action, n := range s.requests {
@@ -227,10 +311,21 @@ func TestStaleCache(t *testing.T) {
 		requests map[string]int
 		conflict bool
 	}{
-		"a foreign object that the cache lacks": {nil, func(*corev1.Secret) {}, map[string]int{"Create": 1, "Inspect": 1}, true},
-		"an own one that the cache lacks":       {nil, good, map[string]int{"Create": 1, "Inspect": 1}, false},
-		"another version":                       {good, func(o *corev1.Secret) { good(o); o.Data["user"] = []byte("x") }, map[string]int{"Update": 2, "Inspect": 1}, false},
-		"handed over":                           {good, func(o *corev1.Secret) { o.OwnerReferences = nil }, map[string]int{"Update": 1, "Inspect": 1}, true},
+		"a foreign object that the cache lacks": {
+			is: func(*corev1.Secret) {}, requests: map[string]int{"Create": 1, "Inspect": 1}, conflict: true,
+		},
+		"an own one that the cache lacks": {nil, good, map[string]int{"Create": 1, "Inspect": 1}, false},
+		"another version": {
+			seen:     good,
+			is:       func(o *corev1.Secret) { good(o); o.Data["user"] = []byte("x") },
+			requests: map[string]int{"Update": 2, "Inspect": 1},
+		},
+		"handed over": {
+			seen:     good,
+			is:       func(o *corev1.Secret) { o.OwnerReferences = nil },
+			requests: map[string]int{"Update": 1, "Inspect": 1},
+			conflict: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSecrets()
@@ -239,7 +334,9 @@ func TestStaleCache(t *testing.T) {
 				s.put("shop", c.seen)
 				in.Copies = s.copies(me)
 				is := s.all["shop"]
-				in.Known = map[string]distribution.Known{"shop": {UID: is.UID, Version: is.ResourceVersion, Digest: "of an earlier resource"}}
+				in.Known = map[string]distribution.Known{"shop": {
+					UID: is.UID, Version: is.ResourceVersion, Digest: "of an earlier resource",
+				}}
 			}
 			s.put("shop", c.is)
 			p := distribution.Plan(in)
@@ -247,7 +344,8 @@ func TestStaleCache(t *testing.T) {
 			if diff := cmp.Diff(c.requests, s.requests); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
-			if f := p.Failures(); (len(f) == 1 && f[0].Type == v1beta1.ResourceDistributionConflictOccurred) != c.conflict || !c.conflict && len(f) > 0 {
+			if f := p.Failures(); (len(f) == 1 && f[0].Type == v1beta1.ResourceDistributionConflictOccurred) != c.conflict ||
+				!c.conflict && len(f) > 0 {
 				t.Errorf("failures %v", f)
 			}
 		})
@@ -257,7 +355,12 @@ func TestStaleCache(t *testing.T) {
 // A tenant that reverts a copy again and again costs three writes in a minute.
 func TestContested(t *testing.T) {
 	s, r := newSecrets(), read(t, plain)
-	in := distribution.Input{Owner: me, Resource: r, Targets: selected(t, v1beta1.ResourceDistributionTargets{AllNamespaces: true}), Namespaces: []distribution.Namespace{{Name: "shop"}}}
+	in := distribution.Input{
+		Owner:      me,
+		Resource:   r,
+		Targets:    selected(t, v1beta1.ResourceDistributionTargets{AllNamespaces: true}),
+		Namespaces: []distribution.Namespace{{Name: "shop"}},
+	}
 	turn := func(second int) *distribution.Pass {
 		in.Now, in.Copies = at(second), s.copies(me)
 		p := distribution.Plan(in)
@@ -273,7 +376,8 @@ func TestContested(t *testing.T) {
 			s.put("shop", func(o *corev1.Secret) { o.Data = nil })
 		}
 		p, foreign := turn(second), s.all["shop"] != nil && !me.Controls(s.all["shop"])
-		if held := second > 3; held != (len(p.Failures()) == 1) || (held && !foreign) != (p.RequeueAfter > 0) || p.RequeueAfter > time.Minute {
+		if held := second > 3; held != (len(p.Failures()) == 1) || (held && !foreign) != (p.RequeueAfter > 0) ||
+			p.RequeueAfter > time.Minute {
 			t.Errorf("second %d: again after %v, %v", second, p.RequeueAfter, p.Failures())
 		}
 	}
@@ -299,7 +403,9 @@ func TestContested(t *testing.T) {
 // Namespaces that failed come last, whatever their names, and are alone in it.
 func TestFailedLast(t *testing.T) {
 	s, r := newSecrets(), read(t, plain)
-	in := distribution.Input{Owner: me, Resource: r, Targets: selected(t, v1beta1.ResourceDistributionTargets{AllNamespaces: true}), Now: at(0)}
+	in := distribution.Input{
+		Owner: me, Resource: r, Targets: selected(t, v1beta1.ResourceDistributionTargets{AllNamespaces: true}), Now: at(0),
+	}
 	for _, n := range []string{"a", "b", "c"} {
 		in.Namespaces = append(in.Namespaces, distribution.Namespace{Name: n})
 	}

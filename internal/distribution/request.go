@@ -7,8 +7,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Request returns the request of a step that has not ended. What it creates shares the content of the resource: a pass may
-// create thousands of copies.
+// Request returns the request of a step that has not ended. What it creates shares the content of the resource: a pass
+// may create thousands of copies.
 func (p *Pass) Request(s Step) *write.Write {
 	switch s.Action {
 	case Create:

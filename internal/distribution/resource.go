@@ -22,8 +22,8 @@ const (
 	KindConfigMap = "ConfigMap"
 )
 
-// KeysAnnotation is on a copy whose resource has labels or annotations of its own, and holds their keys. A key that the resource no longer
-// has is removed from the copy.
+// KeysAnnotation is on a copy whose resource has labels or annotations of its own, and holds their keys. A key that the
+// resource no longer has is removed from the copy.
 const KeysAnnotation = "kruise.io/resourcedistribution.resource.keys"
 
 // maxKeys bounds how much of KeysAnnotation is read, which any writer of a copy may change.
@@ -114,7 +114,9 @@ func decode(raw []byte) (Object, error) { //nolint:ireturn // whichever kind it 
 
 func metadataOf(o metav1.Object) metadata {
 	m := metadata{Labels: o.GetLabels(), Annotations: maps.Clone(o.GetAnnotations()), Owners: o.GetOwnerReferences()}
-	for _, own := range []string{v1beta1.ResourceDistributionHashAnnotation, v1beta1.ResourceDistributionFromAnnotation, KeysAnnotation} {
+	for _, own := range []string{
+		v1beta1.ResourceDistributionHashAnnotation, v1beta1.ResourceDistributionFromAnnotation, KeysAnnotation,
+	} {
 		delete(m.Annotations, own)
 	}
 	m.Finalizers = slices.Compact(slices.Sorted(slices.Values(o.GetFinalizers())))
@@ -148,7 +150,9 @@ func (r *Resource) keys() string {
 	if len(r.metadata.Labels)+len(r.metadata.Annotations) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(keys{slices.Sorted(maps.Keys(r.metadata.Labels)), slices.Sorted(maps.Keys(r.metadata.Annotations))})
+	text, err := json.Marshal(keys{
+		slices.Sorted(maps.Keys(r.metadata.Labels)), slices.Sorted(maps.Keys(r.metadata.Annotations)),
+	})
 	if err != nil {
 		return ""
 	}
@@ -172,7 +176,8 @@ func (r *Resource) stale(recorded string) keys {
 	}
 	had.Labels = gone(had.Labels, r.metadata.Labels)
 	had.Annotations = slices.DeleteFunc(gone(had.Annotations, r.metadata.Annotations), func(key string) bool {
-		return key == v1beta1.ResourceDistributionHashAnnotation || key == v1beta1.ResourceDistributionFromAnnotation || key == KeysAnnotation
+		return key == v1beta1.ResourceDistributionHashAnnotation || key == v1beta1.ResourceDistributionFromAnnotation ||
+			key == KeysAnnotation
 	})
 	return had
 }

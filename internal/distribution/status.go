@@ -27,8 +27,10 @@ type conditionType = v1beta1.ResourceDistributionConditionType
 // Conditions returns the types of conditions, in the order of the status.
 func Conditions() []v1beta1.ResourceDistributionConditionType {
 	return []v1beta1.ResourceDistributionConditionType{
-		v1beta1.ResourceDistributionGetResourceFailed, v1beta1.ResourceDistributionCreateResourceFailed, v1beta1.ResourceDistributionUpdateResourceFailed,
-		v1beta1.ResourceDistributionDeleteResourceFailed, v1beta1.ResourceDistributionConflictOccurred, v1beta1.ResourceDistributionNamespaceNotExists,
+		v1beta1.ResourceDistributionGetResourceFailed, v1beta1.ResourceDistributionCreateResourceFailed,
+		v1beta1.ResourceDistributionUpdateResourceFailed,
+		v1beta1.ResourceDistributionDeleteResourceFailed, v1beta1.ResourceDistributionConflictOccurred,
+		v1beta1.ResourceDistributionNamespaceNotExists,
 	}
 }
 
@@ -77,8 +79,8 @@ func failing(s Step) conditionType {
 	return v1beta1.ResourceDistributionUpdateResourceFailed
 }
 
-// Err returns the failures that another try may mend; nil where there is none. A conflict and a missing namespace are none of these: an event
-// ends them.
+// Err returns the failures that another try may mend; nil where there is none. A conflict and a missing namespace are
+// none of these: an event ends them.
 func (p *Pass) Err() error {
 	var errs []error
 	left := 0
@@ -105,7 +107,8 @@ func (p *Pass) Err() error {
 // retries reports whether another try may succeed without an event.
 func (p *Pass) retries(f Failure) bool {
 	switch {
-	case f.Type == v1beta1.ResourceDistributionConflictOccurred || f.Type == v1beta1.ResourceDistributionNamespaceNotExists || f.Text == textDeleting:
+	case f.Type == v1beta1.ResourceDistributionConflictOccurred ||
+		f.Type == v1beta1.ResourceDistributionNamespaceNotExists || f.Text == textDeleting:
 		return false
 	case p.in.Unreadable != "" && f.Text == p.in.Unreadable:
 		return true
@@ -114,7 +117,9 @@ func (p *Pass) retries(f Failure) bool {
 }
 
 // Status returns the status after the steps. A condition keeps its time while its status stays.
-func (p *Pass) Status(old v1beta1.ResourceDistributionStatus, generation int64, now time.Time) v1beta1.ResourceDistributionStatus {
+func (p *Pass) Status(
+	old v1beta1.ResourceDistributionStatus, generation int64, now time.Time,
+) v1beta1.ResourceDistributionStatus {
 	failed := map[conditionType][]Failure{}
 	without := map[string]bool{}
 	for _, f := range p.Failures() {

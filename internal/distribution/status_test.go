@@ -15,7 +15,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/distribution"
 )
 
-func planned(t *testing.T, change func(*distribution.Input), spec v1beta1.ResourceDistributionTargets, namespaces ...string) *distribution.Pass {
+func planned(
+	t *testing.T, change func(*distribution.Input), spec v1beta1.ResourceDistributionTargets, namespaces ...string,
+) *distribution.Pass {
 	t.Helper()
 	in := distribution.Input{Owner: me, Resource: read(t, plain), Targets: selected(t, spec), Now: at(0)}
 	for _, n := range namespaces {
@@ -30,7 +32,12 @@ func nothing(*distribution.Input) {}
 // A condition keeps its time while its status stays, wherever it stands in the old status.
 func TestConditionTimes(t *testing.T) {
 	old := v1beta1.ResourceDistributionStatus{Conditions: []v1beta1.ResourceDistributionCondition{
-		{Type: v1beta1.ResourceDistributionNamespaceNotExists, Status: "True", LastTransitionTime: metav1.NewTime(at(1)), Reason: "other"},
+		{
+			Type:               v1beta1.ResourceDistributionNamespaceNotExists,
+			Status:             "True",
+			LastTransitionTime: metav1.NewTime(at(1)),
+			Reason:             "other",
+		},
 		{Type: v1beta1.ResourceDistributionConflictOccurred, Status: "True", LastTransitionTime: metav1.NewTime(at(2))},
 		{Type: v1beta1.ResourceDistributionGetResourceFailed, Status: "False", LastTransitionTime: metav1.NewTime(at(3))},
 	}}
@@ -45,7 +52,8 @@ func TestConditionTimes(t *testing.T) {
 		}
 	}
 	missing := got.Conditions[5]
-	if diff := cmp.Diff([]string{"absent"}, missing.FailedNamespaces); diff != "" || missing.Reason != "namespace not found" || missing.Status != "True" {
+	if diff := cmp.Diff([]string{"absent"}, missing.FailedNamespaces); diff != "" ||
+		missing.Reason != "namespace not found" || missing.Status != "True" {
 		t.Errorf("the condition is %+v", missing)
 	}
 	if again := p.Status(got, 7, at(60)); !cmp.Equal(got, again) {
@@ -77,7 +85,8 @@ func TestStatusIsBounded(t *testing.T) {
 		t.Errorf("the order of answers shows:\n%s", diff)
 	}
 	c := status.Conditions[1]
-	if c.Type != v1beta1.ResourceDistributionCreateResourceFailed || len(c.FailedNamespaces) != distribution.MaxNames || len(c.Reason) > 1200 || !strings.HasSuffix(c.Reason, "; and 2997 more") {
+	if c.Type != v1beta1.ResourceDistributionCreateResourceFailed || len(c.FailedNamespaces) != distribution.MaxNames ||
+		len(c.Reason) > 1200 || !strings.HasSuffix(c.Reason, "; and 2997 more") {
 		t.Errorf("%d names, reason %q", len(c.FailedNamespaces), c.Reason)
 	}
 	if status.Failed != 3000 {
@@ -97,9 +106,25 @@ func TestNothingCanBeDone(t *testing.T) {
 		counts [2]int32 // desired, failed
 		retry  bool
 	}{
-		"no resource":   {func(in *distribution.Input) { in.Resource, in.Invalid = nil, "spec.resource: bad" }, v1beta1.ResourceDistributionCreateResourceFailed, "spec.resource: bad", [2]int32{2, 2}, false},
-		"no targets":    {func(in *distribution.Input) { in.Targets, in.Invalid = nil, "spec.targets: bad" }, v1beta1.ResourceDistributionGetResourceFailed, "spec.targets: bad", [2]int32{}, false},
-		"no permission": {func(in *distribution.Input) { in.Unreadable = "secrets is forbidden" }, v1beta1.ResourceDistributionGetResourceFailed, "secrets is forbidden", [2]int32{2, 2}, true},
+		"no resource": {
+			change: func(in *distribution.Input) { in.Resource, in.Invalid = nil, "spec.resource: bad" },
+			want:   v1beta1.ResourceDistributionCreateResourceFailed,
+			reason: "spec.resource: bad",
+			counts: [2]int32{2, 2},
+		},
+		"no targets": {
+			change: func(in *distribution.Input) { in.Targets, in.Invalid = nil, "spec.targets: bad" },
+			want:   v1beta1.ResourceDistributionGetResourceFailed,
+			reason: "spec.targets: bad",
+			counts: [2]int32{},
+		},
+		"no permission": {
+			change: func(in *distribution.Input) { in.Unreadable = "secrets is forbidden" },
+			want:   v1beta1.ResourceDistributionGetResourceFailed,
+			reason: "secrets is forbidden",
+			counts: [2]int32{2, 2},
+			retry:  true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := planned(t, c.change, v1beta1.ResourceDistributionTargets{AllNamespaces: true}, "a", "b")
@@ -108,7 +133,8 @@ func TestNothingCanBeDone(t *testing.T) {
 				t.Errorf("steps %v, status %+v, error %v", p.Steps, status, p.Err())
 			}
 			for _, condition := range status.Conditions {
-				if failed := condition.Type == c.want; failed != (condition.Status == "True") || failed && condition.Reason != c.reason {
+				if failed := condition.Type == c.want; failed != (condition.Status == "True") ||
+					failed && condition.Reason != c.reason {
 					t.Errorf("the condition is %+v", condition)
 				}
 			}

@@ -24,8 +24,9 @@ type Targets struct {
 	included, excluded, reserved map[string]bool
 }
 
-// Select reads spec.targets. It reports a selector that cannot be parsed. The namespaces that are reserved are no targets, as kube-system and
-// kube-public are none: a copy that is there already stays as it is while the distribution selects its namespace.
+// Select reads spec.targets. It reports a selector that cannot be parsed. The namespaces that are reserved are no
+// targets, as kube-system and kube-public are none: a copy that is there already stays as it is while the distribution
+// selects its namespace.
 func Select(t v1beta1.ResourceDistributionTargets, reserved ...string) (*Targets, error) {
 	selector := labels.Nothing()
 	if len(t.NamespaceSelector.MatchLabels)+len(t.NamespaceSelector.MatchExpressions) > 0 {
@@ -34,7 +35,13 @@ func Select(t v1beta1.ResourceDistributionTargets, reserved ...string) (*Targets
 			return nil, fmt.Errorf("read namespace selector: %w", err)
 		}
 	}
-	s := &Targets{all: t.AllNamespaces, selector: selector, included: names(t.IncludedNamespaces), excluded: names(t.ExcludedNamespaces), reserved: map[string]bool{}}
+	s := &Targets{
+		all:      t.AllNamespaces,
+		selector: selector,
+		included: names(t.IncludedNamespaces),
+		excluded: names(t.ExcludedNamespaces),
+		reserved: map[string]bool{},
+	}
 	for _, name := range reserved {
 		s.reserved[name] = true
 	}
@@ -54,7 +61,8 @@ func (t *Targets) Match(namespace string, has map[string]string) bool {
 	return !t.reserved[namespace] && t.selects(namespace, has)
 }
 
-// spares reports whether the copy of a namespace stays as it is, because the namespace would be a target if it was not reserved.
+// spares reports whether the copy of a namespace stays as it is, because the namespace would be a target if it was not
+// reserved.
 func (t *Targets) spares(namespace string, has map[string]string) bool {
 	return t.reserved[namespace] && t.selects(namespace, has)
 }
@@ -66,11 +74,14 @@ func (t *Targets) selects(namespace string, has map[string]string) bool {
 	return t.all || t.included[namespace] || t.selector.Matches(labels.Set(has))
 }
 
-// Names returns the targets that are listed by name, sorted. They need not exist. With allNamespaces the list adds nothing.
+// Names returns the targets that are listed by name, sorted. They need not exist. With allNamespaces the list adds
+// nothing.
 func (t *Targets) Names() []string {
 	if t.all {
 		return nil
 	}
 	all := slices.Sorted(maps.Keys(t.included))
-	return slices.DeleteFunc(all, func(name string) bool { return name == "" || Reserved(name) || t.reserved[name] || t.excluded[name] })
+	return slices.DeleteFunc(all, func(name string) bool {
+		return name == "" || Reserved(name) || t.reserved[name] || t.excluded[name]
+	})
 }

@@ -17,15 +17,17 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Validate returns what is invalid in a distribution. One that names a reserved namespace as a target is invalid; kube-system and kube-public
-// may be named, and get no copy.
+// Validate returns what is invalid in a distribution. One that names a reserved namespace as a target is invalid;
+// kube-system and kube-public may be named, and get no copy.
 func Validate(d *v1beta1.ResourceDistribution, reserved ...string) field.ErrorList {
 	at := field.NewPath("spec")
-	faults := append(checkResource(d.Spec.Resource.Raw, at.Child("resource")), checkTargets(&d.Spec.Targets, at.Child("targets"))...)
+	faults := append(checkResource(d.Spec.Resource.Raw, at.Child("resource")),
+		checkTargets(&d.Spec.Targets, at.Child("targets"))...)
 	included := names(d.Spec.Targets.IncludedNamespaces)
 	for _, name := range reserved {
 		if name != "" && included[name] {
-			faults = append(faults, field.Forbidden(at.Child("targets", "includedNamespaces"), name+" is reserved, and gets no copy"))
+			faults = append(faults,
+				field.Forbidden(at.Child("targets", "includedNamespaces"), name+" is reserved, and gets no copy"))
 		}
 	}
 	return faults
@@ -89,7 +91,8 @@ func checkMetadata(o metav1.Object, at *field.Path) field.ErrorList {
 	for i, ref := range o.GetOwnerReferences() {
 		switch at := at.Child("ownerReferences").Index(i); {
 		case ref.Controller != nil && *ref.Controller:
-			faults = append(faults, field.Invalid(at.Child("controller"), true, "must not be true: the ResourceDistribution controls the copies"))
+			faults = append(faults,
+				field.Invalid(at.Child("controller"), true, "must not be true: the ResourceDistribution controls the copies"))
 		case ref.UID == "" || ref.Name == "" || ref.Kind == "" || ref.APIVersion == "":
 			faults = append(faults, field.Invalid(at, ref.Name, "must have apiVersion, kind, name and uid"))
 		}

@@ -43,42 +43,99 @@ func TestValidate(t *testing.T) {
 		spec string
 		want []string
 	}{
-		"good":                   {targets(``), nil},
-		"all kinds of targets":   {targets(`"allNamespaces":true,"includedNamespaces":{"list":[{"name":"a"},{"name":"kube-system"}]},"excludedNamespaces":{"list":[{"name":"b"}]},"namespaceSelector":{"matchLabels":{"a":"b"}}`), nil},
+		"good": {targets(``), nil},
+		"all kinds of targets": {
+			targets(`"allNamespaces":true,"includedNamespaces":{"list":[{"name":"a"},{"name":"kube-system"}]},"excludedNamespaces":{"list":[{"name":"b"}]},"namespaceSelector":{"matchLabels":{"a":"b"}}`),
+			nil,
+		},
 		"a namespace is ignored": {meta(`"name":"a","namespace":"elsewhere","creationTimestamp":null`), nil},
 		"no resource":            {`{"targets":{}}`, []string{"spec.resource: FieldValueInvalid"}},
 		"null":                   {spec(`null`), []string{"spec.resource: FieldValueInvalid"}},
 		"no kind":                {spec(`{}`), []string{"spec.resource: InternalError"}},
 		"a number":               {spec(`7`), []string{"spec.resource: FieldValueInvalid"}},
-		"a Deployment":           {spec(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`), []string{"spec.resource: FieldValueInvalid"}},
-		"another group":          {spec(`{"apiVersion":"example.com/v1","kind":"Secret","metadata":{"name":"a"}}`), []string{"spec.resource: FieldValueInvalid"}},
-		"no base64":              {secret(`,"data":{"a":"?"}`), []string{"spec.resource: FieldValueInvalid"}},
-		"no name":                {meta(``), []string{"spec.resource.metadata.name: FieldValueRequired"}},
-		"a bad name":             {meta(`"name":"A_b"`), []string{"spec.resource.metadata.name: FieldValueInvalid"}},
-		"bad metadata": {meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],"ownerReferences":[{"controller":true},{"name":"x"}]`), []string{
-			"spec.resource.metadata.labels: FieldValueInvalid", "spec.resource.metadata.annotations: FieldValueInvalid", "spec.resource.metadata.finalizers: FieldValueInvalid",
-			"spec.resource.metadata.ownerReferences[0].controller: FieldValueInvalid", "spec.resource.metadata.ownerReferences[1]: FieldValueInvalid",
-		}},
-		"bad keys":         {secret(`,"stringData":{"a/b":"","..":""}`), []string{"spec.resource.data[..]: FieldValueInvalid", "spec.resource.data[a/b]: FieldValueInvalid"}},
-		"a key twice":      {spec(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"},"binaryData":{"k":"eA==","a b":""}}`), []string{"spec.resource.binaryData[a b]: FieldValueInvalid", "spec.resource.data[k]: FieldValueInvalid"}},
-		"too much":         {secret(`,"stringData":{"a":"` + strings.Repeat("x", 1<<20+1) + `"}`), []string{"spec.resource.data: FieldValueTooLong"}},
-		"as much as fits":  {secret(`,"stringData":{"a":"` + strings.Repeat("x", 1<<20) + `"}`), nil},
-		"a token":          {secret(`,"type":"kubernetes.io/service-account-token"`), []string{"spec.resource.type: FieldValueInvalid"}},
-		"any type":         {secret(`,"type":"example.com/any"`), nil},
-		"no config":        {secret(`,"type":"kubernetes.io/dockerconfigjson"`), []string{"spec.resource.data[.dockerconfigjson]: FieldValueRequired"}},
-		"config":           {secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"{}"}`), nil},
-		"a list as config": {secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"[]"}`), []string{"spec.resource.data[.dockerconfigjson]: FieldValueInvalid"}},
-		"bad config":       {secret(`,"type":"kubernetes.io/dockercfg","stringData":{".dockercfg":"secret"}`), []string{"spec.resource.data[.dockercfg]: FieldValueInvalid"}},
-		"half of TLS":      {secret(`,"type":"kubernetes.io/tls","stringData":{"tls.crt":""}`), []string{"spec.resource.data[tls.key]: FieldValueRequired"}},
-		"no key of SSH":    {secret(`,"type":"kubernetes.io/ssh-auth"`), []string{"spec.resource.data[ssh-privatekey]: FieldValueRequired"}},
-		"nobody":           {secret(`,"type":"kubernetes.io/basic-auth"`), []string{"spec.resource.data[username]: FieldValueRequired", "spec.resource.data[password]: FieldValueRequired"}},
+		"a Deployment": {
+			spec(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}`),
+			[]string{"spec.resource: FieldValueInvalid"},
+		},
+		"another group": {
+			spec(`{"apiVersion":"example.com/v1","kind":"Secret","metadata":{"name":"a"}}`),
+			[]string{"spec.resource: FieldValueInvalid"},
+		},
+		"no base64":  {secret(`,"data":{"a":"?"}`), []string{"spec.resource: FieldValueInvalid"}},
+		"no name":    {meta(``), []string{"spec.resource.metadata.name: FieldValueRequired"}},
+		"a bad name": {meta(`"name":"A_b"`), []string{"spec.resource.metadata.name: FieldValueInvalid"}},
+		"bad metadata": {
+			meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],"ownerReferences":[{"controller":true},{"name":"x"}]`),
+			[]string{
+				"spec.resource.metadata.labels: FieldValueInvalid", "spec.resource.metadata.annotations: FieldValueInvalid",
+				"spec.resource.metadata.finalizers: FieldValueInvalid",
+				"spec.resource.metadata.ownerReferences[0].controller: FieldValueInvalid",
+				"spec.resource.metadata.ownerReferences[1]: FieldValueInvalid",
+			},
+		},
+		"bad keys": {
+			secret(`,"stringData":{"a/b":"","..":""}`),
+			[]string{"spec.resource.data[..]: FieldValueInvalid", "spec.resource.data[a/b]: FieldValueInvalid"},
+		},
+		"a key twice": {
+			spec(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"},"binaryData":{"k":"eA==","a b":""}}`),
+			[]string{"spec.resource.binaryData[a b]: FieldValueInvalid", "spec.resource.data[k]: FieldValueInvalid"},
+		},
+		"too much": {
+			secret(`,"stringData":{"a":"` + strings.Repeat("x", 1<<20+1) + `"}`),
+			[]string{"spec.resource.data: FieldValueTooLong"},
+		},
+		"as much as fits": {secret(`,"stringData":{"a":"` + strings.Repeat("x", 1<<20) + `"}`), nil},
+		"a token": {
+			secret(`,"type":"kubernetes.io/service-account-token"`), []string{"spec.resource.type: FieldValueInvalid"},
+		},
+		"any type": {secret(`,"type":"example.com/any"`), nil},
+		"no config": {
+			secret(`,"type":"kubernetes.io/dockerconfigjson"`),
+			[]string{"spec.resource.data[.dockerconfigjson]: FieldValueRequired"},
+		},
+		"config": {secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"{}"}`), nil},
+		"a list as config": {
+			secret(`,"type":"kubernetes.io/dockerconfigjson","stringData":{".dockerconfigjson":"[]"}`),
+			[]string{"spec.resource.data[.dockerconfigjson]: FieldValueInvalid"},
+		},
+		"bad config": {
+			secret(`,"type":"kubernetes.io/dockercfg","stringData":{".dockercfg":"secret"}`),
+			[]string{"spec.resource.data[.dockercfg]: FieldValueInvalid"},
+		},
+		"half of TLS": {
+			secret(`,"type":"kubernetes.io/tls","stringData":{"tls.crt":""}`),
+			[]string{"spec.resource.data[tls.key]: FieldValueRequired"},
+		},
+		"no key of SSH": {
+			secret(`,"type":"kubernetes.io/ssh-auth"`), []string{"spec.resource.data[ssh-privatekey]: FieldValueRequired"},
+		},
+		"nobody": {
+			secret(`,"type":"kubernetes.io/basic-auth"`),
+			[]string{"spec.resource.data[username]: FieldValueRequired", "spec.resource.data[password]: FieldValueRequired"},
+		},
 		"a user is enough": {secret(`,"type":"kubernetes.io/basic-auth","stringData":{"username":"a"}`), nil},
-		"names":            {targets(`"includedNamespaces":{"list":[{"name":"INVALID"},{}]},"excludedNamespaces":{"list":[{"name":"a.b"}]}`), []string{"spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets.excludedNamespaces: FieldValueInvalid"}},
-		"selector":         {targets(`"namespaceSelector":{"matchLabels":{"a b":"c"}}`), []string{"spec.targets.namespaceSelector: FieldValueInvalid"}},
-		"unknown operator": {targets(`"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`), []string{"spec.targets.namespaceSelector: FieldValueInvalid"}},
+		"names": {
+			targets(`"includedNamespaces":{"list":[{"name":"INVALID"},{}]},"excludedNamespaces":{"list":[{"name":"a.b"}]}`),
+			[]string{
+				"spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets.includedNamespaces: FieldValueInvalid",
+				"spec.targets.excludedNamespaces: FieldValueInvalid",
+			},
+		},
+		"selector": {
+			targets(`"namespaceSelector":{"matchLabels":{"a b":"c"}}`),
+			[]string{"spec.targets.namespaceSelector: FieldValueInvalid"},
+		},
+		"unknown operator": {
+			targets(`"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`),
+			[]string{"spec.targets.namespaceSelector: FieldValueInvalid"},
+		},
 		"exactly three": {
 			targets(`"includedNamespaces":{"list":[{"name":"ns-1"},{"name":"ns-2"},{"name":"kube-system"},{"name":""}]},"excludedNamespaces":{"list":[{"name":"ns-1"}]},"namespaceSelector":{"matchLabels":{"/":"c"}}`),
-			[]string{"spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets: FieldValueInvalid", "spec.targets.namespaceSelector: FieldValueInvalid"},
+			[]string{
+				"spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets: FieldValueInvalid",
+				"spec.targets.namespaceSelector: FieldValueInvalid",
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,13 +157,20 @@ func TestValidateUpdate(t *testing.T) {
 	for resource, want := range map[string][]string{
 		plain: nil,
 		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"a":"b"}},"data":{"k":"eA=="}}`: nil,
-		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other"}}`:                                       {"spec.resource: FieldValueInvalid"},
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"pull"}}`:                                     {"spec.resource: FieldValueInvalid"},
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`:                                    {"spec.resource: FieldValueInvalid", "spec.resource: FieldValueInvalid"},
+		`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other"}}`: {
+			"spec.resource: FieldValueInvalid",
+		},
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"pull"}}`: {
+			"spec.resource: FieldValueInvalid",
+		},
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"other"}}`: {
+			"spec.resource: FieldValueInvalid", "spec.resource: FieldValueInvalid",
+		},
 		`{}`: nil, // that is for Validate
 	} {
 		now := parsed(t, fmt.Sprintf(`{"resource":%s,"targets":{"allNamespaces":true}}`, resource))
-		if diff := cmp.Diff(want, faults(distribution.ValidateUpdate(now, parsed(t, `{"resource":`+plain+`,"targets":{}}`)))); diff != "" {
+		if diff := cmp.Diff(want,
+			faults(distribution.ValidateUpdate(now, parsed(t, `{"resource":`+plain+`,"targets":{}}`)))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", resource, diff)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// PatchType is that of updates. A strategic merge patch replaces the data as a whole, and keeps labels, annotations, finalizers and owners
-// that other writers have added, without a read.
+// PatchType is that of updates. A strategic merge patch replaces the data as a whole, and keeps labels, annotations,
+// finalizers and owners that other writers have added, without a read.
 const PatchType = types.StrategicMergePatchType
 
 // Copy returns the copy to create in a namespace.
@@ -29,10 +29,14 @@ func (r *Resource) Copy(namespace string, owner Owner) Object { //nolint:ireturn
 	}
 	kind := metav1.TypeMeta{APIVersion: r.Kind.GroupVersion().String(), Kind: r.Kind.Kind}
 	if r.Kind.Kind == KindSecret {
-		secret := &corev1.Secret{TypeMeta: kind, ObjectMeta: meta, Type: r.content.Type, Data: r.content.Data, Immutable: immutable}
+		secret := &corev1.Secret{
+			TypeMeta: kind, ObjectMeta: meta, Type: r.content.Type, Data: r.content.Data, Immutable: immutable,
+		}
 		return secret.DeepCopy()
 	}
-	m := &corev1.ConfigMap{TypeMeta: kind, ObjectMeta: meta, Data: map[string]string{}, BinaryData: r.content.Binary, Immutable: immutable}
+	m := &corev1.ConfigMap{
+		TypeMeta: kind, ObjectMeta: meta, Data: map[string]string{}, BinaryData: r.content.Binary, Immutable: immutable,
+	}
 	for key, value := range r.content.Data {
 		m.Data[key] = string(value)
 	}
@@ -56,7 +60,9 @@ func (r *Resource) owners(owner Owner) []metav1.OwnerReference {
 
 // others are the owners that the resource declares.
 func (r *Resource) others(owner Owner) []metav1.OwnerReference {
-	return slices.DeleteFunc(slices.Clone(r.metadata.Owners), func(ref metav1.OwnerReference) bool { return ref.UID == owner.UID })
+	return slices.DeleteFunc(slices.Clone(r.metadata.Owners), func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner.UID
+	})
 }
 
 // Patch returns the body of an update. It applies to the version that the step was decided upon.
@@ -86,7 +92,9 @@ func (r *Resource) Patch(step Step, owner Owner) ([]byte, error) {
 		body["immutable"] = true
 	}
 	if r.Kind.Kind == KindSecret {
-		body["type"], body["data"] = r.content.Type, replaced(r.content.Data, step.filled.Data, func(v []byte) any { return v })
+		body["type"], body["data"] = r.content.Type, replaced(r.content.Data, step.filled.Data, func(v []byte) any {
+			return v
+		})
 	} else {
 		body["data"] = replaced(r.content.Data, step.filled.Data, func(v []byte) any { return string(v) })
 		body["binaryData"] = replaced(r.content.Binary, step.filled.Binary, func(v []byte) any { return v })
@@ -106,8 +114,8 @@ func nullable(from map[string]string) map[string]any {
 	return all
 }
 
-// replaced is a map that replaces that of the object. Where the object has none an API server drops a map with a directive as a whole, so that
-// there the map has none.
+// replaced is a map that replaces that of the object. Where the object has none an API server drops a map with a
+// directive as a whole, so that there the map has none.
 func replaced(from map[string][]byte, filled bool, encode func([]byte) any) map[string]any {
 	all := map[string]any{}
 	if filled {

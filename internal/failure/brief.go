@@ -16,8 +16,8 @@ func BriefText(text string) string {
 	return strings.ToValidUTF8(text[:mostText], "") + "..."
 }
 
-// Brief returns an error whose text fits into a condition and an event. The error of a field names its value, which a user may have
-// made as large as the object. A short error stays as it is.
+// Brief returns an error whose text fits into a condition and an event. The error of a field names its value, which a
+// user may have made as large as the object. A short error stays as it is.
 func Brief(err error) error {
 	if err == nil || len(err.Error()) <= mostText {
 		return err

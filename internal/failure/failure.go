@@ -1,5 +1,5 @@
-// Package failure takes joined errors apart, and marks those as terminal that only another spec can mend. Which errors of
-// the API server are outdated, refused or final is classified in package write.
+// Package failure takes joined errors apart, and marks those as terminal that only another spec can mend. Which errors
+// of the API server are outdated, refused or final is classified in package write.
 package failure
 
 import (
@@ -24,8 +24,8 @@ func Parts(err error) []error {
 	return parts
 }
 
-// Terminal marks an error as terminal when only a change of the spec can mend each of its parts. The reconciler then does not
-// retry.
+// Terminal marks an error as terminal when only a change of the spec can mend each of its parts. The reconciler then
+// does not retry.
 func Terminal(err error, needsOtherSpec func(error) bool) error {
 	parts := Parts(err)
 	if len(parts) == 0 || slices.ContainsFunc(parts, func(part error) bool { return !needsOtherSpec(part) }) {

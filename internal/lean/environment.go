@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Environment returns the variables that are read of a cached pod: those of features, those that come from labels and annotations, and others of
-// their names, since of two variables with a name the last one has effect.
+// Environment returns the variables that are read of a cached pod: those of features, those that come from labels and
+// annotations, and others of their names, since of two variables with a name the last one has effect.
 func Environment(all []corev1.EnvVar) []corev1.EnvVar {
 	names := map[string]bool{}
 	for i := range all {
@@ -47,7 +47,8 @@ func isFed(e *corev1.EnvVar) bool {
 
 func ofFeature(name string) bool {
 	return slices.Contains([]string{
-		kruise.EphemeralContainerEnvKey, kruise.ContainerLaunchPriorityEnvName, kruise.ContainerLaunchBarrierEnvName, kruise.SidecarInjectedEnvName,
+		kruise.EphemeralContainerEnvKey, kruise.ContainerLaunchPriorityEnvName, kruise.ContainerLaunchBarrierEnvName,
+		kruise.SidecarInjectedEnvName,
 		kruise.SidecarSetVersionEnvName, kruise.SidecarSetVersionAltEnvName, kruise.TerminateSidecarEnvName,
 		kruise.TerminateSidecarWithImageEnvName, kruise.TerminateSidecarIgnoreExitCodeEnvName,
 	}, name)

@@ -44,9 +44,12 @@ func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 // readings are what the reconcilers decide about a pod of their cache.
 func readings(pod *corev1.Pod) map[string]any {
 	all := map[string]any{
-		"first probe": podprobe.IsProbed(pod), "node": eligible.NodeOf(pod), "stamp": pub.Stamp(pod), "available": pub.Available(pod, pub.Policy{}),
-		"pending": launch.Pending(pod, launch.Policy{}), "launch": launch.Next(launch.Input{Pod: pod}), "sets": rollout.Sets(pod),
-		"unschedulable": spread.IsUnschedulable(pod), "finishes": finish.Concerns(pod), "active": pub.Active(pod), "exempt": pub.Exempt(pod),
+		"first probe": podprobe.IsProbed(pod), "node": eligible.NodeOf(pod), "stamp": pub.Stamp(pod),
+		"available": pub.Available(pod, pub.Policy{}),
+		"pending":   launch.Pending(pod, launch.Policy{}), "launch": launch.Next(launch.Input{Pod: pod}),
+		"sets":          rollout.Sets(pod),
+		"unschedulable": spread.IsUnschedulable(pod), "finishes": finish.Concerns(pod), "active": pub.Active(pod),
+		"exempt": pub.Exempt(pod),
 		"mounts": claims.Mounts(&pod.Spec, []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}),
 		"finish": text(finish.Next(finish.Input{Pod: pod, Now: noon()})), "ready": lifecycle.Ready(pod, noon()),
 		"kept": broadcast.NewPodRule(pod).Keeps(node()), "ends": workload.IsFinished(pod), "earlier": subset.Active(pod),
@@ -54,11 +57,15 @@ func readings(pod *corev1.Pod) map[string]any {
 	all["scale"], all["wait"] = scale.Available(pod, 10, noon())
 	all["stuck"], all["is stuck"] = workload.Stuck(pod)
 	all["score"], all["suits"] = subset.Score(pod, node(), &v1beta1.WorkloadSpreadSubset{
-		RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
-		Patch:                runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"a":"b"}}}`)},
+		RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"},
+		}}},
+		Patch: runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"a":"b"}}}`)},
 	})
 	job := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{UID: "job"}, Spec: v1alpha1.EphemeralJobSpec{
-		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist}}},
+		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist,
+		}}},
 		Template: v1alpha1.EphemeralContainerTemplateSpec{EphemeralContainers: []corev1.EphemeralContainer{{
 			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "debug"},
 		}}},
@@ -69,7 +76,9 @@ func readings(pod *corev1.Pod) map[string]any {
 	all["add ephemeral"] = data(ephemeral.Write(job, pod))
 	request := &v1beta1.ContainerRecreateRequest{Spec: v1beta1.ContainerRecreateRequestSpec{PodName: pod.Name}}
 	for i := range pod.Spec.Containers {
-		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: pod.Spec.Containers[i].Name})
+		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{
+			Name: pod.Spec.Containers[i].Name,
+		})
 	}
 	admitted, faults := containerrestart.Admit(request, pod, node())
 	all["restart"], all["faults"] = admitted, faults
@@ -188,7 +197,9 @@ func furnish(random *rand.Rand, pod *corev1.Pod) {
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
 			Name: "debug", Args: []string{"x"}, Env: []corev1.EnvVar{{Name: kruise.EphemeralContainerEnvKey, Value: "job"}},
 		}}}
-		pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{Name: "debug", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+		pod.Status.EphemeralContainerStatuses = []corev1.ContainerStatus{{
+			Name: "debug", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+		}}
 	})
 	for i := range pod.Spec.Containers {
 		furnishContainer(random, pod, &pod.Spec.Containers[i])
@@ -199,7 +210,8 @@ func furnish(random *rand.Rand, pod *corev1.Pod) {
 func furnishContainer(random *rand.Rand, pod *corev1.Pod, c *corev1.Container) {
 	c.Args, c.WorkingDir = []string{"--verbose"}, "/"
 	barrier := &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
-		LocalObjectReference: corev1.LocalObjectReference{Name: launch.BarrierName(pod.Name)}, Key: "p_" + strconv.Itoa(random.IntN(3)),
+		LocalObjectReference: corev1.LocalObjectReference{Name: launch.BarrierName(pod.Name)},
+		Key:                  "p_" + strconv.Itoa(random.IntN(3)),
 	}}
 	fed := &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['fed']"}}
 	for _, e := range []corev1.EnvVar{
@@ -225,8 +237,12 @@ func furnishContainer(random *rand.Rand, pod *corev1.Pod, c *corev1.Container) {
 		c.Ports = []corev1.ContainerPort{{Name: "web", ContainerPort: 80}}
 	}
 	if random.IntN(2) == 0 {
-		c.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("5Mi")}
-		c.ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer}}
+		c.Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("5Mi"),
+		}
+		c.ResizePolicy = []corev1.ContainerResizePolicy{{
+			ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.RestartContainer,
+		}}
 	}
 }
 
@@ -252,7 +268,9 @@ func recordRuntime(random *rand.Rand, pod *corev1.Pod) {
 
 // Of two variables with a name the last one has effect, so that both stay.
 func TestEnvironment(t *testing.T) {
-	fed := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}}}
+	fed := corev1.EnvVar{
+		Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}},
+	}
 	got := lean.Environment([]corev1.EnvVar{{Name: "B", Value: "b"}, fed, {Name: "A", Value: "a"}, {Name: "C"}})
 	if diff := cmp.Diff([]corev1.EnvVar{fed, {Name: "A", Value: "a"}}, got); diff != "" {
 		t.Error(diff)

@@ -10,18 +10,28 @@ func Pod(pod *corev1.Pod) {
 	pod.ManagedFields = nil
 	full := &pod.Spec
 	pod.Spec = corev1.PodSpec{
-		NodeName: full.NodeName, NodeSelector: full.NodeSelector, Affinity: required(full.Affinity), Tolerations: full.Tolerations,
-		HostNetwork: full.HostNetwork, RestartPolicy: full.RestartPolicy, TerminationGracePeriodSeconds: full.TerminationGracePeriodSeconds,
-		ReadinessGates: full.ReadinessGates, SchedulingGates: full.SchedulingGates, Resources: full.Resources,
-		Overhead: full.Overhead,
-		Volumes:  claimed(full.Volumes), InitContainers: containers(full.InitContainers), Containers: containers(full.Containers),
-		EphemeralContainers: ephemeral(full.EphemeralContainers),
+		NodeName:                      full.NodeName,
+		NodeSelector:                  full.NodeSelector,
+		Affinity:                      required(full.Affinity),
+		Tolerations:                   full.Tolerations,
+		HostNetwork:                   full.HostNetwork,
+		RestartPolicy:                 full.RestartPolicy,
+		TerminationGracePeriodSeconds: full.TerminationGracePeriodSeconds,
+		ReadinessGates:                full.ReadinessGates,
+		SchedulingGates:               full.SchedulingGates,
+		Resources:                     full.Resources,
+		Overhead:                      full.Overhead,
+		Volumes:                       claimed(full.Volumes),
+		InitContainers:                containers(full.InitContainers),
+		Containers:                    containers(full.Containers),
+		EphemeralContainers:           ephemeral(full.EphemeralContainers),
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{
 		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
 	} {
 		for i := range statuses {
-			statuses[i].VolumeMounts, statuses[i].User, statuses[i].AllocatedResources, statuses[i].AllocatedResourcesStatus = nil, nil, nil, nil
+			statuses[i].VolumeMounts, statuses[i].User, statuses[i].AllocatedResources,
+				statuses[i].AllocatedResourcesStatus = nil, nil, nil, nil
 		}
 	}
 	pod.Status.HostIPs, pod.Status.PodIPs = nil, nil
@@ -42,7 +52,9 @@ func claimed(full []corev1.Volume) []corev1.Volume {
 	var kept []corev1.Volume
 	for i := range full {
 		if claim := full[i].PersistentVolumeClaim; claim != nil {
-			kept = append(kept, corev1.Volume{Name: full[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim}})
+			kept = append(kept, corev1.Volume{
+				Name: full[i].Name, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: claim},
+			})
 		}
 	}
 	return kept
@@ -57,8 +69,16 @@ func containers(full []corev1.Container) []corev1.Container {
 	for i := range full {
 		c := &full[i]
 		kept[i] = corev1.Container{
-			Name: c.Name, Image: c.Image, ImagePullPolicy: c.ImagePullPolicy, Env: Environment(c.Env), Ports: c.Ports, Resources: c.Resources,
-			ResizePolicy: c.ResizePolicy, RestartPolicy: c.RestartPolicy, RestartPolicyRules: c.RestartPolicyRules, Lifecycle: preStop(c.Lifecycle),
+			Name:               c.Name,
+			Image:              c.Image,
+			ImagePullPolicy:    c.ImagePullPolicy,
+			Env:                Environment(c.Env),
+			Ports:              c.Ports,
+			Resources:          c.Resources,
+			ResizePolicy:       c.ResizePolicy,
+			RestartPolicy:      c.RestartPolicy,
+			RestartPolicyRules: c.RestartPolicyRules,
+			Lifecycle:          preStop(c.Lifecycle),
 		}
 	}
 	return kept

@@ -10,8 +10,9 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// record replaces the hashes of kubelets before 1.31, which are of a whole container, by those of later ones, in what a daemon has recorded of the
-// pod. A lean container cannot be compared with the hash of the whole. Nothing writes this annotation but the daemon.
+// record replaces the hashes of kubelets before 1.31, which are of a whole container, by those of later ones, in what a
+// daemon has recorded of the pod. A lean container cannot be compared with the hash of the whole. Nothing writes this
+// annotation but the daemon.
 func record(pod *corev1.Pod) {
 	text, is := pod.Annotations[kruise.RuntimeContainerMetaKey]
 	if !is {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Strings shares equal texts between objects: pods repeat names, labels, images, conditions and owners of others, and each decoder makes its own copy.
-// It is bounded, and safe for concurrent use. The zero value is empty.
+// Strings shares equal texts between objects: pods repeat names, labels, images, conditions and owners of others, and
+// each decoder makes its own copy. It is bounded, and safe for concurrent use. The zero value is empty.
 type Strings struct {
 	mu   sync.Mutex
 	seen map[string]string

@@ -30,13 +30,18 @@ func TestShare(t *testing.T) {
 	}
 	wait.Wait()
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
-	one := &corev1.Pod{Spec: corev1.PodSpec{NodeName: strings.Clone("node-1"), NodeSelector: map[string]string{strings.Clone("zone"): "a"}}}
-	two := &corev1.Pod{Spec: corev1.PodSpec{NodeName: strings.Clone("node-1"), NodeSelector: map[string]string{strings.Clone("zone"): "a"}}}
+	one := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeName: strings.Clone("node-1"), NodeSelector: map[string]string{strings.Clone("zone"): "a"},
+	}}
+	two := &corev1.Pod{Spec: corev1.PodSpec{
+		NodeName: strings.Clone("node-1"), NodeSelector: map[string]string{strings.Clone("zone"): "a"},
+	}}
 	one.Spec.Containers = []corev1.Container{{Image: strings.Clone("nginx:1")}}
 	two.Status.ContainerStatuses = []corev1.ContainerStatus{{Image: strings.Clone("nginx:1")}}
 	texts.Share(one)
 	texts.Share(two)
-	if !same(one.Spec.NodeName, two.Spec.NodeName) || !same(one.Spec.Containers[0].Image, two.Status.ContainerStatuses[0].Image) {
+	if !same(one.Spec.NodeName, two.Spec.NodeName) ||
+		!same(one.Spec.Containers[0].Image, two.Status.ContainerStatuses[0].Image) {
 		t.Error("equal texts are two")
 	}
 	for key := range one.Spec.NodeSelector {

@@ -1,10 +1,11 @@
-// Package markers finds PodProbeMarkers in a cache, for the reconcilers of PodProbeMarkers and of NodePodProbes and for the webhook of pods.
+// Package markers finds PodProbeMarkers in a cache, for the reconcilers of PodProbeMarkers and of NodePodProbes and for
+// the webhook of pods.
 //
 //	found, err := m.In(ctx, pod.Namespace)
 //	selecting, err := m.Selecting(ctx, pod)
 //
-// Markers are read as untyped objects, as the package stored explains. A marker that cannot be decoded is left out. Each is decoded once for
-// each of its versions, and must not be changed.
+// Markers are read as untyped objects, as the package stored explains. A marker that cannot be decoded is left out.
+// Each is decoded once for each of its versions, and must not be changed.
 package markers
 
 import (
@@ -67,15 +68,15 @@ func (m *Markers) Of(o client.Object) *v1alpha1.PodProbeMarker { return m.memo.D
 // Forget drops a marker that is gone.
 func (m *Markers) Forget(name types.NamespacedName) { m.memo.Forget(name) }
 
-// PodChanged reports whether a change of a pod may change what is probed in it: whether it is probed at all, and where. What kubelets report of
-// containers does not count. For its labels see Reselected.
+// PodChanged reports whether a change of a pod may change what is probed in it: whether it is probed at all, and where.
+// What kubelets report of containers does not count. For its labels see Reselected.
 func PodChanged(was, is *corev1.Pod) bool {
 	return was.UID != is.UID || was.Spec.NodeName != is.Spec.NodeName || was.Status.PodIP != is.Status.PodIP ||
 		podprobe.IsProbed(was) != podprobe.IsProbed(is) || podprobe.IsActive(was) != podprobe.IsActive(is)
 }
 
-// Reselected reports whether other markers select a pod after a change of its labels. A label that a marker writes, and that another writer
-// changes, is no reason to look at the pod.
+// Reselected reports whether other markers select a pod after a change of its labels. A label that a marker writes, and
+// that another writer changes, is no reason to look at the pod.
 func (m *Markers) Reselected(ctx context.Context, was, is *corev1.Pod) (bool, error) {
 	if maps.Equal(was.Labels, is.Labels) {
 		return false, nil
@@ -88,7 +89,8 @@ func (m *Markers) Reselected(ctx context.Context, was, is *corev1.Pod) (bool, er
 	return !slices.EqualFunc(before, after, func(a, b *v1alpha1.PodProbeMarker) bool { return a.Name == b.Name }), err
 }
 
-// NodeField is the name of the index of pods by their node, and NodeOf its function. Other reconcilers have the same one.
+// NodeField is the name of the index of pods by their node, and NodeOf its function. Other reconcilers have the same
+// one.
 const NodeField = "kruisekit.dev/node"
 
 // NodeOf is where a pod is in the index.

@@ -24,7 +24,9 @@ func TestPodChanged(t *testing.T) {
 		"readiness": {func(p *corev1.Pod) {
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady})
 		}, false},
-		"containers":      {func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}} }, false},
+		"containers": {
+			func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main"}} }, false,
+		},
 		"annotations":     {func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} }, false},
 		"its UID":         {func(p *corev1.Pod) { p.UID = "2" }, true},
 		"its node":        {func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, true},
@@ -42,13 +44,16 @@ func TestPodChanged(t *testing.T) {
 	}
 }
 
-// A NodePodProbe is found by each marker of its probes, once. Probes without a marker, and what cannot be decoded, are nowhere.
+// A NodePodProbe is found by each marker of its probes, once. Probes without a marker, and what cannot be decoded, are
+// nowhere.
 func TestProbedOf(t *testing.T) {
 	probe := func(name string) any {
 		return map[string]any{"name": name, "containerName": "main", "probe": map[string]any{}}
 	}
 	raw := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"podProbes": []any{
-		map[string]any{"namespace": "a", "name": "web", "uid": "1", "IP": "", "probes": []any{probe("m#x"), probe("m#y"), probe("foreign"), probe("#z")}},
+		map[string]any{"namespace": "a", "name": "web", "uid": "1", "IP": "", "probes": []any{
+			probe("m#x"), probe("m#y"), probe("foreign"), probe("#z"),
+		}},
 		map[string]any{"namespace": "b", "name": "web", "uid": "2", "IP": "", "probes": []any{probe("m#x")}},
 	}}}}
 	if got := markers.ProbedOf(raw); !slices.Equal(got, []string{"a/m", "b/m"}) {

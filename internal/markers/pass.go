@@ -46,8 +46,8 @@ func Write(w *write.Write) *Pass {
 	return p
 }
 
-// Mark returns the pass that marks pods, and the repetitions that the next pass needs. A pod that cannot be marked holds up no other
-// one. Marks that another writer reverts are written again less and less often.
+// Mark returns the pass that marks pods, and the repetitions that the next pass needs. A pod that cannot be marked
+// holds up no other one. Marks that another writer reverts are written again less and less often.
 func Mark(marks []workload.Cause, known workload.Repeats, now time.Time) (*Pass, workload.Repeats) {
 	p := &Pass{marks: true}
 	if len(marks) > 0 {

@@ -1,4 +1,5 @@
-// Package memory keeps, between the passes of a reconciler, the state of its objects that the API server does not store.
+// Package memory keeps, between the passes of a reconciler, the state of its objects that the API server does not
+// store.
 //
 //	known := r.memory.Recall(key)
 //	...
@@ -6,6 +7,6 @@
 //	...
 //	r.memory.Forget(key) // when the object is gone
 //
-// A process that starts knows nothing, so that a pass must also be right without: what must outlast a restart belongs into the
-// status of the object.
+// A process that starts knows nothing, so that a pass must also be right without: what must outlast a restart belongs
+// into the status of the object.
 package memory

@@ -8,8 +8,8 @@ type Of[K comparable, V any] struct {
 	objects map[K]*V
 }
 
-// Recall returns a copy of what is known of an object; the zero value for nothing. The copy shares maps and slices with the
-// value, so that Note must replace them, and not change what they contain.
+// Recall returns a copy of what is known of an object; the zero value for nothing. The copy shares maps and slices with
+// the value, so that Note must replace them, and not change what they contain.
 func (m *Of[K, V]) Recall(object K) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package nodestatus writes the status of a NodeImage, which several do: the daemon of the node, and the controller that speaks
-// for nodes that are silent.
+// Package nodestatus writes the status of a NodeImage, which several do: the daemon of the node, and the controller
+// that speaks for nodes that are silent.
 package nodestatus
 
 import (
@@ -9,8 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 )
 
-// Patch is what changes in the status, bound to the version that was observed, so that it does not overwrite what another
-// writer has written since. The counters are always in it: the schema requires one of them, and lists print all.
+// Patch is what changes in the status, bound to the version that was observed, so that it does not overwrite what
+// another writer has written since. The counters are always in it: the schema requires one of them, and lists print
+// all.
 func Patch(was *v1beta1.NodeImage, status *v1beta1.NodeImageStatus) (client.Patch, error) {
 	is := *was
 	is.Status = *status

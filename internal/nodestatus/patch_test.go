@@ -14,7 +14,9 @@ func TestPatch(t *testing.T) {
 	was.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"kept": {}}
 	is := was.Status.DeepCopy()
 	is.Desired, is.Succeeded = 2, 2
-	is.ImageStatuses["nginx"] = v1beta1.ImageStatus{Tags: []v1beta1.ImageTagStatus{{Tag: "1", Phase: v1beta1.ImagePhaseSucceeded}}}
+	is.ImageStatuses["nginx"] = v1beta1.ImageStatus{Tags: []v1beta1.ImageTagStatus{{
+		Tag: "1", Phase: v1beta1.ImagePhaseSucceeded,
+	}}}
 	patch, err := nodestatus.Patch(was, is)
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ func (t *Texts[K]) First(object K, text string) bool {
 	return first
 }
 
-// Changed reports whether a text is not empty and another one than at the call before. A text that comes back after an empty one
-// has changed.
+// Changed reports whether a text is not empty and another one than at the call before. A text that comes back after an
+// empty one has changed.
 func (t *Texts[K]) Changed(object K, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ func Name(set string, ordinal int32) string {
 	return set + "-" + strconv.FormatInt(int64(ordinal), 10)
 }
 
-// Split returns the name of the set and the ordinal in the name of a pod, and reports whether the pod can belong to a set: web-db-3 is the pod 3 of
-// web-db. The pods web-03 and web-99999999999 belong to no set.
+// Split returns the name of the set and the ordinal in the name of a pod, and reports whether the pod can belong to a
+// set: web-db-3 is the pod 3 of web-db. The pods web-03 and web-99999999999 belong to no set.
 func Split(pod string) (set string, ordinal int32, ok bool) {
 	dash := strings.LastIndexByte(pod, '-')
 	if dash <= 0 {

@@ -43,19 +43,30 @@ func TestWindow(t *testing.T) {
 		reserved        []intstr.IntOrString
 		want            []int32
 	}{
-		"plain":                  {"ordinals begin at 0", 0, 3, nil, []int32{0, 1, 2}},
-		"reserved":               {"a reserved ordinal is passed over", 0, 4, items(1, 3), []int32{0, 2, 4, 5}},
-		"from a start":           {"a reserved ordinal before the start does not matter", 2, 4, items(1, 3), []int32{2, 4, 5, 6}},
-		"reserved before":        {"no reserved ordinal is in the window", 4, 4, items(1, 3), []int32{4, 5, 6, 7}},
-		"range":                  {"a range is closed", 0, 3, items(0, "2-5"), []int32{1, 6, 7}},
-		"start in a range":       {"the window begins after the range", 3, 2, items("2-5"), []int32{6, 7}},
-		"start is reserved":      {"the window begins after it", 1, 4, items(1, 3, 4), []int32{2, 5, 6, 7}},
-		"leading zeros":          {"they do not matter", 0, 3, items("0003-005", "1-1"), []int32{0, 2, 6}},
-		"overlaps":               {"they count once", 0, 2, items("1-4", 3, "2-6", "6-7"), []int32{0, 8}},
-		"no replicas":            {"the window is empty", 5, 0, items(5), nil},
-		"negative":               {"a negative number is 0", -3, 2, nil, []int32{0, 1}},
-		"negative replicas":      {"the window is empty", 0, -1, nil, nil},
-		"the end of ordinals":    {"no ordinal is above the largest", math.MaxInt32 - 1, 5, nil, []int32{math.MaxInt32 - 1, math.MaxInt32}},
+		"plain":    {"ordinals begin at 0", 0, 3, nil, []int32{0, 1, 2}},
+		"reserved": {"a reserved ordinal is passed over", 0, 4, items(1, 3), []int32{0, 2, 4, 5}},
+		"from a start": {
+			why:      "a reserved ordinal before the start does not matter",
+			start:    2,
+			replicas: 4,
+			reserved: items(1, 3),
+			want:     []int32{2, 4, 5, 6},
+		},
+		"reserved before":   {"no reserved ordinal is in the window", 4, 4, items(1, 3), []int32{4, 5, 6, 7}},
+		"range":             {"a range is closed", 0, 3, items(0, "2-5"), []int32{1, 6, 7}},
+		"start in a range":  {"the window begins after the range", 3, 2, items("2-5"), []int32{6, 7}},
+		"start is reserved": {"the window begins after it", 1, 4, items(1, 3, 4), []int32{2, 5, 6, 7}},
+		"leading zeros":     {"they do not matter", 0, 3, items("0003-005", "1-1"), []int32{0, 2, 6}},
+		"overlaps":          {"they count once", 0, 2, items("1-4", 3, "2-6", "6-7"), []int32{0, 8}},
+		"no replicas":       {"the window is empty", 5, 0, items(5), nil},
+		"negative":          {"a negative number is 0", -3, 2, nil, []int32{0, 1}},
+		"negative replicas": {"the window is empty", 0, -1, nil, nil},
+		"the end of ordinals": {
+			why:      "no ordinal is above the largest",
+			start:    math.MaxInt32 - 1,
+			replicas: 5,
+			want:     []int32{math.MaxInt32 - 1, math.MaxInt32},
+		},
 		"a huge range":           {"it costs no more than a small one", 0, 2, items("1-2000000000"), []int32{0, 2000000001}},
 		"a range beyond the end": {"it reserves all that follow", 0, 5, items("2-99999999999999999999"), []int32{0, 1}},
 	} {
@@ -69,7 +80,9 @@ func TestWindow(t *testing.T) {
 }
 
 func TestInvalid(t *testing.T) {
-	for _, item := range []any{"5-2", "a-b", "3", "", "-", "-1", "1-", "-1-2", "1--2", "+1-2", " 1-2", "1-2-3", "１-２", -1} {
+	for _, item := range []any{
+		"5-2", "a-b", "3", "", "-", "-1", "1-", "-1-2", "1--2", "+1-2", " 1-2", "1-2-3", "１-２", -1,
+	} {
 		set, err := ordinals.Parse(items(7, item))
 		var invalid *ordinals.ItemError
 		if !errors.As(err, &invalid) || invalid.Index != 1 || invalid.Reason == "" || set.Contains(7) {
@@ -162,7 +175,8 @@ func TestNames(t *testing.T) {
 		ok      bool
 	}{
 		"web-0": {"web", 0, true}, "web-db-12": {"web-db", 12, true}, "web-2147483647": {"web", math.MaxInt32, true},
-		"web-2147483648": {}, "web-03": {}, "web-": {}, "web": {}, "-1": {}, "web-a": {}, "web--1": {"web-", 1, true}, "web-+1": {}, "": {},
+		"web-2147483648": {}, "web-03": {}, "web-": {}, "web": {}, "-1": {}, "web-a": {}, "web--1": {"web-", 1, true},
+		"web-+1": {}, "": {},
 	} {
 		set, ordinal, ok := ordinals.Split(pod)
 		if set != want.set || ordinal != want.ordinal || ok != want.ok {

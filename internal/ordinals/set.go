@@ -35,8 +35,8 @@ func (e *ItemError) Error() string {
 	return fmt.Sprintf("item %d, %q: %s", e.Index, e.Text, e.Reason)
 }
 
-// Parse returns the set of items that are each an ordinal, or a closed range such as "3-5". The error is an *ItemError of the first item that is
-// neither, and the set is empty then.
+// Parse returns the set of items that are each an ordinal, or a closed range such as "3-5". The error is an *ItemError
+// of the first item that is neither, and the set is empty then.
 func Parse(items []intstr.IntOrString) (Set, error) {
 	all := make([]interval, 0, len(items))
 	for i, item := range items {

@@ -49,8 +49,8 @@ func (w Window) Contains(ordinal int32) bool {
 	return ok
 }
 
-// Rank returns how many ordinals of the window are below an ordinal, and reports whether the window contains it. The rank of an ordinal beyond
-// the window is the number of its ordinals, that of one before it is 0.
+// Rank returns how many ordinals of the window are below an ordinal, and reports whether the window contains it. The
+// rank of an ordinal beyond the window is the number of its ordinals, that of one before it is 0.
 func (w Window) Rank(ordinal int32) (rank int32, contained bool) {
 	o, start, replicas := int64(ordinal), w.start(), max(0, int64(w.Replicas))
 	if o < start {

@@ -10,7 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
-// orphanField is the name of the index of orphans that the workloads of a kind can adopt. Kinds have different names for their pods.
+// orphanField is the name of the index of orphans that the workloads of a kind can adopt. Kinds have different names
+// for their pods.
 func orphanField(kind string) string { return "kruisekit.dev/orphan-of-" + strings.ToLower(kind) }
 
 // Adopter is a kind of workloads that adopts orphans.

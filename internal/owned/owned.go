@@ -58,14 +58,14 @@ func By(group, kind string) handler.EventHandler {
 	})
 }
 
-// Release returns the patch by which an owner releases an object, and hands it over to other owners, if any are given. It applies
-// only to the object that was observed.
+// Release returns the patch by which an owner releases an object, and hands it over to other owners, if any are given.
+// It applies only to the object that was observed.
 func Release(object write.Object, from types.UID, to ...*metav1.OwnerReference) write.Write {
 	return Refer(object, []types.UID{from}, to...)
 }
 
-// Refer returns the patch that removes the references of an object to some owners, and adds others. It applies only to the object
-// that was observed. The API server rejects a second controller.
+// Refer returns the patch that removes the references of an object to some owners, and adds others. It applies only to
+// the object that was observed. The API server rejects a second controller.
 func Refer(object write.Object, remove []types.UID, add ...*metav1.OwnerReference) write.Write {
 	owners := make([]any, 0, len(remove)+len(add))
 	for _, uid := range remove {

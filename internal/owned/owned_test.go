@@ -42,8 +42,15 @@ func TestRelease(t *testing.T) {
 		to   []*metav1.OwnerReference
 		want string
 	}{
-		"released":    {"only this owner is removed, and only of the object that was observed", nil, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"set"}],"uid":"claim"}}`},
-		"handed over": {"the other owner comes in the same write", []*metav1.OwnerReference{pod}, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"set"},{"apiVersion":"v1","kind":"Pod","name":"web-1","uid":"pod"}],"uid":"claim"}}`},
+		"released": {
+			"only this owner is removed, and only of the object that was observed", nil,
+			`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"set"}],"uid":"claim"}}`,
+		},
+		"handed over": {
+			"the other owner comes in the same write",
+			[]*metav1.OwnerReference{pod},
+			`{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"set"},{"apiVersion":"v1","kind":"Pod","name":"web-1","uid":"pod"}],"uid":"claim"}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

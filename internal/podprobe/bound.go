@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// MaxContent bounds what the probes of a node take in its NodePodProbe, in bytes. An API server stores 1.5 MiB, and the results need
-	// as much again.
+	// MaxContent bounds what the probes of a node take in its NodePodProbe, in bytes. An API server stores 1.5 MiB, and
+	// the results need as much again.
 	MaxContent = 512 << 10
 	// leastProbe is what the result of a probe takes at least, so that a node has 1024 probes at most.
 	leastProbe = 512
@@ -41,7 +41,8 @@ func bound(all []v1alpha1.PodProbe, notes []note.Note) ([]v1alpha1.PodProbe, []n
 				continue
 			}
 			if marker, _, ok := MarkerOf(p.Probes[j].Name); ok {
-				notes = append(notes, newNote(NoteFull, p.Namespace+"/"+marker, "not all pods of a node are probed, because the probes of the namespace take too much there"))
+				notes = append(notes, newNote(NoteFull, p.Namespace+"/"+marker,
+					"not all pods of a node are probed, because the probes of the namespace take too much there"))
 			}
 		}
 		if p.Probes = probes; len(probes) > 0 {

@@ -15,12 +15,18 @@ import (
 // podOf is a pod that is probed, with a container main and a sidecar among the init containers.
 func podOf(namespace, name string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name), Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, UID: types.UID("uid-" + namespace + "-" + name), Labels: labels,
+		},
 		Spec: corev1.PodSpec{
 			NodeName: "node-1",
 			InitContainers: []corev1.Container{
 				{Name: "init-1"},
-				{Name: "init-2", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Ports: []corev1.ContainerPort{{Name: "mesh", ContainerPort: 15000}}},
+				{
+					Name:          "init-2",
+					RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+					Ports:         []corev1.ContainerPort{{Name: "mesh", ContainerPort: 15000}},
+				},
 			},
 			Containers: []corev1.Container{
 				{Name: "main", Ports: []corev1.ContainerPort{{Name: "main-port", ContainerPort: 80}}},
@@ -36,7 +42,9 @@ func podOf(namespace, name string, labels map[string]string) *corev1.Pod {
 
 // markerOf is a marker of pods with the label app.
 func markerOf(namespace, name, app string, probes ...v1alpha1.PodContainerProbe) *v1alpha1.PodProbeMarker {
-	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name)}}
+	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + name),
+	}}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	m.Spec.Probes = probes
 	return m
@@ -56,7 +64,9 @@ func tcpOf(name, container string, port intstr.IntOrString) v1alpha1.PodContaine
 }
 
 func policyOf(state v1alpha1.ProbeState, key, value string) v1alpha1.ProbeMarkerPolicy {
-	return v1alpha1.ProbeMarkerPolicy{State: state, Labels: map[string]string{key: value}, Annotations: map[string]string{key: value}}
+	return v1alpha1.ProbeMarkerPolicy{
+		State: state, Labels: map[string]string{key: value}, Annotations: map[string]string{key: value},
+	}
 }
 
 func web() map[string]string { return map[string]string{"app": "web"} }

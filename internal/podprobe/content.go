@@ -31,8 +31,8 @@ type Content struct {
 	Notes []note.Note
 }
 
-// Desired returns what a node probes: the probes of all markers that select one of its pods. Probes whose names have no marker
-// belong to another controller, and stay as long as their pod.
+// Desired returns what a node probes: the probes of all markers that select one of its pods. Probes whose names have no
+// marker belong to another controller, and stay as long as their pod.
 func Desired(n Node) Content {
 	d := desired{markers: compile(n.Markers), asked: map[identity]*v1alpha1.PodProbe{}}
 	for i := range n.Asked {
@@ -116,8 +116,11 @@ func (d *desired) entry(pod *corev1.Pod) v1alpha1.PodProbe {
 	return p
 }
 
-// probes returns those that the markers of a pod ask for, and the order of their names. One whose port cannot be resolved stays as it is.
-func (d *desired) probes(pod *corev1.Pod, asked *v1alpha1.PodProbe) (wanted map[string]v1alpha1.ContainerProbe, order []string) {
+// probes returns those that the markers of a pod ask for, and the order of their names. One whose port cannot be
+// resolved stays as it is.
+func (d *desired) probes(
+	pod *corev1.Pod, asked *v1alpha1.PodProbe,
+) (wanted map[string]v1alpha1.ContainerProbe, order []string) {
 	wanted = map[string]v1alpha1.ContainerProbe{}
 	for _, m := range d.markers.selecting(pod) {
 		for i := range m.Spec.Probes {

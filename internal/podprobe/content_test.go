@@ -21,7 +21,9 @@ import (
 func asked(pod *corev1.Pod, probes ...v1alpha1.PodContainerProbe) v1alpha1.PodProbe {
 	p := v1alpha1.PodProbe{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP}
 	for _, probe := range probes {
-		p.Probes = append(p.Probes, v1alpha1.ContainerProbe{Name: probe.Name, ContainerName: probe.ContainerName, Probe: probe.Probe})
+		p.Probes = append(p.Probes, v1alpha1.ContainerProbe{
+			Name: probe.Name, ContainerName: probe.ContainerName, Probe: probe.Probe,
+		})
 	}
 	return p
 }
@@ -52,29 +54,122 @@ func TestDesired(t *testing.T) {
 			[]string{"shop/web-0 10.0.0.1: ppm-2#idle=main/[idle] ppm-1#healthy=main/[true]"},
 			0,
 		},
-		"not scheduled":   {"a pod without a node has no probes", []*corev1.Pod{change(func(p *corev1.Pod) { p.Spec.NodeName = "" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, nil, nil, 0},
-		"not initialized": {"a pod that runs init containers has none", []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, nil, nil, 0},
-		"finished":        {"a finished pod loses its probes", []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))}, nil, 0},
-		"deleted marker":  {"only the probes of a deleted marker leave, also where another name ends like it, acceptance 3", []*corev1.Pod{pod, other}, []*v1alpha1.PodProbeMarker{deleted, markerOf("shop", "my-ppm-1", "web", idle)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("my-ppm-1#idle", "idle")), asked(other, execOf("ppm-1#healthy", "true"), execOf("my-ppm-1#idle", "idle"))}, []string{"shop/web-0 10.0.0.1: my-ppm-1#idle=main/[idle]", "shop/web-1 10.0.0.1: my-ppm-1#idle=main/[idle]"}, 0},
-		"last probe":      {"a pod without probes leaves, acceptance 3", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{deleted}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))}, nil, 0},
-		"changed":         {"a changed probe is replaced in its place, acceptance 4", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", execOf("a", "new"), execOf("b", "b"))}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#a", "old"), execOf("ppm-1#b", "b"))}, []string{"shop/web-0 10.0.0.1: ppm-1#a=main/[new] ppm-1#b=main/[b]"}, 0},
-		"removed":         {"a probe that its marker has lost leaves", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#idle", "idle"), execOf("ppm-1#healthy", "true"))}, []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"}, 0},
-		"ports": {
-			"names become numbers, and what cannot be resolved is left out, acceptance 5",
-			[]*corev1.Pod{pod},
-			[]*v1alpha1.PodProbeMarker{markerOf("shop", "p", "web", tcpOf("named", "main", intstr.FromString("main-port")), tcpOf("text", "main", intstr.FromString("8080")), tcpOf("sidecar", "init-2", intstr.FromString("mesh")), tcpOf("none", "main", intstr.FromString("x")), tcpOf("lost", "nowhere", intstr.FromString("main-port")), tcpOf("large", "main", intstr.FromString("65536")), tcpOf("number", "main", intstr.FromInt32(9)))},
-			nil,
-			[]string{"shop/web-0 10.0.0.1: p#named=main/80 p#text=main/8080 p#sidecar=init-2/15000 p#number=main/9"},
-			3,
+		"not scheduled": {
+			why:     "a pod without a node has no probes",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Spec.NodeName = "" })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
 		},
-		"port lost":          {"a probe whose port is lost stays as it is", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("shop", "p", "web", tcpOf("a", "main", intstr.FromString("x")))}, []v1alpha1.PodProbe{asked(pod, tcpOf("p#a", "main", intstr.FromInt32(80)))}, []string{"shop/web-0 10.0.0.1: p#a=main/80"}, 1},
-		"other pod":          {"a pod of the same name and another UID is another one, acceptance 15", []*corev1.Pod{change(func(p *corev1.Pod) { p.UID = "new" })}, nil, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))}, nil, 0},
-		"new IP":             {"the address follows the pod", []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))}, []string{"shop/web-0 10.0.0.9: ppm-1#healthy=main/[true]"}, 0},
-		"lost IP":            {"a pod whose address is unknown for a moment keeps it", []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "" })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))}, []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"}, 0},
-		"relabelled":         {"a pod that is not selected any more loses its probes, and keeps those of others", []*corev1.Pod{change(func(p *corev1.Pod) { p.Labels = nil })}, []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)}, []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))}, []string{"shop/web-0 10.0.0.1: foreign=main/[x]"}, 0},
-		"other namespace":    {"a marker selects in its own namespace", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{markerOf("other", "ppm-1", "web", healthy)}, nil, nil, 0},
-		"malformed markers":  {"what admission rejects is left out", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "empty"}}, markerOf("shop", "p", "web", healthy, healthy, execOf(""), execOf("a#b"), v1alpha1.PodContainerProbe{Name: "none"})}, nil, []string{"shop/web-0 10.0.0.1: p#healthy=main/[true]"}, 4},
-		"malformed selector": {"an invalid selector selects nothing", []*corev1.Pod{pod}, []*v1alpha1.PodProbeMarker{func() *v1alpha1.PodProbeMarker { m := markerOf("shop", "p", "a b", healthy); return m }()}, nil, nil, 0},
+		"not initialized": {
+			why:     "a pod that runs init containers has none",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False" })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+		},
+		"finished": {
+			why:     "a finished pod loses its probes",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))},
+		},
+		"deleted marker": {
+			why:     "only the probes of a deleted marker leave, also where another name ends like it, acceptance 3",
+			pods:    []*corev1.Pod{pod, other},
+			markers: []*v1alpha1.PodProbeMarker{deleted, markerOf("shop", "my-ppm-1", "web", idle)},
+			asked: []v1alpha1.PodProbe{
+				asked(pod, execOf("ppm-1#healthy", "true"), execOf("my-ppm-1#idle", "idle")),
+				asked(other, execOf("ppm-1#healthy", "true"), execOf("my-ppm-1#idle", "idle")),
+			},
+			want: []string{
+				"shop/web-0 10.0.0.1: my-ppm-1#idle=main/[idle]", "shop/web-1 10.0.0.1: my-ppm-1#idle=main/[idle]",
+			},
+		},
+		"last probe": {
+			why:     "a pod without probes leaves, acceptance 3",
+			pods:    []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{deleted},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
+		},
+		"changed": {
+			why:     "a changed probe is replaced in its place, acceptance 4",
+			pods:    []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", execOf("a", "new"), execOf("b", "b"))},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#a", "old"), execOf("ppm-1#b", "b"))},
+			want:    []string{"shop/web-0 10.0.0.1: ppm-1#a=main/[new] ppm-1#b=main/[b]"},
+		},
+		"removed": {
+			why:     "a probe that its marker has lost leaves",
+			pods:    []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#idle", "idle"), execOf("ppm-1#healthy", "true"))},
+			want:    []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"},
+		},
+		"ports": {
+			why:  "names become numbers, and what cannot be resolved is left out, acceptance 5",
+			pods: []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{
+				markerOf("shop", "p", "web", tcpOf("named", "main", intstr.FromString("main-port")),
+					tcpOf("text", "main", intstr.FromString("8080")), tcpOf("sidecar", "init-2", intstr.FromString("mesh")),
+					tcpOf("none", "main", intstr.FromString("x")), tcpOf("lost", "nowhere", intstr.FromString("main-port")),
+					tcpOf("large", "main", intstr.FromString("65536")), tcpOf("number", "main", intstr.FromInt32(9))),
+			},
+			want:  []string{"shop/web-0 10.0.0.1: p#named=main/80 p#text=main/8080 p#sidecar=init-2/15000 p#number=main/9"},
+			notes: 3,
+		},
+		"port lost": {
+			why:     "a probe whose port is lost stays as it is",
+			pods:    []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "p", "web", tcpOf("a", "main", intstr.FromString("x")))},
+			asked:   []v1alpha1.PodProbe{asked(pod, tcpOf("p#a", "main", intstr.FromInt32(80)))},
+			want:    []string{"shop/web-0 10.0.0.1: p#a=main/80"},
+			notes:   1,
+		},
+		"other pod": {
+			why:   "a pod of the same name and another UID is another one, acceptance 15",
+			pods:  []*corev1.Pod{change(func(p *corev1.Pod) { p.UID = "new" })},
+			asked: []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
+		},
+		"new IP": {
+			why:     "the address follows the pod",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
+			want:    []string{"shop/web-0 10.0.0.9: ppm-1#healthy=main/[true]"},
+		},
+		"lost IP": {
+			why:     "a pod whose address is unknown for a moment keeps it",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "" })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
+			want:    []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"},
+		},
+		"relabelled": {
+			why:     "a pod that is not selected any more loses its probes, and keeps those of others",
+			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Labels = nil })},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
+			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))},
+			want:    []string{"shop/web-0 10.0.0.1: foreign=main/[x]"},
+		},
+		"other namespace": {
+			why:     "a marker selects in its own namespace",
+			pods:    []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{markerOf("other", "ppm-1", "web", healthy)},
+		},
+		"malformed markers": {
+			why:  "what admission rejects is left out",
+			pods: []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{
+				{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "empty"}},
+				markerOf("shop", "p", "web", healthy, healthy, execOf(""), execOf("a#b"), v1alpha1.PodContainerProbe{Name: "none"}),
+			},
+			want:  []string{"shop/web-0 10.0.0.1: p#healthy=main/[true]"},
+			notes: 4,
+		},
+		"malformed selector": {
+			why:  "an invalid selector selects nothing",
+			pods: []*corev1.Pod{pod},
+			markers: []*v1alpha1.PodProbeMarker{
+				func() *v1alpha1.PodProbeMarker { m := markerOf("shop", "p", "a b", healthy); return m }(),
+			},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +197,8 @@ func oracle(n podprobe.Node) map[string]bool {
 		}
 		alive := pod.DeletionTimestamp == nil && pod.Status.Phase != "Failed" && pod.Status.Phase != "Succeeded"
 		for _, m := range n.Markers {
-			if !alive || !initialized || m.DeletionTimestamp != nil || m.Namespace != pod.Namespace || m.Spec.Selector.MatchLabels["app"] != pod.Labels["app"] {
+			if !alive || !initialized || m.DeletionTimestamp != nil || m.Namespace != pod.Namespace ||
+				m.Spec.Selector.MatchLabels["app"] != pod.Labels["app"] {
 				continue
 			}
 			for _, p := range m.Spec.Probes {
@@ -183,7 +279,8 @@ func TestDesiredAgainstOracle(t *testing.T) {
 	}
 }
 
-// A namespace that takes too much of a node loses probes, and another one keeps all of its own. What is escaped in a stored object takes more.
+// A namespace that takes too much of a node loses probes, and another one keeps all of its own. What is escaped in a
+// stored object takes more.
 func TestDesiredIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		text        string
@@ -197,10 +294,12 @@ func testDesiredIsBounded(t *testing.T, text string, least, most int) {
 	t.Helper()
 	n := podprobe.Node{Markers: []*v1alpha1.PodProbeMarker{markerOf("modest", "m", "web", execOf("p", "true"))}}
 	for i := range 40 {
-		n.Markers = append(n.Markers, markerOf("greedy", fmt.Sprintf("m-%02d", i), "web", execOf("p", "echo", strings.Repeat(text, 1000))))
+		n.Markers = append(n.Markers,
+			markerOf("greedy", fmt.Sprintf("m-%02d", i), "web", execOf("p", "echo", strings.Repeat(text, 1000))))
 	}
 	for i := range 50 {
-		n.Pods = append(n.Pods, podOf("greedy", fmt.Sprintf("web-%02d", i), web()), podOf("modest", fmt.Sprintf("web-%02d", i), web()))
+		n.Pods = append(n.Pods, podOf("greedy", fmt.Sprintf("web-%02d", i), web()),
+			podOf("modest", fmt.Sprintf("web-%02d", i), web()))
 	}
 	got := podprobe.Desired(n)
 	count := map[string]int{}

@@ -1,6 +1,8 @@
-// Package podprobe decides about PodProbeMarkers: what each node probes, what the results of a probe mean, and what a pod is marked with.
+// Package podprobe decides about PodProbeMarkers: what each node probes, what the results of a probe mean, and what a
+// pod is marked with.
 //
-//	content := podprobe.Desired(podprobe.Node{Pods: pods, Markers: markers, Asked: probes.Spec.PodProbes}) // for a manager
+//	// For a manager:
+//	content := podprobe.Desired(podprobe.Node{Pods: pods, Markers: markers, Asked: probes.Spec.PodProbes})
 //	marking := podprobe.Mark(pod, podprobe.Outcomes(states, markers))
 //	...
 //	memory, probe := memory.Look(&asked, container, now) // for a node
@@ -8,14 +10,16 @@
 //	status := podprobe.Report(podprobe.Reporting{...})
 //
 // Laws:
-//   - Desired is a function of the pods, the markers and the present content. The order of pods and markers does not matter. Its own
-//     result changes nothing.
+//   - Desired is a function of the pods, the markers and the present content. The order of pods and markers does not
+//     matter. Its own result changes nothing.
 //   - Desired keeps the order of what stays, so that content which the reference wrote needs no write.
 //   - The content of a node is bounded. A namespace with too many probes loses its own, and no other namespace does.
 //   - An applied Marking leaves nothing to mark. A marking changes no condition of the kubelet or of a workload.
 //   - A marking that would change nothing has no write.
-//   - A result counts only for the container that it was found in: a new container starts without a state and without a count.
+//   - A result counts only for the container that it was found in: a new container starts without a state and without a
+//     count.
 //   - Neither a marker nor a status that lacks or repeats a field makes a panic.
 //
-// When not to use it: for probes that the kubelet has, which need no daemon and restart containers or take pods out of service.
+// When not to use it: for probes that the kubelet has, which need no daemon and restart containers or take pods out of
+// service.
 package podprobe

@@ -28,9 +28,13 @@ func ExampleDesired() {
 func ExampleMark() {
 	pod := podOf("shop", "game-0", map[string]string{"app": "game"})
 	idle := execOf("idle", "test", "-f", "/run/idle")
-	idle.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"}}}
+	idle.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{
+		State: v1alpha1.ProbeSucceeded, Labels: map[string]string{"idle": "true"},
+	}}
 	states := []v1alpha1.ContainerProbeState{{Name: "game#idle", State: v1alpha1.ProbeSucceeded, Message: "no players"}}
-	marking := podprobe.Mark(pod, podprobe.Outcomes(states, []*v1alpha1.PodProbeMarker{markerOf("shop", "game", "game", idle)}))
+	marking := podprobe.Mark(pod, podprobe.Outcomes(states, []*v1alpha1.PodProbeMarker{
+		markerOf("shop", "game", "game", idle),
+	}))
 	patch, err := marking.Write().Data()
 	if err != nil {
 		panic(err)
@@ -67,7 +71,9 @@ func ExampleReport() {
 	}}}
 	found := podprobe.Finding{State: v1alpha1.ProbeFailed, Message: "players", At: time.Unix(1_800_000_000, 0)}
 	status, flips := podprobe.Report(podprobe.Reporting{
-		Spec: spec, Status: &v1alpha1.NodePodProbeStatus{}, Findings: map[podprobe.Key]podprobe.Finding{{UID: "u", Name: "game#idle"}: found},
+		Spec:     spec,
+		Status:   &v1alpha1.NodePodProbeStatus{},
+		Findings: map[podprobe.Key]podprobe.Finding{{UID: "u", Name: "game#idle"}: found},
 	})
 	fmt.Println(status.PodProbeStatuses[0].ProbeStates[0].State, len(flips))
 	// Output: Failed 1

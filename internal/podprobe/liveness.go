@@ -11,10 +11,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// DetachLiveness returns a new pod without the liveness probes of its containers, and the names of these containers in their order. The
-// annotation kruise.ContainerProbeContextKey of the returned pod has the probes. The returned pod is nil if the pod does not ask for it
-// with the annotation kruise.UsingEnhancedLivenessKey, or has no liveness probe. Probes of init containers, and startup and readiness
-// probes, stay. The pod is not changed.
+// DetachLiveness returns a new pod without the liveness probes of its containers, and the names of these containers in
+// their order. The annotation kruise.ContainerProbeContextKey of the returned pod has the probes. The returned pod is
+// nil if the pod does not ask for it with the annotation kruise.UsingEnhancedLivenessKey, or has no liveness probe.
+// Probes of init containers, and startup and readiness probes, stay. The pod is not changed.
 func DetachLiveness(pod *corev1.Pod) (*corev1.Pod, []string, error) {
 	if pod.Annotations[kruise.UsingEnhancedLivenessKey] != "true" {
 		return nil, nil, nil

@@ -15,7 +15,9 @@ import (
 )
 
 func ExampleDetachLiveness() {
-	probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}, PeriodSeconds: 5}
+	probe := &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(80)}}, PeriodSeconds: 5,
+	}
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.UsingEnhancedLivenessKey: "true"}},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", LivenessProbe: probe}, {Name: "log"}}},
@@ -33,7 +35,10 @@ func ExampleDetachLiveness() {
 
 // Cases 14 to 16 of the specification of the pod webhook, and what may not be touched.
 func TestDetachLiveness(t *testing.T) {
-	http := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("web")}}, FailureThreshold: 3}
+	http := &corev1.Probe{
+		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromString("web")}},
+		FailureThreshold: 3,
+	}
 	exec := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}}
 	cases := map[string]struct {
 		why        string
@@ -46,14 +51,23 @@ func TestDetachLiveness(t *testing.T) {
 			[]corev1.Container{{Name: "c1", LivenessProbe: http}, {Name: "c2", LivenessProbe: exec}, {Name: "c3"}},
 			[]string{"c1", "c2"},
 		},
-		"not asked": {"a pod without the annotation keeps its probes", "", []corev1.Container{{Name: "c1", LivenessProbe: http}}, nil},
-		"other":     {"only true asks for it", "True", []corev1.Container{{Name: "c1", LivenessProbe: http}}, nil},
-		"no probe":  {"nothing moves where there is no liveness probe", "true", []corev1.Container{{Name: "c1", ReadinessProbe: http, StartupProbe: exec}}, nil},
-		"empty":     {"a pod may have no containers", "true", nil, nil},
+		"not asked": {
+			why:        "a pod without the annotation keeps its probes",
+			containers: []corev1.Container{{Name: "c1", LivenessProbe: http}},
+		},
+		"other": {"only true asks for it", "True", []corev1.Container{{Name: "c1", LivenessProbe: http}}, nil},
+		"no probe": {
+			why:        "nothing moves where there is no liveness probe",
+			annotation: "true",
+			containers: []corev1.Container{{Name: "c1", ReadinessProbe: http, StartupProbe: exec}},
+		},
+		"empty": {"a pod may have no containers", "true", nil, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: c.containers, InitContainers: []corev1.Container{{Name: "i", LivenessProbe: exec}}}}
+			pod := &corev1.Pod{Spec: corev1.PodSpec{
+				Containers: c.containers, InitContainers: []corev1.Container{{Name: "i", LivenessProbe: exec}},
+			}}
 			pod.Annotations = map[string]string{kruise.UsingEnhancedLivenessKey: c.annotation}
 			before := pod.DeepCopy()
 			next, names, err := podprobe.DetachLiveness(pod)

@@ -29,8 +29,8 @@ type Outcome struct {
 	MarkersOnly bool
 }
 
-// Outcomes returns the results that a node reported for a pod, in the order of the report. Markers are those of the namespace of the
-// pod. Results of markers and probes that do not exist, or that are being deleted, are left out.
+// Outcomes returns the results that a node reported for a pod, in the order of the report. Markers are those of the
+// namespace of the pod. Results of markers and probes that do not exist, or that are being deleted, are left out.
 func Outcomes(states []v1alpha1.ContainerProbeState, markers []*v1alpha1.PodProbeMarker) []Outcome {
 	var all []Outcome
 	for i := range states {
@@ -38,7 +38,9 @@ func Outcomes(states []v1alpha1.ContainerProbeState, markers []*v1alpha1.PodProb
 		if !ok {
 			continue
 		}
-		m := slices.IndexFunc(markers, func(m *v1alpha1.PodProbeMarker) bool { return m.Name == name && m.DeletionTimestamp == nil })
+		m := slices.IndexFunc(markers, func(m *v1alpha1.PodProbeMarker) bool {
+			return m.Name == name && m.DeletionTimestamp == nil
+		})
 		if m < 0 {
 			continue
 		}
@@ -50,8 +52,8 @@ func Outcomes(states []v1alpha1.ContainerProbeState, markers []*v1alpha1.PodProb
 	return all
 }
 
-// FromConditions returns the results that the provider of a virtual node wrote into the conditions of a pod, in the order of the
-// markers' names.
+// FromConditions returns the results that the provider of a virtual node wrote into the conditions of a pod, in the
+// order of the markers' names.
 func FromConditions(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) []Outcome {
 	var all []Outcome
 	for _, m := range Selecting(pod, markers) {
@@ -73,7 +75,9 @@ func FromConditions(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) []Outco
 			}
 			all = append(all, Outcome{
 				Marker: m.Name, Probe: p, MarkersOnly: true,
-				State: v1alpha1.ContainerProbeState{Name: NameOf(m.Name, p.Name), State: state, LastTransitionTime: c.LastTransitionTime},
+				State: v1alpha1.ContainerProbeState{
+					Name: NameOf(m.Name, p.Name), State: state, LastTransitionTime: c.LastTransitionTime,
+				},
 			})
 		}
 	}
@@ -93,8 +97,9 @@ type Marking struct {
 	outcomes []Outcome
 }
 
-// Mark returns what results change in a pod. Of several results for one condition the first counts, of several for one label or annotation
-// the last. A result that is not known yet revokes a condition that is True, and leaves labels and annotations as they are.
+// Mark returns what results change in a pod. Of several results for one condition the first counts, of several for one
+// label or annotation the last. A result that is not known yet revokes a condition that is True, and leaves labels and
+// annotations as they are.
 func Mark(pod *corev1.Pod, outcomes []Outcome) Marking {
 	m := Marking{pod: pod, outcomes: outcomes}
 	claimed, labels, annotations := map[string]bool{}, map[string]*string{}, map[string]*string{}
@@ -116,8 +121,8 @@ func Mark(pod *corev1.Pod, outcomes []Outcome) Marking {
 	return m
 }
 
-// Cause returns the results, with the times of their changes. A marking of the same cause and content is made again where another writer has
-// reverted the one before.
+// Cause returns the results, with the times of their changes. A marking of the same cause and content is made again
+// where another writer has reverted the one before.
 func (m Marking) Cause() string {
 	var text strings.Builder
 	for i := range m.outcomes {
@@ -138,7 +143,8 @@ func (m *Marking) condition(o *Outcome, claimed bool) {
 	case !isState(o.State.State):
 		return
 	case IsReserved(string(is)):
-		m.Notes = append(m.Notes, newNote(NoteReserved, o.Marker, "condition "+string(is)+" belongs to the kubelet or to a workload"))
+		m.Notes = append(m.Notes,
+			newNote(NoteReserved, o.Marker, "condition "+string(is)+" belongs to the kubelet or to a workload"))
 		return
 	case claimed:
 		m.Notes = append(m.Notes, newNote(NoteClaimed, o.Marker, "condition "+string(is)+" shows another probe"))
@@ -205,7 +211,8 @@ func differing(have map[string]string, changes map[string]*string) map[string]*s
 	return changes
 }
 
-// IsReserved reports whether a condition of pods belongs to the kubelet, the scheduler or a workload. A marker does not write it.
+// IsReserved reports whether a condition of pods belongs to the kubelet, the scheduler or a workload. A marker does not
+// write it.
 func IsReserved(condition string) bool {
 	if slices.Contains(reserved(), condition) {
 		return true
@@ -225,14 +232,18 @@ func reserved() []string {
 	}
 }
 
-// Write returns the patch of the pod; nil where nothing changes. It goes to the status subresource, through which API servers also accept
-// labels and annotations, and tests the UID of the pod.
+// Write returns the patch of the pod; nil where nothing changes. It goes to the status subresource, through which API
+// servers also accept labels and annotations, and tests the UID of the pod.
 func (m Marking) Write() *write.Write {
 	if m.pod == nil || len(m.Conditions) == 0 && len(m.Labels) == 0 && len(m.Annotations) == 0 {
 		return nil
 	}
 	return &write.Write{
-		Verb: write.Patch, Object: m.pod, Subresource: write.Status, Type: types.StrategicMergePatchType, Body: markingBody(m),
+		Verb:        write.Patch,
+		Object:      m.pod,
+		Subresource: write.Status,
+		Type:        types.StrategicMergePatchType,
+		Body:        markingBody(m),
 	}
 }
 

@@ -21,8 +21,11 @@ import (
 
 func stateOf(name string, state v1alpha1.ProbeState, message string) v1alpha1.ContainerProbeState {
 	return v1alpha1.ContainerProbeState{
-		Name: name, State: state, Message: message,
-		LastProbeTime: metav1.NewTime(time.Unix(1_800_000_000, 0).UTC()), LastTransitionTime: metav1.NewTime(time.Unix(1_700_000_000, 0).UTC()),
+		Name:               name,
+		State:              state,
+		Message:            message,
+		LastProbeTime:      metav1.NewTime(time.Unix(1_800_000_000, 0).UTC()),
+		LastTransitionTime: metav1.NewTime(time.Unix(1_700_000_000, 0).UTC()),
 	}
 }
 
@@ -72,9 +75,13 @@ func shown(pod *corev1.Pod) string {
 func TestMark(t *testing.T) {
 	lone, both := execOf("a", "true"), execOf("a", "true")
 	lone.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{policyOf("Succeeded", "cost", "10")}
-	both.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{policyOf("Succeeded", "cost", "10"), policyOf("Failed", "cost", "-10")}
+	both.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
+		policyOf("Succeeded", "cost", "10"), policyOf("Failed", "cost", "-10"),
+	}
 	second := execOf("b", "true")
-	second.PodConditionType, second.MarkerPolicy = "example.com/a", []v1alpha1.ProbeMarkerPolicy{policyOf("Succeeded", "cost", "20")}
+	second.PodConditionType, second.MarkerPolicy = "example.com/a", []v1alpha1.ProbeMarkerPolicy{
+		policyOf("Succeeded", "cost", "20"),
+	}
 	reserved := execOf("c", "true")
 	reserved.PodConditionType = "Ready"
 	cases := map[string]struct {
@@ -102,10 +109,19 @@ func TestMark(t *testing.T) {
 			[]string{"example.com/a=True(1) cost:10 @cost:10", "example.com/a=True(2) cost:10 @cost:10"},
 		},
 		"unknown": {
-			"what is not known yet writes nothing new, revokes True, and leaves labels",
-			[]v1alpha1.PodContainerProbe{both},
-			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Unknown", "")}, {stateOf("m#a", "Succeeded", "")}, {stateOf("m#a", "Unknown", "")}, {stateOf("m#a", "Failed", "")}, {stateOf("m#a", "Unknown", "")}},
-			[]string{"", "example.com/a=True() cost:10 @cost:10", "example.com/a=Unknown() cost:10 @cost:10", "example.com/a=False() cost:-10 @cost:-10", "example.com/a=False() cost:-10 @cost:-10"},
+			why:    "what is not known yet writes nothing new, revokes True, and leaves labels",
+			probes: []v1alpha1.PodContainerProbe{both},
+			states: [][]v1alpha1.ContainerProbeState{
+				{stateOf("m#a", "Unknown", "")},
+				{stateOf("m#a", "Succeeded", "")},
+				{stateOf("m#a", "Unknown", "")},
+				{stateOf("m#a", "Failed", "")},
+				{stateOf("m#a", "Unknown", "")},
+			},
+			want: []string{
+				"", "example.com/a=True() cost:10 @cost:10", "example.com/a=Unknown() cost:10 @cost:10",
+				"example.com/a=False() cost:-10 @cost:-10", "example.com/a=False() cost:-10 @cost:-10",
+			},
 		},
 		"several probes": {
 			"the first claims the condition, the last sets the labels",
@@ -120,10 +136,13 @@ func TestMark(t *testing.T) {
 			[]string{""},
 		},
 		"malformed reports": {
-			"names without a marker, unknown markers, probes and states are left out",
-			[]v1alpha1.PodContainerProbe{lone},
-			[][]v1alpha1.ContainerProbeState{{stateOf("", "Succeeded", ""), stateOf("a", "Failed", ""), stateOf("x#a", "Failed", ""), stateOf("m#x", "Failed", ""), stateOf("m#a", "", ""), stateOf("m#a", "Odd", "")}},
-			[]string{""},
+			why:    "names without a marker, unknown markers, probes and states are left out",
+			probes: []v1alpha1.PodContainerProbe{lone},
+			states: [][]v1alpha1.ContainerProbeState{{
+				stateOf("", "Succeeded", ""), stateOf("a", "Failed", ""), stateOf("x#a", "Failed", ""),
+				stateOf("m#x", "Failed", ""), stateOf("m#a", "", ""), stateOf("m#a", "Odd", ""),
+			}},
+			want: []string{""},
 		},
 	}
 	for name, c := range cases {
@@ -147,9 +166,12 @@ func TestMarkWrite(t *testing.T) {
 	pod := podOf("shop", "web-0", map[string]string{"app": "web", "cost": "1"})
 	p := execOf("a", "true")
 	p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
-		{State: "Succeeded", Labels: map[string]string{"app": "web", "idle": "yes"}}, {State: "Failed", Labels: map[string]string{"cost": "2"}},
+		{State: "Succeeded", Labels: map[string]string{"app": "web", "idle": "yes"}}, {
+			State: "Failed", Labels: map[string]string{"cost": "2"},
+		},
 	}
-	m := podprobe.Mark(pod, podprobe.Outcomes([]v1alpha1.ContainerProbeState{stateOf("m#a", "Succeeded", "ok")}, []*v1alpha1.PodProbeMarker{markerOf("shop", "m", "web", p)}))
+	m := podprobe.Mark(pod, podprobe.Outcomes([]v1alpha1.ContainerProbeState{stateOf("m#a", "Succeeded", "ok")},
+		[]*v1alpha1.PodProbeMarker{markerOf("shop", "m", "web", p)}))
 	got, err := m.Write().Data()
 	if err != nil {
 		t.Fatal(err)
@@ -196,12 +218,16 @@ func naive(pod *corev1.Pod, outcomes []podprobe.Outcome) *corev1.Pod {
 		}
 		if is := o.Probe.PodConditionType; is != "" && !written[is] {
 			written[is] = true
-			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return string(c.Type) == is })
+			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return string(c.Type) == is
+			})
 			status := corev1.ConditionFalse
 			if o.State.State == "Succeeded" {
 				status = corev1.ConditionTrue
 			}
-			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(is), Status: status, Message: o.State.Message})
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodConditionType(is), Status: status, Message: o.State.Message,
+			})
 		}
 		for _, set := range []bool{false, true} {
 			for _, policy := range o.Probe.MarkerPolicy {
@@ -235,7 +261,8 @@ func TestMarkAgainstOracle(t *testing.T) {
 				}
 			}
 			probes = append(probes, p)
-			states = append(states, stateOf(fmt.Sprintf("m#%d", i), v1alpha1.ProbeState(pick("Succeeded", "Failed")), pick("", "text")))
+			states = append(states,
+				stateOf(fmt.Sprintf("m#%d", i), v1alpha1.ProbeState(pick("Succeeded", "Failed")), pick("", "text")))
 		}
 		labels := map[string]string{}
 		for _, key := range []string{"a", "b", "c", "d"} {
@@ -265,7 +292,8 @@ func TestStamp(t *testing.T) {
 	plain.ContainerName, restartable.ContainerName = "init-1", "init-2"
 	restartable.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{policyOf("Failed", "a", "b")}
 	got, err := podprobe.Stamp(pod, []*v1alpha1.PodProbeMarker{
-		markerOf("shop", "init", "web", plain, restartable), markerOf("shop", "healthy", "web", execOf("healthy", "true"), onEnvoy), markerOf("shop", "other", "db", execOf("x")),
+		markerOf("shop", "init", "web", plain, restartable),
+		markerOf("shop", "healthy", "web", execOf("healthy", "true"), onEnvoy), markerOf("shop", "other", "db", execOf("x")),
 	})
 	want := map[string]string{
 		"kruise.io/podprobe": `[{"name":"healthy","containerName":"main","probe":{"exec":{"command":["true"]}},"podConditionType":"example.com/healthy"},` +
@@ -277,7 +305,9 @@ func TestStamp(t *testing.T) {
 	}
 	silent := execOf("a", "true")
 	silent.PodConditionType = ""
-	if got, err := podprobe.Stamp(pod, []*v1alpha1.PodProbeMarker{markerOf("shop", "m", "web", silent)}); err != nil || got != nil {
+	if got, err := podprobe.Stamp(pod, []*v1alpha1.PodProbeMarker{
+		markerOf("shop", "m", "web", silent),
+	}); err != nil || got != nil {
 		t.Errorf("probes without conditions stamp %v, %v", got, err)
 	}
 }

@@ -18,8 +18,8 @@ const separator = "#"
 // NameOf returns the name that a node has for a probe of a marker.
 func NameOf(marker, probe string) string { return marker + separator + probe }
 
-// MarkerOf returns the name of the marker in the name of a probe of a node, and the name of the probe. A name without a marker belongs to
-// another controller.
+// MarkerOf returns the name of the marker in the name of a probe of a node, and the name of the probe. A name without a
+// marker belongs to another controller.
 func MarkerOf(name string) (marker, probe string, ok bool) {
 	marker, probe, ok = strings.Cut(name, separator)
 	return marker, probe, ok && marker != ""
@@ -51,7 +51,8 @@ func condition(pod *corev1.Pod, is corev1.PodConditionType) *corev1.PodCondition
 	return nil
 }
 
-// Selector returns the selector of a marker. Without a selector, or with one that is empty or invalid, a marker selects nothing.
+// Selector returns the selector of a marker. Without a selector, or with one that is empty or invalid, a marker selects
+// nothing.
 func Selector(m *v1alpha1.PodProbeMarker) labels.Selector {
 	if m.Spec.Selector == nil {
 		return labels.Nothing()

@@ -30,7 +30,8 @@ type Result struct {
 
 // Memory is what a node keeps of a probe between two runs. The zero value keeps nothing.
 type Memory struct {
-	// State, Message and At are the last result that counts, and when it was found. State is empty before the container exists.
+	// State, Message and At are the last result that counts, and when it was found. State is empty before the container
+	// exists.
 	State   v1alpha1.ProbeState
 	Message string
 	At      time.Time
@@ -45,8 +46,8 @@ type Memory struct {
 // MaxMessage is how long a message is at most, in bytes.
 const MaxMessage = 1024
 
-// Look takes note of the container of a probe, before a run. It reports whether the probe is to run now. A nil container is one that the
-// runtime does not have.
+// Look takes note of the container of a probe, before a run. It reports whether the probe is to run now. A nil
+// container is one that the runtime does not have.
 func (m Memory) Look(p *v1alpha1.ContainerProbe, c *Container, now time.Time) (Memory, bool) {
 	if c == nil {
 		return m, false
@@ -139,8 +140,8 @@ func Cut(text string, most int) string {
 	return string(valid)
 }
 
-// Recall returns the memory of a node that starts, from what it reported before. The state counts for the container that Look sees first,
-// if that started before the state was found.
+// Recall returns the memory of a node that starts, from what it reported before. The state counts for the container
+// that Look sees first, if that started before the state was found.
 func Recall(s v1alpha1.ContainerProbeState) Memory {
 	if !isState(s.State) {
 		return Memory{}
@@ -148,7 +149,8 @@ func Recall(s v1alpha1.ContainerProbeState) Memory {
 	return Memory{State: s.State, Message: s.Message, At: s.LastProbeTime.Time}
 }
 
-// recalls reports whether the memory is of the container, although another process found it. Reported times are whole seconds.
+// recalls reports whether the memory is of the container, although another process found it. Reported times are whole
+// seconds.
 func (m Memory) recalls(c *Container) bool {
 	return m.container == "" && m.State != "" && c.StartedAt.Before(m.At.Add(time.Second))
 }

@@ -43,12 +43,17 @@ func TestMemory(t *testing.T) {
 			{container: "c1", want: "Succeeded ok", ran: true},
 			{container: "c1", want: "Failed no", ran: true},
 		}},
-		"restart": {"a new container starts without a state and without a count, acceptance 25 of the daemon", 2, 1, 0, []step{
-			{container: "c1", good: true, want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c2", want: "Unknown ", ran: true},
-			{container: "c2", want: "Failed no", ran: true},
-		}},
+		"restart": {
+			why:     "a new container starts without a state and without a count, acceptance 25 of the daemon",
+			failure: 2,
+			success: 1,
+			steps: []step{
+				{container: "c1", good: true, want: "Succeeded ok", ran: true},
+				{container: "c1", want: "Succeeded ok", ran: true},
+				{container: "c2", want: "Unknown ", ran: true},
+				{container: "c2", want: "Failed no", ran: true},
+			},
+		},
 		"ended": {"a container that has ended fails without a run", 3, 0, 0, []step{
 			{container: "c1", good: true, want: "Succeeded ok", ran: true},
 			{container: "-", want: "Failed Container(main) is Non-running"},
@@ -104,12 +109,16 @@ func TestMemory(t *testing.T) {
 func TestRecall(t *testing.T) {
 	at, p := time.Unix(1_800_000_000, 0), askedProbe()
 	reported := stateOf("m#a", "Succeeded", "ok")
-	for started, want := range map[time.Duration]v1alpha1.ProbeState{-time.Minute: "Succeeded", 900 * time.Millisecond: "Succeeded", time.Minute: "Unknown"} {
-		m, _ := podprobe.Recall(reported).Look(p, &podprobe.Container{ID: "c1", Running: true, StartedAt: at.Add(started)}, at.Add(2*time.Minute))
+	for started, want := range map[time.Duration]v1alpha1.ProbeState{
+		-time.Minute: "Succeeded", 900 * time.Millisecond: "Succeeded", time.Minute: "Unknown",
+	} {
+		m, _ := podprobe.Recall(reported).Look(p,
+			&podprobe.Container{ID: "c1", Running: true, StartedAt: at.Add(started)}, at.Add(2*time.Minute))
 		if m.State != want {
 			t.Errorf("a container that started %s after the report has %s, want %s", started, m.State, want)
 		}
-		if m, _ = m.Look(p, &podprobe.Container{ID: "c2", Running: true, StartedAt: at.Add(-time.Hour)}, at.Add(2*time.Minute)); m.State != v1alpha1.ProbeUnknown {
+		if m, _ = m.Look(p, &podprobe.Container{ID: "c2", Running: true, StartedAt: at.Add(-time.Hour)},
+			at.Add(2*time.Minute)); m.State != v1alpha1.ProbeUnknown {
 			t.Errorf("another container has %s", m.State)
 		}
 	}
@@ -147,11 +156,13 @@ func TestMemoryRefreshes(t *testing.T) {
 				t.Errorf("after %s the same result is of %s", early, first.At)
 			}
 		}
-		if first = first.Judge(p, podprobe.Result{Succeeded: true, Output: "ok"}, start.Add(at)); !first.At.Equal(start.Add(want)) {
+		if first = first.Judge(p,
+			podprobe.Result{Succeeded: true, Output: "ok"}, start.Add(at)); !first.At.Equal(start.Add(want)) {
 			t.Errorf("after %s the result is of %s", at, first.At)
 		}
 	}
-	changed := m.Judge(p, podprobe.Result{Succeeded: true, Output: "ok"}, start).Judge(p, podprobe.Result{Succeeded: true, Output: "2"}, start.Add(time.Second))
+	changed := m.Judge(p, podprobe.Result{Succeeded: true, Output: "ok"}, start).Judge(p,
+		podprobe.Result{Succeeded: true, Output: "2"}, start.Add(time.Second))
 	if changed.Message != "2" || !changed.At.Equal(start.Add(time.Second)) {
 		t.Errorf("another message: %+v", changed)
 	}
@@ -205,7 +216,8 @@ func FuzzCut(f *testing.F) {
 		if len(got) > most || !utf8.ValidString(got) {
 			t.Errorf("Cut(%q, %d) = %q", text, most, got)
 		}
-		if utf8.ValidString(text) && (!strings.HasPrefix(text, got) || len(text) <= most && got != text || len(text) > most && len(got) < most-3) {
+		if utf8.ValidString(text) &&
+			(!strings.HasPrefix(text, got) || len(text) <= most && got != text || len(text) > most && len(got) < most-3) {
 			t.Errorf("Cut(%q, %d) = %q lost too much", text, most, got)
 		}
 	})

@@ -11,7 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 )
 
-// resolve returns a probe with numbers for its ports. The containers of a pod are the regular ones and init containers that restart.
+// resolve returns a probe with numbers for its ports. The containers of a pod are the regular ones and init containers
+// that restart.
 func resolve(pod *corev1.Pod, p *v1alpha1.PodContainerProbe) (v1alpha1.ContainerProbeSpec, error) {
 	port := portOf(&p.Probe)
 	if port == nil || port.Type != intstr.String {

@@ -46,8 +46,8 @@ type Flip struct {
 	State v1alpha1.ContainerProbeState
 }
 
-// Report returns the status of a NodePodProbe: the states of all probes of its spec that have one, and no others. What the status has stays
-// in its order. Flips are the probes whose state has changed.
+// Report returns the status of a NodePodProbe: the states of all probes of its spec that have one, and no others. What
+// the status has stays in its order. Flips are the probes whose state has changed.
 func Report(r Reporting) (status v1alpha1.NodePodProbeStatus, flips []Flip) {
 	had := map[Key]*v1alpha1.ContainerProbeState{}
 	places := map[string]int{}
@@ -126,7 +126,9 @@ func names(p *v1alpha1.PodProbe, had *v1alpha1.NodePodProbeStatus) []string {
 }
 
 // stateOf returns the state of a probe, and whether it differs from the one that the status has.
-func stateOf(name string, had *v1alpha1.ContainerProbeState, f Finding, most int) (state v1alpha1.ContainerProbeState, flipped, ok bool) {
+func stateOf(
+	name string, had *v1alpha1.ContainerProbeState, f Finding, most int,
+) (state v1alpha1.ContainerProbeState, flipped, ok bool) {
 	if f.State == "" {
 		if had == nil {
 			return state, false, false
@@ -134,7 +136,11 @@ func stateOf(name string, had *v1alpha1.ContainerProbeState, f Finding, most int
 		return *had, false, true
 	}
 	state = v1alpha1.ContainerProbeState{
-		Name: name, State: f.State, Message: cutEncoded(f.Message, most), LastProbeTime: atSecond(f.At), LastTransitionTime: atSecond(f.At),
+		Name:               name,
+		State:              f.State,
+		Message:            cutEncoded(f.Message, most),
+		LastProbeTime:      atSecond(f.At),
+		LastTransitionTime: atSecond(f.At),
 	}
 	if had == nil || had.State != f.State {
 		return state, true, true
@@ -215,8 +221,8 @@ func compare(a, b *v1alpha1.ContainerProbeState) Urgency {
 	return Unchanged
 }
 
-// StatusWrite returns the patch that makes the status of a NodePodProbe another one; nil where both are the same. Where the same probes are
-// in both, the patch has the probes that differ, and tests that they are where they were.
+// StatusWrite returns the patch that makes the status of a NodePodProbe another one; nil where both are the same. Where
+// the same probes are in both, the patch has the probes that differ, and tests that they are where they were.
 func StatusWrite(n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) *write.Write {
 	if apiequality.Semantic.DeepEqual(n.Status, status) {
 		return nil

@@ -30,7 +30,8 @@ func toldStatus(s v1alpha1.NodePodProbeStatus) []string {
 	for _, p := range s.PodProbeStatuses {
 		line := p.Name + ":"
 		for _, c := range p.ProbeStates {
-			line += fmt.Sprintf(" %s=%s(%s)%d/%d", c.Name, c.State, c.Message, c.LastTransitionTime.Unix()-reportTime.Unix(), c.LastProbeTime.Unix()-reportTime.Unix())
+			line += fmt.Sprintf(" %s=%s(%s)%d/%d",
+				c.Name, c.State, c.Message, c.LastTransitionTime.Unix()-reportTime.Unix(), c.LastProbeTime.Unix()-reportTime.Unix())
 		}
 		lines = append(lines, line)
 	}
@@ -41,7 +42,9 @@ func toldStatus(s v1alpha1.NodePodProbeStatus) []string {
 func TestReport(t *testing.T) {
 	web, db := podOf("shop", "web", nil), podOf("shop", "db", nil)
 	a, b := podprobe.Key{UID: string(web.UID), Name: "m#a"}, podprobe.Key{UID: string(db.UID), Name: "m#b"}
-	both := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(web, execOf("m#a"), execOf("m#c")), asked(db, execOf("m#b"))}}
+	both := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{
+		asked(web, execOf("m#a"), execOf("m#c")), asked(db, execOf("m#b")),
+	}}
 	less := v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(db, execOf("m#b"))}}
 	steps := []struct {
 		why      string
@@ -52,14 +55,70 @@ func TestReport(t *testing.T) {
 		urgency  podprobe.Urgency
 		patch    types.PatchType
 	}{
-		{"probes without a state are left out", both, map[podprobe.Key]podprobe.Finding{b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0"}, 1, podprobe.Flipped, types.MergePatchType},
-		{"a new pod is appended, acceptance 17", both, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"}, 1, podprobe.Flipped, types.MergePatchType},
-		{"the same needs no patch", both, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"}, 0, podprobe.Unchanged, ""},
-		{"a flip is a small patch", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "ok", 5e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(ok)5/5"}, 1, podprobe.Flipped, types.JSONPatchType},
-		{"another message is no flip", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 7e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/7"}, 0, podprobe.Reworded, types.JSONPatchType},
-		{"a refreshed result is less urgent", both, map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 607e9), b: finding("Unknown", "", 0)}, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"}, 0, podprobe.Aged, types.JSONPatchType},
-		{"a restarted daemon keeps what it does not know", both, nil, []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"}, 0, podprobe.Unchanged, ""},
-		{"what is not asked for any more leaves, acceptance 17", less, map[podprobe.Key]podprobe.Finding{a: finding("Failed", "", 9e9)}, []string{"db: m#b=Unknown()0/0"}, 0, podprobe.Flipped, types.MergePatchType},
+		{
+			why:      "probes without a state are left out",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0"},
+			flips:    1,
+			urgency:  podprobe.Flipped,
+			patch:    types.MergePatchType,
+		},
+		{
+			why:      "a new pod is appended, acceptance 17",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"},
+			flips:    1,
+			urgency:  podprobe.Flipped,
+			patch:    types.MergePatchType,
+		},
+		{
+			why:      "the same needs no patch",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"},
+			urgency:  podprobe.Unchanged,
+		},
+		{
+			why:      "a flip is a small patch",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "ok", 5e9), b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(ok)5/5"},
+			flips:    1,
+			urgency:  podprobe.Flipped,
+			patch:    types.JSONPatchType,
+		},
+		{
+			why:      "another message is no flip",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 7e9), b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/7"},
+			urgency:  podprobe.Reworded,
+			patch:    types.JSONPatchType,
+		},
+		{
+			why:      "a refreshed result is less urgent",
+			spec:     both,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 607e9), b: finding("Unknown", "", 0)},
+			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"},
+			urgency:  podprobe.Aged,
+			patch:    types.JSONPatchType,
+		},
+		{
+			why:     "a restarted daemon keeps what it does not know",
+			spec:    both,
+			want:    []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"},
+			urgency: podprobe.Unchanged,
+		},
+		{
+			why:      "what is not asked for any more leaves, acceptance 17",
+			spec:     less,
+			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "", 9e9)},
+			want:     []string{"db: m#b=Unknown()0/0"},
+			urgency:  podprobe.Flipped,
+			patch:    types.MergePatchType,
+		},
 	}
 	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n1", ResourceVersion: "7"}}
 	for _, s := range steps {
@@ -117,10 +176,16 @@ func patched(t *testing.T, n *v1alpha1.NodePodProbe, kind types.PatchType, patch
 // A small patch that meets another status fails, and overwrites nothing.
 func TestStatusWriteTests(t *testing.T) {
 	pod := podOf("shop", "web", nil)
-	key, spec := podprobe.Key{UID: string(pod.UID), Name: "m#a"}, v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{asked(pod, execOf("m#a"))}}
+	key, spec := podprobe.Key{UID: string(pod.UID), Name: "m#a"}, v1alpha1.NodePodProbeSpec{
+		PodProbes: []v1alpha1.PodProbe{asked(pod, execOf("m#a"))},
+	}
 	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n1"}}
-	n.Status, _ = podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Failed", "", 0)}})
-	next, _ := podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Succeeded", "", 0)}})
+	n.Status, _ = podprobe.Report(podprobe.Reporting{
+		Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Failed", "", 0)},
+	})
+	next, _ := podprobe.Report(podprobe.Reporting{
+		Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Succeeded", "", 0)},
+	})
 	patch, err := podprobe.StatusWrite(n, next).Data()
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +216,8 @@ func testReportIsBounded(t *testing.T, text string) {
 	t.Helper()
 	n := podprobe.Node{}
 	for i := range 8 {
-		n.Markers = append(n.Markers, markerOf("shop", fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
+		n.Markers = append(n.Markers,
+			markerOf("shop", fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
 	}
 	for i := range 100 {
 		n.Pods = append(n.Pods, podOf("shop", fmt.Sprintf("web-%d", i), web()))
@@ -163,7 +229,9 @@ func testReportIsBounded(t *testing.T, text string) {
 			findings[podprobe.Key{UID: p.UID, Name: c.Name}] = finding("Failed", strings.Repeat(text, 5000), 0)
 		}
 	}
-	status, _ := podprobe.Report(podprobe.Reporting{Spec: &spec, Status: &v1alpha1.NodePodProbeStatus{}, Findings: findings})
+	status, _ := podprobe.Report(podprobe.Reporting{
+		Spec: &spec, Status: &v1alpha1.NodePodProbeStatus{}, Findings: findings,
+	})
 	stored, err := json.Marshal(v1alpha1.NodePodProbe{Spec: spec, Status: status})
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,8 @@ func Warnings(m *v1alpha1.PodProbeMarker) []string {
 	for i := range m.Spec.Probes {
 		if is := m.Spec.Probes[i].PodConditionType; IsReserved(is) {
 			path := field.NewPath("spec", "probes").Index(i).Child("podConditionType")
-			all = append(all, path.String()+": condition "+is+" is not written, because it belongs to the kubelet or to a workload")
+			all = append(all,
+				path.String()+": condition "+is+" is not written, because it belongs to the kubelet or to a workload")
 		}
 	}
 	return all
@@ -151,7 +152,9 @@ func checkHTTP(h *corev1.HTTPGetAction, at *field.Path) field.ErrorList {
 	} else if _, err := url.Parse(h.Path); err != nil {
 		faults = append(faults, field.Invalid(at.Child("path"), h.Path, "must be a path with or without a query"))
 	}
-	if schemes := []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}; h.Scheme != "" && !slices.Contains(schemes, h.Scheme) {
+	if schemes := []corev1.URIScheme{
+		corev1.URISchemeHTTP, corev1.URISchemeHTTPS,
+	}; h.Scheme != "" && !slices.Contains(schemes, h.Scheme) {
 		faults = append(faults, field.NotSupported(at.Child("scheme"), h.Scheme, schemes))
 	}
 	for i, header := range h.HTTPHeaders {

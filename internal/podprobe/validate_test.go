@@ -34,11 +34,16 @@ func TestValidate(t *testing.T) {
 		change func(*v1alpha1.PodProbeMarker)
 		want   []string
 	}{
-		"valid":              {func(*v1alpha1.PodProbeMarker) {}, nil},
-		"no selector":        {func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = nil }, []string{"spec.selector"}},
-		"empty selector":     {func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels = nil }, []string{"spec.selector"}},
-		"malformed selector": {func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels = map[string]string{"a": "b c"} }, []string{"spec.selector.matchLabels"}},
-		"no probes":          {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = nil }, []string{"spec.probes"}},
+		"valid":       {func(*v1alpha1.PodProbeMarker) {}, nil},
+		"no selector": {func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector = nil }, []string{"spec.selector"}},
+		"empty selector": {
+			func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels = nil }, []string{"spec.selector"},
+		},
+		"malformed selector": {
+			func(m *v1alpha1.PodProbeMarker) { m.Spec.Selector.MatchLabels = map[string]string{"a": "b c"} },
+			[]string{"spec.selector.matchLabels"},
+		},
+		"no probes": {func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = nil }, []string{"spec.probes"}},
 		"name twice": {func(m *v1alpha1.PodProbeMarker) {
 			m.Spec.Probes = append(m.Spec.Probes, execOf("a", "x"))
 			m.Spec.Probes[1].PodConditionType = "x"
@@ -47,21 +52,39 @@ func TestValidate(t *testing.T) {
 			m.Spec.Probes = append(m.Spec.Probes, execOf("b", "x"))
 			m.Spec.Probes[1].PodConditionType = "example.com/a"
 		}, []string{"spec.probes[1].podConditionType"}},
-		"no name":             {first(func(p *v1alpha1.PodContainerProbe) { p.Name = "" }), []string{probe + "name"}},
-		"name with #":         {first(func(p *v1alpha1.PodContainerProbe) { p.Name = "a#b" }), []string{probe + "name"}},
-		"reserved name":       {first(func(p *v1alpha1.PodContainerProbe) { p.Name = "Initialized" }), []string{probe + "name"}},
-		"no container":        {first(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "" }), []string{probe + "containerName"}},
-		"no effect":           {first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "" }), []string{probe + "podConditionType"}},
-		"malformed condition": {first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "#5invalid" }), []string{probe + "podConditionType"}},
-		"reserved condition":  {first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "Ready" }), nil},
-		"no command":          {first(func(p *v1alpha1.PodContainerProbe) { p.Probe.Exec.Command = nil }), []string{probe + "probe.exec.command"}},
-		"no handler":          {handler(func(*corev1.Probe) {}), []string{probe + "probe"}},
+		"no name":     {first(func(p *v1alpha1.PodContainerProbe) { p.Name = "" }), []string{probe + "name"}},
+		"name with #": {first(func(p *v1alpha1.PodContainerProbe) { p.Name = "a#b" }), []string{probe + "name"}},
+		"reserved name": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.Name = "Initialized" }), []string{probe + "name"},
+		},
+		"no container": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.ContainerName = "" }), []string{probe + "containerName"},
+		},
+		"no effect": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "" }), []string{probe + "podConditionType"},
+		},
+		"malformed condition": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "#5invalid" }),
+			[]string{probe + "podConditionType"},
+		},
+		"reserved condition": {first(func(p *v1alpha1.PodContainerProbe) { p.PodConditionType = "Ready" }), nil},
+		"no command": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.Probe.Exec.Command = nil }), []string{probe + "probe.exec.command"},
+		},
+		"no handler": {handler(func(*corev1.Probe) {}), []string{probe + "probe"}},
 		"two handlers": {first(func(p *v1alpha1.PodContainerProbe) {
 			p.Probe.TCPSocket = &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}
 		}), []string{probe + "probe.tcpSocket"}},
-		"negative numbers": {first(func(p *v1alpha1.PodContainerProbe) {
-			p.Probe.PeriodSeconds, p.Probe.TimeoutSeconds, p.Probe.InitialDelaySeconds, p.Probe.SuccessThreshold, p.Probe.FailureThreshold = -1, -1, -1, -1, -1
-		}), []string{probe + "probe.failureThreshold", probe + "probe.initialDelaySeconds", probe + "probe.periodSeconds", probe + "probe.successThreshold", probe + "probe.timeoutSeconds"}},
+		"negative numbers": {
+			first(func(p *v1alpha1.PodContainerProbe) {
+				p.Probe.PeriodSeconds, p.Probe.TimeoutSeconds, p.Probe.InitialDelaySeconds, p.Probe.SuccessThreshold,
+					p.Probe.FailureThreshold = -1, -1, -1, -1, -1
+			}),
+			[]string{
+				probe + "probe.failureThreshold", probe + "probe.initialDelaySeconds", probe + "probe.periodSeconds",
+				probe + "probe.successThreshold", probe + "probe.timeoutSeconds",
+			},
+		},
 		"tcp":                     {socket(intstr.FromString("web"), ""), nil},
 		"tcp port 0":              {socket(intstr.FromInt32(0), ""), []string{probe + "probe.tcpSocket.port"}},
 		"tcp port 65536":          {socket(intstr.FromInt32(65536), ""), []string{probe + "probe.tcpSocket.port"}},
@@ -69,13 +92,26 @@ func TestValidate(t *testing.T) {
 		"tcp host":                {socket(intstr.FromInt32(80), "example.com"), []string{probe + "probe.tcpSocket.host"}},
 		"http":                    {get(func(*corev1.HTTPGetAction) {}), nil},
 		"http without scheme":     {get(func(h *corev1.HTTPGetAction) { h.Scheme = "" }), nil},
-		"http scheme FTP":         {get(func(h *corev1.HTTPGetAction) { h.Scheme = "FTP" }), []string{probe + "probe.httpGet.scheme"}},
-		"http without path":       {get(func(h *corev1.HTTPGetAction) { h.Path = "" }), []string{probe + "probe.httpGet.path"}},
-		"http malformed path":     {get(func(h *corev1.HTTPGetAction) { h.Path = "%zz" }), []string{probe + "probe.httpGet.path"}},
-		"http host":               {get(func(h *corev1.HTTPGetAction) { h.Host = "example.com" }), []string{probe + "probe.httpGet.host"}},
-		"http header":             {get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a b"}} }), []string{probe + "probe.httpGet.httpHeaders[0].name"}},
-		"grpc":                    {handler(func(p *corev1.Probe) { p.GRPC = &corev1.GRPCAction{Port: 80} }), nil},
-		"grpc port":               {handler(func(p *corev1.Probe) { p.GRPC = &corev1.GRPCAction{} }), []string{probe + "probe.grpc.port"}},
+		"http scheme FTP": {
+			get(func(h *corev1.HTTPGetAction) { h.Scheme = "FTP" }), []string{probe + "probe.httpGet.scheme"},
+		},
+		"http without path": {
+			get(func(h *corev1.HTTPGetAction) { h.Path = "" }), []string{probe + "probe.httpGet.path"},
+		},
+		"http malformed path": {
+			get(func(h *corev1.HTTPGetAction) { h.Path = "%zz" }), []string{probe + "probe.httpGet.path"},
+		},
+		"http host": {
+			get(func(h *corev1.HTTPGetAction) { h.Host = "example.com" }), []string{probe + "probe.httpGet.host"},
+		},
+		"http header": {
+			get(func(h *corev1.HTTPGetAction) { h.HTTPHeaders = []corev1.HTTPHeader{{Name: "a b"}} }),
+			[]string{probe + "probe.httpGet.httpHeaders[0].name"},
+		},
+		"grpc": {handler(func(p *corev1.Probe) { p.GRPC = &corev1.GRPCAction{Port: 80} }), nil},
+		"grpc port": {
+			handler(func(p *corev1.Probe) { p.GRPC = &corev1.GRPCAction{} }), []string{probe + "probe.grpc.port"},
+		},
 		"policy": {first(func(p *v1alpha1.PodContainerProbe) {
 			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{policyOf("Succeeded", "a", "b"), policyOf("Failed", "a", "c")}
 		}), nil},
@@ -85,9 +121,14 @@ func TestValidate(t *testing.T) {
 		"policies of one state": {first(func(p *v1alpha1.PodContainerProbe) {
 			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{policyOf("Failed", "a", "b"), policyOf("Failed", "a", "b")}
 		}), []string{probe + "markerPolicy[1].state"}},
-		"policy without marks": {first(func(p *v1alpha1.PodContainerProbe) { p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: "Failed"}} }), []string{probe + "markerPolicy[0].labels"}},
+		"policy without marks": {
+			first(func(p *v1alpha1.PodContainerProbe) { p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: "Failed"}} }),
+			[]string{probe + "markerPolicy[0].labels"},
+		},
 		"policy with wrong values": {first(func(p *v1alpha1.PodContainerProbe) {
-			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{State: "Failed", Labels: map[string]string{"a": "b c"}, Annotations: map[string]string{"a b": "c"}}}
+			p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{{
+				State: "Failed", Labels: map[string]string{"a": "b c"}, Annotations: map[string]string{"a b": "c"},
+			}}
 		}), []string{probe + "markerPolicy[0].annotations", probe + "markerPolicy[0].labels"}},
 	}
 	for name, c := range cases {
@@ -124,7 +165,9 @@ func TestValidateUpdate(t *testing.T) {
 func TestWarnings(t *testing.T) {
 	m := markerOf("shop", "m", "web", execOf("a", "true"), execOf("b", "true"))
 	m.Spec.Probes[1].PodConditionType = "Ready"
-	want := []string{"spec.probes[1].podConditionType: condition Ready is not written, because it belongs to the kubelet or to a workload"}
+	want := []string{
+		"spec.probes[1].podConditionType: condition Ready is not written, because it belongs to the kubelet or to a workload",
+	}
 	if diff := cmp.Diff(want, podprobe.Warnings(m)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -132,7 +175,8 @@ func TestWarnings(t *testing.T) {
 
 // Whatever an API server stores is survived, and what is valid is run as it is.
 func FuzzMarker(f *testing.F) {
-	valid, err := json.Marshal(markerOf("shop", "m", "web", execOf("a", "true"), tcpOf("b", "main", intstr.FromString("main-port"))))
+	valid, err := json.Marshal(markerOf("shop", "m", "web", execOf("a", "true"),
+		tcpOf("b", "main", intstr.FromString("main-port"))))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -161,7 +205,9 @@ func FuzzMarker(f *testing.F) {
 				c := podprobe.Container{ID: "c", Running: true}
 				memory, _ := podprobe.Memory{}.Look(&p.Probes[i], &c, reportTime)
 				memory = memory.Judge(&p.Probes[i], podprobe.Result{}, reportTime)
-				states = append(states, v1alpha1.ContainerProbeState{Name: p.Probes[i].Name, State: memory.State, Message: memory.Message})
+				states = append(states, v1alpha1.ContainerProbeState{
+					Name: p.Probes[i].Name, State: memory.State, Message: memory.Message,
+				})
 			}
 			marking := podprobe.Mark(pod, podprobe.Outcomes(states, markers))
 			if len(faults) > 0 {

@@ -26,7 +26,9 @@ func newState(change ...func(*podstate.State)) *podstate.State {
 	s := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", Generation: 2}}
 	s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}
 	s.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{zone}}
-	s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{Weight: 10, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}}}}
+	s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{
+		Weight: 10, Preference: v1beta1.NodeTopologyTerm{Keys: []string{host}},
+	}}
 	for _, c := range change {
 		c(s)
 	}
@@ -39,7 +41,9 @@ func recorded(pod, node, inZone string) func(*podstate.State) {
 		if s.Status.PodStates == nil {
 			s.Status.PodStates = map[string]v1beta1.PodState{}
 		}
-		s.Status.PodStates[pod] = v1beta1.PodState{NodeName: node, NodeTopologyLabels: map[string]string{zone: inZone, host: node}}
+		s.Status.PodStates[pod] = v1beta1.PodState{
+			NodeName: node, NodeTopologyLabels: map[string]string{zone: inZone, host: node},
+		}
 	}
 }
 
@@ -64,7 +68,9 @@ func requiring(keys ...string) func(*podstate.State) {
 }
 
 func newNode(name, inZone string) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zone: inZone, host: name, "other": "x"}}}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{zone: inZone, host: name, "other": "x"},
+	}}
 }
 
 // ready is a pod that is ready on a node.

@@ -24,7 +24,8 @@ const (
 	Update Action = "Update"
 	// Delete the PersistentPodState.
 	Delete Action = "Delete"
-	// Occupied reports that a PersistentPodState of the name exists that the workload does not control. Nothing is to be done.
+	// Occupied reports that a PersistentPodState of the name exists that the workload does not control. Nothing is to be
+	// done.
 	Occupied Action = "Occupied"
 )
 
@@ -47,11 +48,12 @@ type Asker struct {
 	Metadata metav1.ObjectMeta
 }
 
-// Generate returns what is to be done with the PersistentPodState of the name of the workloads; stored is nil where there is none. Of several
-// workloads that ask for one, that of the first group and kind gets it.
+// Generate returns what is to be done with the PersistentPodState of the name of the workloads; stored is nil where
+// there is none. Of several workloads that ask for one, that of the first group and kind gets it.
 func Generate(askers []Asker, stored *State) Generation {
 	askers = slices.SortedFunc(slices.Values(askers), func(a, b Asker) int {
-		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind), cmp.Compare(a.Kind.Version, b.Kind.Version))
+		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
+			cmp.Compare(a.Kind.Version, b.Kind.Version))
 	})
 	if stored == nil {
 		for i := range askers {
@@ -100,7 +102,8 @@ func regenerate(a *Asker, stored *State) Generation {
 		}
 		next.Annotations[key] = value
 	}
-	if apiequality.Semantic.DeepEqual(stored.Spec, next.Spec) && apiequality.Semantic.DeepEqual(stored.Annotations, next.Annotations) {
+	if apiequality.Semantic.DeepEqual(stored.Spec, next.Spec) &&
+		apiequality.Semantic.DeepEqual(stored.Annotations, next.Annotations) {
 		return Generation{State: stored}
 	}
 	return Generation{Action: Update, State: next}
@@ -115,7 +118,8 @@ func followed() []string {
 func asks(a *Asker) bool {
 	of := a.Metadata.Annotations
 	return of[v1beta1.AnnotationAutoGeneratePersistentPodState] == "true" &&
-		len(split(of[v1beta1.AnnotationRequiredPersistentTopology]))+len(split(of[v1beta1.AnnotationPreferredPersistentTopology])) > 0
+		len(split(of[v1beta1.AnnotationRequiredPersistentTopology]))+
+			len(split(of[v1beta1.AnnotationPreferredPersistentTopology])) > 0
 }
 
 func targetOf(a *Asker) Target {
@@ -128,7 +132,9 @@ func generated(a *Asker) *State {
 	of := a.Metadata.Annotations
 	s := &State{ObjectMeta: metav1.ObjectMeta{Namespace: a.Metadata.Namespace, Name: a.Metadata.Name}}
 	controls := true
-	s.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: a.Metadata.Name, UID: a.Metadata.UID, Controller: &controls}}
+	s.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: version, Kind: kind, Name: a.Metadata.Name, UID: a.Metadata.UID, Controller: &controls,
+	}}
 	s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: version, Kind: kind, Name: a.Metadata.Name}
 	if keys := split(of[v1beta1.AnnotationRequiredPersistentTopology]); len(keys) > 0 {
 		s.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: keys}

@@ -15,7 +15,9 @@ import (
 
 // asker is a StatefulSet with annotations: auto, required, preferred, annotations.
 func asker(values ...string) podstate.Asker {
-	a := podstate.Asker{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Metadata: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "uid", Annotations: map[string]string{}}}
+	a := podstate.Asker{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Metadata: metav1.ObjectMeta{
+		Namespace: "default", Name: "db", UID: "uid", Annotations: map[string]string{},
+	}}
 	keys := []string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState, v1beta1.AnnotationRequiredPersistentTopology,
 		v1beta1.AnnotationPreferredPersistentTopology, v1beta1.AnnotationPersistentPodAnnotations,
@@ -31,12 +33,16 @@ func TestGenerate(t *testing.T) {
 	made := podstate.Generate([]podstate.Asker{asks}, nil)
 	controller := true
 	want := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
-	want.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "uid", Controller: &controller}}
+	want.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "uid", Controller: &controller,
+	}}
 	want.Spec = v1beta1.PersistentPodStateSpec{
-		TargetReference:             v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"},
-		RequiredPersistentTopology:  &v1beta1.NodeTopologyTerm{Keys: []string{"zone", "host"}},
-		PreferredPersistentTopology: []v1beta1.PreferredTopologyTerm{{Weight: 100, Preference: v1beta1.NodeTopologyTerm{Keys: []string{"rack"}}}},
-		PersistentPodAnnotations:    []v1beta1.PersistentPodAnnotation{{Key: "a"}, {Key: "b"}},
+		TargetReference:            v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"},
+		RequiredPersistentTopology: &v1beta1.NodeTopologyTerm{Keys: []string{"zone", "host"}},
+		PreferredPersistentTopology: []v1beta1.PreferredTopologyTerm{{
+			Weight: 100, Preference: v1beta1.NodeTopologyTerm{Keys: []string{"rack"}},
+		}},
+		PersistentPodAnnotations: []v1beta1.PersistentPodAnnotation{{Key: "a"}, {Key: "b"}},
 	}
 	if diff := cmp.Diff(podstate.Generation{Action: podstate.Create, State: want}, made); diff != "" {
 		t.Errorf("generated (-want +got):\n%s", diff)
@@ -67,25 +73,74 @@ func TestGenerate(t *testing.T) {
 		stored *podstate.State
 		want   podstate.Action
 	}{
-		"not asked":            {"nothing is created", []podstate.Asker{asker("", "zone"), asker("True", "zone")}, nil, podstate.Nothing},
-		"no topology":          {"nothing is created", []podstate.Asker{asker("true", " , ", "")}, nil, podstate.Nothing},
-		"a leaving workload":   {"nothing is created", []podstate.Asker{leaving}, nil, podstate.Nothing},
-		"the same":             {"nothing is written", []podstate.Asker{asks}, generated(), podstate.Nothing},
-		"an older version":     {"the reference wrote the version that it knew", []podstate.Asker{asks}, generated(func(s *podstate.State) { s.Spec.TargetReference.APIVersion = "apps/v1beta2" }), podstate.Nothing},
-		"a retention":          {"what the annotations do not say stays", []podstate.Asker{asks}, generated(func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted" }), podstate.Nothing},
-		"another annotation":   {"the spec follows", []podstate.Asker{asker("true", "zone", "rack", "a,b")}, generated(), podstate.Update},
-		"other pods' keys":     {"the spec follows these, too", []podstate.Asker{asker("true", "zone,host", "rack", "a")}, generated(), podstate.Update},
-		"a release":            {"the annotation follows", []podstate.Asker{releases}, generated(), podstate.Update},
-		"a release no more":    {"the annotation goes with that of the workload", []podstate.Asker{asks}, generated(released("10m")), podstate.Update},
-		"the same release":     {"nothing is written", []podstate.Asker{releases}, generated(released("10m")), podstate.Nothing},
-		"turned off":           {"the object is deleted", []podstate.Asker{asker("false", "zone")}, generated(), podstate.Delete},
+		"not asked": {
+			why:    "nothing is created",
+			askers: []podstate.Asker{asker("", "zone"), asker("True", "zone")},
+			want:   podstate.Nothing,
+		},
+		"no topology":        {"nothing is created", []podstate.Asker{asker("true", " , ", "")}, nil, podstate.Nothing},
+		"a leaving workload": {"nothing is created", []podstate.Asker{leaving}, nil, podstate.Nothing},
+		"the same":           {"nothing is written", []podstate.Asker{asks}, generated(), podstate.Nothing},
+		"an older version": {
+			why:    "the reference wrote the version that it knew",
+			askers: []podstate.Asker{asks},
+			stored: generated(func(s *podstate.State) { s.Spec.TargetReference.APIVersion = "apps/v1beta2" }),
+			want:   podstate.Nothing,
+		},
+		"a retention": {
+			why:    "what the annotations do not say stays",
+			askers: []podstate.Asker{asks},
+			stored: generated(func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted" }),
+			want:   podstate.Nothing,
+		},
+		"another annotation": {
+			why:    "the spec follows",
+			askers: []podstate.Asker{asker("true", "zone", "rack", "a,b")},
+			stored: generated(),
+			want:   podstate.Update,
+		},
+		"other pods' keys": {
+			why:    "the spec follows these, too",
+			askers: []podstate.Asker{asker("true", "zone,host", "rack", "a")},
+			stored: generated(),
+			want:   podstate.Update,
+		},
+		"a release": {"the annotation follows", []podstate.Asker{releases}, generated(), podstate.Update},
+		"a release no more": {
+			why:    "the annotation goes with that of the workload",
+			askers: []podstate.Asker{asks},
+			stored: generated(released("10m")),
+			want:   podstate.Update,
+		},
+		"the same release": {
+			why:    "nothing is written",
+			askers: []podstate.Asker{releases},
+			stored: generated(released("10m")),
+			want:   podstate.Nothing,
+		},
+		"turned off": {
+			why:    "the object is deleted",
+			askers: []podstate.Asker{asker("false", "zone")},
+			stored: generated(),
+			want:   podstate.Delete,
+		},
 		"no topology any more": {"the object is deleted", []podstate.Asker{asker("true", "")}, generated(), podstate.Delete},
 		"no annotation":        {"the object is deleted", []podstate.Asker{asker()}, generated(), podstate.Delete},
-		"leaving":              {"garbage collection deletes the object", []podstate.Asker{leaving}, generated(), podstate.Nothing},
+		"leaving": {
+			why:    "garbage collection deletes the object",
+			askers: []podstate.Asker{leaving},
+			stored: generated(),
+			want:   podstate.Nothing,
+		},
 		"a user's":             {"it stays as it is", []podstate.Asker{asks}, generated(users), podstate.Occupied},
 		"a user's, turned off": {"it stays", []podstate.Asker{asker("false")}, generated(users), podstate.Nothing},
-		"two kinds":            {"that of the one that exists", []podstate.Asker{advanced, asks}, generated(), podstate.Nothing},
-		"no workload":          {"nothing", nil, generated(), podstate.Nothing},
+		"two kinds": {
+			why:    "that of the one that exists",
+			askers: []podstate.Asker{advanced, asks},
+			stored: generated(),
+			want:   podstate.Nothing,
+		},
+		"no workload": {"nothing", nil, generated(), podstate.Nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.stored.DeepCopy()
@@ -101,7 +156,8 @@ func TestGenerate(t *testing.T) {
 			}
 		})
 	}
-	if first := podstate.Generate([]podstate.Asker{advanced, asks}, nil).State; first.OwnerReferences[0].APIVersion != "apps/v1" {
+	if first := podstate.Generate([]podstate.Asker{advanced, asks},
+		nil).State; first.OwnerReferences[0].APIVersion != "apps/v1" {
 		t.Errorf("of two workloads %s gets it", first.OwnerReferences[0].APIVersion)
 	}
 }
@@ -124,7 +180,9 @@ func FuzzGenerate(f *testing.F) {
 		for _, p := range g.State.Spec.PreferredPersistentTopology {
 			keys = append(keys, p.Preference.Keys...)
 		}
-		if auto != "true" || len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool { return k == "" || strings.TrimSpace(k) != k || strings.Contains(k, ",") }) {
+		if auto != "true" || len(keys) == 0 || slices.ContainsFunc(keys, func(k string) bool {
+			return k == "" || strings.TrimSpace(k) != k || strings.Contains(k, ",")
+		}) {
 			t.Errorf("auto %q, keys %q", auto, keys)
 		}
 		if again := podstate.Generate([]podstate.Asker{a}, g.State); again.Action != podstate.Nothing {

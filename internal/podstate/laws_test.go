@@ -32,7 +32,9 @@ func TestAgainstOracle(t *testing.T) {
 		}
 		shuffled := in
 		shuffled.Pods = slices.Clone(in.Pods)
-		random.Shuffle(len(shuffled.Pods), func(i, j int) { shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i] })
+		random.Shuffle(len(shuffled.Pods), func(i, j int) {
+			shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i]
+		})
 		if diff := cmp.Diff(pass, podstate.Plan(shuffled)); diff != "" {
 			t.Fatalf("seed %d, %d: the order of pods matters:\n%s", seed, i, diff)
 		}
@@ -130,7 +132,8 @@ func oracle(in podstate.Input, reserved map[int]bool) map[string]string {
 	alive := map[string]bool{}
 	for _, pod := range in.Pods {
 		alive[pod.Name] = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning
-		if node := in.Node(pod.Spec.NodeName); alive[pod.Name] && pod.Status.Conditions[0].Status == corev1.ConditionTrue && node != nil {
+		if node := in.Node(pod.Spec.NodeName); alive[pod.Name] && pod.Status.Conditions[0].Status == corev1.ConditionTrue &&
+			node != nil {
 			stays := judged(podstate.Input{State: newState(), Nodes: in.Nodes}, records[pod.Name], required).MissingSince == nil
 			records[pod.Name] = renewed(records[pod.Name], pod, node, wanted, len(s.Spec.PersistentPodAnnotations) > 0, stays)
 		}
@@ -153,7 +156,9 @@ func oracle(in podstate.Input, reserved map[int]bool) map[string]string {
 	return places(records)
 }
 
-func renewed(was v1beta1.PodState, pod *corev1.Pod, node *corev1.Node, wanted map[string]bool, address, stays bool) v1beta1.PodState {
+func renewed(
+	was v1beta1.PodState, pod *corev1.Pod, node *corev1.Node, wanted map[string]bool, address, stays bool,
+) v1beta1.PodState {
 	next := v1beta1.PodState{NodeName: node.Name}
 	for k, v := range node.Labels {
 		if wanted[k] {
@@ -166,11 +171,13 @@ func renewed(was v1beta1.PodState, pod *corev1.Pod, node *corev1.Node, wanted ma
 	if v, is := pod.Annotations["address"]; is && address {
 		next.Annotations = map[string]string{"address": v}
 	}
-	complete := stays && was.NodeName == node.Name && len(was.NodeTopologyLabels) == len(wanted) && (len(was.Annotations) > 0) == address
+	complete := stays && was.NodeName == node.Name && len(was.NodeTopologyLabels) == len(wanted) &&
+		(len(was.Annotations) > 0) == address
 	for k := range was.NodeTopologyLabels {
 		complete = complete && wanted[k]
 	}
-	if complete || was.NodeName == next.NodeName && maps.Equal(was.NodeTopologyLabels, next.NodeTopologyLabels) && maps.Equal(was.Annotations, next.Annotations) {
+	if complete || was.NodeName == next.NodeName && maps.Equal(was.NodeTopologyLabels, next.NodeTopologyLabels) &&
+		maps.Equal(was.Annotations, next.Annotations) {
 		return was
 	}
 	return next

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// settle is how long replicas of admission may take to see a released record. Pods that were created in this time are stuck, too.
+	// settle is how long replicas of admission may take to see a released record. Pods that were created in this time are
+	// stuck, too.
 	settle = 5 * time.Second
 	// mostNames of pods in the message of the condition.
 	mostNames = 10
@@ -83,14 +84,19 @@ func apiContains(has map[string]string, keys []string, labels map[string]string)
 
 // requires returns the keys of required labels that a record has, in the order of the spec.
 func (p *planner) requires(r record) []string {
-	return slices.DeleteFunc(slices.Clone(required(p.State)), func(key string) bool { _, is := r.NodeTopologyLabels[key]; return !is })
+	return slices.DeleteFunc(slices.Clone(required(p.State)), func(key string) bool {
+		_, is := r.NodeTopologyLabels[key]
+		return !is
+	})
 }
 
-// findMissing notes the records whose required labels no node has, and releases those that have been missing for long enough.
+// findMissing notes the records whose required labels no node has, and releases those that have been missing for long
+// enough.
 func (p *planner) findMissing() {
 	after, releases, err := ReleaseAfter(p.State)
 	if err != nil {
-		p.note(note.Blocked, NoteBadRelease, "", fmt.Sprintf("annotation %s: %v", v1beta1.AnnotationReleaseMissingTopologyAfter, err))
+		p.note(note.Blocked, NoteBadRelease, "",
+			fmt.Sprintf("annotation %s: %v", v1beta1.AnnotationReleaseMissingTopologyAfter, err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.next)) {
 		r := p.next[name]
@@ -145,12 +151,14 @@ func (p *planner) release(r record, keys []string) record {
 	return r
 }
 
-// findStuck finds the pods that wait for labels that the stored records have released. Records that this pass releases have to be written first.
+// findStuck finds the pods that wait for labels that the stored records have released. Records that this pass releases
+// have to be written first.
 func (p *planner) findStuck(pods []*corev1.Pod) {
 	for _, pod := range pods {
 		r, is := p.State.Status.PodStates[pod.Name]
 		if !is || r.ReleasedAt == nil || !active(pod) || pod.Spec.NodeName != "" ||
-			pod.Annotations[kruise.InjectedPersistentPodStateKey] != p.State.Name || pod.CreationTimestamp.After(r.ReleasedAt.Add(settle)) {
+			pod.Annotations[kruise.InjectedPersistentPodStateKey] != p.State.Name ||
+			pod.CreationTimestamp.After(r.ReleasedAt.Add(settle)) {
 			continue
 		}
 		var keys []string
@@ -170,8 +178,11 @@ func (p *planner) findStuck(pods []*corev1.Pod) {
 func (p *planner) conditions() []metav1.Condition {
 	all := slices.Clone(p.State.Status.Conditions)
 	c := metav1.Condition{
-		Type: v1beta1.PersistentPodStateTopologyAvailable, Status: metav1.ConditionTrue, Reason: v1beta1.PersistentPodStateNodesFound,
-		Message: "Nodes have the required labels of all pods", ObservedGeneration: p.State.Generation,
+		Type:               v1beta1.PersistentPodStateTopologyAvailable,
+		Status:             metav1.ConditionTrue,
+		Reason:             v1beta1.PersistentPodStateNodesFound,
+		Message:            "Nodes have the required labels of all pods",
+		ObservedGeneration: p.State.Generation,
 		LastTransitionTime: metav1.Time{Time: p.Now.Truncate(time.Second)},
 	}
 	before := apimeta.FindStatusCondition(all, c.Type)

@@ -117,15 +117,19 @@ func (p *planner) record(pods []*corev1.Pod) {
 			continue
 		}
 		was, is := p.next[pod.Name]
-		if is && was.NodeName == pod.Spec.NodeName && hasKeys(was.NodeTopologyLabels, labels) && hasKeys(was.Annotations, annotations) &&
-			p.available(was.NodeName, p.requires(was), was.NodeTopologyLabels) {
+		if is && was.NodeName == pod.Spec.NodeName && hasKeys(was.NodeTopologyLabels, labels) &&
+			hasKeys(was.Annotations, annotations) && p.available(was.NodeName, p.requires(was), was.NodeTopologyLabels) {
 			continue
 		}
 		node := p.Node(pod.Spec.NodeName)
 		if node == nil {
 			continue
 		}
-		now := record{NodeName: node.Name, NodeTopologyLabels: those(node.Labels, labels), Annotations: those(pod.Annotations, annotations)}
+		now := record{
+			NodeName:           node.Name,
+			NodeTopologyLabels: those(node.Labels, labels),
+			Annotations:        those(pod.Annotations, annotations),
+		}
 		if is && same(was, now) {
 			continue
 		}
@@ -134,7 +138,8 @@ func (p *planner) record(pods []*corev1.Pod) {
 			growth -= sizeOf(pod.Name, was)
 		}
 		if growth > 0 && size+growth > MostBytes {
-			p.note(note.Blocked, NoteTooLarge, pod.Name, "the records of other pods take all of the room; name fewer keys, or split the workload")
+			p.note(note.Blocked, NoteTooLarge, pod.Name,
+				"the records of other pods take all of the room; name fewer keys, or split the workload")
 			continue
 		}
 		size += growth
@@ -144,8 +149,8 @@ func (p *planner) record(pods []*corev1.Pod) {
 
 // same reports whether two records are of the same place. An empty map is as good as none.
 func same(a, b record) bool {
-	return a.NodeName == b.NodeName && a.ReleasedAt == nil &&
-		apiequality.Semantic.DeepEqual(a.NodeTopologyLabels, b.NodeTopologyLabels) && apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations)
+	return a.NodeName == b.NodeName && a.ReleasedAt == nil && apiequality.Semantic.DeepEqual(a.NodeTopologyLabels,
+		b.NodeTopologyLabels) && apiequality.Semantic.DeepEqual(a.Annotations, b.Annotations)
 }
 
 // hasKeys reports whether a map has exactly the keys.
@@ -192,7 +197,8 @@ func (p *planner) retain(pods []*corev1.Pod) {
 		return
 	}
 	if p.Workload.Unknown {
-		p.note(note.Blocked, NoteUnknownReplicas, "", "the workload has no spec.replicas that can be read, so that no record is dropped")
+		p.note(note.Blocked, NoteUnknownReplicas, "",
+			"the workload has no spec.replicas that can be read, so that no record is dropped")
 		return
 	}
 	exist := make(map[string]bool, len(pods))
@@ -203,7 +209,8 @@ func (p *planner) retain(pods []*corev1.Pod) {
 		_, ordinal, is := ordinals.Split(name)
 		switch {
 		case !is:
-			p.note(note.Info, NoteNoOrdinal, name, "the name ends in no ordinal, so that the record stays until the workload is deleted")
+			p.note(note.Info, NoteNoOrdinal, name,
+				"the name ends in no ordinal, so that the record stays until the workload is deleted")
 		case !p.Workload.Ordinals.Contains(ordinal) && !exist[name]:
 			delete(p.next, name)
 		}

@@ -36,26 +36,109 @@ func TestRecords(t *testing.T) {
 		edit func(*podstate.Input)
 		want map[string]string
 	}{
-		"first":            {"ready pods are recorded", input(newState(), 2, nodes, ready("db-0", "n1"), ready("db-1", "n2")), nil, map[string]string{"db-0": "n1: a n1", "db-1": "n2: b n2"}},
-		"not ready":        {"a pod that is not ready, ended or terminates changes no record", input(newState(recorded("db-0", "n1", "a")), 3, nodes, unready("db-0", "n2"), ended("db-1", "n2"), leaving("db-2", "n2")), nil, map[string]string{"db-0": "n1: a n1"}},
-		"elsewhere":        {"a pod that is ready on another node is recorded again", input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n2")), nil, map[string]string{"db-0": "n2: b n2"}},
-		"complete":         {"a record with all keys stays, whatever the node says now", input(newState(recorded("db-0", "n1", "b")), 1, nodes, ready("db-0", "n1")), nil, map[string]string{"db-0": "n1: b n1"}},
-		"a changed zone":   {"a record whose zone is gone is made again", input(newState(recorded("db-0", "n1", "z")), 1, nodes, ready("db-0", "n1")), nil, map[string]string{"db-0": "n1: a n1"}},
-		"more keys":        {"a record without a wanted key is made again", input(newState(recorded("db-0", "n1", "a"), annotations("address")), 1, nodes, withAddress(ready("db-0", "n1"), "10.0.0.1")), nil, map[string]string{"db-0": "n1: a n1 address=10.0.0.1"}},
-		"fewer keys":       {"a key that is no longer wanted is dropped", input(newState(recorded("db-0", "n1", "a"), requiring(host)), 1, nodes, ready("db-0", "n1")), nil, map[string]string{"db-0": "n1: n1"}},
-		"a bare node":      {"what the node lacks is not recorded", input(newState(), 1, append(nodes, bare), ready("db-0", "n3")), nil, map[string]string{"db-0": "n3: n3"}},
-		"no node":          {"a pod on a node that is gone keeps its record", input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "gone")), nil, map[string]string{"db-0": "n1: a n1"}},
-		"scaled":           {"a record outside of the ordinals stays while its pod exists", input(newState(recorded("db-7", "n1", "a"), recorded("db-8", "n1", "a"), recorded("db-9", "n1", "a")), 8, nodes, ready("db-8", "n1")), nil, map[string]string{"db-7": "n1: a n1", "db-8": "n1: a n1"}},
-		"scaled to none":   {"the records of pods that run stay", input(newState(recorded("db-0", "n1", "a"), recorded("db-1", "n1", "a")), 0, nodes, ready("db-0", "n1"), leaving("db-1", "n1")), nil, map[string]string{"db-0": "n1: a n1"}},
-		"kept":             {"WhenDeleted keeps all", input(newState(recorded("db-9", "n1", "a"), func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted" }), 1, nodes), nil, map[string]string{"db-9": "n1: a n1"}},
-		"an odd policy":    {"it acts as WhenScaled", input(newState(recorded("db-9", "n1", "a"), func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = "x" }), 1, nodes), nil, map[string]string{}},
-		"unknown replicas": {"nothing is dropped", input(newState(recorded("db-9", "n1", "a")), 0, nodes), func(in *podstate.Input) { in.Workload.Unknown = true }, map[string]string{"db-9": "n1: a n1"}},
-		"no ordinal":       {"the record stays", input(newState(recorded("db-x", "n1", "a")), 1, nodes), nil, map[string]string{"db-x": "n1: a n1"}},
-		"gone":             {"all is dropped", input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n1")), func(in *podstate.Input) { in.Workload.Gone = true }, map[string]string{}},
-		"reserved": {"ordinals 0, 2 and 3 are wanted, and 4 still runs", input(newState(
-			recorded("db-0", "n1", "a"), recorded("db-1", "n1", "a"), recorded("db-2", "n1", "a"), recorded("db-3", "n1", "a"), recorded("db-4", "n1", "a")),
-			3, nodes, ready("db-4", "n1")), func(in *podstate.Input) { in.Workload.Ordinals.Reserved = reserved }, map[string]string{"db-0": "n1: a n1", "db-2": "n1: a n1", "db-3": "n1: a n1", "db-4": "n1: a n1"}},
-		"from a start": {"ordinals begin at 5", input(newState(recorded("db-0", "n1", "a"), recorded("db-5", "n1", "a")), 1, nodes), func(in *podstate.Input) { in.Workload.Ordinals.Start = 5 }, map[string]string{"db-5": "n1: a n1"}},
+		"first": {
+			why:  "ready pods are recorded",
+			in:   input(newState(), 2, nodes, ready("db-0", "n1"), ready("db-1", "n2")),
+			want: map[string]string{"db-0": "n1: a n1", "db-1": "n2: b n2"},
+		},
+		"not ready": {
+			why: "a pod that is not ready, ended or terminates changes no record",
+			in: input(newState(recorded("db-0", "n1", "a")), 3, nodes, unready("db-0", "n2"),
+				ended("db-1", "n2"), leaving("db-2", "n2")),
+			want: map[string]string{"db-0": "n1: a n1"},
+		},
+		"elsewhere": {
+			why:  "a pod that is ready on another node is recorded again",
+			in:   input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n2")),
+			want: map[string]string{"db-0": "n2: b n2"},
+		},
+		"complete": {
+			why:  "a record with all keys stays, whatever the node says now",
+			in:   input(newState(recorded("db-0", "n1", "b")), 1, nodes, ready("db-0", "n1")),
+			want: map[string]string{"db-0": "n1: b n1"},
+		},
+		"a changed zone": {
+			why:  "a record whose zone is gone is made again",
+			in:   input(newState(recorded("db-0", "n1", "z")), 1, nodes, ready("db-0", "n1")),
+			want: map[string]string{"db-0": "n1: a n1"},
+		},
+		"more keys": {
+			why: "a record without a wanted key is made again",
+			in: input(newState(recorded("db-0", "n1", "a"), annotations("address")), 1, nodes,
+				withAddress(ready("db-0", "n1"), "10.0.0.1")),
+			want: map[string]string{"db-0": "n1: a n1 address=10.0.0.1"},
+		},
+		"fewer keys": {
+			why:  "a key that is no longer wanted is dropped",
+			in:   input(newState(recorded("db-0", "n1", "a"), requiring(host)), 1, nodes, ready("db-0", "n1")),
+			want: map[string]string{"db-0": "n1: n1"},
+		},
+		"a bare node": {
+			why:  "what the node lacks is not recorded",
+			in:   input(newState(), 1, append(nodes, bare), ready("db-0", "n3")),
+			want: map[string]string{"db-0": "n3: n3"},
+		},
+		"no node": {
+			why:  "a pod on a node that is gone keeps its record",
+			in:   input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "gone")),
+			want: map[string]string{"db-0": "n1: a n1"},
+		},
+		"scaled": {
+			why: "a record outside of the ordinals stays while its pod exists",
+			in: input(newState(recorded("db-7", "n1", "a"), recorded("db-8", "n1", "a"), recorded("db-9", "n1", "a")), 8,
+				nodes, ready("db-8", "n1")),
+			want: map[string]string{"db-7": "n1: a n1", "db-8": "n1: a n1"},
+		},
+		"scaled to none": {
+			why: "the records of pods that run stay",
+			in: input(newState(recorded("db-0", "n1", "a"), recorded("db-1", "n1", "a")), 0, nodes,
+				ready("db-0", "n1"), leaving("db-1", "n1")),
+			want: map[string]string{"db-0": "n1: a n1"},
+		},
+		"kept": {
+			why: "WhenDeleted keeps all",
+			in: input(newState(recorded("db-9", "n1", "a"), func(s *podstate.State) {
+				s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted"
+			}), 1, nodes),
+			want: map[string]string{"db-9": "n1: a n1"},
+		},
+		"an odd policy": {
+			why: "it acts as WhenScaled",
+			in: input(newState(recorded("db-9", "n1", "a"), func(s *podstate.State) {
+				s.Spec.PersistentPodStateRetentionPolicy = "x"
+			}), 1, nodes),
+			want: map[string]string{},
+		},
+		"unknown replicas": {
+			why:  "nothing is dropped",
+			in:   input(newState(recorded("db-9", "n1", "a")), 0, nodes),
+			edit: func(in *podstate.Input) { in.Workload.Unknown = true },
+			want: map[string]string{"db-9": "n1: a n1"},
+		},
+		"no ordinal": {
+			why:  "the record stays",
+			in:   input(newState(recorded("db-x", "n1", "a")), 1, nodes),
+			want: map[string]string{"db-x": "n1: a n1"},
+		},
+		"gone": {
+			why:  "all is dropped",
+			in:   input(newState(recorded("db-0", "n1", "a")), 1, nodes, ready("db-0", "n1")),
+			edit: func(in *podstate.Input) { in.Workload.Gone = true },
+			want: map[string]string{},
+		},
+		"reserved": {
+			why: "ordinals 0, 2 and 3 are wanted, and 4 still runs",
+			in: input(newState(recorded("db-0", "n1", "a"), recorded("db-1", "n1", "a"), recorded("db-2", "n1", "a"),
+				recorded("db-3", "n1", "a"), recorded("db-4", "n1", "a")), 3, nodes, ready("db-4", "n1")),
+			edit: func(in *podstate.Input) { in.Workload.Ordinals.Reserved = reserved },
+			want: map[string]string{"db-0": "n1: a n1", "db-2": "n1: a n1", "db-3": "n1: a n1", "db-4": "n1: a n1"},
+		},
+		"from a start": {
+			why:  "ordinals begin at 5",
+			in:   input(newState(recorded("db-0", "n1", "a"), recorded("db-5", "n1", "a")), 1, nodes),
+			edit: func(in *podstate.Input) { in.Workload.Ordinals.Start = 5 },
+			want: map[string]string{"db-5": "n1: a n1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.edit != nil {
@@ -86,13 +169,19 @@ func TestMissing(t *testing.T) {
 			r.MissingSince = &metav1.Time{Time: now.Add(-ago)}
 			s.Status.PodStates["db-0"] = r
 			s.Status.Conditions = []metav1.Condition{{
-				Type: "TopologyAvailable", Status: "False", Reason: "NodesMissing", Message: "No node has the required labels of db-0 (n1)",
-				LastTransitionTime: metav1.Time{Time: now.Add(-ago)}, ObservedGeneration: 2,
+				Type:               "TopologyAvailable",
+				Status:             "False",
+				Reason:             "NodesMissing",
+				Message:            "No node has the required labels of db-0 (n1)",
+				LastTransitionTime: metav1.Time{Time: now.Add(-ago)},
+				ObservedGeneration: 2,
 			}}
 		}
 	}
 	releasedNow := func(s *podstate.State) {
-		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1", ReleasedAt: &metav1.Time{Time: now.Add(-time.Second)}}}
+		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {
+			NodeName: "n1", ReleasedAt: &metav1.Time{Time: now.Add(-time.Second)},
+		}}
 	}
 	for name, c := range map[string]struct {
 		why       string
@@ -105,22 +194,115 @@ func TestMissing(t *testing.T) {
 		stuck     string
 		codes     string
 	}{
-		"another node":        {why: "a node of the zone is enough", state: newState(recorded("db-0", "n1", "b")), want: "n1: b n1"},
-		"the zone is gone":    {why: "the pod waits for ever", state: newState(recorded("db-0", "n1", "a")), want: "n1: a n1 missing 0s", condition: "False NodesMissing: No node has the required labels of db-0 (n1)", codes: "NodesMissing"},
-		"only preferred":      {why: "no label is required", state: newState(recorded("db-0", "n1", "a"), func(s *podstate.State) { s.Spec.RequiredPersistentTopology = nil }), want: "n1: a n1"},
-		"still missing":       {why: "the time stays", state: newState(recorded("db-0", "n1", "a"), since(time.Hour)), want: "n1: a n1 missing -1h0m0s", condition: "False NodesMissing: No node has the required labels of db-0 (n1)", codes: "NodesMissing"},
-		"back":                {why: "the condition ends", state: newState(recorded("db-0", "n1", "b"), since(time.Hour)), want: "n1: b n1", condition: "True NodesFound: Nodes have the required labels of all pods"},
-		"before the release":  {why: "the pass comes again", state: newState(recorded("db-0", "n1", "a"), since(time.Minute), release), want: "n1: a n1 missing -1m0s", condition: "False NodesMissing: No node has the required labels of db-0 (n1)", after: 4 * time.Minute, codes: "NodesMissing"},
-		"the release":         {why: "labels that no node has are dropped, and the pods come a second later", state: newState(recorded("db-0", "n1", "a"), since(5*time.Minute), release), pods: []*corev1.Pod{pending("db-0", "a", now.Add(-time.Minute))}, want: "n1: n1 released 0s", condition: "True NodesFound: Nodes have the required labels of all pods", after: time.Second, codes: "TopologyReleased"},
-		"at once":             {why: "without a time the release is at once", state: newState(recorded("db-0", "n1", "a"), annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "0s")), want: "n1: n1 released 0s", condition: "True NodesFound: Nodes have the required labels of all pods", after: time.Second, codes: "TopologyReleased"},
-		"in part":             {why: "the zone stays, the hostname is dropped", state: newState(recorded("db-0", "n1", "b"), requiring(zone, host), since(5*time.Minute), release), want: "n1: b released 0s", condition: "True NodesFound: Nodes have the required labels of all pods", after: time.Second, codes: "TopologyReleased"},
-		"in the other order":  {why: "no node has the hostname in any zone", state: newState(recorded("db-0", "n1", "b"), requiring(host, zone), since(5*time.Minute), release), want: "n1: b released 0s", condition: "True NodesFound: Nodes have the required labels of all pods", after: time.Second, codes: "TopologyReleased"},
-		"not a duration":      {why: "the annotation is no release", state: newState(recorded("db-0", "n1", "a"), since(time.Hour), annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "soon")), want: "n1: a n1 missing -1h0m0s", condition: "False NodesMissing: No node has the required labels of db-0 (n1)", codes: "InvalidAnnotation,NodesMissing"},
-		"a stuck pod":         {why: "it was created before the release", state: newState(releasedNow), pods: []*corev1.Pod{pending("db-0", "a", now.Add(-time.Minute))}, want: "n1: released -1s", stuck: "db-0"},
-		"a lagging cache":     {why: "admission may see the release later", state: newState(releasedNow), pods: []*corev1.Pod{pending("db-0", "a", now.Add(time.Second))}, want: "n1: released -1s", stuck: "db-0"},
-		"a later pod":         {why: "its own template asks for the zone", state: newState(releasedNow), pods: []*corev1.Pod{pending("db-0", "a", now.Add(time.Minute))}, want: "n1: released -1s"},
-		"a pod of a zone":     {why: "a node has the zone", state: newState(releasedNow), pods: []*corev1.Pod{pending("db-0", "b", now.Add(-time.Minute))}, want: "n1: released -1s"},
-		"ready after release": {why: "the record is a new one", state: newState(releasedNow), pods: []*corev1.Pod{ready("db-0", "n2")}, want: "n2: b n2"},
+		"another node": {
+			why: "a node of the zone is enough", state: newState(recorded("db-0", "n1", "b")), want: "n1: b n1",
+		},
+		"the zone is gone": {
+			why:       "the pod waits for ever",
+			state:     newState(recorded("db-0", "n1", "a")),
+			want:      "n1: a n1 missing 0s",
+			condition: "False NodesMissing: No node has the required labels of db-0 (n1)",
+			codes:     "NodesMissing",
+		},
+		"only preferred": {
+			why:   "no label is required",
+			state: newState(recorded("db-0", "n1", "a"), func(s *podstate.State) { s.Spec.RequiredPersistentTopology = nil }),
+			want:  "n1: a n1",
+		},
+		"still missing": {
+			why:       "the time stays",
+			state:     newState(recorded("db-0", "n1", "a"), since(time.Hour)),
+			want:      "n1: a n1 missing -1h0m0s",
+			condition: "False NodesMissing: No node has the required labels of db-0 (n1)",
+			codes:     "NodesMissing",
+		},
+		"back": {
+			why:       "the condition ends",
+			state:     newState(recorded("db-0", "n1", "b"), since(time.Hour)),
+			want:      "n1: b n1",
+			condition: "True NodesFound: Nodes have the required labels of all pods",
+		},
+		"before the release": {
+			why:       "the pass comes again",
+			state:     newState(recorded("db-0", "n1", "a"), since(time.Minute), release),
+			want:      "n1: a n1 missing -1m0s",
+			condition: "False NodesMissing: No node has the required labels of db-0 (n1)",
+			after:     4 * time.Minute,
+			codes:     "NodesMissing",
+		},
+		"the release": {
+			why:       "labels that no node has are dropped, and the pods come a second later",
+			state:     newState(recorded("db-0", "n1", "a"), since(5*time.Minute), release),
+			pods:      []*corev1.Pod{pending("db-0", "a", now.Add(-time.Minute))},
+			want:      "n1: n1 released 0s",
+			condition: "True NodesFound: Nodes have the required labels of all pods",
+			after:     time.Second,
+			codes:     "TopologyReleased",
+		},
+		"at once": {
+			why:       "without a time the release is at once",
+			state:     newState(recorded("db-0", "n1", "a"), annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "0s")),
+			want:      "n1: n1 released 0s",
+			condition: "True NodesFound: Nodes have the required labels of all pods",
+			after:     time.Second,
+			codes:     "TopologyReleased",
+		},
+		"in part": {
+			why:       "the zone stays, the hostname is dropped",
+			state:     newState(recorded("db-0", "n1", "b"), requiring(zone, host), since(5*time.Minute), release),
+			want:      "n1: b released 0s",
+			condition: "True NodesFound: Nodes have the required labels of all pods",
+			after:     time.Second,
+			codes:     "TopologyReleased",
+		},
+		"in the other order": {
+			why:       "no node has the hostname in any zone",
+			state:     newState(recorded("db-0", "n1", "b"), requiring(host, zone), since(5*time.Minute), release),
+			want:      "n1: b released 0s",
+			condition: "True NodesFound: Nodes have the required labels of all pods",
+			after:     time.Second,
+			codes:     "TopologyReleased",
+		},
+		"not a duration": {
+			why: "the annotation is no release",
+			state: newState(recorded("db-0", "n1", "a"), since(time.Hour),
+				annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "soon")),
+			want:      "n1: a n1 missing -1h0m0s",
+			condition: "False NodesMissing: No node has the required labels of db-0 (n1)",
+			codes:     "InvalidAnnotation,NodesMissing",
+		},
+		"a stuck pod": {
+			why:   "it was created before the release",
+			state: newState(releasedNow),
+			pods:  []*corev1.Pod{pending("db-0", "a", now.Add(-time.Minute))},
+			want:  "n1: released -1s",
+			stuck: "db-0",
+		},
+		"a lagging cache": {
+			why:   "admission may see the release later",
+			state: newState(releasedNow),
+			pods:  []*corev1.Pod{pending("db-0", "a", now.Add(time.Second))},
+			want:  "n1: released -1s",
+			stuck: "db-0",
+		},
+		"a later pod": {
+			why:   "its own template asks for the zone",
+			state: newState(releasedNow),
+			pods:  []*corev1.Pod{pending("db-0", "a", now.Add(time.Minute))},
+			want:  "n1: released -1s",
+		},
+		"a pod of a zone": {
+			why:   "a node has the zone",
+			state: newState(releasedNow),
+			pods:  []*corev1.Pod{pending("db-0", "b", now.Add(-time.Minute))},
+			want:  "n1: released -1s",
+		},
+		"ready after release": {
+			why:   "the record is a new one",
+			state: newState(releasedNow),
+			pods:  []*corev1.Pod{ready("db-0", "n2")},
+			want:  "n2: b n2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(c.state, 1, nodes, c.pods...)
@@ -173,7 +355,8 @@ func testRecordsAreBounded(t *testing.T, text string, want int) {
 		pods = append(pods, p)
 	}
 	pass := podstate.Plan(input(s, 20, nodes, pods...))
-	if n := len(pass.Status.PodStates); n != want || len(pass.Notes) != 20-want || pass.Notes[0].Code != podstate.NoteTooLarge || pass.Notes[0].Level != note.Blocked {
+	if n := len(pass.Status.PodStates); n != want || len(pass.Notes) != 20-want ||
+		pass.Notes[0].Code != podstate.NoteTooLarge || pass.Notes[0].Level != note.Blocked {
 		t.Errorf("%d records, notes %v", n, pass.Notes)
 	}
 	if stored, err := json.Marshal(pass.Status); err != nil || len(stored) > podstate.MostBytes {

@@ -36,7 +36,9 @@ func Refer(ref v1beta1.TargetReference) (Target, bool) {
 
 // Targets returns the kinds that every PersistentPodState may refer to.
 func Targets() []schema.GroupKind {
-	return []schema.GroupKind{{Group: "apps", Kind: "StatefulSet"}, {Group: v1beta1.GroupVersion.Group, Kind: "StatefulSet"}}
+	return []schema.GroupKind{
+		{Group: "apps", Kind: "StatefulSet"}, {Group: v1beta1.GroupVersion.Group, Kind: "StatefulSet"},
+	}
 }
 
 // required returns the keys of the required labels.
@@ -70,8 +72,8 @@ func compact(keys []string) []string {
 	return slices.Compact(keys)
 }
 
-// ReleaseAfter returns how long a pod waits for a node with its required labels; false where the pod waits for ever. An error is about the
-// annotation.
+// ReleaseAfter returns how long a pod waits for a node with its required labels; false where the pod waits for ever. An
+// error is about the annotation.
 func ReleaseAfter(s *State) (after time.Duration, is bool, err error) {
 	text := s.Annotations[v1beta1.AnnotationReleaseMissingTopologyAfter]
 	if text == "" {

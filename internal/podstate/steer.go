@@ -11,9 +11,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Steer returns a new pod with what is recorded of the pod of its name: required labels as node selectors, preferred labels as preferred
-// affinity. Recorded annotations that the pod lacks are added where the annotation kruisekit.dev/restore-pod-annotations asks for them. Steer
-// returns nil for a pod that stays as it is, and changes neither argument.
+// Steer returns a new pod with what is recorded of the pod of its name: required labels as node selectors, preferred
+// labels as preferred affinity. Recorded annotations that the pod lacks are added where the annotation
+// kruisekit.dev/restore-pod-annotations asks for them. Steer returns nil for a pod that stays as it is, and changes
+// neither argument.
 func Steer(pod *corev1.Pod, s *State) *corev1.Pod {
 	r, is := s.Status.PodStates[pod.Name]
 	if !is || pod.Name == "" {
@@ -66,11 +67,15 @@ func preferNodes(pod *corev1.Pod, s *State, r record) bool {
 		var all []corev1.NodeSelectorRequirement
 		for _, key := range term.Preference.Keys {
 			if value, is := r.NodeTopologyLabels[key]; is {
-				all = append(all, corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
+				all = append(all, corev1.NodeSelectorRequirement{
+					Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
+				})
 			}
 		}
 		if len(all) > 0 && term.Weight >= 1 && term.Weight <= 100 { // the API server would reject the pod
-			wanted = append(wanted, corev1.PreferredSchedulingTerm{Weight: term.Weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: all}})
+			wanted = append(wanted, corev1.PreferredSchedulingTerm{
+				Weight: term.Weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: all},
+			})
 		}
 	}
 	if len(wanted) == 0 {
@@ -85,7 +90,9 @@ func preferNodes(pod *corev1.Pod, s *State, r record) bool {
 	}
 	all := slices.Clone(nodes.PreferredDuringSchedulingIgnoredDuringExecution)
 	for i := range wanted {
-		if !slices.ContainsFunc(all, func(t corev1.PreferredSchedulingTerm) bool { return apiequality.Semantic.DeepEqual(t, wanted[i]) }) {
+		if !slices.ContainsFunc(all, func(t corev1.PreferredSchedulingTerm) bool {
+			return apiequality.Semantic.DeepEqual(t, wanted[i])
+		}) {
 			all = append(all, wanted[i])
 		}
 	}

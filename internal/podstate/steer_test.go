@@ -13,7 +13,9 @@ import (
 
 func term(weight int32, key, value string) corev1.PreferredSchedulingTerm {
 	return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
-		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}}},
+		MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
+		}},
 	}}
 }
 
@@ -29,13 +31,17 @@ func TestSteer(t *testing.T) {
 	}
 	own := func(p *corev1.Pod) {
 		p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution:  &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{}}},
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{}},
+			},
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term(5, "disk", "ssd")},
 		}}
 	}
 	restores := annotated(v1beta1.AnnotationRestorePodAnnotations, "true")
 	addressed := func(s *podstate.State) {
-		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {NodeName: "n1", Annotations: map[string]string{"address": "10.0.0.1", "unwanted": "x"}}}
+		s.Status.PodStates = map[string]v1beta1.PodState{"db-0": {
+			NodeName: "n1", Annotations: map[string]string{"address": "10.0.0.1", "unwanted": "x"},
+		}}
 	}
 	for name, c := range map[string]struct {
 		why         string
@@ -45,17 +51,67 @@ func TestSteer(t *testing.T) {
 		preferred   []corev1.PreferredSchedulingTerm
 		annotations map[string]string
 	}{
-		"recorded":          {"required labels select, preferred ones are preferred", newState(recorded("db-0", "n1", "a")), newPod(), map[string]string{zone: "a"}, []corev1.PreferredSchedulingTerm{term(10, host, "n1")}, injected},
-		"first":             {"nothing is recorded", newState(recorded("db-1", "n1", "a")), newPod(), nil, nil, nil},
-		"no name":           {"a pod without a name is no pod of a StatefulSet", newState(recorded("", "n1", "a")), newPod(func(p *corev1.Pod) { p.Name = "" }), nil, nil, nil},
-		"no labels":         {"the node had none", newState(addressed), newPod(), nil, nil, nil},
-		"own affinity":      {"the own terms stay, and stay first", newState(recorded("db-0", "n1", "a")), newPod(own), map[string]string{zone: "a"}, []corev1.PreferredSchedulingTerm{term(5, "disk", "ssd"), term(10, host, "n1")}, injected},
-		"own selector":      {"the record wins, and other keys stay", newState(recorded("db-0", "n1", "a")), newPod(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "b", "disk": "ssd"} }), map[string]string{zone: "a", "disk": "ssd"}, []corev1.PreferredSchedulingTerm{term(10, host, "n1")}, injected},
-		"a bad weight":      {"the API server would reject the pod", newState(recorded("db-0", "n1", "a"), func(s *podstate.State) { s.Spec.PreferredPersistentTopology[0].Weight = 0 }), newPod(), map[string]string{zone: "a"}, nil, injected},
-		"no preferred keys": {"an empty term would prefer nothing", newState(recorded("db-0", "n1", "a"), func(s *podstate.State) { s.Spec.PreferredPersistentTopology[0].Preference.Keys = []string{"rack"} }), newPod(), map[string]string{zone: "a"}, nil, injected},
-		"restored":          {"wanted annotations come back where the state asks for it", newState(addressed, annotations("address"), restores), newPod(), nil, nil, map[string]string{"address": "10.0.0.1"}},
-		"not restored":      {"by default they do not", newState(addressed, annotations("address")), newPod(), nil, nil, nil},
-		"own annotation":    {"that of the pod wins", newState(addressed, annotations("address"), restores), newPod(func(p *corev1.Pod) { p.Annotations = map[string]string{"address": "mine"} }), nil, nil, nil},
+		"recorded": {
+			why:         "required labels select, preferred ones are preferred",
+			state:       newState(recorded("db-0", "n1", "a")),
+			pod:         newPod(),
+			selector:    map[string]string{zone: "a"},
+			preferred:   []corev1.PreferredSchedulingTerm{term(10, host, "n1")},
+			annotations: injected,
+		},
+		"first": {"nothing is recorded", newState(recorded("db-1", "n1", "a")), newPod(), nil, nil, nil},
+		"no name": {
+			why:   "a pod without a name is no pod of a StatefulSet",
+			state: newState(recorded("", "n1", "a")),
+			pod:   newPod(func(p *corev1.Pod) { p.Name = "" }),
+		},
+		"no labels": {"the node had none", newState(addressed), newPod(), nil, nil, nil},
+		"own affinity": {
+			why:         "the own terms stay, and stay first",
+			state:       newState(recorded("db-0", "n1", "a")),
+			pod:         newPod(own),
+			selector:    map[string]string{zone: "a"},
+			preferred:   []corev1.PreferredSchedulingTerm{term(5, "disk", "ssd"), term(10, host, "n1")},
+			annotations: injected,
+		},
+		"own selector": {
+			why:         "the record wins, and other keys stay",
+			state:       newState(recorded("db-0", "n1", "a")),
+			pod:         newPod(func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{zone: "b", "disk": "ssd"} }),
+			selector:    map[string]string{zone: "a", "disk": "ssd"},
+			preferred:   []corev1.PreferredSchedulingTerm{term(10, host, "n1")},
+			annotations: injected,
+		},
+		"a bad weight": {
+			why: "the API server would reject the pod",
+			state: newState(recorded("db-0", "n1", "a"), func(s *podstate.State) {
+				s.Spec.PreferredPersistentTopology[0].Weight = 0
+			}),
+			pod:         newPod(),
+			selector:    map[string]string{zone: "a"},
+			annotations: injected,
+		},
+		"no preferred keys": {
+			why: "an empty term would prefer nothing",
+			state: newState(recorded("db-0", "n1", "a"), func(s *podstate.State) {
+				s.Spec.PreferredPersistentTopology[0].Preference.Keys = []string{"rack"}
+			}),
+			pod:         newPod(),
+			selector:    map[string]string{zone: "a"},
+			annotations: injected,
+		},
+		"restored": {
+			why:         "wanted annotations come back where the state asks for it",
+			state:       newState(addressed, annotations("address"), restores),
+			pod:         newPod(),
+			annotations: map[string]string{"address": "10.0.0.1"},
+		},
+		"not restored": {"by default they do not", newState(addressed, annotations("address")), newPod(), nil, nil, nil},
+		"own annotation": {
+			why:   "that of the pod wins",
+			state: newState(addressed, annotations("address"), restores),
+			pod:   newPod(func(p *corev1.Pod) { p.Annotations = map[string]string{"address": "mine"} }),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, stored := c.pod.DeepCopy(), c.state.DeepCopy()
@@ -73,10 +129,12 @@ func TestSteer(t *testing.T) {
 			if a := got.Spec.Affinity; a != nil && a.NodeAffinity != nil {
 				preferred = a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 			}
-			if diff := cmp.Diff(c.selector, got.Spec.NodeSelector) + cmp.Diff(c.preferred, preferred) + cmp.Diff(c.annotations, got.Annotations); diff != "" {
+			if diff := cmp.Diff(c.selector, got.Spec.NodeSelector) + cmp.Diff(c.preferred, preferred) +
+				cmp.Diff(c.annotations, got.Annotations); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if c.pod.Spec.Affinity != nil && (got.Spec.Affinity.PodAffinity == nil || got.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil) {
+			if c.pod.Spec.Affinity != nil && (got.Spec.Affinity.PodAffinity == nil ||
+				got.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil) {
 				t.Error("another affinity is lost")
 			}
 			if again := podstate.Steer(got, c.state); again != nil {

@@ -1,5 +1,5 @@
-// Package podstates is an index of the PersistentPodStates of a cluster: by the workload that they refer to, and by the nodes of their records.
-// The reconciler and admission each keep one.
+// Package podstates is an index of the PersistentPodStates of a cluster: by the workload that they refer to, and by the
+// nodes of their records. The reconciler and admission each keep one.
 //
 //	index := podstates.NewIndex()
 //	f := &following.Follower{Kind: podstates.Kind(), Put: ..., Delete: ...} // calls index.Put and index.Delete

@@ -18,7 +18,8 @@ import (
 // Kind is that of PersistentPodStates.
 func Kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("PersistentPodState") }
 
-// Index has the PersistentPodStates of a cluster. It is safe for concurrent use. What it returns is shared, and only read.
+// Index has the PersistentPodStates of a cluster. It is safe for concurrent use. What it returns is shared, and only
+// read.
 type Index struct {
 	mu      sync.RWMutex
 	named   map[types.NamespacedName]*podstate.State

@@ -43,7 +43,11 @@ func TestIndex(t *testing.T) {
 			index.Delete(name)
 			delete(all, name)
 		} else {
-			s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: pick("apps/v1", "apps/v1beta2", "apps.kruise.io/v1beta1", "a/b/c"), Kind: "StatefulSet", Name: pick("db", "web")}
+			s.Spec.TargetReference = v1beta1.TargetReference{
+				APIVersion: pick("apps/v1", "apps/v1beta2", "apps.kruise.io/v1beta1", "a/b/c"),
+				Kind:       "StatefulSet",
+				Name:       pick("db", "web"),
+			}
 			if random.IntN(5) == 0 {
 				s.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}
@@ -78,11 +82,16 @@ func TestIndex(t *testing.T) {
 func compare(t *testing.T, index *podstates.Index, all map[types.NamespacedName]*podstate.State) {
 	t.Helper()
 	for _, namespace := range []string{"a", "b"} {
-		for _, owner := range []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"}, {APIVersion: "apps.kruise.io/v1alpha1", Kind: "StatefulSet", Name: "web"}, {APIVersion: "a/b/c", Kind: "StatefulSet", Name: "db"}} {
+		for _, owner := range []metav1.OwnerReference{
+			{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"},
+			{APIVersion: "apps.kruise.io/v1alpha1", Kind: "StatefulSet", Name: "web"},
+			{APIVersion: "a/b/c", Kind: "StatefulSet", Name: "db"},
+		} {
 			want := ""
 			for name, s := range all {
 				group, _, _ := strings.Cut(owner.APIVersion, "/")
-				if ref := s.Spec.TargetReference; name.Namespace == namespace && strings.HasPrefix(ref.APIVersion, group+"/") && ref.Name == owner.Name && s.DeletionTimestamp == nil && group != "a" && (want == "" || name.Name < want) {
+				if ref := s.Spec.TargetReference; name.Namespace == namespace && strings.HasPrefix(ref.APIVersion, group+"/") &&
+					ref.Name == owner.Name && s.DeletionTimestamp == nil && group != "a" && (want == "" || name.Name < want) {
 					want = name.Name
 				}
 			}
@@ -108,7 +117,9 @@ func compare(t *testing.T, index *podstates.Index, all map[types.NamespacedName]
 			wanted[place] = append(wanted[place], name.String())
 		}
 	}
-	for place, got := range map[string][]types.NamespacedName{"n1": index.On("n1"), "n2": index.On("n2"), "missing": index.Missing()} {
+	for place, got := range map[string][]types.NamespacedName{
+		"n1": index.On("n1"), "n2": index.On("n2"), "missing": index.Missing(),
+	} {
 		names := map[string]bool{}
 		for _, n := range got {
 			names[n.String()] = true
@@ -126,13 +137,18 @@ func TestWhiteList(t *testing.T) {
 		want []schema.GroupVersionKind
 		bad  bool
 	}{
-		"none":        {},
-		"any case":    {text: `{"Workloads":[{"group":"example.com","VERSION":"v1","Kind":"GameServerSet"}]}`, want: []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "GameServerSet"}}},
+		"none": {},
+		"any case": {
+			text: `{"Workloads":[{"group":"example.com","VERSION":"v1","Kind":"GameServerSet"}]}`,
+			want: []schema.GroupVersionKind{{Group: "example.com", Version: "v1", Kind: "GameServerSet"}},
+		},
 		"broken":      {text: `{"workloads":`, bad: true},
 		"another one": {text: `{"rules":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := podstates.WhiteList(&corev1.ConfigMap{Data: map[string]string{"PPS_Watch_Custom_Workload_WhiteList": c.text}})
+			got, err := podstates.WhiteList(&corev1.ConfigMap{Data: map[string]string{
+				"PPS_Watch_Custom_Workload_WhiteList": c.text,
+			}})
 			if diff := cmp.Diff(c.want, got); diff != "" || (err != nil) != c.bad {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
@@ -149,21 +165,50 @@ func TestWorkloadOf(t *testing.T) {
 		want    []int32
 		unknown bool
 	}{
-		"native":                {group: "apps", spec: map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}}, want: []int32{3, 4}},
-		"advanced":              {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}}, want: []int32{0, 1}},
-		"advanced with a start": {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}}, start: true, want: []int32{3, 4}},
-		"reserved":              {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{int64(0), "2-4"}}, want: []int32{1, 5}},
-		"a bad range":           {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{"4-2"}}, unknown: true},
-		"a bad item":            {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{true}}, unknown: true},
-		"a huge item":           {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{int64(1) << 40}}, unknown: true},
-		"no list":               {group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": "x"}, unknown: true},
-		"custom":                {group: "example.com", spec: map[string]any{"replicas": int64(1)}, want: []int32{0}},
-		"no replicas":           {group: "example.com", spec: map[string]any{}, unknown: true},
-		"a text":                {group: "example.com", spec: map[string]any{"replicas": "3"}, unknown: true},
-		"a negative number":     {group: "example.com", spec: map[string]any{"replicas": int64(-3)}, unknown: true},
+		"native": {
+			group: "apps",
+			spec:  map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}},
+			want:  []int32{3, 4},
+		},
+		"advanced": {
+			group: "apps.kruise.io",
+			spec:  map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}},
+			want:  []int32{0, 1},
+		},
+		"advanced with a start": {
+			group: "apps.kruise.io",
+			spec:  map[string]any{"replicas": int64(2), "ordinals": map[string]any{"start": int64(3)}},
+			start: true,
+			want:  []int32{3, 4},
+		},
+		"reserved": {
+			group: "apps.kruise.io",
+			spec:  map[string]any{"replicas": int64(2), "reserveOrdinals": []any{int64(0), "2-4"}},
+			want:  []int32{1, 5},
+		},
+		"a bad range": {
+			group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{"4-2"}}, unknown: true,
+		},
+		"a bad item": {
+			group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": []any{true}}, unknown: true,
+		},
+		"a huge item": {
+			group:   "apps.kruise.io",
+			spec:    map[string]any{"replicas": int64(2), "reserveOrdinals": []any{int64(1) << 40}},
+			unknown: true,
+		},
+		"no list": {
+			group: "apps.kruise.io", spec: map[string]any{"replicas": int64(2), "reserveOrdinals": "x"}, unknown: true,
+		},
+		"custom":            {group: "example.com", spec: map[string]any{"replicas": int64(1)}, want: []int32{0}},
+		"no replicas":       {group: "example.com", spec: map[string]any{}, unknown: true},
+		"a text":            {group: "example.com", spec: map[string]any{"replicas": "3"}, unknown: true},
+		"a negative number": {group: "example.com", spec: map[string]any{"replicas": int64(-3)}, unknown: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := podstates.WorkloadOf(&unstructured.Unstructured{Object: map[string]any{"apiVersion": c.group + "/v1", "kind": "StatefulSet", "spec": c.spec}}, c.start)
+			got := podstates.WorkloadOf(&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": c.group + "/v1", "kind": "StatefulSet", "spec": c.spec,
+			}}, c.start)
 			if got.Unknown != c.unknown || got.Gone || !c.unknown && !slices.Equal(slices.Collect(got.Ordinals.All()), c.want) {
 				t.Errorf("got %+v", got)
 			}

@@ -10,7 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// WhiteList returns the kinds that PersistentPodStates may refer to beside StatefulSets, as the ConfigMap kruise-configuration lists them.
+// WhiteList returns the kinds that PersistentPodStates may refer to beside StatefulSets, as the ConfigMap
+// kruise-configuration lists them.
 func WhiteList(config *corev1.ConfigMap) ([]schema.GroupVersionKind, error) {
 	text := config.Data[kruise.PersistentPodStateWhiteListKey]
 	if text == "" {
@@ -20,7 +21,8 @@ func WhiteList(config *corev1.ConfigMap) ([]schema.GroupVersionKind, error) {
 		Workloads []schema.GroupVersionKind `json:"workloads"`
 	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, fmt.Errorf("key %s of ConfigMap %s/%s: %w", kruise.PersistentPodStateWhiteListKey, config.Namespace, config.Name, err)
+		return nil, fmt.Errorf("key %s of ConfigMap %s/%s: %w",
+			kruise.PersistentPodStateWhiteListKey, config.Namespace, config.Name, err)
 	}
 	return list.Workloads, nil
 }

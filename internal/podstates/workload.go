@@ -13,7 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// WorkloadOf returns which ordinals a workload wants. An Advanced StatefulSet heeds spec.ordinals.start only where start is true.
+// WorkloadOf returns which ordinals a workload wants. An Advanced StatefulSet heeds spec.ordinals.start only where
+// start is true.
 func WorkloadOf(workload *unstructured.Unstructured, start bool) podstate.Workload {
 	n, is, err := stored.Value[int64](workload, "spec", "replicas")
 	if err != nil || !is || n < 0 || n > 1<<30 {
@@ -21,7 +22,8 @@ func WorkloadOf(workload *unstructured.Unstructured, start bool) podstate.Worklo
 	}
 	w := podstate.Workload{Ordinals: ordinals.Window{Replicas: int32(n)}}
 	advanced := workload.GroupVersionKind().Group == v1beta1.GroupVersion.Group
-	if first, is, err := stored.Value[int64](workload, "spec", "ordinals", "start"); err == nil && is && (!advanced || start) {
+	if first, is, err := stored.Value[int64](workload, "spec", "ordinals", "start"); err == nil && is &&
+		(!advanced || start) {
 		w.Ordinals.Start = int32(min(max(first, 0), 1<<31-1))
 	}
 	if advanced {
@@ -56,8 +58,9 @@ func reservedOf(workload *unstructured.Unstructured) (ordinals.Set, error) {
 
 var errReserved = errors.New("spec.reserveOrdinals must be numbers and ranges")
 
-// Part returns the fields of a workload that its PersistentPodState is decided by, for caches that drop others: what WorkloadOf and the
-// annotations of package podstate need, the deletion, and the generation by which a watch sees a change.
+// Part returns the fields of a workload that its PersistentPodState is decided by, for caches that drop others: what
+// WorkloadOf and the annotations of package podstate need, the deletion, and the generation by which a watch sees a
+// change.
 func Part(workload *unstructured.Unstructured) map[string]any {
 	part := map[string]any{}
 	annotations := map[string]any{}
@@ -70,7 +73,11 @@ func Part(workload *unstructured.Unstructured) map[string]any {
 		part["metadata"] = map[string]any{"annotations": annotations}
 	}
 	for _, path := range [][]string{
-		{"metadata", "deletionTimestamp"}, {"metadata", "generation"}, {"spec", "replicas"}, {"spec", "ordinals"}, {"spec", "reserveOrdinals"},
+		{"metadata", "deletionTimestamp"},
+		{"metadata", "generation"},
+		{"spec", "replicas"},
+		{"spec", "ordinals"},
+		{"spec", "reserveOrdinals"},
 	} {
 		if value, is, err := stored.Field(workload, path...); is && err == nil {
 			within, _ := part[path[0]].(map[string]any)

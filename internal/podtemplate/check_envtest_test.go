@@ -40,12 +40,30 @@ func TestRealServer(t *testing.T) {
 		fault              string
 		want               podtemplate.Reason
 	}{
-		"good":         {"it has all it needs", 0, c.Client, namespace, plain, "", ""},
-		"wrong":        {"the field is named", 0, c.Client, namespace, `{"spec":{"containers":[{"name":"A b","image":"b"}]}}`, "spec.template.spec.containers[0].name", ""},
-		"no mount":     {"nothing of this name can be mounted", 0, c.Client, namespace, strings.Replace(plain, `"data"`, `"x"`, 1), "spec.template.spec.containers[0].volumeMounts[0].name", ""},
-		"wrong type":   {"nobody can read it", 0, c.Client, namespace, `{"spec":{"containers":7}}`, "spec.template", ""},
-		"no right":     {"somebody has to grant it", 0, without, namespace, plain, "", podtemplate.NotPermitted},
-		"missing":      {"it was deleted meanwhile", 0, c.Client, "no-such-namespace", plain, "", podtemplate.NamespaceMissing},
+		"good": {"it has all it needs", 0, c.Client, namespace, plain, "", ""},
+		"wrong": {
+			why:       "the field is named",
+			api:       c.Client,
+			namespace: namespace,
+			content:   `{"spec":{"containers":[{"name":"A b","image":"b"}]}}`,
+			fault:     "spec.template.spec.containers[0].name",
+		},
+		"no mount": {
+			why:       "nothing of this name can be mounted",
+			api:       c.Client,
+			namespace: namespace,
+			content:   strings.Replace(plain, `"data"`, `"x"`, 1),
+			fault:     "spec.template.spec.containers[0].volumeMounts[0].name",
+		},
+		"wrong type": {"nobody can read it", 0, c.Client, namespace, `{"spec":{"containers":7}}`, "spec.template", ""},
+		"no right":   {"somebody has to grant it", 0, without, namespace, plain, "", podtemplate.NotPermitted},
+		"missing": {
+			why:       "it was deleted meanwhile",
+			api:       c.Client,
+			namespace: "no-such-namespace",
+			content:   plain,
+			want:      podtemplate.NamespaceMissing,
+		},
 		"terminating":  {"nothing can be made in it", 0, c.Client, gone, plain, "", podtemplate.NamespaceTerminating},
 		"out of time":  {"nobody waits any more", time.Nanosecond, c.Client, namespace, plain, "", podtemplate.TimedOut},
 		"no namespace": {"it is needed", 0, c.Client, "", plain, "", podtemplate.Failed},
@@ -53,17 +71,24 @@ func TestRealServer(t *testing.T) {
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			verdict, err := podtemplate.Check(t.Context(), tt.api, podtemplate.Template{
-				Namespace: tt.namespace, Content: decode(t, tt.content), Path: field.NewPath("spec", "template"),
-				Claims: []string{"data"}, ClaimsPath: field.NewPath("spec", "volumeClaimTemplates"), TellUnknown: true, Timeout: tt.given,
+				Namespace:   tt.namespace,
+				Content:     decode(t, tt.content),
+				Path:        field.NewPath("spec", "template"),
+				Claims:      []string{"data"},
+				ClaimsPath:  field.NewPath("spec", "volumeClaimTemplates"),
+				TellUnknown: true,
+				Timeout:     tt.given,
 			})
 			var unavailable *podtemplate.UnavailableError
 			if got := errors.As(err, &unavailable); got != (tt.want != "") || got && unavailable.Reason != tt.want {
 				t.Fatalf("%s: want %q, got %v", tt.why, tt.want, err)
 			}
-			if tt.fault != "" && (len(verdict.Faults) == 0 || verdict.Faults[0].Field != tt.fault) || tt.fault == "" && len(verdict.Faults) > 0 {
+			if tt.fault != "" && (len(verdict.Faults) == 0 || verdict.Faults[0].Field != tt.fault) ||
+				tt.fault == "" && len(verdict.Faults) > 0 {
 				t.Errorf("%s: want a fault at %q, got %v", tt.why, tt.fault, verdict.Faults)
 			}
-			if wrote := strings.Contains(tt.content, `"new":1`); tt.want == "" && (len(verdict.Unknown) == 1 && verdict.Unknown[0] == "spec.template.spec.new") != wrote {
+			if wrote := strings.Contains(tt.content, `"new":1`); tt.want == "" &&
+				(len(verdict.Unknown) == 1 && verdict.Unknown[0] == "spec.template.spec.new") != wrote {
 				t.Errorf("%s: unknown are %q", tt.why, verdict.Unknown)
 			}
 			if tt.fault == "" && tt.want == "" && verdict.Defaulted["spec"].(map[string]any)["dnsPolicy"] != "ClusterFirst" {

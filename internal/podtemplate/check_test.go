@@ -42,15 +42,59 @@ func TestCheck(t *testing.T) {
 		claims       []string
 		sent, want   string
 	}{
-		"plain":        {"it comes back with defaults", `{"spec":{"a":1}}`, nil, `{"spec":{"a":1}}`, `{"spec":{"a":1,"default":true}}`},
-		"claims":       {"they are volumes while the template is judged", `{"spec":{}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`, `{"spec":{"default":true}}`},
-		"both":         {"volumes of the user stay", `{"spec":{"volumes":[{"name":"v"}]}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"v"},{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`, `{"spec":{"default":true,"volumes":[{"name":"v"}]}}`},
-		"the same":     {"a claim takes the place of a volume", `{"spec":{"volumes":[{"name":"x"},null]}}`, []string{"x"}, `{"spec":{"volumes":[{"name":"x"},null]}}`, `{"spec":{"default":true,"volumes":[{"name":"x"},null]}}`},
-		"odd volumes":  {"the API server refuses them", `{"spec":{"volumes":7}}`, []string{"x"}, `{"spec":{"volumes":7}}`, `{"spec":{"default":true,"volumes":7}}`},
-		"no spec":      {"the API server refuses it", `{}`, []string{"x"}, `{}`, `{}`},
-		"an alias":     {"what is only repeated is no default", `{"spec":{"serviceAccountName":"x"}}`, nil, `{"spec":{"serviceAccountName":"x"}}`, `{"spec":{"default":true,"serviceAccountName":"x"}}`},
-		"the user's":   {"what the user wrote stays", `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`, nil, `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`, `{"spec":{"default":true,"serviceAccountName":"x","serviceAccount":"x"}}`},
-		"future":       {"what nobody knows goes along", `{"spec":{"new":{"n":1.5}}}`, nil, `{"spec":{"new":{"n":1.5}}}`, `{"spec":{"default":true,"new":{"n":1.5}}}`},
+		"plain": {
+			why:     "it comes back with defaults",
+			content: `{"spec":{"a":1}}`,
+			sent:    `{"spec":{"a":1}}`,
+			want:    `{"spec":{"a":1,"default":true}}`,
+		},
+		"claims": {
+			why:     "they are volumes while the template is judged",
+			content: `{"spec":{}}`,
+			claims:  []string{"x"},
+			sent:    `{"spec":{"volumes":[{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`,
+			want:    `{"spec":{"default":true}}`,
+		},
+		"both": {
+			why:     "volumes of the user stay",
+			content: `{"spec":{"volumes":[{"name":"v"}]}}`,
+			claims:  []string{"x"},
+			sent:    `{"spec":{"volumes":[{"name":"v"},{"name":"x","persistentVolumeClaim":{"claimName":"dry-run"}}]}}`,
+			want:    `{"spec":{"default":true,"volumes":[{"name":"v"}]}}`,
+		},
+		"the same": {
+			why:     "a claim takes the place of a volume",
+			content: `{"spec":{"volumes":[{"name":"x"},null]}}`,
+			claims:  []string{"x"},
+			sent:    `{"spec":{"volumes":[{"name":"x"},null]}}`,
+			want:    `{"spec":{"default":true,"volumes":[{"name":"x"},null]}}`,
+		},
+		"odd volumes": {
+			why:     "the API server refuses them",
+			content: `{"spec":{"volumes":7}}`,
+			claims:  []string{"x"},
+			sent:    `{"spec":{"volumes":7}}`,
+			want:    `{"spec":{"default":true,"volumes":7}}`,
+		},
+		"no spec": {"the API server refuses it", `{}`, []string{"x"}, `{}`, `{}`},
+		"an alias": {
+			why:     "what is only repeated is no default",
+			content: `{"spec":{"serviceAccountName":"x"}}`,
+			sent:    `{"spec":{"serviceAccountName":"x"}}`,
+			want:    `{"spec":{"default":true,"serviceAccountName":"x"}}`,
+		},
+		"the user's": {
+			why:     "what the user wrote stays",
+			content: `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`,
+			sent:    `{"spec":{"serviceAccountName":"x","serviceAccount":"x"}}`,
+			want:    `{"spec":{"default":true,"serviceAccountName":"x","serviceAccount":"x"}}`,
+		},
+		"future": {
+			why:     "what nobody knows goes along",
+			content: `{"spec":{"new":{"n":1.5}}}`,
+			sent:    `{"spec":{"new":{"n":1.5}}}`,
+			want:    `{"spec":{"default":true,"new":{"n":1.5}}}`,
+		},
 		"spec is null": {"the API server refuses it", `{"spec":null}`, []string{"x"}, `{"spec":null}`, `{"spec":null}`},
 	}
 	for name, c := range cases {
@@ -98,24 +142,33 @@ func TestIncomplete(t *testing.T) {
 	}{
 		"complete": {"nothing is missing", `{"spec":{"containers":[{"name":"a"}]}}`, nil, "claim", nil, nil},
 		"mounts": {
-			"each missing volume has a mock", mounting, nil, "v claim x",
-			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name"},
-			nil,
+			why:     "each missing volume has a mock",
+			content: mounting,
+			volumes: "v claim x",
+			missing: []string{
+				"spec.template.spec.initContainers[1].volumeDevices[0].name",
+				"spec.template.spec.containers[0].volumeMounts[2].name",
+			},
 		},
 		"faults": {
 			"a mock that is wrong is that of the mount", mounting,
 			field.ErrorList{
-				field.Invalid(at.Child("volumes").Index(2).Child("name"), "x", "no"), field.Required(at.Child("containers").Index(0).Child("image"), ""),
-				field.NotFound(at.Child("containers").Index(0).Child("resources", "claims").Index(0).Child("name"), "gpu"), field.Invalid(at.Child("dnsPolicy"), "x", "no"),
+				field.Invalid(at.Child("volumes").Index(2).Child("name"), "x", "no"),
+				field.Required(at.Child("containers").Index(0).Child("image"), ""),
+				field.NotFound(at.Child("containers").Index(0).Child("resources", "claims").Index(0).Child("name"), "gpu"),
+				field.Invalid(at.Child("dnsPolicy"), "x", "no"),
 			},
 			"v claim x",
 			[]string{
-				"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.containers[0].volumeMounts[2].name",
+				"spec.template.spec.initContainers[1].volumeDevices[0].name",
+				"spec.template.spec.containers[0].volumeMounts[2].name",
 				"spec.template.spec.containers[0].image", "spec.template.spec.containers[0].resources.claims[0].name",
 			},
 			[]string{"spec.template.spec.initContainers[1].volumeDevices[0].name", "spec.template.spec.dnsPolicy"},
 		},
-		"odd volumes": {"the API server rejects them", `{"spec":{"volumes":7,"containers":[{"volumeMounts":[{"name":"x"}]}]}}`, nil, "", nil, nil},
+		"odd volumes": {
+			why: "the API server rejects them", content: `{"spec":{"volumes":7,"containers":[{"volumeMounts":[{"name":"x"}]}]}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -143,10 +196,12 @@ func TestIncomplete(t *testing.T) {
 				return all
 			}
 			want := [][]string{strings.Fields(c.volumes), c.missing, c.faults}
-			if diff := cmp.Diff(want, [][]string{volumes, paths(verdict.Missing), paths(verdict.Faults)}, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want,
+				[][]string{volumes, paths(verdict.Missing), paths(verdict.Faults)}, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s: volumes, missing and faults (-want +got):\n%s", c.why, diff)
 			}
-			if defaulted, _, _ := unstructured.NestedSlice(verdict.Defaulted, "spec", "volumes"); len(c.answer) == 0 && len(defaulted) > 1 {
+			if defaulted, _, _ := unstructured.NestedSlice(verdict.Defaulted, "spec", "volumes"); len(c.answer) == 0 &&
+				len(defaulted) > 1 {
 				t.Errorf("%s: volumes %v are left", c.why, defaulted)
 			}
 		})
@@ -175,39 +230,54 @@ func TestFaults(t *testing.T) {
 		want []string
 	}{
 		"a field": {
-			"it is named as the user knows it", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(at.Child("containers").Index(0).Child("name"), "A b", "must be a label")}),
+			"it is named as the user knows it", apierrors.NewInvalid(kind, "", field.ErrorList{
+				field.Invalid(at.Child("containers").Index(0).Child("name"), "A b", "must be a label"),
+			}),
 			[]string{`spec.template.spec.containers[0].name: Invalid value: "A b": must be a label`},
 		},
 		"several": {
 			"each keeps its type", apierrors.NewInvalid(kind, "", field.ErrorList{
-				field.Required(at.Child("x"), ""), field.Forbidden(at.Child("y"), "no"), field.Duplicate(at.Child("volumes").Index(0).Child("name"), "v"),
+				field.Required(at.Child("x"), ""), field.Forbidden(at.Child("y"), "no"),
+				field.Duplicate(at.Child("volumes").Index(0).Child("name"), "v"),
 			}),
-			[]string{"spec.template.spec.x: Required value", "spec.template.spec.y: Forbidden: no", `spec.template.spec.volumes[0].name: Duplicate value: "v"`},
+			[]string{
+				"spec.template.spec.x: Required value", "spec.template.spec.y: Forbidden: no",
+				`spec.template.spec.volumes[0].name: Duplicate value: "v"`,
+			},
 		},
 		"a claim": {
-			"the volume that stands for it is not the user's", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(at.Child("volumes").Index(1).Child("name"), "x y", "no")}),
+			"the volume that stands for it is not the user's", apierrors.NewInvalid(kind, "", field.ErrorList{
+				field.Invalid(at.Child("volumes").Index(1).Child("name"), "x y", "no"),
+			}),
 			[]string{`spec.claims[0].metadata.name: Invalid value: "x y": no`},
 		},
 		"odd indices": {
-			"paths that mean nothing stay", apierrors.NewInvalid(kind, "", field.ErrorList{field.Required(at.Child("volumes").Index(99), ""), field.Required(at.Child("volumes").Key("q"), "")}),
+			"paths that mean nothing stay", apierrors.NewInvalid(kind, "", field.ErrorList{
+				field.Required(at.Child("volumes").Index(99), ""), field.Required(at.Child("volumes").Key("q"), ""),
+			}),
 			[]string{"spec.template.spec.volumes[99]: Required value", "spec.template.spec.volumes[q]: Required value"},
 		},
 		"elsewhere": {
-			"what is not in the template is still about it", apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(field.NewPath("templates"), "x", "no")}),
+			"what is not in the template is still about it",
+			apierrors.NewInvalid(kind, "", field.ErrorList{field.Invalid(field.NewPath("templates"), "x", "no")}),
 			[]string{`spec.template: Invalid value: "x": no`},
 		},
-		"no cause": {"a policy says only why", noCauses, []string{"spec.template: Invalid value: " + noCauses.ErrStatus.Message}},
+		"no cause": {
+			"a policy says only why", noCauses, []string{"spec.template: Invalid value: " + noCauses.ErrStatus.Message},
+		},
 		"a type": {
-			"the API server stops there", apierrors.NewBadRequest("PodTemplate in version v1 cannot be handled as a PodTemplate: x"),
+			"the API server stops there",
+			apierrors.NewBadRequest("PodTemplate in version v1 cannot be handled as a PodTemplate: x"),
 			[]string{"spec.template: Invalid value: PodTemplate in version v1 cannot be handled as a PodTemplate: x"},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			verdict, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return c.err }), podtemplate.Template{
-				Content: decode(t, `{"spec":{"volumes":[{"name":"v"}]}}`), Path: field.NewPath("spec", "template"),
-				Claims: []string{"x y"}, ClaimsPath: field.NewPath("spec", "claims"),
-			})
+			verdict, err := podtemplate.Check(t.Context(),
+				server(func(context.Context, *unstructured.Unstructured) error { return c.err }), podtemplate.Template{
+					Content: decode(t, `{"spec":{"volumes":[{"name":"v"}]}}`), Path: field.NewPath("spec", "template"),
+					Claims: []string{"x y"}, ClaimsPath: field.NewPath("spec", "claims"),
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,9 +295,12 @@ func TestFaults(t *testing.T) {
 // TestUnknown: unknown fields are reported where the caller asks for it, and cost a call only where there are some.
 func TestUnknown(t *testing.T) {
 	strict := func(what string) error {
-		return apierrors.NewBadRequest(`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: ` + what)
+		return apierrors.NewBadRequest(
+			`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: ` + what)
 	}
-	fault := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "", field.ErrorList{field.Required(field.NewPath("template", "spec", "x"), "")})
+	fault := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "", field.ErrorList{
+		field.Required(field.NewPath("template", "spec", "x"), ""),
+	})
 	const strictly, anyway = metav1.FieldValidationStrict, metav1.FieldValidationIgnore
 	cases := map[string]struct {
 		why            string
@@ -240,17 +313,41 @@ func TestUnknown(t *testing.T) {
 		"not wanted": {"there is one call", false, nil, nil, []string{anyway}, nil, nil, false},
 		"none":       {"there is one call", true, nil, nil, []string{strictly}, nil, nil, false},
 		"some": {
-			"all are named as the user knows them, whatever is in them", true,
-			strict(`unknown field "template.spec.containers[0].comand", unknown field "template.spec.a\", unknown field \"b"`), nil,
-			[]string{strictly, anyway},
-			[]string{"spec.template.spec.containers[0].comand", `spec.template.spec.a", unknown field "b`},
-			nil, false,
+			why:  "all are named as the user knows them, whatever is in them",
+			tell: true,
+			strict: strict(
+				`unknown field "template.spec.containers[0].comand", unknown field "template.spec.a\", unknown field \"b"`),
+			asked:   []string{strictly, anyway},
+			unknown: []string{"spec.template.spec.containers[0].comand", `spec.template.spec.a", unknown field "b`},
 		},
-		"with a fault":   {"one may explain the other", true, strict(`unknown field "template.spec.y"`), fault, []string{strictly, anyway}, []string{"spec.template.spec.y"}, []string{"spec.template.spec.x"}, false},
-		"a fault":        {"it is judged once", true, fault, nil, []string{strictly}, nil, []string{"spec.template.spec.x"}, false},
+		"with a fault": {
+			why:     "one may explain the other",
+			tell:    true,
+			strict:  strict(`unknown field "template.spec.y"`),
+			lax:     fault,
+			asked:   []string{strictly, anyway},
+			unknown: []string{"spec.template.spec.y"},
+			fault:   []string{"spec.template.spec.x"},
+		},
+		"a fault": {
+			why:    "it is judged once",
+			tell:   true,
+			strict: fault,
+			asked:  []string{strictly},
+			fault:  []string{"spec.template.spec.x"},
+		},
 		"something else": {"it is no fault", true, strict("odd"), nil, []string{strictly, anyway}, nil, nil, false},
-		"no quotes":      {"it is no fault", true, strict("unknown field x"), nil, []string{strictly, anyway}, nil, nil, false},
-		"no verdict":     {"nobody judged it", true, strict(`unknown field "template.y"`), errors.New("boom"), []string{strictly, anyway}, nil, nil, true},
+		"no quotes": {
+			why: "it is no fault", tell: true, strict: strict("unknown field x"), asked: []string{strictly, anyway},
+		},
+		"no verdict": {
+			why:    "nobody judged it",
+			tell:   true,
+			strict: strict(`unknown field "template.y"`),
+			lax:    errors.New("boom"),
+			asked:  []string{strictly, anyway},
+			fails:  true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -269,12 +366,16 @@ func TestUnknown(t *testing.T) {
 					return c.lax
 				},
 			})
-			verdict, err := podtemplate.Check(t.Context(), api, podtemplate.Template{Content: decode(t, `{"spec":{}}`), Path: field.NewPath("spec", "template"), TellUnknown: c.tell})
+			verdict, err := podtemplate.Check(t.Context(), api, podtemplate.Template{
+				Content: decode(t, `{"spec":{}}`), Path: field.NewPath("spec", "template"), TellUnknown: c.tell,
+			})
 			var faults []string
 			for _, f := range verdict.Faults {
 				faults = append(faults, f.Field)
 			}
-			if diff := cmp.Diff([][]string{c.asked, c.unknown, c.fault}, [][]string{asked, verdict.Unknown, faults}); diff != "" || (err != nil) != c.fails {
+			if diff := cmp.Diff([][]string{c.asked, c.unknown, c.fault}, [][]string{
+				asked, verdict.Unknown, faults,
+			}); diff != "" || (err != nil) != c.fails {
 				t.Errorf("%s: %v (-want +got):\n%s", c.why, err, diff)
 			}
 		})
@@ -286,7 +387,8 @@ func TestUnavailable(t *testing.T) {
 	terminating := apierrors.NewForbidden(templates, "", errors.New("unable to create new content"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	cases := map[podtemplate.Reason]error{
-		podtemplate.NotPermitted:         apierrors.NewForbidden(templates, "", errors.New(`User "x" cannot create resource "podtemplates"`)),
+		podtemplate.NotPermitted: apierrors.NewForbidden(templates, "",
+			errors.New(`User "x" cannot create resource "podtemplates"`)),
 		podtemplate.Refused:              apierrors.NewBadRequest("admission webhook does not support dry run"),
 		podtemplate.NamespaceTerminating: terminating,
 		podtemplate.NamespaceMissing:     apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"),
@@ -295,20 +397,29 @@ func TestUnavailable(t *testing.T) {
 	}
 	// Of a policy's denial the reason is Invalid unless the policy chooses another, and it has causes, as an invalid field
 	// has.
-	policy := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{field.Forbidden(nil, "failed expression: false")})
+	policy := apierrors.NewInvalid(schema.GroupKind{Kind: "PodTemplate"}, "x", field.ErrorList{
+		field.Forbidden(nil, "failed expression: false"),
+	})
 	policy.ErrStatus.Message = `podtemplates "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: failed expression: false`
-	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "w" denied the request: no`}}
+	webhook := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: 422, Reason: metav1.StatusReasonInvalid, Message: `admission webhook "w" denied the request: no`,
+	}}
 	for _, cause := range []error{policy, webhook} {
-		verdict, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return cause }), podtemplate.Template{Namespace: "ns", Path: field.NewPath("template")})
+		verdict, err := podtemplate.Check(t.Context(),
+			server(func(context.Context, *unstructured.Unstructured) error { return cause }),
+			podtemplate.Template{Namespace: "ns", Path: field.NewPath("template")})
 		var got *podtemplate.UnavailableError
 		if !errors.As(err, &got) || got.Reason != podtemplate.Refused || len(verdict.Faults) > 0 {
 			t.Errorf("a rule for podtemplates is no fault of a template: %v, %v", verdict.Faults, err)
 		}
 	}
 	for want, cause := range cases {
-		_, err := podtemplate.Check(t.Context(), server(func(context.Context, *unstructured.Unstructured) error { return cause }), podtemplate.Template{Namespace: "ns"})
+		_, err := podtemplate.Check(t.Context(),
+			server(func(context.Context, *unstructured.Unstructured) error { return cause }),
+			podtemplate.Template{Namespace: "ns"})
 		var got *podtemplate.UnavailableError
-		if !errors.As(err, &got) || got.Reason != want || got.Namespace != "ns" || !errors.Is(err, cause) || len(err.Error()) <= len(cause.Error()) {
+		if !errors.As(err, &got) || got.Reason != want || got.Namespace != "ns" || !errors.Is(err, cause) ||
+			len(err.Error()) <= len(cause.Error()) {
 			t.Errorf("want %s, got %v", want, err)
 		}
 	}

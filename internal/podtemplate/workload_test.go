@@ -19,7 +19,9 @@ import (
 // the template.
 func TestCheckWorkload(t *testing.T) {
 	kind := schema.GroupKind{Group: "apps", Kind: "Deployment"}
-	invalid := apierrors.NewInvalid(kind, "x", field.ErrorList{field.NotSupported(field.NewPath("spec", "strategy", "type"), "Gently", []string{"Recreate"})})
+	invalid := apierrors.NewInvalid(kind, "x", field.ErrorList{
+		field.NotSupported(field.NewPath("spec", "strategy", "type"), "Gently", []string{"Recreate"}),
+	})
 	bare := apierrors.NewInvalid(kind, "x", nil)
 	bare.ErrStatus.Details.Causes = nil
 	cases := map[string]struct {
@@ -43,7 +45,8 @@ func TestCheckWorkload(t *testing.T) {
 					return c.answer
 				},
 			})
-			faults, err := podtemplate.CheckWorkload(t.Context(), api, &appsv1.Deployment{}, field.NewPath("spec", "template", "deploymentTemplate"))
+			faults, err := podtemplate.CheckWorkload(t.Context(), api, &appsv1.Deployment{},
+				field.NewPath("spec", "template", "deploymentTemplate"))
 			got := ""
 			if len(faults) > 0 {
 				got = faults[0].Field

@@ -29,17 +29,25 @@ type Change func(*corev1.Pod)
 func New(name, image string, changes ...Change) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1", CreationTimestamp: metav1.NewTime(Noon().Add(-time.Hour)),
-			Labels: map[string]string{kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal)}, Annotations: map[string]string{},
+			Name:              name,
+			UID:               types.UID("uid-" + name),
+			ResourceVersion:   "1",
+			CreationTimestamp: metav1.NewTime(Noon().Add(-time.Hour)),
+			Labels:            map[string]string{kruise.LifecycleStateKey: string(kruise.LifecycleStateNormal)},
+			Annotations:       map[string]string{},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "node-1", SchedulerName: corev1.DefaultSchedulerName, Containers: []corev1.Container{{Name: Container, Image: image}},
+			NodeName:      "node-1",
+			SchedulerName: corev1.DefaultSchedulerName,
+			Containers:    []corev1.Container{{Name: Container, Image: image}},
 		},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning,
 			ContainerStatuses: []corev1.ContainerStatus{{
 				Name: Container, Image: image, ImageID: "sha256:" + image, ContainerID: "containerd://" + name, Ready: true,
-				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(Noon().Add(-time.Hour))}},
+				State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{
+					StartedAt: metav1.NewTime(Noon().Add(-time.Hour)),
+				}},
 			}},
 		},
 	}

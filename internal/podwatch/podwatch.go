@@ -42,10 +42,10 @@ func Changes(o Options) predicate.Predicate {
 func (o Options) matters(old, pod *corev1.Pod) bool {
 	return old.Generation != pod.Generation || old.Spec.NodeName != pod.Spec.NodeName ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
-		workload.IsFinished(old) != workload.IsFinished(pod) || workload.IsReady(old) != workload.IsReady(pod) || isReady(old) != isReady(pod) ||
-		!maps.Equal(old.Labels, pod.Labels) || !slices.Equal(old.Finalizers, pod.Finalizers) ||
-		!apiequality.Semantic.DeepEqual(old.OwnerReferences, pod.OwnerReferences) ||
-		stuck(old) != stuck(pod) || o.isDue(pod)
+		workload.IsFinished(old) != workload.IsFinished(pod) || workload.IsReady(old) != workload.IsReady(pod) ||
+		isReady(old) != isReady(pod) || !maps.Equal(old.Labels, pod.Labels) ||
+		!slices.Equal(old.Finalizers, pod.Finalizers) ||
+		!apiequality.Semantic.DeepEqual(old.OwnerReferences, pod.OwnerReferences) || stuck(old) != stuck(pod) || o.isDue(pod)
 }
 
 // isDue reports whether the next write of a pod's update is the workload's.

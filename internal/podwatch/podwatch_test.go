@@ -54,7 +54,9 @@ func TestChanges(t *testing.T) {
 		"another image runs": {
 			"the update is complete and the pod still held out of traffic", updating(state),
 			func(p *corev1.Pod) {
-				p.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "web", Image: "web:2", ImageID: "sha256:2", Ready: true}
+				p.Status.ContainerStatuses[0] = corev1.ContainerStatus{
+					Name: "web", Image: "web:2", ImageID: "sha256:2", Ready: true,
+				}
 			}, true,
 		},
 		"the old image still runs": {
@@ -81,8 +83,10 @@ func TestChanges(t *testing.T) {
 					ReadinessGates: []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}},
 				},
 				Status: corev1.PodStatus{
-					Phase:             corev1.PodRunning,
-					Conditions:        []corev1.PodCondition{condition(corev1.PodReady, corev1.ConditionTrue), condition(kruise.InPlaceUpdateReady, corev1.ConditionTrue)},
+					Phase: corev1.PodRunning,
+					Conditions: []corev1.PodCondition{
+						condition(corev1.PodReady, corev1.ConditionTrue), condition(kruise.InPlaceUpdateReady, corev1.ConditionTrue),
+					},
 					ContainerStatuses: []corev1.ContainerStatus{{Name: "web", Image: "web:2", ImageID: "sha256:1", Ready: true}},
 				},
 			}

@@ -1,5 +1,5 @@
-// Package predownload has nodes pull the images of a rollout while its pods are still to come, for all workloads that are
-// updated in place.
+// Package predownload has nodes pull the images of a rollout while its pods are still to come, for all workloads that
+// are updated in place.
 //
 //	result, err := predownload.Plan(predownload.Rollout{...})
 //	pass := result.Pass()                                          // for package driver
@@ -39,7 +39,8 @@ type Rollout struct {
 	Owner     metav1.OwnerReference
 	Selector  *metav1.LabelSelector
 	Replicas  int32
-	// Current and Update are the stored revisions; nil where they are not stored. Over means that no pod is left to update.
+	// Current and Update are the stored revisions; nil where they are not stored. Over means that no pod is left to
+	// update.
 	Current, Update *appsv1.ControllerRevision
 	Over            bool
 	// Older are further revisions that pods have. A container whose image is new to the pods of any revision has a job.
@@ -77,7 +78,8 @@ func Plan(r Rollout) (Result, error) {
 			result.End = append(result.End, job)
 		}
 	}
-	if r.Over || r.Update == nil || isDecided(r.Update) || r.UpdatedReady < ptr.Deref(r.Strategy.ImagePreDownloadMinUpdatedReadyPods, 0) {
+	if r.Over || r.Update == nil || isDecided(r.Update) ||
+		r.UpdatedReady < ptr.Deref(r.Strategy.ImagePreDownloadMinUpdatedReadyPods, 0) {
 		return result, nil
 	}
 	from, err := r.from()
@@ -142,7 +144,8 @@ func Metadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Pass is the pass that writes a result: it deletes jobs, creates jobs, and then labels the revision. See package driver.
+// Pass is the pass that writes a result: it deletes jobs, creates jobs, and then labels the revision. See package
+// driver.
 type Pass struct {
 	result Result
 	stage  passStage

@@ -28,13 +28,16 @@ func stored(t *testing.T, hash string, of *corev1.PodTemplateSpec) *appsv1.Contr
 		t.Fatal(err)
 	}
 	return &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash}}, Data: runtime.RawExtension{Raw: data},
+		ObjectMeta: metav1.ObjectMeta{Name: "web-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash}},
+		Data:       runtime.RawExtension{Raw: data},
 	}
 }
 
 func TestPlan(t *testing.T) {
 	job := func(hash string) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "job-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash}}}
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "job-" + hash, Labels: map[string]string{kruise.RevisionHashLabelKey: hash},
+		}}
 	}
 	cases := map[string]struct {
 		why          string
@@ -42,15 +45,35 @@ func TestPlan(t *testing.T) {
 		create, ends int
 		label        string
 	}{
-		"image":     {"nodes pull the new image", func(*predownload.Rollout) {}, 1, 0, v1beta1.ImagePreDownloadCreatedKey},
-		"few":       {"three pods are updated before a job has begun", func(r *predownload.Rollout) { r.Replicas = 3 }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
-		"at once":   {"no pod waits for another one", func(r *predownload.Rollout) { r.AtOnce = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
-		"recreates": {"a new pod pulls anyway", func(r *predownload.Rollout) { r.Recreates = true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
-		"blocked":   {"so does one that cannot be updated in place", func(r *predownload.Rollout) { r.To = template("web:2", "debug") }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"image": {"nodes pull the new image", func(*predownload.Rollout) {}, 1, 0, v1beta1.ImagePreDownloadCreatedKey},
+		"few": {
+			why:    "three pods are updated before a job has begun",
+			change: func(r *predownload.Rollout) { r.Replicas = 3 },
+			label:  v1beta1.ImagePreDownloadIgnoredKey,
+		},
+		"at once": {
+			why:    "no pod waits for another one",
+			change: func(r *predownload.Rollout) { r.AtOnce = true },
+			label:  v1beta1.ImagePreDownloadIgnoredKey,
+		},
+		"recreates": {
+			why:    "a new pod pulls anyway",
+			change: func(r *predownload.Rollout) { r.Recreates = true },
+			label:  v1beta1.ImagePreDownloadIgnoredKey,
+		},
+		"blocked": {
+			why:    "so does one that cannot be updated in place",
+			change: func(r *predownload.Rollout) { r.To = template("web:2", "debug") },
+			label:  v1beta1.ImagePreDownloadIgnoredKey,
+		},
 		"always": {"pods that are recreated find the image, also few of them", func(r *predownload.Rollout) {
 			r.Always, r.Recreates, r.Replicas, r.To = true, true, 1, template("web:2", "debug")
 		}, 1, 0, v1beta1.ImagePreDownloadCreatedKey},
-		"always, at once": {"no pod waits for another one", func(r *predownload.Rollout) { r.Always, r.AtOnce = true, true }, 0, 0, v1beta1.ImagePreDownloadIgnoredKey},
+		"always, at once": {
+			why:    "no pod waits for another one",
+			change: func(r *predownload.Rollout) { r.Always, r.AtOnce = true, true },
+			label:  v1beta1.ImagePreDownloadIgnoredKey,
+		},
 		"older": {"pods of an older revision lack an image that others have", func(r *predownload.Rollout) {
 			r.To.Spec.Containers = append(r.To.Spec.Containers, corev1.Container{Name: "log", Image: "log:1"})
 			r.Current, r.Older, r.Always = nil, []*appsv1.ControllerRevision{stored(t, "1", r.To), r.Current}, true
@@ -62,15 +85,31 @@ func TestPlan(t *testing.T) {
 			r.Strategy.ImagePreDownloadMinUpdatedReadyPods = ptr.To[int32](2)
 			r.UpdatedReady = 1
 		}, 0, 0, ""},
-		"over":           {"without a rollout all jobs end", func(r *predownload.Rollout) { r.Over, r.Jobs = true, []*metav1.PartialObjectMetadata{job("2")} }, 0, 1, ""},
-		"other revision": {"jobs of other revisions end", func(r *predownload.Rollout) { r.Jobs = []*metav1.PartialObjectMetadata{job("0"), job("2")} }, 1, 1, v1beta1.ImagePreDownloadCreatedKey},
-		"not stored":     {"without the revision nothing is decided", func(r *predownload.Rollout) { r.Update = nil }, 0, 0, ""},
+		"over": {
+			why:    "without a rollout all jobs end",
+			change: func(r *predownload.Rollout) { r.Over, r.Jobs = true, []*metav1.PartialObjectMetadata{job("2")} },
+			ends:   1,
+		},
+		"other revision": {
+			why:    "jobs of other revisions end",
+			change: func(r *predownload.Rollout) { r.Jobs = []*metav1.PartialObjectMetadata{job("0"), job("2")} },
+			create: 1,
+			ends:   1,
+			label:  v1beta1.ImagePreDownloadCreatedKey,
+		},
+		"not stored": {
+			why: "without the revision nothing is decided", change: func(r *predownload.Rollout) { r.Update = nil },
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := predownload.Rollout{
-				Namespace: "shop", Replicas: 5, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-				Current: stored(t, "1", template("web:1", "info")), Update: stored(t, "2", template("web:2", "info")), To: template("web:2", "info"),
+				Namespace: "shop",
+				Replicas:  5,
+				Selector:  &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+				Current:   stored(t, "1", template("web:1", "info")),
+				Update:    stored(t, "2", template("web:2", "info")),
+				To:        template("web:2", "info"),
 			}
 			c.change(&r)
 			got, err := predownload.Plan(r)
@@ -81,7 +120,9 @@ func TestPlan(t *testing.T) {
 	}
 	broken := stored(t, "1", template("web:1", "info"))
 	broken.Data.Raw = []byte("{")
-	if _, err := predownload.Plan(predownload.Rollout{Replicas: 5, Current: broken, Update: stored(t, "2", template("web:2", "info"))}); err == nil {
+	if _, err := predownload.Plan(predownload.Rollout{
+		Replicas: 5, Current: broken, Update: stored(t, "2", template("web:2", "info")),
+	}); err == nil {
 		t.Error("a revision that cannot be read is no error")
 	}
 }

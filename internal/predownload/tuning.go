@@ -10,9 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Annotated is the tuning of a pre-download in the annotations of a workload. A field is read where its annotation is missing. What cannot be
-// parsed is as if it were not set. A percentage is one of the replicas.
-func Annotated(fields *kruise.InPlaceUpdateStrategy, annotations map[string]string, replicas int32) kruise.InPlaceUpdateStrategy {
+// Annotated is the tuning of a pre-download in the annotations of a workload. A field is read where its annotation is
+// missing. What cannot be parsed is as if it were not set. A percentage is one of the replicas.
+func Annotated(
+	fields *kruise.InPlaceUpdateStrategy, annotations map[string]string, replicas int32,
+) kruise.InPlaceUpdateStrategy {
 	tuning := ptr.Deref(fields, kruise.InPlaceUpdateStrategy{})
 	if n, err := strconv.ParseInt(annotations[kruise.ImagePreDownloadParallelismKey], 10, 32); err == nil && n > 0 {
 		tuning.ImagePreDownloadParallelism = ptr.To(intstr.FromInt32(int32(n)))

@@ -19,12 +19,37 @@ func TestAnnotated(t *testing.T) {
 		annotations map[string]string
 		want        kruise.InPlaceUpdateStrategy
 	}{
-		"none":        {"nothing is tuned", nil, nil, kruise.InPlaceUpdateStrategy{}},
-		"fields":      {"they are read where no annotation is", fields, nil, *fields},
-		"annotations": {"they come first", fields, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "30", kruise.ImagePreDownloadParallelismKey: "4"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadTimeoutSeconds: ptr.To(int32(30)), ImagePreDownloadParallelism: ptr.To(intstr.FromInt32(4))}},
-		"nonsense":    {"it is as if it were not set", nil, map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "-1", kruise.ImagePreDownloadParallelismKey: "all", kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "some"}, kruise.InPlaceUpdateStrategy{}},
-		"number":      {"it is a number of pods", nil, map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "3"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(3))}},
-		"percentage":  {"it is one of five pods, rounded up", nil, map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "25%"}, kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(2))}},
+		"none":   {"nothing is tuned", nil, nil, kruise.InPlaceUpdateStrategy{}},
+		"fields": {"they are read where no annotation is", fields, nil, *fields},
+		"annotations": {
+			why:    "they come first",
+			fields: fields,
+			annotations: map[string]string{
+				kruise.ImagePreDownloadTimeoutSecondsKey: "30", kruise.ImagePreDownloadParallelismKey: "4",
+			},
+			want: kruise.InPlaceUpdateStrategy{
+				ImagePreDownloadTimeoutSeconds: ptr.To(int32(30)), ImagePreDownloadParallelism: ptr.To(intstr.FromInt32(4)),
+			},
+		},
+		"nonsense": {
+			why: "it is as if it were not set",
+			annotations: map[string]string{
+				kruise.ImagePreDownloadTimeoutSecondsKey:      "-1",
+				kruise.ImagePreDownloadParallelismKey:         "all",
+				kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "some",
+			},
+			want: kruise.InPlaceUpdateStrategy{},
+		},
+		"number": {
+			why:         "it is a number of pods",
+			annotations: map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "3"},
+			want:        kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(3))},
+		},
+		"percentage": {
+			why:         "it is one of five pods, rounded up",
+			annotations: map[string]string{kruise.ImagePreDownloadMinUpdatedReadyPodsKey: "25%"},
+			want:        kruise.InPlaceUpdateStrategy{ImagePreDownloadMinUpdatedReadyPods: ptr.To(int32(2))},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

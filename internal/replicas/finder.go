@@ -23,7 +23,8 @@ import (
 const (
 	// Period is how often a workload of a kind that is not watched is read.
 	Period = time.Minute
-	// MaxUnwatched bounds how many workloads of such kinds are read in one namespace within Period. The replicas of the others are unknown.
+	// MaxUnwatched bounds how many workloads of such kinds are read in one namespace within Period. The replicas of the
+	// others are unknown.
 	MaxUnwatched = 100
 	// maxMemo bounds how many answers are kept.
 	maxMemo = 10000
@@ -103,7 +104,8 @@ func (w *Finder) Top(ctx context.Context, of Workload) (Workload, error) {
 	return above, nil
 }
 
-// Above returns the controller of a workload; false where there is none, or the metadata of the workload is not in the cache.
+// Above returns the controller of a workload; false where there is none, or the metadata of the workload is not in the
+// cache.
 func (w *Finder) Above(ctx context.Context, of Workload) (Workload, bool, error) {
 	object, err := w.metadata(ctx, of)
 	if err != nil || object == nil {

@@ -74,7 +74,9 @@ func (s scales) Get(_ context.Context, of, into client.Object, _ ...client.SubRe
 }
 
 func object(uid types.UID, change ...func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
-	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: uid, Generation: 1}}
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", UID: uid, Generation: 1,
+	}}
 	for _, c := range change {
 		c(o)
 	}
@@ -115,23 +117,85 @@ func TestFind(t *testing.T) {
 		watched  bool
 		fails    bool
 	}{
-		"watched":                  {"its scale is read", named("apps", "Deployment"), object("1"), nil, true, pub.Workload{UID: "1", Replicas: 3}, true, false},
-		"watched, gone":            {"nothing is wanted", named("apps", "Deployment"), nil, nil, true, pub.Workload{Gone: true}, true, false},
-		"watched, terminating":     {"nothing is wanted any more", named("apps", "Deployment"), object("1", terminating), nil, true, pub.Workload{Gone: true}, true, false},
-		"unwatched":                {"it is read live", shop, object("1"), nil, true, pub.Workload{UID: "1", Replicas: 3}, false, false},
-		"unwatched, without scale": {"its replicas cannot be known", shop, object("1"), nil, false, pub.Workload{UID: "1", Unknown: true}, false, false},
-		"unwatched, gone":          {"nothing is wanted", shop, nil, nil, true, pub.Workload{Gone: true}, false, false},
-		"another one of the name":  {"the one that is meant is gone", other, object("1"), nil, true, pub.Workload{UID: "2", Gone: true}, false, false},
-		"metadata forbidden":       {"the scale has the UID", shop, object("1"), map[string]error{"Shop/web": forbidden}, true, pub.Workload{UID: "of-the-scale", Replicas: 3}, false, false},
-		"scale forbidden":          {"its replicas cannot be known", shop, object("1"), map[string]error{"scale/Shop/web": forbidden}, true, pub.Workload{Unknown: true}, false, false},
-		"not served":               {"its replicas cannot be known", named("example.com", "Mall"), object("1"), nil, true, pub.Workload{Unknown: true}, false, false},
-		"not namespaced":           {"nothing is read", named("", "Node"), object("1"), nil, true, pub.Workload{Unknown: true}, false, false},
-		"broken":                   {"the read is repeated", shop, object("1"), map[string]error{"scale/Shop/web": errBroken}, true, pub.Workload{}, false, true},
+		"watched": {
+			why:     "its scale is read",
+			of:      named("apps", "Deployment"),
+			object:  object("1"),
+			scaled:  true,
+			want:    pub.Workload{UID: "1", Replicas: 3},
+			watched: true,
+		},
+		"watched, gone": {
+			why:     "nothing is wanted",
+			of:      named("apps", "Deployment"),
+			scaled:  true,
+			want:    pub.Workload{Gone: true},
+			watched: true,
+		},
+		"watched, terminating": {
+			why:     "nothing is wanted any more",
+			of:      named("apps", "Deployment"),
+			object:  object("1", terminating),
+			scaled:  true,
+			want:    pub.Workload{Gone: true},
+			watched: true,
+		},
+		"unwatched": {
+			why: "it is read live", of: shop, object: object("1"), scaled: true, want: pub.Workload{UID: "1", Replicas: 3},
+		},
+		"unwatched, without scale": {
+			why: "its replicas cannot be known", of: shop, object: object("1"), want: pub.Workload{UID: "1", Unknown: true},
+		},
+		"unwatched, gone": {"nothing is wanted", shop, nil, nil, true, pub.Workload{Gone: true}, false, false},
+		"another one of the name": {
+			why:    "the one that is meant is gone",
+			of:     other,
+			object: object("1"),
+			scaled: true,
+			want:   pub.Workload{UID: "2", Gone: true},
+		},
+		"metadata forbidden": {
+			why:      "the scale has the UID",
+			of:       shop,
+			object:   object("1"),
+			refusals: map[string]error{"Shop/web": forbidden},
+			scaled:   true,
+			want:     pub.Workload{UID: "of-the-scale", Replicas: 3},
+		},
+		"scale forbidden": {
+			why:      "its replicas cannot be known",
+			of:       shop,
+			object:   object("1"),
+			refusals: map[string]error{"scale/Shop/web": forbidden},
+			scaled:   true,
+			want:     pub.Workload{Unknown: true},
+		},
+		"not served": {
+			why:    "its replicas cannot be known",
+			of:     named("example.com", "Mall"),
+			object: object("1"),
+			scaled: true,
+			want:   pub.Workload{Unknown: true},
+		},
+		"not namespaced": {
+			why: "nothing is read", of: named("", "Node"), object: object("1"), scaled: true, want: pub.Workload{Unknown: true},
+		},
+		"broken": {
+			why:      "the read is repeated",
+			of:       shop,
+			object:   object("1"),
+			refusals: map[string]error{"scale/Shop/web": errBroken},
+			scaled:   true,
+			want:     pub.Workload{},
+			fails:    true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			kind := c.of.Kind + "/web"
-			have := &cluster{refusals: c.refusals, scales: map[string]int64{}, objects: map[string]*metav1.PartialObjectMetadata{kind: c.object}}
+			have := &cluster{
+				refusals: c.refusals, scales: map[string]int64{}, objects: map[string]*metav1.PartialObjectMetadata{kind: c.object},
+			}
 			if c.scaled {
 				have.scales[kind] = 3
 			}
@@ -188,7 +252,9 @@ func TestReads(t *testing.T) {
 func TestTop(t *testing.T) {
 	owner := func(apiVersion, kind string) func(*metav1.PartialObjectMetadata) {
 		return func(o *metav1.PartialObjectMetadata) {
-			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "top", UID: "9", Controller: ptr.To(true)}}
+			o.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: apiVersion, Kind: kind, Name: "top", UID: "9", Controller: ptr.To(true),
+			}}
 		}
 	}
 	for name, c := range map[string]struct {
@@ -197,11 +263,26 @@ func TestTop(t *testing.T) {
 		have *metav1.PartialObjectMetadata
 		want string
 	}{
-		"a ReplicaSet of a Deployment": {"the Deployment is scaled", "ReplicaSet", object("1", owner("apps/v1", "Deployment")), "Deployment"},
-		"a ReplicaSet alone":           {"it is scaled itself", "ReplicaSet", object("1"), "ReplicaSet"},
-		"a ReplicaSet of another kind": {"it is scaled itself, as in the reference", "ReplicaSet", object("1", owner("example.com/v1", "Shop")), "ReplicaSet"},
-		"a ReplicaSet that is gone":    {"nothing leads further", "ReplicaSet", nil, "ReplicaSet"},
-		"another kind":                 {"it is scaled itself", "StatefulSet", object("1", owner("apps/v1", "Deployment")), "StatefulSet"},
+		"a ReplicaSet of a Deployment": {
+			why:  "the Deployment is scaled",
+			of:   "ReplicaSet",
+			have: object("1", owner("apps/v1", "Deployment")),
+			want: "Deployment",
+		},
+		"a ReplicaSet alone": {"it is scaled itself", "ReplicaSet", object("1"), "ReplicaSet"},
+		"a ReplicaSet of another kind": {
+			why:  "it is scaled itself, as in the reference",
+			of:   "ReplicaSet",
+			have: object("1", owner("example.com/v1", "Shop")),
+			want: "ReplicaSet",
+		},
+		"a ReplicaSet that is gone": {"nothing leads further", "ReplicaSet", nil, "ReplicaSet"},
+		"another kind": {
+			why:  "it is scaled itself",
+			of:   "StatefulSet",
+			have: object("1", owner("apps/v1", "Deployment")),
+			want: "StatefulSet",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := &cluster{objects: map[string]*metav1.PartialObjectMetadata{c.of + "/web": c.have}}

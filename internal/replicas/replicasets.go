@@ -26,13 +26,15 @@ func (w *Finder) ReplicaSetsOf(ctx context.Context, namespace string, deployment
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-	if err := w.Cached.List(ctx, list, append(owned.In(namespace, deployment), client.UnsafeDisableDeepCopy)...); err != nil {
+	if err := w.Cached.List(ctx, list,
+		append(owned.In(namespace, deployment), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list replicasets: %w", err)
 	}
 	var all []types.UID
 	for i := range list.Items {
 		set := &list.Items[i]
-		if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.UID == deployment && set.DeletionTimestamp == nil {
+		if owner := metav1.GetControllerOfNoCopy(set); owner != nil && owner.UID == deployment &&
+			set.DeletionTimestamp == nil {
 			all = append(all, set.UID)
 		}
 	}

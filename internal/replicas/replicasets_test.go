@@ -54,8 +54,12 @@ func TestReplicaSetsOf(t *testing.T) {
 	c := &crowd{Server: objects.New(scheme, noon), fault: errBroken}
 	put := func(name string, owner types.UID, controls bool) {
 		t.Helper()
-		refs := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "x", UID: owner, Controller: ptr.To(controls)}}
-		if err := c.Put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), OwnerReferences: refs}}); err != nil {
+		refs := []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "Deployment", Name: "x", UID: owner, Controller: ptr.To(controls),
+		}}
+		if err := c.Put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), OwnerReferences: refs,
+		}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -68,7 +68,8 @@ func (w *Finder) mayRead(namespace string) bool {
 	return s.reads <= MaxUnwatched
 }
 
-// read reads a workload live. One of a kind that is not served, not namespaced, or that the controller may not read, has unknown replicas.
+// read reads a workload live. One of a kind that is not served, not namespaced, or that the controller may not read,
+// has unknown replicas.
 func (w *Finder) read(ctx context.Context, of Workload) (Found, error) {
 	unknown := Found{Workload: pub.Workload{UID: of.UID, Unknown: true}}
 	mapping, err := w.Mapper.RESTMapping(of.GroupKind())
@@ -80,10 +81,14 @@ func (w *Finder) read(ctx context.Context, of Workload) (Found, error) {
 	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
 		return unknown, nil
 	}
-	object, err := stored.Metadata(ctx, w.Live, mapping.GroupVersionKind, types.NamespacedName{Namespace: of.Namespace, Name: of.Name})
+	object, err := stored.Metadata(ctx, w.Live, mapping.GroupVersionKind, types.NamespacedName{
+		Namespace: of.Namespace, Name: of.Name,
+	})
 	switch {
 	case apierrors.IsForbidden(err):
-		object = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name, UID: of.UID}}
+		object = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: of.Namespace, Name: of.Name, UID: of.UID,
+		}}
 	case err != nil:
 		return Found{}, err
 	case object == nil || object.DeletionTimestamp != nil || of.UID != "" && object.UID != of.UID:

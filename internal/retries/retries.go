@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The pauses between attempts that fail. What was in the way, as a quota, may go without an event, so that even the longest is to be
-// one that a user sits out.
+// The pauses between attempts that fail. What was in the way, as a quota, may go without an event, so that even the
+// longest is to be one that a user sits out.
 const (
 	leastPause = 5 * time.Millisecond
 	mostPause  = time.Minute
 )
 
-// WithDefaults fills in what is not set: what fails is tried again after pauses that grow up to a minute, and the name of a
-// controller need not be the only one, for two managers in one process may both have it.
+// WithDefaults fills in what is not set: what fails is tried again after pauses that grow up to a minute, and the name
+// of a controller need not be the only one, for two managers in one process may both have it.
 func WithDefaults(o controller.Options) controller.Options {
 	if o.SkipNameValidation == nil {
 		o.SkipNameValidation = ptr.To(true)

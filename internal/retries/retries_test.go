@@ -36,7 +36,9 @@ func TestPauses(t *testing.T) {
 // What is set stays.
 func TestSet(t *testing.T) {
 	limiter := workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()
-	o := retries.WithDefaults(controller.Options{SkipNameValidation: ptr.To(false), RateLimiter: limiter, MaxConcurrentReconciles: 7})
+	o := retries.WithDefaults(controller.Options{
+		SkipNameValidation: ptr.To(false), RateLimiter: limiter, MaxConcurrentReconciles: 7,
+	})
 	if *o.SkipNameValidation || o.RateLimiter != limiter || o.MaxConcurrentReconciles != 7 {
 		t.Errorf("%+v", o)
 	}

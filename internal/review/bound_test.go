@@ -28,16 +28,25 @@ func TestOversized(t *testing.T) {
 		why, now, before string
 		rejected         bool
 	}{
-		"as much as may be":       {"the limit is no fault", templateOf(most, 60, 1), "", false},
-		"a variable more":         {"it would take megabytes in each replica", templateOf(most+1, 60, 1), "", true},
-		"too many bytes":          {"the API server would store it", templateOf(1, review.MaxTemplateBytes, 1), "", true},
-		"a long list beside":      {"names of pods are no template", templateOf(1, 60, 1), "", false},
-		"stored, scaled":          {"a user who may scale it may not be able to repair it", templateOf(most+9, 60, 10), templateOf(most+9, 60, 9), false},
-		"stored, and less now":    {"a first step", templateOf(most+5, 60, 1), templateOf(most+9, 60, 1), false},
-		"stored, and more now":    {"it becomes worse", templateOf(most+9, 60, 1), templateOf(most+5, 60, 1), true},
-		"stored below the limit":  {"it is a new fault", templateOf(most+9, 60, 1), templateOf(most, 60, 1), true},
-		"other values, more text": {"fewer values do not pay for text", templateOf(1, review.MaxTemplateBytes+600, 1), templateOf(most+9, 60, 1), true},
-		"no JSON":                 {"the decoder says what is wrong", strings.Repeat("{", 1<<20), "", false},
+		"as much as may be":  {"the limit is no fault", templateOf(most, 60, 1), "", false},
+		"a variable more":    {"it would take megabytes in each replica", templateOf(most+1, 60, 1), "", true},
+		"too many bytes":     {"the API server would store it", templateOf(1, review.MaxTemplateBytes, 1), "", true},
+		"a long list beside": {"names of pods are no template", templateOf(1, 60, 1), "", false},
+		"stored, scaled": {
+			why:    "a user who may scale it may not be able to repair it",
+			now:    templateOf(most+9, 60, 10),
+			before: templateOf(most+9, 60, 9),
+		},
+		"stored, and less now":   {"a first step", templateOf(most+5, 60, 1), templateOf(most+9, 60, 1), false},
+		"stored, and more now":   {"it becomes worse", templateOf(most+9, 60, 1), templateOf(most+5, 60, 1), true},
+		"stored below the limit": {"it is a new fault", templateOf(most+9, 60, 1), templateOf(most, 60, 1), true},
+		"other values, more text": {
+			why:      "fewer values do not pay for text",
+			now:      templateOf(1, review.MaxTemplateBytes+600, 1),
+			before:   templateOf(most+9, 60, 1),
+			rejected: true,
+		},
+		"no JSON": {"the decoder says what is wrong", strings.Repeat("{", 1<<20), "", false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +61,9 @@ func TestOversized(t *testing.T) {
 			if (answer != nil) != c.rejected {
 				t.Fatalf("%s: %v", c.why, answer)
 			}
-			if answer != nil && (answer.Result.Code != http.StatusUnprocessableEntity || answer.Result.Details.Causes[0].Field != "spec.template" ||
-				!strings.Contains(answer.Result.Message, "move lists and variables into a ConfigMap")) {
+			if answer != nil &&
+				(answer.Result.Code != http.StatusUnprocessableEntity || answer.Result.Details.Causes[0].Field != "spec.template" ||
+					!strings.Contains(answer.Result.Message, "move lists and variables into a ConfigMap")) {
 				t.Errorf("%s: %+v", c.why, answer.Result)
 			}
 			req.Operation = admissionv1.Delete
@@ -66,7 +76,9 @@ func TestOversized(t *testing.T) {
 
 // The values of text are those that a decoder makes of it.
 func FuzzTemplateValues(f *testing.F) {
-	for _, text := range []string{`{}`, `[]`, `{"a":[1,"x\\\"",{"b":null}, [ ] ,{ }]}`, `"{,["`, `[[[[]]],{"a":{"b":[{}]}}]`, `true`} {
+	for _, text := range []string{
+		`{}`, `[]`, `{"a":[1,"x\\\"",{"b":null}, [ ] ,{ }]}`, `"{,["`, `[[[[]]],{"a":{"b":[{}]}}]`, `true`,
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -37,45 +37,61 @@ func TestChanges(t *testing.T) {
 			"there is nothing to send", `{"spec":{"podName":"p","unknown":1}}`, func(*request) {}, `null`,
 		},
 		"nothing there": {
-			"what is missing comes whole", `{"metadata":{"name":"r"},"spec":{"podName":"p"}}`, hooked,
-			`[{"op":"add","path":"/metadata/labels","value":{"a/b~c":"ours"}},{"op":"add","path":"/spec/strategy","value":{"failurePolicy":"Fail"}}]`,
+			why:    "what is missing comes whole",
+			sent:   `{"metadata":{"name":"r"},"spec":{"podName":"p"}}`,
+			change: hooked,
+			want:   `[{"op":"add","path":"/metadata/labels","value":{"a/b~c":"ours"}},{"op":"add","path":"/spec/strategy","value":{"failurePolicy":"Fail"}}]`,
 		},
 		"something there": {
-			"only what changed is sent", `{"metadata":{"labels":{"x":"y"}},"spec":{"strategy":{"forceRecreate":true}}}`, hooked,
-			`[{"op":"add","path":"/metadata/labels/a~1b~0c","value":"ours"},{"op":"add","path":"/spec/strategy/failurePolicy","value":"Fail"}]`,
+			why:    "only what changed is sent",
+			sent:   `{"metadata":{"labels":{"x":"y"}},"spec":{"strategy":{"forceRecreate":true}}}`,
+			change: hooked,
+			want:   `[{"op":"add","path":"/metadata/labels/a~1b~0c","value":"ours"},{"op":"add","path":"/spec/strategy/failurePolicy","value":"Fail"}]`,
 		},
 		"a value of the user": {
-			"it is replaced: whoever calls has decided so", `{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":{"failurePolicy":"Fail"}}}`, hooked,
-			`[{"op":"add","path":"/metadata/labels/a~1b~0c","value":"ours"}]`,
+			why:    "it is replaced: whoever calls has decided so",
+			sent:   `{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":{"failurePolicy":"Fail"}}}`,
+			change: hooked,
+			want:   `[{"op":"add","path":"/metadata/labels/a~1b~0c","value":"ours"}]`,
 		},
 		"null and empty": {
-			"they are as good as nothing", `{"metadata":{"labels":null},"spec":{"strategy":{"failurePolicy":""}}}`, hooked,
-			`[{"op":"add","path":"/metadata/labels","value":{"a/b~c":"ours"}},{"op":"add","path":"/spec/strategy/failurePolicy","value":"Fail"}]`,
+			why:    "they are as good as nothing",
+			sent:   `{"metadata":{"labels":null},"spec":{"strategy":{"failurePolicy":""}}}`,
+			change: hooked,
+			want:   `[{"op":"add","path":"/metadata/labels","value":{"a/b~c":"ours"}},{"op":"add","path":"/spec/strategy/failurePolicy","value":"Fail"}]`,
 		},
 		"a list": {
-			"element by element, so that unknown fields stay", `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[{"name":"a","new":1},{"name":"b"}]}}`, hooked,
-			`[{"op":"add","path":"/spec/containers/0/statusContext","value":{"containerID":"x","restartCount":0}},{"op":"add","path":"/spec/containers/1/statusContext","value":{"containerID":"x","restartCount":0}}]`,
+			why:    "element by element, so that unknown fields stay",
+			sent:   `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[{"name":"a","new":1},{"name":"b"}]}}`,
+			change: hooked,
+			want:   `[{"op":"add","path":"/spec/containers/0/statusContext","value":{"containerID":"x","restartCount":0}},{"op":"add","path":"/spec/containers/1/statusContext","value":{"containerID":"x","restartCount":0}}]`,
 		},
 		"a value taken away": {
-			"it is removed with what is unknown in it", `{"metadata":{"labels":{"x":"y","z":"w"}},"spec":{"strategy":{"terminationGracePeriodSeconds":5,"new":1}}}`,
-			func(r *request) {
+			why:  "it is removed with what is unknown in it",
+			sent: `{"metadata":{"labels":{"x":"y","z":"w"}},"spec":{"strategy":{"terminationGracePeriodSeconds":5,"new":1}}}`,
+			change: func(r *request) {
 				delete(r.Labels, "x")
 				r.Spec.Strategy.TerminationGracePeriodSeconds = nil
 			},
-			`[{"op":"remove","path":"/metadata/labels/x"},{"op":"remove","path":"/spec/strategy/terminationGracePeriodSeconds"}]`,
+			want: `[{"op":"remove","path":"/metadata/labels/x"},{"op":"remove","path":"/spec/strategy/terminationGracePeriodSeconds"}]`,
 		},
 		"a list taken away": {
-			"it is removed", `{"metadata":{"finalizers":["a"]},"spec":{"containers":[{"name":"a","statusContext":{"containerID":"x","restartCount":0}}]}}`,
-			func(r *request) { r.Finalizers, r.Spec.Containers[0].StatusContext = nil, nil },
-			`[{"op":"remove","path":"/metadata/finalizers"},{"op":"remove","path":"/spec/containers/0/statusContext"}]`,
+			why:    "it is removed",
+			sent:   `{"metadata":{"finalizers":["a"]},"spec":{"containers":[{"name":"a","statusContext":{"containerID":"x","restartCount":0}}]}}`,
+			change: func(r *request) { r.Finalizers, r.Spec.Containers[0].StatusContext = nil, nil },
+			want:   `[{"op":"remove","path":"/metadata/finalizers"},{"op":"remove","path":"/spec/containers/0/statusContext"}]`,
 		},
 		"a value taken away that is unknown": {
-			"what only the user's notation has stays", `{"metadata":{"labels":{"x":"y"},"unknown":1},"spec":{"strategy":null}}`, func(r *request) { r.Labels = nil },
-			`[{"op":"remove","path":"/metadata/labels"}]`,
+			why:    "what only the user's notation has stays",
+			sent:   `{"metadata":{"labels":{"x":"y"},"unknown":1},"spec":{"strategy":null}}`,
+			change: func(r *request) { r.Labels = nil },
+			want:   `[{"op":"remove","path":"/metadata/labels"}]`,
 		},
 		"null in a list": {
-			"its neighbours stay where they are", `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[null,{"name":"b","statusContext":{"containerID":"x","restartCount":0}}]}}`, hooked,
-			`[{"op":"replace","path":"/spec/containers/0","value":{"name":"","statusContext":{"containerID":"x","restartCount":0}}}]`,
+			why:    "its neighbours stay where they are",
+			sent:   `{"metadata":{"labels":{"a/b~c":"ours"}},"spec":{"strategy":{"failurePolicy":"Fail"},"containers":[null,{"name":"b","statusContext":{"containerID":"x","restartCount":0}}]}}`,
+			change: hooked,
+			want:   `[{"op":"replace","path":"/spec/containers/0","value":{"name":"","statusContext":{"containerID":"x","restartCount":0}}}]`,
 		},
 		"a longer list": {
 			"it comes whole", `{"metadata":{"finalizers":["a"]}}`, func(r *request) { r.Finalizers = append(r.Finalizers, "b") },
@@ -121,13 +137,16 @@ func changes(t *testing.T, sent string, before, after any) []write.Op {
 // FuzzChanges: an API server that applies the patch reads what was meant, of what a webhook changes and of any other
 // object.
 func FuzzChanges(f *testing.F) {
-	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`, `{}`)
+	f.Add(`{"metadata":{"labels":{"a/b~c":"theirs"}},"spec":{"strategy":null,"containers":[{"name":"a"},null,{"statusContext":{"containerID":"y"}}]}}`,
+		`{}`)
 	f.Add(`{}`, `{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"a"}]}}`)
 	f.Add(`{"metadata":null,"spec":null}`, `{"spec":{"strategy":{"minStartedSeconds":1}}}`)
-	f.Add(`{"metadata":{"labels":{"x":"y"},"finalizers":["a"]},"spec":{"strategy":{"terminationGracePeriodSeconds":5}}}`, `{"metadata":{"finalizers":[]}}`)
+	f.Add(`{"metadata":{"labels":{"x":"y"},"finalizers":["a"]},"spec":{"strategy":{"terminationGracePeriodSeconds":5}}}`,
+		`{"metadata":{"finalizers":[]}}`)
 	f.Fuzz(func(t *testing.T, sent, meant string) {
 		before, other := &request{}, &request{}
-		if _, err := review.Decode([]byte(sent)); err != nil || !json.Valid([]byte(sent)) || review.Unmarshal([]byte(sent), before) != nil {
+		if _, err := review.Decode([]byte(sent)); err != nil || !json.Valid([]byte(sent)) ||
+			review.Unmarshal([]byte(sent), before) != nil {
 			t.Skip()
 		}
 		after := before.DeepCopy()

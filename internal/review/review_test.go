@@ -18,7 +18,8 @@ import (
 
 func newRequest(version string, operation admissionv1.Operation) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation: operation, Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "clonesets"},
+		Operation:   operation,
+		Resource:    metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "clonesets"},
 		RequestKind: &metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"},
 	}}
 }
@@ -32,11 +33,20 @@ func TestVersionOf(t *testing.T) {
 		resources []string
 		want      review.Version
 	}{
-		"hub":              {"it is known", newRequest("v1beta1", admissionv1.Create), []string{"clonesets"}, review.Hub},
-		"old":              {"what the client named does not matter", newRequest("v1alpha1", admissionv1.Create), []string{"x", "clonesets"}, review.Old},
-		"another version":  {"it would be read wrong", newRequest("v1", admissionv1.Create), []string{"clonesets"}, ""},
-		"another resource": {"somebody misconfigured us", newRequest("v1beta1", admissionv1.Create), []string{"daemonsets"}, ""},
-		"another group":    {"somebody misconfigured us", other, []string{"clonesets"}, ""},
+		"hub": {"it is known", newRequest("v1beta1", admissionv1.Create), []string{"clonesets"}, review.Hub},
+		"old": {
+			why:       "what the client named does not matter",
+			request:   newRequest("v1alpha1", admissionv1.Create),
+			resources: []string{"x", "clonesets"},
+			want:      review.Old,
+		},
+		"another version": {"it would be read wrong", newRequest("v1", admissionv1.Create), []string{"clonesets"}, ""},
+		"another resource": {
+			why:       "somebody misconfigured us",
+			request:   newRequest("v1beta1", admissionv1.Create),
+			resources: []string{"daemonsets"},
+		},
+		"another group": {"somebody misconfigured us", other, []string{"clonesets"}, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -94,10 +104,12 @@ func TestLeaving(t *testing.T) {
 
 func TestUnmarshal(t *testing.T) {
 	cases := map[string]struct{ why, raw, want string }{
-		"good":       {"case matters", `{"Spec":{"podName":7},"spec":{"podName":"p"}}`, ""},
-		"wrong type": {"the place is known", `{"spec":{"podName":7}}`, "decode object: spec.podName: a number where string is wanted"},
-		"no object":  {"nor null", ``, "decode object: the request has none"},
-		"no JSON":    {"nobody knows what it is", `{`, "decode object: unexpected end of JSON input"},
+		"good": {"case matters", `{"Spec":{"podName":7},"spec":{"podName":"p"}}`, ""},
+		"wrong type": {
+			"the place is known", `{"spec":{"podName":7}}`, "decode object: spec.podName: a number where string is wanted",
+		},
+		"no object": {"nor null", ``, "decode object: the request has none"},
+		"no JSON":   {"nobody knows what it is", `{`, "decode object: unexpected end of JSON input"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +131,9 @@ func TestUnmarshal(t *testing.T) {
 // TestAnswers are the codes and words that clients see.
 func TestAnswers(t *testing.T) {
 	spec := field.NewPath("spec")
-	faults := field.ErrorList{field.Required(spec.Child("image"), "which?"), field.Invalid(spec.Child("parallelism"), "-1", "must not be negative")}
+	faults := field.ErrorList{
+		field.Required(spec.Child("image"), "which?"), field.Invalid(spec.Child("parallelism"), "-1", "must not be negative"),
+	}
 	cause := func(kind metav1.CauseType, at, message string) metav1.StatusCause {
 		return metav1.StatusCause{Type: kind, Field: at, Message: message}
 	}
@@ -132,15 +146,26 @@ func TestAnswers(t *testing.T) {
 		answer admission.Response
 		want   metav1.Status
 	}{
-		"wrong":     {review.Rejected(400, faults), metav1.Status{Code: 400, Reason: "BadRequest", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
-		"fixed":     {review.Rejected(403, faults), metav1.Status{Code: 403, Reason: "Forbidden", Message: told, Details: &metav1.StatusDetails{Causes: all}}},
+		"wrong": {
+			review.Rejected(400, faults),
+			metav1.Status{Code: 400, Reason: "BadRequest", Message: told, Details: &metav1.StatusDetails{Causes: all}},
+		},
+		"fixed": {
+			review.Rejected(403, faults),
+			metav1.Status{Code: 403, Reason: "Forbidden", Message: told, Details: &metav1.StatusDetails{Causes: all}},
+		},
 		"forbidden": {review.Forbidden("no"), metav1.Status{Code: 403, Reason: "Forbidden", Message: "no"}},
 		"odd":       {review.BadRequest(errors.New("odd")), metav1.Status{Code: 400, Reason: "BadRequest", Message: "odd"}},
 		"odd at a known place": {
 			review.BadRequest(&review.TypeError{Path: "spec.image", Found: "number", Wanted: "string"}),
-			metav1.Status{Code: 400, Reason: "BadRequest", Message: "spec.image: a number where string is wanted", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
-				cause("FieldValueTypeInvalid", "spec.image", "spec.image: a number where string is wanted"),
-			}}},
+			metav1.Status{
+				Code:    400,
+				Reason:  "BadRequest",
+				Message: "spec.image: a number where string is wanted",
+				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{
+					cause("FieldValueTypeInvalid", "spec.image", "spec.image: a number where string is wanted"),
+				}},
+			},
 		},
 	}
 	for name, c := range cases {
@@ -189,8 +214,13 @@ func TestAdded(t *testing.T) {
 		faults, had           field.ErrorList
 		wantAdded, wantsBorne int
 	}{
-		"the same":       {"it was there", field.ErrorList{field.Invalid(at, "a", "odd")}, field.ErrorList{odd}, 0, 1},
-		"another":        {"it is of this change", field.ErrorList{field.Invalid(at, "b", "odd")}, field.ErrorList{odd}, 1, 0},
+		"the same": {"it was there", field.ErrorList{field.Invalid(at, "a", "odd")}, field.ErrorList{odd}, 0, 1},
+		"another": {
+			why:       "it is of this change",
+			faults:    field.ErrorList{field.Invalid(at, "b", "odd")},
+			had:       field.ErrorList{odd},
+			wantAdded: 1,
+		},
 		"still too many": {"it gets better", field.ErrorList{many}, field.ErrorList{more}, 0, 1},
 		"more too many":  {"it gets worse", field.ErrorList{more}, field.ErrorList{many}, 1, 0},
 		"good before":    {"all is new", field.ErrorList{odd, many}, nil, 2, 0},

@@ -13,8 +13,8 @@ const years = 5
 // anyDay is the bit of a star, beside those of the days.
 const anyDay = 1 << 63
 
-// calendar finds the ticks of five fields. It looks at days in the calendar of the zone, and then at the hours and minutes of a day. The
-// parser's own search skips days that begin at one o'clock, because clocks change at midnight.
+// calendar finds the ticks of five fields. It looks at days in the calendar of the zone, and then at the hours and
+// minutes of a day. The parser's own search skips days that begin at one o'clock, because clocks change at midnight.
 type calendar struct{ *cron.SpecSchedule }
 
 // A day is a number of days since 1970.
@@ -76,8 +76,8 @@ func (c calendar) latest(after, until time.Time) time.Time {
 	return time.Time{}
 }
 
-// matches reports whether a day is one of the schedule. Where both the days of the month and those of the week are restricted, a day of
-// either kind is.
+// matches reports whether a day is one of the schedule. Where both the days of the month and those of the week are
+// restricted, a day of either kind is.
 func (c calendar) matches(d day) bool {
 	date := d.midnight()
 	if c.Month&(1<<uint(date.Month())) == 0 {

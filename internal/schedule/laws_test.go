@@ -13,13 +13,18 @@ import (
 	"github.com/kruisekit/kruisekit/internal/schedule"
 )
 
-// expressions and zones that worlds draw from. Clocks change at midnight in some of the zones, and by half an hour in one.
+// expressions and zones that worlds draw from. Clocks change at midnight in some of the zones, and by half an hour in
+// one.
 var (
 	expressions = []string{
-		"* * * * *", "*/7 * * * *", "0 * * * *", "30 1,2,3 * * *", "0 0 * * *", "30 2 * * SUN", "15 12 1 * *", "0 0 29 2 *", "59 23 31 12 *",
+		"* * * * *", "*/7 * * * *", "0 * * * *", "30 1,2,3 * * *", "0 0 * * *", "30 2 * * SUN", "15 12 1 * *", "0 0 29 2 *",
+		"59 23 31 12 *",
 		"@every 1s", "@every 17m", "@every 25h", "0 0 13 * FRI", "5-55/10 */3 * * 1-5", "0 0 30 2 *", "45 1 1-7 3,10,11 0",
 	}
-	zones = []string{"", "America/New_York", "Europe/Berlin", "Asia/Beirut", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu", "Pacific/Apia"}
+	zones = []string{
+		"", "America/New_York", "Europe/Berlin", "Asia/Beirut", "Australia/Lord_Howe", "America/Havana", "Asia/Kathmandu",
+		"Pacific/Apia",
+	}
 )
 
 // naive looks at the clock on the wall, minute by minute.
@@ -84,7 +89,10 @@ func TestTicksAreThoseOfAWallClock(t *testing.T) {
 		from := at("2026-01-01T00:00:00Z").Add(time.Duration(random.Int64N(int64(2 * 365 * 24 * time.Hour))))
 		if random.IntN(3) > 0 {
 			// Around the hours at which clocks change.
-			from = at([]string{"2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-03-08T07:00:00Z", "2026-11-01T06:00:00Z", "2026-03-28T22:00:00Z", "2026-10-03T15:30:00Z"}[random.IntN(6)]).
+			from = at([]string{
+				"2026-03-29T01:00:00Z", "2026-10-25T01:00:00Z", "2026-03-08T07:00:00Z", "2026-11-01T06:00:00Z",
+				"2026-03-28T22:00:00Z", "2026-10-03T15:30:00Z",
+			}[random.IntN(6)]).
 				Add(time.Duration(random.Int64N(int64(48*time.Hour))) - 36*time.Hour)
 		}
 		until := from.Add(time.Duration(random.Int64N(int64(72 * time.Hour))))
@@ -126,7 +134,9 @@ func TestParserAgrees(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range 500 {
-		expression, zone := expressions[random.IntN(len(expressions))], []string{"UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu"}[random.IntN(4)]
+		expression, zone := expressions[random.IntN(len(expressions))], []string{
+			"UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu",
+		}[random.IntN(4)]
 		if strings.HasPrefix(expression, "@") {
 			continue
 		}
@@ -155,18 +165,24 @@ type life struct {
 	mistaken bool
 }
 
-// Over years with clocks that are set, restarts, pauses and lost children, no tick has two children, no tick is older than an earlier
-// one, and no schedule stops.
+// Over years with clocks that are set, restarts, pauses and lost children, no tick has two children, no tick is older
+// than an earlier one, and no schedule stops.
 func TestYears(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for i := range 2 * len(expressions) {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
 		expression, zone := expressions[i%len(expressions)], zones[random.IntN(len(zones))]
-		start := at("2026-01-01T00:00:00Z").Add(time.Duration(random.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Second)
+		start := at("2026-01-01T00:00:00Z").Add(
+			time.Duration(random.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Second)
 		l := &life{
-			T: t, random: random, what: fmt.Sprintf("seed %d/%d, %q in %q", seed, i, expression, zone), clock: start, real: start, had: map[int64]bool{},
-			in: schedule.Input{Schedule: parse(t, expression, zone), Created: start, MaxActive: 5},
+			T:      t,
+			random: random,
+			what:   fmt.Sprintf("seed %d/%d, %q in %q", seed, i, expression, zone),
+			clock:  start,
+			real:   start,
+			had:    map[int64]bool{},
+			in:     schedule.Input{Schedule: parse(t, expression, zone), Created: start, MaxActive: 5},
 		}
 		for range 500 {
 			l.step()
@@ -238,7 +254,8 @@ func (l *life) check(before time.Time, d schedule.Decision) {
 func (l *life) checkSkipped(before time.Time, d schedule.Decision) {
 	l.Helper()
 	n := 0
-	for tick := l.in.Schedule.Next(before); n <= schedule.MaxMissed && !tick.After(d.Last); tick = l.in.Schedule.Next(tick) {
+	for tick := l.in.Schedule.Next(before); n <= schedule.MaxMissed &&
+		!tick.After(d.Last); tick = l.in.Schedule.Next(tick) {
 		n++
 	}
 	if !l.in.First || n <= schedule.MaxMissed || l.in.Schedule.Next(d.Last).Before(l.clock) {

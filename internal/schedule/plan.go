@@ -44,12 +44,13 @@ type Input struct {
 	Concurrency Concurrency
 	// Active is how many children have not finished.
 	Active int
-	// MaxActive is at how many active children no more is created, whatever Concurrency; zero for any number. Replace deletes them anyway.
+	// MaxActive is at how many active children no more is created, whatever Concurrency; zero for any number. Replace
+	// deletes them anyway.
 	MaxActive int
 	// Paused holds every child back.
 	Paused bool
-	// First says that the caller looks at the schedule for the first time. So it does not know why ticks have no child, and more than MaxMissed of
-	// them are skipped: a schedule that has stood still for so long goes on with its next tick.
+	// First says that the caller looks at the schedule for the first time. So it does not know why ticks have no child,
+	// and more than MaxMissed of them are skipped: a schedule that has stood still for so long goes on with its next tick.
 	First bool
 	Now   time.Time
 }
@@ -62,8 +63,8 @@ type Decision struct {
 	Held time.Time
 	// Replace asks to delete the active children before.
 	Replace bool
-	// Last is what to record as the last tick while the child of Tick does not exist: Input.Last, Now after a mistake of the clock, or the
-	// latest of the ticks that are skipped. Once the child exists, Tick is.
+	// Last is what to record as the last tick while the child of Tick does not exist: Input.Last, Now after a mistake of
+	// the clock, or the latest of the ticks that are skipped. Once the child exists, Tick is.
 	Last time.Time
 	// Look is when to decide again; zero for when the input changes.
 	Look time.Time
@@ -81,7 +82,8 @@ const (
 	NoteActive = "Active"
 	// NoteTooMany is a tick that waits because too many children are active.
 	NoteTooMany = "TooManyActive"
-	// NoteTooManyMissed are ticks that are skipped, the latest among them: the caller has not looked at the schedule for too long.
+	// NoteTooManyMissed are ticks that are skipped, the latest among them: the caller has not looked at the schedule for
+	// too long.
 	NoteTooManyMissed = "TooManyMissed"
 	// NoteTooLate is a tick whose deadline has passed.
 	NoteTooLate = "TooLate"
@@ -155,7 +157,8 @@ func (p *planner) look() time.Time {
 func (p *planner) decide(tick time.Time) {
 	switch {
 	case p.DeadlineSeconds != nil && p.Now.Sub(tick) >= deadline(*p.DeadlineSeconds):
-		p.note(note.Info, NoteTooLate, "the tick %s is over, its deadline was %d seconds later", text(tick), *p.DeadlineSeconds)
+		p.note(note.Info, NoteTooLate, "the tick %s is over, its deadline was %d seconds later",
+			text(tick), *p.DeadlineSeconds)
 		p.Held = tick
 		return
 	case p.Concurrency == Forbid && p.Active > 0:
@@ -163,11 +166,13 @@ func (p *planner) decide(tick time.Time) {
 		p.Held = tick
 		return
 	case p.MaxActive > 0 && p.Active >= p.MaxActive && p.Concurrency != Replace:
-		p.note(note.Blocked, NoteTooMany, "the tick %s waits until active children finish: %d, at most %d", text(tick), p.Active, p.MaxActive)
+		p.note(note.Blocked, NoteTooMany, "the tick %s waits until active children finish: %d, at most %d", text(tick),
+			p.Active, p.MaxActive)
 		p.Held = tick
 		return
 	case p.First && p.tooManyMissed():
-		p.note(note.Blocked, NoteTooManyMissed, "more than %d ticks were missed until %s, the schedule continues with the next one", MaxMissed, text(tick))
+		p.note(note.Blocked, NoteTooManyMissed,
+			"more than %d ticks were missed until %s, the schedule continues with the next one", MaxMissed, text(tick))
 		p.Held, p.Decision.Last = tick, tick
 		return
 	}

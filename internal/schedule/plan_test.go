@@ -57,45 +57,256 @@ func TestPlan(t *testing.T) {
 		codes               string
 		created, scheduleIn string
 	}{
-		"new":                   {why: "the first tick is after the creation", now: "2026-03-02T10:04:59Z", look: "2026-03-02T10:05:00Z"},
-		"first":                 {why: "a tick is due at its time", now: "2026-03-02T10:05:00Z", tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"done":                  {why: "a tick has one child", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:05:01Z", look: "2026-03-02T10:10:00Z"},
-		"missed":                {why: "of missed ticks the latest is due", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
-		"missed for years":      {why: "however many are missed", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:31:00Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:35:00Z", codes: "Skipped Due"},
-		"unseen":                {why: "a hundred are missed, and the caller looks for the first time", last: "2026-03-02T02:05:00Z", now: "2026-03-02T10:26:00Z", change: first, tick: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "Skipped Due"},
-		"too many unseen":       {why: "one more: the next tick is the first one", last: "2026-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: first, recorded: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "TooManyMissed"},
-		"unseen in time":        {why: "of too many, those before the deadline do not count", last: "2019-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: both(first, deadline(600)), tick: "2026-03-02T10:25:00Z", look: "2026-03-02T10:30:00Z", codes: "Skipped Due"},
-		"unseen for years":      {why: "how many are missed costs no time", expression: "@every 1s", last: "2019-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: first, recorded: "2026-03-02T10:26:00Z", look: "2026-03-02T10:26:01Z", codes: "TooManyMissed"},
-		"unseen and forbidden":  {why: "the tick waits for the child", last: "2026-03-02T02:00:00Z", now: "2026-03-02T10:26:00Z", change: both(first, active(schedule.Forbid, 1)), look: "2026-03-02T10:30:00Z", codes: "Active"},
-		"paused":                {why: "no child, and no look", now: "2026-03-02T10:05:00Z", change: func(i *schedule.Input) { i.Paused = true }, codes: "Paused"},
-		"late by 11":            {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:11Z", change: deadline(10), look: "2026-03-02T10:10:00Z", codes: "TooLate"},
-		"late by 9":             {why: "the deadline is 10 seconds", now: "2026-03-02T10:05:09Z", change: deadline(10), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"huge deadline":         {why: "more than a duration holds is for ever", last: "2019-03-02T10:05:00Z", now: "2026-03-02T10:05:00Z", change: deadline(1<<63 - 1), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Skipped Due"},
-		"negative deadline":     {why: "is none, as zero: each tick is over", now: "2026-03-02T10:05:00Z", change: deadline(-1 << 63), look: "2026-03-02T10:10:00Z", codes: "TooLate"},
-		"forbidden":             {why: "the tick waits", now: "2026-03-02T10:06:00Z", change: active(schedule.Forbid, 1), look: "2026-03-02T10:10:00Z", codes: "Active"},
-		"forbidden later":       {why: "the tick is due once the child has finished", now: "2026-03-02T10:07:00Z", change: active(schedule.Forbid, 0), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"replaced":              {why: "active children go first", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 2), tick: "2026-03-02T10:05:00Z", replace: true, look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"nothing to replace":    {why: "there is no active child", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 0), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"allowed":               {why: "children run beside each other", now: "2026-03-02T10:06:00Z", change: active(schedule.Allow, 99), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"unknown":               {why: "an unknown policy is the default", now: "2026-03-02T10:06:00Z", change: active("Sometimes", 99), tick: "2026-03-02T10:05:00Z", look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"too many":              {why: "not without a bound", now: "2026-03-02T10:06:00Z", change: active(schedule.Allow, 100), look: "2026-03-02T10:10:00Z", codes: "TooManyActive"},
-		"too many to replace":   {why: "they go", now: "2026-03-02T10:06:00Z", change: active(schedule.Replace, 100), tick: "2026-03-02T10:05:00Z", replace: true, look: "2026-03-02T10:10:00Z", codes: "Due"},
-		"clock back a little":   {why: "another machine was ahead: no tick twice", last: "2026-03-02T10:10:00Z", now: "2026-03-02T10:08:00Z", look: "2026-03-02T10:15:00Z"},
-		"clock back a lot":      {why: "the clock was wrong: the schedule goes on from now", last: "2036-03-02T10:10:00Z", now: "2026-03-02T10:08:00.5Z", recorded: "2026-03-02T10:08:00Z", look: "2026-03-02T10:10:00Z", codes: "ClockAhead"},
-		"created in the future": {why: "the same", created: "2036-03-02T10:10:00Z", now: "2026-03-02T10:08:00Z", recorded: "2026-03-02T10:08:00Z", look: "2026-03-02T10:10:00Z", codes: "ClockAhead"},
-		"seldom":                {why: "looks at least once an hour", expression: "@yearly", now: "2026-03-02T10:08:00Z", look: "2026-03-02T11:08:00Z"},
-		"never":                 {why: "the schedule stays alive, whatever its expression", expression: "0 0 30 2 *", now: "2026-03-02T10:08:00Z", look: "2026-03-02T11:08:00Z", codes: "NoTick"},
-		"every":                 {why: "counts from the creation", expression: "@every 7m", now: "2026-03-02T10:30:30Z", tick: "2026-03-02T10:30:00Z", look: "2026-03-02T10:37:00Z", codes: "Skipped Due"},
-		"every, first":          {why: "counts from the creation", expression: "@every 7m", now: "2026-03-02T10:08:59.9Z", look: "2026-03-02T10:09:00Z"},
-		"every, later":          {why: "counts from the last tick", expression: "@every 7m", last: "2026-03-02T10:31:00Z", now: "2026-03-02T10:37:00Z", look: "2026-03-02T10:38:00Z"},
-		"zone":                  {why: "ten o'clock in Shanghai", expression: "0 10 * * ?", scheduleIn: "Asia/Shanghai", now: "2026-03-03T02:00:00Z", tick: "2026-03-03T02:00:00Z", look: "2026-03-03T03:00:00Z", codes: "Due"},
+		"new": {
+			why: "the first tick is after the creation", now: "2026-03-02T10:04:59Z", look: "2026-03-02T10:05:00Z",
+		},
+		"first": {
+			why:   "a tick is due at its time",
+			now:   "2026-03-02T10:05:00Z",
+			tick:  "2026-03-02T10:05:00Z",
+			look:  "2026-03-02T10:10:00Z",
+			codes: "Due",
+		},
+		"done": {
+			why: "a tick has one child", last: "2026-03-02T10:05:00Z", now: "2026-03-02T10:05:01Z", look: "2026-03-02T10:10:00Z",
+		},
+		"missed": {
+			why:   "of missed ticks the latest is due",
+			last:  "2026-03-02T10:05:00Z",
+			now:   "2026-03-02T10:31:00Z",
+			tick:  "2026-03-02T10:30:00Z",
+			look:  "2026-03-02T10:35:00Z",
+			codes: "Skipped Due",
+		},
+		"missed for years": {
+			why:   "however many are missed",
+			last:  "2019-03-02T10:05:00Z",
+			now:   "2026-03-02T10:31:00Z",
+			tick:  "2026-03-02T10:30:00Z",
+			look:  "2026-03-02T10:35:00Z",
+			codes: "Skipped Due",
+		},
+		"unseen": {
+			why:    "a hundred are missed, and the caller looks for the first time",
+			last:   "2026-03-02T02:05:00Z",
+			now:    "2026-03-02T10:26:00Z",
+			change: first,
+			tick:   "2026-03-02T10:25:00Z",
+			look:   "2026-03-02T10:30:00Z",
+			codes:  "Skipped Due",
+		},
+		"too many unseen": {
+			why:      "one more: the next tick is the first one",
+			last:     "2026-03-02T02:00:00Z",
+			now:      "2026-03-02T10:26:00Z",
+			change:   first,
+			recorded: "2026-03-02T10:25:00Z",
+			look:     "2026-03-02T10:30:00Z",
+			codes:    "TooManyMissed",
+		},
+		"unseen in time": {
+			why:    "of too many, those before the deadline do not count",
+			last:   "2019-03-02T02:00:00Z",
+			now:    "2026-03-02T10:26:00Z",
+			change: both(first, deadline(600)),
+			tick:   "2026-03-02T10:25:00Z",
+			look:   "2026-03-02T10:30:00Z",
+			codes:  "Skipped Due",
+		},
+		"unseen for years": {
+			why:        "how many are missed costs no time",
+			expression: "@every 1s",
+			last:       "2019-03-02T02:00:00Z",
+			now:        "2026-03-02T10:26:00Z",
+			change:     first,
+			recorded:   "2026-03-02T10:26:00Z",
+			look:       "2026-03-02T10:26:01Z",
+			codes:      "TooManyMissed",
+		},
+		"unseen and forbidden": {
+			why:    "the tick waits for the child",
+			last:   "2026-03-02T02:00:00Z",
+			now:    "2026-03-02T10:26:00Z",
+			change: both(first, active(schedule.Forbid, 1)),
+			look:   "2026-03-02T10:30:00Z",
+			codes:  "Active",
+		},
+		"paused": {
+			why:    "no child, and no look",
+			now:    "2026-03-02T10:05:00Z",
+			change: func(i *schedule.Input) { i.Paused = true },
+			codes:  "Paused",
+		},
+		"late by 11": {
+			why:    "the deadline is 10 seconds",
+			now:    "2026-03-02T10:05:11Z",
+			change: deadline(10),
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "TooLate",
+		},
+		"late by 9": {
+			why:    "the deadline is 10 seconds",
+			now:    "2026-03-02T10:05:09Z",
+			change: deadline(10),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Due",
+		},
+		"huge deadline": {
+			why:    "more than a duration holds is for ever",
+			last:   "2019-03-02T10:05:00Z",
+			now:    "2026-03-02T10:05:00Z",
+			change: deadline(1<<63 - 1),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Skipped Due",
+		},
+		"negative deadline": {
+			why:    "is none, as zero: each tick is over",
+			now:    "2026-03-02T10:05:00Z",
+			change: deadline(-1 << 63),
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "TooLate",
+		},
+		"forbidden": {
+			why:    "the tick waits",
+			now:    "2026-03-02T10:06:00Z",
+			change: active(schedule.Forbid, 1),
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Active",
+		},
+		"forbidden later": {
+			why:    "the tick is due once the child has finished",
+			now:    "2026-03-02T10:07:00Z",
+			change: active(schedule.Forbid, 0),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Due",
+		},
+		"replaced": {
+			why:     "active children go first",
+			now:     "2026-03-02T10:06:00Z",
+			change:  active(schedule.Replace, 2),
+			tick:    "2026-03-02T10:05:00Z",
+			replace: true,
+			look:    "2026-03-02T10:10:00Z",
+			codes:   "Due",
+		},
+		"nothing to replace": {
+			why:    "there is no active child",
+			now:    "2026-03-02T10:06:00Z",
+			change: active(schedule.Replace, 0),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Due",
+		},
+		"allowed": {
+			why:    "children run beside each other",
+			now:    "2026-03-02T10:06:00Z",
+			change: active(schedule.Allow, 99),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Due",
+		},
+		"unknown": {
+			why:    "an unknown policy is the default",
+			now:    "2026-03-02T10:06:00Z",
+			change: active("Sometimes", 99),
+			tick:   "2026-03-02T10:05:00Z",
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "Due",
+		},
+		"too many": {
+			why:    "not without a bound",
+			now:    "2026-03-02T10:06:00Z",
+			change: active(schedule.Allow, 100),
+			look:   "2026-03-02T10:10:00Z",
+			codes:  "TooManyActive",
+		},
+		"too many to replace": {
+			why:     "they go",
+			now:     "2026-03-02T10:06:00Z",
+			change:  active(schedule.Replace, 100),
+			tick:    "2026-03-02T10:05:00Z",
+			replace: true,
+			look:    "2026-03-02T10:10:00Z",
+			codes:   "Due",
+		},
+		"clock back a little": {
+			why:  "another machine was ahead: no tick twice",
+			last: "2026-03-02T10:10:00Z",
+			now:  "2026-03-02T10:08:00Z",
+			look: "2026-03-02T10:15:00Z",
+		},
+		"clock back a lot": {
+			why:      "the clock was wrong: the schedule goes on from now",
+			last:     "2036-03-02T10:10:00Z",
+			now:      "2026-03-02T10:08:00.5Z",
+			recorded: "2026-03-02T10:08:00Z",
+			look:     "2026-03-02T10:10:00Z",
+			codes:    "ClockAhead",
+		},
+		"created in the future": {
+			why:      "the same",
+			created:  "2036-03-02T10:10:00Z",
+			now:      "2026-03-02T10:08:00Z",
+			recorded: "2026-03-02T10:08:00Z",
+			look:     "2026-03-02T10:10:00Z",
+			codes:    "ClockAhead",
+		},
+		"seldom": {
+			why: "looks at least once an hour", expression: "@yearly", now: "2026-03-02T10:08:00Z", look: "2026-03-02T11:08:00Z",
+		},
+		"never": {
+			why:        "the schedule stays alive, whatever its expression",
+			expression: "0 0 30 2 *",
+			now:        "2026-03-02T10:08:00Z",
+			look:       "2026-03-02T11:08:00Z",
+			codes:      "NoTick",
+		},
+		"every": {
+			why:        "counts from the creation",
+			expression: "@every 7m",
+			now:        "2026-03-02T10:30:30Z",
+			tick:       "2026-03-02T10:30:00Z",
+			look:       "2026-03-02T10:37:00Z",
+			codes:      "Skipped Due",
+		},
+		"every, first": {
+			why:        "counts from the creation",
+			expression: "@every 7m",
+			now:        "2026-03-02T10:08:59.9Z",
+			look:       "2026-03-02T10:09:00Z",
+		},
+		"every, later": {
+			why:        "counts from the last tick",
+			expression: "@every 7m",
+			last:       "2026-03-02T10:31:00Z",
+			now:        "2026-03-02T10:37:00Z",
+			look:       "2026-03-02T10:38:00Z",
+		},
+		"zone": {
+			why:        "ten o'clock in Shanghai",
+			expression: "0 10 * * ?",
+			scheduleIn: "Asia/Shanghai",
+			now:        "2026-03-03T02:00:00Z",
+			tick:       "2026-03-03T02:00:00Z",
+			look:       "2026-03-03T03:00:00Z",
+			codes:      "Due",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expression := c.expression
 			if expression == "" {
 				expression = "*/5 * * * *"
 			}
-			in := schedule.Input{Schedule: parse(t, expression, c.scheduleIn), Created: at(created), Last: at(c.last), MaxActive: 100, Now: at(c.now)}
+			in := schedule.Input{
+				Schedule:  parse(t, expression, c.scheduleIn),
+				Created:   at(created),
+				Last:      at(c.last),
+				MaxActive: 100,
+				Now:       at(c.now),
+			}
 			if c.created != "" {
 				in.Created = at(c.created)
 			}
@@ -110,7 +321,8 @@ func TestPlan(t *testing.T) {
 			if diff := cmp.Diff(c.codes, codes(got)); diff != "" {
 				t.Errorf("%s: notes %v (-want +got):\n%s", c.why, got.Notes, diff)
 			}
-			if held := strings.Contains("Active TooLate TooManyActive TooManyMissed", codes(got)) && len(got.Notes) > 0; !got.Held.IsZero() != held {
+			if held := strings.Contains("Active TooLate TooManyActive TooManyMissed", codes(got)) &&
+				len(got.Notes) > 0; !got.Held.IsZero() != held {
 				t.Errorf("%s: %s is held", c.why, got.Held)
 			}
 			got.Notes, got.Held = nil, time.Time{}
@@ -141,11 +353,13 @@ func active(c schedule.Concurrency, n int) func(*schedule.Input) {
 func TestName(t *testing.T) {
 	tick := at("2026-03-02T10:05:00Z")
 	for why, c := range map[string]struct{ owner, want string }{
-		"the owner and the tick":          {"web", "web-1772445900"},
-		"52 characters stay":              {strings.Repeat("a", 52), strings.Repeat("a", 52) + "-1772445900"},
-		"53 are cut":                      {strings.Repeat("a", 53), strings.Repeat("a", 43) + "-abe346a7-1772445900"},
-		"another end is another name":     {strings.Repeat("a", 54), strings.Repeat("a", 43) + "-a3f01b69-1772445900"},
-		"a cut does not leave two dashes": {strings.Repeat("a", 42) + "-" + strings.Repeat("b", 20), strings.Repeat("a", 42) + "-ef8d7b62-1772445900"},
+		"the owner and the tick":      {"web", "web-1772445900"},
+		"52 characters stay":          {strings.Repeat("a", 52), strings.Repeat("a", 52) + "-1772445900"},
+		"53 are cut":                  {strings.Repeat("a", 53), strings.Repeat("a", 43) + "-abe346a7-1772445900"},
+		"another end is another name": {strings.Repeat("a", 54), strings.Repeat("a", 43) + "-a3f01b69-1772445900"},
+		"a cut does not leave two dashes": {
+			strings.Repeat("a", 42) + "-" + strings.Repeat("b", 20), strings.Repeat("a", 42) + "-ef8d7b62-1772445900",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			got := schedule.Name(c.owner, tick)

@@ -9,7 +9,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// maxExpression is the longest expression in bytes. Each of the five fields can be a list, and a list of all minutes is 170 bytes long.
+// maxExpression is the longest expression in bytes. Each of the five fields can be a list, and a list of all minutes is
+// 170 bytes long.
 const maxExpression = 1024
 
 // ErrZone is the error of a time zone that is unknown, or is given twice.
@@ -110,8 +111,8 @@ func ValidateZone(name string) error {
 	return err
 }
 
-// Next returns the first tick after a time. The ticks of "@every" are counted from a tick, or from when they begin. Zero for a schedule
-// that has no tick until the end of the fifth year after.
+// Next returns the first tick after a time. The ticks of "@every" are counted from a tick, or from when they begin.
+// Zero for a schedule that has no tick until the end of the fifth year after.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -122,8 +123,8 @@ func (s Schedule) Next(after time.Time) time.Time {
 	return calendar{s.spec}.next(after)
 }
 
-// Latest returns the last tick after one time and not after another one; zero for none. A tick that is more than five years older than
-// until is none.
+// Latest returns the last tick after one time and not after another one; zero for none. A tick that is more than five
+// years older than until is none.
 func (s Schedule) Latest(after, until time.Time) time.Time {
 	switch {
 	case !after.Before(until):

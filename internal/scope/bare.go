@@ -24,8 +24,8 @@ func (w Window) Contains(pod *corev1.Pod) bool {
 		pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// Bare returns the sets that select a pod and that the pod does not record, sorted: the pod was created without its webhook, or before the
-// set, which is none of them. Own is the namespace of the webhook.
+// Bare returns the sets that select a pod and that the pod does not record, sorted: the pod was created without its
+// webhook, or before the set, which is none of them. Own is the namespace of the webhook.
 func Bare(pod *corev1.Pod, namespace *corev1.Namespace, sets []*unstructured.Unstructured, own string) []string {
 	sent, err := metav1.LabelSelectorAsSelector(Sent(own))
 	if err != nil || !sent.Matches(labels.Set(namespace.Labels)) {

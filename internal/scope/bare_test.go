@@ -20,8 +20,10 @@ func TestBare(t *testing.T) {
 	later := newSet(t, "later", someApp)
 	later.CreationTimestamp = metav1.NewTime(begin.Add(time.Hour))
 	sets := []*appsv1beta1.SidecarSet{
-		newSet(t, "log", someApp), newSet(t, "other", `selector: {matchLabels: {app: b}}`), open(newSet(t, "open", someApp)), later,
-		newSet(t, "paused", someApp+"\ninjectionStrategy: {paused: true}"), newSet(t, "prod", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"),
+		newSet(t, "log", someApp), newSet(t, "other", `selector: {matchLabels: {app: b}}`), open(newSet(t, "open", someApp)),
+		later,
+		newSet(t, "paused", someApp+"\ninjectionStrategy: {paused: true}"),
+		newSet(t, "prod", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"),
 	}
 	var stored []*unstructured.Unstructured
 	for _, set := range sets {
@@ -42,8 +44,13 @@ func TestBare(t *testing.T) {
 		"not selected":   {"no set is lacking", "c", "", nil, nil},
 		"injected":       {"the pod records the set", "a", "log,open", nil, nil},
 		"injected other": {"each set counts", "a", "prod", map[string]string{"env": "prod"}, []string{"log"}},
-		"by namespace":   {"the labels of the namespace count", "a", "", map[string]string{"env": "prod"}, []string{"log", "prod"}},
-		"spared":         {"its pods are never sent", "a", "", map[string]string{"control-plane": "x"}, nil},
+		"by namespace": {
+			why:       "the labels of the namespace count",
+			app:       "a",
+			namespace: map[string]string{"env": "prod"},
+			want:      []string{"log", "prod"},
+		},
+		"spared": {"its pods are never sent", "a", "", map[string]string{"control-plane": "x"}, nil},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 			Labels: map[string]string{"app": c.app}, CreationTimestamp: metav1.NewTime(begin),
@@ -71,7 +78,9 @@ func TestWindow(t *testing.T) {
 		"finished":    {time.Second, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, false},
 		"terminating": {time.Second, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: begin} }, false},
 	} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(begin.Add(c.at).Truncate(time.Second))}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			CreationTimestamp: metav1.NewTime(begin.Add(c.at).Truncate(time.Second)),
+		}}
 		if name == "its second" {
 			pod.CreationTimestamp = metav1.NewTime(begin.Truncate(time.Second))
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// What one namespace may take up in the entries. A namespace whose budgets take more has all of its pods sent, so that its user cannot
-// widen the entries of others.
+// What one namespace may take up in the entries. A namespace whose budgets take more has all of its pods sent, so that
+// its user cannot widen the entries of others.
 const (
 	mostBudgets       = 32
 	mostBudgetLetters = 4 << 10
@@ -27,7 +27,8 @@ func BudgetKind() schema.GroupVersionKind {
 	return policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget")
 }
 
-// Budgets is the source of the step that stamps new pods with their budget. Pods are created without the stamp while no replica answers.
+// Budgets is the source of the step that stamps new pods with their budget. Pods are created without the stamp while no
+// replica answers.
 func Budgets() Source {
 	return Source{Step: "budget", Kind: BudgetKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
 		g := guardedOf(objects)
@@ -113,8 +114,9 @@ func (g *guarded) contribution(pod string) Contribution {
 		{Before: controlled, Value: byOwner, After: "))", Of: g.owners},
 		{
 			// A Deployment names its ReplicaSets after itself and the hash. The pods of others are found by their stamp.
-			Before: "('" + templateHash + "' in l && " + controlled + "o.kind == 'ReplicaSet' && o.name.endsWith('-' + " + hash + ") && ",
-			Value:  "(request.namespace + '/' + o.name.substring(0, size(o.name) - size(" + hash + ") - 1))", After: ")))",
+			Before: "('" + templateHash + "' in l && " + controlled + "o.kind == 'ReplicaSet' && o.name.endsWith('-' + " + hash +
+				") && ",
+			Value: "(request.namespace + '/' + o.name.substring(0, size(o.name) - size(" + hash + ") - 1))", After: ")))",
 			Of: g.deployments,
 		},
 	} {
@@ -129,18 +131,21 @@ const templateHash = "pod-template-hash"
 
 // controlledIn begins an expression about the controller o of a pod, and byOwner identifies the controller.
 func controlledIn(pod string) string {
-	return "(has(" + pod + ".metadata.ownerReferences) && " + pod + ".metadata.ownerReferences.exists(o, has(o.controller) && o.controller && "
+	return "(has(" + pod + ".metadata.ownerReferences) && " + pod +
+		".metadata.ownerReferences.exists(o, has(o.controller) && o.controller && "
 }
 
 const byOwner = "(request.namespace + '/' + o.kind + '/' + o.name)"
 
-// stamped is the pods whose stamps name budgets with targets: a controller may have found them by the selector of the target.
+// stamped is the pods whose stamps name budgets with targets: a controller may have found them by the selector of the
+// target.
 func (g *guarded) stamped(pod string) []List {
 	if len(g.stamps) == 0 {
 		return nil
 	}
 	annotations := pod + ".metadata.annotations"
-	value := "(request.namespace + '/' + " + valueOr(annotations, kruise.PodRelatedPubKey, valueOr(annotations, kruise.PodRelatedPubKeyOld, "''")) + ")"
+	value := "(request.namespace + '/' + " +
+		valueOr(annotations, kruise.PodRelatedPubKey, valueOr(annotations, kruise.PodRelatedPubKeyOld, "''")) + ")"
 	return []List{{Before: "(has(" + annotations + ") && ", Value: value, After: ")", Of: sorted(g.stamps)}}
 }
 

@@ -39,9 +39,13 @@ type world struct {
 
 // input returns a world of sets alone, without the other steps.
 func input(sets ...*appsv1beta1.SidecarSet) world {
-	return world{Sets: sets, Input: scope.Input{Namespace: "kruise-system", Client: admissionregistrationv1.WebhookClientConfig{
-		Service: &admissionregistrationv1.ServiceReference{Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/mutate-pod")},
-	}}}
+	return world{
+		Sets: sets, Input: scope.Input{Namespace: "kruise-system", Client: admissionregistrationv1.WebhookClientConfig{
+			Service: &admissionregistrationv1.ServiceReference{
+				Namespace: "kruise-system", Name: "kruise-webhook-service", Path: ptr.To("/mutate-pod"),
+			},
+		}},
+	}
 }
 
 // contributions are those of the production sources, without the conditions that the world leaves out.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// namespaceName is the key of the namespace's name among the keys of pod labels. No label has it: a pod may have the label that
-// namespaces have for their names.
+// namespaceName is the key of the namespace's name among the keys of pod labels. No label has it: a pod may have the
+// label that namespaces have for their names.
 const namespaceName = corev1.LabelMetadataName + "/"
 
 // clause selects the pods for which all of its terms hold. Without terms it selects all.
@@ -36,7 +36,8 @@ func (c clause) key(except string) string {
 	return b.String()
 }
 
-// merged returns fewer clauses that together select the same: clauses that differ in the values of one label become one.
+// merged returns fewer clauses that together select the same: clauses that differ in the values of one label become
+// one.
 func merged(all []clause) []clause {
 	all = slices.Clone(all)
 	with := map[string][]int{}
@@ -71,8 +72,8 @@ func merged(all []clause) []clause {
 	return left
 }
 
-// mergeBy joins the values of one label, or of the namespace's name, of clauses that are the same otherwise. The first clause gets all
-// values, the others are gone.
+// mergeBy joins the values of one label, or of the namespace's name, of clauses that are the same otherwise. The first
+// clause gets all values, the others are gone.
 func mergeBy(key string, all []clause, some []int, gone []bool) {
 	first := map[string]int{}
 	values := map[int][]string{}
@@ -111,8 +112,8 @@ func (c clause) with(key string, t term) clause {
 	return c
 }
 
-// narrow reduces each clause to one label that it requires, and the namespace, so that it fits into a list. It selects no less. A
-// clause that requires no label stays.
+// narrow reduces each clause to one label that it requires, and the namespace, so that it fits into a list. It selects
+// no less. A clause that requires no label stays.
 func narrow(all []clause) []clause {
 	out := make([]clause, len(all))
 	for i, c := range all {

@@ -39,7 +39,9 @@ func (r Reach) At(path string) admissionregistrationv1.WebhookClientConfig {
 	if r.URL != "" {
 		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(r.URL + path), CABundle: r.CABundle}
 	}
-	return admissionregistrationv1.WebhookClientConfig{CABundle: r.CABundle, Service: &admissionregistrationv1.ServiceReference{
-		Namespace: r.Namespace, Name: r.Service, Path: ptr.To(path), Port: ptr.To[int32](443),
-	}}
+	return admissionregistrationv1.WebhookClientConfig{
+		CABundle: r.CABundle, Service: &admissionregistrationv1.ServiceReference{
+			Namespace: r.Namespace, Name: r.Service, Path: ptr.To(path), Port: ptr.To[int32](443),
+		},
+	}
 }

@@ -19,7 +19,9 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 	if _, is := labels["control-plane"]; is || pod.Namespace == in.Namespace || pod.Namespace == metav1.NamespaceSystem {
 		return false, false
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: pod.Namespace, Labels: map[string]string{corev1.LabelMetadataName: pod.Namespace},
+	}}
 	maps.Copy(namespace.Labels, labels)
 	var must, may []*sidecar.Set
 	for _, object := range in.Sets {

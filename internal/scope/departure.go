@@ -32,8 +32,8 @@ func departures(spreads []*unstructured.Unstructured) Contribution {
 	return Contribution{Lists: []List{{Value: "request.namespace", Of: sorted(namespaces), Ignore: true}}}
 }
 
-// departed adds the entries of deletions and evictions that only WorkloadSpreads concern to those of budgets. They are ignored while no replica
-// answers. Sent are deletions of pods that were spread, and evictions in their namespaces.
+// departed adds the entries of deletions and evictions that only WorkloadSpreads concern to those of budgets. They are
+// ignored while no replica answers. Sent are deletions of pods that were spread, and evictions in their namespaces.
 func departed(in Input, of Scope) Scope {
 	namespaces := namespacesOf(in.Contributions, true)
 	if len(namespaces) == 0 {
@@ -45,23 +45,28 @@ func departed(in Input, of Scope) Scope {
 	if all := w.done(); len(all) == 1 {
 		selected = strings.Join(all[0], " || ")
 	}
-	deletion, eviction := disruptionFrame(in, true, "vpod-open"+nameEnd), disruptionFrame(in, true, "vpodeviction-open"+nameEnd)
-	deletion.MatchConditions = append([]admissionregistrationv1.MatchCondition{{Name: Disrupts, Expression: departs}, {Name: Selected, Expression: selected}}, notTaken(of, "vpod")...)
+	deletion, eviction := disruptionFrame(in, true, "vpod-open"+nameEnd), disruptionFrame(in, true,
+		"vpodeviction-open"+nameEnd)
+	deletion.MatchConditions = append([]admissionregistrationv1.MatchCondition{
+		{Name: Disrupts, Expression: departs}, {Name: Selected, Expression: selected},
+	}, notTaken(of, "vpod")...)
 	deletion.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods", admissionregistrationv1.Delete)}
-	eviction.MatchConditions = append([]admissionregistrationv1.MatchCondition{{Name: Selected, Expression: selected}}, notTaken(of, "vpodeviction")...)
+	eviction.MatchConditions = append([]admissionregistrationv1.MatchCondition{{Name: Selected, Expression: selected}},
+		notTaken(of, "vpodeviction")...)
 	eviction.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods/eviction", admissionregistrationv1.Create)}
 	of.Entries = append(slices.Clone(of.Entries), *deletion, *eviction)
 	return of
 }
 
-// counts reports whether deletions change what a WorkloadSpread counts: ordinals count nothing, and a subset without a limit has no places.
+// counts reports whether deletions change what a WorkloadSpread counts: ordinals count nothing, and a subset without a
+// limit has no places.
 func counts(ws *appsv1beta1.WorkloadSpread) bool {
 	return ws.Spec.TargetReference != nil && ws.Spec.TargetReference.Kind != "StatefulSet" &&
 		slices.ContainsFunc(ws.Spec.Subsets, func(s appsv1beta1.WorkloadSpreadSubset) bool { return s.MaxReplicas != nil })
 }
 
-// notTaken excludes the requests of the only entry of a name that fails closed, whose review records them after the decision. The requests of several
-// entries are recorded at both paths, once.
+// notTaken excludes the requests of the only entry of a name that fails closed, whose review records them after the
+// decision. The requests of several entries are recorded at both paths, once.
 func notTaken(of Scope, name string) []admissionregistrationv1.MatchCondition {
 	var conditions []admissionregistrationv1.MatchCondition
 	found := 0
@@ -75,7 +80,9 @@ func notTaken(of Scope, name string) []admissionregistrationv1.MatchCondition {
 		for j, c := range e.MatchConditions {
 			all[j] = "(" + c.Expression + ")"
 		}
-		conditions = []admissionregistrationv1.MatchCondition{{Name: NotTaken, Expression: "!(" + strings.Join(all, " && ") + ")"}}
+		conditions = []admissionregistrationv1.MatchCondition{{
+			Name: NotTaken, Expression: "!(" + strings.Join(all, " && ") + ")",
+		}}
 	}
 	if found != 1 {
 		return nil
@@ -86,6 +93,7 @@ func notTaken(of Scope, name string) []admissionregistrationv1.MatchCondition {
 // deletes reports whether an entry is about deletions or evictions.
 func deletes(e *admissionregistrationv1.MutatingWebhook) bool {
 	return slices.ContainsFunc(e.Rules, func(r admissionregistrationv1.RuleWithOperations) bool {
-		return slices.Contains(r.Operations, admissionregistrationv1.Delete) || slices.Contains(r.Operations, admissionregistrationv1.Create)
+		return slices.Contains(r.Operations, admissionregistrationv1.Delete) ||
+			slices.Contains(r.Operations, admissionregistrationv1.Create)
 	})
 }

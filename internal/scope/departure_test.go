@@ -37,12 +37,33 @@ func TestDepartures(t *testing.T) {
 		open       int
 		notTaken   int
 	}{
-		"none":             {why: "nothing is sent without a WorkloadSpread"},
-		"without a limit":  {why: "deletions open no place", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", nil)}},
-		"a StatefulSet":    {why: "ordinals count nothing", spreads: []*unstructured.Unstructured{bounded("shop", "StatefulSet", int64(1))}},
-		"a limit":          {why: "deletions and evictions open a place", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", int64(1), nil)}, open: 2},
-		"beside a budget":  {why: "what the budget reviews is recorded after its decision", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", "50%", nil)}, budgets: []*unstructured.Unstructured{web}, operations: both(), open: 2, notTaken: 2},
-		"beside an update": {why: "a budget of updates reviews no deletion", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", int64(1))}, budgets: []*unstructured.Unstructured{web}, operations: scope.Operations{Updates: true}, open: 2},
+		"none": {why: "nothing is sent without a WorkloadSpread"},
+		"without a limit": {
+			why: "deletions open no place", spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", nil)},
+		},
+		"a StatefulSet": {
+			why: "ordinals count nothing", spreads: []*unstructured.Unstructured{bounded("shop", "StatefulSet", int64(1))},
+		},
+		"a limit": {
+			why:     "deletions and evictions open a place",
+			spreads: []*unstructured.Unstructured{bounded("shop", "CloneSet", int64(1), nil)},
+			open:    2,
+		},
+		"beside a budget": {
+			why:        "what the budget reviews is recorded after its decision",
+			spreads:    []*unstructured.Unstructured{bounded("shop", "CloneSet", "50%", nil)},
+			budgets:    []*unstructured.Unstructured{web},
+			operations: both(),
+			open:       2,
+			notTaken:   2,
+		},
+		"beside an update": {
+			why:        "a budget of updates reviews no deletion",
+			spreads:    []*unstructured.Unstructured{bounded("shop", "CloneSet", int64(1))},
+			budgets:    []*unstructured.Unstructured{web},
+			operations: scope.Operations{Updates: true},
+			open:       2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := disruptions(t, c.operations, slices.Concat(c.spreads, c.budgets)...)
@@ -52,7 +73,8 @@ func TestDepartures(t *testing.T) {
 					continue
 				}
 				open++
-				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Ignore || !strings.HasSuffix(*e.ClientConfig.Service.Path, "-open") {
+				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Ignore ||
+					!strings.HasSuffix(*e.ClientConfig.Service.Path, "-open") {
 					t.Errorf("entry %+v", e)
 				}
 				for _, m := range e.MatchConditions {

@@ -27,28 +27,32 @@ type Operations struct {
 	Exempt []string
 }
 
-// DisruptionSources returns the sources of the entries of disruptions: of budgets, and of WorkloadSpreads unless noSpreads. What spreads
-// contribute is ignored while no replica answers.
+// DisruptionSources returns the sources of the entries of disruptions: of budgets, and of WorkloadSpreads unless
+// noSpreads. What spreads contribute is ignored while no replica answers.
 func DisruptionSources(noSpreads bool) []Source {
-	all := []Source{{Step: "budget", Kind: BudgetKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
-		g := guardedOf(objects)
-		c := g.contribution("oldObject")
-		c.Lists = append(c.Lists, g.stamped("oldObject")...)
-		return c
-	}}}
+	all := []Source{{
+		Step: "budget", Kind: BudgetKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
+			g := guardedOf(objects)
+			c := g.contribution("oldObject")
+			c.Lists = append(c.Lists, g.stamped("oldObject")...)
+			return c
+		},
+	}}
 	if !noSpreads {
 		all = append(all, Source{Step: "spread", Kind: SpreadKind(), Contribute: departures})
 	}
 	return all
 }
 
-// Disruptions returns which requests about pods that exist API servers send, for the contributions of DisruptionSources: the entries of a
-// ValidatingWebhookConfiguration, in the form of the entries that Plan returns. Those of budgets fail closed, but for those of
-// exempt users, whose requests are sent to the path that refuses nothing.
+// Disruptions returns which requests about pods that exist API servers send, for the contributions of
+// DisruptionSources: the entries of a ValidatingWebhookConfiguration, in the form of the entries that Plan returns.
+// Those of budgets fail closed, but for those of exempt users, whose requests are sent to the path that refuses
+// nothing.
 //
-// Sent are requests about available pods under a budget: deletions, and updates that change the spec or what the spec refers to. Not sent
-// are requests about pods that are terminating, not ready or exempt, and updates of a status. An Eviction carries neither the labels nor the status
-// of its pod: those in a namespace with a budget are sent. Of spread pods, deletions and the evictions of their namespaces are sent.
+// Sent are requests about available pods under a budget: deletions, and updates that change the spec or what the spec
+// refers to. Not sent are requests about pods that are terminating, not ready or exempt, and updates of a status. An
+// Eviction carries neither the labels nor the status of its pod: those in a namespace with a budget are sent. Of spread
+// pods, deletions and the evictions of their namespaces are sent.
 func Disruptions(in Input, o Operations) (Scope, error) {
 	if err := in.check(); err != nil {
 		return Scope{}, err
@@ -76,7 +80,8 @@ func guarding(in Input, o Operations) Scope {
 		s = Scope{Notes: notes}
 		selected, widened := within(forms, b)
 		if widened {
-			s.Notes = append(s.Notes, newNote(NoteWidened, "vpod"+nameEnd, "the budgets ask for more than fits into its conditions: pods that no budget guards are sent, too"))
+			s.Notes = append(s.Notes, newNote(NoteWidened, "vpod"+nameEnd,
+				"the budgets ask for more than fits into its conditions: pods that no budget guards are sent, too"))
 		}
 		for part, expression := range selected {
 			s.Entries = append(s.Entries, disruptionEntry(in, part, expression, o))
@@ -145,7 +150,9 @@ func evictionEntries(in Input, namespaces []string, b size) []admissionregistrat
 	var entries []admissionregistrationv1.MutatingWebhook
 	for part, operands := range all {
 		e := disruptionFrame(in, false, "vpodeviction"+partSuffix(part)+nameEnd)
-		e.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: strings.Join(operands, " || ")}}
+		e.MatchConditions = []admissionregistrationv1.MatchCondition{{
+			Name: Selected, Expression: strings.Join(operands, " || "),
+		}}
 		e.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods/eviction", admissionregistrationv1.Create)}
 		entries = append(entries, *e)
 	}
@@ -159,19 +166,29 @@ func disruptionFrame(in Input, ignore bool, name string) *admissionregistrationv
 	return e
 }
 
-func podRule(resource string, operations ...admissionregistrationv1.OperationType) admissionregistrationv1.RuleWithOperations {
+func podRule(
+	resource string, operations ...admissionregistrationv1.OperationType,
+) admissionregistrationv1.RuleWithOperations {
 	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
-		APIGroups: []string{corev1.GroupName}, APIVersions: []string{"v1"}, Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+		APIGroups:   []string{corev1.GroupName},
+		APIVersions: []string{"v1"},
+		Resources:   []string{resource},
+		Scope:       ptr.To(admissionregistrationv1.NamespacedScope),
 	}}
 }
 
-// disrupts holds for requests about an available pod that the budget may concern. It is wider than package pub where pub reads more than the request.
+// disrupts holds for requests about an available pod that the budget may concern. It is wider than package pub where
+// pub reads more than the request.
 const disrupts = `!has(oldObject.metadata.deletionTimestamp) && has(oldObject.status.phase) && oldObject.status.phase == 'Running' && ` +
 	`has(oldObject.status.conditions) && oldObject.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') && ` +
-	`!(has(oldObject.metadata.labels) && oldObject.metadata.labels.exists(k, k.startsWith('` + kruise.PubUnavailablePodLabelPrefix + `'))) && ` +
-	`!(has(oldObject.metadata.annotations) && '` + kruise.PodPubNoProtectionKey + `' in oldObject.metadata.annotations && ` +
-	`oldObject.metadata.annotations['` + kruise.PodPubNoProtectionKey + `'] in ['1', 't', 'T', 'true', 'TRUE', 'True']) && ` +
+	`!(has(oldObject.metadata.labels) && oldObject.metadata.labels.exists(k, k.startsWith('` +
+	kruise.PubUnavailablePodLabelPrefix + `'))) && ` +
+	`!(has(oldObject.metadata.annotations) && '` + kruise.PodPubNoProtectionKey +
+	`' in oldObject.metadata.annotations && ` +
+	`oldObject.metadata.annotations['` + kruise.PodPubNoProtectionKey +
+	`'] in ['1', 't', 'T', 'true', 'TRUE', 'True']) && ` +
 	`(request.operation == 'DELETE' || object.spec != oldObject.spec || ` +
-	`(has(object.metadata.labels) && object.metadata.labels.exists(k, k.startsWith('` + kruise.PubUnavailablePodLabelPrefix + `'))) || ` +
+	`(has(object.metadata.labels) && object.metadata.labels.exists(k, k.startsWith('` +
+	kruise.PubUnavailablePodLabelPrefix + `'))) || ` +
 	`oldObject.spec.containers.exists(c, has(c.env) && c.env.exists(e, has(e.valueFrom) && has(e.valueFrom.fieldRef) && ` +
 	`e.valueFrom.fieldRef.fieldPath.startsWith('metadata.'))))`

@@ -17,7 +17,9 @@ import (
 func budget(t testing.TB, namespace, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	b := &unstructured.Unstructured{}
-	text := fmt.Sprintf("apiVersion: policy.kruise.io/v1beta1\nkind: PodUnavailableBudget\nmetadata: {namespace: %s, name: %s}\nspec: %s", namespace, name, spec)
+	text := fmt.Sprintf(
+		"apiVersion: policy.kruise.io/v1beta1\nkind: PodUnavailableBudget\nmetadata: {namespace: %s, name: %s}\nspec: %s",
+		namespace, name, spec)
 	if err := yaml.Unmarshal([]byte(text), &b.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,8 @@ func budget(t testing.TB, namespace, name, spec string) *unstructured.Unstructur
 // raw is a budget without the detour of a text.
 func raw(namespace, name string, spec map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget", "metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec,
+		"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget",
+		"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": spec,
 	}}
 }
 
@@ -39,9 +42,10 @@ func disruptions(t testing.TB, o scope.Operations, objects ...*unstructured.Unst
 	t.Helper()
 	in := input().Input
 	for _, s := range scope.DisruptionSources(false) {
-		in.Contributions = append(in.Contributions, s.Contribute(slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
-			return o.GetKind() != s.Kind.Kind
-		})))
+		in.Contributions = append(in.Contributions,
+			s.Contribute(slices.DeleteFunc(slices.Clone(objects), func(o *unstructured.Unstructured) bool {
+				return o.GetKind() != s.Kind.Kind
+			})))
 	}
 	s, err := scope.Disruptions(in, o)
 	if err != nil {
@@ -63,19 +67,44 @@ func TestDisruptions(t *testing.T) {
 		// rules of the first entry, and part of its condition.
 		rules, selected string
 	}{
-		"none":       {why: "nothing is sent without a budget", operations: both()},
-		"off":        {why: "nothing is sent for no operation", budgets: []*unstructured.Unstructured{web}},
-		"unreadable": {why: "a budget that guards no pod sends nothing", operations: both(), budgets: []*unstructured.Unstructured{budget(t, "shop", "a", "{selector: {}}"), budget(t, "shop", "b", "{}")}},
-		"selector": {
-			why: "the selector and the namespace are asked of the stored pod", operations: both(), budgets: []*unstructured.Unstructured{web}, names: []string{"vpod.kb.io", "vpodeviction.kb.io"},
-			rules: "UPDATE,DELETE pods; UPDATE pods/resize", selected: `[has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}].exists(l, ((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))`,
+		"none": {why: "nothing is sent without a budget", operations: both()},
+		"off":  {why: "nothing is sent for no operation", budgets: []*unstructured.Unstructured{web}},
+		"unreadable": {
+			why:        "a budget that guards no pod sends nothing",
+			operations: both(),
+			budgets:    []*unstructured.Unstructured{budget(t, "shop", "a", "{selector: {}}"), budget(t, "shop", "b", "{}")},
 		},
-		"deletes": {why: "updates are not sent", operations: scope.Operations{Deletes: true}, budgets: []*unstructured.Unstructured{web}, names: []string{"vpod.kb.io", "vpodeviction.kb.io"}, rules: "DELETE pods"},
-		"updates": {why: "evictions are not sent", operations: scope.Operations{Updates: true}, budgets: []*unstructured.Unstructured{web}, names: []string{"vpod.kb.io"}, rules: "UPDATE pods; UPDATE pods/resize"},
+		"selector": {
+			why:        "the selector and the namespace are asked of the stored pod",
+			operations: both(),
+			budgets:    []*unstructured.Unstructured{web},
+			names:      []string{"vpod.kb.io", "vpodeviction.kb.io"},
+			rules:      "UPDATE,DELETE pods; UPDATE pods/resize",
+			selected:   `[has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}].exists(l, ((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))`,
+		},
+		"deletes": {
+			why:        "updates are not sent",
+			operations: scope.Operations{Deletes: true},
+			budgets:    []*unstructured.Unstructured{web},
+			names:      []string{"vpod.kb.io", "vpodeviction.kb.io"},
+			rules:      "DELETE pods",
+		},
+		"updates": {
+			why:        "evictions are not sent",
+			operations: scope.Operations{Updates: true},
+			budgets:    []*unstructured.Unstructured{web},
+			names:      []string{"vpod.kb.io"},
+			rules:      "UPDATE pods; UPDATE pods/resize",
+		},
 		"target": {
-			why: "a target is asked of the owner and of the stamp", operations: both(), names: []string{"vpod.kb.io", "vpodeviction.kb.io"},
-			budgets: []*unstructured.Unstructured{budget(t, "shop", "b", "{targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}")},
-			rules:   "UPDATE,DELETE pods; UPDATE pods/resize", selected: "(request.namespace + '/' + o.kind + '/' + o.name) == 'shop/CloneSet/web'",
+			why:        "a target is asked of the owner and of the stamp",
+			operations: both(),
+			names:      []string{"vpod.kb.io", "vpodeviction.kb.io"},
+			budgets: []*unstructured.Unstructured{
+				budget(t, "shop", "b", "{targetRef: {apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: web}}"),
+			},
+			rules:    "UPDATE,DELETE pods; UPDATE pods/resize",
+			selected: "(request.namespace + '/' + o.kind + '/' + o.name) == 'shop/CloneSet/web'",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +112,8 @@ func TestDisruptions(t *testing.T) {
 			var names []string
 			for _, e := range s.Entries {
 				names = append(names, e.Name)
-				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Fail || *e.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
+				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Fail ||
+					*e.SideEffects != admissionregistrationv1.SideEffectClassNoneOnDryRun {
 					t.Errorf("entry %+v", e)
 				}
 			}
@@ -101,7 +131,8 @@ func TestDisruptions(t *testing.T) {
 				}
 				rules = append(rules, strings.Join(operations, ",")+" "+strings.Join(r.Resources, ","))
 			}
-			if got := strings.Join(rules, "; "); got != c.rules || !strings.Contains(s.Entries[0].MatchConditions[1].Expression, c.selected) {
+			if got := strings.Join(rules, "; "); got != c.rules ||
+				!strings.Contains(s.Entries[0].MatchConditions[1].Expression, c.selected) {
 				t.Errorf("%s: rules %q, condition %s", c.why, got, s.Entries[0].MatchConditions[1].Expression)
 			}
 		})
@@ -118,14 +149,20 @@ func TestDisruptionsExempt(t *testing.T) {
 		operations    scope.Operations
 		closed, spare []string
 	}{
-		"nobody": {why: "all users wait for an answer", operations: both(), closed: []string{"vpod.kb.io", "vpodeviction.kb.io"}},
+		"nobody": {
+			why: "all users wait for an answer", operations: both(), closed: []string{"vpod.kb.io", "vpodeviction.kb.io"},
+		},
 		"users": {
-			why: "each entry has one beside it", operations: scope.Operations{Deletes: true, Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
-			closed: []string{"vpod.kb.io", "vpodeviction.kb.io"}, spare: []string{"vpod-exempt.kb.io", "vpodeviction-exempt.kb.io"},
+			why:        "each entry has one beside it",
+			operations: scope.Operations{Deletes: true, Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
+			closed:     []string{"vpod.kb.io", "vpodeviction.kb.io"},
+			spare:      []string{"vpod-exempt.kb.io", "vpodeviction-exempt.kb.io"},
 		},
 		"updates": {
-			why: "evictions are not sent", operations: scope.Operations{Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
-			closed: []string{"vpod.kb.io"}, spare: []string{"vpod-exempt.kb.io"},
+			why:        "evictions are not sent",
+			operations: scope.Operations{Updates: true, Exempt: []string{"system:kube-scheduler", "it's"}},
+			closed:     []string{"vpod.kb.io"},
+			spare:      []string{"vpod-exempt.kb.io"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,19 +179,24 @@ func TestDisruptionsExempt(t *testing.T) {
 				path, rest := *e.ClientConfig.Service.Path, strings.Replace(e.Name, "-exempt", "", 1)
 				if rest == e.Name {
 					closed = append(closed, e.Name)
-					if *e.FailurePolicy != admissionregistrationv1.Fail || strings.HasSuffix(path, "-open") || (users == "!("+of+")") != (len(c.spare) > 0) {
+					if *e.FailurePolicy != admissionregistrationv1.Fail || strings.HasSuffix(path, "-open") ||
+						(users == "!("+of+")") != (len(c.spare) > 0) {
 						t.Errorf("%s: entry %+v", c.why, e)
 					}
 					continue
 				}
 				spare = append(spare, e.Name)
-				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Ignore || !strings.HasSuffix(path, "-open") || users != of {
+				if !scope.Ours(e.Name) || *e.FailurePolicy != admissionregistrationv1.Ignore || !strings.HasSuffix(path, "-open") ||
+					users != of {
 					t.Errorf("%s: entry %+v", c.why, e)
 				}
-				at := slices.IndexFunc(s.Entries, func(other admissionregistrationv1.MutatingWebhook) bool { return other.Name == rest })
-				if at < 0 || !slices.EqualFunc(e.Rules, s.Entries[at].Rules, func(a, b admissionregistrationv1.RuleWithOperations) bool {
-					return slices.Equal(a.Operations, b.Operations) && slices.Equal(a.Resources, b.Resources)
-				}) || len(e.MatchConditions) != len(s.Entries[at].MatchConditions) {
+				at := slices.IndexFunc(s.Entries, func(other admissionregistrationv1.MutatingWebhook) bool {
+					return other.Name == rest
+				})
+				if at < 0 ||
+					!slices.EqualFunc(e.Rules, s.Entries[at].Rules, func(a, b admissionregistrationv1.RuleWithOperations) bool {
+						return slices.Equal(a.Operations, b.Operations) && slices.Equal(a.Resources, b.Resources)
+					}) || len(e.MatchConditions) != len(s.Entries[at].MatchConditions) {
 					t.Errorf("%s: %s sends other requests than %s", c.why, e.Name, rest)
 				}
 			}
@@ -165,7 +207,8 @@ func TestDisruptionsExempt(t *testing.T) {
 	}
 }
 
-// TestDisruptionsBounded: budgets without end of one namespace send its pods as a whole, and leave the entries of others exact.
+// TestDisruptionsBounded: budgets without end of one namespace send its pods as a whole, and leave the entries of
+// others exact.
 func TestDisruptionsBounded(t *testing.T) {
 	quiet := budget(t, "shop", "web", "{selector: {matchLabels: {app: web}}}")
 	long := strings.Repeat("x", 60)
@@ -191,7 +234,8 @@ func TestDisruptionsBounded(t *testing.T) {
 			if len(s.Entries) != 2 || size > 10<<10 || len(s.Notes) > 0 {
 				t.Errorf("%d entries of %d bytes, notes %v", len(s.Entries), size, s.Notes)
 			}
-			if !strings.Contains(selected, "'app' in l && l['app'] == 'web'") || !strings.Contains(selected, "request.namespace == 'hostile'") {
+			if !strings.Contains(selected, "'app' in l && l['app'] == 'web'") ||
+				!strings.Contains(selected, "request.namespace == 'hostile'") {
 				t.Errorf("condition %s", selected)
 			}
 		})
@@ -204,8 +248,9 @@ func TestDisruptionsMany(t *testing.T) {
 		var all []*unstructured.Unstructured
 		for i := range namespaces {
 			namespace := fmt.Sprintf("namespace-%d", i)
-			all = append(all, raw(namespace, "a", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": fmt.Sprintf("web-%d", i)}}}),
-				raw(namespace, "b", target("apps/v1", "Deployment", "api")))
+			all = append(all, raw(namespace, "a", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{
+				"app": fmt.Sprintf("web-%d", i),
+			}}}), raw(namespace, "b", target("apps/v1", "Deployment", "api")))
 		}
 		o := both()
 		o.Exempt = pub.SystemUsers()
@@ -219,7 +264,8 @@ func TestDisruptionsMany(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d namespaces with 2 budgets each: %d entries, %d KiB, notes %v", namespaces, len(s.Entries), size>>10, s.Notes)
+		t.Logf("%d namespaces with 2 budgets each: %d entries, %d KiB, notes %v",
+			namespaces, len(s.Entries), size>>10, s.Notes)
 		if s.Entries[0].MatchConditions[1].Expression == "true" {
 			t.Errorf("%d namespaces: pods of all namespaces are sent", namespaces)
 		}

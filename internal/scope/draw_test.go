@@ -38,8 +38,11 @@ func (d draw) selector(keys, values []string) *metav1.LabelSelector {
 		s.MatchLabels = map[string]string{one(d, keys...): one(d, values...)}
 	}
 	for range d.IntN(3) {
-		e := metav1.LabelSelectorRequirement{Key: one(d, keys...), Operator: one(d,
-			metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}
+		e := metav1.LabelSelectorRequirement{
+			Key: one(d, keys...),
+			Operator: one(d, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+				metav1.LabelSelectorOpDoesNotExist),
+		}
 		if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
 			for range 1 + d.IntN(2) {
 				e.Values = append(e.Values, one(d, values...))
@@ -57,7 +60,8 @@ func podValues() []string { return []string{"a", "b", "c", ""} }
 // places are the namespaces of the world, with labels.
 func places() map[string]map[string]string {
 	return map[string]map[string]string{
-		"one": {"env": "prod"}, "two": {"env": "test", "team": "x"}, "three": nil, "four": {"control-plane": "any", "env": "prod"}, "kruise-system": {"env": "prod"},
+		"one": {"env": "prod"}, "two": {"env": "test", "team": "x"}, "three": nil,
+		"four": {"control-plane": "any", "env": "prod"}, "kruise-system": {"env": "prod"},
 	}
 }
 
@@ -70,7 +74,8 @@ func (d draw) sets(n int) []*appsv1beta1.SidecarSet {
 		case 0:
 			set.Spec.NamespaceSelector = d.selector([]string{corev1.LabelMetadataName}, []string{"one", "two", "three"})
 		case 1:
-			set.Spec.NamespaceSelector = d.selector([]string{"env", "team", corev1.LabelMetadataName}, []string{"prod", "test", "x", "one"})
+			set.Spec.NamespaceSelector = d.selector([]string{"env", "team", corev1.LabelMetadataName},
+				[]string{"prod", "test", "x", "one"})
 		}
 		set.Spec.InjectionStrategy.Paused = d.IntN(6) == 0
 		if d.IntN(3) == 0 {
@@ -83,12 +88,16 @@ func (d draw) sets(n int) []*appsv1beta1.SidecarSet {
 
 // pod is one of the world.
 func (d draw) pod(n int) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", n), Labels: d.labels(podKeys(), podValues())}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("pod-%d", n), Labels: d.labels(podKeys(), podValues()),
+	}}
 	pod.Namespace = one(d, "one", "two", "three", "four", "kruise-system", metav1.NamespaceSystem)
 	for i := range 1 + d.IntN(3) {
 		c := corev1.Container{Name: fmt.Sprintf("c%d", i), Image: "image"}
 		if d.IntN(4) == 0 {
-			c.Env = []corev1.EnvVar{{Name: "A", Value: "B"}, {Name: one(d, kruise.ContainerLaunchPriorityEnvName, "OTHER"), Value: "1"}}
+			c.Env = []corev1.EnvVar{
+				{Name: "A", Value: "B"}, {Name: one(d, kruise.ContainerLaunchPriorityEnvName, "OTHER"), Value: "1"},
+			}
 		}
 		pod.Spec.Containers = append(pod.Spec.Containers, c)
 	}
@@ -97,7 +106,10 @@ func (d draw) pod(n int) *corev1.Pod {
 		pod.Annotations = map[string]string{kruise.ContainerLaunchPriorityKey: one(d, "Ordered", "ordered", "")}
 	case 1:
 		pod.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: one(d, "apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1", "apps/v1", "apps.kruise.iox/v1"), Kind: "X", Name: "x", UID: "u",
+			APIVersion: one(d, "apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1", "apps/v1", "apps.kruise.iox/v1"),
+			Kind:       "X",
+			Name:       "x",
+			UID:        "u",
 			Controller: one(d, ptr.To(true), ptr.To(true), ptr.To(false), nil),
 		}}
 	}
@@ -110,7 +122,9 @@ func (d draw) pod(n int) *corev1.Pod {
 		}
 	}
 	if d.IntN(3) == 0 {
-		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: one(d, kruise.KruisePodReadyConditionType, "other")}}
+		pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{
+			ConditionType: one(d, kruise.KruisePodReadyConditionType, "other"),
+		}}
 	}
 	return pod
 }

@@ -61,7 +61,8 @@ func (g *group) add(of Contribution) {
 func (g *group) closedForms() []form { return formsOf(g.closed, g.closedIf, g.closedLists) }
 func (g *group) openForms() []form   { return formsOf(g.open, g.openIf, g.openLists) }
 
-// bounded merges the groups beyond mostGroups into that of all namespaces, and those that ask too much of the labels of namespaces.
+// bounded merges the groups beyond mostGroups into that of all namespaces, and those that ask too much of the labels of
+// namespaces.
 func bounded(groups map[string]*group) []note.Note {
 	var notes []note.Note
 	few, long := 0, 0
@@ -77,7 +78,8 @@ func bounded(groups map[string]*group) []note.Note {
 			delete(groups, id)
 			if len(notes) == 0 {
 				notes = append(notes, newNote(NoteWidened, closedName("", 0), fmt.Sprintf(
-					"pods of all namespaces are sent for sets of further namespaceSelectors: at most %d have entries of their own", mostGroups)))
+					"pods of all namespaces are sent for sets of further namespaceSelectors: at most %d have entries of their own",
+					mostGroups)))
 			}
 		default:
 			few++
@@ -107,7 +109,9 @@ type conditions struct {
 }
 
 // entries returns the group's entries, closed or open; none if they select no pod.
-func (g *group) entries(in Input, id string, of conditions) (entries []admissionregistrationv1.MutatingWebhook, notes []note.Note) {
+func (g *group) entries(
+	in Input, id string, of conditions,
+) (entries []admissionregistrationv1.MutatingWebhook, notes []note.Note) {
 	selected, widened, name := of.closed, of.closedWidened, closedName
 	if of.ignore {
 		selected, widened, name = of.open, of.openWidened, openName
@@ -117,13 +121,16 @@ func (g *group) entries(in Input, id string, of conditions) (entries []admission
 		e.Name = name(id, part)
 		e.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: Selected, Expression: expression}}
 		if of.ignore && len(of.closed) == 1 {
-			e.MatchConditions = append(e.MatchConditions, admissionregistrationv1.MatchCondition{Name: NotTaken, Expression: "!(" + of.closed[0] + ")"})
+			e.MatchConditions = append(e.MatchConditions, admissionregistrationv1.MatchCondition{
+				Name: NotTaken, Expression: "!(" + of.closed[0] + ")",
+			})
 		}
 		e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, g.namespaces...)
 		entries = append(entries, *e)
 	}
 	if widened {
-		notes = append(notes, newNote(NoteWidened, name(id, 0), "its sets ask for more than fits into its conditions: pods are sent that have only some of the labels"))
+		notes = append(notes, newNote(NoteWidened, name(id, 0),
+			"its sets ask for more than fits into its conditions: pods are sent that have only some of the labels"))
 	}
 	return entries, notes
 }
@@ -176,11 +183,16 @@ func onward(c admissionregistrationv1.WebhookClientConfig, suffix string) admiss
 func spared(own string) []metav1.LabelSelectorRequirement {
 	return []metav1.LabelSelectorRequirement{
 		{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
-		{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpNotIn, Values: sorted([]string{metav1.NamespaceSystem, own})},
+		{
+			Key:      corev1.LabelMetadataName,
+			Operator: metav1.LabelSelectorOpNotIn,
+			Values:   sorted([]string{metav1.NamespaceSystem, own}),
+		},
 	}
 }
 
-// The names of entries. The first is that of the reference. Conditions that are too long for one entry continue in further parts.
+// The names of entries. The first is that of the reference. Conditions that are too long for one entry continue in
+// further parts.
 func closedName(id string, part int) string { return "mpod" + suffix(id) + partSuffix(part) + ".kb.io" }
 
 func openName(id string, part int) string {
@@ -204,7 +216,8 @@ func suffix(id string) string {
 }
 
 // ours matches the names of entries.
-var ours = regexp.MustCompile(`^(mpod(-open)?(-[0-9a-f]{8})?|(vpod|vpodeviction)(-open|-exempt)?)(-part-[0-9]{1,2})?\.kb\.io$`)
+var ours = regexp.MustCompile(
+	`^(mpod(-open)?(-[0-9a-f]{8})?|(vpod|vpodeviction)(-open|-exempt)?)(-part-[0-9]{1,2})?\.kb\.io$`)
 
 // Ours reports whether an entry has a name as Plan, Disruptions or Provisional give them.
 func Ours(name string) bool { return ours.MatchString(name) || IsProvisional(name) }

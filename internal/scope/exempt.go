@@ -24,7 +24,9 @@ func (s Scope) exempting(users []string) Scope {
 	var copies, wide []admissionregistrationv1.MutatingWebhook
 	for i := range s.Entries {
 		e := s.Entries[i]
-		e.MatchConditions = append(slices.Clone(e.MatchConditions), admissionregistrationv1.MatchCondition{Name: User, Expression: "!(" + is + ")"})
+		e.MatchConditions = append(slices.Clone(e.MatchConditions), admissionregistrationv1.MatchCondition{
+			Name: User, Expression: "!(" + is + ")",
+		})
 		others.Entries = append(others.Entries, e)
 		spare := exemptEntry(&s.Entries[i], is)
 		copies = append(copies, *spare)

@@ -6,7 +6,8 @@ import "github.com/kruisekit/kruisekit/note"
 const (
 	// NoteUnreadable is a set whose selectors cannot be read, or only in part.
 	NoteUnreadable = "SelectorUnreadable"
-	// NoteWidened is an entry for more pods than the sets select, because an exact entry is larger than API servers accept.
+	// NoteWidened is an entry for more pods than the sets select, because an exact entry is larger than API servers
+	// accept.
 	NoteWidened = "ScopeWidened"
 )
 

@@ -15,7 +15,9 @@ import (
 func marker(t *testing.T, namespace, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	m := &unstructured.Unstructured{}
-	text := fmt.Sprintf("{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {namespace: %s, name: %s}, spec: %s}", namespace, name, spec)
+	text := fmt.Sprintf(
+		"{apiVersion: apps.kruise.io/v1alpha1, kind: PodProbeMarker, metadata: {namespace: %s, name: %s}, spec: %s}",
+		namespace, name, spec)
 	if err := yaml.Unmarshal([]byte(text), &m.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -30,20 +32,50 @@ func TestProbes(t *testing.T) {
 	web := `{selector: {matchLabels: {app: web}}, ` + idle + `}`
 	var many []*unstructured.Unstructured
 	for i := range 40 {
-		many = append(many, marker(t, "many", fmt.Sprintf("m%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: a%d}}, %s}`, i, idle)))
+		many = append(many,
+			marker(t, "many", fmt.Sprintf("m%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: a%d}}, %s}`, i, idle)))
 	}
 	for name, c := range map[string]struct {
 		why     string
 		markers []*unstructured.Unstructured
 		want    string
 	}{
-		"none":   {why: "nothing is sent"},
-		"one":    {why: "pods of its namespace", markers: []*unstructured.Unstructured{marker(t, "shop", "a", web)}, want: labels + "((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))"},
-		"marks":  {why: "a probe without a condition is not for a provider", markers: []*unstructured.Unstructured{marker(t, "shop", "a", `{selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: main, probe: {}}]}`)}},
-		"all":    {why: "an empty selector selects no pods", markers: []*unstructured.Unstructured{marker(t, "shop", "a", `{selector: {}, `+idle+`}`)}},
-		"broken": {why: "what cannot be decoded selects no pods", markers: []*unstructured.Unstructured{marker(t, "shop", "a", `{selector: {matchLabels: {app: web}}, probes: [{name: 7}]}`)}},
-		"unread": {why: "a selector that cannot be read selects no pods", markers: []*unstructured.Unstructured{marker(t, "shop", "a", `{selector: {matchLabels: {app: web}, matchExpressions: [{key: a, operator: Near}]}, `+idle+`}`)}},
-		"many":   {why: "a namespace of many has all of its pods sent, and another one only its own", markers: append(many, marker(t, "shop", "a", web)), want: labels + "request.namespace == 'many' || ((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))"},
+		"none": {why: "nothing is sent"},
+		"one": {
+			why:     "pods of its namespace",
+			markers: []*unstructured.Unstructured{marker(t, "shop", "a", web)},
+			want:    labels + "((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))",
+		},
+		"marks": {
+			why: "a probe without a condition is not for a provider",
+			markers: []*unstructured.Unstructured{
+				marker(t, "shop", "a",
+					`{selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: main, probe: {}}]}`),
+			},
+		},
+		"all": {
+			why:     "an empty selector selects no pods",
+			markers: []*unstructured.Unstructured{marker(t, "shop", "a", `{selector: {}, `+idle+`}`)},
+		},
+		"broken": {
+			why: "what cannot be decoded selects no pods",
+			markers: []*unstructured.Unstructured{
+				marker(t, "shop", "a", `{selector: {matchLabels: {app: web}}, probes: [{name: 7}]}`),
+			},
+		},
+		"unread": {
+			why: "a selector that cannot be read selects no pods",
+			markers: []*unstructured.Unstructured{
+				marker(t, "shop", "a",
+					`{selector: {matchLabels: {app: web}, matchExpressions: [{key: a, operator: Near}]}, `+idle+`}`),
+			},
+		},
+		"many": {
+			why:     "a namespace of many has all of its pods sent, and another one only its own",
+			markers: append(many, marker(t, "shop", "a", web)),
+			want: labels +
+				"request.namespace == 'many' || ((request.namespace == 'shop') && 'app' in l && l['app'] == 'web'))",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input().Input

@@ -45,7 +45,8 @@ func TestSent(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
 	hook := scopetest.New(t)
 	for name, labels := range places() {
-		if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
+		if err := c.Client.Create(t.Context(),
+			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,7 +81,8 @@ func TestSent(t *testing.T) {
 			wantClosed, wantOpen := concerns(in, pod)
 			closed, open := sent(hook, base, pod)
 			if (closed > 0) != wantClosed || !wantClosed && (open > 0) != wantOpen {
-				t.Errorf("seed %d: pod %s/%s %v: sent %d and %d times, want %t and %t\n%+v", seed+round, pod.Namespace, pod.Name, pod.Labels, closed, open, wantClosed, wantOpen, in)
+				t.Errorf("seed %d: pod %s/%s %v: sent %d and %d times, want %t and %t\n%+v",
+					seed+round, pod.Namespace, pod.Name, pod.Labels, closed, open, wantClosed, wantOpen, in)
 			}
 			if closed+open > 0 {
 				sentPods++
@@ -99,16 +101,21 @@ func TestSent(t *testing.T) {
 func filling(t *testing.T) []*appsv1beta1.SidecarSet {
 	var sets []*appsv1beta1.SidecarSet
 	for i := range 30 {
-		sets = append(sets,
-			newSet(t, fmt.Sprintf("key-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: key-%d, operator: Exists}]}`, i)),
-			newSet(t, fmt.Sprintf("pair-%d", i), fmt.Sprintf(`selector: {matchLabels: {pair-%d: x}}`, i)),
-			newSet(t, fmt.Sprintf("tuple-%d", i), fmt.Sprintf(`selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}`, i)),
-			newSet(t, fmt.Sprintf("scoped-tuple-%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`, i)),
-			newSet(t, fmt.Sprintf("several-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: several-%[1]d, operator: Exists}, {key: app, operator: Exists}]}`, i)),
-			newSet(t, fmt.Sprintf("further-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: further-%[1]d, operator: Exists}, {key: tier, operator: DoesNotExist}]}`, i)),
-			newSet(t, fmt.Sprintf("last-%d", i), fmt.Sprintf(`selector: {matchExpressions: [{key: last-%[1]d, operator: In, values: [x]}, {key: tier, operator: NotIn, values: [x]}]}`, i)),
-			newSet(t, fmt.Sprintf("scoped-%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`, i)),
-		)
+		sets = append(sets, newSet(t, fmt.Sprintf("key-%d", i),
+			fmt.Sprintf(`selector: {matchExpressions: [{key: key-%d, operator: Exists}]}`,
+				i)), newSet(t, fmt.Sprintf("pair-%d", i), fmt.Sprintf(`selector: {matchLabels: {pair-%d: x}}`, i)), newSet(t,
+			fmt.Sprintf("tuple-%d", i), fmt.Sprintf(`selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}`, i)), newSet(t,
+			fmt.Sprintf("scoped-tuple-%d", i),
+			fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d, tier: tier-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`,
+				i)), newSet(t, fmt.Sprintf("several-%d", i),
+			fmt.Sprintf(`selector: {matchExpressions: [{key: several-%[1]d, operator: Exists}, {key: app, operator: Exists}]}`,
+				i)), newSet(t, fmt.Sprintf("further-%d", i), fmt.Sprintf(
+			`selector: {matchExpressions: [{key: further-%[1]d, operator: Exists}, {key: tier, operator: DoesNotExist}]}`,
+			i)), newSet(t, fmt.Sprintf("last-%d", i),
+			fmt.Sprintf(`selector: {matchExpressions: [{key: last-%[1]d, operator: In, values: [x]}, {key: tier, operator: NotIn, values: [x]}]}`,
+				i)), newSet(t, fmt.Sprintf("scoped-%d", i),
+			fmt.Sprintf(`{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`,
+				i)))
 	}
 	return sets
 }
@@ -116,22 +123,25 @@ func filling(t *testing.T) []*appsv1beta1.SidecarSet {
 // untilSent waits until the API server goes by the entries of a round.
 func untilSent(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook, base string) {
 	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "three", Name: "canary", Labels: map[string]string{"canary": "x"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "three", Name: "canary", Labels: map[string]string{"canary": "x"},
+	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		if err := c.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
-			return false, err
-		}
-		closed, _ := sent(hook, base, pod)
-		return closed > 0, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			if err := c.Client.Create(ctx, pod.DeepCopy(), client.DryRunAll); err != nil {
+				return false, err
+			}
+			closed, _ := sent(hook, base, pod)
+			return closed > 0, nil
+		})
 	if err != nil {
 		t.Fatalf("the canary is not sent to %s: %v", base, err)
 	}
 }
 
-// The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is created also
-// while nobody answers.
+// The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is
+// created also while nobody answers.
 func TestLarge(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
 	hook := scopetest.New(t)
@@ -142,7 +152,8 @@ func TestLarge(t *testing.T) {
 		case 1, 2, 3:
 			spec = fmt.Sprintf(`selector: {matchLabels: {app: a-%[1]d, zone: z-%[1]d}}`, i)
 		case 4:
-			spec = fmt.Sprintf(`selector: {matchExpressions: [{key: k%[1]d, operator: Exists}, {key: "zone-%[1]d", operator: NotIn, values: [x]}]}`, i)
+			spec = fmt.Sprintf(`selector: {matchExpressions: [{key: k%[1]d, operator: Exists}, {key: "zone-%[1]d", operator: NotIn, values: [x]}]}`,
+				i)
 		}
 		sets = append(sets, newSet(t, fmt.Sprintf("k%d", i), spec))
 	}
@@ -150,10 +161,13 @@ func TestLarge(t *testing.T) {
 		in := input(append(sets[:n:n], newSet(t, "canary", fmt.Sprintf(`selector: {matchLabels: {canary: c%d}}`, n)))...)
 		in.Client = clientOf(hook, "")
 		for i := range 23 {
-			in.Sets = append(in.Sets, newSet(t, fmt.Sprintf("n%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: other}}, namespaceSelector: {matchLabels: {env: e%d}}}`, i)))
+			in.Sets = append(in.Sets, newSet(t, fmt.Sprintf("n%d", i),
+				fmt.Sprintf(`{selector: {matchLabels: {app: other}}, namespaceSelector: {matchLabels: {env: e%d}}}`, i)))
 		}
 		computed := compute(t, in)
-		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: computed.Entries}
+		configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
+			ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: computed.Entries,
+		}
 		if err := c.Client.Create(t.Context(), configuration); err != nil {
 			t.Fatal(err)
 		}
@@ -166,11 +180,12 @@ func TestLarge(t *testing.T) {
 			}
 		}
 		canary := pod(map[string]string{"canary": fmt.Sprintf("c%d", n)})
-		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			err := c.Client.Create(ctx, canary.DeepCopy(), client.DryRunAll)
-			closed, _ := sent(hook, "", canary)
-			return closed > 0, err
-		}); err != nil {
+		if err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				err := c.Client.Create(ctx, canary.DeepCopy(), client.DryRunAll)
+				closed, _ := sent(hook, "", canary)
+				return closed > 0, err
+			}); err != nil {
 			t.Fatalf("%d sets: %v", n, err)
 		}
 		inForce := time.Since(created)
@@ -191,7 +206,8 @@ func TestLarge(t *testing.T) {
 		}
 		t.Logf("%d sets: %d entries, %s for the dry run of a pod that is not sent, in force after %s, notes %v",
 			n, len(computed.Entries), time.Since(began)/tries, inForce, computed.Notes)
-		if after, _ := sent(hook, "", canary); computed.Entries[0].MatchConditions[0].Expression != "true" && after != before {
+		if after, _ := sent(hook, "", canary); computed.Entries[0].MatchConditions[0].Expression != "true" &&
+			after != before {
 			t.Errorf("%d sets: it was sent", n)
 		}
 		if err := c.Client.Delete(t.Context(), configuration); err != nil {
@@ -204,9 +220,12 @@ func TestLarge(t *testing.T) {
 // testDown stops the webhook.
 func testDown(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook) {
 	t.Helper()
-	in := input(newSet(t, "a", `selector: {matchLabels: {app: web}}`), open(newSet(t, "b", `selector: {matchLabels: {app: nice}}`)))
+	in := input(newSet(t, "a", `selector: {matchLabels: {app: web}}`),
+		open(newSet(t, "b", `selector: {matchLabels: {app: nice}}`)))
 	in.Client, in.Owned, in.Launch = clientOf(hook, ""), true, true
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: compute(t, in).Entries}
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: compute(t, in).Entries,
+	}
 	if err := c.Client.Create(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +237,10 @@ func testDown(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook) {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 		})
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		return create(ctx, "web") != nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			return create(ctx, "web") != nil, nil
+		})
 	if err != nil {
 		t.Fatal(errors.New("a pod that a set selects is created though nobody answers"))
 	}

@@ -89,8 +89,10 @@ func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no pod. It ignores the contributions of the input. The entry is ignored where no replica answers, because nothing shows that the set will be stored. The entry selects by selectors what computed entries select by conditions: there may be many such
-// entries for a moment, and API servers would compile each condition and convert each pod for it.
+// Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no
+// pod. It ignores the contributions of the input. The entry is ignored where no replica answers, because nothing shows
+// that the set will be stored. The entry selects by selectors what computed entries select by conditions: there may be
+// many such entries for a moment, and API servers would compile each condition and convert each pod for it.
 func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -105,7 +107,8 @@ func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv
 		e.Name = provisionalName(mark)
 		e.ObjectSelector.MatchExpressions = expressions(c.labels)
 		s := e.NamespaceSelector
-		s.MatchExpressions = slices.Concat(s.MatchExpressions, expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
+		s.MatchExpressions = slices.Concat(s.MatchExpressions,
+			expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
 		return e, nil
 	}
 	return nil, nil //nolint:nilnil // the set needs none
@@ -131,8 +134,11 @@ func provisionalName(m Mark) string {
 	return prefix + hex.EncodeToString(sum[:provisionalBytes]) + nameEnd
 }
 
-// Authority returns the CA that configurations have for the service of a client, the first that is found. A configuration may be nil.
-func Authority(c admissionregistrationv1.WebhookClientConfig, in ...*admissionregistrationv1.MutatingWebhookConfiguration) []byte {
+// Authority returns the CA that configurations have for the service of a client, the first that is found. A
+// configuration may be nil.
+func Authority(
+	c admissionregistrationv1.WebhookClientConfig, in ...*admissionregistrationv1.MutatingWebhookConfiguration,
+) []byte {
 	if c.Service == nil {
 		return c.CABundle
 	}
@@ -142,7 +148,8 @@ func Authority(c admissionregistrationv1.WebhookClientConfig, in ...*admissionre
 		}
 		for i := range configuration.Webhooks {
 			have := &configuration.Webhooks[i].ClientConfig
-			if have.Service != nil && have.Service.Namespace == c.Service.Namespace && have.Service.Name == c.Service.Name && len(have.CABundle) > 0 {
+			if have.Service != nil && have.Service.Namespace == c.Service.Namespace && have.Service.Name == c.Service.Name &&
+				len(have.CABundle) > 0 {
 				return have.CABundle
 			}
 		}

@@ -25,17 +25,22 @@ func admitted(set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet {
 	return set
 }
 
-// The entry is as the planned one of the set alone, whatever else there is, but for how it selects the pods, under a name and a path of its
-// own, and ignored where no replica answers: nothing shows that the set will be stored.
+// The entry is as the planned one of the set alone, whatever else there is, but for how it selects the pods, under a
+// name and a path of its own, and ignored where no replica answers: nothing shows that the set will be stored.
 func TestProvisional(t *testing.T) {
 	cases := map[string]struct {
 		why  string
 		set  *appsv1beta1.SidecarSet
 		path string
 	}{
-		"closed": {"the path reports that its pods must not go without", newSet(t, "a.b", someApp), "/mutate-pod-new/a.b/uid-a.b/3"},
-		"open":   {"its pods may go without", open(newSet(t, "a", someApp)), "/mutate-pod-new-open/a/uid-a/3"},
-		"labels": {"of namespaces", newSet(t, "a", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"), "/mutate-pod-new/a/uid-a/3"},
+		"closed": {
+			"the path reports that its pods must not go without", newSet(t, "a.b", someApp), "/mutate-pod-new/a.b/uid-a.b/3",
+		},
+		"open": {"its pods may go without", open(newSet(t, "a", someApp)), "/mutate-pod-new-open/a/uid-a/3"},
+		"labels": {
+			"of namespaces", newSet(t, "a", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"),
+			"/mutate-pod-new/a/uid-a/3",
+		},
 		"paused": {"it selects nothing now", newSet(t, "a", someApp+"\ninjectionStrategy: {paused: true}"), ""},
 		"empty":  {"it selects nothing", newSet(t, "a", `selector: {}`), ""},
 	}
@@ -75,7 +80,8 @@ func TestProvisional(t *testing.T) {
 				t.Error("the input changed")
 			}
 			in.Client.Service, in.Client.URL = nil, ptr.To("https://localhost:1/mutate-pod")
-			if got, err = scope.Provisional(in.Input, c.set); err != nil || *got.ClientConfig.URL != "https://localhost:1"+c.path {
+			if got, err = scope.Provisional(in.Input, c.set); err != nil ||
+				*got.ClientConfig.URL != "https://localhost:1"+c.path {
 				t.Errorf("the address is %v, %v", got, err)
 			}
 			if mark, ok := scope.EntryMark(got); !ok || mark != scope.MarkOf(c.set) {
@@ -100,7 +106,8 @@ func TestProvisionalSelects(t *testing.T) {
 			closed, open := concerns(input(set), pod)
 			got := entry != nil && chooses(t, entry, pod)
 			if got != (closed || open) {
-				t.Errorf("seed %d: pod %s/%s %v: %t by %+v, for %+v", seed, pod.Namespace, pod.Name, pod.Labels, got, entry, set.Spec)
+				t.Errorf("seed %d: pod %s/%s %v: %t by %+v, for %+v",
+					seed, pod.Namespace, pod.Name, pod.Labels, got, entry, set.Spec)
 			}
 			if got {
 				chosen++
@@ -157,7 +164,10 @@ func TestMark(t *testing.T) {
 			t.Errorf("%s: %t", why, got)
 		}
 	}
-	for _, path := range []string{"", "/", "/mutate-pod", "/mutate-pod-open", "/mutate-pod-new", "/mutate-pod-new/a/u", "/mutate-pod-new/a/u/x", "/mutate-pod-new//u/1", "/mutate-pod/a/u/1", "a/b/c/d/e"} {
+	for _, path := range []string{
+		"", "/", "/mutate-pod", "/mutate-pod-open", "/mutate-pod-new", "/mutate-pod-new/a/u", "/mutate-pod-new/a/u/x",
+		"/mutate-pod-new//u/1", "/mutate-pod/a/u/1", "a/b/c/d/e",
+	} {
 		if got, ok := scope.ReadMark(path); ok {
 			t.Errorf("%q: %+v", path, got)
 		}
@@ -171,11 +181,13 @@ func TestWidens(t *testing.T) {
 		now, before *appsv1beta1.SidecarSet
 		want        bool
 	}{
-		"new":                {newSet(t, "a", someApp), nil, true},
-		"new and paused":     {newSet(t, "a", paused), nil, false},
-		"unchanged":          {newSet(t, "a", someApp+"\nrevisionHistoryLimit: 2"), newSet(t, "a", someApp), false},
-		"of other pods":      {newSet(t, "a", someApp), newSet(t, "a", `selector: {matchLabels: {app: b}}`), true},
-		"of other spaces":    {newSet(t, "a", someApp), newSet(t, "a", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"), true},
+		"new":            {newSet(t, "a", someApp), nil, true},
+		"new and paused": {newSet(t, "a", paused), nil, false},
+		"unchanged":      {newSet(t, "a", someApp+"\nrevisionHistoryLimit: 2"), newSet(t, "a", someApp), false},
+		"of other pods":  {newSet(t, "a", someApp), newSet(t, "a", `selector: {matchLabels: {app: b}}`), true},
+		"of other spaces": {
+			newSet(t, "a", someApp), newSet(t, "a", someApp+"\nnamespaceSelector: {matchLabels: {env: prod}}"), true,
+		},
 		"goes on":            {newSet(t, "a", someApp), newSet(t, "a", paused), true},
 		"pauses":             {newSet(t, "a", paused), newSet(t, "a", someApp), false},
 		"must not be missed": {newSet(t, "a", someApp), open(newSet(t, "a", someApp)), true},

@@ -22,8 +22,8 @@ type form struct {
 	whole, widened bool
 }
 
-// list selects by the value of an expression. API servers compile a list in little time, while the time for clauses grows with the square of
-// their number.
+// list selects by the value of an expression. API servers compile a list in little time, while the time for clauses
+// grows with the square of their number.
 type list struct {
 	before, value, after string
 	// of are the values, sorted.
@@ -64,8 +64,8 @@ func further(all []List) (exact, wide []list) {
 	return exact, wide
 }
 
-// within returns the expressions of the first form that is within bounds, one for each entry. Widened reports that they hold for more pods
-// than the clauses select.
+// within returns the expressions of the first form that is within bounds, one for each entry. Widened reports that they
+// hold for more pods than the clauses select.
 func within(forms []form, b size) (expressions []string, widened bool) {
 	for _, f := range forms {
 		if all := f.expressions(b.letters); all != nil && len(all) <= b.parts && (len(all) <= 1 || !f.whole) {

@@ -26,8 +26,10 @@ func TestGolden(t *testing.T) {
 	everything := input(
 		newSet(t, "log", `selector: {matchLabels: {app: web}}`),
 		newSet(t, "mesh", `selector: {matchLabels: {app: api}}`),
-		newSet(t, "shop", `{selector: {matchExpressions: [{key: app, operator: Exists}, {key: canary, operator: NotIn, values: ["yes", "true"]}]}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}`),
-		newSet(t, "prod", `{selector: {matchLabels: {tier: front}}, namespaceSelector: {matchLabels: {env: prod}, matchExpressions: [{key: team, operator: DoesNotExist}]}}`),
+		newSet(t, "shop",
+			`{selector: {matchExpressions: [{key: app, operator: Exists}, {key: canary, operator: NotIn, values: ["yes", "true"]}]}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: shop}}}`),
+		newSet(t, "prod",
+			`{selector: {matchLabels: {tier: front}}, namespaceSelector: {matchLabels: {env: prod}, matchExpressions: [{key: team, operator: DoesNotExist}]}}`),
 		open(newSet(t, "nice", `selector: {matchLabels: {app: batch}}`)),
 		newSet(t, "paused", `{selector: {matchLabels: {app: never}}, injectionStrategy: {paused: true}}`),
 	)
@@ -36,7 +38,9 @@ func TestGolden(t *testing.T) {
 	forAll.All, forAll.Launch = true, true
 	owned := input()
 	owned.Owned, owned.Launch = true, true
-	for name, in := range map[string]world{"everything": everything, "gate-for-all": forAll, "no-sets": owned, "nothing": input()} {
+	for name, in := range map[string]world{
+		"everything": everything, "gate-for-all": forAll, "no-sets": owned, "nothing": input(),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s := compute(t, in)
 			got, err := yaml.Marshal(s.Entries)
@@ -71,43 +75,78 @@ func TestConditions(t *testing.T) {
 		sets []*appsv1beta1.SidecarSet
 		want string
 	}{
-		"no set":         {"nothing is sent", nil, ""},
-		"nothing wanted": {"an empty selector selects nothing", []*appsv1beta1.SidecarSet{newSet(t, "a", `selector: {}`), newSet(t, "b", `{}`)}, ""},
+		"no set": {"nothing is sent", nil, ""},
+		"nothing wanted": {
+			"an empty selector selects nothing",
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", `selector: {}`), newSet(t, "b", `{}`)},
+			"",
+		},
 		"values of a key": {"they become one list", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `selector: {matchLabels: {app: b}}`), newSet(t, "b", `selector: {matchExpressions: [{key: app, operator: In, values: [c, a]}]}`),
+			newSet(t, "a", `selector: {matchLabels: {app: b}}`),
+			newSet(t, "b", `selector: {matchExpressions: [{key: app, operator: In, values: [c, a]}]}`),
 		}, labels + "('app' in l && l['app'] in ['a','b','c']))"},
-		"under the same": {"what is the same is said once", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`), newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`), newSet(t, "c", `selector: {matchLabels: {app: c, tier: z}}`),
-		}, labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == 'c' && 'tier' in l && l['tier'] == 'z'))"},
-		"under this and that": {"what has become part of another takes nothing in", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`), newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`), newSet(t, "c", `selector: {matchLabels: {app: b, tier: z}}`),
-		}, labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == 'b' && 'tier' in l && l['tier'] == 'z'))"},
+		"under the same": {
+			"what is the same is said once",
+			[]*appsv1beta1.SidecarSet{
+				newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`),
+				newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`),
+				newSet(t, "c", `selector: {matchLabels: {app: c, tier: z}}`),
+			},
+			labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == " +
+				"'c' && 'tier' in l && l['tier'] == 'z'))",
+		},
+		"under this and that": {
+			"what has become part of another takes nothing in",
+			[]*appsv1beta1.SidecarSet{
+				newSet(t, "a", `selector: {matchLabels: {app: a, tier: x}}`),
+				newSet(t, "b", `selector: {matchLabels: {app: b, tier: x}}`),
+				newSet(t, "c", `selector: {matchLabels: {app: b, tier: z}}`),
+			},
+			labels + "('app' in l && l['app'] in ['a','b'] && 'tier' in l && l['tier'] == 'x') || ('app' in l && l['app'] == " +
+				"'b' && 'tier' in l && l['tier'] == 'z'))",
+		},
 		"names of namespaces": {"they are known to conditions", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
-			newSet(t, "b", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
+			newSet(t, "a",
+				`{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
+			newSet(t, "b",
+				`{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
 		}, labels + "((request.namespace in ['one','two']) && 'app' in l && l['app'] == 'a'))"},
 		"pods labelled as namespaces are": {"the label of a pod is no name of a namespace", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `selector: {matchLabels: {kubernetes.io/metadata.name: x}}`), newSet(t, "b", `selector: {matchLabels: {kubernetes.io/metadata.name: z}}`),
+			newSet(t, "a", `selector: {matchLabels: {kubernetes.io/metadata.name: x}}`),
+			newSet(t, "b", `selector: {matchLabels: {kubernetes.io/metadata.name: z}}`),
 		}, labels + "('kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] in ['x','z']))"},
-		"in namespaces, pods labelled as they are": {"the two differ", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
-			newSet(t, "b", `{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
-		}, labels + "((request.namespace in ['one','two']) && 'kubernetes.io/metadata.name' in l && l['kubernetes.io/metadata.name'] == 'x'))"},
+		"in namespaces, pods labelled as they are": {
+			"the two differ",
+			[]*appsv1beta1.SidecarSet{
+				newSet(t, "a",
+					`{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
+				newSet(t, "b",
+					`{selector: {matchLabels: {kubernetes.io/metadata.name: x}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
+			},
+			labels + "((request.namespace in ['one','two']) && 'kubernetes.io/metadata.name' in l && " +
+				"l['kubernetes.io/metadata.name'] == 'x'))",
+		},
 		"contradictions": {"they select nothing", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchLabels: {app: a}, matchExpressions: [{key: app, operator: NotIn, values: [a]}]}`),
 			newSet(t, "b", `selector: {matchExpressions: [{key: app, operator: Exists}, {key: app, operator: DoesNotExist}]}`),
-			newSet(t, "c", `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: DoesNotExist}]}}`),
+			newSet(t, "c",
+				`{selector: {matchLabels: {app: a}}, namespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: DoesNotExist}]}}`),
 		}, ""},
 		"not in": {"a pod without the label is meant, too", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchExpressions: [{key: app, operator: NotIn, values: [a]}]}`),
 		}, labels + "(!('app' in l && l['app'] == 'a')))"},
 		"there, but not in": {"without the label it is not", []*appsv1beta1.SidecarSet{
-			newSet(t, "a", `selector: {matchExpressions: [{key: app, operator: NotIn, values: [a]}, {key: app, operator: Exists}]}`),
+			newSet(t, "a",
+				`selector: {matchExpressions: [{key: app, operator: NotIn, values: [a]}, {key: app, operator: Exists}]}`),
 		}, labels + "('app' in l && !(l['app'] == 'a')))"},
 		"in part": {"what can be read bounds it", []*appsv1beta1.SidecarSet{
 			newSet(t, "a", `selector: {matchLabels: {app: a}, matchExpressions: [{key: x, operator: Near}]}`),
 		}, labels + "('app' in l && l['app'] == 'a'))"},
-		"not at all": {"it would be about every pod", []*appsv1beta1.SidecarSet{newSet(t, "a", `selector: {matchExpressions: [{key: x, operator: Near}]}`)}, ""},
+		"not at all": {
+			"it would be about every pod",
+			[]*appsv1beta1.SidecarSet{newSet(t, "a", `selector: {matchExpressions: [{key: x, operator: Near}]}`)},
+			"",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -141,26 +180,57 @@ func TestNotes(t *testing.T) {
 		"a thousand of one key and another": {
 			"one list", many(1000, `selector: {matchLabels: {app: web, zone: zone-%d}}`), nil, 14000, 1,
 		},
-		"a thousand keys": {"one list of keys with values", many(1000, `selector: {matchLabels: {key-%d: x}}`), nil, 13000, 1},
+		"a thousand keys": {
+			why:     "one list of keys with values",
+			sets:    many(1000, `selector: {matchLabels: {key-%d: x}}`),
+			longest: 13000,
+			entries: 1,
+		},
 		"tenants": {
-			"one list of names, keys and values", many(1000, `{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`), nil, 30000, 1,
+			why: "one list of names, keys and values",
+			sets: many(1000,
+				`{selector: {matchLabels: {app: app-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`),
+			longest: 30000,
+			entries: 1,
 		},
 		"a thousand of two keys": {
-			"one list of pairs of values", many(1000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 24000, 1,
+			why:     "one list of pairs of values",
+			sets:    many(1000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`),
+			longest: 24000,
+			entries: 1,
 		},
 		"three thousand of two keys": {
-			"lists that are too long for one entry continue in the next", many(3000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 48 << 10, 2,
+			why:     "lists that are too long for one entry continue in the next",
+			sets:    many(3000, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`),
+			longest: 48 << 10,
+			entries: 2,
 		},
 		"tenants of two keys": {
-			"the list has names of namespaces, too", many(1000, `{selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`), nil, 36000, 1,
+			why: "the list has names of namespaces, too",
+			sets: many(1000,
+				`{selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: tenant-%[1]d}}}`),
+			longest: 36000,
+			entries: 1,
 		},
 		"eight hundred of different keys": {
-			"clauses that are too many for one entry continue in the next", many(800, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`), nil, 48 << 10, 13,
+			why:     "clauses that are too many for one entry continue in the next",
+			sets:    many(800, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`),
+			longest: 48 << 10,
+			entries: 13,
 		},
 		"far too many of different keys": {
-			"pods that have one of the two are sent", many(1200, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`), []string{scope.NoteWidened}, 48 << 10, 1,
+			why:     "pods that have one of the two are sent",
+			sets:    many(1200, `selector: {matchLabels: {"app-%[1]d": a, "zone-%[1]d": z}}`),
+			want:    []string{scope.NoteWidened},
+			longest: 48 << 10,
+			entries: 1,
 		},
-		"fifty of two keys": {"it can be said exactly", many(50, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`), nil, 5000, 1},
+		"fifty of two keys": {
+			why:     "it can be said exactly",
+			sets:    many(50, `selector: {matchLabels: {app: app-%[1]d, zone: zone-%[1]d}}`),
+			longest: 5000,
+			entries: 1,
+		},
 		"six thousand of one key": {
 			"the list continues in another entry", many(6000, `selector: {matchLabels: {app: app-%d}}`), nil, 48 << 10, 2,
 		},
@@ -168,22 +238,32 @@ func TestNotes(t *testing.T) {
 			"the list continues in another entry", many(5000, `selector: {matchLabels: {key-%d: x}}`), nil, 48 << 10, 2,
 		},
 		"far too many of one key": {
-			"pods with the label are sent", many(1, "selector: {matchExpressions: [{key: app, operator: In, values: [n-%d"+letters(80000, ",name-")+"]}]}"),
-			[]string{scope.NoteWidened},
-			100, 1,
+			why: "pods with the label are sent",
+			sets: many(1,
+				"selector: {matchExpressions: [{key: app, operator: In, values: [n-%d"+letters(80000, ",name-")+"]}]}"),
+			want:    []string{scope.NoteWidened},
+			longest: 100,
+			entries: 1,
 		},
 		"many kinds of namespaces": {
-			"each has an entry", many(20, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`), nil, 200, 20,
+			why:     "each has an entry",
+			sets:    many(20, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`),
+			longest: 200,
+			entries: 20,
 		},
 		"too many kinds of namespaces": {
-			"those that are too many are about all namespaces", many(40, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`),
-			[]string{scope.NoteWidened},
-			200, 25,
+			why:     "those that are too many are about all namespaces",
+			sets:    many(40, `{selector: {matchLabels: {app: a}}, namespaceSelector: {matchLabels: {env: e%d}}}`),
+			want:    []string{scope.NoteWidened},
+			longest: 200,
+			entries: 25,
 		},
 		"unreadable": {
 			"it is reported, be it bounded or left out", []*appsv1beta1.SidecarSet{
-				newSet(t, "a", `selector: {matchLabels: {app: "not a value!"}}`), newSet(t, "b", `selector: {matchLabels: {app: a, "not a key!": ""}}`),
-				newSet(t, "c", `{selector: {matchLabels: {app: "not a value!"}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
+				newSet(t, "a", `selector: {matchLabels: {app: "not a value!"}}`),
+				newSet(t, "b", `selector: {matchLabels: {app: a, "not a key!": ""}}`),
+				newSet(t, "c",
+					`{selector: {matchLabels: {app: "not a value!"}}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: one}}}`),
 			}, []string{scope.NoteUnreadable, scope.NoteUnreadable, scope.NoteUnreadable}, 200, 1,
 		},
 	}
@@ -221,7 +301,9 @@ func letters(n int, text string) string {
 // Whatever the sets, the entries fit into one object of etcd, and a new pod meets few of them.
 func TestSize(t *testing.T) {
 	values := func(key string, n int) *metav1.LabelSelector {
-		e := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: strings.Split("value"+letters(n, ",value-"), ",")}
+		e := metav1.LabelSelectorRequirement{
+			Key: key, Operator: metav1.LabelSelectorOpIn, Values: strings.Split("value"+letters(n, ",value-"), ","),
+		}
 		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}}
 	}
 	set := func(pods, namespaces *metav1.LabelSelector) *appsv1beta1.SidecarSet {
@@ -296,8 +378,10 @@ func TestOrder(t *testing.T) {
 func TestOurs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"mpod.kb.io": true, "mpod-open.kb.io": true, "mpod-0a1b2c3d.kb.io": true, "mpod-open-0a1b2c3d.kb.io": true,
-		"mpod-part-2.kb.io": true, "mpod-open-0a1b2c3d-part-12.kb.io": true, "mpod-part-.kb.io": false, "mpod-part-x.kb.io": false,
-		"mpods.kb.io": false, "mpod-mine.kb.io": false, "mpod.example.com": false, "mpod-0a1b2c3d4e.kb.io": false, "mcloneset.kb.io": false, "": false,
+		"mpod-part-2.kb.io": true, "mpod-open-0a1b2c3d-part-12.kb.io": true, "mpod-part-.kb.io": false,
+		"mpod-part-x.kb.io": false,
+		"mpods.kb.io":       false, "mpod-mine.kb.io": false, "mpod.example.com": false, "mpod-0a1b2c3d4e.kb.io": false,
+		"mcloneset.kb.io": false, "": false,
 		"mpod-.kb.io": false, "mpod0a1b2c3d.kb.io": false,
 	} {
 		if got := scope.Ours(name); got != want {
@@ -322,7 +406,8 @@ func TestOwnNamespace(t *testing.T) {
 
 // Where there is no service, the path is in the address.
 func TestURL(t *testing.T) {
-	in := input(open(newSet(t, "a", `selector: {matchLabels: {app: a}}`)), newSet(t, "b", `selector: {matchLabels: {app: b}}`))
+	in := input(open(newSet(t, "a", `selector: {matchLabels: {app: a}}`)),
+		newSet(t, "b", `selector: {matchLabels: {app: b}}`))
 	in.Client.Service, in.Client.URL = nil, ptr.To("https://localhost/mutate-pod")
 	var got []string
 	for _, e := range compute(t, in).Entries {

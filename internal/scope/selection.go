@@ -48,9 +48,13 @@ func file(groups map[string]*group, s *Selection) []note.Note {
 	var notes []note.Note
 	if !r.Whole {
 		if !r.Bounded() {
-			return []note.Note{newNote(NoteUnreadable, s.Object, "none of its selectors can be read, so that it is left out: it would stand in the way of every pod")}
+			return []note.Note{
+				newNote(NoteUnreadable, s.Object,
+					"none of its selectors can be read, so that it is left out: it would stand in the way of every pod"),
+			}
 		}
-		notes = append(notes, newNote(NoteUnreadable, s.Object, "its selectors cannot be read in full: pods that the rest selects are not created"))
+		notes = append(notes, newNote(NoteUnreadable, s.Object,
+			"its selectors cannot be read in full: pods that the rest selects are not created"))
 	}
 	wanted, possible := terms(r.Pod)
 	if !possible {

@@ -48,8 +48,8 @@ func grouped(set *appsv1beta1.SidecarSet) map[string]*group {
 	return groups
 }
 
-// Widens reports whether a change of a set may select pods that it did not select before, or makes pods fail that it ignored. Before is
-// nil for a new set.
+// Widens reports whether a change of a set may select pods that it did not select before, or makes pods fail that it
+// ignored. Before is nil for a new set.
 func Widens(now, before *appsv1beta1.SidecarSet) bool {
 	is, was := grouped(now), map[string]*group{}
 	if before != nil {
@@ -60,14 +60,15 @@ func Widens(now, before *appsv1beta1.SidecarSet) bool {
 
 // Ignores reports whether the owner of a set prefers pods without it to no pods.
 func Ignores(set metav1.Object) bool {
-	return set.GetAnnotations()[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] == string(admissionregistrationv1.Ignore)
+	return set.GetAnnotations()[appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation] ==
+		string(admissionregistrationv1.Ignore)
 }
 
 // Kind is that of SidecarSets.
 func Kind() schema.GroupVersionKind { return appsv1beta1.GroupVersion.WithKind("SidecarSet") }
 
-// Decode decodes a stored set. Invalid is why the spec cannot be decoded; the set then has only its metadata and what of the selectors
-// can be decoded.
+// Decode decodes a stored set. Invalid is why the spec cannot be decoded; the set then has only its metadata and what
+// of the selectors can be decoded.
 func Decode(raw *unstructured.Unstructured) (set *appsv1beta1.SidecarSet, invalid, err error) {
 	set, invalid, err = stored.Decode[appsv1beta1.SidecarSet](raw)
 	if err != nil || invalid == nil {

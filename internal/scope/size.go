@@ -6,15 +6,16 @@ import (
 )
 
 const (
-	// mostLetters of an expression: API servers accept 100,000, and compile this many in a tenth of a second, for which the first pod
-	// after each change waits.
+	// mostLetters of an expression: API servers accept 100,000, and compile this many in a tenth of a second, for which
+	// the first pod after each change waits.
 	mostLetters = 48 << 10
-	// mostClauses of an expression, beside those in lists. API servers compile so many in a few hundredths of a second, and twenty times as
-	// many in several seconds: what is more goes into another entry.
+	// mostClauses of an expression, beside those in lists. API servers compile so many in a few hundredths of a second,
+	// and twenty times as many in several seconds: what is more goes into another entry.
 	mostClauses = 64
 	// mostParts is how many entries the condition of one group may take.
 	mostParts = 16
-	// mostGroups is how many sets of namespace labels have entries of their own. API servers evaluate each entry for every new pod.
+	// mostGroups is how many sets of namespace labels have entries of their own. API servers evaluate each entry for every
+	// new pod.
 	mostGroups = 24
 	// mostNamespaceLetters of the requirements on namespace labels, of which a group has no other form.
 	mostNamespaceLetters = 4 << 10
@@ -58,7 +59,10 @@ func (s *Scope) Size() Size {
 // size bounds the conditions of each group.
 type size struct{ parts, letters int }
 
-// sizes returns the bounds that are tried one after the other, until all entries fit into one object. Entries of the last ones fit.
+// sizes returns the bounds that are tried one after the other, until all entries fit into one object. Entries of the
+// last ones fit.
 func sizes() []size {
-	return []size{{mostParts, mostLetters}, {mostParts / 4, mostLetters}, {1, mostLetters}, {1, mostLetters / 4}, {1, mostLetters / 16}}
+	return []size{
+		{mostParts, mostLetters}, {mostParts / 4, mostLetters}, {1, mostLetters}, {1, mostLetters / 4}, {1, mostLetters / 16},
+	}
 }

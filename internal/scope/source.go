@@ -12,7 +12,8 @@ type Source struct {
 	Step string
 	// Kind of the objects that the contribution depends on; empty if it depends on none.
 	Kind schema.GroupVersionKind
-	// Contribute returns the contribution for all objects of the kind. It skips objects that cannot be decoded, and changes none.
+	// Contribute returns the contribution for all objects of the kind. It skips objects that cannot be decoded, and
+	// changes none.
 	Contribute func(objects []*unstructured.Unstructured) Contribution
 }
 
@@ -52,8 +53,8 @@ type Condition struct {
 type List struct {
 	// Before, Value and After frame the list: before, value in the list, after. The labels of the pod are l.
 	Before, Value, After string
-	// Of are the values, sorted. Each is a namespace, or begins with one and a slash, whose pods alone it selects. All pods of these namespaces
-	// are selected where the list is too long.
+	// Of are the values, sorted. Each is a namespace, or begins with one and a slash, whose pods alone it selects. All
+	// pods of these namespaces are selected where the list is too long.
 	Of []string
 	// Ignore admits the pods without the step while no replica answers.
 	Ignore bool
@@ -73,8 +74,8 @@ type SourceOptions struct {
 	Serverless bool
 }
 
-// Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an expression, so that
-// a new line at the end leaves what is before it as it is.
+// Sources returns the source of every step. A new step adds a line; the order is that of the alternatives in an
+// expression, so that a new line at the end leaves what is before it as it is.
 func Sources(o SourceOptions) []Source {
 	all := []Source{
 		Sidecars(),
@@ -99,5 +100,7 @@ func Sources(o SourceOptions) []Source {
 
 // conditional returns a source that depends on no object.
 func conditional(step string, all ...Condition) Source {
-	return Source{Step: step, Contribute: func([]*unstructured.Unstructured) Contribution { return Contribution{Conditions: all} }}
+	return Source{
+		Step: step, Contribute: func([]*unstructured.Unstructured) Contribution { return Contribution{Conditions: all} },
+	}
 }

@@ -23,8 +23,8 @@ func SpreadKind() schema.GroupVersionKind {
 	return appsv1beta1.GroupVersion.WithKind("WorkloadSpread")
 }
 
-// Spreads is the source of the step that gives new pods their subsets. Pods are created without a subset while no replica answers, as they are
-// where no subset has a place.
+// Spreads is the source of the step that gives new pods their subsets. Pods are created without a subset while no
+// replica answers, as they are where no subset has a place.
 func Spreads() Source {
 	return Source{Step: "spread", Kind: SpreadKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
 		g := spreadOf(objects)
@@ -55,14 +55,16 @@ func spreadOf(objects []*unstructured.Unstructured) guarded {
 	return g
 }
 
-// spread adds the WorkloadSpreads of a namespace. All pods of the namespace are sent where there are too many, or where the target is of another
-// kind, which may be above the controller of the pods.
+// spread adds the WorkloadSpreads of a namespace. All pods of the namespace are sent where there are too many, or where
+// the target is of another kind, which may be above the controller of the pods.
 func (g *guarded) spread(namespace string, all []*appsv1beta1.WorkloadSpread) {
 	letters, whole := 0, len(all) > mostSpreads
 	for _, ws := range all {
 		t := ws.Spec.TargetReference
 		letters += len(t.Kind) + len(t.Name)
-		whole = whole || !slices.ContainsFunc(validation.SpreadTargets(), func(k schema.GroupKind) bool { return k.Kind == t.Kind })
+		whole = whole || !slices.ContainsFunc(validation.SpreadTargets(), func(k schema.GroupKind) bool {
+			return k.Kind == t.Kind
+		})
 	}
 	if whole || letters > mostSpreadLetters {
 		g.whole = append(g.whole, namespace)
@@ -78,11 +80,14 @@ func (g *guarded) spread(namespace string, all []*appsv1beta1.WorkloadSpread) {
 	}
 }
 
-// renamed are the pods of ReplicaSets that a Deployment has not named, in the namespaces where the target is a Deployment.
+// renamed are the pods of ReplicaSets that a Deployment has not named, in the namespaces where the target is a
+// Deployment.
 func (g *guarded) renamed() List {
 	l := List{
-		Before: "('" + templateHash + "' in l && has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, " +
-			"has(o.controller) && o.controller && o.kind == 'ReplicaSet' && !o.name.endsWith('-' + l['" + templateHash + "'])) && ",
+		Before: "('" + templateHash +
+			"' in l && has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, " +
+			"has(o.controller) && o.controller && o.kind == 'ReplicaSet' && !o.name.endsWith('-' + l['" + templateHash +
+			"'])) && ",
 		Value: "request.namespace", After: ")",
 	}
 	for _, name := range g.deployments {

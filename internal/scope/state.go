@@ -11,30 +11,35 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// What one namespace may take up in the entries. A namespace whose PersistentPodStates take more has all of its pods sent, so that its user
-// cannot widen the entries of others.
+// What one namespace may take up in the entries. A namespace whose PersistentPodStates take more has all of its pods
+// sent, so that its user cannot widen the entries of others.
 const (
 	mostStates       = 128
 	mostStateLetters = 8 << 10
 )
 
-// States is the source of the step that steers pods back to where they were. A pod whose PersistentPodState has a required topology is not
-// created while no replica answers; with a preferred topology alone the pod is created without.
+// States is the source of the step that steers pods back to where they were. A pod whose PersistentPodState has a
+// required topology is not created while no replica answers; with a preferred topology alone the pod is created
+// without.
 func States() Source {
-	return Source{Step: "place", Kind: podstates.Kind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
-		by := map[string][]*podstate.State{}
-		for _, raw := range objects {
-			if s := stored.Whole[podstate.State](raw); s != nil && s.DeletionTimestamp == nil {
-				by[s.Namespace] = append(by[s.Namespace], s)
+	return Source{
+		Step: "place", Kind: podstates.Kind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
+			by := map[string][]*podstate.State{}
+			for _, raw := range objects {
+				if s := stored.Whole[podstate.State](raw); s != nil && s.DeletionTimestamp == nil {
+					by[s.Namespace] = append(by[s.Namespace], s)
+				}
 			}
-		}
-		var closed, open owners
-		for _, namespace := range slices.Sorted(maps.Keys(by)) {
-			closed.add(namespace, by[namespace], func(s *podstate.State) bool { return s.Spec.RequiredPersistentTopology != nil })
-			open.add(namespace, by[namespace], func(s *podstate.State) bool { return s.Spec.RequiredPersistentTopology == nil })
-		}
-		return Contribution{Lists: append(closed.lists(false), open.lists(true)...)}
-	}}
+			var closed, open owners
+			for _, namespace := range slices.Sorted(maps.Keys(by)) {
+				closed.add(namespace, by[namespace], func(s *podstate.State) bool {
+					return s.Spec.RequiredPersistentTopology != nil
+				})
+				open.add(namespace, by[namespace], func(s *podstate.State) bool { return s.Spec.RequiredPersistentTopology == nil })
+			}
+			return Contribution{Lists: append(closed.lists(false), open.lists(true)...)}
+		},
+	}
 }
 
 // owners are the controllers of pods.

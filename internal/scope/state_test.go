@@ -53,8 +53,11 @@ func TestStates(t *testing.T) {
 	if len(s.Entries) != 2 {
 		t.Fatalf("%d entries", len(s.Entries))
 	}
-	const owner = "(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, has(o.controller) && o.controller && (request.namespace + '/' + o.kind + '/' + o.name)"
-	for i, want := range []string{owner + " in ['a/StatefulSet/db','shop/StatefulSet/db']))", owner + " == 'shop/StatefulSet/cache'))"} {
+	const owner = "(has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, " +
+		"has(o.controller) && o.controller && (request.namespace + '/' + o.kind + '/' + o.name)"
+	for i, want := range []string{
+		owner + " in ['a/StatefulSet/db','shop/StatefulSet/db']))", owner + " == 'shop/StatefulSet/cache'))",
+	} {
 		if got := s.Entries[i].MatchConditions[0].Expression; !strings.Contains(got, want) {
 			t.Errorf("%s", got)
 		}
@@ -67,7 +70,8 @@ func TestStates(t *testing.T) {
 		many = append(many, podState("greedy", fmt.Sprintf("db-%d", i), true))
 	}
 	s = podStates(t, append(many, podState("shop", "db", true))...)
-	if got := s.Entries[0].MatchConditions[0].Expression; !strings.Contains(got, "request.namespace == 'greedy'") || !strings.Contains(got, "'shop/StatefulSet/db'") || len(got) > 1000 {
+	if got := s.Entries[0].MatchConditions[0].Expression; !strings.Contains(got, "request.namespace == 'greedy'") ||
+		!strings.Contains(got, "'shop/StatefulSet/db'") || len(got) > 1000 {
 		t.Errorf("%s", got)
 	}
 }

@@ -49,7 +49,8 @@ func terms(all labels.Requirements) (map[string]term, bool) {
 	for i := range all {
 		r := &all[i]
 		t := by[r.Key()]
-		switch values := sorted(r.Values().UnsortedList()); r.Operator() { //nolint:exhaustive // a LabelSelector has no others
+		//nolint:exhaustive // a LabelSelector has no others
+		switch values := sorted(r.Values().UnsortedList()); r.Operator() {
 		case selection.In, selection.Equals, selection.DoubleEquals:
 			if t.in == nil {
 				t.in = values

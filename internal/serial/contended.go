@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Contended is the pass of a status that admission writes at the same time. After a conflict it asks for the object as it is,
-// and plans again, so that nothing that admission has recorded is lost.
+// Contended is the pass of a status that admission writes at the same time. After a conflict it asks for the object as
+// it is, and plans again, so that nothing that admission has recorded is lost.
 type Contended struct {
 	// Kind is that of the object, and Object the object as it was observed.
 	Kind   stored.Kind
@@ -106,8 +106,8 @@ func (*Contended) Notes() []note.Note { return nil }
 // RequeueAfter returns 0.
 func (*Contended) RequeueAfter() time.Duration { return 0 }
 
-// Status returns the write that makes the status of one object that of another, which the API server refuses where another
-// client has changed the object; nil where both are the same. required are the fields that the schema requires.
+// Status returns the write that makes the status of one object that of another, which the API server refuses where
+// another client has changed the object; nil where both are the same. required are the fields that the schema requires.
 func Status(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
 	patch, err := statuspatch.Merge(was, is, required, statuspatch.SameVersion)
 	if err != nil || patch == nil {

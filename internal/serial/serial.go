@@ -7,8 +7,8 @@
 //	err := r.api.Run(ctx, owner, pass, r.requests.Writes)
 //	if write.IsOutdated(err) { // plan again, soon
 //
-// A step is planned once the steps before it are answered. When not to use it: for writes that are independent of each other,
-// which driver.Writes sends in parallel.
+// A step is planned once the steps before it are answered. When not to use it: for writes that are independent of each
+// other, which driver.Writes sends in parallel.
 package serial
 
 import (

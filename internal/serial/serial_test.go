@@ -22,10 +22,22 @@ func TestPass(t *testing.T) {
 		sent     []string
 		err      string
 	}{
-		"no error":           {why: "one follows the other, and a step without a write is none", sent: []string{"a", "c"}},
-		"an error":           {why: "the rest waits for the next pass", answers: map[string]error{"a": failed}, sent: []string{"a"}, err: "write a: reset"},
-		"an error of use":    {why: "the step decides", answers: map[string]error{"a": failed}, answered: func(write.Object, error) error { return nil }, sent: []string{"a", "c"}},
-		"nothing left to do": {why: "that is no failure", answered: func(write.Object, error) error { return serial.ErrStop }, sent: []string{"a"}},
+		"no error": {why: "one follows the other, and a step without a write is none", sent: []string{"a", "c"}},
+		"an error": {
+			why:     "the rest waits for the next pass",
+			answers: map[string]error{"a": failed},
+			sent:    []string{"a"},
+			err:     "write a: reset",
+		},
+		"an error of use": {
+			why:      "the step decides",
+			answers:  map[string]error{"a": failed},
+			answered: func(write.Object, error) error { return nil },
+			sent:     []string{"a", "c"},
+		},
+		"nothing left to do": {
+			why: "that is no failure", answered: func(write.Object, error) error { return serial.ErrStop }, sent: []string{"a"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := func(name string) serial.Step {

@@ -14,16 +14,16 @@
 //	}
 //	injected.Resources = sized.Resources // all of it; sized.Notes say what was left out, and why
 //
-// Check is for admission: it returns every fault, not only those that one pod would meet. An invalid formula does no harm as long as it
-// is not needed, as the formula of a limit for targets without limits.
+// Check is for admission: it returns every fault, not only those that one pod would meet. An invalid formula does no
+// harm as long as it is not needed, as the formula of a limit for targets without limits.
 //
 // What the formulas may say is the chapter of package expression. The variable cpu of limits.cpu is the cpu limits of
 // all targets, added or the largest of them; that of requests.cpu is their cpu requests, and so on. No other variable
 // has a value.
 //
 // Laws:
-//   - If one target has no limit, the targets together are unlimited: the result then has no such limit, even if the formula is a
-//     constant. A missing request counts as 0.
+//   - If one target has no limit, the targets together are unlimited: the result then has no such limit, even if the
+//     formula is a constant. A missing request counts as 0.
 //   - Without a formula a limit or request is left out. A result of 0 is written.
 //   - The order of the targets decides only the unit of a result.
 //   - The input is not changed, and the result shares nothing with it.

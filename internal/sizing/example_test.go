@@ -35,7 +35,9 @@ func ExamplePolicy_Size() {
 		fmt.Println(err)
 		return
 	}
-	sized, err := p.Size([]corev1.Container{container("app", list("600m", ""), nil), container("proxy", list("200m", "1Gi"), nil)})
+	sized, err := p.Size([]corev1.Container{
+		container("app", list("600m", ""), nil), container("proxy", list("200m", "1Gi"), nil),
+	})
 	fmt.Println("cpu", sized.Resources.Limits.Cpu(), err)
 	for _, note := range sized.Notes {
 		fmt.Println(note.Object, note.Text)

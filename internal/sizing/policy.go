@@ -85,7 +85,9 @@ func read(policy *appsv1beta1.ResourcesPolicy) (Policy, []Fault) {
 	case appsv1beta1.TargetContainersModeMax:
 		p.largest = true
 	default:
-		faults = append(faults, Fault{Field: fieldMode, Err: fmt.Errorf("%q is neither sum nor max", policy.TargetContainersMode)})
+		faults = append(faults, Fault{
+			Field: fieldMode, Err: fmt.Errorf("%q is neither sum nor max", policy.TargetContainersMode),
+		})
 	}
 	names, err := regexp.Compile(policy.TargetContainersNameRegex)
 	if err != nil {

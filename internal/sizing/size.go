@@ -27,9 +27,9 @@ type Sized struct {
 	Notes []note.Note
 }
 
-// Targets returns the containers whose resources count: native sidecars of the pod and its containers, whose name matches,
-// and which no set brings. declared are the names of all containers and init containers, whether native or not, of all
-// sets that match the pod. The pod is not changed; the result shares what it refers to.
+// Targets returns the containers whose resources count: native sidecars of the pod and its containers, whose name
+// matches, and which no set brings. declared are the names of all containers and init containers, whether native or
+// not, of all sets that match the pod. The pod is not changed; the result shares what it refers to.
 func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 	if pod == nil {
 		return nil
@@ -56,8 +56,8 @@ func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 	return targets
 }
 
-// Size returns the resources of a container from its targets. Without targets the error is ErrNoTarget; else it is an *expression.Error
-// of a formula that is invalid or fails for these values.
+// Size returns the resources of a container from its targets. Without targets the error is ErrNoTarget; else it is
+// an *expression.Error of a formula that is invalid or fails for these values.
 func (p Policy) Size(targets []corev1.Container) (Sized, error) {
 	if len(targets) == 0 {
 		return Sized{}, ErrNoTarget

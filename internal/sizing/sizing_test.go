@@ -72,7 +72,9 @@ func TestSize(t *testing.T) {
 		container("a", list("200m", "400Mi"), list("100m", "200Mi")),
 		container("b", list("400m", "600Mi"), list("200m", "300Mi")),
 	}
-	partly := []corev1.Container{container("a", list("200m", ""), list("", "")), container("b", list("", "600Mi"), list("50m", ""))}
+	partly := []corev1.Container{
+		container("a", list("200m", ""), list("", "")), container("b", list("", "600Mi"), list("50m", "")),
+	}
 	cases := map[string]struct {
 		policy  *appsv1beta1.ResourcesPolicy
 		targets []corev1.Container
@@ -80,14 +82,18 @@ func TestSize(t *testing.T) {
 		notes   []string // code, object
 	}{
 		"a sum of all four": {
-			policy(sum, "cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "cpu*30% + 50m", "memory*15% + 50Mi"), pair,
-			map[string]string{"limits.cpu": "400m", "limits.memory": "300Mi", "requests.cpu": "140m", "requests.memory": "125Mi"},
-			nil,
+			policy:  policy(sum, "cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "cpu*30% + 50m", "memory*15% + 50Mi"),
+			targets: pair,
+			want: map[string]string{
+				"limits.cpu": "400m", "limits.memory": "300Mi", "requests.cpu": "140m", "requests.memory": "125Mi",
+			},
 		},
 		"the larger of each": {
-			policy(top, "cpu", "memory", "cpu", "memory"), pair,
-			map[string]string{"limits.cpu": "400m", "limits.memory": "600Mi", "requests.cpu": "200m", "requests.memory": "300Mi"},
-			nil,
+			policy:  policy(top, "cpu", "memory", "cpu", "memory"),
+			targets: pair,
+			want: map[string]string{
+				"limits.cpu": "400m", "limits.memory": "600Mi", "requests.cpu": "200m", "requests.memory": "300Mi",
+			},
 		},
 		"half of the sum":     {policy(sum, "max(cpu*50%, 50m)"), pair, map[string]string{"limits.cpu": "300m"}, nil},
 		"half of the largest": {policy(top, "max(cpu*50%, 50m)"), pair, map[string]string{"limits.cpu": "200m"}, nil},
@@ -101,15 +107,36 @@ func TestSize(t *testing.T) {
 			map[string]string{},
 			[]string{sizing.NoteUnlimited, "limits.cpu", sizing.NoteUnlimited, "limits.memory"},
 		},
-		"a broken limit that is not needed":   {policy(sum, "cpu*cpu"), partly, map[string]string{}, []string{sizing.NoteUnlimited, "limits.cpu"}},
-		"a constant limit":                    {policy(sum, "", "200Mi"), pair, map[string]string{"limits.memory": "200Mi"}, nil},
-		"requests that some lack":             {policy(sum, "", "", "cpu*2"), partly, map[string]string{"requests.cpu": "100m"}, nil},
-		"requests that all lack":              {policy(sum, "", "", "", "memory*2"), partly, map[string]string{"requests.memory": "0"}, nil},
-		"requests that all lack, and a floor": {policy(top, "", "", "", "max(memory, 64Mi)"), partly, map[string]string{"requests.memory": "64Mi"}, nil},
-		"a limit of 0":                        {policy(sum, "cpu*50%"), []corev1.Container{container("a", list("0", ""), nil)}, map[string]string{"limits.cpu": "0"}, nil},
-		"upper case":                          {policy(sum, "", "MEMORY*50%"), pair, map[string]string{"limits.memory": "500Mi"}, nil},
-		"no formulas":                         {policy(sum), pair, map[string]string{}, nil},
-		"no policy":                           {nil, pair, map[string]string{}, nil},
+		"a broken limit that is not needed": {
+			policy:  policy(sum, "cpu*cpu"),
+			targets: partly,
+			want:    map[string]string{},
+			notes:   []string{sizing.NoteUnlimited, "limits.cpu"},
+		},
+		"a constant limit": {
+			policy: policy(sum, "", "200Mi"), targets: pair, want: map[string]string{"limits.memory": "200Mi"},
+		},
+		"requests that some lack": {
+			policy: policy(sum, "", "", "cpu*2"), targets: partly, want: map[string]string{"requests.cpu": "100m"},
+		},
+		"requests that all lack": {
+			policy: policy(sum, "", "", "", "memory*2"), targets: partly, want: map[string]string{"requests.memory": "0"},
+		},
+		"requests that all lack, and a floor": {
+			policy:  policy(top, "", "", "", "max(memory, 64Mi)"),
+			targets: partly,
+			want:    map[string]string{"requests.memory": "64Mi"},
+		},
+		"a limit of 0": {
+			policy:  policy(sum, "cpu*50%"),
+			targets: []corev1.Container{container("a", list("0", ""), nil)},
+			want:    map[string]string{"limits.cpu": "0"},
+		},
+		"upper case": {
+			policy: policy(sum, "", "MEMORY*50%"), targets: pair, want: map[string]string{"limits.memory": "500Mi"},
+		},
+		"no formulas": {policy(sum), pair, map[string]string{}, nil},
+		"no policy":   {nil, pair, map[string]string{}, nil},
 		"a request above its limit": {
 			policy(sum, "100m", "", "cpu"), pair,
 			map[string]string{"limits.cpu": "100m", "requests.cpu": "300m"},
@@ -185,8 +212,12 @@ func TestSizeRefuses(t *testing.T) {
 
 func TestTargets(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
-		InitContainers: []corev1.Container{container("setup", nil, nil), native(container("mesh", nil, nil)), native(container("injected-init", nil, nil))},
-		Containers:     []corev1.Container{container("app", nil, nil), container("app-2", nil, nil), container("injected", nil, nil)},
+		InitContainers: []corev1.Container{
+			container("setup", nil, nil), native(container("mesh", nil, nil)), native(container("injected-init", nil, nil)),
+		},
+		Containers: []corev1.Container{
+			container("app", nil, nil), container("app-2", nil, nil), container("injected", nil, nil),
+		},
 	}}
 	pod.Spec.InitContainers[0].RestartPolicy = ptr.To(corev1.ContainerRestartPolicy("Never"))
 	declared := []string{"injected", "injected-init", "elsewhere"}
@@ -233,17 +264,38 @@ func TestCheck(t *testing.T) {
 		want   []string // fields
 		parses bool
 	}{
-		"none":                            {nil, nil, true},
-		"sound":                           {policy(sum, "max(cpu*50%, 50m)", "memory-100Mi", "cpu-2", "64Mi"), nil, true},
-		"a number that counts as 0":       {policy(top, "cpu + 1e"), nil, true},
-		"broken formulas, all of them":    {policy(sum, "cpu +*/ 50%", "cpu", "cpu*cpu", "-memory-1"), []string{"resourcesExpr.limits.cpu", "resourcesExpr.limits.memory", "resourcesExpr.requests.cpu", "resourcesExpr.requests.memory"}, true},
-		"another mode":                    {policy("avg", "cpu"), []string{"targetContainersMode"}, false},
-		"no mode":                         {policy("", "cpu"), []string{"targetContainersMode"}, false},
-		"a pattern that does not compile": {change(policy(sum, "cpu"), func(p *appsv1beta1.ResourcesPolicy) { p.TargetContainersNameRegex = "(" }), []string{"targetContainersNameRegex"}, false},
-		"no pattern":                      {change(policy(sum, "cpu"), func(p *appsv1beta1.ResourcesPolicy) { p.TargetContainersNameRegex = "" }), []string{"targetContainersNameRegex"}, true},
-		"no lists":                        {change(policy(sum), func(p *appsv1beta1.ResourcesPolicy) { p.ResourcesExpr = appsv1beta1.ResourcesExpr{} }), []string{"resourcesExpr"}, true},
+		"none":                      {nil, nil, true},
+		"sound":                     {policy(sum, "max(cpu*50%, 50m)", "memory-100Mi", "cpu-2", "64Mi"), nil, true},
+		"a number that counts as 0": {policy(top, "cpu + 1e"), nil, true},
+		"broken formulas, all of them": {
+			policy(sum, "cpu +*/ 50%", "cpu", "cpu*cpu", "-memory-1"),
+			[]string{
+				"resourcesExpr.limits.cpu", "resourcesExpr.limits.memory", "resourcesExpr.requests.cpu",
+				"resourcesExpr.requests.memory",
+			},
+			true,
+		},
+		"another mode": {policy("avg", "cpu"), []string{"targetContainersMode"}, false},
+		"no mode":      {policy("", "cpu"), []string{"targetContainersMode"}, false},
+		"a pattern that does not compile": {
+			change(policy(sum, "cpu"), func(p *appsv1beta1.ResourcesPolicy) { p.TargetContainersNameRegex = "(" }),
+			[]string{"targetContainersNameRegex"},
+			false,
+		},
+		"no pattern": {
+			change(policy(sum, "cpu"), func(p *appsv1beta1.ResourcesPolicy) { p.TargetContainersNameRegex = "" }),
+			[]string{"targetContainersNameRegex"},
+			true,
+		},
+		"no lists": {
+			change(policy(sum), func(p *appsv1beta1.ResourcesPolicy) { p.ResourcesExpr = appsv1beta1.ResourcesExpr{} }),
+			[]string{"resourcesExpr"},
+			true,
+		},
 		"everything": {
-			&appsv1beta1.ResourcesPolicy{}, []string{"targetContainersMode", "targetContainersNameRegex", "resourcesExpr"}, false,
+			&appsv1beta1.ResourcesPolicy{},
+			[]string{"targetContainersMode", "targetContainersNameRegex", "resourcesExpr"},
+			false,
 		},
 	}
 	for name, c := range cases {

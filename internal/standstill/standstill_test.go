@@ -164,10 +164,13 @@ func TestShared(t *testing.T) {
 	}
 	name := types.NamespacedName{Name: "proxies"}
 	again.Set("SidecarSet", name, Reason{Status: "Unknown", Code: "UpdateLimited"})
-	if diff := cmp.Diff(map[string]float64{"workloads_stalled SidecarSet UpdateLimited Unknown": 1}, b.values(t)); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"workloads_stalled SidecarSet UpdateLimited Unknown": 1},
+		b.values(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	sidecars := again.Follow(nil, schema.GroupVersionKind{Kind: "SidecarSet"}, Options{NoGenerations: true, NoCondition: true})
+	sidecars := again.Follow(nil, schema.GroupVersionKind{Kind: "SidecarSet"}, Options{
+		NoGenerations: true, NoCondition: true,
+	})
 	sidecars.put(set("", "proxies", 2, 2, ""))
 	if got := b.values(t); len(got) != 1 {
 		t.Errorf("an event of the object takes the reason back: %v", got)

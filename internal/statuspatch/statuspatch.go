@@ -129,7 +129,9 @@ type Writer struct {
 
 // Write makes the status of one object that of another, if the object is still there. It returns the answer of the API
 // server; nil where nothing was written. required is as for Merge.
-func (w Writer) Write(ctx context.Context, was, is client.Object, required map[string]any) (*unstructured.Unstructured, error) {
+func (w Writer) Write(
+	ctx context.Context, was, is client.Object, required map[string]any,
+) (*unstructured.Unstructured, error) {
 	patch, err := Merge(was, is, required, SameObject)
 	if err != nil || patch == nil {
 		return nil, err

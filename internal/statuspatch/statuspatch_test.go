@@ -29,12 +29,18 @@ func TestMerge(t *testing.T) {
 		guard    statuspatch.Guard
 		want     string // empty for no patch
 	}{
-		"the same needs no patch, whatever is required": {func(*appsv1.DeploymentStatus) {}, map[string]any{"replicas": 2}, statuspatch.SameVersion, ""},
+		"the same needs no patch, whatever is required": {
+			change: func(*appsv1.DeploymentStatus) {}, required: map[string]any{"replicas": 2}, guard: statuspatch.SameVersion,
+		},
 		"only what differs is written": {
-			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 }, nil, statuspatch.Unguarded, `{"status":{"readyReplicas":1}}`,
+			change: func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
+			guard:  statuspatch.Unguarded,
+			want:   `{"status":{"readyReplicas":1}}`,
 		},
 		"what is gone is removed": {
-			func(s *appsv1.DeploymentStatus) { s.CollisionCount = nil }, nil, statuspatch.Unguarded, `{"status":{"collisionCount":null}}`,
+			change: func(s *appsv1.DeploymentStatus) { s.CollisionCount = nil },
+			guard:  statuspatch.Unguarded,
+			want:   `{"status":{"collisionCount":null}}`,
 		},
 		"what is required is always written": {
 			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
@@ -42,7 +48,9 @@ func TestMerge(t *testing.T) {
 			statuspatch.Unguarded, `{"status":{"readyReplicas":1,"replicas":2,"updatedReplicas":0}}`,
 		},
 		"another object of the name is left alone": {
-			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 }, nil, statuspatch.SameObject, `{"metadata":{"uid":"u"},"status":{"readyReplicas":1}}`,
+			change: func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
+			guard:  statuspatch.SameObject,
+			want:   `{"metadata":{"uid":"u"},"status":{"readyReplicas":1}}`,
 		},
 		"another version is left alone": {
 			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 }, nil, statuspatch.SameVersion,
@@ -132,7 +140,8 @@ func TestWrite(t *testing.T) {
 			}
 			stale := kind.Named(types.NamespacedName{Namespace: "n", Name: "web"})
 			stale.SetResourceVersion("7")
-			all, _, err := kind.Writes.Overlay(t.Context(), types.NamespacedName{Namespace: "n", Name: "web"}, []*unstructured.Unstructured{stale})
+			all, _, err := kind.Writes.Overlay(t.Context(), types.NamespacedName{Namespace: "n", Name: "web"},
+				[]*unstructured.Unstructured{stale})
 			if err != nil || len(all) != 1 || (all[0].GetResourceVersion() == "8") != (c.known == 1) {
 				t.Errorf("got %v, %v", all, err)
 			}

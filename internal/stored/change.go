@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Finalizers returns the write of all finalizers of an object. An object that has changed since it was read is a conflict:
-// another writer may have added a finalizer.
+// Finalizers returns the write of all finalizers of an object. An object that has changed since it was read is a
+// conflict: another writer may have added a finalizer.
 func (k Kind) Finalizers(object metav1.Object, all []string) (*write.Write, error) {
 	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": all,
@@ -23,8 +23,8 @@ func (k Kind) Finalizers(object metav1.Object, all []string) (*write.Write, erro
 	return k.patch(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, data), nil
 }
 
-// Update returns the write that makes one state of an object another one. An object that has changed since it was read is a
-// conflict.
+// Update returns the write that makes one state of an object another one. An object that has changed since it was read
+// is a conflict.
 func (k Kind) Update(was, is client.Object) (*write.Write, error) {
 	data, err := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}).Data(is)
 	if err != nil {

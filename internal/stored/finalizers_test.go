@@ -37,7 +37,8 @@ func TestWriteFinalizers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(now.Finalizers, []string{"example.com/a"}) || answer.GetResourceVersion() != now.ResourceVersion {
-		t.Errorf("stored %v at version %s, answered version %s", now.Finalizers, now.ResourceVersion, answer.GetResourceVersion())
+		t.Errorf("stored %v at version %s, answered version %s",
+			now.Finalizers, now.ResourceVersion, answer.GetResourceVersion())
 	}
 	if _, err := kind.WriteFinalizers(t.Context(), server, read, nil); !apierrors.IsConflict(err) {
 		t.Errorf("a write of what was read before got %v, want a conflict", err)

@@ -22,7 +22,9 @@ func Find[T any, P interface {
 }
 
 // Metadata reads the metadata of an object; nil where it does not exist.
-func Metadata(ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, name types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+func Metadata(
+	ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, name types.NamespacedName,
+) (*metav1.PartialObjectMetadata, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(gvk)
 	return found(object, from.Get(ctx, name, object), name)
@@ -39,7 +41,9 @@ func found[T any](object *T, err error, name types.NamespacedName) (*T, error) {
 }
 
 // List reads the objects of a kind, untyped. They may be those of the cache, and are only read.
-func List(ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, o ...client.ListOption) ([]*unstructured.Unstructured, error) {
+func List(
+	ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, o ...client.ListOption,
+) ([]*unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 	if err := from.List(ctx, list, append(o, client.UnsafeDisableDeepCopy)...); err != nil {

@@ -62,7 +62,8 @@ func TestFind(t *testing.T) {
 			if (meta != nil) != c.found || (err != nil) != c.fails || meta != nil && meta.GroupVersionKind() != gvk {
 				t.Errorf("got %v, %v", meta, err)
 			}
-			if all, err := stored.List(t.Context(), reader{err: c.err}, gvk); (err != nil) != (c.err != nil) || err == nil && len(all) != 2 {
+			if all, err := stored.List(t.Context(), reader{err: c.err}, gvk); (err != nil) != (c.err != nil) ||
+				err == nil && len(all) != 2 {
 				t.Errorf("got %d, %v", len(all), err)
 			}
 		})
@@ -116,7 +117,8 @@ func TestMemoOfMalformedTimes(t *testing.T) {
 	if bad := memo.Decode(node("2", "2026-01-01t00:00:00z")); bad != nil {
 		t.Errorf("decoded %+v", bad)
 	}
-	if mended := memo.Decode(node("3", "2026-01-02T00:00:00Z")); mended == nil || mended == first || mended.ResourceVersion != "3" {
+	if mended := memo.Decode(node("3", "2026-01-02T00:00:00Z")); mended == nil || mended == first ||
+		mended.ResourceVersion != "3" {
 		t.Errorf("decoded %+v", mended)
 	}
 }

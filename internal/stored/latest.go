@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// Kind reads the objects of a kind from a cache, untyped, as the own writes left them. The key of an object is also the owner
-// of its writes.
+// Kind reads the objects of a kind from a cache, untyped, as the own writes left them. The key of an object is also the
+// owner of its writes.
 type Kind struct {
 	GVK    schema.GroupVersionKind
 	Writes *ledger.Ledger[*unstructured.Unstructured]
@@ -27,8 +27,8 @@ type Latest struct {
 	Object *unstructured.Unstructured
 	// Cached reports whether the cache has an object of the name.
 	Cached bool
-	// RecheckAfter is when to read the object again where the cache lacks it, or shows an older state for seconds; zero where
-	// it does not.
+	// RecheckAfter is when to read the object again where the cache lacks it, or shows an older state for seconds; zero
+	// where it does not.
 	RecheckAfter time.Duration
 }
 

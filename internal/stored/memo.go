@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Memo keeps the untyped objects of a cache as they were decoded last: a pass may look at many of which few have changed. The
-// zero value is empty. It is safe for concurrent use.
+// Memo keeps the untyped objects of a cache as they were decoded last: a pass may look at many of which few have
+// changed. The zero value is empty. It is safe for concurrent use.
 type Memo[T any, P interface {
 	*T
 	metav1.Object
@@ -28,7 +28,8 @@ func (m *Memo[T, P]) Decode(o client.Object) P {
 	name := client.ObjectKeyFromObject(raw)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if known := m.known[name]; known != nil && known.GetResourceVersion() == raw.GetResourceVersion() && known.GetUID() == raw.GetUID() {
+	if known := m.known[name]; known != nil && known.GetResourceVersion() == raw.GetResourceVersion() &&
+		known.GetUID() == raw.GetUID() {
 		return known
 	}
 	object := Whole[T](raw)

@@ -10,11 +10,12 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Pack replaces what an untyped object has beside its metadata by its text, for a cache. The maps of a decoded template take up to twenty times
-// the bytes of its text. The functions of this package read both shapes; Field, Value and Content read what none of them decodes.
+// Pack replaces what an untyped object has beside its metadata by its text, for a cache. The maps of a decoded template
+// take up to twenty times the bytes of its text. The functions of this package read both shapes; Field, Value and
+// Content read what none of them decodes.
 //
-// The text is a json.Number: decoders make none of it, copies of untyped objects have it, and encoders reject one that is no number, so that no
-// packed object is stored by mistake. Pack does not change what is packed.
+// The text is a json.Number: decoders make none of it, copies of untyped objects have it, and encoders reject one that
+// is no number, so that no packed object is stored by mistake. Pack does not change what is packed.
 func Pack(raw *unstructured.Unstructured) {
 	for key, value := range raw.Object {
 		switch value.(type) {
@@ -59,8 +60,8 @@ func Content(raw *unstructured.Unstructured) (map[string]any, error) {
 	return content, nil
 }
 
-// Field returns a field of an object, packed or not; false where it is missing. The value may be that of the object, and is only read. An error is
-// something on the way that has no fields.
+// Field returns a field of an object, packed or not; false where it is missing. The value may be that of the object,
+// and is only read. An error is something on the way that has no fields.
 func Field(raw *unstructured.Unstructured, path ...string) (any, bool, error) {
 	if len(path) == 0 {
 		return nil, false, nil
@@ -101,7 +102,8 @@ func Value[T any](raw *unstructured.Unstructured, path ...string) (T, bool, erro
 	return value, true, nil
 }
 
-// decode makes a typed object of an untyped one. Of what is packed no maps are made on the way, but where something cannot be decoded.
+// decode makes a typed object of an untyped one. Of what is packed no maps are made on the way, but where something
+// cannot be decoded.
 func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 	rest, texts := apart(raw)
 	object := new(T)

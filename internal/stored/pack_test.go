@@ -22,11 +22,19 @@ import (
 // decoders are those of the kinds that have recordings.
 func decoders() map[string]func(*unstructured.Unstructured) []any {
 	return map[string]func(*unstructured.Unstructured) []any{
-		"advancedcronjobs": decoded[v1beta1.AdvancedCronJob], "broadcastjobs": decoded[v1beta1.BroadcastJob], "clonesets": decoded[v1beta1.CloneSet],
-		"containerrecreaterequests": decoded[v1beta1.ContainerRecreateRequest], "daemonsets": decoded[v1beta1.DaemonSet],
-		"imagelistpulljobs": decoded[v1beta1.ImageListPullJob], "imagepulljobs": decoded[v1beta1.ImagePullJob], "nodeimages": decoded[v1beta1.NodeImage],
-		"podunavailablebudgets": decoded[policyv1beta1.PodUnavailableBudget], "sidecarsets": decoded[v1beta1.SidecarSet],
-		"statefulsets": decoded[v1beta1.StatefulSet], "uniteddeployments": decoded[v1beta1.UnitedDeployment], "workloadspreads": decoded[v1beta1.WorkloadSpread],
+		"advancedcronjobs":          decoded[v1beta1.AdvancedCronJob],
+		"broadcastjobs":             decoded[v1beta1.BroadcastJob],
+		"clonesets":                 decoded[v1beta1.CloneSet],
+		"containerrecreaterequests": decoded[v1beta1.ContainerRecreateRequest],
+		"daemonsets":                decoded[v1beta1.DaemonSet],
+		"imagelistpulljobs":         decoded[v1beta1.ImageListPullJob],
+		"imagepulljobs":             decoded[v1beta1.ImagePullJob],
+		"nodeimages":                decoded[v1beta1.NodeImage],
+		"podunavailablebudgets":     decoded[policyv1beta1.PodUnavailableBudget],
+		"sidecarsets":               decoded[v1beta1.SidecarSet],
+		"statefulsets":              decoded[v1beta1.StatefulSet],
+		"uniteddeployments":         decoded[v1beta1.UnitedDeployment],
+		"workloadspreads":           decoded[v1beta1.WorkloadSpread],
 	}
 }
 
@@ -88,7 +96,9 @@ func normalised(t *testing.T, item any) map[string]any {
 	return raw.Object
 }
 
-func sameReadings(t *testing.T, kind string, decode func(*unstructured.Unstructured) []any, raw *unstructured.Unstructured) {
+func sameReadings(
+	t *testing.T, kind string, decode func(*unstructured.Unstructured) []any, raw *unstructured.Unstructured,
+) {
 	t.Helper()
 	p := packed(raw)
 	if want, got := decode(raw), decode(p.DeepCopy()); !reflect.DeepEqual(want, got) {
@@ -126,9 +136,16 @@ func paths(object map[string]any, at []string) [][]string {
 	return all
 }
 
-// disturb puts a value where another one was, anywhere below the object. Metadata stays, for what has none is no object.
+// disturb puts a value where another one was, anywhere below the object. Metadata stays, for what has none is no
+// object.
 func disturb(random *rand.Rand, object map[string]any, depth int) {
-	values := []any{nil, "", "text <&> \u2028", int64(7), int64(1) << 40, 1.5, true, []any{}, []any{map[string]any{}}, map[string]any{}, map[string]any{"name": "a"}}
+	values := []any{
+		nil, "", "text <&> \u2028", int64(7), int64(1) << 40, 1.5, true,
+		[]any{},
+		[]any{map[string]any{}},
+		map[string]any{},
+		map[string]any{"name": "a"},
+	}
 	keys := slices.Sorted(maps.Keys(object))
 	if depth == 0 {
 		keys = slices.DeleteFunc(keys, func(key string) bool { return key != "spec" && key != "status" })
@@ -153,7 +170,8 @@ func disturb(random *rand.Rand, object map[string]any, depth int) {
 // A packed object that is sent is an error, and stores nothing.
 func TestPackedIsNotEncoded(t *testing.T) {
 	raw := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "web"}, "spec": map[string]any{"replicas": int64(1)},
+		"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "metadata": map[string]any{"name": "web"},
+		"spec": map[string]any{"replicas": int64(1)},
 	}}
 	if text, err := packed(raw).MarshalJSON(); err == nil {
 		t.Errorf("encoded %s", text)
@@ -161,7 +179,9 @@ func TestPackedIsNotEncoded(t *testing.T) {
 }
 
 func TestValue(t *testing.T) {
-	raw := packed(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(3), "paused": true}}})
+	raw := packed(&unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"replicas": int64(3), "paused": true,
+	}}})
 	if n, is, err := stored.Value[int64](raw, "spec", "replicas"); n != 3 || !is || err != nil {
 		t.Errorf("got %d, %v, %v", n, is, err)
 	}

@@ -1,9 +1,9 @@
 // Package stored reads objects of which the API server may hold what their Go type cannot.
 //
-// Templates of pods have no schema in the CRDs, so that a field of a later Kubernetes is kept. Without a webhook a user can
-// therefore store a list where a number belongs. An informer of the Go type stops at the first such object, and with it every
-// other object of the kind. One of untyped objects does not; each is decoded when it is read, and only the one that
-// cannot be is in trouble.
+// Templates of pods have no schema in the CRDs, so that a field of a later Kubernetes is kept. Without a webhook a user
+// can therefore store a list where a number belongs. An informer of the Go type stops at the first such object, and
+// with it every other object of the kind. One of untyped objects does not; each is decoded when it is read, and only
+// the one that cannot be is in trouble.
 //
 //	ctrl.NewControllerManagedBy(mgr).For(stored.Untyped(gvk))...
 //	...
@@ -32,7 +32,9 @@ func Untyped(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 // Read reads an object. Malformed says what of it cannot be decoded; the object is then without its spec.
 // The reader must serve untyped objects from its cache, if it has one: the client of a manager does not by default, its
 // cache does.
-func Read[T any](ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, name types.NamespacedName) (object *T, malformed, err error) {
+func Read[T any](
+	ctx context.Context, from client.Reader, gvk schema.GroupVersionKind, name types.NamespacedName,
+) (object *T, malformed, err error) {
 	raw := Untyped(gvk)
 	if err := from.Get(ctx, name, raw); err != nil {
 		return nil, nil, err

@@ -28,7 +28,11 @@ func TestDecode(t *testing.T) {
 	}{
 		"as it should be": {"a field that the type does not know is no harm", "", []any{map[string]any{"name": "web"}}, true},
 		"a number":        {"the field is named", "template.spec.containers", int64(7), false},
-		"a text inside":   {"the field is named", "template.spec.containers.ports", []any{map[string]any{"ports": "80"}}, false},
+		"a text inside": {
+			why:        "the field is named",
+			malformed:  "template.spec.containers.ports",
+			containers: []any{map[string]any{"ports": "80"}},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -37,10 +41,12 @@ func TestDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if c.malformed == "" && malformed != nil || c.malformed != "" && (malformed == nil || !strings.Contains(malformed.Error(), c.malformed)) {
+			if c.malformed == "" && malformed != nil ||
+				c.malformed != "" && (malformed == nil || !strings.Contains(malformed.Error(), c.malformed)) {
 				t.Errorf("%s: %v, want one about %q", c.why, malformed, c.malformed)
 			}
-			if object.Name != "web" || object.Generation != 3 || object.Status.Replicas != 1 || (object.Spec.Replicas != nil) != c.replicas {
+			if object.Name != "web" || object.Generation != 3 || object.Status.Replicas != 1 ||
+				(object.Spec.Replicas != nil) != c.replicas {
 				t.Errorf("decoded %+v", object)
 			}
 		})

@@ -23,8 +23,8 @@ const (
 	maxPullDeadline = 86400
 )
 
-// AdvancedCronJob returns what is invalid in an AdvancedCronJob, or would be invalid in the ImageListPullJobs and BroadcastJobs that it
-// creates. Templates of pods and of Jobs are for the API server.
+// AdvancedCronJob returns what is invalid in an AdvancedCronJob, or would be invalid in the ImageListPullJobs and
+// BroadcastJobs that it creates. Templates of pods and of Jobs are for the API server.
 func AdvancedCronJob(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	var faults field.ErrorList
 	if at := field.NewPath("metadata", "name"); len(job.Name) > maxCronName {
@@ -50,7 +50,8 @@ func checkSchedule(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) field.
 		return faults
 	}
 	if schedule.HasZone(spec.Schedule) {
-		faults = append(faults, field.Invalid(at.Child("schedule"), spec.Schedule, "must not have a time zone beside spec.timeZone"))
+		faults = append(faults,
+			field.Invalid(at.Child("schedule"), spec.Schedule, "must not have a time zone beside spec.timeZone"))
 	}
 	if err := schedule.ValidateZone(*spec.TimeZone); err != nil {
 		faults = append(faults, field.Invalid(at.Child("timeZone"), *spec.TimeZone, err.Error()))
@@ -64,12 +65,16 @@ func checkHistory(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) field.E
 	if d := spec.StartingDeadlineSeconds; d != nil && *d < 0 {
 		faults = append(faults, field.Invalid(at.Child("startingDeadlineSeconds"), *d, "must not be negative"))
 	} else if d != nil && *d > schedule.MaxDeadlineSeconds {
-		faults = append(faults, field.Invalid(at.Child("startingDeadlineSeconds"), *d, fmt.Sprintf("must be at most %d", schedule.MaxDeadlineSeconds)))
+		faults = append(faults, field.Invalid(at.Child("startingDeadlineSeconds"), *d,
+			fmt.Sprintf("must be at most %d", schedule.MaxDeadlineSeconds)))
 	}
 	for _, limit := range []struct {
 		name  string
 		value *int32
-	}{{"successfulJobsHistoryLimit", spec.SuccessfulJobsHistoryLimit}, {"failedJobsHistoryLimit", spec.FailedJobsHistoryLimit}} {
+	}{
+		{"successfulJobsHistoryLimit", spec.SuccessfulJobsHistoryLimit},
+		{"failedJobsHistoryLimit", spec.FailedJobsHistoryLimit},
+	} {
 		if limit.value != nil && *limit.value < 0 {
 			faults = append(faults, field.Invalid(at.Child(limit.name), *limit.value, "must not be negative"))
 		}
@@ -81,7 +86,10 @@ func checkHistory(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) field.E
 func checkCronTemplate(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	here, given := at.Child("template"), 0
-	for _, set := range []bool{spec.Template.JobTemplate != nil, spec.Template.BroadcastJobTemplate != nil, spec.Template.ImageListPullJobTemplate != nil} {
+	for _, set := range []bool{
+		spec.Template.JobTemplate != nil, spec.Template.BroadcastJobTemplate != nil,
+		spec.Template.ImageListPullJobTemplate != nil,
+	} {
 		if set {
 			given++
 		}
@@ -91,17 +99,20 @@ func checkCronTemplate(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) fi
 		faults = append(faults, field.Forbidden(here, templateRequired))
 	case 1:
 	default:
-		faults = append(faults, field.Forbidden(here, "must not have more than one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
+		faults = append(faults, field.Forbidden(here,
+			"must not have more than one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
 	}
 	switch policy := spec.ConcurrencyPolicy; policy {
 	case "", appsv1beta1.ForbidConcurrent, appsv1beta1.ReplaceConcurrent:
 	case appsv1beta1.AllowConcurrent:
 		if spec.Template.ImageListPullJobTemplate != nil {
-			faults = append(faults, field.Invalid(at.Child("concurrencyPolicy"), policy, "must be Replace or Forbid with an imageListPullJobTemplate"))
+			faults = append(faults,
+				field.Invalid(at.Child("concurrencyPolicy"), policy, "must be Replace or Forbid with an imageListPullJobTemplate"))
 		}
 	default:
-		faults = append(faults, field.NotSupported(at.Child("concurrencyPolicy"), policy,
-			[]appsv1beta1.ConcurrencyPolicy{appsv1beta1.AllowConcurrent, appsv1beta1.ForbidConcurrent, appsv1beta1.ReplaceConcurrent}))
+		faults = append(faults, field.NotSupported(at.Child("concurrencyPolicy"), policy, []appsv1beta1.ConcurrencyPolicy{
+			appsv1beta1.AllowConcurrent, appsv1beta1.ForbidConcurrent, appsv1beta1.ReplaceConcurrent,
+		}))
 	}
 	if broadcast := spec.Template.BroadcastJobTemplate; broadcast != nil {
 		faults = append(faults, BroadcastJobSpec(&broadcast.Spec, here.Child("broadcastJobTemplate", "spec"))...)
@@ -120,20 +131,24 @@ func checkPullTemplate(template *appsv1beta1.ImageListPullJobSpec, at *field.Pat
 	faults = append(faults, checkImages(spec.Images, at.Child("images"))...)
 	here, policy := at.Child("completionPolicy"), spec.CompletionPolicy
 	if policy.Type == appsv1beta1.Never {
-		return append(faults, field.NotSupported(here.Child("type"), policy.Type, []appsv1beta1.CompletionPolicyType{appsv1beta1.Always}))
+		return append(faults,
+			field.NotSupported(here.Child("type"), policy.Type, []appsv1beta1.CompletionPolicyType{appsv1beta1.Always}))
 	}
 	faults = append(faults, checkPull(&spec.ImagePullJobTemplate, at)...)
 	if d := policy.ActiveDeadlineSeconds; d != nil && *d > maxPullDeadline {
-		faults = append(faults, field.Invalid(here.Child("activeDeadlineSeconds"), *d, fmt.Sprintf("must be at most %d", maxPullDeadline)))
+		faults = append(faults,
+			field.Invalid(here.Child("activeDeadlineSeconds"), *d, fmt.Sprintf("must be at most %d", maxPullDeadline)))
 	}
 	if policy.TTLSecondsAfterFinished != nil {
-		faults = append(faults, field.Forbidden(here.Child("ttlSecondsAfterFinished"), "must not be set: the history limits of the schedule count finished children"))
+		faults = append(faults, field.Forbidden(here.Child("ttlSecondsAfterFinished"),
+			"must not be set: the history limits of the schedule count finished children"))
 	}
 	return faults
 }
 
-// AdvancedCronJobChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. For a template of
-// BroadcastJobs it expects the spec that broadcast.Effective returns, with which the reference creates children as well.
+// AdvancedCronJobChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. For a
+// template of BroadcastJobs it expects the spec that broadcast.Effective returns, with which the reference creates
+// children as well.
 func AdvancedCronJobChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	if d := job.Spec.StartingDeadlineSeconds; d != nil && *d < 0 { // every tick would be late before it comes
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "startingDeadlineSeconds"), *d, "must not be negative")}
@@ -152,8 +167,9 @@ func AdvancedCronJobChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	return field.ErrorList{field.Forbidden(at, templateRequired)}
 }
 
-// AdvancedCronJobUpdate returns the changes that are forbidden: those of templates, but for metadata, for the images to pull, and for what is
-// invalid in the stored template. The reference does not store the metadata of BroadcastJobs, and stores what is invalid.
+// AdvancedCronJobUpdate returns the changes that are forbidden: those of templates, but for metadata, for the images to
+// pull, and for what is invalid in the stored template. The reference does not store the metadata of BroadcastJobs, and
+// stores what is invalid.
 func AdvancedCronJobUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	now, was := job.DeepCopy(), stored.DeepCopy()
 	now.Default()
@@ -173,7 +189,8 @@ func AdvancedCronJobUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.Error
 	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec"), strings.Join([]string{
 		"updates of fields other than schedule, concurrencyPolicy, successfulJobsHistoryLimit, failedJobsHistoryLimit,",
-		"startingDeadlineSeconds, paused, timeZone, template.imageListPullJobTemplate and the metadata of templates are forbidden",
+		"startingDeadlineSeconds, paused, timeZone, template.imageListPullJobTemplate and the metadata of " +
+			"templates are forbidden",
 	}, " "))}
 }
 

@@ -18,14 +18,15 @@ import (
 // mostInLabel is the longest value of a label. The name of a BroadcastJob is one.
 const mostInLabel = 63
 
-// BroadcastJob returns what is invalid in a BroadcastJob, with its defaults or without. Of the pod template it checks only what is special
-// to BroadcastJobs; the rest is for the API server.
+// BroadcastJob returns what is invalid in a BroadcastJob, with its defaults or without. Of the pod template it checks
+// only what is special to BroadcastJobs; the rest is for the API server.
 func BroadcastJob(job *appsv1beta1.BroadcastJob) field.ErrorList {
 	faults := validation.ValidateObjectMeta(&job.ObjectMeta, true, nameInLabel, field.NewPath("metadata"))
 	return append(faults, BroadcastJobSpec(&job.Spec, field.NewPath("spec"))...)
 }
 
-// BroadcastJobSpec returns what is invalid in the spec of a BroadcastJob at a path, as that of a job or of a template of jobs.
+// BroadcastJobSpec returns what is invalid in the spec of a BroadcastJob at a path, as that of a job or of a template
+// of jobs.
 func BroadcastJobSpec(spec *appsv1beta1.BroadcastJobSpec, at *field.Path) field.ErrorList {
 	faults := checkJobParallelism(spec.Parallelism, at.Child("parallelism"))
 	faults = append(faults, checkCompletion(&spec.CompletionPolicy, at.Child("completionPolicy"))...)
@@ -36,7 +37,8 @@ func BroadcastJobSpec(spec *appsv1beta1.BroadcastJobSpec, at *field.Path) field.
 	}
 	for _, key := range broadcastJobLabels() {
 		if spec.Template.Labels[key] != "" {
-			faults = append(faults, field.Forbidden(at.Child("template", "metadata", "labels"), key+" must be absent: the controller sets the label"))
+			faults = append(faults,
+				field.Forbidden(at.Child("template", "metadata", "labels"), key+" must be absent: the controller sets the label"))
 		}
 	}
 	return faults
@@ -98,7 +100,9 @@ func checkCompletion(p *appsv1beta1.CompletionPolicy, at *field.Path) field.Erro
 
 func checkFailure(p *appsv1beta1.FailurePolicy, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
-	known := []appsv1beta1.FailurePolicyType{appsv1beta1.FailurePolicyTypeFailFast, appsv1beta1.FailurePolicyTypeContinue, appsv1beta1.FailurePolicyTypePause}
+	known := []appsv1beta1.FailurePolicyType{
+		appsv1beta1.FailurePolicyTypeFailFast, appsv1beta1.FailurePolicyTypeContinue, appsv1beta1.FailurePolicyTypePause,
+	}
 	if p.Type != "" && !slices.Contains(known, p.Type) {
 		faults = append(faults, field.NotSupported(at.Child("type"), p.Type, known))
 	}

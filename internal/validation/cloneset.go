@@ -14,11 +14,12 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// CloneSet returns what is invalid in a CloneSet, with its defaults or without. Of the pod template it checks only what is special to
-// CloneSets; the rest is for the API server.
+// CloneSet returns what is invalid in a CloneSet, with its defaults or without. Of the pod template it checks only what
+// is special to CloneSets; the rest is for the API server.
 func CloneSet(set *appsv1beta1.CloneSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
-	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	if n := replicas(spec); n < 0 {
 		faults = append(faults, field.Invalid(at.Child("replicas"), n, "must not be negative"))
 	}
@@ -35,11 +36,13 @@ func CloneSetUpdate(set, stored *appsv1beta1.CloneSet) field.ErrorList {
 	at := field.NewPath("spec")
 	// All other fields can be changed.
 	if !equality.Semantic.DeepEqual(set.Spec.Selector, stored.Spec.Selector) {
-		faults = append(faults, field.Forbidden(at, "only replicas, template, volumeClaimTemplates, scaleStrategy, updateStrategy, "+
-			"lifecycle, minReadySeconds, progressDeadlineSeconds and revisionHistoryLimit can be changed"))
+		faults = append(faults,
+			field.Forbidden(at, "only replicas, template, volumeClaimTemplates, scaleStrategy, updateStrategy, "+
+				"lifecycle, minReadySeconds, progressDeadlineSeconds and revisionHistoryLimit can be changed"))
 	}
 	if inPlaceOnly(&set.Spec) && !onlyImages(&stored.Spec.Template.Spec, &set.Spec.Template.Spec) {
-		faults = append(faults, field.Forbidden(at, "with InPlaceOnly, only the images of containers can be changed in template.spec"))
+		faults = append(faults,
+			field.Forbidden(at, "with InPlaceOnly, only the images of containers can be changed in template.spec"))
 	}
 	return faults
 }

@@ -26,7 +26,9 @@ func TestCloneSet(t *testing.T) {
 		"nothing but the required": {"the defaults are sound", ``, nil},
 		"negative replicas":        {"there is no such number", `{"replicas":-1}`, []string{"spec.replicas: Invalid value"}},
 		"no selector":              {"it is required", `{"selector":null}`, []string{"spec.selector: Required value"}},
-		"empty selector":           {"it would take every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: Invalid value"}},
+		"empty selector": {
+			"it would take every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: Invalid value"},
+		},
 		"invalid selector": {
 			"an operator must be known", `{"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]}}`,
 			[]string{"spec.selector.matchExpressions[0].operator: Invalid value"},
@@ -47,74 +49,149 @@ func TestCloneSet(t *testing.T) {
 			"a name means one pod", `{"scaleStrategy":{"podsToDelete":["a","b","a"]}}`,
 			[]string{"spec.scaleStrategy.podsToDelete: Duplicate value"},
 		},
-		"scaling by a fraction":     {"fractions were taken and meant 0", `{"scaleStrategy":{"maxUnavailable":"12.5%"}}`, nil},
-		"scaling by a word":         {"it stopped scaling for ever", `{"scaleStrategy":{"maxUnavailable":"some"}}`, []string{"spec.scaleStrategy.maxUnavailable: Invalid value"}},
-		"scaling by a text":         {"a number in quotes is no percentage", `{"scaleStrategy":{"maxUnavailable":"5"}}`, []string{"spec.scaleStrategy.maxUnavailable: Invalid value"}},
-		"scaling by less than none": {"there is no such number", `{"scaleStrategy":{"maxUnavailable":-1}}`, []string{"spec.scaleStrategy.maxUnavailable: Invalid value"}},
-		"scaling is stopped":        {"a user may want that", `{"scaleStrategy":{"maxUnavailable":0}}`, nil},
+		"scaling by a fraction": {
+			"fractions were taken and meant 0", `{"scaleStrategy":{"maxUnavailable":"12.5%"}}`, nil,
+		},
+		"scaling by a word": {
+			"it stopped scaling for ever", `{"scaleStrategy":{"maxUnavailable":"some"}}`,
+			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
+		},
+		"scaling by a text": {
+			"a number in quotes is no percentage", `{"scaleStrategy":{"maxUnavailable":"5"}}`,
+			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
+		},
+		"scaling by less than none": {
+			"there is no such number", `{"scaleStrategy":{"maxUnavailable":-1}}`,
+			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
+		},
+		"scaling is stopped": {"a user may want that", `{"scaleStrategy":{"maxUnavailable":0}}`, nil},
 
-		"unknown type":      {"the value is unknown", `{"updateStrategy":{"type":"ReCreate"}}`, []string{"spec.updateStrategy.type: Unsupported value"}},
-		"OnDelete alone":    {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
-		"OnDelete and part": {"what is left out has its default", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, nil},
-		"unknown policy":    {"the value is unknown", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"}},
+		"unknown type": {
+			"the value is unknown", `{"updateStrategy":{"type":"ReCreate"}}`,
+			[]string{"spec.updateStrategy.type: Unsupported value"},
+		},
+		"OnDelete alone": {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
+		"OnDelete and part": {
+			"what is left out has its default", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, nil,
+		},
+		"unknown policy": {
+			"the value is unknown", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"},
+		},
 
 		"partition above replicas": {"it keeps all", rolling(`{"partition":7}`), nil},
-		"partition is negative":    {"there is no such number", rolling(`{"partition":-1}`), []string{at + "partition: Invalid value"}},
-		"partition is negative %":  {"of no pods as well", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"partition":"-5%"}}}`, []string{at + "partition: Invalid value"}},
-		"partition in quotes":      {"a number in quotes is no percentage", rolling(`{"partition":"5"}`), []string{at + "partition: Invalid value"}},
-		"partition of a fraction":  {"canaries of large sets are small", rolling(`{"partition":"99.9%"}`), nil},
-		"partition is no number":   {"there is nothing before the sign", rolling(`{"partition":"%"}`), []string{at + "partition: Invalid value"}},
+		"partition is negative": {
+			"there is no such number", rolling(`{"partition":-1}`), []string{at + "partition: Invalid value"},
+		},
+		"partition is negative %": {
+			"of no pods as well", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"partition":"-5%"}}}`,
+			[]string{at + "partition: Invalid value"},
+		},
+		"partition in quotes": {
+			"a number in quotes is no percentage", rolling(`{"partition":"5"}`), []string{at + "partition: Invalid value"},
+		},
+		"partition of a fraction": {"canaries of large sets are small", rolling(`{"partition":"99.9%"}`), nil},
+		"partition is no number": {
+			"there is nothing before the sign", rolling(`{"partition":"%"}`), []string{at + "partition: Invalid value"},
+		},
 		"empty amounts": {"nor is there without one", rolling(`{"partition":"","maxUnavailable":"","maxSurge":""}`), []string{
 			at + "partition: Invalid value", at + "maxUnavailable: Invalid value", at + "maxSurge: Invalid value",
 		}},
 
-		"neither budget":           {"no pod could be updated", rolling(`{"maxUnavailable":0,"maxSurge":0}`), []string{at + "maxUnavailable: Invalid value"}},
-		"nothing unavailable":      {"the same", rolling(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: Invalid value"}},
-		"surge alone":              {"this is how updates lose no pod", rolling(`{"maxUnavailable":0,"maxSurge":1}`), nil},
-		"a little surge":           {"it is rounded up", rolling(`{"maxUnavailable":0,"maxSurge":"0.5%"}`), nil},
-		"neither budget, no pods":  {"there is nothing to update", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, nil},
-		"negative budgets":         {"there are no such numbers", rolling(`{"maxUnavailable":-1,"maxSurge":"-1%"}`), []string{at + "maxUnavailable: Invalid value", at + "maxSurge: Invalid value"}},
-		"surge in place":           {"there is no pod to surge", rolling(`{"podUpdatePolicy":"InPlaceOnly","maxSurge":1}`), []string{at + "maxSurge: Invalid value"}},
-		"surge of none in place":   {"10% of no pods are none", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","maxSurge":"10%"}}}`, nil},
-		"surge, in place or not":   {"then it is for the others", rolling(`{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1}`), nil},
-		"absurd percentages":       {"they are numbers", rolling(`{"maxUnavailable":"999999999%","maxSurge":"2147483648%"}`), nil},
-		"numbers beyond all sense": {"they are none that we know", rolling(`{"maxSurge":"9999999999999999%"}`), []string{at + "maxSurge: Invalid value"}},
+		"neither budget": {
+			"no pod could be updated", rolling(`{"maxUnavailable":0,"maxSurge":0}`),
+			[]string{at + "maxUnavailable: Invalid value"},
+		},
+		"nothing unavailable": {
+			"the same", rolling(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: Invalid value"},
+		},
+		"surge alone":    {"this is how updates lose no pod", rolling(`{"maxUnavailable":0,"maxSurge":1}`), nil},
+		"a little surge": {"it is rounded up", rolling(`{"maxUnavailable":0,"maxSurge":"0.5%"}`), nil},
+		"neither budget, no pods": {
+			"there is nothing to update", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, nil,
+		},
+		"negative budgets": {
+			"there are no such numbers", rolling(`{"maxUnavailable":-1,"maxSurge":"-1%"}`),
+			[]string{at + "maxUnavailable: Invalid value", at + "maxSurge: Invalid value"},
+		},
+		"surge in place": {
+			"there is no pod to surge", rolling(`{"podUpdatePolicy":"InPlaceOnly","maxSurge":1}`),
+			[]string{at + "maxSurge: Invalid value"},
+		},
+		"surge of none in place": {
+			"10% of no pods are none",
+			`{"replicas":0,"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","maxSurge":"10%"}}}`, nil,
+		},
+		"surge, in place or not": {
+			"then it is for the others", rolling(`{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1}`), nil,
+		},
+		"absurd percentages": {
+			"they are numbers", rolling(`{"maxUnavailable":"999999999%","maxSurge":"2147483648%"}`), nil,
+		},
+		"numbers beyond all sense": {
+			"they are none that we know", rolling(`{"maxSurge":"9999999999999999%"}`), []string{at + "maxSurge: Invalid value"},
+		},
 
 		"weights and order": {
-			"the two say different things", rolling(`{"priorityStrategy":{"weightPriority":[{"weight":1,"matchSelector":{"matchLabels":{"a":"b"}}}],"orderPriority":[{"orderedKey":"k"}]}}`),
+			"the two say different things",
+			rolling(`{"priorityStrategy":{"weightPriority":[{"weight":1,"matchSelector":{"matchLabels":{"a":"b"}}}],"orderPriority":[{"orderedKey":"k"}]}}`),
 			[]string{at + "priorityStrategy: Required value"},
 		},
 		"weights": {
 			"each term is judged", rolling(`{"priorityStrategy":{"weightPriority":[
-				{"weight":101,"matchSelector":{}},{"weight":-1,"matchSelector":{"matchExpressions":[{"key":"a","operator":"Like"}]}},
+				{"weight":101,"matchSelector":{}},{"weight":-1,"matchSelector":{"matchExpressions":[{"key":"a",
+				"operator":"Like"}]}},
 				{"weight":100,"matchSelector":{"matchLabels":{"a":"b"}}}]}}`),
 			[]string{
-				at + "priorityStrategy.weightPriority[0].weight: Required value", at + "priorityStrategy.weightPriority[0].matchSelector: Required value",
-				at + "priorityStrategy.weightPriority[1].weight: Required value", at + "priorityStrategy.weightPriority[1].matchSelector: Required value",
+				at + "priorityStrategy.weightPriority[0].weight: Required value",
+				at + "priorityStrategy.weightPriority[0].matchSelector: Required value",
+				at + "priorityStrategy.weightPriority[1].weight: Required value",
+				at + "priorityStrategy.weightPriority[1].matchSelector: Required value",
 			},
 		},
 		"order without a key": {
-			"there is nothing to order by", rolling(`{"priorityStrategy":{"orderPriority":[{"orderedKey":""},{"orderedKey":"k"}]}}`),
+			"there is nothing to order by",
+			rolling(`{"priorityStrategy":{"orderPriority":[{"orderedKey":""},{"orderedKey":"k"}]}}`),
 			[]string{at + "priorityStrategy.orderPriority[0].orderedKey: Required value"},
 		},
 		"scatter": {
-			"a key is needed, once", rolling(`{"scatterStrategy":[{"key":"","value":"v"},{"key":"k","value":"a"},{"key":"k","value":"b"},{"key":"k","value":"a"}]}`),
+			"a key is needed, once",
+			rolling(`{"scatterStrategy":[{"key":"","value":"v"},{"key":"k","value":"a"},{"key":"k","value":"b"},{"key":"k","value":"a"}]}`),
 			[]string{at + "scatterStrategy[0].key: Required value", at + "scatterStrategy[3]: Required value"},
 		},
 
-		"parallelism":             {"a number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":10}}`), nil},
-		"parallelism in quotes":   {"a number, as annotations have it", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"10"}}`), nil},
-		"parallelism in percent":  {"the number of nodes is unknown", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"}},
-		"parallelism is negative": {"there is no such number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":-1}}`), []string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"}},
+		"parallelism": {"a number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":10}}`), nil},
+		"parallelism in quotes": {
+			"a number, as annotations have it", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"10"}}`), nil,
+		},
+		"parallelism in percent": {
+			"the number of nodes is unknown", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`),
+			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"},
+		},
+		"parallelism is negative": {
+			"there is no such number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":-1}}`),
+			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"},
+		},
 		"negative waits": {
-			"there are no such numbers", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":-1,"imagePreDownloadMinUpdatedReadyPods":-1}}`),
-			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: Invalid value", at + "inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods: Invalid value"},
+			"there are no such numbers",
+			rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadTimeoutSeconds":-1,"imagePreDownloadMinUpdatedReadyPods":-1}}`),
+			[]string{
+				at + "inPlaceUpdateStrategy.imagePreDownloadTimeoutSeconds: Invalid value",
+				at + "inPlaceUpdateStrategy.imagePreDownloadMinUpdatedReadyPods: Invalid value",
+			},
 		},
 
-		"deadline before ready": {"each rollout would be late", `{"progressDeadlineSeconds":10,"minReadySeconds":10}`, []string{"spec.progressDeadlineSeconds: Invalid value"}},
-		"deadline after ready":  {"this can be met", `{"progressDeadlineSeconds":11,"minReadySeconds":10}`, nil},
-		"deadline is negative":  {"there is no such time", `{"progressDeadlineSeconds":-1,"minReadySeconds":-2}`, []string{"spec.progressDeadlineSeconds: Invalid value"}},
-		"no deadline":           {"the largest number means none", `{"progressDeadlineSeconds":2147483647,"minReadySeconds":2147483647}`, nil},
+		"deadline before ready": {
+			"each rollout would be late", `{"progressDeadlineSeconds":10,"minReadySeconds":10}`,
+			[]string{"spec.progressDeadlineSeconds: Invalid value"},
+		},
+		"deadline after ready": {"this can be met", `{"progressDeadlineSeconds":11,"minReadySeconds":10}`, nil},
+		"deadline is negative": {
+			"there is no such time", `{"progressDeadlineSeconds":-1,"minReadySeconds":-2}`,
+			[]string{"spec.progressDeadlineSeconds: Invalid value"},
+		},
+		"no deadline": {
+			"the largest number means none", `{"progressDeadlineSeconds":2147483647,"minReadySeconds":2147483647}`, nil,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,13 +210,15 @@ func TestCloneSet(t *testing.T) {
 func TestCloneSetMetadata(t *testing.T) {
 	set := hubSet(t, "")
 	set.Name, set.Labels = "Not A Name", map[string]string{"a b": "c"}
-	if diff := cmp.Diff([]string{"metadata.name: Invalid value", "metadata.labels: Invalid value"}, places(validation.CloneSet(set))); diff != "" {
+	if diff := cmp.Diff([]string{"metadata.name: Invalid value", "metadata.labels: Invalid value"},
+		places(validation.CloneSet(set))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
 func TestCloneSetUpdate(t *testing.T) {
-	const only, image = `"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}}`, `"containers":[{"name":"main","image":"app:2"}]`
+	const only, image = `"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}}`,
+		`"containers":[{"name":"main","image":"app:2"}]`
 	cases := map[string]struct {
 		why, from, to string
 		want          []string
@@ -149,18 +228,57 @@ func TestCloneSetUpdate(t *testing.T) {
 			"empty is left out", ``, `{"selector":{"matchExpressions":[]}}`, nil,
 		},
 		"all the rest": {
-			"these are the fields that change", ``, `{"replicas":3,"template":{"spec":{` + image + `}},"lifecycle":{},"scaleStrategy":{"podsToDelete":["x"]},
-				"minReadySeconds":1,"progressDeadlineSeconds":9,"volumeClaimTemplates":[{}],"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"}}`, nil,
+			why:  "these are the fields that change",
+			from: ``,
+			to: `{"replicas":3,"template":{"spec":{` + image + `}},"lifecycle":{},"scaleStrategy":{"podsToDelete":["x"]},
+				"minReadySeconds":1,"progressDeadlineSeconds":9,"volumeClaimTemplates":[{}],"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"}}`,
 		},
-		"an image in place":  {"this is what in-place updates do", `{` + only + `}`, `{` + only + `,"template":{"spec":{` + image + `}}}`, nil},
-		"labels in place":    {"metadata of pods can change", `{` + only + `}`, `{` + only + `,"template":{"metadata":{"labels":{"b":"c"},"annotations":{"d":"e"}}}}`, nil},
-		"a field in place":   {"pods would have to be recreated", `{` + only + `}`, `{` + only + `,"template":{"spec":{"priority":1}}}`, []string{"spec: Forbidden"}},
-		"resources in place": {"even where they could be resized", `{` + only + `}`, `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1","resources":{"limits":{"cpu":"1"}}}]}}}`, []string{"spec: Forbidden"}},
-		"one more container": {"pods would have to be recreated", `{` + only + `}`, `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1"},{"name":"b","image":"b"}]}}}`, []string{"spec: Forbidden"}},
-		"an init container":  {"it has run already", `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"a"}]}}}`, `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"b"}]}}}`, []string{"spec: Forbidden"}},
+		"an image in place": {
+			why:  "this is what in-place updates do",
+			from: `{` + only + `}`,
+			to:   `{` + only + `,"template":{"spec":{` + image + `}}}`,
+		},
+		"labels in place": {
+			why:  "metadata of pods can change",
+			from: `{` + only + `}`,
+			to:   `{` + only + `,"template":{"metadata":{"labels":{"b":"c"},"annotations":{"d":"e"}}}}`,
+		},
+		"a field in place": {
+			why:  "pods would have to be recreated",
+			from: `{` + only + `}`,
+			to:   `{` + only + `,"template":{"spec":{"priority":1}}}`,
+			want: []string{"spec: Forbidden"},
+		},
+		"resources in place": {
+			why:  "even where they could be resized",
+			from: `{` + only + `}`,
+			to: `{` + only +
+				`,"template":{"spec":{"containers":[{"name":"main","image":"app:1","resources":{"limits":{"cpu":"1"}}}]}}}`,
+			want: []string{"spec: Forbidden"},
+		},
+		"one more container": {
+			why:  "pods would have to be recreated",
+			from: `{` + only + `}`,
+			to:   `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1"},{"name":"b","image":"b"}]}}}`,
+			want: []string{"spec: Forbidden"},
+		},
+		"an init container": {
+			why:  "it has run already",
+			from: `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"a"}]}}}`,
+			to:   `{` + only + `,"template":{"spec":{"initContainers":[{"name":"i","image":"b"}]}}}`,
+			want: []string{"spec: Forbidden"},
+		},
 		"in place no longer": {"the new policy counts", `{` + only + `}`, `{"template":{"spec":{"priority":1}}}`, nil},
-		"in place from now":  {"the new policy counts", ``, `{` + only + `,"template":{"spec":{"priority":1}}}`, []string{"spec: Forbidden"}},
-		"by hand":            {"the policy has no say", ``, `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}},"template":{"spec":{"priority":1}}}`, nil},
+		"in place from now": {
+			why:  "the new policy counts",
+			from: ``,
+			to:   `{` + only + `,"template":{"spec":{"priority":1}}}`,
+			want: []string{"spec: Forbidden"},
+		},
+		"by hand": {
+			why: "the policy has no say", from: ``,
+			to: `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"podUpdatePolicy":"InPlaceOnly"}},"template":{"spec":{"priority":1}}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// checkCloneSetStrategy validates the block of rolling updates for every type: its budgets also hold for pods in podsToDelete.
+// checkCloneSetStrategy validates the block of rolling updates for every type: its budgets also hold for pods in
+// podsToDelete.
 func checkCloneSetStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	switch t := spec.UpdateStrategy.Type; t {
@@ -49,7 +50,8 @@ func checkCloneSetBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total in
 	surge, more := amount(u.MaxSurge, total, at.Child("maxSurge"))
 	faults = append(append(faults, wrong...), more...)
 	if surge > 0 && u.PodUpdatePolicy == appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType {
-		faults = append(faults, field.Invalid(at.Child("maxSurge"), u.MaxSurge.String(), "there is no surge with InPlaceOnly"))
+		faults = append(faults,
+			field.Invalid(at.Child("maxSurge"), u.MaxSurge.String(), "there is no surge with InPlaceOnly"))
 	}
 	if len(wrong)+len(more) == 0 && total > 0 && unavailable < 1 && surge < 1 {
 		faults = append(faults, field.Invalid(at.Child("maxUnavailable"), u.MaxUnavailable.String(),
@@ -64,7 +66,8 @@ func checkInPlaceUpdate(s *kruise.InPlaceUpdateStrategy, at *field.Path) field.E
 	}
 	var faults field.ErrorList
 	if p := s.ImagePreDownloadParallelism; p != nil && !isCount(p) {
-		faults = append(faults, field.Invalid(at.Child("imagePreDownloadParallelism"), p.String(), "must be a number, and not negative"))
+		faults = append(faults,
+			field.Invalid(at.Child("imagePreDownloadParallelism"), p.String(), "must be a number, and not negative"))
 	}
 	if n := s.ImagePreDownloadTimeoutSeconds; n != nil && *n < 0 {
 		faults = append(faults, field.Invalid(at.Child("imagePreDownloadTimeoutSeconds"), *n, "must not be negative"))

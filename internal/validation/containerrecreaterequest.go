@@ -7,8 +7,8 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// ContainerRecreateRequest returns what is invalid in a new request, with its defaults or without. What depends on the pod is for
-// containerrestart.Admit, which rejects the same requests.
+// ContainerRecreateRequest returns what is invalid in a new request, with its defaults or without. What depends on the
+// pod is for containerrestart.Admit, which rejects the same requests.
 func ContainerRecreateRequest(r *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
 	return containerrestart.Check(r)
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// DaemonSet returns what is invalid in a DaemonSet of apps.kruise.io, with its defaults or without. Of the pod template it checks only what is
-// special to DaemonSets; the rest is for the API server.
+// DaemonSet returns what is invalid in a DaemonSet of apps.kruise.io, with its defaults or without. Of the pod template
+// it checks only what is special to DaemonSets; the rest is for the API server.
 func DaemonSet(set *appsv1beta1.DaemonSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
-	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain,
+		field.NewPath("metadata"))
 	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
 	faults = append(faults, checkRunsForever(&spec.Template.Spec, "DaemonSet", at.Child("template", "spec"))...)
 	if n := spec.MinReadySeconds; n < 0 {
@@ -26,7 +27,8 @@ func DaemonSet(set *appsv1beta1.DaemonSet) field.ErrorList {
 		faults = append(faults, field.Invalid(at.Child("revisionHistoryLimit"), *n, "must not be negative"))
 	}
 	if l := spec.Lifecycle; l != nil && l.InPlaceUpdate != nil {
-		faults = append(faults, field.Forbidden(at.Child("lifecycle", "inPlaceUpdate"), "a DaemonSet has no hook around updates in place"))
+		faults = append(faults,
+			field.Forbidden(at.Child("lifecycle", "inPlaceUpdate"), "a DaemonSet has no hook around updates in place"))
 	}
 	if n, wrong := amount(spec.BurstReplicas, 100, at.Child("burstReplicas")); len(wrong) > 0 {
 		faults = append(faults, wrong...)
@@ -41,12 +43,16 @@ func DaemonSetUpdate(set, stored *appsv1beta1.DaemonSet) field.ErrorList {
 	if equality.Semantic.DeepEqual(set.Spec.Selector, stored.Spec.Selector) { // all other fields can be changed
 		return nil
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "only template, updateStrategy, lifecycle, burstReplicas, minReadySeconds, "+
-		"revisionHistoryLimit and scaleStrategy can be changed")}
+	return field.ErrorList{
+		field.Forbidden(field.NewPath("spec"), "only template, updateStrategy, lifecycle, burstReplicas, minReadySeconds, "+
+			"revisionHistoryLimit and scaleStrategy can be changed"),
+	}
 }
 
 func checkDaemonSetStrategy(s *appsv1beta1.DaemonSetUpdateStrategy, at *field.Path) field.ErrorList {
-	types := []appsv1beta1.DaemonSetUpdateStrategyType{appsv1beta1.RollingUpdateDaemonSetStrategyType, appsv1beta1.OnDeleteDaemonSetStrategyType}
+	types := []appsv1beta1.DaemonSetUpdateStrategyType{
+		appsv1beta1.RollingUpdateDaemonSetStrategyType, appsv1beta1.OnDeleteDaemonSetStrategyType,
+	}
 	switch {
 	case s.Type != "" && !slices.Contains(types, s.Type):
 		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type, types)}
@@ -79,7 +85,8 @@ func checkDaemonSetBudgets(u *appsv1beta1.RollingUpdateDaemonSet, at *field.Path
 	switch {
 	case len(faults) > 0:
 	case unavailable > 0 && surge > 0:
-		faults = append(faults, field.Invalid(at.Child("maxSurge"), u.MaxSurge.String(), "must be 0 where maxUnavailable is not 0"))
+		faults = append(faults,
+			field.Invalid(at.Child("maxSurge"), u.MaxSurge.String(), "must be 0 where maxUnavailable is not 0"))
 	case unavailable == 0 && surge == 0:
 		faults = append(faults, field.Required(at.Child("maxUnavailable"), "must not be 0 where maxSurge is 0"))
 	case surge > 0 && u.Type == appsv1beta1.InplaceRollingUpdateType:

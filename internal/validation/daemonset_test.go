@@ -44,26 +44,46 @@ func TestDaemonSet(t *testing.T) {
 	}{
 		"a template alone is enough": {func(*appsv1beta1.DaemonSet) {}, nil},
 		"a selector is required":     {func(s *appsv1beta1.DaemonSet) { s.Spec.Selector = nil }, []string{"spec.selector"}},
-		"pods run for ever":          {func(s *appsv1beta1.DaemonSet) { s.Spec.Template.Spec.RestartPolicy = "Never" }, []string{"spec.template.spec.restartPolicy"}},
-		"times are not negative":     {func(s *appsv1beta1.DaemonSet) { s.Spec.MinReadySeconds = -1 }, []string{"spec.minReadySeconds"}},
-		"a limit is not negative":    {func(s *appsv1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](-1) }, []string{"spec.revisionHistoryLimit"}},
+		"pods run for ever": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.Template.Spec.RestartPolicy = "Never" },
+			[]string{"spec.template.spec.restartPolicy"},
+		},
+		"times are not negative": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.MinReadySeconds = -1 }, []string{"spec.minReadySeconds"},
+		},
+		"a limit is not negative": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](-1) },
+			[]string{"spec.revisionHistoryLimit"},
+		},
 		"no hook around updates in place": {func(s *appsv1beta1.DaemonSet) {
 			s.Spec.Lifecycle = &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{}}
 		}, []string{"spec.lifecycle.inPlaceUpdate"}},
-		"a burst of nothing":             {func(s *appsv1beta1.DaemonSet) { s.Spec.BurstReplicas = amount("0%") }, []string{"spec.burstReplicas"}},
-		"a negative burst":               {func(s *appsv1beta1.DaemonSet) { s.Spec.BurstReplicas = amount("-1") }, []string{"spec.burstReplicas"}},
-		"an unknown strategy":            {func(s *appsv1beta1.DaemonSet) { s.Spec.UpdateStrategy.Type = "Never" }, []string{"spec.updateStrategy.type"}},
-		"OnDelete takes the block as is": {func(s *appsv1beta1.DaemonSet) { budgets(amount("x"), nil)(s); s.Spec.UpdateStrategy.Type = "OnDelete" }, nil},
-		"Surging is of v1alpha1":         {rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) { u.Type = "Surging" }), []string{at + "rollingUpdateType"}},
-		"one bound is enough":            {budgets(nil, amount("50%")), nil},
-		"both bounds":                    {budgets(amount("1"), amount("1")), []string{at + "maxSurge"}},
-		"neither bound":                  {budgets(amount("0"), amount("0%")), []string{at + "maxUnavailable"}},
-		"a bound beyond all nodes":       {budgets(amount("150%"), nil), []string{at + "maxUnavailable"}},
-		"nonsense beside a valid bound":  {budgets(amount("x"), amount("1")), []string{at + "maxUnavailable"}},
+		"a burst of nothing": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.BurstReplicas = amount("0%") }, []string{"spec.burstReplicas"},
+		},
+		"a negative burst": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.BurstReplicas = amount("-1") }, []string{"spec.burstReplicas"},
+		},
+		"an unknown strategy": {
+			func(s *appsv1beta1.DaemonSet) { s.Spec.UpdateStrategy.Type = "Never" }, []string{"spec.updateStrategy.type"},
+		},
+		"OnDelete takes the block as is": {
+			func(s *appsv1beta1.DaemonSet) { budgets(amount("x"), nil)(s); s.Spec.UpdateStrategy.Type = "OnDelete" }, nil,
+		},
+		"Surging is of v1alpha1": {
+			rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) { u.Type = "Surging" }), []string{at + "rollingUpdateType"},
+		},
+		"one bound is enough":           {budgets(nil, amount("50%")), nil},
+		"both bounds":                   {budgets(amount("1"), amount("1")), []string{at + "maxSurge"}},
+		"neither bound":                 {budgets(amount("0"), amount("0%")), []string{at + "maxUnavailable"}},
+		"a bound beyond all nodes":      {budgets(amount("150%"), nil), []string{at + "maxUnavailable"}},
+		"nonsense beside a valid bound": {budgets(amount("x"), amount("1")), []string{at + "maxUnavailable"}},
 		"a surge in place": {rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) {
 			u.Type, u.MaxSurge = appsv1beta1.InplaceRollingUpdateType, amount("1")
 		}), []string{at + "maxSurge"}},
-		"a negative partition": {rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) { u.Partition = amount("-1") }), []string{at + "partition"}},
+		"a negative partition": {
+			rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) { u.Partition = amount("-1") }), []string{at + "partition"},
+		},
 		"a selector of nodes": {rolling(func(u *appsv1beta1.RollingUpdateDaemonSet) {
 			u.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
 		}), []string{at + "selector.matchExpressions[0].operator"}},
@@ -88,8 +108,10 @@ func TestDaemonSet(t *testing.T) {
 
 func TestDaemonSetUpdate(t *testing.T) {
 	all := newDaemonSet(func(s *appsv1beta1.DaemonSet) {
-		s.Spec.MinReadySeconds, s.Spec.BurstReplicas, s.Spec.RevisionHistoryLimit = 1, ptr.To(intstr.FromInt32(1)), ptr.To[int32](1)
-		s.Spec.UpdateStrategy.Type, s.Spec.Lifecycle, s.Spec.ScaleStrategy = "OnDelete", &kruise.Lifecycle{}, &appsv1beta1.DaemonSetScaleStrategy{}
+		s.Spec.MinReadySeconds, s.Spec.BurstReplicas, s.Spec.RevisionHistoryLimit = 1, ptr.To(intstr.FromInt32(1)),
+			ptr.To[int32](1)
+		s.Spec.UpdateStrategy.Type, s.Spec.Lifecycle, s.Spec.ScaleStrategy = "OnDelete", &kruise.Lifecycle{},
+			&appsv1beta1.DaemonSetScaleStrategy{}
 		s.Spec.Template.Spec.HostNetwork = true
 	})
 	if faults := validation.DaemonSetUpdate(all, newDaemonSet()); len(faults) > 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 )
 
-// EphemeralJob returns what is invalid in an EphemeralJob. Of the containers it checks what is special to ephemeral ones; the rest is for the API
-// server. Policies that are left out are those of the API server.
+// EphemeralJob returns what is invalid in an EphemeralJob. Of the containers it checks what is special to ephemeral
+// ones; the rest is for the API server. Policies that are left out are those of the API server.
 func EphemeralJob(job *v1alpha1.EphemeralJob) field.ErrorList {
 	at := field.NewPath("spec")
 	faults := checkJobSelector(job.Spec.Selector, at.Child("selector"))
@@ -31,8 +31,8 @@ func EphemeralContainersPath() *field.Path {
 	return field.NewPath("spec", "template", "ephemeralContainers")
 }
 
-// EphemeralJobUpdate returns what of an update is forbidden: pods that have the containers keep them as they are, and so the selector and the template
-// do not change.
+// EphemeralJobUpdate returns what of an update is forbidden: pods that have the containers keep them as they are, and
+// so the selector and the template do not change.
 func EphemeralJobUpdate(job, stored *v1alpha1.EphemeralJob) field.ErrorList {
 	const text = "must not change; create another EphemeralJob"
 	var faults field.ErrorList
@@ -100,7 +100,9 @@ func checkEphemeralContainer(c *corev1.EphemeralContainer, at *field.Path) field
 	if p := c.ImagePullPolicy; p != "" && !slices.Contains(pulls, p) {
 		faults = append(faults, field.NotSupported(at.Child("imagePullPolicy"), p, pulls))
 	}
-	messages := []corev1.TerminationMessagePolicy{corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError}
+	messages := []corev1.TerminationMessagePolicy{
+		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError,
+	}
 	if p := c.TerminationMessagePolicy; p != "" && !slices.Contains(messages, p) {
 		faults = append(faults, field.NotSupported(at.Child("terminationMessagePolicy"), p, messages))
 	}

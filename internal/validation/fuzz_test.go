@@ -33,7 +33,9 @@ func kindOf[T any, P interface {
 	*T
 	defaulted
 }](whole bool, check func(P) field.ErrorList, update func(P, P) field.ErrorList) kind {
-	k := kind{whole: whole, fresh: func() defaulted { return P(new(T)) }, check: func(o defaulted) field.ErrorList { return check(o.(P)) }}
+	k := kind{whole: whole, fresh: func() defaulted { return P(new(T)) }, check: func(o defaulted) field.ErrorList {
+		return check(o.(P))
+	}}
 	k.update = func(object, stored defaulted) field.ErrorList {
 		if update == nil {
 			return nil
@@ -62,19 +64,21 @@ func kinds() map[string]kind {
 			_ = validation.AdvancedCronJobChildren(job)
 			return validation.AdvancedCronJob(job)
 		}, validation.AdvancedCronJobUpdate),
-		"BroadcastJob":             kindOf[appsv1beta1.BroadcastJob](true, validation.BroadcastJob, nil),
-		"ImagePullJob":             kindOf(false, validation.ImagePullJob, validation.ImagePullJobUpdate),
-		"ImageListPullJob":         kindOf(false, validation.ImageListPullJob, nil),
-		"NodeImage":                kindOf(false, validation.NodeImage, nil),
-		"ContainerRecreateRequest": kindOf(true, validation.ContainerRecreateRequest, validation.ContainerRecreateRequestUpdate),
+		"BroadcastJob":     kindOf[appsv1beta1.BroadcastJob](true, validation.BroadcastJob, nil),
+		"ImagePullJob":     kindOf(false, validation.ImagePullJob, validation.ImagePullJobUpdate),
+		"ImageListPullJob": kindOf(false, validation.ImageListPullJob, nil),
+		"NodeImage":        kindOf(false, validation.NodeImage, nil),
+		"ContainerRecreateRequest": kindOf(true, validation.ContainerRecreateRequest,
+			validation.ContainerRecreateRequestUpdate),
 	}
 }
 
-// FuzzKinds decodes two objects of each kind: the functions neither panic nor change an object, and an object that does not change is a
-// valid update.
+// FuzzKinds decodes two objects of each kind: the functions neither panic nor change an object, and an object that does
+// not change is a valid update.
 func FuzzKinds(f *testing.F) {
 	for _, spec := range []string{
-		`{}`, `null`, `{"selector":{}}`, `{"replicas":-1,"updateStrategy":{"rollingUpdate":{"maxUnavailable":"x%","partition":"9999999999%"}}}`,
+		`{}`, `null`, `{"selector":{}}`,
+		`{"replicas":-1,"updateStrategy":{"rollingUpdate":{"maxUnavailable":"x%","partition":"9999999999%"}}}`,
 		`{"updateStrategy":{"rollingUpdate":{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"-1"},"scatterStrategy":[{}],"priorityStrategy":{"weightPriority":[{"weight":-1}]}}}}`,
 		`{"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]},"namespaceSelector":{},"containers":[{"resourcesPolicy":{},"transferEnv":[{"sourceContainerNameFrom":{"fieldRef":{}}}]}]}`,
 		`{"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgrade"},"resourcesPolicy":{"resourcesExpr":{"limits":{"cpu":"max(cpu"}}}}],"patchPodMetadata":[{"annotations":{"":""}}]}`,
@@ -82,9 +86,12 @@ func FuzzKinds(f *testing.F) {
 		`{"image":":","images":[":",""],"selector":{"names":["",""]},"podSelector":{},"parallelism":"x","completionPolicy":{"type":"Never","activeDeadlineSeconds":1}}`,
 		`{"parallelism":"-1%","completionPolicy":{"type":"Never","ttlSecondsAfterFinished":-1},"failurePolicy":{"type":"x","restartLimit":-1}}`,
 		`{"schedule":"TZ=","timeZone":"","startingDeadlineSeconds":-1,"template":{"jobTemplate":{},"broadcastJobTemplate":{"spec":{"parallelism":"x"}},"imageListPullJobTemplate":{"spec":{"images":[""]}}}}`,
-		`{"images":{"":{"tags":[{}]}}}`, `{"podName":"","containers":[{"name":""}],"strategy":{"failurePolicy":"x"},"activeDeadlineSeconds":-1}`,
+		`{"images":{"":{"tags":[{}]}}}`,
+		`{"podName":"","containers":[{"name":""}],"strategy":{"failurePolicy":"x"},"activeDeadlineSeconds":-1}`,
 	} {
-		f.Add(`{"metadata":{"name":"a","annotations":{"apps.kruise.io/sidecarset-canary":"true","apps.kruise.io/sidecarset-base":"a"}},"spec":`+spec+`}`, `{}`)
+		f.Add(
+			`{"metadata":{"name":"a","annotations":{"apps.kruise.io/sidecarset-canary":"true","apps.kruise.io/sidecarset-base":"a"}},"spec":`+
+				spec+`}`, `{}`)
 	}
 	f.Fuzz(func(t *testing.T, object, stored string) {
 		for name, k := range kinds() {

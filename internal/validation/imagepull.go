@@ -63,7 +63,8 @@ func checkNodeSelection(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) fie
 			seen.Insert(name)
 		}
 		if len(s.Names) > 0 && len(s.MatchLabels)+len(s.MatchExpressions) > 0 {
-			faults = append(faults, field.Forbidden(here.Child("names"), "cannot be combined with matchLabels or matchExpressions"))
+			faults = append(faults,
+				field.Forbidden(here.Child("names"), "cannot be combined with matchLabels or matchExpressions"))
 		}
 		faults = append(faults, checkLabels(&s.LabelSelector, here)...)
 	}
@@ -121,7 +122,8 @@ func checkPull(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorL
 		faults = append(faults, field.TooMany(at.Child("pullSecrets"), n, imagepull.MaxPullSecrets))
 	}
 	if n := imagepull.SandboxBytes(t.SandboxConfig); n > imagepull.MaxSandboxBytes {
-		faults = append(faults, field.Invalid(at.Child("sandboxConfig"), n, fmt.Sprintf("must be at most %d bytes as JSON", imagepull.MaxSandboxBytes)))
+		faults = append(faults, field.Invalid(at.Child("sandboxConfig"), n,
+			fmt.Sprintf("must be at most %d bytes as JSON", imagepull.MaxSandboxBytes)))
 	}
 	return faults
 }
@@ -145,10 +147,12 @@ func checkPace(t *appsv1beta1.ImagePullJobTemplate, at *field.Path) field.ErrorL
 		}
 	case appsv1beta1.Never:
 		if policy.ActiveDeadlineSeconds != nil {
-			faults = append(faults, field.Forbidden(here.Child("activeDeadlineSeconds"), "a job that never completes has no deadline"))
+			faults = append(faults,
+				field.Forbidden(here.Child("activeDeadlineSeconds"), "a job that never completes has no deadline"))
 		}
 		if policy.TTLSecondsAfterFinished != nil {
-			faults = append(faults, field.Forbidden(here.Child("ttlSecondsAfterFinished"), "a job that never completes is never finished"))
+			faults = append(faults,
+				field.Forbidden(here.Child("ttlSecondsAfterFinished"), "a job that never completes is never finished"))
 		}
 	default:
 		faults = append(faults, field.NotSupported(here.Child("type"), policy.Type,

@@ -51,7 +51,8 @@ func checkTag(tag *appsv1beta1.ImageTagSpec, at *field.Path) field.ErrorList {
 	case tag.PullPolicy == nil:
 		faults = append(faults, field.Required(policy, ""))
 	case tag.PullPolicy.TTLSecondsAfterFinished == nil:
-		faults = append(faults, field.Required(policy.Child("ttlSecondsAfterFinished"), "how long the tag stays listed once it was pulled"))
+		faults = append(faults,
+			field.Required(policy.Child("ttlSecondsAfterFinished"), "how long the tag stays listed once it was pulled"))
 	}
 	return faults
 }

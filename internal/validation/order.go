@@ -21,10 +21,12 @@ func checkPriority(s *kruise.UpdatePriorityStrategy, at *field.Path) field.Error
 	for i := range s.WeightPriority {
 		term, here := &s.WeightPriority[i], at.Child("weightPriority").Index(i)
 		if term.Weight < 0 || term.Weight > 100 {
-			faults = append(faults, field.Required(here.Child("weight"), fmt.Sprintf("a number from 0 to 100, not %d", term.Weight)))
+			faults = append(faults,
+				field.Required(here.Child("weight"), fmt.Sprintf("a number from 0 to 100, not %d", term.Weight)))
 		}
 		if len(term.MatchSelector.MatchLabels)+len(term.MatchSelector.MatchExpressions) == 0 {
-			faults = append(faults, field.Required(here.Child("matchSelector"), "an empty selector gives all pods the same weight"))
+			faults = append(faults,
+				field.Required(here.Child("matchSelector"), "an empty selector gives all pods the same weight"))
 		} else if _, err := metav1.LabelSelectorAsSelector(&term.MatchSelector); err != nil {
 			faults = append(faults, field.Required(here.Child("matchSelector"), "a valid selector: "+err.Error()))
 		}
@@ -46,7 +48,8 @@ func checkScatter(s kruise.UpdateScatterStrategy, at *field.Path) field.ErrorLis
 			faults = append(faults, field.Required(at.Index(i).Child("key"), "the key of a label"))
 		}
 		if seen[term] {
-			faults = append(faults, field.Required(at.Index(i), fmt.Sprintf("another label than %s=%s, which is named before", term.Key, term.Value)))
+			faults = append(faults,
+				field.Required(at.Index(i), fmt.Sprintf("another label than %s=%s, which is named before", term.Key, term.Value)))
 		}
 		seen[term] = true
 	}

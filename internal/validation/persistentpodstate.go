@@ -12,7 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
-// PersistentPodState returns what is invalid in a PersistentPodState. Targets are further kinds that the installation allows.
+// PersistentPodState returns what is invalid in a PersistentPodState. Targets are further kinds that the installation
+// allows.
 func PersistentPodState(s *appsv1beta1.PersistentPodState, targets ...schema.GroupKind) field.ErrorList {
 	at, spec := field.NewPath("spec"), &s.Spec
 	faults := checkStateTarget(spec.TargetReference, targets, at.Child("targetRef"))
@@ -33,7 +34,8 @@ func PersistentPodState(s *appsv1beta1.PersistentPodState, targets ...schema.Gro
 	for i := range spec.PersistentPodAnnotations {
 		key := spec.PersistentPodAnnotations[i].Key
 		for range apivalidation.ValidateAnnotations(map[string]string{key: ""}, at) {
-			faults = append(faults, field.Invalid(at.Child("persistentPodAnnotations").Index(i).Child("key"), key, "must be the key of an annotation"))
+			faults = append(faults,
+				field.Invalid(at.Child("persistentPodAnnotations").Index(i).Child("key"), key, "must be the key of an annotation"))
 		}
 	}
 	if text := s.Annotations[appsv1beta1.AnnotationReleaseMissingTopologyAfter]; text != "" {
@@ -53,13 +55,17 @@ func PersistentPodStateUpdate(s, stored *appsv1beta1.PersistentPodState) field.E
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "targetRef"), "must not change")}
 }
 
-// PersistentPodStateConflict returns a fault where another PersistentPodState of the namespace has the same target; nil where none has.
-func PersistentPodStateConflict(s *appsv1beta1.PersistentPodState, others []appsv1beta1.PersistentPodState) *field.Error {
+// PersistentPodStateConflict returns a fault where another PersistentPodState of the namespace has the same target; nil
+// where none has.
+func PersistentPodStateConflict(
+	s *appsv1beta1.PersistentPodState, others []appsv1beta1.PersistentPodState,
+) *field.Error {
 	is, parsed := podstate.TargetOf(s)
 	for i := range others {
 		other, also := podstate.TargetOf(&others[i])
 		if parsed && also && is == other && others[i].Name != s.Name && others[i].DeletionTimestamp == nil {
-			return field.Invalid(field.NewPath("spec", "targetRef"), s.Spec.TargetReference, "must not be the target of PersistentPodState "+others[i].Name+", too")
+			return field.Invalid(field.NewPath("spec", "targetRef"), s.Spec.TargetReference,
+				"must not be the target of PersistentPodState "+others[i].Name+", too")
 		}
 	}
 	return nil
@@ -72,7 +78,8 @@ func checkStateTarget(ref appsv1beta1.TargetReference, targets []schema.GroupKin
 	}
 	target, is := podstate.Refer(ref)
 	if !is || !slices.Contains(append(podstate.Targets(), targets...), target.GroupKind()) {
-		faults = append(faults, field.Invalid(at, ref, "must be a StatefulSet of the group apps or apps.kruise.io, or a kind that the installation allows"))
+		faults = append(faults, field.Invalid(at, ref,
+			"must be a StatefulSet of the group apps or apps.kruise.io, or a kind that the installation allows"))
 	}
 	return faults
 }

@@ -32,24 +32,90 @@ func TestPersistentPodState(t *testing.T) {
 		kinds             []schema.GroupKind
 		want              []string
 	}{
-		"good":              {why: "a StatefulSet and a topology", patch: `{}`},
-		"an advanced one":   {why: "both kinds of StatefulSets", patch: `{"targetRef":{"apiVersion":"apps.kruise.io/v1alpha1"}}`},
-		"only preferred":    {why: "one of the topologies is enough", patch: `{"requiredPersistentTopology":null,"preferredPersistentTopology":[{"weight":1,"preference":{"keys":["zone"]}}]}`},
-		"a Deployment":      {why: "its pods have no ordinals", patch: `{"targetRef":{"kind":"Deployment"}}`, want: []string{"FieldValueInvalid spec.targetRef"}},
-		"another group":     {why: "the group counts", patch: `{"targetRef":{"apiVersion":"example.com/v1"}}`, want: []string{"FieldValueInvalid spec.targetRef"}},
-		"a listed kind":     {why: "the installation allows it", patch: `{"targetRef":{"apiVersion":"example.com/v2","kind":"GameServerSet"}}`, kinds: []schema.GroupKind{game}},
-		"an unlisted kind":  {why: "the installation does not allow it", patch: `{"targetRef":{"apiVersion":"example.com/v2","kind":"GameServerSet"}}`, want: []string{"FieldValueInvalid spec.targetRef"}},
-		"no target":         {why: "two faults, as in the reference", patch: `{"targetRef":{"apiVersion":"","kind":"","name":""}}`, want: []string{"FieldValueInvalid spec.targetRef", "FieldValueInvalid spec.targetRef"}},
-		"no version":        {why: "it cannot be parsed", patch: `{"targetRef":{"apiVersion":"a/b/c"}}`, want: []string{"FieldValueInvalid spec.targetRef"}},
-		"no name":           {why: "there is nothing to refer to", patch: `{"targetRef":{"name":""}}`, want: []string{"FieldValueInvalid spec.targetRef"}},
-		"no topology":       {why: "nothing would be restored", patch: `{"requiredPersistentTopology":null}`, want: []string{"FieldValueInvalid spec"}},
-		"no keys":           {why: "nothing would be restored", patch: `{"requiredPersistentTopology":{"keys":[]}}`, want: []string{"FieldValueRequired spec.requiredPersistentTopology.keys"}},
-		"a bad key":         {why: "no node has it", patch: `{"requiredPersistentTopology":{"keys":["zone"," host"]}}`, want: []string{"FieldValueInvalid spec.requiredPersistentTopology.keys[1]"}},
-		"weights":           {why: "API servers accept 1 to 100 on pods", patch: `{"preferredPersistentTopology":[{"weight":0,"preference":{"keys":["a"]}},{"weight":101,"preference":{"keys":["b"]}}]}`, want: []string{"FieldValueInvalid spec.preferredPersistentTopology[0].weight", "FieldValueInvalid spec.preferredPersistentTopology[1].weight"}},
-		"a bad annotation":  {why: "no pod has it", patch: `{"persistentPodAnnotations":[{"key":"a b"}]}`, want: []string{"FieldValueInvalid spec.persistentPodAnnotations[0].key"}},
-		"a release":         {why: "a duration", patch: `{}`, after: "10m"},
-		"a bad release":     {why: "it would be ignored", patch: `{}`, after: "soon", want: []string{"FieldValueInvalid metadata.annotations[kruisekit.dev/release-missing-topology-after]"}},
-		"a negative relase": {why: "it would be ignored", patch: `{}`, after: "-1m", want: []string{"FieldValueInvalid metadata.annotations[kruisekit.dev/release-missing-topology-after]"}},
+		"good": {why: "a StatefulSet and a topology", patch: `{}`},
+		"an advanced one": {
+			why: "both kinds of StatefulSets", patch: `{"targetRef":{"apiVersion":"apps.kruise.io/v1alpha1"}}`,
+		},
+		"only preferred": {
+			why:   "one of the topologies is enough",
+			patch: `{"requiredPersistentTopology":null,"preferredPersistentTopology":[{"weight":1,"preference":{"keys":["zone"]}}]}`,
+		},
+		"a Deployment": {
+			why:   "its pods have no ordinals",
+			patch: `{"targetRef":{"kind":"Deployment"}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"another group": {
+			why:   "the group counts",
+			patch: `{"targetRef":{"apiVersion":"example.com/v1"}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"a listed kind": {
+			why:   "the installation allows it",
+			patch: `{"targetRef":{"apiVersion":"example.com/v2","kind":"GameServerSet"}}`,
+			kinds: []schema.GroupKind{game},
+		},
+		"an unlisted kind": {
+			why:   "the installation does not allow it",
+			patch: `{"targetRef":{"apiVersion":"example.com/v2","kind":"GameServerSet"}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"no target": {
+			why:   "two faults, as in the reference",
+			patch: `{"targetRef":{"apiVersion":"","kind":"","name":""}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef", "FieldValueInvalid spec.targetRef"},
+		},
+		"no version": {
+			why:   "it cannot be parsed",
+			patch: `{"targetRef":{"apiVersion":"a/b/c"}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"no name": {
+			why:   "there is nothing to refer to",
+			patch: `{"targetRef":{"name":""}}`,
+			want:  []string{"FieldValueInvalid spec.targetRef"},
+		},
+		"no topology": {
+			why:   "nothing would be restored",
+			patch: `{"requiredPersistentTopology":null}`,
+			want:  []string{"FieldValueInvalid spec"},
+		},
+		"no keys": {
+			why:   "nothing would be restored",
+			patch: `{"requiredPersistentTopology":{"keys":[]}}`,
+			want:  []string{"FieldValueRequired spec.requiredPersistentTopology.keys"},
+		},
+		"a bad key": {
+			why:   "no node has it",
+			patch: `{"requiredPersistentTopology":{"keys":["zone"," host"]}}`,
+			want:  []string{"FieldValueInvalid spec.requiredPersistentTopology.keys[1]"},
+		},
+		"weights": {
+			why:   "API servers accept 1 to 100 on pods",
+			patch: `{"preferredPersistentTopology":[{"weight":0,"preference":{"keys":["a"]}},{"weight":101,"preference":{"keys":["b"]}}]}`,
+			want: []string{
+				"FieldValueInvalid spec.preferredPersistentTopology[0].weight",
+				"FieldValueInvalid spec.preferredPersistentTopology[1].weight",
+			},
+		},
+		"a bad annotation": {
+			why:   "no pod has it",
+			patch: `{"persistentPodAnnotations":[{"key":"a b"}]}`,
+			want:  []string{"FieldValueInvalid spec.persistentPodAnnotations[0].key"},
+		},
+		"a release": {why: "a duration", patch: `{}`, after: "10m"},
+		"a bad release": {
+			why:   "it would be ignored",
+			patch: `{}`,
+			after: "soon",
+			want:  []string{"FieldValueInvalid metadata.annotations[kruisekit.dev/release-missing-topology-after]"},
+		},
+		"a negative relase": {
+			why:   "it would be ignored",
+			patch: `{}`,
+			after: "-1m",
+			want:  []string{"FieldValueInvalid metadata.annotations[kruisekit.dev/release-missing-topology-after]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newPodState(t, c.patch)
@@ -73,14 +139,16 @@ func TestPersistentPodState(t *testing.T) {
 // The target of an object is its own, and stays.
 func TestPersistentPodStateTarget(t *testing.T) {
 	s, other := newPodState(t, `{}`), newPodState(t, `{"targetRef":{"apiVersion":"apps/v1beta2"}}`)
-	if faults := validation.PersistentPodStateUpdate(other, s); len(faults) != 1 || faults[0].Type != field.ErrorTypeForbidden || faults[0].Field != "spec.targetRef" {
+	if faults := validation.PersistentPodStateUpdate(other, s); len(faults) != 1 ||
+		faults[0].Type != field.ErrorTypeForbidden || faults[0].Field != "spec.targetRef" {
 		t.Errorf("another version is %v", faults)
 	}
 	if fault := validation.PersistentPodStateConflict(s, []appsv1beta1.PersistentPodState{*other}); fault != nil {
 		t.Errorf("an object conflicts with itself: %v", fault)
 	}
 	other.Name = "other"
-	if fault := validation.PersistentPodStateConflict(s, []appsv1beta1.PersistentPodState{*other}); fault == nil || fault.Field != "spec.targetRef" {
+	if fault := validation.PersistentPodStateConflict(s, []appsv1beta1.PersistentPodState{*other}); fault == nil ||
+		fault.Field != "spec.targetRef" {
 		t.Errorf("the same target in another version is %v", fault)
 	}
 	other.DeletionTimestamp = &metav1.Time{}

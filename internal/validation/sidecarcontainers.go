@@ -22,8 +22,8 @@ func isNative(c *appsv1beta1.SidecarContainer) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }
 
-// checkSidecarContainers validates the fields that containers of a set have beyond those of a pod; of init containers only some, as the
-// reference does.
+// checkSidecarContainers validates the fields that containers of a set have beyond those of a pod; of init containers
+// only some, as the reference does.
 func checkSidecarContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	if len(spec.Containers)+len(spec.InitContainers) == 0 {
 		return field.ErrorList{field.Required(at, "a container or an init container")}
@@ -32,7 +32,8 @@ func checkSidecarContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) fi
 	for i := range spec.InitContainers {
 		c, here := &spec.InitContainers[i], at.Child("initContainers").Index(i)
 		if c.ResourcesPolicy != nil && !isNative(c) {
-			faults = append(faults, field.Invalid(here.Child("resourcesPolicy"), c.Name, "an init container needs it only with restartPolicy Always"))
+			faults = append(faults,
+				field.Invalid(here.Child("resourcesPolicy"), c.Name, "an init container needs it only with restartPolicy Always"))
 		}
 		faults = append(faults, checkSidecarResources(c, here)...)
 	}
@@ -40,7 +41,8 @@ func checkSidecarContainers(spec *appsv1beta1.SidecarSetSpec, at *field.Path) fi
 		c, here := &spec.Containers[i], at.Child("containers").Index(i)
 		faults = append(faults, checkSidecarPolicies(c, here)...)
 		for j := range c.TransferEnv {
-			faults = append(faults, checkTransferSource(c.TransferEnv[j].SourceContainerNameFrom, here.Child("transferEnv").Index(j).Child("sourceContainerNameFrom"))...)
+			faults = append(faults, checkTransferSource(c.TransferEnv[j].SourceContainerNameFrom,
+				here.Child("transferEnv").Index(j).Child("sourceContainerNameFrom"))...)
 		}
 		faults = append(faults, checkSidecarResources(c, here)...)
 	}
@@ -51,11 +53,13 @@ func checkSidecarPolicies(c *appsv1beta1.SidecarContainer, at *field.Path) field
 	var faults field.ErrorList
 	before, after := appsv1beta1.BeforeAppContainerType, appsv1beta1.AfterAppContainerType
 	if p := c.PodInjectPolicy; p != "" && p != before && p != after {
-		faults = append(faults, field.NotSupported(at.Child("podInjectPolicy"), p, []appsv1beta1.PodInjectPolicyType{before, after}))
+		faults = append(faults,
+			field.NotSupported(at.Child("podInjectPolicy"), p, []appsv1beta1.PodInjectPolicyType{before, after}))
 	}
 	enabled, disabled := appsv1beta1.ShareVolumePolicyEnabled, appsv1beta1.ShareVolumePolicyDisabled
 	if t := c.ShareVolumePolicy.Type; t != "" && t != enabled && t != disabled {
-		faults = append(faults, field.NotSupported(at.Child("shareVolumePolicy", "type"), t, []appsv1beta1.ShareVolumePolicyType{enabled, disabled}))
+		faults = append(faults,
+			field.NotSupported(at.Child("shareVolumePolicy", "type"), t, []appsv1beta1.ShareVolumePolicyType{enabled, disabled}))
 	}
 	return faults
 }
@@ -82,7 +86,8 @@ func checkTransferSource(from *appsv1beta1.SourceContainerNameSource, at *field.
 		key = strings.ToLower(annotation)
 	}
 	if !closed || !isLabel && !isAnnotation {
-		return append(faults, field.Invalid(here, ref.FieldPath, "must be metadata.labels['KEY'] or metadata.annotations['KEY']"))
+		return append(faults,
+			field.Invalid(here, ref.FieldPath, "must be metadata.labels['KEY'] or metadata.annotations['KEY']"))
 	}
 	for _, wrong := range utilvalidation.IsQualifiedName(key) {
 		faults = append(faults, field.Invalid(here, ref.FieldPath, wrong))
@@ -130,8 +135,8 @@ func fieldOf(p *appsv1beta1.ResourcesPolicy, path string) string {
 	}[path]
 }
 
-// checkSidecarNames validates the names that containers have in pods, where a hot upgrade makes two of one. Duplicate names in the set
-// are rejected by the API server.
+// checkSidecarNames validates the names that containers have in pods, where a hot upgrade makes two of one. Duplicate
+// names in the set are rejected by the API server.
 func checkSidecarNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	declared := map[string]bool{}
@@ -142,14 +147,17 @@ func checkSidecarNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.E
 			return
 		}
 		if c.UpgradeStrategy.HotUpgradeEmptyImage == "" {
-			faults = append(faults, field.Required(here.Child("upgradeStrategy", "hotUpgradeEmptyImage"), "the image of the container that is not at work; no pod could be created"))
+			faults = append(faults, field.Required(here.Child("upgradeStrategy", "hotUpgradeEmptyImage"),
+				"the image of the container that is not at work; no pod could be created"))
 		}
 		for _, name := range inPod {
 			if declared[name] {
-				faults = append(faults, field.Duplicate(here.Child("name"), fmt.Sprintf("%s, which is in pods for hot upgrades of %s", name, c.Name)))
+				faults = append(faults,
+					field.Duplicate(here.Child("name"), fmt.Sprintf("%s, which is in pods for hot upgrades of %s", name, c.Name)))
 			}
 			for _, wrong := range utilvalidation.IsDNS1123Label(name) {
-				faults = append(faults, field.Invalid(here.Child("name"), c.Name, fmt.Sprintf("becomes %s in pods: %s", name, wrong)))
+				faults = append(faults,
+					field.Invalid(here.Child("name"), c.Name, fmt.Sprintf("becomes %s in pods: %s", name, wrong)))
 			}
 		}
 	})
@@ -157,7 +165,10 @@ func checkSidecarNames(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.E
 }
 
 // each calls visit with all containers of a set.
-func each(spec *appsv1beta1.SidecarSetSpec, at *field.Path, visit func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path)) {
+func each(
+	spec *appsv1beta1.SidecarSetSpec, at *field.Path,
+	visit func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path),
+) {
 	for i := range spec.InitContainers {
 		visit(&spec.InitContainers[i], true, at.Child("initContainers").Index(i))
 	}

@@ -15,14 +15,15 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// SidecarSet returns what is invalid in a SidecarSet, with its defaults or without. Of containers and volumes it checks only what is
-// special to SidecarSets; the rest is for the API server.
+// SidecarSet returns what is invalid in a SidecarSet, with its defaults or without. Of containers and volumes it checks
+// only what is special to SidecarSets; the rest is for the API server.
 func SidecarSet(set *appsv1beta1.SidecarSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
 	faults := validation.ValidateObjectMeta(&set.ObjectMeta, false, sidecarSetName, field.NewPath("metadata"))
 	faults = append(faults, checkCanary(set)...)
 	faults = append(faults, checkSidecarSelectors(spec, at)...)
-	faults = append(faults, checkInjectRevision(spec.InjectionStrategy.Revision, at.Child("injectionStrategy", "revision"))...)
+	faults = append(faults,
+		checkInjectRevision(spec.InjectionStrategy.Revision, at.Child("injectionStrategy", "revision"))...)
 	faults = append(faults, checkSidecarStrategy(spec, at.Child("updateStrategy"))...)
 	faults = append(faults, checkSidecarContainers(spec, at)...)
 	faults = append(faults, checkPatchPodMetadata(spec.PatchPodMetadata, at.Child("patchPodMetadata"))...)
@@ -50,20 +51,24 @@ func SidecarSetUpdate(set, stored *appsv1beta1.SidecarSet) field.ErrorList {
 		switch {
 		case !known:
 			faults = append(faults, field.Forbidden(at.Child("name"),
-				fmt.Sprintf("container %s cannot be added, as pods that exist would never get it; put it into another SidecarSet", c.Name)))
+				fmt.Sprintf("container %s cannot be added, as pods that exist would never get it; put it into another SidecarSet",
+					c.Name)))
 		case isUpgradeType(was) && was != c.UpgradeStrategy.UpgradeType:
-			faults = append(faults, field.Forbidden(at.Child("upgradeStrategy", "upgradeType"), fmt.Sprintf("is %s for good", was)))
+			faults = append(faults,
+				field.Forbidden(at.Child("upgradeStrategy", "upgradeType"), fmt.Sprintf("is %s for good", was)))
 		}
 	}
 	return faults
 }
 
-// isUpgradeType reports whether a type is known. A container of no type or of an unknown one, which acts as ColdUpgrade, can be given any.
+// isUpgradeType reports whether a type is known. A container of no type or of an unknown one, which acts as
+// ColdUpgrade, can be given any.
 func isUpgradeType(t appsv1beta1.SidecarContainerUpgradeType) bool {
 	return t == appsv1beta1.SidecarContainerColdUpgrade || t == appsv1beta1.SidecarContainerHotUpgrade
 }
 
-// sidecarSetName is stricter than the names of other objects: the name is a label value of revisions, and a part of their names.
+// sidecarSetName is stricter than the names of other objects: the name is a label value of revisions, and a part of
+// their names.
 func sidecarSetName(name string, prefix bool) []string {
 	if prefix {
 		return validation.NameIsDNSSubdomain(name, true)
@@ -101,7 +106,8 @@ func checkCanary(set *appsv1beta1.SidecarSet) field.ErrorList {
 		faults = append(faults, field.Invalid(at, base, "a set is not its own canary"))
 	}
 	if t := set.Spec.UpdateStrategy.Type; t != appsv1beta1.NotUpdateSidecarSetStrategyType {
-		faults = append(faults, field.Invalid(field.NewPath("spec", "updateStrategy", "type"), t, "must be NotUpdate in a canary"))
+		faults = append(faults,
+			field.Invalid(field.NewPath("spec", "updateStrategy", "type"), t, "must be NotUpdate in a canary"))
 	}
 	return faults
 }
@@ -111,10 +117,12 @@ func checkSidecarSelectors(spec *appsv1beta1.SidecarSetSpec, at *field.Path) fie
 	if spec.Selector == nil {
 		faults = append(faults, field.Required(at.Child("selector"), ""))
 	} else {
-		faults = append(faults, checkSelectsSome(spec.Selector, at.Child("selector"), "an empty selector would select every pod")...)
+		faults = append(faults,
+			checkSelectsSome(spec.Selector, at.Child("selector"), "an empty selector would select every pod")...)
 	}
 	if spec.NamespaceSelector != nil {
-		faults = append(faults, checkSelectsSome(spec.NamespaceSelector, at.Child("namespaceSelector"), "leave it out for all namespaces")...)
+		faults = append(faults,
+			checkSelectsSome(spec.NamespaceSelector, at.Child("namespaceSelector"), "leave it out for all namespaces")...)
 	}
 	return faults
 }
@@ -140,13 +148,14 @@ func checkInjectRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Pa
 	}
 	always, partial := appsv1beta1.AlwaysSidecarSetInjectRevisionPolicy, appsv1beta1.PartialSidecarSetInjectRevisionPolicy
 	if p := pin.Policy; p != "" && p != always && p != partial {
-		faults = append(faults, field.NotSupported(at.Child("policy"), p, []appsv1beta1.SidecarSetInjectRevisionPolicy{always, partial}))
+		faults = append(faults,
+			field.NotSupported(at.Child("policy"), p, []appsv1beta1.SidecarSetInjectRevisionPolicy{always, partial}))
 	}
 	return faults
 }
 
-// checkSidecarStrategy validates a strategy only where pods are updated. An invalid strategy of an unknown type is a warning, because the
-// reference accepts it.
+// checkSidecarStrategy validates a strategy only where pods are updated. An invalid strategy of an unknown type is a
+// warning, because the reference accepts it.
 func checkSidecarStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	if t := spec.UpdateStrategy.Type; t != "" && t != appsv1beta1.RollingUpdateSidecarSetStrategyType {
 		return checkHoldback(spec, at)
@@ -154,8 +163,8 @@ func checkSidecarStrategy(spec *appsv1beta1.SidecarSetSpec, at *field.Path) fiel
 	return checkRolling(spec, at)
 }
 
-// checkHoldback validates what decides which new pods get a pinned revision. No new pod could be created where it cannot be resolved,
-// whether or not running pods are updated.
+// checkHoldback validates what decides which new pods get a pinned revision. No new pod could be created where it
+// cannot be resolved, whether or not running pods are updated.
 func checkHoldback(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorList {
 	pin := spec.InjectionStrategy.Revision
 	if pin == nil || pin.Policy != appsv1beta1.PartialSidecarSetInjectRevisionPolicy {
@@ -163,11 +172,13 @@ func checkHoldback(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.Error
 	}
 	var faults field.ErrorList
 	if s := spec.UpdateStrategy.Selector; s != nil {
-		faults = metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))
+		faults = metav1validation.ValidateLabelSelector(s,
+			metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))
 	}
 	if p := spec.UpdateStrategy.Partition; p != nil && p.Type == intstr.String {
 		if _, err := scale.Amount(*p, 1, scale.RoundUp); err != nil {
-			faults = append(faults, field.Invalid(at.Child("partition"), p.StrVal, "must be a percentage as 20%, because injectionStrategy.revision.policy is Partial"))
+			faults = append(faults, field.Invalid(at.Child("partition"), p.StrVal,
+				"must be a percentage as 20%, because injectionStrategy.revision.policy is Partial"))
 		}
 	}
 	return faults
@@ -179,7 +190,9 @@ func checkRolling(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorL
 	var faults field.ErrorList
 	for i := range spec.InitContainers {
 		if isNative(&spec.InitContainers[i]) {
-			faults = append(faults, field.Required(at, fmt.Sprintf("type NotUpdate, as %s is a native sidecar, which cannot be updated in a pod", spec.InitContainers[i].Name)))
+			faults = append(faults,
+				field.Required(at, fmt.Sprintf("type NotUpdate, as %s is a native sidecar, which cannot be updated in a pod",
+					spec.InitContainers[i].Name)))
 			break
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// SidecarSetConflicts returns what a set cannot have because another set has it, and a pod can get both: names of containers, volumes of
-// one name that differ, and annotations that are overwritten. No pod gets a canary and its base.
+// SidecarSetConflicts returns what a set cannot have because another set has it, and a pod can get both: names of
+// containers, volumes of one name that differ, and annotations that are overwritten. No pod gets a canary and its base.
 func SidecarSetConflicts(set *appsv1beta1.SidecarSet, others []*appsv1beta1.SidecarSet) field.ErrorList {
 	var faults field.ErrorList
 	for _, other := range others {
@@ -34,7 +34,8 @@ func SidecarSetConflicts(set *appsv1beta1.SidecarSet, others []*appsv1beta1.Side
 			continue
 		}
 		for _, c := range clashes {
-			faults = append(faults, field.Invalid(c.at, c.what, fmt.Sprintf("SidecarSet %s has it too, and both select %s", other.Name, where)))
+			faults = append(faults,
+				field.Invalid(c.at, c.what, fmt.Sprintf("SidecarSet %s has it too, and both select %s", other.Name, where)))
 		}
 	}
 	return faults
@@ -74,8 +75,8 @@ type clash struct {
 	what string
 }
 
-// nameClashes returns names that containers or init containers of both sets have in pods, and names in the same list of both specs, by
-// which pods record hot upgrades.
+// nameClashes returns names that containers or init containers of both sets have in pods, and names in the same list of
+// both specs, by which pods record hot upgrades.
 func nameClashes(set, other *appsv1beta1.SidecarSet) []clash {
 	spec := field.NewPath("spec")
 	inPods, written := map[string]bool{}, map[string]bool{}
@@ -88,7 +89,8 @@ func nameClashes(set, other *appsv1beta1.SidecarSet) []clash {
 	})
 	var clashes []clash
 	each(&set.Spec, spec, func(c *appsv1beta1.SidecarContainer, init bool, at *field.Path) {
-		if written[key(c.Name, init)] || slices.ContainsFunc(sidecar.ContainerNames(c, init), func(name string) bool { return inPods[name] }) {
+		if written[key(c.Name, init)] ||
+			slices.ContainsFunc(sidecar.ContainerNames(c, init), func(name string) bool { return inPods[name] }) {
 			clashes = append(clashes, clash{at: at.Child("name"), what: c.Name})
 		}
 	})

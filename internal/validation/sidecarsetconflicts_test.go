@@ -22,7 +22,10 @@ var seed = flag.Int64("seed", 1, "the first of the random cases")
 
 func drawSelector(r *rand.Rand) *metav1.LabelSelector {
 	s := &metav1.LabelSelector{}
-	operators := []metav1.LabelSelectorOperator{metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist}
+	operators := []metav1.LabelSelectorOperator{
+		metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+		metav1.LabelSelectorOpDoesNotExist,
+	}
 	for range 1 + r.Intn(2) {
 		e := metav1.LabelSelectorRequirement{Key: []string{"a", "b"}[r.Intn(2)], Operator: operators[r.Intn(4)]}
 		if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
@@ -41,7 +44,9 @@ func drawSet(r *rand.Rand, name string) *v1beta1.SidecarSet {
 	}
 	c := v1beta1.SidecarContainer{Container: corev1.Container{Name: []string{"c", "c-1", "d"}[r.Intn(3)]}}
 	if r.Intn(2) == 0 {
-		c.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: "e"}
+		c.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{
+			UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: "e",
+		}
 	}
 	if r.Intn(3) == 0 {
 		c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
@@ -52,8 +57,8 @@ func drawSet(r *rand.Rand, name string) *v1beta1.SidecarSet {
 	return set
 }
 
-// TestConflictsAreClashes tries all pods of a small universe: two sets that are let in never clash in a pod, and two that are not
-// can meet in one.
+// TestConflictsAreClashes tries all pods of a small universe: two sets that are let in never clash in a pod, and two
+// that are not can meet in one.
 func TestConflictsAreClashes(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	refused, met := 0, 0
@@ -112,7 +117,8 @@ func meetings(t *testing.T, a, b *v1beta1.SidecarSet) (meet, clash bool) {
 			if len(selection.Sets) < 2 {
 				continue
 			}
-			if _, err = sidecar.Inject(pod, selection.Sets, sidecar.Options{Now: time.Unix(0, 0)}); err != nil && !errors.Is(err, sidecar.ErrClash) {
+			if _, err = sidecar.Inject(pod, selection.Sets, sidecar.Options{Now: time.Unix(0, 0)}); err != nil &&
+				!errors.Is(err, sidecar.ErrClash) {
 				t.Fatal(err)
 			}
 			return true, err != nil // what clashes in one pod clashes in all
@@ -123,23 +129,60 @@ func meetings(t *testing.T, a, b *v1beta1.SidecarSet) (meet, clash bool) {
 
 func TestSidecarSetConflicts(t *testing.T) {
 	write := func(policy, key string) string {
-		return `{"containers":[{"name":"b"}],"patchPodMetadata":[{"patchPolicy":"` + policy + `","annotations":{"x":"1","` + key + `":"2"}}]}`
+		return `{"containers":[{"name":"b"}],"patchPodMetadata":[{"patchPolicy":"` + policy + `","annotations":{"x":"1","` +
+			key + `":"2"}}]}`
 	}
 	cases := map[string]struct {
 		why, set, other string
 		want            []string
 	}{
-		"nothing in common":       {"they get along", `{}`, `{"containers":[{"name":"b"}]}`, nil},
-		"a name":                  {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
-		"a name of another kind":  {"a pod has it once", `{}`, `{"containers":null,"initContainers":[{"name":"agent"}]}`, []string{"spec.containers[0].name: Invalid value"}},
-		"the same pair":           {"what pods record goes by the name", `{"containers":[{"name":"agent","upgradeStrategy":{"upgradeType":"HotUpgrade"}}]}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
-		"two that overwrite":      {"which one counts?", write("Overwrite", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), []string{"spec.patchPodMetadata[0].annotations[k]: Invalid value", "spec.patchPodMetadata[0].annotations[x]: Invalid value"}},
-		"one that retains":        {"it gives way", write("Overwrite", "k"), strings.Replace(write("Retain", "k"), `"b"`, `"c"`, 1), nil},
-		"two that merge":          {"both come in", write("MergePatchJson", "k"), strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1), nil},
-		"no labels":               {"a pod without labels has both", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`, `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`, []string{"spec.containers[0].name: Invalid value"}},
+		"nothing in common": {"they get along", `{}`, `{"containers":[{"name":"b"}]}`, nil},
+		"a name":            {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
+		"a name of another kind": {
+			why:   "a pod has it once",
+			set:   `{}`,
+			other: `{"containers":null,"initContainers":[{"name":"agent"}]}`,
+			want:  []string{"spec.containers[0].name: Invalid value"},
+		},
+		"the same pair": {
+			why:   "what pods record goes by the name",
+			set:   `{"containers":[{"name":"agent","upgradeStrategy":{"upgradeType":"HotUpgrade"}}]}`,
+			other: `{}`,
+			want:  []string{"spec.containers[0].name: Invalid value"},
+		},
+		"two that overwrite": {
+			why:   "which one counts?",
+			set:   write("Overwrite", "k"),
+			other: strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1),
+			want: []string{
+				"spec.patchPodMetadata[0].annotations[k]: Invalid value", "spec.patchPodMetadata[0].annotations[x]: Invalid value",
+			},
+		},
+		"one that retains": {
+			why: "it gives way", set: write("Overwrite", "k"), other: strings.Replace(write("Retain", "k"), `"b"`, `"c"`, 1),
+		},
+		"two that merge": {
+			why:   "both come in",
+			set:   write("MergePatchJson", "k"),
+			other: strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1),
+		},
+		"no labels": {
+			why:   "a pod without labels has both",
+			set:   `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`,
+			other: `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`,
+			want:  []string{"spec.containers[0].name: Invalid value"},
+		},
 		"one that selects no pod": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
-		"one that is broken":      {"it is reported elsewhere", `{}`, `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
-		"broken namespaces":       {"it is reported elsewhere", `{}`, `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, nil},
+		"one that is broken": {
+			why:   "it is reported elsewhere",
+			set:   `{}`,
+			other: `{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`,
+		},
+		"broken namespaces": {
+			why:   "it is reported elsewhere",
+			set:   `{}`,
+			other: `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -149,11 +192,15 @@ func TestSidecarSetConflicts(t *testing.T) {
 			if diff := cmp.Diff(c.want, places(got)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if back := validation.SidecarSetConflicts(other, []*v1beta1.SidecarSet{set, other}); (len(got) == 0) != (len(back) == 0) {
+			if back := validation.SidecarSetConflicts(other,
+				[]*v1beta1.SidecarSet{set, other}); (len(got) == 0) != (len(back) == 0) {
 				t.Errorf("seen from the other side it differs: %v, %v", got, back)
 			}
 			for _, canary := range []*v1beta1.SidecarSet{set, other} {
-				canary.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: map[string]string{"a": "other", "other": "a"}[canary.Name]}
+				canary.Annotations = map[string]string{
+					v1beta1.SidecarSetCanaryAnnotation: "true",
+					v1beta1.SidecarSetBaseAnnotation:   map[string]string{"a": "other", "other": "a"}[canary.Name],
+				}
 				if got := validation.SidecarSetConflicts(set, []*v1beta1.SidecarSet{other}); len(got) > 0 {
 					t.Errorf("a canary and its base: %v", got)
 				}

@@ -33,22 +33,25 @@ func SidecarSetWarnings(set *appsv1beta1.SidecarSet) []string {
 		}
 	}
 	if isCanary(set) && baseOf(set) == "" {
-		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none", appsv1beta1.SidecarSetBaseAnnotation))
+		all = append(all, fmt.Sprintf("metadata.annotations: the canary names no base in %s, and takes the place of none",
+			appsv1beta1.SidecarSetBaseAnnotation))
 	}
 	const policy = appsv1beta1.SidecarSetInjectionFailurePolicyAnnotation
 	switch p := admissionregistrationv1.FailurePolicyType(set.Annotations[policy]); p {
 	case "", admissionregistrationv1.Fail, admissionregistrationv1.Ignore:
 	default:
-		all = append(all, fmt.Sprintf("%s: %q is unknown, and works as Fail", field.NewPath("metadata", "annotations").Key(policy), p))
+		all = append(all,
+			fmt.Sprintf("%s: %q is unknown, and works as Fail", field.NewPath("metadata", "annotations").Key(policy), p))
 	}
-	if only := set.Spec.Selector; only != nil && excludes(only) && (set.Spec.NamespaceSelector == nil || excludes(set.Spec.NamespaceSelector)) {
+	if only := set.Spec.Selector; only != nil && excludes(only) &&
+		(set.Spec.NamespaceSelector == nil || excludes(set.Spec.NamespaceSelector)) {
 		all = append(all, "spec.selector: says only what pods are not, and selects nearly every pod")
 	}
 	return append(all, warningsOfParts(&set.Spec)...)
 }
 
-// SidecarSetSpared returns what is wrong with a set whose pods get no containers, because their namespaces are spared: API servers send
-// only pods of the namespaces that sent selects. It is empty for other sets.
+// SidecarSetSpared returns what is wrong with a set whose pods get no containers, because their namespaces are spared:
+// API servers send only pods of the namespaces that sent selects. It is empty for other sets.
 func SidecarSetSpared(set *appsv1beta1.SidecarSet, sent *metav1.LabelSelector) string {
 	const what = "spec.namespaceSelector: selects "
 	var spared []string
@@ -86,18 +89,23 @@ func warningsOfParts(spec *appsv1beta1.SidecarSetSpec) []string {
 			all = append(all, fmt.Sprintf("%s: is the hotUpgradeEmptyImage, so that no upgrade to it ends", at.Child("image")))
 		}
 		if t := c.UpgradeStrategy.UpgradeType; t != "" && !isUpgradeType(t) {
-			all = append(all, fmt.Sprintf("%s: %q is unknown, and works as ColdUpgrade", at.Child("upgradeStrategy", "upgradeType"), t))
+			all = append(all,
+				fmt.Sprintf("%s: %q is unknown, and works as ColdUpgrade", at.Child("upgradeStrategy", "upgradeType"), t))
 		}
 	})
 	for i, p := range spec.PatchPodMetadata {
 		switch p.PatchPolicy {
-		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy, appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
+		case "", appsv1beta1.SidecarSetRetainPatchPolicy, appsv1beta1.SidecarSetOverwritePatchPolicy,
+			appsv1beta1.SidecarSetMergePatchJsonPatchPolicy:
 		default:
-			all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
+			all = append(all,
+				fmt.Sprintf("spec.patchPodMetadata[%d].patchPolicy: %q is unknown, and writes nothing", i, p.PatchPolicy))
 		}
 		for _, key := range sortedKeys(p.Annotations) {
 			if sidecar.IsRecord(key) {
-				all = append(all, fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them", i, key))
+				all = append(all,
+					fmt.Sprintf("spec.patchPodMetadata[%d].annotations[%s]: is what pods record of sets, and not written by them",
+						i, key))
 			}
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func TestSidecarSetWarnings(t *testing.T) {
-	set := newSidecarSet(t, `{"updateStrategy":{"type":"Odd"},"patchPodMetadata":[{"patchPolicy":"Odd"},{"patchPolicy":"Retain"}]}`)
+	set := newSidecarSet(t,
+		`{"updateStrategy":{"type":"Odd"},"patchPodMetadata":[{"patchPolicy":"Odd"},{"patchPolicy":"Retain"}]}`)
 	set.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true"}
 	if got := validation.SidecarSetWarnings(set); len(got) != 3 {
 		t.Errorf("want three, got %q", got)
@@ -25,28 +26,37 @@ func TestSidecarSetWarnings(t *testing.T) {
 		},
 		"RollingUpdate": nil, "NotUpdate": nil,
 	} {
-		if diff := cmp.Diff(want, validation.SidecarSetWarnings(newSidecarSet(t, `{"updateStrategy":{"type":"`+typed+`","partition":-1,"maxUnavailable":"some"}}`))); diff != "" {
+		if diff := cmp.Diff(want, validation.SidecarSetWarnings(newSidecarSet(t,
+			`{"updateStrategy":{"type":"`+typed+`","partition":-1,"maxUnavailable":"some"}}`))); diff != "" {
 			t.Errorf("what is refused of RollingUpdate, %s bears (-want +got):\n%s", typed, diff)
 		}
 	}
 	for _, zero := range []string{`0`, `"0%"`} {
-		if got := validation.SidecarSetWarnings(newSidecarSet(t, `{"updateStrategy":{"maxUnavailable":`+zero+`}}`)); len(got) != 1 {
+		if got := validation.SidecarSetWarnings(newSidecarSet(t,
+			`{"updateStrategy":{"maxUnavailable":`+zero+`}}`)); len(got) != 1 {
 			t.Errorf("%s: no pod would ever be updated: %q", zero, got)
 		}
 	}
-	if got := validation.SidecarSetWarnings(newSidecarSet(t, `{"containers":[{"name":"a","image":"e:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e:1"}}]}`)); len(got) != 1 {
+	if got := validation.SidecarSetWarnings(newSidecarSet(t,
+		`{"containers":[{"name":"a","image":"e:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e:1"}}]}`)); len(
+		got) != 1 {
 		t.Errorf("the old container would work for ever: %q", got)
 	}
-	if got := validation.SidecarSetWarnings(newSidecarSet(t, `{"patchPodMetadata":[{"annotations":{"a":"b","kruise.io/sidecarset-injected-list":"c"}}]}`)); len(got) != 1 {
+	if got := validation.SidecarSetWarnings(newSidecarSet(t,
+		`{"patchPodMetadata":[{"annotations":{"a":"b","kruise.io/sidecarset-injected-list":"c"}}]}`)); len(got) != 1 {
 		t.Errorf("what pods record is not written: %q", got)
 	}
 	for _, container := range []string{`"containers":[`, `"initContainers":[`} {
-		got := validation.SidecarSetWarnings(newSidecarSet(t, `{`+container+`{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgarde"}}]}`))
-		if len(got) != 1 || !strings.Contains(got[0], `ontainers[0].upgradeStrategy.upgradeType: "HotUpgarde" is unknown, and works as ColdUpgrade`) {
+		got := validation.SidecarSetWarnings(newSidecarSet(t,
+			`{`+container+`{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgarde"}}]}`))
+		if len(got) != 1 || !strings.Contains(got[0],
+			`ontainers[0].upgradeStrategy.upgradeType: "HotUpgarde" is unknown, and works as ColdUpgrade`) {
 			t.Errorf("it is never two: %q", got)
 		}
 	}
-	if got := validation.SidecarSetWarnings(newSidecarSet(t, `{"updateStrategy":{"maxUnavailable":"1%"},"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`)); got != nil {
+	if got := validation.SidecarSetWarnings(newSidecarSet(t,
+		`{"updateStrategy":{"maxUnavailable":"1%"},"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`)); got !=
+		nil {
 		t.Errorf("there is nothing to warn of: %q", got)
 	}
 }
@@ -55,20 +65,41 @@ func TestSidecarSetWarnings(t *testing.T) {
 func TestSidecarSetSpared(t *testing.T) {
 	sent := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist},
-		{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"kruise-system", "kube-system"}},
+		{
+			Key:      "kubernetes.io/metadata.name",
+			Operator: metav1.LabelSelectorOpNotIn,
+			Values:   []string{"kruise-system", "kube-system"},
+		},
 	}}
 	in := func(names string) string {
-		return `{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":[` + names + `]}]}}`
+		return `{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":[` +
+			names + `]}]}}`
 	}
 	cases := map[string]struct{ why, patch, want string }{
-		"all namespaces":             {"the others are meant", `{}`, ""},
-		"kube-system":                {"no pod gets the containers", `{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}}}`, "spec.namespaceSelector: selects namespaces whose pods get no containers: kube-system"},
-		"both":                       {"each one is named", in(`"kube-system","kruise-system"`), "spec.namespaceSelector: selects namespaces whose pods get no containers: kruise-system, kube-system"},
-		"among others":               {"it is named on purpose", in(`"shop","kube-system"`), "spec.namespaceSelector: selects namespaces whose pods get no containers: kube-system"},
-		"others":                     {"their pods are sent", in(`"shop"`), ""},
-		"the label":                  {"no namespace with it is sent", `{"namespaceSelector":{"matchLabels":{"control-plane":"x"}}}`, "spec.namespaceSelector: selects only namespaces whose pods get no containers"},
-		"another label":              {"a namespace may lack control-plane", `{"namespaceSelector":{"matchLabels":{"team":"x"}}}`, ""},
-		"a selector that is invalid": {"that is a fault of its own", `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, ""},
+		"all namespaces": {"the others are meant", `{}`, ""},
+		"kube-system": {
+			"no pod gets the containers", `{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"kube-system"}}}`,
+			"spec.namespaceSelector: selects namespaces whose pods get no containers: kube-system",
+		},
+		"both": {
+			"each one is named", in(`"kube-system","kruise-system"`),
+			"spec.namespaceSelector: selects namespaces whose pods get no containers: kruise-system, kube-system",
+		},
+		"among others": {
+			"it is named on purpose", in(`"shop","kube-system"`),
+			"spec.namespaceSelector: selects namespaces whose pods get no containers: kube-system",
+		},
+		"others": {"their pods are sent", in(`"shop"`), ""},
+		"the label": {
+			"no namespace with it is sent", `{"namespaceSelector":{"matchLabels":{"control-plane":"x"}}}`,
+			"spec.namespaceSelector: selects only namespaces whose pods get no containers",
+		},
+		"another label": {
+			"a namespace may lack control-plane", `{"namespaceSelector":{"matchLabels":{"team":"x"}}}`, "",
+		},
+		"a selector that is invalid": {
+			"that is a fault of its own", `{"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}`, "",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,12 +134,17 @@ func TestNearlyEveryPod(t *testing.T) {
 		why, patch string
 		warned     bool
 	}{
-		"labels":           {"they are asked for", `{}`, false},
-		"labels and not":   {"they are asked for", `{` + selector(`{"d":"e"}`, not) + `}`, false},
-		"not":              {"nothing is asked for", `{` + selector("null", not, without) + `}`, true},
-		"a key and not":    {"it is asked for", `{` + selector("null", not, `{"key":"d","operator":"Exists"}`) + `}`, false},
-		"some namespaces":  {"they are asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchLabels":{"d":"e"}}}`, false},
-		"other namespaces": {"nothing is asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchExpressions":[` + without + `]}}`, true},
+		"labels":         {"they are asked for", `{}`, false},
+		"labels and not": {"they are asked for", `{` + selector(`{"d":"e"}`, not) + `}`, false},
+		"not":            {"nothing is asked for", `{` + selector("null", not, without) + `}`, true},
+		"a key and not":  {"it is asked for", `{` + selector("null", not, `{"key":"d","operator":"Exists"}`) + `}`, false},
+		"some namespaces": {
+			"they are asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchLabels":{"d":"e"}}}`, false,
+		},
+		"other namespaces": {
+			"nothing is asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchExpressions":[` + without + `]}}`,
+			true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []string

@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// StatefulSet returns what is invalid in a StatefulSet of apps.kruise.io, with its defaults or without. Of the pod template it checks only what is
-// special to StatefulSets; the rest is for the API server.
+// StatefulSet returns what is invalid in a StatefulSet of apps.kruise.io, with its defaults or without. Of the pod
+// template it checks only what is special to StatefulSets; the rest is for the API server.
 func StatefulSet(set *appsv1beta1.StatefulSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
 	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSLabel, field.NewPath("metadata"))
@@ -31,13 +31,16 @@ func StatefulSet(set *appsv1beta1.StatefulSet) field.ErrorList {
 	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
 	faults = append(faults, checkRunsForever(&spec.Template.Spec, "StatefulSet", at.Child("template", "spec"))...)
 	faults = append(faults, checkOrdinals(spec, at)...)
-	faults = append(faults, checkRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
+	faults = append(faults,
+		checkRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
 	switch t := spec.VolumeClaimUpdateStrategy.Type; t {
-	case "", appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType, appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType:
+	case "", appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType,
+		appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType:
 	default:
-		faults = append(faults, field.NotSupported(at.Child("volumeClaimUpdateStrategy", "type"), t, []appsv1beta1.VolumeClaimUpdateStrategyType{
-			appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType, appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
-		}))
+		faults = append(faults,
+			field.NotSupported(at.Child("volumeClaimUpdateStrategy", "type"), t, []appsv1beta1.VolumeClaimUpdateStrategyType{
+				appsv1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType, appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType,
+			}))
 	}
 	switch p := spec.PodManagementPolicy; p {
 	case "", appsv1.OrderedReadyPodManagement, appsv1.ParallelPodManagement:
@@ -56,13 +59,18 @@ func StatefulSet(set *appsv1beta1.StatefulSet) field.ErrorList {
 func StatefulSetUpdate(set, stored *appsv1beta1.StatefulSet) field.ErrorList {
 	var faults field.ErrorList
 	at, have, had := field.NewPath("spec"), &set.Spec, &stored.Spec
-	if !equality.Semantic.DeepEqual(have.Selector, had.Selector) || have.ServiceName != had.ServiceName || inParallel(have) != inParallel(had) {
-		faults = append(faults, field.Forbidden(at, "only replicas, ordinals, template, updateStrategy, scaleStrategy, reserveOrdinals, lifecycle, "+
-			"revisionHistoryLimit, persistentVolumeClaimRetentionPolicy, volumeClaimTemplates and volumeClaimUpdateStrategy can be changed"))
+	if !equality.Semantic.DeepEqual(have.Selector, had.Selector) || have.ServiceName != had.ServiceName ||
+		inParallel(have) != inParallel(had) {
+		faults = append(faults, field.Forbidden(at,
+			"only replicas, ordinals, template, updateStrategy, scaleStrategy, reserveOrdinals, lifecycle, "+
+				"revisionHistoryLimit, persistentVolumeClaimRetentionPolicy, volumeClaimTemplates and "+
+				"volumeClaimUpdateStrategy can be changed"))
 	}
-	if u := have.UpdateStrategy.RollingUpdate; u != nil && u.PodUpdatePolicy == appsv1beta1.InPlaceOnlyPodUpdateStrategyType &&
+	if u := have.UpdateStrategy.RollingUpdate; u != nil &&
+		u.PodUpdatePolicy == appsv1beta1.InPlaceOnlyPodUpdateStrategyType &&
 		!onlyImages(&had.Template.Spec, &have.Template.Spec) {
-		faults = append(faults, field.Forbidden(at, "with InPlaceOnly, only the images of containers can be changed in template.spec"))
+		faults = append(faults,
+			field.Forbidden(at, "with InPlaceOnly, only the images of containers can be changed in template.spec"))
 	}
 	return faults
 }
@@ -91,7 +99,8 @@ func checkRetention(p *appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPoli
 		return nil
 	}
 	known := []appsv1beta1.PersistentVolumeClaimRetentionPolicyType{
-		appsv1beta1.RetainPersistentVolumeClaimRetentionPolicyType, appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
+		appsv1beta1.RetainPersistentVolumeClaimRetentionPolicyType,
+		appsv1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
 	}
 	if v := p.WhenDeleted; v != "" && !slices.Contains(known, v) {
 		faults = append(faults, field.NotSupported(at.Child("whenDeleted"), v, known))
@@ -102,7 +111,8 @@ func checkRetention(p *appsv1beta1.StatefulSetPersistentVolumeClaimRetentionPoli
 	return faults
 }
 
-// checkSlotBudget validates how many pods may be unavailable. Without Parallel it is one: each pod waits for those before it.
+// checkSlotBudget validates how many pods may be unavailable. Without Parallel it is one: each pod waits for those
+// before it.
 func checkSlotBudget(v *intstr.IntOrString, spec *appsv1beta1.StatefulSetSpec, at *field.Path) field.ErrorList {
 	if v == nil {
 		return nil
@@ -125,7 +135,9 @@ func checkStatefulSetStrategy(spec *appsv1beta1.StatefulSetSpec, at *field.Path)
 	case "", appsv1.RollingUpdateStatefulSetStrategyType:
 	case appsv1.OnDeleteStatefulSetStrategyType:
 		if s.RollingUpdate != nil {
-			return field.ErrorList{field.Invalid(at.Child("rollingUpdate"), s.RollingUpdate, "must be absent with type OnDelete")}
+			return field.ErrorList{
+				field.Invalid(at.Child("rollingUpdate"), s.RollingUpdate, "must be absent with type OnDelete"),
+			}
 		}
 	default:
 		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type, []appsv1.StatefulSetUpdateStrategyType{
@@ -147,29 +159,37 @@ func checkStatefulSetStrategy(spec *appsv1beta1.StatefulSetSpec, at *field.Path)
 	faults = append(faults, checkSlotBudget(u.MaxUnavailable, spec, at.Child("maxUnavailable"))...)
 	faults = append(faults, checkPodUpdatePolicy(u.PodUpdatePolicy, spec, at.Child("podUpdatePolicy"))...)
 	if in := u.InPlaceUpdateStrategy; in != nil && in.GracePeriodSeconds < 0 {
-		faults = append(faults, field.Invalid(at.Child("inPlaceUpdateStrategy", "gracePeriodSeconds"), in.GracePeriodSeconds, "must not be negative"))
+		faults = append(faults, field.Invalid(at.Child("inPlaceUpdateStrategy", "gracePeriodSeconds"),
+			in.GracePeriodSeconds, "must not be negative"))
 	}
 	if u.UnorderedUpdate == nil {
 		return faults
 	}
 	if !inParallel(spec) {
-		faults = append(faults, field.Invalid(at.Child("unorderedUpdate"), u.UnorderedUpdate, "must be absent unless podManagementPolicy is Parallel"))
+		faults = append(faults, field.Invalid(at.Child("unorderedUpdate"), u.UnorderedUpdate,
+			"must be absent unless podManagementPolicy is Parallel"))
 	}
-	return append(faults, checkPriority(u.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))...)
+	return append(faults,
+		checkPriority(u.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))...)
 }
 
-func checkPodUpdatePolicy(p appsv1beta1.PodUpdateStrategyType, spec *appsv1beta1.StatefulSetSpec, at *field.Path) field.ErrorList {
+func checkPodUpdatePolicy(
+	p appsv1beta1.PodUpdateStrategyType, spec *appsv1beta1.StatefulSetSpec, at *field.Path,
+) field.ErrorList {
 	switch p {
 	case "", appsv1beta1.RecreatePodUpdateStrategyType:
 		return nil
 	case appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType, appsv1beta1.InPlaceOnlyPodUpdateStrategyType:
 	default:
 		return field.ErrorList{field.NotSupported(at, p, []appsv1beta1.PodUpdateStrategyType{
-			appsv1beta1.RecreatePodUpdateStrategyType, appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType, appsv1beta1.InPlaceOnlyPodUpdateStrategyType,
+			appsv1beta1.RecreatePodUpdateStrategyType, appsv1beta1.InPlaceIfPossiblePodUpdateStrategyType,
+			appsv1beta1.InPlaceOnlyPodUpdateStrategyType,
 		})}
 	}
 	gates := spec.Template.Spec.ReadinessGates
-	if slices.ContainsFunc(gates, func(g corev1.PodReadinessGate) bool { return g.ConditionType == kruise.InPlaceUpdateReady }) {
+	if slices.ContainsFunc(gates, func(g corev1.PodReadinessGate) bool {
+		return g.ConditionType == kruise.InPlaceUpdateReady
+	}) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "template", "spec", "readinessGates"), gates,

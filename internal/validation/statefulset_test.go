@@ -10,7 +10,8 @@ import (
 )
 
 const plainStatefulSet = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"selector":{"matchLabels":{"app":"a"}},"serviceName":"web",
-"template":{"metadata":{"labels":{"app":"a"}},"spec":{"readinessGates":[{"conditionType":"InPlaceUpdateReady"}],"containers":[{"name":"main","image":"a:1"}]}},
+"template":{"metadata":{"labels":{"app":"a"}},"spec":{"readinessGates":[{"conditionType":"InPlaceUpdateReady"}],
+  "containers":[{"name":"main","image":"a:1"}]}},
 "volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}]}}`
 
 // statefulSet is a plain StatefulSet whose spec is changed by a merge patch.
@@ -35,16 +36,26 @@ func TestStatefulSet(t *testing.T) {
 		"nothing but the required": {"the defaults are sound", ``, nil},
 		"negative numbers": {
 			"no such numbers exist", `{"replicas":-1,"revisionHistoryLimit":-1,"ordinals":{"start":-1}}`,
-			[]string{"spec.replicas: Invalid value", "spec.revisionHistoryLimit: Invalid value", "spec.ordinals.start: Invalid value"},
+			[]string{
+				"spec.replicas: Invalid value", "spec.revisionHistoryLimit: Invalid value", "spec.ordinals.start: Invalid value",
+			},
 		},
-		"no selector":    {"it is required", `{"selector":null}`, []string{"spec.selector: Required value"}},
-		"empty selector": {"it would select every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: Invalid value"}},
+		"no selector": {"it is required", `{"selector":null}`, []string{"spec.selector: Required value"}},
+		"empty selector": {
+			"it would select every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: Invalid value"},
+		},
 		"other labels": {
 			"the set would not find its pods", `{"selector":{"matchLabels":{"app":"b"}}}`,
 			[]string{"spec.template.metadata.labels: Invalid value"},
 		},
-		"restart policy": {"a set replaces each pod that ends", `{"template":{"spec":{"restartPolicy":"Never"}}}`, []string{"spec.template.spec.restartPolicy: Unsupported value"}},
-		"deadline":       {"a set replaces each pod that ends", `{"template":{"spec":{"activeDeadlineSeconds":5}}}`, []string{"spec.template.spec.activeDeadlineSeconds: Forbidden"}},
+		"restart policy": {
+			"a set replaces each pod that ends", `{"template":{"spec":{"restartPolicy":"Never"}}}`,
+			[]string{"spec.template.spec.restartPolicy: Unsupported value"},
+		},
+		"deadline": {
+			"a set replaces each pod that ends", `{"template":{"spec":{"activeDeadlineSeconds":5}}}`,
+			[]string{"spec.template.spec.activeDeadlineSeconds: Forbidden"},
+		},
 		"reserved ordinals": {
 			"each item is judged alone", `{"reserveOrdinals":[1,"2-5","0003-005","5-2","a-b","3",-1]}`,
 			[]string{
@@ -52,38 +63,104 @@ func TestStatefulSet(t *testing.T) {
 				"spec.reserveOrdinals[5]: Invalid value", "spec.reserveOrdinals[6]: Invalid value",
 			},
 		},
-		"reserved twice":    {"overlaps count once", `{"reserveOrdinals":[1,1,"0-4","2-9"]}`, nil},
-		"retention":         {"both values are known", `{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete","whenScaled":"Retain"}}`, nil},
-		"unknown retention": {"the values are unknown", `{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"delete","whenScaled":"Keep"}}`, []string{"spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value", "spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value"}},
-		"claim updates":     {"the value is unknown", `{"volumeClaimUpdateStrategy":{"type":"Always"}}`, []string{"spec.volumeClaimUpdateStrategy.type: Unsupported value"}},
-		"policy of pods":    {"the value is unknown", `{"podManagementPolicy":"Ordered"}`, []string{"spec.podManagementPolicy: Unsupported value"}},
+		"reserved twice": {"overlaps count once", `{"reserveOrdinals":[1,1,"0-4","2-9"]}`, nil},
+		"retention": {
+			"both values are known", `{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete","whenScaled":"Retain"}}`,
+			nil,
+		},
+		"unknown retention": {
+			"the values are unknown", `{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"delete","whenScaled":"Keep"}}`,
+			[]string{
+				"spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value",
+				"spec.persistentVolumeClaimRetentionPolicy.whenScaled: Unsupported value",
+			},
+		},
+		"claim updates": {
+			"the value is unknown", `{"volumeClaimUpdateStrategy":{"type":"Always"}}`,
+			[]string{"spec.volumeClaimUpdateStrategy.type: Unsupported value"},
+		},
+		"policy of pods": {
+			"the value is unknown", `{"podManagementPolicy":"Ordered"}`, []string{"spec.podManagementPolicy: Unsupported value"},
+		},
 
-		"one at a time":        {"a pod waits for those before it", `{"scaleStrategy":{"maxUnavailable":1},"updateStrategy":{"rollingUpdate":{"maxUnavailable":1}}}`, nil},
-		"ordered, two":         {"a pod waits for those before it", `{"scaleStrategy":{"maxUnavailable":2},"updateStrategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}`, []string{"spec.scaleStrategy.maxUnavailable: Invalid value", at + "maxUnavailable: Invalid value"}},
-		"parallel, two":        {"pods do not wait", `{"podManagementPolicy":"Parallel","scaleStrategy":{"maxUnavailable":2},"updateStrategy":{"rollingUpdate":{"maxUnavailable":"150%"}}}`, nil},
-		"none":                 {"no pod could change", parallel(`{"maxUnavailable":0}`), []string{at + "maxUnavailable: Invalid value"}},
-		"no percent":           {"no pod could change", parallel(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: Invalid value"}},
-		"less than none":       {"there is no such number", parallel(`{"maxUnavailable":-1}`), []string{at + "maxUnavailable: Invalid value"}},
-		"a word":               {"it is no number", parallel(`{"maxUnavailable":"some"}`), []string{at + "maxUnavailable: Invalid value"}},
-		"a small percentage":   {"it is never less than one pod", parallel(`{"maxUnavailable":"1%"}`), nil},
-		"partition":            {"it may be above replicas", parallel(`{"partition":99}`), nil},
-		"negative partition":   {"there is no such number", parallel(`{"partition":-1}`), []string{at + "partition: Invalid value"}},
-		"minReadySeconds":      {"300 is the most", parallel(`{"minReadySeconds":300}`), nil},
-		"long minReadySeconds": {"300 is the most", parallel(`{"minReadySeconds":301}`), []string{at + "minReadySeconds: Invalid value"}},
-		"negative grace":       {"there is no such time", parallel(`{"inPlaceUpdateStrategy":{"gracePeriodSeconds":-1}}`), []string{at + "inPlaceUpdateStrategy.gracePeriodSeconds: Invalid value"}},
-		"in place":             {"the template has the gate", parallel(`{"podUpdatePolicy":"InPlaceOnly"}`), nil},
-		"unknown policy":       {"the value is unknown", parallel(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"}},
+		"one at a time": {
+			"a pod waits for those before it",
+			`{"scaleStrategy":{"maxUnavailable":1},"updateStrategy":{"rollingUpdate":{"maxUnavailable":1}}}`, nil,
+		},
+		"ordered, two": {
+			"a pod waits for those before it",
+			`{"scaleStrategy":{"maxUnavailable":2},"updateStrategy":{"rollingUpdate":{"maxUnavailable":"50%"}}}`,
+			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value", at + "maxUnavailable: Invalid value"},
+		},
+		"parallel, two": {
+			"pods do not wait",
+			`{"podManagementPolicy":"Parallel","scaleStrategy":{"maxUnavailable":2},"updateStrategy":{"rollingUpdate":{"maxUnavailable":"150%"}}}`,
+			nil,
+		},
+		"none": {
+			"no pod could change", parallel(`{"maxUnavailable":0}`), []string{at + "maxUnavailable: Invalid value"},
+		},
+		"no percent": {
+			"no pod could change", parallel(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: Invalid value"},
+		},
+		"less than none": {
+			"there is no such number", parallel(`{"maxUnavailable":-1}`), []string{at + "maxUnavailable: Invalid value"},
+		},
+		"a word": {
+			"it is no number", parallel(`{"maxUnavailable":"some"}`), []string{at + "maxUnavailable: Invalid value"},
+		},
+		"a small percentage": {"it is never less than one pod", parallel(`{"maxUnavailable":"1%"}`), nil},
+		"partition":          {"it may be above replicas", parallel(`{"partition":99}`), nil},
+		"negative partition": {
+			"there is no such number", parallel(`{"partition":-1}`), []string{at + "partition: Invalid value"},
+		},
+		"minReadySeconds": {"300 is the most", parallel(`{"minReadySeconds":300}`), nil},
+		"long minReadySeconds": {
+			"300 is the most", parallel(`{"minReadySeconds":301}`), []string{at + "minReadySeconds: Invalid value"},
+		},
+		"negative grace": {
+			"there is no such time", parallel(`{"inPlaceUpdateStrategy":{"gracePeriodSeconds":-1}}`),
+			[]string{at + "inPlaceUpdateStrategy.gracePeriodSeconds: Invalid value"},
+		},
+		"in place": {"the template has the gate", parallel(`{"podUpdatePolicy":"InPlaceOnly"}`), nil},
+		"unknown policy": {
+			"the value is unknown", parallel(`{"podUpdatePolicy":"Gently"}`),
+			[]string{at + "podUpdatePolicy: Unsupported value"},
+		},
 		"in place without gate": {
-			"pods could not leave traffic", `{"template":{"spec":{"readinessGates":null}},"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}}`,
+			"pods could not leave traffic",
+			`{"template":{"spec":{"readinessGates":null}},"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible"}}}`,
 			[]string{"spec.template.spec.readinessGates: Invalid value"},
 		},
-		"OnDelete":              {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
-		"OnDelete with budget":  {"the block has no effect", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, []string{"spec.updateStrategy.rollingUpdate: Invalid value"}},
-		"unknown type":          {"the value is unknown", `{"updateStrategy":{"type":"Recreate"}}`, []string{"spec.updateStrategy.type: Unsupported value"}},
-		"unordered":             {"pods do not wait", parallel(`{"unorderedUpdate":{"priorityStrategy":{"orderPriority":[{"orderedKey":"a"}]}}}`), nil},
-		"unordered, in order":   {"the two exclude each other", `{"updateStrategy":{"rollingUpdate":{"unorderedUpdate":{}}}}`, []string{at + "unorderedUpdate: Invalid value"}},
-		"both priorities":       {"one order is possible", parallel(`{"unorderedUpdate":{"priorityStrategy":{"orderPriority":[{"orderedKey":""}],"weightPriority":[{"weight":101,"matchSelector":{}}]}}}`), []string{at + "unorderedUpdate.priorityStrategy: Required value", at + "unorderedUpdate.priorityStrategy.weightPriority[0].weight: Required value", at + "unorderedUpdate.priorityStrategy.weightPriority[0].matchSelector: Required value", at + "unorderedUpdate.priorityStrategy.orderPriority[0].orderedKey: Required value"}},
-		"OnDelete in the block": {"it needs no gate", `{"template":{"spec":{"readinessGates":null}},"updateStrategy":{"type":"OnDelete"}}`, nil},
+		"OnDelete": {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
+		"OnDelete with budget": {
+			"the block has no effect", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`,
+			[]string{"spec.updateStrategy.rollingUpdate: Invalid value"},
+		},
+		"unknown type": {
+			"the value is unknown", `{"updateStrategy":{"type":"Recreate"}}`,
+			[]string{"spec.updateStrategy.type: Unsupported value"},
+		},
+		"unordered": {
+			"pods do not wait", parallel(`{"unorderedUpdate":{"priorityStrategy":{"orderPriority":[{"orderedKey":"a"}]}}}`), nil,
+		},
+		"unordered, in order": {
+			"the two exclude each other", `{"updateStrategy":{"rollingUpdate":{"unorderedUpdate":{}}}}`,
+			[]string{at + "unorderedUpdate: Invalid value"},
+		},
+		"both priorities": {
+			"one order is possible",
+			parallel(`{"unorderedUpdate":{"priorityStrategy":{"orderPriority":[{"orderedKey":""}],"weightPriority":[{"weight":101,"matchSelector":{}}]}}}`),
+			[]string{
+				at + "unorderedUpdate.priorityStrategy: Required value",
+				at + "unorderedUpdate.priorityStrategy.weightPriority[0].weight: Required value",
+				at + "unorderedUpdate.priorityStrategy.weightPriority[0].matchSelector: Required value",
+				at + "unorderedUpdate.priorityStrategy.orderPriority[0].orderedKey: Required value",
+			},
+		},
+		"OnDelete in the block": {
+			"it needs no gate", `{"template":{"spec":{"readinessGates":null}},"updateStrategy":{"type":"OnDelete"}}`, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, defaults := range []bool{false, true} {
@@ -110,15 +187,31 @@ func TestStatefulSetUpdate(t *testing.T) {
 		why, stored, patch string
 		want               []string
 	}{
-		"nothing":      {"nothing changes", ``, ``, nil},
-		"all the rest": {"they can change", ``, `{"replicas":3,"ordinals":{"start":2},"reserveOrdinals":[1],"revisionHistoryLimit":3,"lifecycle":{},"scaleStrategy":{},"volumeClaimTemplates":null,"volumeClaimUpdateStrategy":{"type":"OnDelete"},"template":{"metadata":{"labels":{"b":"c"}}},"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}}`, nil},
-		"selector":     {"pods are found by it", ``, `{"selector":{"matchLabels":{"app":"b"}}}`, forbidden},
-		"service":      {"pods are named by it", ``, `{"serviceName":"other"}`, forbidden},
-		"policy":       {"the order is fixed", ``, `{"podManagementPolicy":"Parallel"}`, forbidden},
-		"default":      {"an empty policy is OrderedReady", ``, `{"podManagementPolicy":"OrderedReady"}`, nil},
-		"image":        {"it changes in place", parallel(`{"podUpdatePolicy":"InPlaceOnly"}`), `{"template":{"spec":{"containers":[{"name":"main","image":"a:2"}]}}}`, nil},
-		"pull policy":  {"no running pod can change it", parallel(`{"podUpdatePolicy":"InPlaceOnly"}`), `{"template":{"spec":{"containers":[{"name":"main","image":"a:1","imagePullPolicy":"Never"}]}}}`, forbidden},
-		"recreate":     {"new pods can have any spec", ``, `{"template":{"spec":{"containers":[{"name":"main","image":"a:1","command":["x"]}]}}}`, nil},
+		"nothing": {"nothing changes", ``, ``, nil},
+		"all the rest": {
+			why: "they can change", stored: ``,
+			patch: `{"replicas":3,"ordinals":{"start":2},"reserveOrdinals":[1],"revisionHistoryLimit":3,"lifecycle":{},"scaleStrategy":{},"volumeClaimTemplates":null,"volumeClaimUpdateStrategy":{"type":"OnDelete"},"template":{"metadata":{"labels":{"b":"c"}}},"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"}}`,
+		},
+		"selector": {"pods are found by it", ``, `{"selector":{"matchLabels":{"app":"b"}}}`, forbidden},
+		"service":  {"pods are named by it", ``, `{"serviceName":"other"}`, forbidden},
+		"policy":   {"the order is fixed", ``, `{"podManagementPolicy":"Parallel"}`, forbidden},
+		"default":  {"an empty policy is OrderedReady", ``, `{"podManagementPolicy":"OrderedReady"}`, nil},
+		"image": {
+			why:    "it changes in place",
+			stored: parallel(`{"podUpdatePolicy":"InPlaceOnly"}`),
+			patch:  `{"template":{"spec":{"containers":[{"name":"main","image":"a:2"}]}}}`,
+		},
+		"pull policy": {
+			why:    "no running pod can change it",
+			stored: parallel(`{"podUpdatePolicy":"InPlaceOnly"}`),
+			patch:  `{"template":{"spec":{"containers":[{"name":"main","image":"a:1","imagePullPolicy":"Never"}]}}}`,
+			want:   forbidden,
+		},
+		"recreate": {
+			why:    "new pods can have any spec",
+			stored: ``,
+			patch:  `{"template":{"spec":{"containers":[{"name":"main","image":"a:1","command":["x"]}]}}}`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored, set := statefulSet(t, test.stored), statefulSet(t, test.stored)
@@ -137,24 +230,53 @@ func TestStatefulSetExpansion(t *testing.T) {
 	const expands = `"volumeClaimUpdateStrategy":{"type":"OnPodRollingUpdate"}`
 	claims := func(templates string) string { return `{` + expands + `,"volumeClaimTemplates":[` + templates + `]}` }
 	claim := func(name, storage, more string) string {
-		return `{"metadata":{"name":"` + name + `"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"` + storage + `"}}` + more + `}}`
+		return `{"metadata":{"name":"` + name +
+			`"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"` + storage + `"}}` + more + `}}`
 	}
 	for name, test := range map[string]struct {
 		why, patch string
 		want       []string
 		resized    []string
 	}{
-		"new claims only":   {"no stored claim changes", `{"volumeClaimTemplates":null}`, nil, nil},
-		"the same":          {"nothing changes", claims(claim("data", "1024Mi", "")), nil, nil},
-		"larger":            {"the class must expand", claims(claim("data", "2Gi", "")), nil, []string{"spec.volumeClaimTemplates[data]"}},
-		"smaller":           {"the class is looked up as well", claims(claim("data", "1Mi", "")), nil, []string{"spec.volumeClaimTemplates[data]"}},
-		"another":           {"pods would lack it", claims(claim("data", "1Gi", "") + "," + claim("log", "1Gi", "")), []string{"spec.volumeClaimTemplates: Forbidden"}, nil},
-		"none":              {"pods would keep it", claims(""), []string{"spec.volumeClaimTemplates: Forbidden"}, nil},
-		"renamed":           {"pods would lack it", claims(claim("log", "1Gi", "")), []string{"spec.volumeClaimTemplates[log].name: Forbidden"}, nil},
-		"a class":           {"the claims may have the class", claims(claim("data", "1Gi", `,"storageClassName":"fast"`)), nil, nil},
-		"access modes":      {"no claim changes them", claims(`{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`), []string{"spec.volumeClaimTemplates[data]: Forbidden"}, nil},
-		"a data source":     {"new claims have it", claims(claim("data", "1Gi", `,"volumeName":"v","volumeMode":"Block"`)), nil, nil},
-		"without a request": {"it is a change of size", claims(`{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"]}}`), nil, []string{"spec.volumeClaimTemplates[data]"}},
+		"new claims only": {"no stored claim changes", `{"volumeClaimTemplates":null}`, nil, nil},
+		"the same":        {"nothing changes", claims(claim("data", "1024Mi", "")), nil, nil},
+		"larger": {
+			why:     "the class must expand",
+			patch:   claims(claim("data", "2Gi", "")),
+			resized: []string{"spec.volumeClaimTemplates[data]"},
+		},
+		"smaller": {
+			why:     "the class is looked up as well",
+			patch:   claims(claim("data", "1Mi", "")),
+			resized: []string{"spec.volumeClaimTemplates[data]"},
+		},
+		"another": {
+			why:   "pods would lack it",
+			patch: claims(claim("data", "1Gi", "") + "," + claim("log", "1Gi", "")),
+			want:  []string{"spec.volumeClaimTemplates: Forbidden"},
+		},
+		"none": {"pods would keep it", claims(""), []string{"spec.volumeClaimTemplates: Forbidden"}, nil},
+		"renamed": {
+			why:   "pods would lack it",
+			patch: claims(claim("log", "1Gi", "")),
+			want:  []string{"spec.volumeClaimTemplates[log].name: Forbidden"},
+		},
+		"a class": {
+			why: "the claims may have the class", patch: claims(claim("data", "1Gi", `,"storageClassName":"fast"`)),
+		},
+		"access modes": {
+			why:   "no claim changes them",
+			patch: claims(`{"metadata":{"name":"data"},"spec":{"resources":{"requests":{"storage":"1Gi"}}}}`),
+			want:  []string{"spec.volumeClaimTemplates[data]: Forbidden"},
+		},
+		"a data source": {
+			why: "new claims have it", patch: claims(claim("data", "1Gi", `,"volumeName":"v","volumeMode":"Block"`)),
+		},
+		"without a request": {
+			why:     "it is a change of size",
+			patch:   claims(`{"metadata":{"name":"data"},"spec":{"accessModes":["ReadWriteOnce"]}}`),
+			resized: []string{"spec.volumeClaimTemplates[data]"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resizes, faults := validation.StatefulSetExpansion(statefulSet(t, test.patch), statefulSet(t, ""))

@@ -9,10 +9,12 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// StatefulSetExpansion returns what of an update is invalid where updates of pods expand their claims: claim templates keep their names,
-// storage classes and access modes, as existing claims do. It returns nothing with another volumeClaimUpdateStrategy. resized are the templates
-// whose storage changes, of which a storage class must allow that.
-func StatefulSetExpansion(set, stored *appsv1beta1.StatefulSet) (resized []corev1.PersistentVolumeClaim, faults field.ErrorList) {
+// StatefulSetExpansion returns what of an update is invalid where updates of pods expand their claims: claim templates
+// keep their names, storage classes and access modes, as existing claims do. It returns nothing with another
+// volumeClaimUpdateStrategy. resized are the templates whose storage changes, of which a storage class must allow that.
+func StatefulSetExpansion(
+	set, stored *appsv1beta1.StatefulSet,
+) (resized []corev1.PersistentVolumeClaim, faults field.ErrorList) {
 	if set.Spec.VolumeClaimUpdateStrategy.Type != appsv1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType {
 		return nil, nil
 	}
@@ -24,7 +26,8 @@ func StatefulSetExpansion(set, stored *appsv1beta1.StatefulSet) (resized []corev
 	for i := range now {
 		k := slices.IndexFunc(before, func(c corev1.PersistentVolumeClaim) bool { return c.Name == now[i].Name })
 		if k < 0 {
-			faults = append(faults, field.Forbidden(at.Key(now[i].Name).Child("name"), "must not change with OnPodRollingUpdate"))
+			faults = append(faults,
+				field.Forbidden(at.Key(now[i].Name).Child("name"), "must not change with OnPodRollingUpdate"))
 			continue
 		}
 		is, was := &now[i].Spec, &before[k].Spec
@@ -33,7 +36,8 @@ func StatefulSetExpansion(set, stored *appsv1beta1.StatefulSet) (resized []corev
 		}
 		classes := is.StorageClassName != nil && was.StorageClassName != nil && *is.StorageClassName != *was.StorageClassName
 		if classes || !slices.Equal(is.AccessModes, was.AccessModes) {
-			faults = append(faults, field.Forbidden(at.Key(now[i].Name), "must keep its storage class and access modes with OnPodRollingUpdate"))
+			faults = append(faults,
+				field.Forbidden(at.Key(now[i].Name), "must keep its storage class and access modes with OnPodRollingUpdate"))
 		}
 	}
 	return resized, faults

@@ -36,7 +36,8 @@ func checkSelector(s *metav1.LabelSelector, template *corev1.PodTemplateSpec, at
 func checkRunsForever(pod *corev1.PodSpec, kind string, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if p := pod.RestartPolicy; p != "" && p != corev1.RestartPolicyAlways {
-		faults = append(faults, field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
+		faults = append(faults,
+			field.NotSupported(at.Child("restartPolicy"), p, []corev1.RestartPolicy{corev1.RestartPolicyAlways}))
 	}
 	if pod.ActiveDeadlineSeconds != nil {
 		faults = append(faults, field.Forbidden(at.Child("activeDeadlineSeconds"), "the pods of a "+kind+" have no deadline"))

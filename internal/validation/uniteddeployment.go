@@ -23,8 +23,8 @@ const MaxSubsets = 512
 // maxUnitedName leaves room for a dash and a hash in the name of a revision, which is the value of a label.
 const maxUnitedName = utilvalidation.LabelValueMaxLength - 11
 
-// UnitedDeployment returns what is invalid in a UnitedDeployment with its defaults. What the API server checks in a pod template is left to
-// the API server.
+// UnitedDeployment returns what is invalid in a UnitedDeployment with its defaults. What the API server checks in a pod
+// template is left to the API server.
 func UnitedDeployment(u *appsv1beta1.UnitedDeployment) field.ErrorList {
 	at, spec := field.NewPath("spec"), &u.Spec
 	faults := validation.ValidateObjectMeta(&u.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
@@ -47,8 +47,8 @@ func UnitedDeployment(u *appsv1beta1.UnitedDeployment) field.ErrorList {
 	return append(faults, checkManualUpdate(spec, at.Child("updateStrategy"))...)
 }
 
-// UnusableUnitedDeployment returns the first fault for which a reconciler can do nothing at all; nil for none. All other faults have a safe
-// reading.
+// UnusableUnitedDeployment returns the first fault for which a reconciler can do nothing at all; nil for none. All
+// other faults have a safe reading.
 func UnusableUnitedDeployment(u *appsv1beta1.UnitedDeployment) error {
 	at := field.NewPath("spec")
 	faults := checkUnitedSelector(u.Spec.Selector, at.Child("selector"))
@@ -90,17 +90,19 @@ func checkTemplateUpdate(is, was *appsv1beta1.SubsetTemplate, at *field.Path) fi
 	if a, b := is.StatefulSetTemplate, was.StatefulSetTemplate; a != nil && b != nil {
 		fixed := *b.Spec.DeepCopy()
 		fixed.Replicas, fixed.Template, fixed.UpdateStrategy = a.Spec.Replicas, a.Spec.Template, a.Spec.UpdateStrategy
-		fixed.PersistentVolumeClaimRetentionPolicy, fixed.MinReadySeconds, fixed.Ordinals = a.Spec.PersistentVolumeClaimRetentionPolicy, a.Spec.MinReadySeconds, a.Spec.Ordinals
+		fixed.PersistentVolumeClaimRetentionPolicy, fixed.MinReadySeconds,
+			fixed.Ordinals = a.Spec.PersistentVolumeClaimRetentionPolicy, a.Spec.MinReadySeconds, a.Spec.Ordinals
 		if !equality.Semantic.DeepEqual(a.Spec, fixed) {
-			faults = append(faults, field.Forbidden(at.Child("statefulSetTemplate", "spec"),
-				"only replicas, template, updateStrategy, persistentVolumeClaimRetentionPolicy, minReadySeconds and ordinals can be changed"))
+			faults = append(faults, field.Forbidden(at.Child("statefulSetTemplate", "spec"), "only replicas, template, "+
+				"updateStrategy, persistentVolumeClaimRetentionPolicy, minReadySeconds and ordinals can be changed"))
 		}
 	}
 	if a, b := is.AdvancedStatefulSetTemplate, was.AdvancedStatefulSetTemplate; a != nil && b != nil {
 		fixed := *b.Spec.DeepCopy()
 		fixed.Replicas, fixed.Template, fixed.UpdateStrategy = a.Spec.Replicas, a.Spec.Template, a.Spec.UpdateStrategy
 		if !equality.Semantic.DeepEqual(a.Spec, fixed) {
-			faults = append(faults, field.Forbidden(at.Child("advancedStatefulSetTemplate", "spec"), "only replicas, template and updateStrategy can be changed"))
+			faults = append(faults, field.Forbidden(at.Child("advancedStatefulSetTemplate", "spec"),
+				"only replicas, template and updateStrategy can be changed"))
 		}
 	}
 	return faults
@@ -131,17 +133,25 @@ func templatesOf(t *appsv1beta1.SubsetTemplate) []subsetTemplate {
 	var all []subsetTemplate
 	if s := t.StatefulSetTemplate; s != nil {
 		rolling := s.Spec.UpdateStrategy.RollingUpdate
-		all = append(all, subsetTemplate{"statefulSetTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, rolling != nil && rolling.Partition != nil})
+		all = append(all, subsetTemplate{
+			"statefulSetTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil,
+			rolling != nil && rolling.Partition != nil,
+		})
 	}
 	if s := t.AdvancedStatefulSetTemplate; s != nil {
 		rolling := s.Spec.UpdateStrategy.RollingUpdate
-		all = append(all, subsetTemplate{"advancedStatefulSetTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, rolling != nil && rolling.Partition != nil})
+		all = append(all, subsetTemplate{
+			"advancedStatefulSetTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil,
+			rolling != nil && rolling.Partition != nil,
+		})
 	}
 	if s := t.CloneSetTemplate; s != nil { // stored objects may have replicas and a partition here, which have no effect
 		all = append(all, subsetTemplate{cloneSetTemplate, &s.ObjectMeta, &s.Spec.Template, false, false})
 	}
 	if s := t.DeploymentTemplate; s != nil {
-		all = append(all, subsetTemplate{"deploymentTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, false})
+		all = append(all, subsetTemplate{
+			"deploymentTemplate", &s.ObjectMeta, &s.Spec.Template, s.Spec.Replicas != nil, false,
+		})
 	}
 	return all
 }
@@ -149,7 +159,10 @@ func templatesOf(t *appsv1beta1.SubsetTemplate) []subsetTemplate {
 func checkOneTemplate(all []subsetTemplate, at *field.Path) field.ErrorList {
 	switch len(all) {
 	case 0:
-		return field.ErrorList{field.Required(at, "must have one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate")}
+		return field.ErrorList{
+			field.Required(at,
+				"must have one of statefulSetTemplate, advancedStatefulSetTemplate, cloneSetTemplate and deploymentTemplate"),
+		}
 	case 1:
 		return nil
 	}
@@ -169,7 +182,8 @@ func checkSubsetTemplate(u *appsv1beta1.UnitedDeployment, selects bool, at *fiel
 			faults = append(faults, field.Forbidden(here.Child("spec", "replicas"), "must not be set: the topology decides"))
 		}
 		if t.partition {
-			faults = append(faults, field.Forbidden(here.Child("spec", "updateStrategy", "rollingUpdate", "partition"), "must not be set: spec.updateStrategy decides"))
+			faults = append(faults, field.Forbidden(here.Child("spec", "updateStrategy", "rollingUpdate", "partition"),
+				"must not be set: spec.updateStrategy decides"))
 		}
 		selector, err := metav1.LabelSelectorAsSelector(u.Spec.Selector)
 		if err != nil || !selects {
@@ -177,10 +191,12 @@ func checkSubsetTemplate(u *appsv1beta1.UnitedDeployment, selects bool, at *fiel
 		}
 		// A CloneSet gets the labels of the selector with those of the subset, and OpenKruise asks for no others.
 		if t.name != cloneSetTemplate && !selector.Matches(labels.Set(t.metadata.Labels)) {
-			faults = append(faults, field.Invalid(here.Child("metadata", "labels"), t.metadata.Labels, "must match spec.selector"))
+			faults = append(faults,
+				field.Invalid(here.Child("metadata", "labels"), t.metadata.Labels, "must match spec.selector"))
 		}
 		if !selector.Matches(labels.Set(t.pod.Labels)) {
-			faults = append(faults, field.Invalid(here.Child("spec", "template", "metadata", "labels"), t.pod.Labels, "must match spec.selector"))
+			faults = append(faults,
+				field.Invalid(here.Child("spec", "template", "metadata", "labels"), t.pod.Labels, "must match spec.selector"))
 		}
 	}
 	if len(faults) > 0 {
@@ -211,10 +227,12 @@ func checkWorkload(u *appsv1beta1.UnitedDeployment, at *field.Path) field.ErrorL
 		add("advancedStatefulSetTemplate", StatefulSet(set))
 	}
 	if t := u.Spec.Template.StatefulSetTemplate; t != nil {
-		add("statefulSetTemplate", checkRunsForever(&t.Spec.Template.Spec, "StatefulSet", field.NewPath("spec", "template", "spec")))
+		add("statefulSetTemplate",
+			checkRunsForever(&t.Spec.Template.Spec, "StatefulSet", field.NewPath("spec", "template", "spec")))
 	}
 	if t := u.Spec.Template.DeploymentTemplate; t != nil {
-		add("deploymentTemplate", checkRunsForever(&t.Spec.Template.Spec, "Deployment", field.NewPath("spec", "template", "spec")))
+		add("deploymentTemplate",
+			checkRunsForever(&t.Spec.Template.Spec, "Deployment", field.NewPath("spec", "template", "spec")))
 	}
 	return faults
 }
@@ -247,11 +265,13 @@ func checkScheduleStrategy(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Pat
 	var faults field.ErrorList
 	s := &spec.Topology.ScheduleStrategy
 	switch s.Type {
-	case "", appsv1beta1.AdaptiveUnitedDeploymentScheduleStrategyType, appsv1beta1.FixedUnitedDeploymentScheduleStrategyType:
+	case "", appsv1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
+		appsv1beta1.FixedUnitedDeploymentScheduleStrategyType:
 	default:
-		faults = append(faults, field.NotSupported(at.Child("type"), s.Type, []appsv1beta1.UnitedDeploymentScheduleStrategyType{
-			appsv1beta1.AdaptiveUnitedDeploymentScheduleStrategyType, appsv1beta1.FixedUnitedDeploymentScheduleStrategyType,
-		}))
+		faults = append(faults,
+			field.NotSupported(at.Child("type"), s.Type, []appsv1beta1.UnitedDeploymentScheduleStrategyType{
+				appsv1beta1.AdaptiveUnitedDeploymentScheduleStrategyType, appsv1beta1.FixedUnitedDeploymentScheduleStrategyType,
+			}))
 	}
 	a := s.Adaptive
 	if a == nil {
@@ -263,8 +283,10 @@ func checkScheduleStrategy(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Pat
 	if n := a.UnschedulableDuration; n != nil && *n < 0 {
 		faults = append(faults, field.Invalid(at.Child("adaptive", "unschedulableDuration"), *n, "must not be negative"))
 	}
-	if a.ReserveUnschedulablePods && (spec.Template.StatefulSetTemplate != nil || spec.Template.AdvancedStatefulSetTemplate != nil) {
-		faults = append(faults, field.Forbidden(at.Child("adaptive", "reserveUnschedulablePods"), "must not be set with the template of a StatefulSet"))
+	if a.ReserveUnschedulablePods &&
+		(spec.Template.StatefulSetTemplate != nil || spec.Template.AdvancedStatefulSetTemplate != nil) {
+		faults = append(faults, field.Forbidden(at.Child("adaptive", "reserveUnschedulablePods"),
+			"must not be set with the template of a StatefulSet"))
 	}
 	return faults
 }
@@ -272,7 +294,9 @@ func checkScheduleStrategy(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Pat
 func checkManualUpdate(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if t := spec.UpdateStrategy.Type; t != "" && t != appsv1beta1.ManualUpdateStrategyType {
-		faults = append(faults, field.NotSupported(at.Child("type"), t, []appsv1beta1.UpdateStrategyType{appsv1beta1.ManualUpdateStrategyType}))
+		faults = append(faults, field.NotSupported(at.Child("type"), t, []appsv1beta1.UpdateStrategyType{
+			appsv1beta1.ManualUpdateStrategyType,
+		}))
 	}
 	if spec.UpdateStrategy.ManualUpdate == nil {
 		return faults
@@ -287,7 +311,8 @@ func checkManualUpdate(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Path) f
 		case n < 0:
 			faults = append(faults, field.Invalid(at.Key(name), n, "must not be negative"))
 		case n > 0 && spec.Template.DeploymentTemplate != nil:
-			faults = append(faults, field.Forbidden(at.Key(name), "must be 0 with a deploymentTemplate: a Deployment has no partition"))
+			faults = append(faults,
+				field.Forbidden(at.Key(name), "must be 0 with a deploymentTemplate: a Deployment has no partition"))
 		}
 	}
 	return faults

@@ -46,12 +46,16 @@ func TestUnitedDeployment(t *testing.T) {
 		u.Spec.Topology.ScheduleStrategy.Type = v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType
 	}
 	stateful := func(u *object) {
-		u.Spec.Template.StatefulSetTemplate = &v1beta1.StatefulSetTemplateSpec{ObjectMeta: u.Spec.Template.CloneSetTemplate.ObjectMeta}
+		u.Spec.Template.StatefulSetTemplate = &v1beta1.StatefulSetTemplateSpec{
+			ObjectMeta: u.Spec.Template.CloneSetTemplate.ObjectMeta,
+		}
 		u.Spec.Template.StatefulSetTemplate.Spec.Template = u.Spec.Template.CloneSetTemplate.Spec.Template
 		u.Spec.Template.CloneSetTemplate = nil
 	}
 	deployed := func(u *object) {
-		u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{ObjectMeta: u.Spec.Template.CloneSetTemplate.ObjectMeta}
+		u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{
+			ObjectMeta: u.Spec.Template.CloneSetTemplate.ObjectMeta,
+		}
 		u.Spec.Template.DeploymentTemplate.Spec.Template = u.Spec.Template.CloneSetTemplate.Spec.Template
 		u.Spec.Template.CloneSetTemplate = nil
 	}
@@ -67,40 +71,80 @@ func TestUnitedDeployment(t *testing.T) {
 			u.Spec.Replicas = ptr.To[int32](5)
 			u.Spec.Topology.Subsets[0].Replicas, u.Spec.Topology.Subsets[1].Replicas = value("50%"), value("50%")
 		}, ""},
-		"a long name":                  {func(u *object) { u.Name = strings.Repeat("x", 53) }, "metadata.name: Too long"},
-		"no selector":                  {func(u *object) { u.Spec.Selector = nil }, "spec.selector: Required"},
-		"an empty selector":            {func(u *object) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector: Invalid"},
-		"another selector":             {func(u *object) { u.Spec.Selector.MatchLabels = map[string]string{"app": "other"} }, "spec.template.cloneSetTemplate.spec.template.metadata.labels"},
-		"a CloneSet without labels":    {func(u *object) { u.Spec.Template.CloneSetTemplate.Labels = nil }, ""},
-		"a StatefulSet without labels": {both(stateful, func(u *object) { u.Spec.Template.StatefulSetTemplate.Labels = nil }), "spec.template.statefulSetTemplate.metadata.labels"},
-		"no template":                  {func(u *object) { u.Spec.Template = v1beta1.SubsetTemplate{} }, "spec.template: Required"},
-		"two templates":                {func(u *object) { u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{} }, "spec.template: Invalid"},
+		"a long name": {func(u *object) { u.Name = strings.Repeat("x", 53) }, "metadata.name: Too long"},
+		"no selector": {func(u *object) { u.Spec.Selector = nil }, "spec.selector: Required"},
+		"an empty selector": {
+			func(u *object) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector: Invalid",
+		},
+		"another selector": {
+			func(u *object) { u.Spec.Selector.MatchLabels = map[string]string{"app": "other"} },
+			"spec.template.cloneSetTemplate.spec.template.metadata.labels",
+		},
+		"a CloneSet without labels": {func(u *object) { u.Spec.Template.CloneSetTemplate.Labels = nil }, ""},
+		"a StatefulSet without labels": {
+			both(stateful, func(u *object) { u.Spec.Template.StatefulSetTemplate.Labels = nil }),
+			"spec.template.statefulSetTemplate.metadata.labels",
+		},
+		"no template": {
+			func(u *object) { u.Spec.Template = v1beta1.SubsetTemplate{} }, "spec.template: Required",
+		},
+		"two templates": {
+			func(u *object) { u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{} }, "spec.template: Invalid",
+		},
 		"an invalid CloneSet": {func(u *object) {
 			u.Spec.Template.CloneSetTemplate.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		}, "spec.template.cloneSetTemplate.spec.template.spec.restartPolicy"},
-		"replicas in a template": {both(stateful, func(u *object) { u.Spec.Template.StatefulSetTemplate.Spec.Replicas = ptr.To[int32](1) }), "spec.template.statefulSetTemplate.spec.replicas: Forbidden"},
+		"replicas in a template": {
+			both(stateful, func(u *object) { u.Spec.Template.StatefulSetTemplate.Spec.Replicas = ptr.To[int32](1) }),
+			"spec.template.statefulSetTemplate.spec.replicas: Forbidden",
+		},
 		"reservation": {both(stateful, both(adaptive, func(u *object) {
 			u.Spec.Topology.ScheduleStrategy.Adaptive = &v1beta1.AdaptiveUnitedDeploymentStrategy{ReserveUnschedulablePods: true}
 		})), "spec.topology.scheduleStrategy"},
 		"a negative time": {both(adaptive, func(u *object) {
-			u.Spec.Topology.ScheduleStrategy.Adaptive = &v1beta1.AdaptiveUnitedDeploymentStrategy{UnschedulableDuration: ptr.To[int32](-1)}
+			u.Spec.Topology.ScheduleStrategy.Adaptive = &v1beta1.AdaptiveUnitedDeploymentStrategy{
+				UnschedulableDuration: ptr.To[int32](-1),
+			}
 		}), "unschedulableDuration"},
-		"an unknown strategy":     {func(u *object) { u.Spec.Topology.ScheduleStrategy.Type = "Random" }, "spec.topology.scheduleStrategy.type: Unsupported"},
-		"a subset without a name": {subset(func(s *v1beta1.Subset) { s.Name = "" }), "spec.topology.subsets[0].name: Required"},
-		"a subset twice":          {subset(func(s *v1beta1.Subset) { s.Name = "b" }), "spec.topology.subsets[1].name: Duplicate"},
-		"a subset with a path":    {subset(func(s *v1beta1.Subset) { s.Name = "A/b" }), "spec.topology.subsets[0].name: Invalid"},
-		"many subsets":            {func(u *object) { u.Spec.Topology.Subsets = make([]v1beta1.Subset, 513) }, "spec.topology.subsets: Too many"},
-		"no patch":                {subset(func(s *v1beta1.Subset) { s.Patch.Raw = []byte(`["x"]`) }), "spec.topology.subsets[0].patch: Invalid"},
-		"a patch of another type": {subset(func(s *v1beta1.Subset) { s.Patch.Raw = []byte(`{"spec":{"containers":"x"}}`) }), "spec.topology.subsets[0].patch: Invalid"},
+		"an unknown strategy": {
+			func(u *object) { u.Spec.Topology.ScheduleStrategy.Type = "Random" },
+			"spec.topology.scheduleStrategy.type: Unsupported",
+		},
+		"a subset without a name": {
+			subset(func(s *v1beta1.Subset) { s.Name = "" }), "spec.topology.subsets[0].name: Required",
+		},
+		"a subset twice": {
+			subset(func(s *v1beta1.Subset) { s.Name = "b" }), "spec.topology.subsets[1].name: Duplicate",
+		},
+		"a subset with a path": {
+			subset(func(s *v1beta1.Subset) { s.Name = "A/b" }), "spec.topology.subsets[0].name: Invalid",
+		},
+		"many subsets": {
+			func(u *object) { u.Spec.Topology.Subsets = make([]v1beta1.Subset, 513) }, "spec.topology.subsets: Too many",
+		},
+		"no patch": {
+			subset(func(s *v1beta1.Subset) { s.Patch.Raw = []byte(`["x"]`) }), "spec.topology.subsets[0].patch: Invalid",
+		},
+		"a patch of another type": {
+			subset(func(s *v1beta1.Subset) { s.Patch.Raw = []byte(`{"spec":{"containers":"x"}}`) }),
+			"spec.topology.subsets[0].patch: Invalid",
+		},
 		"a bad term": {subset(func(s *v1beta1.Subset) {
 			s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "Near"}}
 		}), "spec.topology.subsets[0].nodeSelectorTerm: Invalid"},
 		"a bad field": {subset(func(s *v1beta1.Subset) {
 			s.NodeSelectorTerm.MatchFields = []corev1.NodeSelectorRequirement{{Key: "zone", Operator: "In"}}
 		}), "spec.topology.subsets[0].nodeSelectorTerm: Invalid"},
-		"a bad toleration": {subset(func(s *v1beta1.Subset) { s.Tolerations = []corev1.Toleration{{Effect: "Never"}} }), "tolerations[0].effect"},
-		"min above max":    {subset(func(s *v1beta1.Subset) { s.MinReplicas, s.MaxReplicas = value("3"), value("2") }), "spec.topology.subsets[0].minReplicas"},
-		"no number":        {subset(func(s *v1beta1.Subset) { s.MaxReplicas = value("many") }), "spec.topology.subsets[0].maxReplicas"},
+		"a bad toleration": {
+			subset(func(s *v1beta1.Subset) { s.Tolerations = []corev1.Toleration{{Effect: "Never"}} }), "tolerations[0].effect",
+		},
+		"min above max": {
+			subset(func(s *v1beta1.Subset) { s.MinReplicas, s.MaxReplicas = value("3"), value("2") }),
+			"spec.topology.subsets[0].minReplicas",
+		},
+		"no number": {
+			subset(func(s *v1beta1.Subset) { s.MaxReplicas = value("many") }), "spec.topology.subsets[0].maxReplicas",
+		},
 		"all limited": {func(u *object) {
 			u.Spec.Topology.Subsets[0].MaxReplicas, u.Spec.Topology.Subsets[1].MaxReplicas = value("2"), value("9")
 		}, "must have a subset without maxReplicas"},
@@ -114,14 +158,19 @@ func TestUnitedDeployment(t *testing.T) {
 		"percentages": {func(u *object) {
 			u.Spec.Topology.Subsets[0].Replicas, u.Spec.Topology.Subsets[1].Replicas = value("50%"), value("20%")
 		}, "spec.topology.subsets: Invalid"},
-		"shares and Adaptive": {both(adaptive, subset(func(s *v1beta1.Subset) { s.Replicas = value("2") })), "spec.topology.subsets[0].replicas: Forbidden"},
+		"shares and Adaptive": {
+			both(adaptive, subset(func(s *v1beta1.Subset) { s.Replicas = value("2") })),
+			"spec.topology.subsets[0].replicas: Forbidden",
+		},
 		"an unknown partition": {func(u *object) {
 			u.Spec.UpdateStrategy.ManualUpdate = &v1beta1.ManualUpdate{Partitions: map[string]int32{"c": 1}}
 		}, "spec.updateStrategy.manualUpdate.partitions"},
 		"a partition of none": {both(deployed, func(u *object) {
 			u.Spec.UpdateStrategy.ManualUpdate = &v1beta1.ManualUpdate{Partitions: map[string]int32{"a": 1}}
 		}), "must be 0 with a deploymentTemplate"},
-		"an unknown update": {func(u *object) { u.Spec.UpdateStrategy.Type = "Auto" }, "spec.updateStrategy.type: Unsupported"},
+		"an unknown update": {
+			func(u *object) { u.Spec.UpdateStrategy.Type = "Auto" }, "spec.updateStrategy.type: Unsupported",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := united(c.change)
@@ -159,12 +208,21 @@ func TestUnitedDeploymentUpdate(t *testing.T) {
 		change func(*v1beta1.UnitedDeployment)
 		want   string
 	}{
-		"nothing":     {func(*v1beta1.UnitedDeployment) {}, ""},
-		"reordered":   {func(u *v1beta1.UnitedDeployment) { s := u.Spec.Topology.Subsets; s[0], s[1] = s[1], s[0] }, ""},
-		"renamed":     {withSubset(func(s *v1beta1.Subset) { s.Name, s.Tolerations = "c", []corev1.Toleration{{Operator: "Exists"}} }), ""},
-		"selector":    {func(u *v1beta1.UnitedDeployment) { u.Spec.Selector.MatchLabels = map[string]string{"x": "y"} }, "spec.selector"},
-		"term":        {withSubset(func(s *v1beta1.Subset) { s.NodeSelectorTerm.MatchFields = []corev1.NodeSelectorRequirement{{}} }), "nodeSelectorTerm"},
-		"tolerations": {withSubset(func(s *v1beta1.Subset) { s.Tolerations = []corev1.Toleration{{Operator: "Exists"}} }), "tolerations"},
+		"nothing":   {func(*v1beta1.UnitedDeployment) {}, ""},
+		"reordered": {func(u *v1beta1.UnitedDeployment) { s := u.Spec.Topology.Subsets; s[0], s[1] = s[1], s[0] }, ""},
+		"renamed": {
+			withSubset(func(s *v1beta1.Subset) { s.Name, s.Tolerations = "c", []corev1.Toleration{{Operator: "Exists"}} }), "",
+		},
+		"selector": {
+			func(u *v1beta1.UnitedDeployment) { u.Spec.Selector.MatchLabels = map[string]string{"x": "y"} }, "spec.selector",
+		},
+		"term": {
+			withSubset(func(s *v1beta1.Subset) { s.NodeSelectorTerm.MatchFields = []corev1.NodeSelectorRequirement{{}} }),
+			"nodeSelectorTerm",
+		},
+		"tolerations": {
+			withSubset(func(s *v1beta1.Subset) { s.Tolerations = []corev1.Toleration{{Operator: "Exists"}} }), "tolerations",
+		},
 	} {
 		got := validation.UnitedDeploymentUpdate(united(c.change), united()).ToAggregate()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || !strings.Contains(got.Error(), c.want)) {
@@ -216,7 +274,8 @@ func TestUnitedDeploymentTemplateUpdate(t *testing.T) {
 			if isAllowed := strings.Contains(" "+allowed, " "+kind); isAllowed != (len(faults) == 0) {
 				t.Errorf("%s of %s: got %v", change, kind, faults)
 			}
-			if len(faults) > 0 && (faults[0].Field != "spec.template."+kind+".spec" || faults[0].Type != field.ErrorTypeForbidden) {
+			if len(faults) > 0 &&
+				(faults[0].Field != "spec.template."+kind+".spec" || faults[0].Type != field.ErrorTypeForbidden) {
 				t.Errorf("%s of %s: got %v", change, kind, faults)
 			}
 		}

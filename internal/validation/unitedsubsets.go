@@ -22,9 +22,11 @@ func checkSubsets(u *appsv1beta1.UnitedDeployment, at *field.Path) field.ErrorLi
 		for j := range s.Tolerations {
 			faults = append(faults, checkToleration(&s.Tolerations[j], here.Child("tolerations").Index(j))...)
 		}
-		// Whether the patch applies to the template is known where it is applied: that takes the schema of pods, which is large.
+		// Whether the patch applies to the template is known where it is applied: that takes the schema of pods, which is
+		// large.
 		if err := json.Unmarshal(s.Patch.Raw, &corev1.PodTemplateSpec{}); len(s.Patch.Raw) > 0 && err != nil {
-			faults = append(faults, field.Invalid(here.Child("patch"), brief(string(s.Patch.Raw)), fmt.Sprintf("must be a strategic merge patch of the pod template: %s", brief(err.Error()))))
+			faults = append(faults, field.Invalid(here.Child("patch"), brief(string(s.Patch.Raw)),
+				fmt.Sprintf("must be a strategic merge patch of the pod template: %s", brief(err.Error()))))
 		}
 	}
 	return faults
@@ -42,7 +44,9 @@ func brief(text string) string {
 func checkNodeTerm(term *corev1.NodeSelectorTerm, at *field.Path) field.ErrorList {
 	selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*term}}
 	if _, err := nodeaffinity.NewNodeSelector(selector); err != nil {
-		return field.ErrorList{field.Invalid(at, brief(fmt.Sprint(term)), "must be a valid node selector term: "+brief(err.Error()))}
+		return field.ErrorList{
+			field.Invalid(at, brief(fmt.Sprint(term)), "must be a valid node selector term: "+brief(err.Error())),
+		}
 	}
 	return nil
 }
@@ -55,7 +59,9 @@ func checkSubsetNumbers(spec *appsv1beta1.UnitedDeploymentSpec, at *field.Path) 
 	in := spread.Input{Replicas: spec.Replicas}
 	for i := range spec.Topology.Subsets {
 		s, here := &spec.Topology.Subsets[i], at.Index(i)
-		in.Subsets = append(in.Subsets, spread.Subset{Name: s.Name, Replicas: s.Replicas, MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas})
+		in.Subsets = append(in.Subsets, spread.Subset{
+			Name: s.Name, Replicas: s.Replicas, MinReplicas: s.MinReplicas, MaxReplicas: s.MaxReplicas,
+		})
 		if s.Replicas != nil {
 			shares++
 			if adaptive {

@@ -44,8 +44,10 @@ func WorkloadSpread(ws *appsv1beta1.WorkloadSpread, targets ...schema.GroupKind)
 	faults := validation.ValidateObjectMeta(&ws.ObjectMeta, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	faults = append(faults, checkSpreadTarget(spec.TargetReference, targets, at.Child("targetRef"))...)
 	if f := spec.TargetFilter; f != nil {
-		if len(metav1validation.ValidateLabelSelector(f.Selector, metav1validation.LabelSelectorValidationOptions{}, at)) > 0 {
-			faults = append(faults, field.Invalid(at.Child("targetFilter"), f.Selector, "selector must be a valid label selector"))
+		if len(metav1validation.ValidateLabelSelector(f.Selector,
+			metav1validation.LabelSelectorValidationOptions{}, at)) > 0 {
+			faults = append(faults,
+				field.Invalid(at.Child("targetFilter"), f.Selector, "selector must be a valid label selector"))
 		}
 		if n := len(f.ReplicasPathList); n > mostPaths {
 			faults = append(faults, field.TooMany(at.Child("targetFilter", "replicasPathList"), n, mostPaths))
@@ -58,7 +60,8 @@ func WorkloadSpread(ws *appsv1beta1.WorkloadSpread, targets ...schema.GroupKind)
 // WorkloadSpreadUpdate returns the changes that are forbidden.
 func WorkloadSpreadUpdate(ws, stored *appsv1beta1.WorkloadSpread) field.ErrorList {
 	was, is := stored.Spec.TargetReference, ws.Spec.TargetReference
-	if was == nil || is == nil || groupOf(was.APIVersion) == groupOf(is.APIVersion) && was.Kind == is.Kind && was.Name == is.Name {
+	if was == nil || is == nil ||
+		groupOf(was.APIVersion) == groupOf(is.APIVersion) && was.Kind == is.Kind && was.Name == is.Name {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), is, "group, kind and name must not change")}
@@ -71,7 +74,8 @@ func WorkloadSpreadConflict(ws *appsv1beta1.WorkloadSpread, others []*appsv1beta
 		with := other.Spec.TargetReference
 		if is != nil && with != nil && other.Name != ws.Name && other.DeletionTimestamp == nil &&
 			groupOf(is.APIVersion) == groupOf(with.APIVersion) && is.Kind == with.Kind && is.Name == with.Name {
-			return field.Invalid(field.NewPath("spec", "targetRef"), is, fmt.Sprintf("must not be the target of WorkloadSpread %s, too", other.Name))
+			return field.Invalid(field.NewPath("spec", "targetRef"), is,
+				fmt.Sprintf("must not be the target of WorkloadSpread %s, too", other.Name))
 		}
 	}
 	return nil
@@ -87,7 +91,9 @@ func checkSpreadTarget(ref *appsv1beta1.TargetReference, targets []schema.GroupK
 		return field.ErrorList{field.Required(at, "must name the workload whose pods are spread")}
 	}
 	var faults field.ErrorList
-	for _, part := range []struct{ name, value string }{{"apiVersion", ref.APIVersion}, {"kind", ref.Kind}, {"name", ref.Name}} {
+	for _, part := range []struct{ name, value string }{
+		{"apiVersion", ref.APIVersion}, {"kind", ref.Kind}, {"name", ref.Name},
+	} {
 		if part.value == "" {
 			faults = append(faults, field.Required(at.Child(part.name), "must not be empty"))
 		}
@@ -102,7 +108,8 @@ func checkSpreadTarget(ref *appsv1beta1.TargetReference, targets []schema.GroupK
 	if slices.Contains(append(SpreadTargets(), targets...), (schema.GroupKind{Group: version.Group, Kind: ref.Kind})) {
 		return nil
 	}
-	return append(faults, field.Invalid(at, ref, "must be a CloneSet, Deployment, ReplicaSet, Job or StatefulSet with its API group, or a kind that the installation allows"))
+	return append(faults, field.Invalid(at, ref, "must be a CloneSet, Deployment, ReplicaSet, Job or StatefulSet with "+
+		"its API group, or a kind that the installation allows"))
 }
 
 func checkSpreadSubsets(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
@@ -178,7 +185,8 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 	}
 	last := spec.Subsets[len(spec.Subsets)-1].MaxReplicas
 	if len(faults) == 0 && last != nil && last.Type == intstr.String && sum < 100 {
-		faults = append(faults, field.Invalid(at.Index(0).Child("maxReplicas"), first.String(), "percentages must be 100% together where the last subset has one"))
+		faults = append(faults, field.Invalid(at.Index(0).Child("maxReplicas"), first.String(),
+			"percentages must be 100% together where the last subset has one"))
 	}
 	return faults
 }
@@ -213,7 +221,8 @@ func checkSpreadStrategy(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) f
 		faults = append(faults, field.Invalid(at.Child("type"), s.Type, "must be Adaptive where adaptive is set"))
 	}
 	if s.Adaptive != nil && isAdaptive && n > 1 && spec.Subsets[n-1].MaxReplicas != nil {
-		faults = append(faults, field.Invalid(at.Child("adaptive"), spec.Subsets[n-1].MaxReplicas.String(), "the last subset must have no maxReplicas, because it takes what the others cannot"))
+		faults = append(faults, field.Invalid(at.Child("adaptive"), spec.Subsets[n-1].MaxReplicas.String(),
+			"the last subset must have no maxReplicas, because it takes what the others cannot"))
 	}
 	if s.Adaptive == nil || s.Adaptive.RescheduleCriticalSeconds == nil {
 		return faults

@@ -19,7 +19,8 @@ func checkSubsetNodes(s *appsv1beta1.WorkloadSpreadSubset, at *field.Path) field
 	if s.RequiredNodeSelector != nil {
 		selector := &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*s.RequiredNodeSelector}}
 		if _, err := nodeaffinity.NewNodeSelector(selector); err != nil {
-			faults = append(faults, field.Invalid(at.Child("requiredNodeSelector"), s.RequiredNodeSelector, "must be a valid node selector: "+err.Error()))
+			faults = append(faults, field.Invalid(at.Child("requiredNodeSelector"), s.RequiredNodeSelector,
+				"must be a valid node selector: "+err.Error()))
 		}
 		faults = append(faults, checkNodeFields(s.RequiredNodeSelector, at.Child("requiredNodeSelector", "matchFields"))...)
 	}
@@ -29,7 +30,8 @@ func checkSubsetNodes(s *appsv1beta1.WorkloadSpreadSubset, at *field.Path) field
 			faults = append(faults, field.Invalid(at.Child("weight"), term.Weight, "must be from 1 to 100"))
 		}
 		if _, err := nodeaffinity.NewPreferredSchedulingTerms(s.PreferredNodeSelector[i : i+1]); err != nil {
-			faults = append(faults, field.Invalid(at.Child("preference"), term.Preference, "must be a valid node selector: "+err.Error()))
+			faults = append(faults,
+				field.Invalid(at.Child("preference"), term.Preference, "must be a valid node selector: "+err.Error()))
 		}
 		faults = append(faults, checkNodeFields(&term.Preference, at.Child("preference", "matchFields"))...)
 	}
@@ -76,18 +78,24 @@ func checkToleration(t *corev1.Toleration, at *field.Path) field.ErrorList {
 	case corev1.TolerationOpExists:
 	case corev1.TolerationOpLt, corev1.TolerationOpGt:
 		if n, err := strconv.ParseInt(t.Value, 10, 64); err != nil || strconv.FormatInt(n, 10) != t.Value {
-			faults = append(faults, field.Invalid(at.Child("value"), t.Value, "must be a decimal integer of 64 bits with the operators Lt and Gt"))
+			faults = append(faults,
+				field.Invalid(at.Child("value"), t.Value, "must be a decimal integer of 64 bits with the operators Lt and Gt"))
 		}
 	default:
-		faults = append(faults, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		faults = append(faults, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{
+			corev1.TolerationOpEqual, corev1.TolerationOpExists,
+		}))
 	}
 	switch t.Effect {
 	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
 	default:
-		faults = append(faults, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}))
+		faults = append(faults, field.NotSupported(at.Child("effect"), t.Effect, []corev1.TaintEffect{
+			corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute,
+		}))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
-		faults = append(faults, field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute where tolerationSeconds is set"))
+		faults = append(faults,
+			field.Invalid(at.Child("effect"), t.Effect, "must be NoExecute where tolerationSeconds is set"))
 	}
 	return faults
 }

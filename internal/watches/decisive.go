@@ -9,8 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// Decisive selects the events of untyped objects, but for the updates that no pass looks at, such as those of the counters that the reconciler
-// writes. A resync passes, as do another spec, another UID, the deletion, and what matters reports about the object before and after.
+// Decisive selects the events of untyped objects, but for the updates that no pass looks at, such as those of the
+// counters that the reconciler writes. A resync passes, as do another spec, another UID, the deletion, and what matters
+// reports about the object before and after.
 func Decisive(matters func(before, after *unstructured.Unstructured) bool) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, was := e.ObjectOld.(*unstructured.Unstructured)

@@ -40,7 +40,9 @@ func TestDecisive(t *testing.T) {
 		after := before.DeepCopy()
 		after.ResourceVersion = "2"
 		c.change(after)
-		if got := selects.Update(event.UpdateEvent{ObjectOld: storedtest.Raw(t, gvk, before), ObjectNew: storedtest.Raw(t, gvk, after)}); got != c.want {
+		if got := selects.Update(event.UpdateEvent{
+			ObjectOld: storedtest.Raw(t, gvk, before), ObjectNew: storedtest.Raw(t, gvk, after),
+		}); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 		was, is := storedtest.Raw(t, gvk, before), storedtest.Raw(t, gvk, after)
@@ -50,7 +52,8 @@ func TestDecisive(t *testing.T) {
 			t.Errorf("%s, packed: %t, want %t", name, got, c.want)
 		}
 	}
-	if !selects.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: &corev1.Pod{}}) || !selects.Create(event.CreateEvent{}) || !selects.Delete(event.DeleteEvent{}) {
+	if !selects.Update(event.UpdateEvent{ObjectOld: &corev1.Pod{}, ObjectNew: &corev1.Pod{}}) ||
+		!selects.Create(event.CreateEvent{}) || !selects.Delete(event.DeleteEvent{}) {
 		t.Error("typed objects and other events pass")
 	}
 }

@@ -1,7 +1,7 @@
 // Package watches turns the events of a watch into requests.
 //
-// Transitions hands a handler an object before and after an event. Decisive selects the updates of an untyped object that a pass looks at. Unfinished
-// finds the jobs of a kind to which a change of another object matters:
+// Transitions hands a handler an object before and after an event. Decisive selects the updates of an untyped object
+// that a pass looks at. Unfinished finds the jobs of a kind to which a change of another object matters:
 //
 //	jobs := watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule)
 //	err := jobs.Index(ctx, mgr.GetFieldIndexer())

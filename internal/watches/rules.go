@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// Rules are what the objects of a kind look at, whose Go type is T. They compute the rule of an object once for each spec of the object, so that an
-// event decodes and compiles nothing. They are safe for concurrent use.
+// Rules are what the objects of a kind look at, whose Go type is T. They compute the rule of an object once for each
+// spec of the object, so that an event decodes and compiles nothing. They are safe for concurrent use.
 type Rules[T, R any] struct {
 	rule func(*T) (R, error)
 
@@ -23,8 +23,8 @@ type Rules[T, R any] struct {
 	known map[string]map[types.NamespacedName]*compiled[R]
 }
 
-// NewRules returns Rules. rule returns what an object looks at. It must depend on the UID and the spec alone. An object with an error has no rule,
-// and no event affects it.
+// NewRules returns Rules. rule returns what an object looks at. It must depend on the UID and the spec alone. An object
+// with an error has no rule, and no event affects it.
 func NewRules[T, R any](rule func(*T) (R, error)) *Rules[T, R] {
 	return &Rules[T, R]{rule: rule, known: map[string]map[types.NamespacedName]*compiled[R]{}}
 }
@@ -41,9 +41,11 @@ func (c *compiled[R]) isOf(raw *unstructured.Unstructured) bool {
 	return c.uid == raw.GetUID() && c.generation == raw.GetGeneration()
 }
 
-// Affected returns requests for the objects of a list whose rule an event affects. Lists have names. Affected drops the rules of the objects that
-// the list of a name no longer has.
-func (r *Rules[T, R]) Affected(list string, objects []*unstructured.Unstructured, affects func(R) bool) []reconcile.Request {
+// Affected returns requests for the objects of a list whose rule an event affects. Lists have names. Affected drops the
+// rules of the objects that the list of a name no longer has.
+func (r *Rules[T, R]) Affected(
+	list string, objects []*unstructured.Unstructured, affects func(R) bool,
+) []reconcile.Request {
 	var requests []reconcile.Request
 	for i, rule := range r.of(list, objects) {
 		if rule.err == nil && affects(rule.rule) {

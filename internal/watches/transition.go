@@ -14,9 +14,9 @@ import (
 // Queue is the queue of a controller.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// Transitions returns a handler that calls change with an object before and after an event. One of both is nil where the object was created
-// or deleted. Objects that exist when the process starts cause no call: the process reconciles all objects then. An update may replace an
-// object by another one of its name, with another UID.
+// Transitions returns a handler that calls change with an object before and after an event. One of both is nil where
+// the object was created or deleted. Objects that exist when the process starts cause no call: the process reconciles
+// all objects then. An update may replace an object by another one of its name, with another UID.
 func Transitions[T any, P interface {
 	*T
 	client.Object

@@ -17,7 +17,8 @@ const (
 	yes             = "true"
 )
 
-// Unfinished are the jobs of a kind that have not ended, with what each of them looks at. It is safe for concurrent use.
+// Unfinished are the jobs of a kind that have not ended, with what each of them looks at. It is safe for concurrent
+// use.
 type Unfinished[T, R any] struct {
 	kind schema.GroupVersionKind
 	over func(*T) bool
@@ -25,8 +26,11 @@ type Unfinished[T, R any] struct {
 	rules *Rules[T, R]
 }
 
-// NewUnfinished returns the jobs of a kind, whose Go type is T. over reports whether a job has ended. rule is that of NewRules.
-func NewUnfinished[T, R any](kind schema.GroupVersionKind, over func(*T) bool, rule func(*T) (R, error)) *Unfinished[T, R] {
+// NewUnfinished returns the jobs of a kind, whose Go type is T. over reports whether a job has ended. rule is that of
+// NewRules.
+func NewUnfinished[T, R any](
+	kind schema.GroupVersionKind, over func(*T) bool, rule func(*T) (R, error),
+) *Unfinished[T, R] {
 	return &Unfinished[T, R]{kind: kind, over: over, rules: NewRules(rule)}
 }
 
@@ -43,10 +47,13 @@ func (u *Unfinished[T, R]) Index(ctx context.Context, indexer client.FieldIndexe
 	})
 }
 
-// Affected returns requests for the jobs of a namespace whose rule an event affects. An empty namespace means all namespaces. The reader must serve
-// untyped objects from a cache.
-func (u *Unfinished[T, R]) Affected(ctx context.Context, cached client.Reader, namespace string, affects func(R) bool) ([]reconcile.Request, error) {
-	jobs, err := stored.List(ctx, cached, u.kind, client.InNamespace(namespace), client.MatchingFields{unfinishedField: yes})
+// Affected returns requests for the jobs of a namespace whose rule an event affects. An empty namespace means all
+// namespaces. The reader must serve untyped objects from a cache.
+func (u *Unfinished[T, R]) Affected(
+	ctx context.Context, cached client.Reader, namespace string, affects func(R) bool,
+) ([]reconcile.Request, error) {
+	jobs, err := stored.List(ctx, cached, u.kind, client.InNamespace(namespace),
+		client.MatchingFields{unfinishedField: yes})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,11 @@ func newWorld(t testing.TB) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{TB: t, server: objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) }), compiled: map[string]int{}}
+	w := &world{
+		TB:       t,
+		server:   objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) }),
+		compiled: map[string]int{},
+	}
 	over := func(j *job) bool { return j.Status.CompletionTime != nil }
 	w.jobs = watches.NewUnfinished(v1alpha1.GroupVersion.WithKind("EphemeralJob"), over, func(j *job) (string, error) {
 		w.compiled[j.Name]++
@@ -48,7 +52,9 @@ func newWorld(t testing.TB) *world {
 
 func (w *world) put(namespace, name, app string, changes ...func(*job)) {
 	w.Helper()
-	j := &job{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+	j := &job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, UID: types.UID("uid-" + name), Generation: 1,
+	}}
 	j.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	for _, change := range changes {
 		change(j)
@@ -80,7 +86,9 @@ func TestAffected(t *testing.T) {
 	w.put("shop", "web-too", "web")
 	w.put("shop", "db", "db")
 	w.put("shop", "ended", "web", func(j *job) { j.Status.CompletionTime = &end })
-	w.put("shop", "deleted", "web", func(j *job) { j.DeletionTimestamp, j.Finalizers = &end, []string{"example.com/hold"} })
+	w.put("shop", "deleted", "web", func(j *job) {
+		j.DeletionTimestamp, j.Finalizers = &end, []string{"example.com/hold"}
+	})
 	w.put("shop", "invalid", "web", func(j *job) { j.Spec.Selector = nil })
 	w.put("yard", "elsewhere", "web")
 	for name, c := range map[string]struct{ namespace, app, want string }{

@@ -1,26 +1,26 @@
-// Package workloads is what the reconcilers of workloads share: the way of a pass from an observation to a report. A kind adds its spec, the
-// identity of its pods, its status, and the texts of its events.
+// Package workloads is what the reconcilers of workloads share: the way of a pass from an observation to a report. A
+// kind adds its spec, the identity of its pods, its status, and the texts of its events.
 //
-//	r.kit, err = workloads.New("cloneset", c, workloads.Options{Kind: gvk, Scaling: "FailedScale", Updating: "FailedUpdate", Events: events})
+//	r.kit, err = workloads.New("cloneset", c, workloads.Options{
+//		Kind: gvk, Scaling: "FailedScale", Updating: "FailedUpdate", Events: events,
+//	})
 //	...
 //	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{...}) // in SetupWithManager
 //
 // One pass:
 //
-//	set, o, err := workloads.Read(ctx, r.kit, name, invalid)           // with its defaults; nil where the workload is gone
-//	err = r.kit.Observe(ctx, o, set.Spec.Selector)                     // pods, revisions, claims, jobs, and orphans to adopt
+//	set, o, err := workloads.Read(ctx, r.kit, name, invalid) // with its defaults; nil where the workload is gone
+//	err = r.kit.Observe(ctx, o, set.Spec.Selector)           // pods, revisions, claims, jobs, and orphans to adopt
 //	p, err := o.Plan(workloads.Revision{Template: &set.Spec.Template, Current: set.Status.CurrentRevision})
 //	in.SetRevisions(p.Resolution, p.Revision(), o.Revisions)
-//	in.First = o.Ownership()                                           // release and adopt pods
+//	in.First = o.Ownership() // release and adopt pods
 //	p.Pass, err = workload.Plan(in)
 //	...
-//	err = r.kit.Revise(ctx, o, p)                                      // before a pod refers to the revision
-//	r.kit.Execute(ctx, o, p, nil)                                      // all writes, with their events
-//	err = reporter().Report(ctx, r.kit, o, workloads.Result[...]{...}) // one patch, if the status changed
-//	return r.kit.Finish(request, p, r.kit.Trim(ctx, o, p, limit))
+//	err = r.kit.Run(ctx, o, p, workloads.Parts{...}) // all writes, with their events: the revision first, the status last
+//	return r.kit.Finish(request, p, err)
 //
-// A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an Observation may be those of
-// the cache, and are only read.
+// A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an
+// Observation may be those of the cache, and are only read.
 //
 // When not to use it: for pods that are not replaced when they end, as those of a job.
 package workloads

@@ -24,8 +24,8 @@ const (
 	reasonInvalidSpec = "InvalidSpec"
 )
 
-// Event is a reason and a text. The text may refer to %[1]s, the object; %[2]s, the workload; %[3]s, the revision; %[4]v, the error; %[5]s, the
-// pod that the object is for; %[6]s, the write. The zero value is no event.
+// Event is a reason and a text. The text may refer to %[1]s, the object; %[2]s, the workload; %[3]s, the revision;
+// %[4]v, the error; %[5]s, the pod that the object is for; %[6]s, the write. The zero value is no event.
 type Event struct{ Reason, Text string }
 
 // Outcome are the events of a write that succeeded, and of one that was rejected.
@@ -34,7 +34,8 @@ type Outcome struct{ Succeeded, Failed Event }
 // Events are the events of the writes of a kind. A write that was decided upon an older object has none.
 type Events struct {
 	CreatePod, DeletePod, CreateClaim, DeleteClaim Outcome
-	// UpdateInPlace is about changes to another revision. It failed also for a pod that could only change in place, and cannot.
+	// UpdateInPlace is about changes to another revision. It failed also for a pod that could only change in place, and
+	// cannot.
 	UpdateInPlace Outcome
 	// MarkPod is about pods that are marked to be created again.
 	MarkPod Outcome
@@ -45,7 +46,8 @@ type Events struct {
 	NotAhead Event
 	// Waits is about a pod that cannot be created yet. Its error is what the pod waits for.
 	Waits Event
-	// Invalid returns the event of a workload whose spec cannot be used, without placeholders. Nil and the zero Event are for InvalidSpec.
+	// Invalid returns the event of a workload whose spec cannot be used, without placeholders. Nil and the zero Event are
+	// for InvalidSpec.
 	Invalid func(client.Object) Event
 }
 
@@ -159,7 +161,9 @@ func (k *Kit) emitImpossible(o *Observation, f workload.Failure) {
 		failed = k.options.Events.NotAhead
 	}
 	if failed.Reason != "" && !o.hasText(k.options.Updating, f.Err) {
-		k.Event(o.Object, corev1.EventTypeWarning, failed.Reason, failed.text(o, subject{object: f.Object, pod: f.Object, err: errors.Unwrap(f.Err)}))
+		k.Event(o.Object, corev1.EventTypeWarning, failed.Reason, failed.text(o, subject{
+			object: f.Object, pod: f.Object, err: errors.Unwrap(f.Err),
+		}))
 	}
 }
 
@@ -189,7 +193,8 @@ func (k *Kit) emitInvalid(o *Observation, conditionType string, err error) {
 	k.Warningf(o.Object, reasonInvalidSpec, "%v", err)
 }
 
-// hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written last.
+// hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written
+// last.
 func (o *Observation) hasText(conditionType string, err error) bool {
 	if strings.Contains(o.Known.Failures[conditionType], err.Error()) {
 		return true

@@ -9,8 +9,8 @@ import (
 
 // failures returns the failures of a pass as two errors: those about the number of pods, and those about their updates.
 // impossible are failures of the latter that no write caused: pods that can only be updated in place and cannot be, and
-// pods of which what comes ahead of the update is not possible. Those that the error leaves out, because there are many,
-// are not among them.
+// pods of which what comes ahead of the update is not possible. Those that the error leaves out, because there are
+// many, are not among them.
 func failures(pass *workload.Pass) (impossible []workload.Failure, scaling, updating error) {
 	var ofScaling, ofUpdates []workload.Failure
 	for _, f := range pass.Failures() {

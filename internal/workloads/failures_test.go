@@ -28,7 +28,9 @@ func now() time.Time { return time.Unix(1_800_000_000, 0) }
 func plan(t *testing.T, pods int, change func(*workload.Input)) *workload.Pass {
 	t.Helper()
 	rev := func(name, host string) workload.Revision {
-		data, err := revision.Encode(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{Hostname: host, Containers: []corev1.Container{{Name: "web", Image: "web:1"}}}})
+		data, err := revision.Encode(&corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Hostname: host, Containers: []corev1.Container{{Name: "web", Image: "web:1"}},
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,9 @@ func plan(t *testing.T, pods int, change func(*workload.Input)) *workload.Pass {
 	}
 	var all []*corev1.Pod
 	for i := range pods {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("web-%02d", i), UID: "x", Labels: map[string]string{kruise.PodRevisionLabelKey: "web-1"}}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("web-%02d", i), UID: "x", Labels: map[string]string{kruise.PodRevisionLabelKey: "web-1"},
+		}}
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		all = append(all, pod)
@@ -67,13 +71,15 @@ func finish(in *workload.Input) {
 // run answers each write of a pass.
 func run(t *testing.T, pass *workload.Pass, answer func(*write.Write) error) {
 	t.Helper()
-	_ = driver.Run(t.Context(), pass, driver.Options[*workload.Write]{Send: func(_ context.Context, w *write.Write) (write.Object, error) {
-		return nil, answer(w)
-	}})
+	_ = driver.Run(t.Context(), pass,
+		driver.Options[*workload.Write]{Send: func(_ context.Context, w *write.Write) (write.Object, error) {
+			return nil, answer(w)
+		}})
 }
 
 func TestErrors(t *testing.T) {
-	pass := plan(t, 10, func(in *workload.Input) { in.Scale.Limits.Replicas = 11 }) // nothing builds the pod that is missing
+	// nothing builds the pod that is missing
+	pass := plan(t, 10, func(in *workload.Input) { in.Scale.Limits.Replicas = 11 })
 	run(t, pass, func(*write.Write) error { return nil })
 	impossible, scaling, updating := failures(pass)
 	var called []string
@@ -83,7 +89,8 @@ func TestErrors(t *testing.T) {
 	if scaling == nil || !strings.Contains(scaling.Error(), "create pods") {
 		t.Errorf("error about the number of pods: %v", scaling)
 	}
-	if updating == nil || !strings.Contains(updating.Error(), "pod web-00 can only be updated in place: ") || !strings.Contains(updating.Error(), "2 more") {
+	if updating == nil || !strings.Contains(updating.Error(), "pod web-00 can only be updated in place: ") ||
+		!strings.Contains(updating.Error(), "2 more") {
 		t.Errorf("error about updates: %v", updating)
 	}
 	if len(called) != workload.MaxErrors || slices.Contains(called, "web-09") {

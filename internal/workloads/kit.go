@@ -29,8 +29,8 @@ type Options struct {
 	Binding binding.Options
 	// Dependents is what workloads have beside pods and revisions.
 	Dependents dependents.Options
-	// Stem is the name of the workload that a pod with a name can belong to. Pods without a controller are adopted by it, and so are revisions
-	// whose names have it before the hash. Nil for a kind that adopts none.
+	// Stem is the name of the workload that a pod with a name can belong to. Pods without a controller are adopted by it,
+	// and so are revisions whose names have it before the hash. Nil for a kind that adopts none.
 	Stem func(pod string) (workload string, ok bool)
 	// Cut is what Stem returns for the pods of a workload; nil for the name of the workload. See StemOf.
 	Cut func(workload string) string
@@ -59,8 +59,8 @@ type Known struct {
 	Outdated int
 	// Repeats are the recent writes of pods.
 	Repeats workload.Repeats
-	// Failures are the messages of the conditions in the last status that was written, by their type. The cache may still show the
-	// status from before.
+	// Failures are the messages of the conditions in the last status that was written, by their type. The cache may still
+	// show the status from before.
 	Failures map[string]string
 
 	rejected rejections
@@ -91,11 +91,15 @@ func (k *Kit) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string
 }
 
 // IndexOrphans lets the kit of a kind find orphans, see Options.Stem.
-func IndexOrphans(ctx context.Context, indexer client.FieldIndexer, kind string, stem func(pod string) (string, bool)) error {
+func IndexOrphans(
+	ctx context.Context, indexer client.FieldIndexer, kind string, stem func(pod string) (string, bool),
+) error {
 	if err := owned.IndexOrphans(ctx, indexer, &corev1.Pod{}, owned.Adopter{Kind: kind, Workload: stem}); err != nil {
 		return fmt.Errorf("index orphaned pods: %w", err)
 	}
-	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, owned.Adopter{Kind: kind, Workload: OwnerOfRevision}); err != nil {
+	if err := owned.IndexOrphans(ctx, indexer, &appsv1.ControllerRevision{}, owned.Adopter{
+		Kind: kind, Workload: OwnerOfRevision,
+	}); err != nil {
 		return fmt.Errorf("index orphaned revisions: %w", err)
 	}
 	return nil

@@ -15,14 +15,14 @@ func OwnerOfRevision(name string) (string, bool) {
 	return name[:max(dash, 0)], dash > 0
 }
 
-// StemOf is what the names of pods of a workload begin with, before a dash: the name of the workload, or its first characters. A dot is left out
-// where the dash would follow it.
+// StemOf is what the names of pods of a workload begin with, before a dash: the name of the workload, or its first
+// characters. A dot is left out where the dash would follow it.
 func StemOf(workload string) string {
 	return strings.TrimRight(workload[:min(len(workload), longestStem)], ".")
 }
 
-// OwnerOfPod is the stem in the name of a pod, see StemOf. A name of the full length may have more of the name of the workload, and no dash: the API
-// server generates such names.
+// OwnerOfPod is the stem in the name of a pod, see StemOf. A name of the full length may have more of the name of the
+// workload, and no dash: the API server generates such names.
 func OwnerOfPod(pod string) (string, bool) {
 	if len(pod) == longestPod {
 		return StemOf(pod), true

@@ -47,13 +47,15 @@ type Observation struct {
 	rejected rejections
 }
 
-// Read reads a workload, with its defaults; nil where the workload is gone. check returns what of the spec cannot be used at all, and what has a
-// safe reading. An observation with Invalid is as complete as it gets.
+// Read reads a workload, with its defaults; nil where the workload is gone. check returns what of the spec cannot be
+// used at all, and what has a safe reading. An observation with Invalid is as complete as it gets.
 func Read[T any, P interface {
 	*T
 	client.Object
 	Default()
-}](ctx context.Context, k *Kit, name types.NamespacedName, check func(P) (unusable, reported error)) (P, *Observation, error) {
+}](
+	ctx context.Context, k *Kit, name types.NamespacedName, check func(P) (unusable, reported error),
+) (P, *Observation, error) {
 	read, malformed, err := stored.Read[T](ctx, k.Cached, k.options.Kind, name)
 	if apierrors.IsNotFound(err) {
 		k.forget(name)
@@ -93,8 +95,9 @@ func (k *Kit) Observe(ctx context.Context, o *Observation, selector *metav1.Labe
 	return k.observeOrphans(ctx, o)
 }
 
-// Verify reads the pods past the cache, once for a workload, and adds those that the cache lacks: an earlier process, or an earlier leader, may
-// have created them a moment ago. It comes before the first pass that would do harm then. read reports whether it has read.
+// Verify reads the pods past the cache, once for a workload, and adds those that the cache lacks: an earlier process,
+// or an earlier leader, may have created them a moment ago. It comes before the first pass that would do harm then.
+// read reports whether it has read.
 func (k *Kit) Verify(ctx context.Context, o *Observation) (read bool, err error) {
 	uid := o.Object.GetUID()
 	if o.Known.verified == uid {
@@ -110,8 +113,8 @@ func (k *Kit) Verify(ctx context.Context, o *Observation) (read bool, err error)
 	return true, nil
 }
 
-// observeOrphans finds what to adopt. An adoption follows a live read of the workload: the cache may show a workload that is gone, and whose
-// pods were left to another one of its name.
+// observeOrphans finds what to adopt. An adoption follows a live read of the workload: the cache may show a workload
+// that is gone, and whose pods were left to another one of its name.
 func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {
 	orphans := func(of string) []client.ListOption {
 		return append(owned.Orphans(o.Object.GetNamespace(), o.Kind.Kind, of), client.UnsafeDisableDeepCopy)
@@ -168,11 +171,12 @@ func identities[T client.Object](objects []T) map[types.UID]bool {
 }
 
 func (o *Observation) adopts(object client.Object) bool {
-	return object.GetDeletionTimestamp() == nil && o.Selector.Matches(labels.Set(object.GetLabels())) && metav1.GetControllerOfNoCopy(object) == nil
+	return object.GetDeletionTimestamp() == nil && o.Selector.Matches(labels.Set(object.GetLabels())) &&
+		metav1.GetControllerOfNoCopy(object) == nil
 }
 
-// Ownership returns the writes that release pods that the selector does not match any more, and that adopt orphans. Nil for a workload that
-// is deleted.
+// Ownership returns the writes that release pods that the selector does not match any more, and that adopt orphans. Nil
+// for a workload that is deleted.
 func (o *Observation) Ownership() []write.Write {
 	if o.IsDeleted() {
 		return nil
@@ -203,8 +207,8 @@ func (o *Observation) ControllerRef() metav1.OwnerReference {
 	return *metav1.NewControllerRef(o.Object, o.Kind)
 }
 
-// SelectorMismatch is why a revision cannot be used whose pods have these labels: they would not be the workload's, which would release
-// them and create others, without end.
+// SelectorMismatch is why a revision cannot be used whose pods have these labels: they would not be the workload's,
+// which would release them and create others, without end.
 func (o *Observation) SelectorMismatch(of labels.Set, name string) error {
 	if o.Selector.Matches(of) {
 		return nil

@@ -15,12 +15,13 @@ const (
 	longestPause = time.Minute
 )
 
-// noteRejected is the code of a note about pods that are not created yet because a kubelet rejected the pods before them.
+// noteRejected is the code of a note about pods that are not created yet because a kubelet rejected the pods before
+// them.
 const noteRejected = "PodRejected"
 
-// rejections remembers that kubelets rejected pods of a workload lately. As many new pods as were rejected wait for a pause, which doubles while
-// the new pods are rejected, too; without it, a workload and a kubelet would create and reject pods without end. Pods that nodes take
-// do not wait for those that nodes reject. The zero value remembers none.
+// rejections remembers that kubelets rejected pods of a workload lately. As many new pods as were rejected wait for a
+// pause, which doubles while the new pods are rejected, too; without it, a workload and a kubelet would create and
+// reject pods without end. Pods that nodes take do not wait for those that nodes reject. The zero value remembers none.
 type rejections struct {
 	generation int64
 	// since is when the pause began, and count how many pods were rejected since then.
@@ -49,7 +50,12 @@ func (r rejections) next(generation int64, pods []*corev1.Pod, now time.Time) re
 		next.seen[pod.UID] = true
 		if !r.seen[pod.UID] {
 			fresh++
-			next.last = note.Note{Level: note.Waiting, Code: noteRejected, Object: pod.Name, Text: fmt.Sprintf("a kubelet rejected it: %.100s", pod.Status.Reason)}
+			next.last = note.Note{
+				Level:  note.Waiting,
+				Code:   noteRejected,
+				Object: pod.Name,
+				Text:   fmt.Sprintf("a kubelet rejected it: %.100s", pod.Status.Reason),
+			}
 		}
 	}
 	switch {
@@ -87,7 +93,8 @@ func isRejected(pod *corev1.Pod) bool {
 	return true
 }
 
-// MaxCreations returns how many pods one pass builds: no more than the package function, and as many fewer as wait because kubelets rejected others.
+// MaxCreations returns how many pods one pass builds: no more than the package function, and as many fewer as wait
+// because kubelets rejected others.
 func (p *Plan) MaxCreations(o *Observation, creations int, spec any) int {
 	most := MaxCreations(creations, spec)
 	if waiting, d := o.rejected.wait(o.Now); waiting > 0 && creations > 0 {

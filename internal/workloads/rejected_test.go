@@ -14,7 +14,10 @@ import (
 func failed(uids ...string) []*corev1.Pod {
 	pods := make([]*corev1.Pod, len(uids))
 	for i, uid := range uids {
-		pods[i] = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}, Status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods"}}
+		pods[i] = &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)},
+			Status:     corev1.PodStatus{Phase: corev1.PodFailed, Reason: "OutOfpods"},
+		}
 	}
 	return pods
 }
@@ -34,13 +37,21 @@ func TestRejections(t *testing.T) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{}, {ContainerID: "containerd://1"}}
 	}
 	for why, looks := range map[string][]look{
-		"none failed":               {{pods: nil}, {pods: nil}},
-		"they ran":                  {{pods: ran[:1]}, {pods: ran[1:]}},
-		"one is no sequence":        {{pods: failed("a")}, {pods: failed("a")}, {after: time.Hour, pods: failed("a")}},
-		"another one at once":       {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}},
-		"it is counted once":        {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {pods: failed("b"), want: 1, d: time.Second}},
-		"more of them in the pause": {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: 400 * time.Millisecond, pods: failed("b", "c", "d"), want: 3, d: 600 * time.Millisecond}},
-		"the pause is over":         {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: time.Second, pods: failed("b")}},
+		"none failed":         {{pods: nil}, {pods: nil}},
+		"they ran":            {{pods: ran[:1]}, {pods: ran[1:]}},
+		"one is no sequence":  {{pods: failed("a")}, {pods: failed("a")}, {after: time.Hour, pods: failed("a")}},
+		"another one at once": {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}},
+		"it is counted once": {
+			{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {pods: failed("b"), want: 1, d: time.Second},
+		},
+		"more of them in the pause": {
+			{pods: failed("a")},
+			{pods: failed("b"), want: 1, d: time.Second},
+			{after: 400 * time.Millisecond, pods: failed("b", "c", "d"), want: 3, d: 600 * time.Millisecond},
+		},
+		"the pause is over": {
+			{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: time.Second, pods: failed("b")},
+		},
 		"again and again": {
 			{pods: failed("a")},
 			{pods: failed("b"), want: 1, d: time.Second},
@@ -48,9 +59,15 @@ func TestRejections(t *testing.T) {
 			{after: 3 * time.Second, pods: failed("e"), want: 1, d: 4 * time.Second},
 			{after: time.Minute, pods: failed("f"), want: 1, d: 8 * time.Second},
 		},
-		"long after that":   {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: 62 * time.Second, pods: failed("c")}},
-		"another spec":      {{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {generation: 1, pods: failed("b")}},
-		"another spec, too": {{pods: failed("a")}, {generation: 1, pods: failed("b")}, {generation: 1, pods: failed("c"), want: 1, d: time.Second}},
+		"long after that": {
+			{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {after: 62 * time.Second, pods: failed("c")},
+		},
+		"another spec": {
+			{pods: failed("a")}, {pods: failed("b"), want: 1, d: time.Second}, {generation: 1, pods: failed("b")},
+		},
+		"another spec, too": {
+			{pods: failed("a")}, {generation: 1, pods: failed("b")}, {generation: 1, pods: failed("c"), want: 1, d: time.Second},
+		},
 	} {
 		var r rejections
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -25,8 +25,8 @@ const (
 	actionReport      workload.Action = "Report"
 )
 
-// Parts are what the pass of a kind has beside the revision and the pods. Each is asked for when what comes before it is
-// answered, and follows from the observation and these answers alone.
+// Parts are what the pass of a kind has beside the revision and the pods. Each is asked for when what comes before it
+// is answered, and follows from the observation and these answers alone.
 type Parts struct {
 	// PreDownload returns the rollout for which nodes pull images ahead.
 	PreDownload func() predownload.Rollout

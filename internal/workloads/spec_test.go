@@ -17,7 +17,10 @@ func TestPolicy(t *testing.T) {
 	}{
 		"a daemon, and no resize": {nil, inplace.Policy{Env: inplace.EnvRestart, IgnoreResources: true}},
 		"no daemon":               {&inplace.Installation{}, inplace.Policy{Env: inplace.EnvIgnore, IgnoreResources: true}},
-		"all":                     {&inplace.Installation{EnvDaemon: true, Resize: true}, inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced}},
+		"all": {
+			&inplace.Installation{EnvDaemon: true, Resize: true},
+			inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced},
+		},
 	} {
 		if diff := cmp.Diff(c.want, workloads.Policy(c.installed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", why, diff)
@@ -30,12 +33,20 @@ func TestJudge(t *testing.T) {
 		paths             []string
 		invalid, reported string
 	}{
-		"no fault":                        {nil, "", ""},
-		"a safe reading":                  {[]string{"spec.updateStrategy.partition", "spec.minReadySeconds"}, "", "spec.updateStrategy.partition"},
-		"unusable, whatever is before":    {[]string{"spec.minReadySeconds", "spec.template.spec.containers"}, "spec.template.spec.containers", ""},
-		"safe within what is not":         {[]string{"spec.template.spec.readinessGates[0]"}, "", "spec.template.spec.readinessGates[0]"},
-		"the plan compares the labels":    {[]string{"spec.template.metadata.labels"}, "", ""},
-		"labels, and something reported":  {[]string{"spec.template.metadata.labels", "spec.minReadySeconds"}, "", "spec.minReadySeconds"},
+		"no fault": {nil, "", ""},
+		"a safe reading": {
+			[]string{"spec.updateStrategy.partition", "spec.minReadySeconds"}, "", "spec.updateStrategy.partition",
+		},
+		"unusable, whatever is before": {
+			[]string{"spec.minReadySeconds", "spec.template.spec.containers"}, "spec.template.spec.containers", "",
+		},
+		"safe within what is not": {
+			[]string{"spec.template.spec.readinessGates[0]"}, "", "spec.template.spec.readinessGates[0]",
+		},
+		"the plan compares the labels": {[]string{"spec.template.metadata.labels"}, "", ""},
+		"labels, and something reported": {
+			[]string{"spec.template.metadata.labels", "spec.minReadySeconds"}, "", "spec.minReadySeconds",
+		},
 		"the first of two that are fatal": {[]string{"spec.selector", "spec.template.spec"}, "spec.selector", ""},
 	} {
 		var faults field.ErrorList
@@ -54,7 +65,9 @@ func TestJudge(t *testing.T) {
 			}
 			return err.Error()
 		}
-		invalid, reported := workloads.Judge(faults, []string{"spec.selector", "spec.template"}, []string{"spec.template.spec.readinessGates"})
+		invalid, reported := workloads.Judge(faults, []string{"spec.selector", "spec.template"}, []string{
+			"spec.template.spec.readinessGates",
+		})
 		if message(invalid) != text(c.invalid) || message(reported) != text(c.reported) {
 			t.Errorf("%s: invalid %v, reported %v", why, invalid, reported)
 		}

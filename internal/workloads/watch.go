@@ -27,8 +27,8 @@ type Controller struct {
 	Pods podwatch.Options
 }
 
-// Controller begins the controller of a kind, which reconciles a workload on events of the workload and of its pods. It comes before the manager
-// starts. The kind adds its other events.
+// Controller begins the controller of a kind, which reconciles a workload on events of the workload and of its pods. It
+// comes before the manager starts. The kind adds its other events.
 func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*builder.Builder, error) {
 	bound, of := k.Bind(mgr, c.Name, c.Options), k.options.Kind
 	if err := k.Setup(ctx, mgr, c.Name); err != nil {
@@ -36,7 +36,8 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 	}
 	c.Pods.Now = k.Now
 	changes := builder.WithPredicates(podwatch.Changes(c.Pods))
-	bound.For(stored.Untyped(of), builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
+	bound.For(stored.Untyped(of),
+		builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
 	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind), changes)
 	if k.options.Stem != nil {
 		bound.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.OfOrphan), changes)
@@ -44,8 +45,8 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 	return bound, nil
 }
 
-// OfOrphan are the requests of the workloads that a pod without a controller can belong to by its name, see Options.Stem; none where there is no
-// such workload.
+// OfOrphan are the requests of the workloads that a pod without a controller can belong to by its name, see
+// Options.Stem; none where there is no such workload.
 func (k *Kit) OfOrphan(ctx context.Context, pod client.Object) []reconcile.Request {
 	name, ok := k.options.Stem(pod.GetName())
 	if !ok || metav1.GetControllerOfNoCopy(pod) != nil {

@@ -47,7 +47,8 @@ type choice struct {
 	uid string
 }
 
-// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or a *PatchError.
+// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or
+// a *PatchError.
 func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
 		return nil, nil
@@ -108,7 +109,8 @@ func (c choice) apply(pod *corev1.Pod) (*corev1.Pod, error) {
 	return next, nil
 }
 
-// earlierUID returns the UID that an earlier call for the same pod has chosen; empty where the pod lacks what the subset of that call adds.
+// earlierUID returns the UID that an earlier call for the same pod has chosen; empty where the pod lacks what the
+// subset of that call adds.
 func earlierUID(ws *subset.Spread, pod *corev1.Pod) string {
 	m, _ := subset.MatchOf(pod)
 	for i := range ws.Spec.Subsets {
@@ -119,8 +121,8 @@ func earlierUID(ws *subset.Spread, pod *corev1.Pod) string {
 	return ""
 }
 
-// place has an arrival recorded, and returns its subset, with its identity. A pod that would have to wait too long, or whose record fails, gets the
-// subset of an earlier call, or one without a limit.
+// place has an arrival recorded, and returns its subset, with its identity. A pod that would have to wait too long, or
+// whose record fails, gets the subset of an earlier call, or one without a limit.
 func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) choice {
 	wait, id := longest, cmp.Or(a.Earlier, a.ID)
 	if until, is := ctx.Deadline(); is {
@@ -129,8 +131,10 @@ func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) 
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	e := &entry{arrival: a}
-	if err := d.turns.Ask(asking, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit", "workloadSpread", ws.Name, "namespace", ws.Namespace)
+	if err := d.turns.Ask(asking,
+		account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
+			"workloadSpread", ws.Name, "namespace", ws.Namespace)
 		return choice{ws, subset.Unrecorded(ws, *a), id}
 	}
 	if e.place.Subset == nil {
@@ -139,10 +143,12 @@ func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) 
 	return choice{e.spread, e.place.Subset, cmp.Or(e.place.ID, id)}
 }
 
-// longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a place that is gone.
+// longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a
+// place that is gone.
 const longest = 7 * time.Second
 
-// price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to write.
+// price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to
+// write.
 func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
 	if !HasCosts(ws) {
 		return

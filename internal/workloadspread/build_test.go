@@ -74,7 +74,9 @@ type writer struct {
 	c *cluster
 }
 
-func (w writer) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+func (w writer) Patch(
+	ctx context.Context, o client.Object, p client.Patch, options ...client.SubResourcePatchOption,
+) error {
 	w.c.writes.Add(1)
 	wait(w.c.latency)
 	if w.c.fail != nil {
@@ -92,9 +94,13 @@ func wait(d time.Duration) {
 }
 
 func mapper() meta.RESTMapper {
-	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion, {Group: "example.com", Version: "v1"}})
+	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
+		appsv1.SchemeGroupVersion, batchv1.SchemeGroupVersion, appsv1beta1.GroupVersion,
+		{Group: "example.com", Version: "v1"},
+	})
 	for _, gvk := range []schema.GroupVersionKind{
-		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
+		appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		batchv1.SchemeGroupVersion.WithKind("Job"), appsv1beta1.GroupVersion.WithKind("CloneSet"),
 	} {
 		m.Add(gvk, meta.RESTScopeNamespace)
@@ -110,7 +116,9 @@ func (c *cluster) replica(o spreads.Options) (*spreads.Desk, *spreads.Index) {
 	c.Helper()
 	x := spreads.NewIndex()
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{Finder: finder, Live: c, Kinds: &spreads.Kinds{Live: c, Now: time.Now}}}, o)
+	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{
+		Finder: finder, Live: c, Kinds: &spreads.Kinds{Live: c, Now: time.Now},
+	}}, o)
 	if err != nil {
 		c.Fatal(err)
 	}
@@ -146,10 +154,15 @@ func spread(name, kind string, limits ...int32) *subset.Spread {
 	if group == "" {
 		group = "apps/v1"
 	}
-	ws := &subset.Spread{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: name, UID: types.UID("uid-" + name), Generation: 1}}
+	ws := &subset.Spread{ObjectMeta: metav1.ObjectMeta{
+		Namespace: shop, Name: name, UID: types.UID("uid-" + name), Generation: 1,
+	}}
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: group, Kind: kind, Name: "web"}
 	for i, limit := range limits {
-		s := subset.Subset{Name: string(rune('a' + i)), Tolerations: []corev1.Toleration{{Key: string(rune('a' + i)), Operator: corev1.TolerationOpExists}}}
+		s := subset.Subset{
+			Name:        string(rune('a' + i)),
+			Tolerations: []corev1.Toleration{{Key: string(rune('a' + i)), Operator: corev1.TolerationOpExists}},
+		}
 		if limit >= 0 {
 			s.MaxReplicas = ptr.To(intstr.FromInt32(limit))
 		}
@@ -162,7 +175,9 @@ func spread(name, kind string, limits ...int32) *subset.Spread {
 func pod(name, apiVersion, kind, owner string) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: shop, Name: name, GenerateName: "web-", Labels: map[string]string{"app": "web"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: owner, UID: types.UID("uid-" + owner), Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: apiVersion, Kind: kind, Name: owner, UID: types.UID("uid-" + owner), Controller: ptr.To(true),
+		}},
 	}}
 	return p
 }

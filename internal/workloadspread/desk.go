@@ -20,12 +20,13 @@ import (
 type Options struct {
 	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for subset.DefaultVersioned.
 	Versioned []string
-	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default kruise-system.
+	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default
+	// kruise-system.
 	Namespace string
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote meanwhile; nil for
-	// pauses that grow to 0.4 seconds with conflicts, and end without.
+	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote
+	// meanwhile; nil for pauses that grow to 0.4 seconds with conflicts, and end without.
 	Gather func(last time.Duration, written, conflicts int) time.Duration
 }
 
@@ -95,7 +96,8 @@ func New(l Lookups, o Options) (*Desk, error) {
 	return d, nil
 }
 
-// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
+// ended.
 func (d *Desk) Ready(ctx context.Context) error {
 	if d.lookups.Filled == nil {
 		return nil
@@ -125,7 +127,8 @@ func (d *Desk) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {
 	return limits, nil
 }
 
-// Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes the deletion anyway.
+// Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes
+// the deletion anyway.
 func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
 	m, is := subset.MatchOf(pod)
 	if !is || !subset.Active(pod) || metav1.GetControllerOfNoCopy(pod) == nil {
@@ -143,7 +146,8 @@ func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	departure := &subset.Departure{Version: d.versionOf(pod), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name}
-	return d.turns.Ask(ctx, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, &entry{departure: departure})
+	return d.turns.Ask(ctx, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID},
+		&entry{departure: departure})
 }
 
 // bounded reports whether a subset has a limit.

@@ -29,7 +29,9 @@ const one = appsv1beta1.WorkloadSpreadVersionIgnored
 func TestAdmit(t *testing.T) {
 	deployment := func(c *cluster) {
 		set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web-85b", UID: "uid-web-85b"}}
-		set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true)}}
+		set.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true),
+		}}
 		c.put(set)
 	}
 	replicaSetPod := func() *corev1.Pod {
@@ -47,28 +49,62 @@ func TestAdmit(t *testing.T) {
 		writes  int32
 		reads   int32
 	}{
-		"a pod without a name is recorded by its request": {spread: spread("s", "CloneSet", 1, -1), pod: cloned(""), want: "a", cost: "200", version: one, writes: 1},
-		"a pod without a name, and no limit":              {spread: spread("s", "CloneSet", -1, -1), pod: cloned(""), want: "a", cost: "200"},
-		"a pod of the target is recorded":                 {spread: spread("s", "CloneSet", 1, -1), pod: cloned("web-x"), want: "a", cost: "200", version: one, writes: 1},
-		"a subset without a limit costs nothing":          {spread: spread("s", "CloneSet", 0, -1), pod: cloned("web-x"), want: "b", cost: "100"},
-		"a pod beyond all limits stays":                   {spread: spread("s", "CloneSet", 0), pod: cloned("web-x")},
-		"a pod of another workload stays":                 {spread: spread("s", "CloneSet", 1), pod: pod("x", "apps.kruise.io/v1alpha1", "CloneSet", "other")},
-		"a pod of another kind stays":                     {spread: spread("s", "CloneSet", 1), pod: pod("x", "apps/v1", "StatefulSet", "web")},
-		"a pod without a controller stays":                {spread: spread("s", "CloneSet", 1), pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}}},
-		"a pod of a Deployment has a version":             {spread: spread("s", "Deployment", 1, 1), objects: deployment, pod: replicaSetPod(), want: "a", cost: "200", version: "85b", writes: 1},
-		"a ReplicaSet that is gone":                       {spread: spread("s", "Deployment", 1, 1), pod: replicaSetPod(), reads: 1},
-		"a Job has no costs":                              {spread: spread("s", "Job", 1), pod: pod("x", "batch/v1", "Job", "web"), want: "a", version: one, writes: 1},
-		"an ordinal decides for a StatefulSet":            {spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-1", "apps/v1", "StatefulSet", "web"), want: "b", reads: 1},
+		"a pod without a name is recorded by its request": {
+			spread: spread("s", "CloneSet", 1, -1), pod: cloned(""), want: "a", cost: "200", version: one, writes: 1,
+		},
+		"a pod without a name, and no limit": {
+			spread: spread("s", "CloneSet", -1, -1), pod: cloned(""), want: "a", cost: "200",
+		},
+		"a pod of the target is recorded": {
+			spread: spread("s", "CloneSet", 1, -1), pod: cloned("web-x"), want: "a", cost: "200", version: one, writes: 1,
+		},
+		"a subset without a limit costs nothing": {
+			spread: spread("s", "CloneSet", 0, -1), pod: cloned("web-x"), want: "b", cost: "100",
+		},
+		"a pod beyond all limits stays": {spread: spread("s", "CloneSet", 0), pod: cloned("web-x")},
+		"a pod of another workload stays": {
+			spread: spread("s", "CloneSet", 1), pod: pod("x", "apps.kruise.io/v1alpha1", "CloneSet", "other"),
+		},
+		"a pod of another kind stays": {
+			spread: spread("s", "CloneSet", 1), pod: pod("x", "apps/v1", "StatefulSet", "web"),
+		},
+		"a pod without a controller stays": {
+			spread: spread("s", "CloneSet", 1), pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
+		},
+		"a pod of a Deployment has a version": {
+			spread:  spread("s", "Deployment", 1, 1),
+			objects: deployment,
+			pod:     replicaSetPod(),
+			want:    "a",
+			cost:    "200",
+			version: "85b",
+			writes:  1,
+		},
+		"a ReplicaSet that is gone": {
+			spread: spread("s", "Deployment", 1, 1), pod: replicaSetPod(), reads: 1,
+		},
+		"a Job has no costs": {
+			spread: spread("s", "Job", 1), pod: pod("x", "batch/v1", "Job", "web"), want: "a", version: one, writes: 1,
+		},
+		"an ordinal decides for a StatefulSet": {
+			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-1", "apps/v1", "StatefulSet", "web"), want: "b", reads: 1,
+		},
 		"reserved and first ordinals count": {
-			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-6", "apps/v1", "StatefulSet", "web"), want: "b", reads: 2, // web-5 as well
+			// web-5 as well
+			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-6", "apps/v1", "StatefulSet", "web"), want: "b", reads: 2,
 			objects: func(c *cluster) {
-				c.put(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: appsv1.StatefulSetSpec{Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}}})
+				c.put(&appsv1.StatefulSet{
+					ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"},
+					Spec:       appsv1.StatefulSetSpec{Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}},
+				})
 			},
 		},
 		"the filter excludes the pod": {
 			spread: func() *subset.Spread {
 				ws := spread("s", "CloneSet", 1)
-				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}}}
+				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{
+					Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": "worker"}},
+				}
 				return ws
 			}(),
 			pod: cloned("x"),
@@ -105,7 +141,8 @@ func TestAdmit(t *testing.T) {
 			if s.writes.Load() != c.writes || s.reads.Load() != c.reads {
 				t.Errorf("%d writes, %d live reads", s.writes.Load(), s.reads.Load())
 			}
-			if list := s.stored("s").Status.VersionedSubsetStatuses; c.version != "" && len(list[c.version][0].CreatingPods) != 1 || c.version == "" && len(list) > 0 {
+			if list := s.stored("s").Status.VersionedSubsetStatuses; c.version != "" &&
+				len(list[c.version][0].CreatingPods) != 1 || c.version == "" && len(list) > 0 {
 				t.Errorf("books %+v", list)
 			}
 			again := s.admit(d, c.pod, "request-1") // the API server sends a pod again
@@ -152,12 +189,24 @@ func TestFailures(t *testing.T) {
 	}{
 		"a failed write": {fail: errors.New("etcd is away"), limits: []int32{1, -1}, want: "b"},
 		"a failed write and no subset without a limit": {fail: errors.New("etcd is away"), limits: []int32{1, 1}},
-		"conflicts without end":                        {fail: apierrors.NewConflict(schema.GroupResource{}, "s", nil), limits: []int32{1, -1}, want: "b", timeout: 2 * time.Second},
-		"a conflict, and a failed read": {
-			fail: apierrors.NewConflict(schema.GroupResource{}, "s", nil), reading: errors.New("connection reset"), limits: []int32{1, -1}, want: "b",
+		"conflicts without end": {
+			fail:    apierrors.NewConflict(schema.GroupResource{}, "s", nil),
+			limits:  []int32{1, -1},
+			want:    "b",
+			timeout: 2 * time.Second,
 		},
-		"a spread that is gone":              {fail: apierrors.NewNotFound(schema.GroupResource{}, "s"), limits: []int32{1, 1}},
-		"an API server that does not answer": {limits: []int32{1, -1}, latency: 3 * time.Second, timeout: time.Second, want: "b"},
+		"a conflict, and a failed read": {
+			fail:    apierrors.NewConflict(schema.GroupResource{}, "s", nil),
+			reading: errors.New("connection reset"),
+			limits:  []int32{1, -1},
+			want:    "b",
+		},
+		"a spread that is gone": {
+			fail: apierrors.NewNotFound(schema.GroupResource{}, "s"), limits: []int32{1, 1},
+		},
+		"an API server that does not answer": {
+			limits: []int32{1, -1}, latency: 3 * time.Second, timeout: time.Second, want: "b",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
@@ -189,7 +238,9 @@ func TestFailures(t *testing.T) {
 func TestDepart(t *testing.T) {
 	s := newCluster(t)
 	ws := spread("s", "CloneSet", 1, -1)
-	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1}}}
+	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {
+		{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1},
+	}}
 	s.put(ws)
 	d, x := s.replica(spreads.Options{})
 	s.show(x, "s")
@@ -218,7 +269,9 @@ func TestPercentages(t *testing.T) {
 	s := newCluster(t)
 	ws := spread("s", "Job", 0, -1)
 	ws.Spec.Subsets[0].MaxReplicas = ptr.To(intstr.FromString("50%"))
-	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{}, ReplicasPathList: []string{"spec.parallelism"}}
+	ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{
+		Selector: &metav1.LabelSelector{}, ReplicasPathList: []string{"spec.parallelism"},
+	}
 	s.put(ws)
 	d, x := s.replica(spreads.Options{})
 	s.show(x, "s")
@@ -234,7 +287,9 @@ func TestIdle(t *testing.T) {
 	p := cloned("p")
 	p.Namespace = "other"
 	if n := testing.AllocsPerRun(100, func() {
-		if next, err := d.Admit(t.Context(), spreads.Request{Namespace: "other", Pod: p, UID: "1"}); next != nil || err != nil {
+		if next, err := d.Admit(t.Context(), spreads.Request{
+			Namespace: "other", Pod: p, UID: "1",
+		}); next != nil || err != nil {
 			t.Fatal(next, err)
 		}
 	}); n > 0 {
@@ -253,8 +308,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestBurst: a thousand pods at a concurrency of 50 through two replicas, whose caches are always late. No pod is rejected, the distribution is
-// exact, and the writes are few.
+// TestBurst: a thousand pods at a concurrency of 50 through two replicas, whose caches are always late. No pod is
+// rejected, the distribution is exact, and the writes are few.
 func TestBurst(t *testing.T) {
 	const pods, concurrency = 1000, 50
 	s := newCluster(t)
@@ -273,7 +328,9 @@ func TestBurst(t *testing.T) {
 	for range concurrency {
 		all.Go(func() {
 			for i := range next {
-				p, err := desks[i%2].Admit(t.Context(), spreads.Request{Namespace: shop, Pod: cloned(fmt.Sprintf("web-%d", i)), UID: types.UID(fmt.Sprint(i))})
+				p, err := desks[i%2].Admit(t.Context(), spreads.Request{
+					Namespace: shop, Pod: cloned(fmt.Sprintf("web-%d", i)), UID: types.UID(fmt.Sprint(i)),
+				})
 				if err != nil {
 					t.Error(err)
 				}

@@ -1,25 +1,26 @@
-// Package spreads finds the WorkloadSpread of a pod, and keeps the books of admission in its status. The webhook of new pods and that of
-// deletions share one Desk.
+// Package spreads finds the WorkloadSpread of a pod, and keeps the books of admission in its status. The webhook of new
+// pods and that of deletions share one Desk.
 //
 //	desk, err := spreads.FromManager(mgr, spreads.Options{})
 //	...
-//	next, err := desk.Admit(ctx, spreads.Request{Namespace: namespace, Pod: pod, UID: uid}) // nil: the pod stays as it is
-//	desk.Depart(ctx, pod)                                                                    // after the deletion was admitted otherwise
+//	// Nil leaves the pod as it is.
+//	next, err := desk.Admit(ctx, spreads.Request{Namespace: namespace, Pod: pod, UID: uid})
+//	desk.Depart(ctx, pod) // after the deletion was admitted otherwise
 //
-// Each replica of the webhook has a Desk. All pods that wait for one WorkloadSpread are given their subsets together, and recorded with one
-// patch of the status that tests its resource version. While other replicas write the same status, a Desk gathers pods for longer before
-// it writes, so that writes become fewer and larger.
+// Each replica of the webhook has a Desk. All pods that wait for one WorkloadSpread are given their subsets together,
+// and recorded with one patch of the status that tests its resource version. While other replicas write the same
+// status, a Desk gathers pods for longer before it writes, so that writes become fewer and larger.
 //
 // Laws:
 //   - A pod in a namespace without a WorkloadSpread costs one map lookup.
-//   - No pod is rejected because of a race or a failed write: a pod that cannot be recorded gets a subset without a limit, or is
-//     admitted as it is.
+//   - No pod is rejected because of a race or a failed write: a pod that cannot be recorded gets a subset without a
+//     limit, or is admitted as it is.
 //   - A pod that is recorded was recorded in a status that no other writer had changed since it was read.
 //   - The same admission request gets the same subset, and is recorded once.
 //   - A departure never fails, and waits no longer than its context.
 //   - What a Desk keeps of a WorkloadSpread is freed when the cache shows it.
-//   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A list that cannot be read
-//     leaves the last one in force.
+//   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A
+//     list that cannot be read leaves the last one in force.
 //
 // When not to use it: for decisions without a cluster, which package spread/subset makes.
 package spreads

@@ -20,7 +20,8 @@ import (
 // maxChain is how many owners above each other are looked up.
 const maxChain = 4
 
-// find returns the WorkloadSpread of a pod; nil where there is none. Owners are read only in namespaces where one may matter.
+// find returns the WorkloadSpread of a pod; nil where there is none. Owners are read only in namespaces where one may
+// matter.
 func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*subset.Spread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !d.lookups.Spreads.Any(namespace) {
@@ -53,14 +54,17 @@ func (d *Desk) hasCustom(namespace string) bool {
 	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
 }
 
-// allows reports whether the installation allows a further kind. The list is read only where a WorkloadSpread may need it.
+// allows reports whether the installation allows a further kind. The list is read only where a WorkloadSpread may need
+// it.
 func (d *Desk) allows(ctx context.Context, namespace string, kind schema.GroupKind) bool {
 	return d.hasCustom(namespace) && slices.Contains(d.lookups.Targets.Kinds.Read(ctx).Owners, kind)
 }
 
 // mayHaveOwner reports whether a WorkloadSpread of the namespace may have the owner of a workload as its target.
 func (d *Desk) mayHaveOwner(ctx context.Context, namespace string, kind schema.GroupKind) bool {
-	if kind == replicas.ReplicaSets() && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return k == replicas.Deployments() }) {
+	if kind == replicas.ReplicaSets() && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool {
+		return k == replicas.Deployments()
+	}) {
 		return true
 	}
 	if !d.hasCustom(namespace) {

@@ -12,13 +12,15 @@ import (
 	"github.com/kruisekit/kruisekit/internal/replicas"
 )
 
-// FromManager returns a Desk that follows the WorkloadSpreads in the cache of a manager, on all replicas. It must be called before the
-// manager starts, once for all webhooks of the manager.
+// FromManager returns a Desk that follows the WorkloadSpreads in the cache of a manager, on all replicas. It must be
+// called before the manager starts, once for all webhooks of the manager.
 func FromManager(mgr ctrl.Manager, o Options) (*Desk, error) {
 	index := NewIndex()
 	f := &following.Follower{Kind: Kind()}
 	c := mgr.GetClient()
-	finder := &replicas.Finder{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Scales: c, Mapper: mgr.GetRESTMapper(), Now: o.Now}
+	finder := &replicas.Finder{
+		Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Scales: c, Mapper: mgr.GetRESTMapper(), Now: o.Now,
+	}
 	kinds := &Kinds{Live: mgr.GetAPIReader(), Namespace: o.Namespace}
 	d, err := New(Lookups{
 		Spreads: index, Client: c, Live: mgr.GetAPIReader(), Filled: f.Wait,
@@ -30,7 +32,8 @@ func FromManager(mgr ctrl.Manager, o Options) (*Desk, error) {
 	finder.Now, kinds.Now = d.options.Now, d.options.Now
 	f.Put = func(ctx context.Context, raw *unstructured.Unstructured) {
 		if err := index.Put(raw); err != nil {
-			log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread, which spreads no pod", "workloadSpread", client.ObjectKeyFromObject(raw))
+			log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread, which spreads no pod",
+				"workloadSpread", client.ObjectKeyFromObject(raw))
 			index.Delete(client.ObjectKeyFromObject(raw))
 		}
 		d.Seen(raw.GetUID(), client.ObjectKeyFromObject(raw))

@@ -85,7 +85,9 @@ func (x *Index) remove(name types.NamespacedName) {
 	}
 	delete(in.byName, name.Name)
 	if target, is := TargetOf(ws); is {
-		rest := slices.DeleteFunc(slices.Clone(in.byTarget[target]), func(other *subset.Spread) bool { return other.Name == ws.Name })
+		rest := slices.DeleteFunc(slices.Clone(in.byTarget[target]), func(other *subset.Spread) bool {
+			return other.Name == ws.Name
+		})
 		if in.byTarget[target] = rest; len(rest) == 0 {
 			delete(in.byTarget, target)
 		}

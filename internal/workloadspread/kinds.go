@@ -35,7 +35,8 @@ type Allowed struct {
 	Paths map[schema.GroupKind]string
 }
 
-// Kinds reads the list of further kinds in the ConfigMap kruise-configuration, live and only when asked. It is safe for concurrent use.
+// Kinds reads the list of further kinds in the ConfigMap kruise-configuration, live and only when asked. It is safe for
+// concurrent use.
 type Kinds struct {
 	// Live reads the ConfigMap. Nil allows no further kind.
 	Live client.Reader
@@ -75,7 +76,8 @@ func (k *Kinds) Read(ctx context.Context) Allowed {
 		next, err = parseKinds(config.Data[kruise.WorkloadSpreadWhiteListKey])
 	}
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Failed to read which further kinds WorkloadSpreads may refer to", "configMap", namespace+"/"+kruise.ConfigurationName, "key", kruise.WorkloadSpreadWhiteListKey)
+		log.FromContext(ctx).Error(err, "Failed to read which further kinds WorkloadSpreads may refer to",
+			"configMap", namespace+"/"+kruise.ConfigurationName, "key", kruise.WorkloadSpreadWhiteListKey)
 		return k.last
 	}
 	k.last = next

@@ -54,8 +54,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFurtherKinds: the pods of a target of a listed kind are spread, also where another listed kind is in between, and its replicas come from the
-// path of the list.
+// TestFurtherKinds: the pods of a target of a listed kind are spread, also where another listed kind is in between, and
+// its replicas come from the path of the list.
 func TestFurtherKinds(t *testing.T) {
 	for name, c := range map[string]struct {
 		why  string
@@ -79,7 +79,9 @@ func TestFurtherKinds(t *testing.T) {
 			match.SetNamespace(shop)
 			match.SetName("m")
 			match.SetUID("uid-m")
-			match.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: types.UID("uid-web"), Controller: ptr.To(true)}})
+			match.SetOwnerReferences([]metav1.OwnerReference{{
+				APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: types.UID("uid-web"), Controller: ptr.To(true),
+			}})
 			s.put(match)
 			d, x := s.replica(spreads.Options{})
 			s.show(x, "s")

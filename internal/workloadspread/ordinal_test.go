@@ -12,8 +12,8 @@ import (
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
-// TestOrdinals: OpenKruise compared the ordinals of a StatefulSet as they are, also where the first ones are reserved. A pod keeps the zone of its volume
-// if the other pods of its set show that.
+// TestOrdinals: OpenKruise compared the ordinals of a StatefulSet as they are, also where the first ones are reserved.
+// A pod keeps the zone of its volume if the other pods of its set show that.
 func TestOrdinals(t *testing.T) {
 	for name, c := range map[string]struct {
 		start, replicas int32
@@ -31,18 +31,30 @@ func TestOrdinals(t *testing.T) {
 			start: 5, replicas: 4, pod: 6, want: "c", reads: 2, others: map[int]string{5: "c", 7: "c"},
 		},
 		"a set of ours": {start: 5, replicas: 4, pod: 6, want: "a", reads: 2, others: map[int]string{5: "a", 7: "b"}},
-		"the next pod waits for its own creation":   {start: 5, replicas: 4, pod: 6, want: "c", reads: 3, others: map[int]string{7: "c"}},
-		"a pod elsewhere shows nothing":             {start: 5, replicas: 4, pod: 6, want: "c", reads: 3, others: map[int]string{5: "b", 7: "c"}},
-		"pods of another set show nothing":          {start: 5, replicas: 4, pod: 6, want: "a", reads: 4, owner: "db", others: map[int]string{5: "c", 7: "c", 8: "c"}},
-		"pods of another WorkloadSpread as well":    {start: 5, replicas: 4, pod: 6, want: "a", reads: 4, spread: "x", others: map[int]string{5: "c", 7: "c", 8: "c"}},
-		"a large set asks for few pods":             {start: 5, replicas: 1000, pod: 6, want: "a", reads: 4},
-		"both say the same":                         {start: 5, replicas: 100, pod: 30, want: "c", reads: 1},
-		"a pod that the set does not want any more": {start: 5, replicas: 1, pod: 6, want: "c", reads: 2, others: map[int]string{5: "c"}},
+		"the next pod waits for its own creation": {
+			start: 5, replicas: 4, pod: 6, want: "c", reads: 3, others: map[int]string{7: "c"},
+		},
+		"a pod elsewhere shows nothing": {
+			start: 5, replicas: 4, pod: 6, want: "c", reads: 3, others: map[int]string{5: "b", 7: "c"},
+		},
+		"pods of another set show nothing": {
+			start: 5, replicas: 4, pod: 6, want: "a", reads: 4, owner: "db", others: map[int]string{5: "c", 7: "c", 8: "c"},
+		},
+		"pods of another WorkloadSpread as well": {
+			start: 5, replicas: 4, pod: 6, want: "a", reads: 4, spread: "x", others: map[int]string{5: "c", 7: "c", 8: "c"},
+		},
+		"a large set asks for few pods": {start: 5, replicas: 1000, pod: 6, want: "a", reads: 4},
+		"both say the same":             {start: 5, replicas: 100, pod: 30, want: "c", reads: 1},
+		"a pod that the set does not want any more": {
+			start: 5, replicas: 1, pod: 6, want: "c", reads: 2, others: map[int]string{5: "c"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
 			s.put(spread("s", "StatefulSet", 2, 2, -1))
-			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &c.replicas}}
+			set := &appsv1.StatefulSet{
+				ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"}, Spec: appsv1.StatefulSetSpec{Replicas: &c.replicas},
+			}
 			if c.start > 0 {
 				set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: c.start}
 			}

@@ -14,9 +14,10 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Desk.Admit: the nearest target in the chain of controllers of a
-// pod, then the first WorkloadSpread by name. It reads each controller once, and from the cache alone. Where the cache does not have the whole chain,
-// a pod stays with the WorkloadSpread that admission or an earlier pass gave the pod to.
+// Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Desk.Admit: the nearest target in
+// the chain of controllers of a pod, then the first WorkloadSpread by name. It reads each controller once, and from the
+// cache alone. Where the cache does not have the whole chain, a pod stays with the WorkloadSpread that admission or an
+// earlier pass gave the pod to.
 func (t *Targets) Own(ctx context.Context, x *Index, ws *subset.Spread, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	target, is := TargetOf(ws)
 	if !is || !x.others(ws) {
@@ -40,7 +41,9 @@ func (t *Targets) Own(ctx context.Context, x *Index, ws *subset.Spread, pods []*
 			}
 			chains[owner.UID] = above
 		}
-		taken := slices.ContainsFunc(above.rivals, func(rival *subset.Spread) bool { return subset.Admits(rival, pod.Labels) })
+		taken := slices.ContainsFunc(above.rivals, func(rival *subset.Spread) bool {
+			return subset.Admits(rival, pod.Labels)
+		})
 		// A WorkloadSpread that admits no pod takes none from the one that did.
 		whole := above.whole && subset.Admits(ws, pod.Labels)
 		if !taken && (whole || !x.given(pod, ws, target)) {
@@ -84,8 +87,8 @@ func (t *Targets) chain(ctx context.Context, x *Index, ws *subset.Spread, of rep
 	return c, nil
 }
 
-// given reports whether the annotation of a pod names another WorkloadSpread that may have the pod: its target is of a further kind, whose controllers
-// the cache does not have, or the first WorkloadSpread admits no pod.
+// given reports whether the annotation of a pod names another WorkloadSpread that may have the pod: its target is of a
+// further kind, whose controllers the cache does not have, or the first WorkloadSpread admits no pod.
 func (x *Index) given(pod *corev1.Pod, ws *subset.Spread, target pub.Target) bool {
 	m, is := subset.MatchOf(pod)
 	if !is || m.Name == ws.Name {

@@ -17,13 +17,16 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// TestOwnWithoutSelector: a WorkloadSpread whose filter has no selector counts the pods of its target, and takes none from another one.
+// TestOwnWithoutSelector: a WorkloadSpread whose filter has no selector counts the pods of its target, and takes none
+// from another one.
 func TestOwnWithoutSelector(t *testing.T) {
 	c := newCluster(t)
 	_, x := c.replica(spreads.Options{})
 	c.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: shop, Name: "web-1", UID: "uid-web-1",
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true),
+		}},
 	}})
 	near, far := spread("near", "ReplicaSet", -1), spread("far", "Deployment", -1)
 	near.Spec.TargetReference.Name = "web-1"
@@ -52,7 +55,9 @@ func TestOwn(t *testing.T) {
 		d, x := c.replica(spreads.Options{})
 		c.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: shop, Name: "web-1", UID: "uid-web-1",
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true)}},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "uid-web", Controller: ptr.To(true),
+			}},
 		}})
 		var all []*subset.Spread
 		for i := range 1 + random.IntN(5) {
@@ -61,7 +66,9 @@ func TestOwn(t *testing.T) {
 				ws.Spec.TargetReference.Kind, ws.Spec.TargetReference.Name = "ReplicaSet", "web-1"
 			}
 			if random.IntN(2) == 0 {
-				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"role": fmt.Sprint(random.IntN(2))}}}
+				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{
+					"role": fmt.Sprint(random.IntN(2)),
+				}}}
 			}
 			c.put(ws)
 			c.show(x, ws.Name)
@@ -80,7 +87,8 @@ func TestOwn(t *testing.T) {
 				}
 				own, err := targets.Own(t.Context(), x, ws, []*corev1.Pod{p})
 				if err != nil || (len(own) == 1) != (admitted.Name == ws.Name) {
-					t.Errorf("seed %d: admission gives the pod to %q, and %s has %d pods, %v", seed, admitted.Name, ws.Name, len(own), err)
+					t.Errorf("seed %d: admission gives the pod to %q, and %s has %d pods, %v",
+						seed, admitted.Name, ws.Name, len(own), err)
 				}
 			}
 			if n := c.reads.Load() - reads; n > 0 {

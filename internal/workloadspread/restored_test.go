@@ -13,7 +13,9 @@ import (
 // free is a WorkloadSpread whose first subset has one free place.
 func free() *subset.Spread {
 	ws := spread("s", "CloneSet", 1, -1)
-	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {{Name: "a", MissingReplicas: 1}, {Name: "b", MissingReplicas: -1}}}
+	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {
+		{Name: "a", MissingReplicas: 1}, {Name: "b", MissingReplicas: -1},
+	}}
 	return ws
 }
 
@@ -26,7 +28,9 @@ func taken(t *testing.T) (*cluster, *spreads.Desk, *spreads.Index, *time.Time) {
 		c.put(spread("other", "CloneSet", 1, -1))
 	}
 	c.put(free())
-	d, x := c.replica(spreads.Options{Now: func() time.Time { return now }, Gather: func(time.Duration, int, int) time.Duration { return 0 }})
+	d, x := c.replica(spreads.Options{
+		Now: func() time.Time { return now }, Gather: func(time.Duration, int, int) time.Duration { return 0 },
+	})
 	c.show(x, "s")
 	if got := subsetOf(c.admit(d, cloned("web-x"), "1")); got != "a" {
 		t.Fatalf("the first pod gets %q", got)
@@ -41,7 +45,8 @@ func (c *cluster) again(d *spreads.Desk, reads int32) {
 	c.writes.Store(0)
 	got := subsetOf(c.admit(d, cloned("web-x"), "1"))
 	if got != "a" || c.reads.Load() != reads || c.writes.Load() != 0 {
-		c.Errorf("the pod gets %q after %d live reads and %d writes, want a after %d", got, c.reads.Load(), c.writes.Load(), reads)
+		c.Errorf("the pod gets %q after %d live reads and %d writes, want a after %d",
+			got, c.reads.Load(), c.writes.Load(), reads)
 	}
 }
 

@@ -30,8 +30,8 @@ const (
 
 type batch = []*turns.Request[*entry]
 
-// serve gives the pods that wait for one WorkloadSpread their subsets, and records them with one write. After a conflict it decides again,
-// together with the pods that came meanwhile.
+// serve gives the pods that wait for one WorkloadSpread their subsets, and records them with one write. After a
+// conflict it decides again, together with the pods that came meanwhile.
 func (d *Desk) serve(ctx context.Context, at account, turn *turns.Turn[*entry]) {
 	rest(ctx, d.pace(at.uid))
 	all := turn.Join(nil)
@@ -71,7 +71,8 @@ func (d *Desk) serve(ctx context.Context, at account, turn *turns.Turn[*entry]) 
 			state = nil
 		}
 		if state != nil {
-			log.FromContext(ctx).Error(err, "Failed to record pods, which get subsets without a limit", "workloadSpread", at.NamespacedName, "pods", len(all))
+			log.FromContext(ctx).Error(err, "Failed to record pods, which get subsets without a limit",
+				"workloadSpread", at.NamespacedName, "pods", len(all))
 			unrecorded(state, all)
 		}
 		break
@@ -177,7 +178,8 @@ func (d *Desk) newest(ctx context.Context, at account) *subset.Spread {
 	}
 	fresh, err := d.live(ctx, at)
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread that the cache lacks", "workloadSpread", at.NamespacedName)
+		log.FromContext(ctx).Error(err, "Failed to read a WorkloadSpread that the cache lacks",
+			"workloadSpread", at.NamespacedName)
 		fresh = last
 	}
 	d.remember(at, fresh)
@@ -266,7 +268,8 @@ func gather(last time.Duration, written, conflicts int) time.Duration {
 // pause grows with conflicts, with a jitter, so that replicas do not meet again.
 func pause(conflicts int) time.Duration {
 	const least, most = 5 * time.Millisecond, 250 * time.Millisecond
-	return time.Duration(rand.Int64N(int64(min(least<<min(conflicts, 10), most))) + 1) //nolint:gosec // no secret depends on it
+	//nolint:gosec // no secret depends on it
+	return time.Duration(rand.Int64N(int64(min(least<<min(conflicts, 10), most))) + 1)
 }
 
 func rest(ctx context.Context, d time.Duration) {

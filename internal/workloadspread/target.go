@@ -104,7 +104,11 @@ func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
 		return Target{}, err
 	}
 	return Target{
-		UID: found.UID, Gone: found.Gone, Base: subset.Base{Replicas: found.Replicas, Unknown: found.Unknown}, Selector: found.Selector, Unwatched: found.Unwatched,
+		UID:       found.UID,
+		Gone:      found.Gone,
+		Base:      subset.Base{Replicas: found.Replicas, Unknown: found.Unknown},
+		Selector:  found.Selector,
+		Unwatched: found.Unwatched,
 	}, nil
 }
 
@@ -131,10 +135,13 @@ func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string
 	return target, nil
 }
 
-// announces reports whether events announce each change of what read reads. The watches are of metadata, so that they show changes of a spec alone.
+// announces reports whether events announce each change of what read reads. The watches are of metadata, so that they
+// show changes of a spec alone.
 func (t *Targets) announces(of replicas.Workload, paths []string) bool {
 	inSpec := func(path string) bool { return path == "" || strings.HasPrefix(path, "spec.") }
-	return (of.GroupKind() == Jobs() || t.Finder.IsWatched(of)) && !slices.ContainsFunc(paths, func(path string) bool { return !inSpec(path) })
+	return (of.GroupKind() == Jobs() || t.Finder.IsWatched(of)) && !slices.ContainsFunc(paths, func(path string) bool {
+		return !inSpec(path)
+	})
 }
 
 // live reads a workload; nil where it does not exist.

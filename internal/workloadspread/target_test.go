@@ -25,26 +25,47 @@ func TestUnwatched(t *testing.T) {
 		replicas         int32
 		unwatched        bool
 	}{
-		"a Job changes its generation":                 {apiVersion: "batch/v1", kind: "Job", replicas: 3},
-		"so does each path in a spec":                  {apiVersion: "batch/v1", kind: "Job", paths: []string{"spec.parallelism", "spec.completions"}, replicas: 12},
-		"a path in a status does not":                  {apiVersion: "batch/v1", kind: "Job", paths: []string{"spec.parallelism", "status.active"}, replicas: 5, unwatched: true},
-		"a path in the spec of another watched kind":   {apiVersion: "apps/v1", kind: "Deployment", paths: []string{"spec.replicas"}, replicas: 4},
-		"a path that only begins like one in the spec": {apiVersion: "apps/v1", kind: "Deployment", paths: []string{"specs.replicas"}, unwatched: true},
-		"a further kind is not watched":                {apiVersion: "example.com/v1", kind: "Game", replicas: 7, unwatched: true},
+		"a Job changes its generation": {apiVersion: "batch/v1", kind: "Job", replicas: 3},
+		"so does each path in a spec": {
+			apiVersion: "batch/v1", kind: "Job", paths: []string{"spec.parallelism", "spec.completions"}, replicas: 12,
+		},
+		"a path in a status does not": {
+			apiVersion: "batch/v1",
+			kind:       "Job",
+			paths:      []string{"spec.parallelism", "status.active"},
+			replicas:   5,
+			unwatched:  true,
+		},
+		"a path in the spec of another watched kind": {
+			apiVersion: "apps/v1", kind: "Deployment", paths: []string{"spec.replicas"}, replicas: 4,
+		},
+		"a path that only begins like one in the spec": {
+			apiVersion: "apps/v1", kind: "Deployment", paths: []string{"specs.replicas"}, unwatched: true,
+		},
+		"a further kind is not watched": {
+			apiVersion: "example.com/v1", kind: "Game", replicas: 7, unwatched: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := newCluster(t)
 			have.put(&batchv1.Job{
 				ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid-web"},
-				Spec:       batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](9)}, Status: batchv1.JobStatus{Active: 2},
+				Spec:       batchv1.JobSpec{Parallelism: ptr.To[int32](3), Completions: ptr.To[int32](9)},
+				Status:     batchv1.JobStatus{Active: 2},
 			})
-			have.put(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid-web"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](4)}})
+			have.put(&appsv1.Deployment{
+				ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid-web"},
+				Spec:       appsv1.DeploymentSpec{Replicas: ptr.To[int32](4)},
+			})
 			have.put(&unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "example.com/v1", "kind": "Game", "metadata": map[string]any{"namespace": shop, "name": "web"}, "spec": map[string]any{"players": int64(7)},
+				"apiVersion": "example.com/v1", "kind": "Game", "metadata": map[string]any{"namespace": shop, "name": "web"},
+				"spec": map[string]any{"players": int64(7)},
 			}})
 			have.put(&corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: kruise.DefaultNamespace, Name: kruise.ConfigurationName},
-				Data:       map[string]string{kruise.WorkloadSpreadWhiteListKey: `{"workloads":[{"Group":"example.com","Kind":"Game","replicasPath":"spec.players"}]}`},
+				Data: map[string]string{
+					kruise.WorkloadSpreadWhiteListKey: `{"workloads":[{"Group":"example.com","Kind":"Game","replicasPath":"spec.players"}]}`,
+				},
 			})
 			ws := spread("ws", c.kind, -1)
 			ws.Spec.TargetReference.APIVersion = c.apiVersion

@@ -20,20 +20,24 @@ func (c *cluster) leave(d *spreads.Desk, name string) {
 	}
 }
 
-// TestTwice: two webhook entries send one pod, and a place becomes free between the calls. The pod stays in the subset of the first call.
+// TestTwice: two webhook entries send one pod, and a place becomes free between the calls. The pod stays in the subset
+// of the first call.
 func TestTwice(t *testing.T) {
 	for name, owner := range map[string]*corev1.Pod{"without a name": cloned(""), "with a name": cloned("web-z")} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
 			ws := spread("s", "CloneSet", 1, -1)
-			ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1}}}
+			ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: {
+				{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1},
+			}}
 			c.put(ws)
 			d, x := c.replica(spreads.Options{})
 			c.show(x, "s")
 			first := c.admit(d, owner, "1")
 			c.leave(d, "web-x")
 			if second := c.admit(d, first, "2"); subsetOf(first) != "b" || second != nil {
-				t.Errorf("the first call gives %q, the second one %q with tolerations of %v", subsetOf(first), subsetOf(second), second.Spec.Tolerations)
+				t.Errorf("the first call gives %q, the second one %q with tolerations of %v",
+					subsetOf(first), subsetOf(second), second.Spec.Tolerations)
 			}
 			if got := subsetOf(c.admit(d, cloned("web-y"), "3")); got != "a" {
 				t.Errorf("the next pod gets %q", got)
@@ -42,7 +46,8 @@ func TestTwice(t *testing.T) {
 	}
 }
 
-// TestForged: an annotation of a pod template gives no pod a subset, and with all that the subset adds, no place that is not counted.
+// TestForged: an annotation of a pod template gives no pod a subset, and with all that the subset adds, no place that
+// is not counted.
 func TestForged(t *testing.T) {
 	tolerates := func(key string) []corev1.Toleration {
 		return []corev1.Toleration{{Key: key, Operator: corev1.TolerationOpExists}}
@@ -54,12 +59,20 @@ func TestForged(t *testing.T) {
 		// creating pods that subset a has afterwards.
 		creating int
 	}{
-		"an annotation alone":                {annotation: `{"name":"s","subset":"b"}`, want: "a", creating: 1},
-		"an annotation that names another":   {annotation: `{"name":"other","subset":"b"}`, tolerations: tolerates("b"), want: "a", creating: 1},
-		"an annotation without a subset":     {annotation: `{"name":"s"}`, want: "a", creating: 1},
-		"a subset that the spec lacks":       {annotation: `{"name":"s","subset":"z"}`, tolerations: tolerates("z"), want: "a", creating: 1},
-		"what the other subset adds":         {annotation: `{"name":"s","subset":"b","uid":"x"}`, tolerations: tolerates("b"), want: "b"},
-		"what a subset with a limit adds":    {annotation: `{"name":"s","subset":"a","uid":"x"}`, tolerations: tolerates("a"), want: "a", creating: 1},
+		"an annotation alone": {annotation: `{"name":"s","subset":"b"}`, want: "a", creating: 1},
+		"an annotation that names another": {
+			annotation: `{"name":"other","subset":"b"}`, tolerations: tolerates("b"), want: "a", creating: 1,
+		},
+		"an annotation without a subset": {annotation: `{"name":"s"}`, want: "a", creating: 1},
+		"a subset that the spec lacks": {
+			annotation: `{"name":"s","subset":"z"}`, tolerations: tolerates("z"), want: "a", creating: 1,
+		},
+		"what the other subset adds": {
+			annotation: `{"name":"s","subset":"b","uid":"x"}`, tolerations: tolerates("b"), want: "b",
+		},
+		"what a subset with a limit adds": {
+			annotation: `{"name":"s","subset":"a","uid":"x"}`, tolerations: tolerates("a"), want: "a", creating: 1,
+		},
 		"an annotation that cannot be read":  {annotation: `{`, tolerations: tolerates("b"), want: "a", creating: 1},
 		"a UID that stands for another pod":  {annotation: `{"name":"other","subset":"a","uid":"0"}`, want: "b", creating: 1},
 		"the UID of another pod of this one": {annotation: `{"name":"s","subset":"a","uid":"0"}`, want: "b", creating: 1},
@@ -99,18 +112,24 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestReturn: a rescheduled pod that comes back with its name, as with the claims of a CloneSet or in a further kind, goes on to the next subset.
+// TestReturn: a rescheduled pod that comes back with its name, as with the claims of a CloneSet or in a further kind,
+// goes on to the next subset.
 func TestReturn(t *testing.T) {
 	c := newCluster(t)
 	ws := spread("s", "CloneSet", 2, -1)
-	bad := []metav1.Condition{{Type: "Schedulable", Status: "False", Reason: "PodUnschedulable", LastTransitionTime: metav1.Now()}}
-	ws.Status.SubsetStatuses = []subset.Entry{{Name: "a", Replicas: 1, MissingReplicas: 1, Conditions: bad}, {Name: "b", MissingReplicas: -1}}
+	bad := []metav1.Condition{{
+		Type: "Schedulable", Status: "False", Reason: "PodUnschedulable", LastTransitionTime: metav1.Now(),
+	}}
+	ws.Status.SubsetStatuses = []subset.Entry{
+		{Name: "a", Replicas: 1, MissingReplicas: 1, Conditions: bad}, {Name: "b", MissingReplicas: -1},
+	}
 	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: ws.Status.SubsetStatuses}
 	c.put(ws)
 	d, x := c.replica(spreads.Options{})
 	c.show(x, "s")
 	c.leave(d, "web-x")
-	if other, same := subsetOf(c.admit(d, cloned("web-y"), "1")), subsetOf(c.admit(d, cloned("web-x"), "2")); other != "b" || same != "b" {
+	if other, same := subsetOf(c.admit(d, cloned("web-y"), "1")),
+		subsetOf(c.admit(d, cloned("web-x"), "2")); other != "b" || same != "b" {
 		t.Errorf("another pod gets %q, the one with its name %q", other, same)
 	}
 }

@@ -32,8 +32,8 @@ type Cluster struct {
 	kubectl string
 }
 
-// Start gives the test a cluster of the wanted level. What has to end with the test ends at its cleanup. Without the means
-// for that level the test is skipped, or fails where KRUISEKIT_REQUIRE_CLUSTER=1.
+// Start gives the test a cluster of the wanted level. What has to end with the test ends at its cleanup. Without the
+// means for that level the test is skipped, or fails where KRUISEKIT_REQUIRE_CLUSTER=1.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o = o.withDefaults()

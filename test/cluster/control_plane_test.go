@@ -49,7 +49,8 @@ func TestNamespaceStaysWithItsObjects(t *testing.T) {
 		t.Errorf("two tests share the namespace %s", other)
 	}
 	var pod corev1.Pod
-	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pod"}, &pod); err != nil || pod.DeletionTimestamp != nil {
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pod"}, &pod); err != nil ||
+		pod.DeletionTimestamp != nil {
 		t.Errorf("pod of the test that ended: %v, deleted at %v", err, pod.DeletionTimestamp)
 	}
 }
@@ -116,7 +117,8 @@ func testInstallAgain(t *testing.T, c *cluster.Cluster) {
 		if err := c.InstallCRDs(t.Context(), file); err != nil {
 			t.Fatal(err)
 		}
-		version, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o", "jsonpath={.metadata.resourceVersion}")
+		version, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o",
+			"jsonpath={.metadata.resourceVersion}")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,11 +128,13 @@ func testInstallAgain(t *testing.T, c *cluster.Cluster) {
 	if again := install(); again != first {
 		t.Errorf("the same file was written twice: versions %s and %s", first, again)
 	}
-	content = bytes.ReplaceAll(content, []byte("\n    name: v1beta1\n"), []byte("\n    deprecated: true\n    name: v1beta1\n"))
+	content = bytes.ReplaceAll(content, []byte("\n    name: v1beta1\n"),
+		[]byte("\n    deprecated: true\n    name: v1beta1\n"))
 	if changed := install(); changed == first {
 		t.Error("a changed file was not installed")
 	}
-	if again, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o", "jsonpath={.spec.versions[*].deprecated}"); err != nil || again != "true" {
+	if again, err := c.Kubectl(t.Context(), "get", "crd", "clonesets.apps.kruise.io", "-o",
+		"jsonpath={.spec.versions[*].deprecated}"); err != nil || again != "true" {
 		t.Errorf("deprecated: %q, %v; want true", again, err)
 	}
 }

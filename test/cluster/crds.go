@@ -24,8 +24,8 @@ import (
 // that changes a CRD in place uses a private control plane.
 const served = "test.kruisekit.dev/served"
 
-// InstallCRDs creates or updates the CRDs in the given directories or files, and waits until the API server serves them.
-// Several callers may install at the same time. On a control plane that serves them already it costs one request.
+// InstallCRDs creates or updates the CRDs in the given directories or files, and waits until the API server serves
+// them. Several callers may install at the same time. On a control plane that serves them already it costs one request.
 func (c *Cluster) InstallCRDs(ctx context.Context, paths ...string) error {
 	if len(paths) == 0 {
 		return nil

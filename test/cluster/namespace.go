@@ -14,10 +14,10 @@ import (
 // cleanup bounds the deletion of a namespace.
 const cleanup = time.Minute
 
-// Namespace creates a namespace for the test. On real nodes the test deletes the namespace when the test ends: pods take
-// resources there, and the cluster may be one that a developer keeps. The control planes of the other levels end soon after
-// their tests, so their namespaces stay: without a namespace controller, a deletion would cost the test a request for each
-// type of resource.
+// Namespace creates a namespace for the test. On real nodes the test deletes the namespace when the test ends: pods
+// take resources there, and the cluster may be one that a developer keeps. The control planes of the other levels end
+// soon after their tests, so their namespaces stay: without a namespace controller, a deletion would cost the test a
+// request for each type of resource.
 func (c *Cluster) Namespace(t testing.TB) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

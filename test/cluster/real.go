@@ -21,8 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
 )
 
-// forTests is a file in the state of a cluster of real nodes that a test has started, and that tests stop again. One that
-// a user has started by hand stays.
+// forTests is a file in the state of a cluster of real nodes that a test has started, and that tests stop again. One
+// that a user has started by hand stays.
 const forTests = "for-tests"
 
 // stopping bounds the end of a cluster of real nodes.
@@ -58,8 +58,8 @@ func attach(ctx context.Context, t testing.TB, programs binaries.Cache) (string,
 
 func useLock(dir string) string { return filepath.Clean(dir) + ".use" }
 
-// Main runs the tests of a package and then stops the cluster of real nodes, if tests have started it and none uses it any
-// more. A package with tests on real nodes calls it, for otherwise their cluster stays up:
+// Main runs the tests of a package and then stops the cluster of real nodes, if tests have started it and none uses it
+// any more. A package with tests on real nodes calls it, for otherwise their cluster stays up:
 //
 //	func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 func Main(m *testing.M) int {
@@ -73,8 +73,8 @@ func Main(m *testing.M) int {
 	return code
 }
 
-// MainAtOnce is Main for tests that wait more than they compute: so many of them run at once. What controller-runtime has to
-// say is dropped.
+// MainAtOnce is Main for tests that wait more than they compute: so many of them run at once. What controller-runtime
+// has to say is dropped.
 //
 //	func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 8)) }
 func MainAtOnce(m *testing.M, tests int) int {

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Registry gives all nodes a registry of the test's own. It has what Push pushes, and answers as the test wants: serve gets
-// what would answer well. An image's name there begins with what Registry returns: "<host>/web:1" is what was pushed as
-// "web:1". For Real alone.
+// Registry gives all nodes a registry of the test's own. It has what Push pushes, and answers as the test wants: serve
+// gets what would answer well. An image's name there begins with what Registry returns: "<host>/web:1" is what was
+// pushed as "web:1". For Real alone.
 func (c *Cluster) Registry(t testing.TB, serve func(well http.Handler) http.Handler) (host string) {
 	t.Helper()
 	config := c.real(t)

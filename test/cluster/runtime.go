@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// KillRuntime ends the container runtime of a node, the first being 1, as a crash does: containers go on running. What it
-// returns starts the runtime again; so does the end of the test. For Real alone.
+// KillRuntime ends the container runtime of a node, the first being 1, as a crash does: containers go on running. What
+// it returns starts the runtime again; so does the end of the test. For Real alone.
 func (c *Cluster) KillRuntime(t testing.TB, node int) (start func()) {
 	t.Helper()
 	config := c.real(t)
@@ -19,8 +19,9 @@ func (c *Cluster) KillRuntime(t testing.TB, node int) (start func()) {
 	return startAgain(t, "the container runtime of", node, config.StartRuntime)
 }
 
-// KillNode ends a node, the first being 1, as a power failure does: its kubelet, its container runtime and all containers end at once. What it
-// returns starts the node again, and waits until the container runtime serves; so does the end of the test. For Real alone.
+// KillNode ends a node, the first being 1, as a power failure does: its kubelet, its container runtime and all
+// containers end at once. What it returns starts the node again, and waits until the container runtime serves; so does
+// the end of the test. For Real alone.
 func (c *Cluster) KillNode(t testing.TB, node int) (start func()) {
 	t.Helper()
 	config := c.real(t)
@@ -30,8 +31,8 @@ func (c *Cluster) KillNode(t testing.TB, node int) (start func()) {
 	return startAgain(t, "", node, config.StartNode)
 }
 
-// StopAPIServer stops the API server as a stalled machine does: connections stay open, and no request gets an answer. What it returns lets
-// the API server continue; so does the end of the test. For Real alone.
+// StopAPIServer stops the API server as a stalled machine does: connections stay open, and no request gets an answer.
+// What it returns lets the API server continue; so does the end of the test. For Real alone.
 func (c *Cluster) StopAPIServer(t testing.TB) (resume func()) {
 	t.Helper()
 	config := c.real(t)
@@ -41,8 +42,8 @@ func (c *Cluster) StopAPIServer(t testing.TB) (resume func()) {
 	return undo(t, "continue the API server", func(context.Context) error { return config.ContinueAPIServer() })
 }
 
-// Partition drops what the address of a pod sends to the API server. What it returns heals the partition; so does the end of the test. For
-// Real alone.
+// Partition drops what the address of a pod sends to the API server. What it returns heals the partition; so does the
+// end of the test. For Real alone.
 func (c *Cluster) Partition(t testing.TB, address string) (heal func()) {
 	t.Helper()
 	config := c.real(t)
@@ -55,7 +56,9 @@ func (c *Cluster) Partition(t testing.TB, address string) (heal func()) {
 // startAgain returns what starts a part of a node again, once, at the end of the test at the latest.
 func startAgain(t testing.TB, what string, node int, do func(context.Context, int) error) (start func()) {
 	t.Helper()
-	return undo(t, fmt.Sprintf("start %s node %d again", what, node), func(ctx context.Context) error { return do(ctx, node) })
+	return undo(t, fmt.Sprintf("start %s node %d again", what, node), func(ctx context.Context) error {
+		return do(ctx, node)
+	})
 }
 
 // undo returns what takes a fault back, once, at the end of the test at the latest.

@@ -20,7 +20,8 @@ import (
 // sharing stands on locks and session leaders that are tried on Linux only.
 const sharing = runtime.GOOS == "linux"
 
-// linger is how long a shared control plane outlives its last user: packages of one `go test ./...` may follow each other.
+// linger is how long a shared control plane outlives its last user: packages of one `go test ./...` may follow each
+// other.
 const linger = 10 * time.Second
 
 // missing skips the test where the level cannot run, and fails it on other errors or where the level is required.
@@ -33,7 +34,8 @@ func missing(t testing.TB, err error) {
 	t.Fatalf("no test cluster: %v", err)
 }
 
-// start returns the kubeconfig of a cluster of the wanted level, and the URL of etcd where the control plane is private.
+// start returns the kubeconfig of a cluster of the wanted level, and the URL of etcd where the control plane is
+// private.
 func start(ctx context.Context, t testing.TB, programs binaries.Cache, o Options) (kubeconfig, etcd string, err error) {
 	t.Helper()
 	if len(o.APIServerFlags) > 0 && !o.Private {
@@ -76,9 +78,9 @@ func lease(ctx context.Context, programs binaries.Cache, dir string) (*keeper.Le
 	})
 }
 
-// Hold starts the shared control plane, if it does not run, and keeps it until release: for a run of many packages, which
-// are compiled in between for longer than an unused control plane lives. It returns [binaries.ErrMissing] without the
-// programs, and does nothing where control planes are not shared.
+// Hold starts the shared control plane, if it does not run, and keeps it until release: for a run of many packages,
+// which are compiled in between for longer than an unused control plane lives. It returns [binaries.ErrMissing] without
+// the programs, and does nothing where control planes are not shared.
 func Hold(ctx context.Context) (release func(), err error) {
 	if !sharing {
 		return func() {}, nil

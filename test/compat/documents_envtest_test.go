@@ -32,8 +32,8 @@ kind: Lease
 metadata: {name: kruise-manager, namespace: kruise-system}
 `
 
-// TestDocumentedCommands runs every command of the pages that no test on real nodes types: kubectl and the API server accept
-// each of them, in the order of the page. What a command shows of pods that run is for the tests on real nodes.
+// TestDocumentedCommands runs every command of the pages that no test on real nodes types: kubectl and the API server
+// accept each of them, in the order of the page. What a command shows of pods that run is for the tests on real nodes.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	c := cluster.Start(t, cluster.Options{Private: true, CRDDirs: []string{"../../config/crd/bases"}})
@@ -56,7 +56,8 @@ func TestDocumentedCommands(t *testing.T) {
 		t.Fatalf("%d pages of kinds, %v", len(pages), err)
 	}
 	deploy := []string{"apply", "--server-side", "--force-conflicts", "-k", "../../config/default"}
-	for _, path := range append(pages, "../../docs/deletion-protection.md", "../../docs/takeover.md", "../../docs/operations.md") {
+	for _, path := range append(pages, "../../docs/deletion-protection.md", "../../docs/takeover.md",
+		"../../docs/operations.md") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			if !strings.Contains(path, "kinds") && !strings.Contains(path, "protection") {
 				run(t, deploy...)

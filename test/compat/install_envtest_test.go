@@ -57,7 +57,8 @@ func testColumns(t *testing.T, s *server) {
 				if scope == apiextensionsv1.NamespaceScoped {
 					names, cells = append([]string{"NAMESPACE"}, names...), append([]string{metav1.NamespaceDefault}, cells...)
 				}
-				if diff := cmp.Diff([][]string{header(columns[gvk], false), row(columns[gvk], object, false)}, withoutAges(narrow[i])); diff != "" {
+				if diff := cmp.Diff([][]string{header(columns[gvk], false), row(columns[gvk], object, false)},
+					withoutAges(narrow[i])); diff != "" {
 					t.Errorf("kubectl get (-want +got):\n%s", diff)
 				}
 				if diff := cmp.Diff([][]string{names, cells}, withoutAges(wide[i])); diff != "" {
@@ -120,7 +121,8 @@ func row(columns [][]string, object map[string]any, wide bool) []string {
 	return cells
 }
 
-// locateAll returns the values at a path of a column, as text. An API server prints nothing for a path with a filter of a string.
+// locateAll returns the values at a path of a column, as text. An API server prints nothing for a path with a filter of
+// a string.
 func locateAll(object map[string]any, path string) string {
 	if strings.Contains(path, "[?") {
 		return ""

@@ -172,7 +172,8 @@ func expect(t *testing.T, what string, err error, want fault) {
 		return
 	}
 	for _, cause := range details.Causes {
-		if cause.Field == want.field && (cause.Type == want.kind || cause.Type == metav1.CauseTypeTypeInvalid && want.kind == metav1.CauseTypeFieldValueInvalid) {
+		if cause.Field == want.field && (cause.Type == want.kind ||
+			cause.Type == metav1.CauseTypeTypeInvalid && want.kind == metav1.CauseTypeFieldValueInvalid) {
 			return
 		}
 	}

@@ -145,7 +145,9 @@ func (s *server) checkUpdate(t *testing.T, here, there dynamic.ResourceInterface
 func (s *server) compare(t *testing.T, what string, want, got map[string]any) {
 	t.Helper()
 	for _, obj := range []map[string]any{want, got} {
-		for _, key := range []string{"creationTimestamp", "generation", "managedFields", "namespace", "resourceVersion", "uid"} {
+		for _, key := range []string{
+			"creationTimestamp", "generation", "managedFields", "namespace", "resourceVersion", "uid",
+		} {
 			unstructured.RemoveNestedField(obj, "metadata", key)
 		}
 	}

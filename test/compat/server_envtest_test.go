@@ -72,7 +72,8 @@ func newServerOfBoth(t *testing.T) *server {
 		}
 		delete(obj, "status")
 		resource := s.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
-		if _, err := resource.Create(t.Context(), &unstructured.Unstructured{Object: obj}, metav1.CreateOptions{}); err != nil {
+		if _, err := resource.Create(t.Context(),
+			&unstructured.Unstructured{Object: obj}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}

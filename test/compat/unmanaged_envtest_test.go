@@ -19,9 +19,9 @@ import (
 	"github.com/kruisekit/kruisekit/config/crd"
 )
 
-// TestUnmanaged applies the CRDs over those of an earlier manager, whose webhook converted the image kinds and which wrote its CA.
-// Afterwards the image kinds are written and read in both versions while no manager runs. A server-side apply needs the patch that
-// package crd documents.
+// TestUnmanaged applies the CRDs over those of an earlier manager, whose webhook converted the image kinds and which
+// wrote its CA. Afterwards the image kinds are written and read in both versions while no manager runs. A server-side
+// apply needs the patch that package crd documents.
 func TestUnmanaged(t *testing.T) {
 	t.Parallel()
 	crds, err := crd.Both(apiextensionsv1.WebhookClientConfig{})
@@ -111,12 +111,14 @@ func (s *server) convertByServer(t *testing.T, name string) {
 	t.Helper()
 	patch := []byte(`[{"op":"replace","path":"/spec/conversion","value":{"strategy":"None"}}]`)
 	definitions := s.dynamic.Resource(apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions"))
-	if _, err := definitions.Patch(t.Context(), name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
+	if _, err := definitions.Patch(t.Context(), name, types.JSONPatchType, patch,
+		metav1.PatchOptions{FieldManager: "kubectl-patch"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// convertByWebhook installs a CRD, or changes it, so that a webhook which does not answer converts it. A second writer adds its CA.
+// convertByWebhook installs a CRD, or changes it, so that a webhook which does not answer converts it. A second writer
+// adds its CA.
 func (s *server) convertByWebhook(t *testing.T, c *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	path := "/convert"
@@ -151,13 +153,18 @@ func (s *server) convertByWebhook(t *testing.T, c *apiextensionsv1.CustomResourc
 	}
 	signer := httptest.NewTLSServer(nil)
 	defer signer.Close()
-	bundle, err := json.Marshal(map[string]any{"spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{
-		"clientConfig": map[string]any{"caBundle": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signer.Certificate().Raw})},
-	}}}})
+	bundle, err := json.Marshal(map[string]any{
+		"spec": map[string]any{"conversion": map[string]any{"webhook": map[string]any{
+			"clientConfig": map[string]any{
+				"caBundle": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signer.Certificate().Raw}),
+			},
+		}}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := definitions.Patch(t.Context(), c.Name, types.MergePatchType, bundle, metav1.PatchOptions{FieldManager: "keeper"}); err != nil {
+	if _, err := definitions.Patch(t.Context(), c.Name, types.MergePatchType, bundle,
+		metav1.PatchOptions{FieldManager: "keeper"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package containerd has a real containerd for a test, without a cluster around it, and a registry that can be as bad as
-// real ones are. It needs Linux and root; where it cannot be, [Programs] skips the test.
+// Package containerd has a real containerd for a test, without a cluster around it, and a registry that can be as bad
+// as real ones are. It needs Linux and root; where it cannot be, [Programs] skips the test.
 //
 //	programs := containerd.Programs(t)
 //	registry := containerd.NewRegistry(t)

@@ -66,7 +66,8 @@ const otherRuntime = `
   BinaryName = %q
 `
 
-// runtimeVariable is the environment variable with the path of an OCI runtime to use instead of the runc that was built.
+// runtimeVariable is the environment variable with the path of an OCI runtime to use instead of the runc that was
+// built.
 const runtimeVariable = "KRUISEKIT_OCI_RUNTIME"
 
 // Programs of a node, by name. It skips the test where there can be no node.
@@ -114,8 +115,9 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 		config += fmt.Sprintf(otherRuntime, path)
 	}
 	for path, content := range map[string]string{
-		"containerd.toml":                config,
-		"registries/_default/hosts.toml": fmt.Sprintf("server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", registryURL),
+		"containerd.toml": config,
+		"registries/_default/hosts.toml": fmt.Sprintf(
+			"server = %[1]q\n[host.%[1]q]\n  capabilities = [\"pull\", \"resolve\"]\n", registryURL),
 	} {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -125,7 +127,8 @@ func Start(t *testing.T, programs map[string]string, registryURL string) *Node {
 			t.Fatal(err)
 		}
 	}
-	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"]) //nolint:noctx // it outlives the context of the test, for its cleanup
+	//nolint:noctx // it outlives the context of the test, for its cleanup
+	n.holder = exec.Command("/bin/sh", "-c", firstOfNode, "sh", dir, programs["pause"])
 	n.holder.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL,
 	}
@@ -185,7 +188,8 @@ func (n *Node) StartContainerd(t *testing.T) {
 	}
 	defer func() { _ = log.Close() }()
 	n.containerd = exec.Command("nsenter", //nolint:noctx // as above
-		"--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--", "setpriv", "--pdeathsig", "KILL", "--", n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
+		"--target", strconv.Itoa(n.holder.Process.Pid), "--mount", "--pid", "--", "setpriv", "--pdeathsig", "KILL", "--",
+		n.programs["containerd"], "-c", filepath.Join(n.dir, "containerd.toml"))
 	n.containerd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	n.containerd.Stdout, n.containerd.Stderr = log, log
 	path := []string{filepath.Dir(n.programs["containerd"]), filepath.Dir(n.programs["runc"]), os.Getenv("PATH")}

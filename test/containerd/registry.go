@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Registry keeps images in memory. Those below private/ want a name and a password; the blobs of those below slow/ do not
-// come, and those below torn/ break off in the middle, until Sound is called.
+// Registry keeps images in memory. Those below private/ want a name and a password; the blobs of those below slow/ do
+// not come, and those below torn/ break off in the middle, until Sound is called.
 type Registry struct {
 	// URL of the registry.
 	URL string
@@ -37,7 +37,12 @@ const (
 // NewRegistry starts one that ends with the test.
 func NewRegistry(t *testing.T) *Registry {
 	t.Helper()
-	r := &Registry{content: map[string][]byte{}, Refused: make(chan struct{}, 100), Stalled: make(chan struct{}, 100), Left: make(chan struct{}, 100)}
+	r := &Registry{
+		content: map[string][]byte{},
+		Refused: make(chan struct{}, 100),
+		Stalled: make(chan struct{}, 100),
+		Left:    make(chan struct{}, 100),
+	}
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	r.URL = server.URL

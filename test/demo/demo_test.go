@@ -64,7 +64,8 @@ func start(t *testing.T, words string, keep bool) started {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cache.Paths(binaries.Demo); errors.Is(err, binaries.ErrMissing) && os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
+	if _, err := cache.Paths(binaries.Demo); errors.Is(err, binaries.ErrMissing) &&
+		os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") != "1" {
 		t.Skip(err) // building takes minutes
 	}
 	dir := t.TempDir()
@@ -109,14 +110,16 @@ func (s started) nothingLeft(t *testing.T) {
 	}
 }
 
-// The whole demo: what it promises stands in its summary, the cluster is there as long as it is to be, and then nothing is.
+// The whole demo: what it promises stands in its summary, the cluster is there as long as it is to be, and then nothing
+// is.
 func TestDemo(t *testing.T) {
 	s := start(t, "Ctrl-C takes everything down.", true)
 	s.until(t)
 	out := s.out.String()
 	t.Log(out)
 
-	row := regexp.MustCompile(`(?m)^  (\w+(?:, [\w ]+\w)?) +(\d+) of (\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
+	row := regexp.MustCompile(
+		`(?m)^  (\w+(?:, [\w ]+\w)?) +(\d+) of (\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 	want := map[string][4]string{ // kept, of, restarted, new
 		"new image: CloneSet, first half":      {"30", "30", "15", "0"},
 		"new image: CloneSet, the rest":        {"30", "30", "15", "0"},

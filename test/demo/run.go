@@ -52,7 +52,8 @@ The cluster is up, with kruisekit's reconcilers of CloneSets running in this pro
   kubectl -n %s get clonesets,deployments
   kubectl -n %[3]s get pods -l app=web -o wide
   kubectl -n %[3]s describe clone web
-  kubectl -n %[3]s patch clone web --type=json -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
+  kubectl -n %[3]s patch clone web --type=json \
+    -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
 
 That PATH has a kubectl. Ctrl-C takes everything down.
 `

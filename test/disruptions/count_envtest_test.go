@@ -20,7 +20,10 @@ func (g *ground) counting(config *rest.Config, o client.Options) (client.Client,
 		return nil, err
 	}
 	return interceptor.NewClient(c, interceptor.Funcs{
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, name string, object client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption,
+		) error {
 			err := c.SubResource(name).Patch(ctx, object, p, options...)
 			if kind := object.GetObjectKind().GroupVersionKind(); kind.Group == policyv1beta1.GroupVersion.Group {
 				g.writes.Add(1)

@@ -30,7 +30,9 @@ func testExempt(t *testing.T, g *ground) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = kube.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](30)})
+		err = kube.CoreV1().Pods(namespace).Delete(t.Context(), pod, metav1.DeleteOptions{
+			GracePeriodSeconds: ptr.To[int64](30),
+		})
 		return codeOf(err)
 	}
 	const scheduler = "system:kube-scheduler"

@@ -85,16 +85,22 @@ func (g *ground) in(t *testing.T) *ground {
 func newGround(t *testing.T) *ground {
 	t.Helper()
 	g := &ground{T: t, scheme: runtime.NewScheme(), record: &record{sent: map[string]int{}}}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1beta1.AddToScheme, policyv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, appsv1beta1.AddToScheme, policyv1beta1.AddToScheme,
+	} {
 		if err := add(g.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{
-		"../../config/crd/bases/policy.kruise.io_podunavailablebudgets.yaml", "../../config/crd/bases/apps.kruise.io_clonesets.yaml",
+		"../../config/crd/bases/policy.kruise.io_podunavailablebudgets.yaml",
+		"../../config/crd/bases/apps.kruise.io_clonesets.yaml",
 	}})
 	cpu := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100")}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{Capacity: cpu, Allocatable: cpu}} // a resize looks it up
+	// a resize looks it up
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Status: corev1.NodeStatus{Capacity: cpu, Allocatable: cpu},
+	}
 	for _, o := range []client.Object{node, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}} {
 		if err := g.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
@@ -115,7 +121,9 @@ func newGround(t *testing.T) *ground {
 // replica runs a manager with the webhook. The first one leads.
 func (g *ground) replica(number int, entries podscope.Options) {
 	g.Helper()
-	mgr, err := ctrl.NewManager(g.Config, ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, NewClient: g.counting})
+	mgr, err := ctrl.NewManager(g.Config, ctrl.Options{
+		Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, NewClient: g.counting,
+	})
 	if err != nil {
 		g.Fatal(err)
 	}
@@ -160,7 +168,8 @@ func (g *ground) lead(mgr ctrl.Manager, entries podscope.Options) {
 		g.Fatal(err)
 	}
 	for _, err := range []error{
-		kubelet.SetupWithManager(mgr), budgets.SetupWithManager(g.Context(), mgr, controller.Options{}), scope.SetupWithManager(g.Context(), mgr, controller.Options{}),
+		kubelet.SetupWithManager(mgr), budgets.SetupWithManager(g.Context(), mgr, controller.Options{}),
+		scope.SetupWithManager(g.Context(), mgr, controller.Options{}),
 	} {
 		if err != nil {
 			g.Fatal(err)
@@ -205,10 +214,11 @@ func (g *ground) took() int {
 func (g *ground) until(otherwise string, so func(context.Context) error) {
 	g.Helper()
 	var last error
-	if wait.PollUntilContextTimeout(g.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = so(ctx)
-		return last == nil, nil
-	}) != nil {
+	if wait.PollUntilContextTimeout(g.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = so(ctx)
+			return last == nil, nil
+		}) != nil {
 		g.Fatalf("%s: %v", otherwise, last)
 	}
 }
@@ -239,7 +249,8 @@ func (g *ground) budget(b *policyv1beta1.PodUnavailableBudget, current int32) {
 	g.took()
 }
 
-// sees reports whether requests about a pod of the budget are sent by now: API servers read their configuration from a cache.
+// sees reports whether requests about a pod of the budget are sent by now: API servers read their configuration from a
+// cache.
 func (g *ground) sees(ctx context.Context, name string) error {
 	g.took()
 	pods := &corev1.PodList{}
@@ -261,8 +272,10 @@ func (g *ground) pods(app string, n int, change func(*corev1.Pod)) []*corev1.Pod
 	var all []*corev1.Pod
 	for i := range n {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", app, i), Labels: map[string]string{"app": app}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: fmt.Sprintf("%s-%d", app, i), Labels: map[string]string{"app": app},
+			},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
 		}
 		if change != nil {
 			change(pod)

@@ -54,7 +54,8 @@ func codeOf(err error) int32 {
 	return 0
 }
 
-// testRace: 20 clients evict 100 pods at two replicas, under a budget of 30, while the reconciler writes the status of the budget.
+// testRace: 20 clients evict 100 pods at two replicas, under a budget of 30, while the reconciler writes the status of
+// the budget.
 func testRace(t *testing.T, g *ground) {
 	const pods, unavailable, clients = 100, 30, 20
 	all := g.pods("race", pods, nil)
@@ -80,10 +81,12 @@ func testRace(t *testing.T, g *ground) {
 	for range clients {
 		group.Go(func() {
 			for pod := range work {
-				err := kube.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
+				err := kube.CoreV1().Pods(namespace).EvictV1(t.Context(),
+					&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
 				mu.Lock()
 				codes[codeOf(err)]++
-				if err != nil && !strings.Contains(err.Error(), `podunavailablebudget "race" is forbidden: pub unavailable allowed is negative`) {
+				if err != nil &&
+					!strings.Contains(err.Error(), `podunavailablebudget "race" is forbidden: pub unavailable allowed is negative`) {
 					other = append(other, err)
 				}
 				mu.Unlock()
@@ -92,7 +95,8 @@ func testRace(t *testing.T, g *ground) {
 	}
 	group.Wait()
 	left := &corev1.PodList{}
-	if err := g.Client.List(t.Context(), left, client.InNamespace(namespace), client.MatchingLabels{"app": "race"}); err != nil {
+	if err := g.Client.List(t.Context(), left, client.InNamespace(namespace),
+		client.MatchingLabels{"app": "race"}); err != nil {
 		t.Fatal(err)
 	}
 	living := 0
@@ -102,9 +106,11 @@ func testRace(t *testing.T, g *ground) {
 		}
 	}
 	violations := max(0, pods-unavailable-living)
-	t.Logf("races tried: %d evictions by %d clients at %d replicas under a budget of %d; answers %v; violations: %d; writes of the status %d, conflicts %d",
+	t.Logf("races tried: %d evictions by %d clients at %d replicas under a budget of %d; answers %v; violations: %d; "+
+		"writes of the status %d, conflicts %d",
 		pods, clients, replicas, unavailable, codes, violations, g.writes.Load(), g.conflicts.Load())
-	if violations > 0 || codes[http.StatusOK] != unavailable && codes[http.StatusCreated] != unavailable || codes[http.StatusTooManyRequests] != pods-unavailable {
+	if violations > 0 || codes[http.StatusOK] != unavailable && codes[http.StatusCreated] != unavailable ||
+		codes[http.StatusTooManyRequests] != pods-unavailable {
 		t.Errorf("answers %v, %d pods left; others: %v", codes, living, other)
 	}
 	if len(other) > 0 {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Commands returns the arguments of each kubectl in the console blocks of a document, in order. Single quotes keep a word
-// together. Paths below config/ are made relative to the caller, who is two directories below the root.
+// Commands returns the arguments of each kubectl in the console blocks of a document, in order. Single quotes keep a
+// word together. Paths below config/ are made relative to the caller, who is two directories below the root.
 func Commands(path string) ([][]string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

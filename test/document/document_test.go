@@ -11,11 +11,19 @@ func TestParse(t *testing.T) {
 		text string
 		want [][]string
 	}{
-		"output and other programs are no commands":         {"$ make demo\nkubectl get pods\n  a  $ kubectl get pods\n", nil},
-		"words are separated by spaces":                     {"$ kubectl get  pods\nNAME\n$ kubectl get nodes", [][]string{{"get", "pods"}, {"get", "nodes"}}},
-		"quotes keep a word together, and go":               {"$ kubectl get -o 'jsonpath={.a} {.b}'\n", [][]string{{"get", "-o", "jsonpath={.a} {.b}"}}},
-		"a block in a list is indented":                     {"   $ kubectl get pods\n", [][]string{{"get", "pods"}}},
-		"paths of the repository are relative to the tests": {"$ kubectl apply -k config/default", [][]string{{"apply", "-k", "../../config/default"}}},
+		"output and other programs are no commands": {
+			"$ make demo\nkubectl get pods\n  a  $ kubectl get pods\n", nil,
+		},
+		"words are separated by spaces": {
+			"$ kubectl get  pods\nNAME\n$ kubectl get nodes", [][]string{{"get", "pods"}, {"get", "nodes"}},
+		},
+		"quotes keep a word together, and go": {
+			"$ kubectl get -o 'jsonpath={.a} {.b}'\n", [][]string{{"get", "-o", "jsonpath={.a} {.b}"}},
+		},
+		"a block in a list is indented": {"   $ kubectl get pods\n", [][]string{{"get", "pods"}}},
+		"paths of the repository are relative to the tests": {
+			"$ kubectl apply -k config/default", [][]string{{"apply", "-k", "../../config/default"}},
+		},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 const broadcastDocument = "../../docs/kinds/broadcastjob.md"
 
-// testBroadcastJob runs jobs on three nodes: the sample of the document, and one for which a node is cordoned, another fails, and the cordoned
-// one joins in the middle. What kubectl prints is what the document shows.
+// testBroadcastJob runs jobs on three nodes: the sample of the document, and one for which a node is cordoned, another
+// fails, and the cordoned one joins in the middle. What kubectl prints is what the document shows.
 func (m *deployed) testBroadcastJob(t *testing.T) {
 	m.Push(t, image.Spec{Name: "busybox:1.36"})
 	t.Run("sample", m.testBroadcastSample)
@@ -41,7 +41,8 @@ func (m *deployed) testBroadcastSample(t *testing.T) {
 			m.ends(t, job)
 		case line == "get bcj check-disks":
 			shown(t, broadcastDocument, said)
-		case words[0] == "describe" && (!strings.Contains(said, "SuccessfulCreate") || !strings.Contains(said, "JobComplete")):
+		case words[0] == "describe" &&
+			(!strings.Contains(said, "SuccessfulCreate") || !strings.Contains(said, "JobComplete")):
 			t.Errorf("no events:\n%s", said)
 		case words[0] == "delete":
 			return // what follows is about trouble
@@ -49,7 +50,8 @@ func (m *deployed) testBroadcastSample(t *testing.T) {
 	}
 }
 
-// testBroadcastNodes fails on the first node, runs on the second, and is cordoned out of the third until the second has its pod.
+// testBroadcastNodes fails on the first node, runs on the second, and is cordoned out of the third until the second has
+// its pod.
 func (m *deployed) testBroadcastNodes(t *testing.T) {
 	var nodes corev1.NodeList
 	if err := m.Client.List(t.Context(), &nodes); err != nil || len(nodes.Items) != 3 {
@@ -68,7 +70,9 @@ func (m *deployed) testBroadcastNodes(t *testing.T) {
 	job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{
 		Name: "probe", Image: "busybox:1.36",
 		Command: []string{"sh", "-c", fmt.Sprintf("case $NODE in %s) exit 1;; %s) sleep 5;; esac", fails, runs)},
-		Env:     []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
+		Env: []corev1.EnvVar{{
+			Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}},
+		}},
 	}}}
 	if err := m.Client.Create(t.Context(), job); err != nil {
 		t.Fatal(err)

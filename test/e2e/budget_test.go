@@ -22,8 +22,8 @@ import (
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 )
 
-// testBudget rolls out a CloneSet in place, whose own bound admits all pods at once, and drains a node, under a budget of one pod.
-// A drain selects pods of all namespaces: no other test has a set of this name.
+// testBudget rolls out a CloneSet in place, whose own bound admits all pods at once, and drains a node, under a budget
+// of one pod. A drain selects pods of all namespaces: no other test has a set of this name.
 func (m *deployed) testBudget(t *testing.T) {
 	const replicas = 4
 	s := m.newSet(t, "drained")
@@ -36,7 +36,8 @@ func (m *deployed) testBudget(t *testing.T) {
 		s.roll(t)
 		s.waitFor(t, "the end of the rollout, with at most one pod not ready", during(t, before, s.all("new", 1)))
 		sameButFor(t, "main", before, s.pods(t))
-		t.Logf("a rollout in place of %d pods under a budget of one: %s, violations: 0", replicas, time.Since(begin).Round(time.Second/10))
+		t.Logf("a rollout in place of %d pods under a budget of one: %s, violations: 0",
+			replicas, time.Since(begin).Round(time.Second/10))
 	})
 	t.Run("drain", func(t *testing.T) { s.drain(t, replicas) })
 }
@@ -47,7 +48,8 @@ func (m *deployed) budget(t *testing.T, namespace, app string, replicas int32) *
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: app},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
 		},
 	}
 	if err := m.Client.Create(t.Context(), b); err != nil {
@@ -60,7 +62,8 @@ func (m *deployed) budget(t *testing.T, namespace, app string, replicas int32) *
 		if b.Status.UnavailableAllowed != 1 || b.Status.TotalReplicas != replicas {
 			return fmt.Errorf("status %+v", b.Status)
 		}
-		said, err := m.Kubectl(ctx, "get", "validatingwebhookconfiguration", "kruise-pods-webhook-configuration", "-o", "jsonpath={.webhooks[*].matchConditions[*].expression}")
+		said, err := m.Kubectl(ctx, "get", "validatingwebhookconfiguration", "kruise-pods-webhook-configuration", "-o",
+			"jsonpath={.webhooks[*].matchConditions[*].expression}")
 		if err != nil || !strings.Contains(said, namespace) {
 			return errors.Join(fmt.Errorf("the entries lack namespace %s", namespace), err)
 		}
@@ -113,11 +116,14 @@ func (s *theSet) drain(t *testing.T, replicas int) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
-	events, err := s.Kubectl(t.Context(), "get", "events", "-n", s.namespace, "--field-selector=reason=PubPreventPodDeletion", "-o", "jsonpath={.items[*].message}")
-	if err != nil || !strings.Contains(events, "PodUnavailableBudget drained refused operation EVICT: pub unavailable allowed is negative") {
+	events, err := s.Kubectl(t.Context(), "get", "events", "-n", s.namespace,
+		"--field-selector=reason=PubPreventPodDeletion", "-o", "jsonpath={.items[*].message}")
+	if err != nil || !strings.Contains(events,
+		"PodUnavailableBudget drained refused operation EVICT: pub unavailable allowed is negative") {
 		t.Errorf("no eviction was refused: %v, events %q", err, events)
 	}
-	t.Logf("kubectl drain of a node with %d of %d pods under a budget of one: %s, at least %d pods available, violations: %d",
+	t.Logf(
+		"kubectl drain of a node with %d of %d pods under a budget of one: %s, at least %d pods available, violations: %d",
 		on[node], replicas, took.Round(time.Second/10), least, max(0, replicas-1-least))
 	if least < replicas-1 {
 		t.Errorf("only %d of %d pods were available", least, replicas)
@@ -158,10 +164,12 @@ func (o *budgetOutage) away(t *testing.T) {
 	}
 	scheduler := o.as(t, "system:kube-scheduler")
 	for _, pod := range o.set.pods(t) {
-		if err := scheduler.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
+		if err := scheduler.CoreV1().Pods(pod.Namespace).Delete(t.Context(), pod.Name,
+			metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}); err != nil {
 			t.Errorf("preemption of a guarded pod: %v", err)
 		}
-		if err := o.Client.Delete(t.Context(), pod, client.DryRunAll); err == nil || !strings.Contains(err.Error(), `failed calling webhook "vpod.kb.io"`) {
+		if err := o.Client.Delete(t.Context(), pod, client.DryRunAll); err == nil ||
+			!strings.Contains(err.Error(), `failed calling webhook "vpod.kb.io"`) {
 			t.Errorf("deletion of a guarded pod: %v", err)
 		}
 		label := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"outage":"true"}}}`))

@@ -62,7 +62,8 @@ func (m *deployed) testInPlace(t *testing.T) {
 	if err := m.Client.Get(t.Context(), types.NamespacedName{Namespace: s.namespace, Name: s.name}, old); err != nil {
 		t.Fatal(err)
 	}
-	if got := old.Spec.UpdateStrategy.Type; got != v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType || old.Status.UpdatedReadyReplicas != 3 {
+	if got := old.Spec.UpdateStrategy.Type; got != v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType ||
+		old.Status.UpdatedReadyReplicas != 3 {
 		t.Errorf("read back in v1alpha1: type %s, status %+v", got, old.Status)
 	}
 }
@@ -96,7 +97,8 @@ func (s *theSet) told(t *testing.T, reason string, want int32) {
 		}
 		var n int32
 		for _, e := range events.Items {
-			if e.Reason == reason && e.InvolvedObject.Kind == "CloneSet" && e.InvolvedObject.Name == s.name && e.Source.Component == "cloneset-controller" {
+			if e.Reason == reason && e.InvolvedObject.Kind == "CloneSet" && e.InvolvedObject.Name == s.name &&
+				e.Source.Component == "cloneset-controller" {
 				n += max(e.Count, 1)
 			}
 		}
@@ -177,7 +179,9 @@ func (m *deployed) testClaims(t *testing.T) {
 // lose deletes a pod, as a user or a node's end does.
 func (s *theSet) lose(t *testing.T, name string) {
 	t.Helper()
-	if err := s.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}); err != nil {
+	if err := s.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.namespace, Name: name,
+	}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -215,7 +219,8 @@ func (s *theSet) claimed(t *testing.T, want int, past map[string]types.UID) func
 	return func(l look) error {
 		claims := s.claims(t)
 		if len(claims) != want || len(l.pods) != want || serving(l.pods) != want {
-			return fmt.Errorf("there are %d claims and %d pods, of which %d are ready", len(claims), len(l.pods), serving(l.pods))
+			return fmt.Errorf("there are %d claims and %d pods, of which %d are ready",
+				len(claims), len(l.pods), serving(l.pods))
 		}
 		for name, pod := range l.pods {
 			if _, has := claims["data-"+name]; !has {

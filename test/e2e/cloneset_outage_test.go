@@ -37,7 +37,8 @@ func (m *deployed) testLeaderKilled(t *testing.T) {
 	if next == leader {
 		t.Errorf("%s leads, which was killed", next)
 	}
-	t.Logf("the leader was killed when %d of 6 pods were updated, all were %s later", done, time.Since(begin).Round(time.Second/10))
+	t.Logf("the leader was killed when %d of 6 pods were updated, all were %s later",
+		done, time.Since(begin).Round(time.Second/10))
 	sameButFor(t, "main", before, s.pods(t))
 	s.told(t, "SuccessfulCreate", 6)
 	eventually(t, m.ready)
@@ -151,7 +152,8 @@ func serves(t *testing.T, pod *corev1.Pod) {
 	}
 }
 
-// killProcess ends the program of a pod without a chance to say goodbye. The machine sees the processes of all of its nodes.
+// killProcess ends the program of a pod without a chance to say goodbye. The machine sees the processes of all of its
+// nodes.
 func (m *deployed) killProcess(t *testing.T, name, program string) {
 	t.Helper()
 	pod := &corev1.Pod{}
@@ -191,7 +193,8 @@ func (m *deployed) killProcess(t *testing.T, name, program string) {
 // remove takes a replica off at once.
 func (m *deployed) remove(t *testing.T, name string) {
 	t.Helper()
-	err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}}, client.GracePeriodSeconds(0))
+	err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: name}},
+		client.GracePeriodSeconds(0))
 	if client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}

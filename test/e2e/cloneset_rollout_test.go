@@ -30,8 +30,10 @@ func (m *deployed) testPartitionAndPause(t *testing.T) {
 	updated := func(want int) func(look) error {
 		return func(l look) error {
 			now, replicas := l.set.Status, int(*l.set.Spec.Replicas)
-			if now.ObservedGeneration != l.set.Generation || int(now.UpdatedReadyReplicas) != want || serving(l.pods) != replicas || s.running(l.pods, "new") != want {
-				return fmt.Errorf("%d of %d pods run the new image, %d are ready, status %+v", s.running(l.pods, "new"), len(l.pods), serving(l.pods), now)
+			if now.ObservedGeneration != l.set.Generation || int(now.UpdatedReadyReplicas) != want ||
+				serving(l.pods) != replicas || s.running(l.pods, "new") != want {
+				return fmt.Errorf("%d of %d pods run the new image, %d are ready, status %+v",
+					s.running(l.pods, "new"), len(l.pods), serving(l.pods), now)
 			}
 			return nil
 		}
@@ -148,7 +150,8 @@ func (s *theSet) label(t *testing.T, pod, key string, value *string) {
 		text = fmt.Sprintf("%q", *value)
 	}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, key, text))
-	if err := s.Client.Patch(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}}, patch); err != nil {
+	if err := s.Client.Patch(t.Context(),
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}}, patch); err != nil {
 		t.Fatal(err)
 	}
 }

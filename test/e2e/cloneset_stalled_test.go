@@ -19,8 +19,8 @@ type stalledSet struct {
 	rolled bool
 }
 
-// testStalls: a rollout to an image that no registry has stands still. `kubectl describe` prints why, and the pods that the rollout
-// has not reached serve.
+// testStalls: a rollout to an image that no registry has stands still. `kubectl describe` prints why, and the pods that
+// the rollout has not reached serve.
 func (s *stalledSet) testStalls(t *testing.T) {
 	s.create(t, 2, nil)
 	s.before = s.pods(t)
@@ -55,8 +55,8 @@ func (s *stalledSet) testStalls(t *testing.T) {
 	s.rolled = true
 }
 
-// testEnds: another image ends the condition, and restarts no pod more than once. Kubelets wait before they start a container again,
-// so that this takes a minute.
+// testEnds: another image ends the condition, and restarts no pod more than once. Kubelets wait before they start a
+// container again, so that this takes a minute.
 func (s *stalledSet) testEnds(t *testing.T) {
 	if !s.rolled {
 		t.Fatal("the set did not stall")

@@ -30,7 +30,9 @@ import (
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, v1beta1.AddToScheme, policyv1beta1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,8 @@ func (s *theSet) live(t *testing.T) *v1beta1.CloneSet {
 func (s *theSet) pods(t *testing.T) map[string]*corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
-	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{"app": s.name}); err != nil {
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.namespace),
+		client.MatchingLabels{"app": s.name}); err != nil {
 		t.Fatal(err)
 	}
 	pods := map[string]*corev1.Pod{}
@@ -149,15 +152,16 @@ func (s *theSet) waitFor(t *testing.T, what string, check func(look) error) {
 	eventually(t, func(context.Context) error { return check(s.look(t)) })
 }
 
-// all says what keeps the set from having settled with all of its pods ready, running the image, after so many restarts of
-// the main container and none of the other.
+// all says what keeps the set from having settled with all of its pods ready, running the image, after so many restarts
+// of the main container and none of the other.
 func (s *theSet) all(tag string, restarts int32) func(look) error {
 	return func(l look) error {
 		replicas := *l.set.Spec.Replicas
 		switch now := l.set.Status; {
 		case now.ObservedGeneration != l.set.Generation:
 			return fmt.Errorf("generation %d is not yet seen", l.set.Generation)
-		case now.Replicas != replicas || now.UpdatedReadyReplicas != replicas || now.UpdatedAvailableReplicas != replicas || now.CurrentRevision != now.UpdateRevision:
+		case now.Replicas != replicas || now.UpdatedReadyReplicas != replicas || now.UpdatedAvailableReplicas != replicas ||
+			now.CurrentRevision != now.UpdateRevision:
 			return fmt.Errorf("status is %+v", now)
 		case len(l.pods) != int(replicas):
 			return fmt.Errorf("there are %v", slices.Collect(maps.Keys(l.pods)))
@@ -184,7 +188,8 @@ func (s *theSet) one(pod *corev1.Pod, tag string, restarts int32) error {
 	return nil
 }
 
-// sameButFor compares pods of before and after an update in place: the container that changed, and no other, is a new one.
+// sameButFor compares pods of before and after an update in place: the container that changed, and no other, is a new
+// one.
 func sameButFor(t *testing.T, changed string, before, after map[string]*corev1.Pod) {
 	t.Helper()
 	for name, was := range before {

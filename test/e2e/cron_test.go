@@ -20,16 +20,28 @@ import (
 // A schedule of each kind of children runs them to their ends: a Job, a pod on each node, and a pull.
 func (m *deployed) testCron(t *testing.T) {
 	namespace, once := m.Namespace(t), m.Push(t, image.Spec{Name: "cron/once:1", Entrypoint: []string{"true"}})
-	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: once.Name}}}}
+	pods := corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "main", Image: once.Name}},
+	}}
 	templates := map[v1beta1.TemplateKind]v1beta1.CronJobTemplate{
-		v1beta1.JobTemplate:              {JobTemplate: &batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pods}}},
-		v1beta1.BroadcastJobTemplate:     {BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{Template: pods}}},
-		v1beta1.ImageListPullJobTemplate: {ImageListPullJobTemplate: &v1beta1.ImageListPullJobTemplateSpec{Spec: v1beta1.ImageListPullJobSpec{Images: []string{once.Name}}}},
+		v1beta1.JobTemplate: {JobTemplate: &batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: pods}}},
+		v1beta1.BroadcastJobTemplate: {
+			BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{Template: pods}},
+		},
+		v1beta1.ImageListPullJobTemplate: {
+			ImageListPullJobTemplate: &v1beta1.ImageListPullJobTemplateSpec{
+				Spec: v1beta1.ImageListPullJobSpec{Images: []string{once.Name}},
+			},
+		},
 	}
 	crons := map[v1beta1.TemplateKind]*v1beta1.AdvancedCronJob{}
 	for kind, template := range templates {
-		cron := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.ToLower(string(kind))}}
-		cron.Spec = v1beta1.AdvancedCronJobSpec{Schedule: "@every 2s", ConcurrencyPolicy: v1beta1.ForbidConcurrent, Template: template}
+		cron := &v1beta1.AdvancedCronJob{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: strings.ToLower(string(kind)),
+		}}
+		cron.Spec = v1beta1.AdvancedCronJobSpec{
+			Schedule: "@every 2s", ConcurrencyPolicy: v1beta1.ForbidConcurrent, Template: template,
+		}
 		if err := m.Client.Create(t.Context(), cron); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +94,8 @@ func (m *deployed) testCron(t *testing.T) {
 	t.Logf("kubectl get advancedcronjobs:\n%s", printed)
 	for line := range strings.SplitSeq(strings.TrimSpace(printed), "\n") {
 		fields := strings.Fields(line)
-		if last := fields[len(fields)-1]; fields[0] == "NAME" && last != "AGE" || fields[0] != "NAME" && (len(fields) != 6 || !strings.EqualFold(fields[0], fields[3])) {
+		if last := fields[len(fields)-1]; fields[0] == "NAME" && last != "AGE" ||
+			fields[0] != "NAME" && (len(fields) != 6 || !strings.EqualFold(fields[0], fields[3])) {
 			t.Errorf("kubectl prints %q", line)
 		}
 	}

@@ -22,7 +22,8 @@ import (
 func (m *deployed) daemons(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := m.Client.List(t.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"control-plane": "daemon"}); err != nil {
+	if err := m.Client.List(t.Context(), &pods, client.InNamespace(system),
+		client.MatchingLabels{"control-plane": "daemon"}); err != nil {
 		t.Fatal(err)
 	}
 	return pods.Items

@@ -24,8 +24,8 @@ type deletionOutage struct {
 	protected string
 }
 
-// newDeletionOutage shows what holds while the manager runs: kubectl prints the promised text, and a namespace that was deleted is not
-// kept by the protected objects in it.
+// newDeletionOutage shows what holds while the manager runs: kubectl prints the promised text, and a namespace that was
+// deleted is not kept by the protected objects in it.
 func (m *deployed) newDeletionOutage(t *testing.T) *deletionOutage {
 	t.Helper()
 	o := &deletionOutage{deployed: m, protected: m.Namespace(t)}
@@ -65,7 +65,8 @@ func (m *deployed) newDeletionOutage(t *testing.T) *deletionOutage {
 	return o
 }
 
-// collects deletes a Deployment whose pod template has the label, and wants the garbage collector to delete its ReplicaSet.
+// collects deletes a Deployment whose pod template has the label, and wants the garbage collector to delete its
+// ReplicaSet.
 func (m *deployed) collects(t *testing.T, namespace string) {
 	t.Helper()
 	labels := map[string]string{"app": "web", kruise.DeletionProtectionKey: "Always"}
@@ -84,13 +85,15 @@ func (m *deployed) collects(t *testing.T, namespace string) {
 	}
 	left := func(ctx context.Context, want int) error {
 		var sets appsv1.ReplicaSetList
-		if err := m.Client.List(ctx, &sets, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil || len(sets.Items) != want {
+		if err := m.Client.List(ctx, &sets, client.InNamespace(namespace), client.MatchingLabels(labels)); err != nil ||
+			len(sets.Items) != want {
 			return errors.Join(fmt.Errorf("%d protected ReplicaSets, want %d", len(sets.Items), want), err)
 		}
 		return nil
 	}
 	eventually(t, func(ctx context.Context) error { return left(ctx, 1) })
-	if _, err := m.Kubectl(t.Context(), "delete", "replicaset", "-n", namespace, "-l", "app=web"); err == nil || !strings.Contains(err.Error(), "forbidden by ResourcesProtectionDeletion") {
+	if _, err := m.Kubectl(t.Context(), "delete", "replicaset", "-n", namespace, "-l", "app=web"); err == nil ||
+		!strings.Contains(err.Error(), "forbidden by ResourcesProtectionDeletion") {
 		t.Errorf("a protected ReplicaSet: %v", err)
 	}
 	if err := m.Client.Delete(t.Context(), web, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
@@ -129,6 +132,7 @@ func (o *deletionOutage) away(t *testing.T) {
 		}
 		return nil
 	})
-	o.refused(t, "ValidatingAdmissionPolicy 'kruisekit-deletion-always' with binding 'kruisekit-deletion-always' denied request: "+
-		"forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always")
+	o.refused(t,
+		"ValidatingAdmissionPolicy 'kruisekit-deletion-always' with binding 'kruisekit-deletion-always' denied request: "+
+			"forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection=Always")
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need it, with
-// two replicas of the manager: alone with the gates of the default and three more, where another implementation has left CloneSets behind, and
-// later with daemons and with every gate on.
+// TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need
+// it, with two replicas of the manager: alone with the gates of the default and three more, where another
+// implementation has left CloneSets behind, and later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
 	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
@@ -42,7 +42,10 @@ func TestDeployment(t *testing.T) {
 	for _, r := range left {
 		r.bequeath(t)
 	}
-	m := deploy(t, c, overlay(t, []string{"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true,PodUnavailableBudgetUpdateGate=true"}, noDaemon, nil, manager), theManager)
+	m := deploy(t, c, overlay(t, []string{
+		"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true," +
+			"PodUnavailableBudgetUpdateGate=true",
+	}, noDaemon, nil, manager), theManager)
 	t.Run("stored in the older version", func(t *testing.T) { m.testStoredOlder(t, older) })
 	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
 
@@ -50,12 +53,13 @@ func TestDeployment(t *testing.T) {
 		"--feature-gates=AllAlpha=true,AllBeta=true",
 		"--nodeimage-creation-delay=1s",
 	}
-	m.apply(t, overlay(t, arguments, fullDisk, []string{"../../config/pulljobs", "../../config/resourcedistribution"}, manager, daemon), theManager, theDaemon)
+	m.apply(t, overlay(t, arguments, fullDisk, []string{"../../config/pulljobs", "../../config/resourcedistribution"},
+		manager, daemon), theManager, theDaemon)
 	t.Run("manager and daemons", m.testAll)
 }
 
-// testAll is what the manager and the daemons of three nodes do together: they inject and update sidecars, pull images ahead of
-// need, and restart containers.
+// testAll is what the manager and the daemons of three nodes do together: they inject and update sidecars, pull images
+// ahead of need, and restart containers.
 func (m *deployed) testAll(t *testing.T) {
 	eventually(t, func(ctx context.Context) error {
 		var list v1beta1.NodeImageList
@@ -73,9 +77,11 @@ func (m *deployed) testAll(t *testing.T) {
 			"pull/by digest": m.testPullDigest, "pull/what is missing": m.testPullMissing,
 			"pull/with login": m.testPullWithLogin, "pull/with a wrong login": m.testPullWithWrongLogin,
 			"pull/with an unusable secret": m.testPullWithUnusableSecret,
-			"pull/slowly":                  m.testPullSlow, "pull/cut off": m.testPullCutOff, "pull/from nobody": m.testPullFromNobody,
-			"pull/cancelled": m.testPullCancelled, "pull/many": m.testPullList, "pull/refused": m.testPullRefused,
-			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome, "recreate/twice": m.testRecreateTwice,
+			"pull/slowly":                  m.testPullSlow, "pull/cut off": m.testPullCutOff,
+			"pull/from nobody": m.testPullFromNobody,
+			"pull/cancelled":   m.testPullCancelled, "pull/many": m.testPullList, "pull/refused": m.testPullRefused,
+			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome,
+			"recreate/twice":    m.testRecreateTwice,
 			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
 			"recreate/refused": m.testRecreateRefused,
 			"env of a label":   m.testEnvOfLabel, "cron": m.testCron, "distribution": m.testDistribution,
@@ -174,7 +180,8 @@ func deploy(t *testing.T, c *cluster.Cluster, kustomization string, workloads ..
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		// The next test process waits until all is gone, see waitForRemoval; at the end of a level nobody needs to.
-		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "--wait=false", "-k", "../../config/default"); err != nil {
+		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "--wait=false",
+			"-k", "../../config/default"); err != nil {
 			t.Errorf("remove what was deployed: %v", err)
 		}
 	})
@@ -196,7 +203,8 @@ func (m *deployed) apply(t *testing.T, kustomization string, workloads ...string
 			t.Fatalf("%v\n%s", err, said)
 		}
 	}
-	t.Logf("applied in %s, rolled out in %s", applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
+	t.Logf("applied in %s, rolled out in %s",
+		applied.Sub(begin).Round(time.Second/10), time.Since(applied).Round(time.Second/10))
 }
 
 // waitForRemoval waits until what an earlier test process removes is gone.
@@ -249,7 +257,8 @@ func overlay(t *testing.T, arguments []string, patches string, more []string, pr
 	}
 	var added []string
 	for _, argument := range arguments {
-		added = append(added, fmt.Sprintf(`{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": %q}`, argument))
+		added = append(added,
+			fmt.Sprintf(`{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": %q}`, argument))
 	}
 	text := fmt.Sprintf(`
 resources: [%s]

@@ -22,7 +22,8 @@ import (
 func (m *deployed) testDistribution(t *testing.T) {
 	team := m.Namespace(t)
 	secret := func(user string) []byte {
-		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"registry"},"stringData":{"user":%q}}`, user)
+		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"registry"},"stringData":{"user":%q}}`,
+			user)
 	}
 	d := &v1beta1.ResourceDistribution{ObjectMeta: metav1.ObjectMeta{Name: team}}
 	d.Spec.Resource.Raw = secret("reader")
@@ -40,7 +41,9 @@ func (m *deployed) testDistribution(t *testing.T) {
 	var names []string
 	var took []time.Duration
 	for i := range n {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", team, i), Labels: map[string]string{"team": team}}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("%s-%d", team, i), Labels: map[string]string{"team": team},
+		}}
 		if err := m.Client.Create(t.Context(), namespace); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +68,8 @@ func (m *deployed) testDistribution(t *testing.T) {
 	}
 	eventually(t, func(ctx context.Context) error {
 		for _, name := range names {
-			if err := m.Client.Get(ctx, types.NamespacedName{Namespace: name, Name: "registry"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
+			if err := m.Client.Get(ctx,
+				types.NamespacedName{Namespace: name, Name: "registry"}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 				return fmt.Errorf("the copy in %s: %w", name, err)
 			}
 		}

@@ -166,7 +166,8 @@ func allOf(pods []corev1.Pod, want int, image image.Image, restarts int32) error
 	for i := range pods {
 		s := pods[i].Status.ContainerStatuses[0]
 		if !runs(s, image) || s.RestartCount != restarts {
-			return fmt.Errorf("%s runs %s (%s) after %d restarts, want %s after %d", pods[i].Name, s.Image, s.ImageID, s.RestartCount, image.Name, restarts)
+			return fmt.Errorf("%s runs %s (%s) after %d restarts, want %s after %d",
+				pods[i].Name, s.Image, s.ImageID, s.RestartCount, image.Name, restarts)
 		}
 	}
 	return nil

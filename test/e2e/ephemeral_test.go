@@ -19,8 +19,8 @@ import (
 
 const ephemeralDocument = "../../docs/kinds/ephemeraljob.md"
 
-// testEphemeralJob types what the document says: containers run to their end in three pods, which go on. What kubectl prints at the end is what the
-// document shows.
+// testEphemeralJob types what the document says: containers run to their end in three pods, which go on. What kubectl
+// prints at the end is what the document shows.
 func (m *deployed) testEphemeralJob(t *testing.T) {
 	m.Push(t, image.Spec{Name: "busybox:1.36"})
 	namespace := m.Namespace(t)
@@ -67,7 +67,8 @@ func (m *deployed) testEphemeralJob(t *testing.T) {
 	}
 }
 
-// idling waits for three ready pods that have never restarted, each with as many ephemeral containers that exited with 0, and returns their UIDs.
+// idling waits for three ready pods that have never restarted, each with as many ephemeral containers that exited with
+// 0, and returns their UIDs.
 func (m *deployed) idling(t *testing.T, namespace string, exited int) map[string]types.UID {
 	t.Helper()
 	var uids map[string]types.UID

@@ -71,7 +71,8 @@ func (a *tenant) preempt(t *testing.T) {
 	var pod *corev1.Pod
 	eventually(t, func(ctx context.Context) error {
 		var pods corev1.PodList
-		if err := a.own.List(ctx, &pods, client.InNamespace(a.namespace), client.MatchingLabels(set.Spec.Selector.MatchLabels)); err != nil {
+		if err := a.own.List(ctx, &pods, client.InNamespace(a.namespace),
+			client.MatchingLabels(set.Spec.Selector.MatchLabels)); err != nil {
 			return err
 		}
 		if len(pods.Items) != 1 || !ready(&pods.Items[0]) {
@@ -95,8 +96,8 @@ func (a *tenant) preempt(t *testing.T) {
 	}
 }
 
-// flip creates and deletes WorkloadSpreads of ever new names, 20 times a second. API servers compile the entries of pods again after each
-// write of their configuration.
+// flip creates and deletes WorkloadSpreads of ever new names, 20 times a second. API servers compile the entries of
+// pods again after each write of their configuration.
 func (a *tenant) flip(t *testing.T) {
 	t.Helper()
 	const took, every, most = 6 * time.Second, 50 * time.Millisecond, 30
@@ -104,7 +105,9 @@ func (a *tenant) flip(t *testing.T) {
 	for end := time.Now().Add(took); time.Now().Before(end); n++ {
 		name := fmt.Sprintf("flip-%d", n)
 		spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}}
-		spread.Spec.TargetReference = &v1beta1.TargetReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: name}
+		spread.Spec.TargetReference = &v1beta1.TargetReference{
+			APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: name,
+		}
 		spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a"}}
 		if err := a.own.Create(t.Context(), spread); err != nil {
 			t.Fatal(err)
@@ -127,7 +130,8 @@ func (m *deployed) generations(t *testing.T) int64 {
 	name := types.NamespacedName{Name: "kruise-pods-webhook-configuration"}
 	var created admissionregistrationv1.MutatingWebhookConfiguration
 	var disrupted admissionregistrationv1.ValidatingWebhookConfiguration
-	if err := errors.Join(m.Client.Get(t.Context(), name, &created), m.Client.Get(t.Context(), name, &disrupted)); err != nil {
+	if err := errors.Join(m.Client.Get(t.Context(), name, &created),
+		m.Client.Get(t.Context(), name, &disrupted)); err != nil {
 		t.Fatal(err)
 	}
 	return created.Generation + disrupted.Generation

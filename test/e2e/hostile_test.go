@@ -36,10 +36,13 @@ const (
 	mostMemory, mostCPU = 400 << 20, 40 * time.Second
 )
 
-// testHostileTenant has a user of one namespace, its pods, and the token of another node's daemon attack the deployment.
+// testHostileTenant has a user of one namespace, its pods, and the token of another node's daemon attack the
+// deployment.
 func (m *deployed) testHostileTenant(t *testing.T) {
 	victim := m.newRecreation(t, "node-1", func(s *corev1.PodSpec) {
-		s.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"echo", secretOfHook}}}}
+		s.Containers[0].Lifecycle = &corev1.Lifecycle{
+			PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"echo", secretOfHook}}},
+		}
 	}, "a")
 	before := m.figures(t)
 	began := time.Now()
@@ -68,7 +71,8 @@ func (m *deployed) testHostileTenant(t *testing.T) {
 			t.Errorf("replica %s was restarted", name)
 		}
 		cpu += now.cpu - was.cpu
-		t.Logf("replica %s: %d MiB, before %d MiB; CPU %s", name, now.memory>>20, was.memory>>20, (now.cpu - was.cpu).Round(time.Millisecond))
+		t.Logf("replica %s: %d MiB, before %d MiB; CPU %s",
+			name, now.memory>>20, was.memory>>20, (now.cpu - was.cpu).Round(time.Millisecond))
 		if now.memory > mostMemory {
 			t.Errorf("replica %s has %d MiB, want at most %d", name, now.memory>>20, mostMemory>>20)
 		}
@@ -77,7 +81,8 @@ func (m *deployed) testHostileTenant(t *testing.T) {
 		t.Errorf("replicas took %s of CPU, want at most %s", cpu, mostCPU)
 	}
 	now := victim.pod(t)
-	if now.UID != victim.was.UID || now.DeletionTimestamp != nil || now.Status.ContainerStatuses[0].RestartCount != 0 || len(now.Labels) != len(victim.was.Labels) {
+	if now.UID != victim.was.UID || now.DeletionTimestamp != nil || now.Status.ContainerStatuses[0].RestartCount != 0 ||
+		len(now.Labels) != len(victim.was.Labels) {
 		t.Errorf("the pod of another tenant has changed: %+v %+v", now.ObjectMeta, now.Status.ContainerStatuses)
 	}
 	eventually(t, func(ctx context.Context) error { return m.ready(ctx) })
@@ -100,7 +105,8 @@ func (m *deployed) figures(t *testing.T) map[string]figure {
 	t.Helper()
 	all := map[string]figure{}
 	for _, pod := range m.serving(t) {
-		metrics, err := m.Kubectl(t.Context(), "get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
+		metrics, err := m.Kubectl(t.Context(), "get", "--raw",
+			"/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +120,8 @@ func (m *deployed) figures(t *testing.T) map[string]figure {
 			return n
 		}
 		all[pod.Name] = figure{
-			int64(value("process_resident_memory_bytes")), time.Duration(value("process_cpu_seconds_total") * float64(time.Second)),
+			int64(value("process_resident_memory_bytes")),
+			time.Duration(value("process_cpu_seconds_total") * float64(time.Second)),
 			pod.Status.ContainerStatuses[0].RestartCount,
 		}
 	}
@@ -179,9 +186,12 @@ func (m *deployed) withToken(t *testing.T, account types.NamespacedName, pod *co
 	}
 	request := &authenticationv1.TokenRequest{}
 	if pod != nil {
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
 	}
-	token, err := all.CoreV1().ServiceAccounts(account.Namespace).CreateToken(t.Context(), account.Name, request, metav1.CreateOptions{})
+	token, err := all.CoreV1().ServiceAccounts(account.Namespace).CreateToken(t.Context(), account.Name,
+		request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +215,9 @@ func (a *tenant) attack(t *testing.T, program image.Image, victim string) []stri
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "attacker-" + node}}
 		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
-		pod.Spec.Containers = []corev1.Container{{Name: "main", Image: program.Name, Args: addresses, Env: []corev1.EnvVar{{Name: "VICTIM", Value: victim}}}}
+		pod.Spec.Containers = []corev1.Container{{
+			Name: "main", Image: program.Name, Args: addresses, Env: []corev1.EnvVar{{Name: "VICTIM", Value: victim}},
+		}}
 		if err := a.own.Create(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
@@ -260,8 +272,9 @@ func (a *tenant) flood(t *testing.T) string {
 		switch err := a.own.Create(t.Context(), o); {
 		case err == nil:
 			created++
-		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsRequestEntityTooLargeError(err),
-			strings.Contains(err.Error(), "status code 413"): // the review is too large
+		// the review is too large
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsForbidden(err),
+			apierrors.IsRequestEntityTooLargeError(err), strings.Contains(err.Error(), "status code 413"):
 			refused++
 		default:
 			t.Errorf("create %T: %v", o, err)
@@ -277,7 +290,9 @@ func (a *tenant) flood(t *testing.T) string {
 			"kruise.io/sidecarset-hash": "[{", "apps.kruise.io/runtime-containers-meta": strings.Repeat("{", 100_000),
 			"apps.kruise.io/container-launch-priority": "Ordered", "kruise.io/sidecarset-injected-list": manyNames(25_000),
 		}
-		hostile.Spec.Containers = []corev1.Container{{Name: "a", Image: "nowhere.example.com/a:1", Env: []corev1.EnvVar{{Name: "KRUISE_CONTAINER_PRIORITY", Value: strconv.Itoa(i)}}}}
+		hostile.Spec.Containers = []corev1.Container{{Name: "a", Image: "nowhere.example.com/a:1", Env: []corev1.EnvVar{{
+			Name: "KRUISE_CONTAINER_PRIORITY", Value: strconv.Itoa(i),
+		}}}}
 		hostile.Spec.NodeSelector = map[string]string{"no": "such-node"}
 		try(hostile)
 		set := &v1beta1.CloneSet{ObjectMeta: meta}
@@ -291,14 +306,22 @@ func (a *tenant) flood(t *testing.T) string {
 	}
 	// Every namespaced kind, with a spec that fits none.
 	for _, kind := range []string{
-		"apps/AdvancedCronJob", "apps/BroadcastJob", "apps/CloneSet", "apps/ContainerRecreateRequest", "apps/DaemonSet", "apps/ImageListPullJob",
-		"apps/ImagePullJob", "apps/PersistentPodState", "apps/StatefulSet", "apps/UnitedDeployment", "apps/WorkloadSpread", "policy/PodUnavailableBudget",
+		"apps/AdvancedCronJob", "apps/BroadcastJob", "apps/CloneSet", "apps/ContainerRecreateRequest", "apps/DaemonSet",
+		"apps/ImageListPullJob",
+		"apps/ImagePullJob", "apps/PersistentPodState", "apps/StatefulSet", "apps/UnitedDeployment", "apps/WorkloadSpread",
+		"policy/PodUnavailableBudget",
 	} {
 		group, kind, _ := strings.Cut(kind, "/")
 		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-			"selector": map[string]any{"matchLabels": map[string]any{"a": "b"}}, "template": map[string]any{"spec": map[string]any{"containers": []any{nil}}},
-			"image": strings.Repeat("a", 10_000), "images": []any{"a:1"}, "completionPolicy": map[string]any{"type": "Never"}, "podName": "../" + a.namespace,
-			"replicas": int64(-1), "containers": []any{map[string]any{"name": ""}}, "parallelism": "-5%",
+			"selector":         map[string]any{"matchLabels": map[string]any{"a": "b"}},
+			"template":         map[string]any{"spec": map[string]any{"containers": []any{nil}}},
+			"image":            strings.Repeat("a", 10_000),
+			"images":           []any{"a:1"},
+			"completionPolicy": map[string]any{"type": "Never"},
+			"podName":          "../" + a.namespace,
+			"replicas":         int64(-1),
+			"containers":       []any{map[string]any{"name": ""}},
+			"parallelism":      "-5%",
 		}}}
 		o.SetAPIVersion(group + ".kruise.io/v1beta1")
 		o.SetKind(kind)
@@ -330,17 +353,20 @@ func (m *deployed) otherNode(t *testing.T, victim *recreation) {
 		}
 	}
 	node := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	err := token.Status().Patch(t.Context(), node, client.RawPatch(types.MergePatchType, []byte(`{"status":{"desired":7}}`)))
+	err := token.Status().Patch(t.Context(), node,
+		client.RawPatch(types.MergePatchType, []byte(`{"status":{"desired":7}}`)))
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "of this node") {
 		t.Errorf("the daemon of another node writes a NodeImage: %v", err)
 	}
 }
 
-// attackFromNode attacks both replicas from outside of the pods, where no address is refused, while objects are written.
+// attackFromNode attacks both replicas from outside of the pods, where no address is refused, while objects are
+// written.
 func (m *deployed) attackFromNode(t *testing.T) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "attacker")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./attacker").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program,
+		"./attacker").CombinedOutput(); err != nil {
 		t.Fatalf("build attacker: %v\n%s", err, out)
 	}
 	said, replicas := make(chan string), m.serving(t)
@@ -360,7 +386,8 @@ func (m *deployed) attackFromNode(t *testing.T) {
 			}
 		}
 		t.Logf("from a node, meanwhile a CloneSet took at most %s:\n%s", longest.Round(time.Millisecond), done)
-		if !strings.Contains(done, "stall: 150 of 150 closed") || !strings.Contains(done, `the body must have at most 7340032 bytes`) {
+		if !strings.Contains(done, "stall: 150 of 150 closed") ||
+			!strings.Contains(done, `the body must have at most 7340032 bytes`) {
 			t.Error("the replica did not end stalled requests and an endless body")
 		}
 	}

@@ -29,7 +29,8 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 	namespace := c.Namespace(t)
 	one, two := c.Push(t, image.Spec{Name: "inplace/web:1"}), c.Push(t, image.Spec{Name: "inplace/web:2"})
 	if err := c.Client.Create(t.Context(), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "barrier"}, Data: map[string]string{"p_1": "true", "p_2": "true"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "barrier"},
+		Data:       map[string]string{"p_1": "true", "p_2": "true"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,9 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 		"native sidecar": {
 			why: "the kubelet restarts it alone",
 			template: func(p *corev1.PodTemplateSpec) {
-				p.Spec.InitContainers = []corev1.Container{{Name: "proxy", Image: one.Name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways)}}
+				p.Spec.InitContainers = []corev1.Container{{
+					Name: "proxy", Image: one.Name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+				}}
 			},
 			change:  func(p *corev1.PodTemplateSpec) { p.Spec.InitContainers[0].Image = two.Name },
 			options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
@@ -89,7 +92,9 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 			why: "a restart for both",
 			template: func(p *corev1.PodTemplateSpec) {
 				requests(p, "memory", "10Mi")
-				p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: corev1.RestartContainer}}
+				p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{
+					ResourceName: "memory", RestartPolicy: corev1.RestartContainer,
+				}}
 			},
 			change: func(p *corev1.PodTemplateSpec) {
 				requests(p, "memory", "20Mi")
@@ -169,7 +174,9 @@ func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 	change := func(cpu int64) *inplace.Change {
 		to := template.DeepCopy()
 		requests(to, "cpu", fmt.Sprintf("%dm", cpu))
-		change, err := inplace.Diff(template, to, inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced})
+		change, err := inplace.Diff(template, to, inplace.Policy{
+			Env: inplace.EnvRestart, Resources: inplace.ResourcesReplaced,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +184,8 @@ func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 	}
 	_, err := u.look(t.Context(), inplace.Update{Change: change(2 * all), Revision: "never"})
 	if !apierrors.IsForbidden(err) || u.writes != 0 || u.pod.Labels[kruise.PodRevisionLabelKey] != "v1" {
-		t.Errorf("more than the node has: %v after %d writes, the pod is at %s", err, u.writes, u.pod.Labels[kruise.PodRevisionLabelKey])
+		t.Errorf("more than the node has: %v after %d writes, the pod is at %s",
+			err, u.writes, u.pod.Labels[kruise.PodRevisionLabelKey])
 	}
 	last := u.update(t, inplace.Update{Change: change(all * 3 / 4), Revision: "v2"})
 	if last.Verdict != inplace.Recreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
@@ -199,8 +207,10 @@ type updater struct {
 func (u *updater) create(t *testing.T, namespace string, template *corev1.PodTemplateSpec) {
 	t.Helper()
 	u.pod = &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "pod-", Labels: map[string]string{kruise.PodRevisionLabelKey: "v1"}},
-		Spec:       *template.Spec.DeepCopy(),
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, GenerateName: "pod-", Labels: map[string]string{kruise.PodRevisionLabelKey: "v1"},
+		},
+		Spec: *template.Spec.DeepCopy(),
 	}
 	if err := u.client.Create(t.Context(), u.pod); err != nil {
 		t.Fatal(err)
@@ -299,6 +309,8 @@ func requests(p *corev1.PodTemplateSpec, name corev1.ResourceName, amount string
 // barrier gives a container a launch priority.
 func barrier(c *corev1.Container, key string) {
 	c.Env = append(c.Env, corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
-		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "barrier"}, Key: key},
+		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "barrier"}, Key: key,
+		},
 	}})
 }

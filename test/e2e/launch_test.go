@@ -22,7 +22,9 @@ import (
 
 // slowly is what a container does for a second before it counts as started.
 func slowly() *corev1.Lifecycle {
-	return &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "1"}}}}
+	return &corev1.Lifecycle{
+		PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", "1"}}},
+	}
 }
 
 // launched makes a pod of sleeping containers that start slowly, and waits until it is ready.
@@ -33,7 +35,10 @@ func (m *deployed) launched(t *testing.T, names []string, change func(*corev1.Po
 	sleeper := m.page(t, "sleeper").Name
 	for _, name := range names {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{
-			Name: name, Image: sleeper, Command: []string{"sh", "-c", "trap 'exit 1' TERM; while sleep 0.1; do :; done"}, Lifecycle: slowly(),
+			Name:      name,
+			Image:     sleeper,
+			Command:   []string{"sh", "-c", "trap 'exit 1' TERM; while sleep 0.1; do :; done"},
+			Lifecycle: slowly(),
 		})
 	}
 	change(pod)
@@ -99,8 +104,8 @@ func (m *deployed) testLaunchByPriority(t *testing.T) {
 	}
 }
 
-// A pod of the same name is ordered as well, whatever is left of the one before; and a container that fails later comes back,
-// also if the barrier is lost.
+// A pod of the same name is ordered as well, whatever is left of the one before; and a container that fails later comes
+// back, also if the barrier is lost.
 func (m *deployed) testLaunchAgain(t *testing.T) {
 	first := m.launched(t, []string{"a", "b"}, ordered)
 	barrier := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: "pod-barrier"}}
@@ -111,21 +116,27 @@ func (m *deployed) testLaunchAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := first.DeepCopy()
-	second.ObjectMeta = metav1.ObjectMeta{Namespace: first.Namespace, Name: first.Name, Annotations: map[string]string{kruise.ContainerLaunchPriorityKey: "Ordered"}}
+	second.ObjectMeta = metav1.ObjectMeta{Namespace: first.Namespace, Name: first.Name, Annotations: map[string]string{
+		kruise.ContainerLaunchPriorityKey: "Ordered",
+	}}
 	second.Spec.NodeName, second.Status = "", corev1.PodStatus{}
 	eventually(t, func(ctx context.Context) error { return m.Client.Create(ctx, second.DeepCopy()) })
 	eventually(t, func(context.Context) error {
-		if second = m.get(t, first.Namespace, first.Name); !ready(second) || second.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
+		if second = m.get(t, first.Namespace, first.Name); !ready(second) ||
+			second.Annotations[kruise.ContainerLaunchPriorityCompletedKey] != "true" {
 			return fmt.Errorf("not ready: %+v", second.Status.ContainerStatuses)
 		}
 		return nil
 	})
 	started(t, second, "a", "b")
 
-	if err := m.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: first.Namespace, Name: "pod-barrier"}}); client.IgnoreNotFound(err) != nil {
+	if err := m.Client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: first.Namespace, Name: "pod-barrier",
+	}}); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	if said, err := m.Kubectl(t.Context(), "exec", "-n", second.Namespace, second.Name, "-c", "b", "--", "kill", "1"); err != nil {
+	if said, err := m.Kubectl(t.Context(), "exec", "-n", second.Namespace, second.Name, "-c", "b", "--",
+		"kill", "1"); err != nil {
 		t.Fatalf("%v\n%s", err, said)
 	}
 	eventually(t, func(context.Context) error {
@@ -170,7 +181,8 @@ func (m *deployed) testJobSidecar(t *testing.T) {
 	job := m.job(t, func(spec *corev1.PodSpec) {
 		spec.Containers[1].Env = []corev1.EnvVar{{Name: kruise.TerminateSidecarEnvName, Value: "true"}}
 	})
-	if requests := m.requests(t, job.Namespace); len(requests) != 1 || !strings.HasPrefix(requests[0].Name, "sidecar-termination-") {
+	if requests := m.requests(t, job.Namespace); len(requests) != 1 ||
+		!strings.HasPrefix(requests[0].Name, "sidecar-termination-") {
 		t.Errorf("requests %+v, want one for the sidecar", requests)
 	}
 }

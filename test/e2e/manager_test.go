@@ -36,7 +36,8 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 		}
 		for name, test := range map[string]func(*testing.T){
 			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
-			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks, "stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
+			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks,
+			"stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
 			"readiness gate": m.testReadinessGate(false), "place": m.testPlace,
 			"daemonset": m.testPage("daemonset", "ads"), "statefulset": m.testPage("statefulset", "asts"),
 		} {
@@ -65,7 +66,8 @@ func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
 	m.logMemory(t)
 }
 
-// What API servers refuse a manager is refused for a reason that does not pass: its account, or the schema of what it writes.
+// What API servers refuse a manager is refused for a reason that does not pass: its account, or the schema of what it
+// writes.
 func (m *deployed) testNothingRefused(t *testing.T) {
 	for _, pod := range append(m.pods(t), m.daemons(t)...) {
 		said, err := m.Kubectl(t.Context(), "logs", "-n", system, pod.Name)
@@ -73,7 +75,8 @@ func (m *deployed) testNothingRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sign := range []string{
-			"system:serviceaccount:kruise-system:kruise-manager", "system:serviceaccount:kruise-system:kruise-daemon", "ValidatingAdmissionPolicy", "Required value",
+			"system:serviceaccount:kruise-system:kruise-manager", "system:serviceaccount:kruise-system:kruise-daemon",
+			"ValidatingAdmissionPolicy", "Required value",
 		} {
 			if before, after, found := strings.Cut(said, sign); found {
 				line, _, _ := strings.Cut(after, "\n")
@@ -106,7 +109,9 @@ func (m *deployed) testServing(t *testing.T) {
 	t.Run("a replica goes", func(t *testing.T) {
 		leader := m.leader(t)
 		begin := time.Now()
-		if err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: leader}}); err != nil {
+		if err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: leader,
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, func(ctx context.Context) error {
@@ -120,7 +125,9 @@ func (m *deployed) testServing(t *testing.T) {
 	})
 	t.Run("the Secret goes", func(t *testing.T) {
 		before, since := m.authority(t, ""), m.readySince(t)
-		if err := m.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: "kruise-webhook-certs"}}); err != nil {
+		if err := m.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: system, Name: "kruise-webhook-certs",
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		begin := time.Now()
@@ -131,7 +138,8 @@ func (m *deployed) testServing(t *testing.T) {
 			return nil
 		})
 		eventually(t, func(context.Context) error { return m.inUse(t, 2) })
-		t.Logf("all replicas serve with a new CA %s after the deletion of the Secret", time.Since(begin).Round(time.Second/10))
+		t.Logf("all replicas serve with a new CA %s after the deletion of the Secret",
+			time.Since(begin).Round(time.Second/10))
 		for name, now := range m.readySince(t) {
 			if !now.Equal(since[name]) {
 				t.Errorf("%s was not ready meanwhile", name)
@@ -169,7 +177,9 @@ func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructure
 func (m *deployed) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := m.Client.List(t.Context(), &pods, client.InNamespace(system), client.MatchingLabels{"control-plane": "controller-manager"}); err != nil {
+	if err := m.Client.List(t.Context(), &pods, client.InNamespace(system), client.MatchingLabels{
+		"control-plane": "controller-manager",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return pods.Items
@@ -183,8 +193,10 @@ func (m *deployed) available(ctx context.Context, name string, replicas int32) e
 	if err := m.Client.Get(ctx, types.NamespacedName{Namespace: system, Name: name}, &d); err != nil {
 		return err
 	}
-	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas != replicas || d.Status.Replicas != replicas {
-		return fmt.Errorf("%s: %d of %d replicas are available, want %d", name, d.Status.AvailableReplicas, d.Status.Replicas, replicas)
+	if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas != replicas ||
+		d.Status.Replicas != replicas {
+		return fmt.Errorf("%s: %d of %d replicas are available, want %d",
+			name, d.Status.AvailableReplicas, d.Status.Replicas, replicas)
 	}
 	return nil
 }
@@ -257,9 +269,11 @@ func (m *deployed) inUse(t *testing.T, authorities int) error {
 
 func (m *deployed) logMemory(t *testing.T) {
 	t.Helper()
-	resident := regexp.MustCompile(`(?m)^(process_resident_memory_bytes|process_cpu_seconds_total|kruise_manager_is_leader) .*$`)
+	resident := regexp.MustCompile(
+		`(?m)^(process_resident_memory_bytes|process_cpu_seconds_total|kruise_manager_is_leader) .*$`)
 	for _, pod := range m.pods(t) {
-		metrics, err := m.Kubectl(t.Context(), "get", "--raw", "/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
+		metrics, err := m.Kubectl(t.Context(), "get", "--raw",
+			"/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
 		if err != nil {
 			t.Error(err)
 		}

@@ -34,8 +34,8 @@ import (
 
 var outageTime = flag.Duration("outage", 0, "how long TestOutages keeps the API server away; 0 skips the test")
 
-// TestOutages shows what users see when the control plane or the managers have a bad day, in the middle of rollouts of three kinds: the
-// rollouts end afterwards, no pod is recreated, and no container restarts but for its new image.
+// TestOutages shows what users see when the control plane or the managers have a bad day, in the middle of rollouts of
+// three kinds: the rollouts end afterwards, no pod is recreated, and no container restarts but for its new image.
 func TestOutages(t *testing.T) {
 	if *outageTime == 0 {
 		t.Skip("takes minutes: run make outages")
@@ -64,14 +64,24 @@ type rolled struct {
 func rollouts() []*rolled {
 	each := map[string]int64{"desiredNumberScheduled": nodes, "updatedNumberScheduled": nodes, "numberReady": nodes}
 	return []*rolled{
-		{kind: cloneSet, name: "web", app: "web", want: map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReadyReplicas": 5}},
-		{kind: kindOf(ours, "StatefulSet"), name: "db", app: "db", want: map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}},
+		{
+			kind: cloneSet,
+			name: "web",
+			app:  "web",
+			want: map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReadyReplicas": 5},
+		},
+		{
+			kind: kindOf(ours, "StatefulSet"),
+			name: "db",
+			app:  "db",
+			want: map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3},
+		},
 		{kind: kindOf(ours, "DaemonSet"), name: "agent", app: "agent", want: each},
 	}
 }
 
-// roll gives three workloads their next image. What it returns waits for the end of the rollouts, and fails the test for a pod that was
-// recreated, and for a container that restarted more than once.
+// roll gives three workloads their next image. What it returns waits for the end of the rollouts, and fails the test
+// for a pod that was recreated, and for a container that restarted more than once.
 func (s *soak) roll(t *testing.T) (wait func()) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), *outageTime+2*turnTime)
@@ -121,7 +131,8 @@ func (s *soak) restartedOnce(t *testing.T, r *rolled) {
 	for name, pod := range r.before {
 		for container, was := range statuses(pod) {
 			if now := statuses(after[name])[container]; now.RestartCount > was.RestartCount+1 {
-				t.Errorf("%s %s: container %s of %s restarted %d times", r.kind.Kind, r.name, container, name, now.RestartCount-was.RestartCount)
+				t.Errorf("%s %s: container %s of %s restarted %d times",
+					r.kind.Kind, r.name, container, name, now.RestartCount-was.RestartCount)
 			}
 		}
 	}
@@ -162,7 +173,8 @@ func (s *soak) testPartition(t *testing.T) {
 	s.logRestarts(t)
 }
 
-// The certificate and its authority have ended while no replica ran. The first replica makes new ones, and webhooks answer.
+// The certificate and its authority have ended while no replica ran. The first replica makes new ones, and webhooks
+// answer.
 func (s *soak) testExpiredCertificates(t *testing.T) {
 	s.scale(t, 0)
 	s.managers[managerName] = 0
@@ -215,7 +227,8 @@ func expired(t *testing.T) map[string][]byte {
 	}
 }
 
-// One replica is an hour ahead of the other. Each of them leads a rollout, and API servers trust what each of them makes.
+// One replica is an hour ahead of the other. Each of them leads a rollout, and API servers trust what each of them
+// makes.
 func (s *soak) testClocks(t *testing.T) {
 	var d appsv1.Deployment
 	if err := s.Client.Get(t.Context(), types.NamespacedName{Namespace: system, Name: managerName}, &d); err != nil {
@@ -227,7 +240,9 @@ func (s *soak) testClocks(t *testing.T) {
 		leader := s.leader(t)
 		t.Logf("%s leads", leader)
 		s.roll(t)()
-		if err := s.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: objectMeta(system, "kruise-webhook-certs")}); err != nil {
+		if err := s.Client.Delete(t.Context(), &corev1.Secret{
+			ObjectMeta: objectMeta(system, "kruise-webhook-certs"),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		s.killProcess(t, leader, "kruise-manager")
@@ -263,7 +278,8 @@ func hourAhead(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	changed, overlay := filepath.Join(dir, "time.go"), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(changed, bytes.Replace(text, []byte(reads), []byte(reads+"\tsec += 3600\n"), 1), 0o600); err != nil {
+	if err := os.WriteFile(changed,
+		bytes.Replace(text, []byte(reads), []byte(reads+"\tsec += 3600\n"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	content, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})

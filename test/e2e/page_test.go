@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// testPage types what the page of a kind says about its sample: three pods that get another image, and stay. What kubectl prints of the
-// object is what the page shows.
+// testPage types what the page of a kind says about its sample: three pods that get another image, and stay. What
+// kubectl prints of the object is what the page shows.
 func (m *deployed) testPage(page, resource string) func(t *testing.T) {
 	return func(t *testing.T) {
 		m.pushNginx(t)
@@ -68,7 +68,8 @@ func (m *deployed) running(t *testing.T, namespace, image string, restarts int32
 		for i := range pods.Items {
 			pod := &pods.Items[i]
 			if !ready(pod) || pod.Spec.Containers[0].Image != image || pod.Status.ContainerStatuses[0].RestartCount != restarts {
-				return fmt.Errorf("pod %s: image %s, ready %t, %+v", pod.Name, pod.Spec.Containers[0].Image, ready(pod), pod.Status.ContainerStatuses)
+				return fmt.Errorf("pod %s: image %s, ready %t, %+v",
+					pod.Name, pod.Spec.Containers[0].Image, ready(pod), pod.Status.ContainerStatuses)
 			}
 			uids[pod.Name] = pod.UID
 		}

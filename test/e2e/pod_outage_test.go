@@ -38,24 +38,28 @@ type podOutage struct {
 func (m *deployed) newPodOutage(t *testing.T) *podOutage {
 	t.Helper()
 	p := &podOutage{deployed: m, namespace: m.Namespace(t), table: &strings.Builder{}}
-	p.closed, p.open = m.outageSet(t, p.namespace, "closed", nil), m.outageSet(t, p.namespace, "open", map[string]string{failurePolicyKey: "Ignore"})
+	p.closed, p.open = m.outageSet(t, p.namespace, "closed", nil), m.outageSet(t, p.namespace, "open",
+		map[string]string{failurePolicyKey: "Ignore"})
 	p.rows = tabwriter.NewWriter(p.table, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(p.rows, "manager\tpods\tcreated\trefused\twith sidecar\tp50\tp99\tmax")
 	p.run(t, "up", "warming", 50, nil)
 	p.before = p.run(t, "up", "selected by nothing", 100, nil)
 	// API servers compile what has changed for the sets when the first pods come.
-	p.early, p.injected = p.run(t, "up", "first fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "up", "fail closed", 100, p.closed.Spec.Selector.MatchLabels)
+	p.early, p.injected = p.run(t, "up", "first fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "up",
+		"fail closed", 100, p.closed.Spec.Selector.MatchLabels)
 	return p
 }
 
 func (p *podOutage) run(t *testing.T, when, what string, n int, labels map[string]string) outcome {
 	t.Helper()
 	o := p.createMany(t, p.namespace, what+"-"+when, n, labels)
-	_, _ = fmt.Fprintf(p.rows, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n", when, what, o.created, o.refused, o.injected, o.at(50), o.at(99), o.at(100))
+	_, _ = fmt.Fprintf(p.rows, "%s\t%s\t%d\t%d\t%d\t%s\t%s\t%s\n",
+		when, what, o.created, o.refused, o.injected, o.at(50), o.at(99), o.at(100))
 	return o
 }
 
-// away creates pods while no replica runs: those that nothing selects as ever, and others as the owners of their sets chose.
+// away creates pods while no replica runs: those that nothing selects as ever, and others as the owners of their sets
+// chose.
 func (p *podOutage) away(t *testing.T) {
 	t.Helper()
 	away := p.run(t, "away", "selected by nothing", 100, nil)
@@ -82,7 +86,8 @@ func (p *podOutage) back(t *testing.T) {
 	eventually(t, func(ctx context.Context) error {
 		return p.Client.Create(ctx, held(p.namespace, "probe", p.closed.Spec.Selector.MatchLabels), client.DryRunAll)
 	})
-	again, opened := p.run(t, "back", "fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "back", "fail open", 20, p.open.Spec.Selector.MatchLabels)
+	again, opened := p.run(t, "back", "fail closed", 20, p.closed.Spec.Selector.MatchLabels), p.run(t, "back", "fail open",
+		20, p.open.Spec.Selector.MatchLabels)
 	_ = p.rows.Flush()
 	t.Logf("creation of pods:\n%s", p.table)
 	if n := p.early.injected + p.injected.injected + again.injected + opened.injected; n != 160 {

@@ -33,21 +33,31 @@ const idleCondition = "game.example.com/idle"
 func (m *deployed) newProbed(t *testing.T) *probed {
 	t.Helper()
 	m.pushNginx(t)
-	p := &probed{deployed: m, PodProbeMarker: &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace(t), Name: "game"}}}
+	p := &probed{
+		deployed:       m,
+		PodProbeMarker: &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace(t), Name: "game"}},
+	}
 	p.shell = func(command string) string {
-		said, err := m.Kubectl(t.Context(), "exec", "-n", p.PodProbeMarker.Namespace, "game", "-c", "server", "--", "sh", "-c", command)
+		said, err := m.Kubectl(t.Context(), "exec", "-n", p.PodProbeMarker.Namespace, "game", "-c", "server", "--", "sh",
+			"-c", command)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, said)
 		}
 		return said
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.PodProbeMarker.Namespace, Name: "game", Labels: map[string]string{"app": "game"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.PodProbeMarker.Namespace, Name: "game", Labels: map[string]string{"app": "game"},
+	}}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: idleCondition}}
-	pod.Spec.Containers = []corev1.Container{{Name: "server", Image: "nginx:1.28", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}}}}
+	pod.Spec.Containers = []corev1.Container{{
+		Name: "server", Image: "nginx:1.28", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 80}},
+	}}
 	p.Spec.Selector = &metav1.LabelSelector{MatchLabels: pod.Labels}
 	label := func(key, good, bad string) []v1alpha1.ProbeMarkerPolicy {
 		return []v1alpha1.ProbeMarkerPolicy{
-			{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{key: good}}, {State: v1alpha1.ProbeFailed, Labels: map[string]string{key: bad}},
+			{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{key: good}}, {
+				State: v1alpha1.ProbeFailed, Labels: map[string]string{key: bad},
+			},
 		}
 	}
 	p.Spec.Probes = []v1alpha1.PodContainerProbe{
@@ -69,7 +79,8 @@ func (p *probed) shows(t *testing.T, idle, page string, isReady bool) *corev1.Po
 	t.Helper()
 	pod := &corev1.Pod{}
 	eventually(t, func(ctx context.Context) error {
-		if err := p.Client.Get(ctx, types.NamespacedName{Namespace: p.PodProbeMarker.Namespace, Name: "game"}, pod); err != nil {
+		if err := p.Client.Get(ctx,
+			types.NamespacedName{Namespace: p.PodProbeMarker.Namespace, Name: "game"}, pod); err != nil {
 			return err
 		}
 		if pod.Labels["idle"] != idle || pod.Labels["page"] != page || ready(pod) != isReady {
@@ -80,8 +91,8 @@ func (p *probed) shows(t *testing.T, idle, page string, isReady bool) *corev1.Po
 	return pod
 }
 
-// testProbes: a command and a page flip labels, and a readiness gate that the kubelet heeds. The results of a container end with it, and those of
-// a marker are no longer looked for when it is deleted.
+// testProbes: a command and a page flip labels, and a readiness gate that the kubelet heeds. The results of a container
+// end with it, and those of a marker are no longer looked for when it is deleted.
 func (m *deployed) testProbes(t *testing.T) {
 	p := m.newProbed(t)
 	p.shows(t, "no", "up", false)
@@ -99,8 +110,10 @@ func (m *deployed) testProbes(t *testing.T) {
 	p.shell("touch /idle")
 	p.shows(t, "yes", "down", true)
 
-	// The file goes with the container, and the page comes back. The command may end with the container, which is no error.
-	said, err := m.Kubectl(t.Context(), "exec", "-n", p.PodProbeMarker.Namespace, "game", "-c", "server", "--", "kill", "1")
+	// The file goes with the container, and the page comes back. The command may end with the container, which is no
+	// error.
+	said, err := m.Kubectl(t.Context(), "exec", "-n", p.PodProbeMarker.Namespace, "game", "-c", "server", "--",
+		"kill", "1")
 	t.Logf("killed the container: %q, %v", said, err)
 	p.shows(t, "no", "up", false)
 	is := &corev1.Pod{}
@@ -119,7 +132,8 @@ func (m *deployed) testProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, func(ctx context.Context) error {
-		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(p.PodProbeMarker), &v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
+		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(p.PodProbeMarker),
+			&v1alpha1.PodProbeMarker{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("the marker is there: %w", err)
 		}
 		return nil
@@ -136,7 +150,8 @@ func (m *deployed) testProbes(t *testing.T) {
 	t.Log("the marker is gone, and the node does not probe the pod")
 }
 
-// testProbeDocument types what the page of PodProbeMarkers says about its sample. What kubectl prints of the pod is what the page shows.
+// testProbeDocument types what the page of PodProbeMarkers says about its sample. What kubectl prints of the pod is
+// what the page shows.
 func (m *deployed) testProbeDocument(t *testing.T) {
 	const path = "../../docs/kinds/podprobemarker.md"
 	m.pushNginx(t)

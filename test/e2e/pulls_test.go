@@ -56,7 +56,9 @@ func (p *pulls) push(t *testing.T, repository string) image.Image {
 	for i := range content {
 		content[i] = byte(random.Uint32())
 	}
-	return p.Push(t, image.Spec{Name: repository + ":1", Scratch: true, Files: map[string][]byte{"data": content}, Entrypoint: []string{"/data"}})
+	return p.Push(t, image.Spec{
+		Name: repository + ":1", Scratch: true, Files: map[string][]byte{"data": content}, Entrypoint: []string{"/data"},
+	})
 }
 
 // reference is how nodes ask the test's registry for the image.
@@ -97,8 +99,10 @@ func (p *pulls) ends(t *testing.T, succeeded, failed int32) v1beta1.ImagePullJob
 		}
 		return err
 	})
-	if now.Succeeded != succeeded || now.Failed != failed || now.Message != "job has completed" || len(now.FailedNodes) != int(failed) {
-		t.Errorf("it ended with %+v, want %d nodes with success and %d without\n%s", now, succeeded, failed, p.told(t.Context()))
+	if now.Succeeded != succeeded || now.Failed != failed || now.Message != "job has completed" ||
+		len(now.FailedNodes) != int(failed) {
+		t.Errorf("it ended with %+v, want %d nodes with success and %d without\n%s",
+			now, succeeded, failed, p.told(t.Context()))
 	}
 	return now
 }
@@ -177,7 +181,9 @@ func (p *pulls) on(t *testing.T, reference string, want ...int) {
 // login makes a secret to pull with.
 func (p *pulls) login(t *testing.T, name, user, password string) {
 	t.Helper()
-	config, err := json.Marshal(map[string]any{"auths": map[string]any{p.registry.host: map[string]string{"username": user, "password": password}}})
+	config, err := json.Marshal(map[string]any{"auths": map[string]any{p.registry.host: map[string]string{
+		"username": user, "password": password,
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +221,8 @@ func (m *deployed) testPull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for node, status := range tags {
-		if !strings.HasSuffix(status.ImageID, p.pushed.ID) && !strings.HasSuffix(status.ImageID, p.pushed.Digest) || status.Progress != 100 {
+		if !strings.HasSuffix(status.ImageID, p.pushed.ID) && !strings.HasSuffix(status.ImageID, p.pushed.Digest) ||
+			status.Progress != 100 {
 			t.Errorf("%s: %+v, want image %s", node, status, p.pushed.ID)
 		}
 	}
@@ -236,7 +243,9 @@ func (m *deployed) testPullSelected(t *testing.T) {
 func (m *deployed) testPullNowhere(t *testing.T) {
 	p := m.newPulls(t)
 	p.job(t, func(s *v1beta1.ImagePullJobSpec) {
-		s.Selector = &v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"no": "node"}}}
+		s.Selector = &v1beta1.ImagePullJobNodeSelector{
+			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"no": "node"}},
+		}
 	})
 	p.ends(t, 0, 0)
 }
@@ -371,7 +380,9 @@ func (m *deployed) testPullCancelled(t *testing.T) {
 	p.registry.set(func(r *registry) { r.hold = make(chan struct{}) })
 	p.job(t, retry)
 	p.pulling(t, 3)
-	if err := p.Client.Delete(t.Context(), &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "job"}}); err != nil {
+	if err := p.Client.Delete(t.Context(), &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.namespace, Name: "job",
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, func(ctx context.Context) error {
@@ -414,9 +425,12 @@ func (m *deployed) testPullList(t *testing.T) {
 		}
 		return nil
 	})
-	asked, most := get(p.registry, func(r *registry) int { return sum(r.asked) }), get(p.registry, func(r *registry) int { return r.mostOnce })
+	asked, most := get(p.registry, func(r *registry) int { return sum(r.asked) }), get(p.registry, func(r *registry) int {
+		return r.mostOnce
+	})
 	t.Logf("%d images on 3 nodes in %s, at most %d layers at once", many, time.Since(begin).Round(time.Second/10), most)
-	if s := list.Status; s.Desired != many || s.Completed != many || s.Succeeded != many || asked != 3*many || most > atOnce {
+	if s := list.Status; s.Desired != many || s.Completed != many || s.Succeeded != many || asked != 3*many ||
+		most > atOnce {
 		t.Errorf("%+v; %d layers asked for, at most %d at once", s, asked, most)
 	}
 }

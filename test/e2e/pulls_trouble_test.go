@@ -52,7 +52,8 @@ func (m *deployed) testPullDaemonKilled(t *testing.T) {
 	p.pulling(t, 3)
 	p.registry.release()
 	p.ends(t, 3, 0)
-	if asked, given := get(p.registry, func(r *registry) int { return r.asked[p.repository] }), get(p.registry, func(r *registry) int { return r.given[p.repository] }); asked != 4 || given != 3 {
+	if asked, given := get(p.registry, func(r *registry) int { return r.asked[p.repository] }),
+		get(p.registry, func(r *registry) int { return r.given[p.repository] }); asked != 4 || given != 3 {
 		t.Errorf("the layer was asked for %d times, and given %d times, want 4 and 3", asked, given)
 	}
 }
@@ -67,7 +68,9 @@ func (m *deployed) testPullRefused(t *testing.T) {
 			s.CompletionPolicy.Type = "Sometimes"
 		},
 	} {
-		job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}, Spec: v1beta1.ImagePullJobSpec{Image: "nginx"}}
+		job := &v1beta1.ImagePullJob{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "job"}, Spec: v1beta1.ImagePullJobSpec{Image: "nginx"},
+		}
 		change(&job.Spec)
 		if err := m.Client.Create(t.Context(), job); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
@@ -81,7 +84,10 @@ func (m *deployed) testPullWithUnusableSecret(t *testing.T) {
 	p.registry.set(func(r *registry) { r.user, r.password = "reader", "secret" })
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "unusable"}, Type: corev1.SecretTypeDockerConfigJson,
-		Data: map[string][]byte{corev1.DockerConfigJsonKey: bytes.ReplaceAll([]byte(`{"auths":{"HOST":{"auth":"no base64"}}}`), []byte("HOST"), []byte(p.registry.host))},
+		Data: map[string][]byte{
+			corev1.DockerConfigJsonKey: bytes.ReplaceAll([]byte(`{"auths":{"HOST":{"auth":"no base64"}}}`), []byte("HOST"),
+				[]byte(p.registry.host)),
+		},
 	}
 	if err := p.Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)

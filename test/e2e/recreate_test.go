@@ -48,7 +48,8 @@ func (m *deployed) newRecreation(t *testing.T, node string, change func(*corev1.
 	}
 	if len(pod.Spec.ReadinessGates) > 0 {
 		// Whoever makes pods with the gate sets it at first.
-		set := client.RawPatch(types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"KruisePodReady","status":"True"}]}}`))
+		set := client.RawPatch(types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"KruisePodReady","status":"True"}]}}`))
 		if err := m.Client.Status().Patch(t.Context(), pod, set); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,9 @@ func (r *recreation) pod(t *testing.T) *corev1.Pod {
 }
 
 // ask makes a request for the containers.
-func (r *recreation) ask(t *testing.T, name string, change func(*v1beta1.ContainerRecreateRequestSpec), containers ...string) error {
+func (r *recreation) ask(
+	t *testing.T, name string, change func(*v1beta1.ContainerRecreateRequestSpec), containers ...string,
+) error {
 	t.Helper()
 	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: name}}
 	request.Spec.PodName = "pod"
@@ -94,11 +97,14 @@ func (r *recreation) request(ctx context.Context, name string) (*v1beta1.Contain
 }
 
 // ends waits until the request is over, with the states of its containers.
-func (r *recreation) ends(t *testing.T, name, message string, want ...v1beta1.ContainerRecreateRequestPhase) *v1beta1.ContainerRecreateRequest {
+func (r *recreation) ends(
+	t *testing.T, name, message string, want ...v1beta1.ContainerRecreateRequestPhase,
+) *v1beta1.ContainerRecreateRequest {
 	t.Helper()
 	var now *v1beta1.ContainerRecreateRequest
 	eventually(t, func(ctx context.Context) (err error) {
-		if now, err = r.request(ctx, name); err == nil && (now.Status.CompletionTime == nil || now.Labels[v1beta1.ContainerRecreateRequestActiveKey] != "") {
+		if now, err = r.request(ctx, name); err == nil &&
+			(now.Status.CompletionTime == nil || now.Labels[v1beta1.ContainerRecreateRequestActiveKey] != "") {
 			err = fmt.Errorf("%s: %+v %v", name, now.Status, now.Labels)
 		}
 		return err
@@ -107,7 +113,8 @@ func (r *recreation) ends(t *testing.T, name, message string, want ...v1beta1.Co
 	for _, state := range now.Status.ContainerRecreateStates {
 		got = append(got, state.Phase)
 	}
-	if now.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !strings.Contains(now.Status.Message, message) || fmt.Sprint(got) != fmt.Sprint(want) {
+	if now.Status.Phase != v1beta1.ContainerRecreateRequestCompleted || !strings.Contains(now.Status.Message, message) ||
+		fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%s ended with %+v, want %v, %q", name, now.Status, want, message)
 	}
 	return now
@@ -126,7 +133,8 @@ func (r *recreation) restarted(t *testing.T, want map[string]int32) *corev1.Pod 
 	})
 	for name, s := range statuses(is) {
 		if s.RestartCount != want[name] || (s.ContainerID == statuses(r.was)[name].ContainerID) != (want[name] == 0) {
-			t.Errorf("%s restarted %d times, want %d; it was %s and is %s", name, s.RestartCount, want[name], statuses(r.was)[name].ContainerID, s.ContainerID)
+			t.Errorf("%s restarted %d times, want %d; it was %s and is %s",
+				name, s.RestartCount, want[name], statuses(r.was)[name].ContainerID, s.ContainerID)
 		}
 	}
 	if is.UID != r.was.UID || is.Status.PodIP != r.was.Status.PodIP {
@@ -143,7 +151,9 @@ const (
 
 // hook makes a container take its time before it stops.
 func hook(seconds int) *corev1.Lifecycle {
-	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", fmt.Sprint(seconds)}}}}
+	return &corev1.Lifecycle{
+		PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sleep", fmt.Sprint(seconds)}}},
+	}
 }
 
 // In order, out of traffic before the first, each after the one before is ready, with a hook.
@@ -153,7 +163,8 @@ func (m *deployed) testRecreateInOrder(t *testing.T) {
 		s.Containers[0].Lifecycle = hook(4)
 	}, "a", "b", "c")
 	err := r.ask(t, "all", func(s *v1beta1.ContainerRecreateRequestSpec) {
-		s.Strategy.OrderedRecreate, s.Strategy.MinStartedSeconds, s.Strategy.UnreadyGracePeriodSeconds = true, 1, ptr.To(int64(2))
+		s.Strategy.OrderedRecreate, s.Strategy.MinStartedSeconds, s.Strategy.UnreadyGracePeriodSeconds = true, 1,
+			ptr.To(int64(2))
 	}, "a", "b", "c")
 	if err != nil {
 		t.Fatal(err)
@@ -170,8 +181,10 @@ func (m *deployed) testRecreateInOrder(t *testing.T) {
 	request := r.ends(t, "all", "", succeeded, succeeded, succeeded)
 	is := statuses(r.restarted(t, map[string]int32{"a": 1, "b": 1, "c": 1}))
 	// Times of containers are whole seconds, rounded down.
-	if end := is["a"].LastTerminationState.Terminated.FinishedAt.Time; end.Before(request.CreationTimestamp.Add(6 * time.Second)) {
-		t.Errorf("a ended at %s, asked for at %s: 2 s out of traffic and 4 s of its hook come first", end, request.CreationTimestamp)
+	if end := is["a"].LastTerminationState.Terminated.FinishedAt.Time; end.Before(request.CreationTimestamp.Add(6 *
+		time.Second)) {
+		t.Errorf("a ended at %s, asked for at %s: 2 s out of traffic and 4 s of its hook come first",
+			end, request.CreationTimestamp)
 	}
 	for before, after := range map[string]string{"a": "b", "b": "c"} {
 		began, ended := is[before].State.Running.StartedAt, is[after].LastTerminationState.Terminated.FinishedAt
@@ -190,7 +203,9 @@ func (m *deployed) testRecreateSome(t *testing.T) {
 	r.ends(t, "some", "", succeeded, succeeded)
 	r.restarted(t, map[string]int32{"a": 1, "c": 1})
 	eventually(t, func(ctx context.Context) error {
-		return (&pulls{deployed: m, namespace: r.namespace}).event(ctx, "pod", corev1.EventTypeNormal, "Killing", "Stopping container a by ContainerRecreateRequest some")
+		return (&pulls{
+			deployed: m, namespace: r.namespace,
+		}).event(ctx, "pod", corev1.EventTypeNormal, "Killing", "Stopping container a by ContainerRecreateRequest some")
 	})
 }
 
@@ -210,9 +225,12 @@ func (m *deployed) testRecreateTwice(t *testing.T) {
 	r.restarted(t, map[string]int32{"a": 2})
 }
 
-// crashing runs well once, and never again. It is ready only when it has noted that it ran: it may be stopped from then on.
+// crashing runs well once, and never again. It is ready only when it has noted that it ran: it may be stopped from then
+// on.
 func crashing(s *corev1.PodSpec) {
-	s.Volumes = []corev1.Volume{{Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	s.Volumes = []corev1.Volume{{
+		Name: "memory", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	}}
 	s.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "memory", MountPath: "/memory"}}
 	s.Containers[0].Command = []string{"sh", "-c", "test -e /memory/ran && exit 1; touch /memory/ran; exec sleep 100000"}
 	s.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, TimeoutSeconds: 10}
@@ -223,7 +241,8 @@ func crashing(s *corev1.PodSpec) {
 // A container that does not come back fails, and the policy says what becomes of those after it.
 func (m *deployed) testRecreateCrashing(t *testing.T) {
 	for policy, want := range map[v1beta1.ContainerRecreateRequestFailurePolicyType]v1beta1.ContainerRecreateRequestPhase{
-		v1beta1.ContainerRecreateRequestFailurePolicyFail: pending, v1beta1.ContainerRecreateRequestFailurePolicyIgnore: succeeded,
+		v1beta1.ContainerRecreateRequestFailurePolicyFail:   pending,
+		v1beta1.ContainerRecreateRequestFailurePolicyIgnore: succeeded,
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
@@ -273,14 +292,17 @@ func (r *recreation) begun(t *testing.T, name string) {
 		return err
 	})
 	eventually(t, func(ctx context.Context) error {
-		return (&pulls{deployed: r.deployed, namespace: r.namespace}).event(ctx, "pod", corev1.EventTypeNormal, "Killing", name)
+		return (&pulls{
+			deployed: r.deployed, namespace: r.namespace,
+		}).event(ctx, "pod", corev1.EventTypeNormal, "Killing", name)
 	})
 }
 
 // The runtime crashes while a container's hook runs in it.
 func (m *deployed) testRecreateRuntimeCrashes(t *testing.T) {
 	r := m.newRecreation(t, "node-1", func(s *corev1.PodSpec) { s.Containers[0].Lifecycle = hook(5) }, "a", "b")
-	if err := r.ask(t, "both", func(s *v1beta1.ContainerRecreateRequestSpec) { s.Strategy.OrderedRecreate = true }, "a", "b"); err != nil {
+	if err := r.ask(t, "both", func(s *v1beta1.ContainerRecreateRequestSpec) { s.Strategy.OrderedRecreate = true }, "a",
+		"b"); err != nil {
 		t.Fatal(err)
 	}
 	r.begun(t, "both")
@@ -292,7 +314,8 @@ func (m *deployed) testRecreateRuntimeCrashes(t *testing.T) {
 // The daemon is killed while a container's hook runs, and another takes its place.
 func (m *deployed) testRecreateDaemonKilled(t *testing.T) {
 	r := m.newRecreation(t, "node-2", func(s *corev1.PodSpec) { s.Containers[0].Lifecycle = hook(5) }, "a", "b")
-	if err := r.ask(t, "both", func(s *v1beta1.ContainerRecreateRequestSpec) { s.Strategy.OrderedRecreate = true }, "a", "b"); err != nil {
+	if err := r.ask(t, "both", func(s *v1beta1.ContainerRecreateRequestSpec) { s.Strategy.OrderedRecreate = true }, "a",
+		"b"); err != nil {
 		t.Fatal(err)
 	}
 	r.begun(t, "both")
@@ -306,7 +329,8 @@ func (m *deployed) testRecreateRefused(t *testing.T) {
 	for want, containers := range map[string][]string{
 		"spec.containers[0].name": {"nobody"}, "spec.containers[1].name": {"a", "a"}, "spec.containers": nil,
 	} {
-		if err := r.ask(t, "refused", nil, containers...); !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+		if err := r.ask(t, "refused", nil, containers...); !apierrors.IsBadRequest(err) && !apierrors.IsInvalid(err) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("containers %v: %v, want %s", containers, err, want)
 		}
 	}

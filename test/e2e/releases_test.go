@@ -24,15 +24,17 @@ import (
 )
 
 var (
-	previousRevision = flag.String("previous", "", "the git revision whose manager TestReleases runs beside that of this tree; empty skips the test")
-	releasesTime     = flag.Duration("previous-for", 10*time.Minute, "how long TestReleases changes objects")
+	previousRevision = flag.String("previous", "",
+		"the git revision whose manager TestReleases runs beside that of this tree; empty skips the test")
+	releasesTime = flag.Duration("previous-for", 10*time.Minute, "how long TestReleases changes objects")
 )
 
 // otherLabel is on the pods of a manager beside those of config/default.
 const otherLabel = "kruisekit.dev/other-manager"
 
-// TestReleases runs the manager of an earlier revision beside that of this tree, as an upgrade does, and does what TestSoak does. The leader
-// ends again and again, so that both of them lead in turn, and both answer webhooks all the time.
+// TestReleases runs the manager of an earlier revision beside that of this tree, as an upgrade does, and does what
+// TestSoak does. The leader ends again and again, so that both of them lead in turn, and both answer webhooks all the
+// time.
 func TestReleases(t *testing.T) {
 	if *previousRevision == "" {
 		t.Skip("builds an earlier revision: run make releases")
@@ -47,7 +49,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// deployPrevious replaces one of two replicas by one of an earlier revision, with the Deployment that the revision has for it.
+// deployPrevious replaces one of two replicas by one of an earlier revision, with the Deployment that the revision has
+// for it.
 func (s *soak) deployPrevious(t *testing.T, revision string) {
 	t.Helper()
 	tree := checkOut(t, revision)
@@ -117,7 +120,9 @@ func checkOut(t *testing.T, revision string) string {
 func pushFrom(t *testing.T, m *deployed, tree string, flags ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "kruise-manager")
-	arguments := append([]string{"build", "-tags=grpcnotrace", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program}, flags...)
+	arguments := append([]string{
+		"build", "-tags=grpcnotrace", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", program,
+	}, flags...)
 	run(t, tree, "go", append(arguments, "./examples/kruise-manager")...)
 	content, err := os.ReadFile(program)
 	if err != nil {

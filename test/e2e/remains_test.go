@@ -27,8 +27,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// remains is a CloneSet, with all that belongs to it, as a running reference wrote them, in a namespace of its own. What
-// the recording's cluster has given them (UIDs, IDs of containers, bound volumes) is this cluster's.
+// remains is a CloneSet, with all that belongs to it, as a running reference wrote them, in a namespace of its own.
+// What the recording's cluster has given them (UIDs, IDs of containers, bound volumes) is this cluster's.
 type remains struct {
 	bequest
 
@@ -50,7 +50,8 @@ func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-f", olderCRDs(t)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Kubectl(t.Context(), "wait", "--for=condition=Established", "crd/clonesets.apps.kruise.io", "--timeout=1m"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "wait", "--for=condition=Established",
+		"crd/clonesets.apps.kruise.io", "--timeout=1m"); err != nil {
 		t.Fatal(err)
 	}
 	images := map[string]image.Image{}
@@ -59,7 +60,14 @@ func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 	}
 	left, reports := map[string]*remains{}, recordedReports(t)
 	for name, b := range bequests() {
-		r := &remains{bequest: b, client: c.Client, namespace: c.Namespace(t), images: images, reports: reports, pods: map[string]*corev1.Pod{}}
+		r := &remains{
+			bequest:   b,
+			client:    c.Client,
+			namespace: c.Namespace(t),
+			images:    images,
+			reports:   reports,
+			pods:      map[string]*corev1.Pod{},
+		}
 		r.makeSet(t)
 		r.makeRevisions(t)
 		r.makeClaims(t)
@@ -96,7 +104,8 @@ func (r *remains) items(t *testing.T, step, file, kind string) []unstructured.Un
 		fields, _ := items[i].(map[string]any)
 		u := unstructured.Unstructured{Object: fields}
 		owner := metav1.GetControllerOf(&u)
-		if u.GetKind() == kind && (kind == "CloneSet" && u.GetName() == r.set || owner != nil && owner.Kind == "CloneSet" && owner.Name == r.set) {
+		if u.GetKind() == kind &&
+			(kind == "CloneSet" && u.GetName() == r.set || owner != nil && owner.Kind == "CloneSet" && owner.Name == r.set) {
 			mine = append(mine, u)
 		}
 	}
@@ -193,7 +202,8 @@ func (r *remains) makePods(t *testing.T) {
 		if state := pod.Annotations[kruise.InPlaceUpdateStateKey]; state != "" {
 			pod.Annotations[kruise.InPlaceUpdateStateKey] = r.hereRun(state)
 		}
-		eventually(t, func(ctx context.Context) error { return r.client.Create(ctx, pod) }) // once its ServiceAccount is there
+		// once its ServiceAccount is there
+		eventually(t, func(ctx context.Context) error { return r.client.Create(ctx, pod) })
 		r.pods[pod.Name] = pod
 		for _, c := range status.Conditions {
 			if c.Type == kruise.InPlaceUpdateReady || c.Type == kruise.KruisePodReadyConditionType {

@@ -16,8 +16,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// report does what the daemon of the reference goes on doing: it tells of each pod which containers run, and from what they
-// were made. The hashes are those that it recorded of the same pods; a container's image tells before or after which update.
+// report does what the daemon of the reference goes on doing: it tells of each pod which containers run, and from what
+// they were made. The hashes are those that it recorded of the same pods; a container's image tells before or after
+// which update.
 func (r *remains) report(ctx context.Context) error {
 	var pods corev1.PodList
 	if err := r.client.List(ctx, &pods, client.InNamespace(r.namespace)); err != nil {

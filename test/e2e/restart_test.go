@@ -50,7 +50,8 @@ spec:
       terminationGracePeriodSeconds: 1
       readinessGates: [{conditionType: InPlaceUpdateReady}]
       topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: db}}}
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule,
+        labelSelector: {matchLabels: {app: db}}}
       containers: [{name: main, image: %[1]s}]
 ---
 apiVersion: apps.kruise.io/v1beta1
@@ -70,8 +71,8 @@ spec:
       containers: [{name: main, image: %[1]s}]
 `
 
-// testNodeRestarts has a node lose power in the middle of a rollout. The pods of the node come back with it, no pod is recreated, and the rollout
-// goes on.
+// testNodeRestarts has a node lose power in the middle of a rollout. The pods of the node come back with it, no pod is
+// recreated, and the rollout goes on.
 func (m *deployed) testNodeRestarts(t *testing.T) {
 	r := &restarted{deployed: m, namespace: m.Namespace(t), images: map[string]image.Image{}}
 	for _, tag := range []string{"old", "new"} {
@@ -101,7 +102,8 @@ func (m *deployed) testNodeRestarts(t *testing.T) {
 	t.Logf("all pods were updated %s after the node ended", time.Since(r.killed).Round(time.Second/10))
 	for i := range before {
 		if before[i].UID != after[i].UID || before[i].Spec.NodeName != after[i].Spec.NodeName {
-			t.Errorf("pod %s on %s became %s on %s", before[i].Name, before[i].Spec.NodeName, after[i].Name, after[i].Spec.NodeName)
+			t.Errorf("pod %s on %s became %s on %s",
+				before[i].Name, before[i].Spec.NodeName, after[i].Name, after[i].Spec.NodeName)
 		}
 	}
 	for _, kind := range []string{"asts db", "ads agent"} {
@@ -137,9 +139,11 @@ func (r *restarted) choose(t *testing.T) (number int) {
 
 func (r *restarted) roll(t *testing.T) {
 	t.Helper()
-	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, r.images["new"].Name)
+	patch := fmt.Sprintf(`[{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`,
+		r.images["new"].Name)
 	for _, kind := range []string{"asts/db", "ads/agent"} {
-		// The node may have run a replica of the manager, whose endpoint of the webhook goes when the node is found to be not ready.
+		// The node may have run a replica of the manager, whose endpoint of the webhook goes when the node is found to be not
+		// ready.
 		eventually(t, func(ctx context.Context) error {
 			_, err := r.Kubectl(ctx, "patch", "-n", r.namespace, kind, "--type=json", "-p", patch)
 			return err
@@ -164,15 +168,16 @@ func (r *restarted) run(ctx context.Context, tag string, check func(*corev1.Pod)
 	for i := range pods {
 		pod := &pods[i]
 		if !ready(pod) || pod.Spec.Containers[0].Image != r.images[tag].Name {
-			err = errors.Join(err, fmt.Errorf("pod %s on %s runs %s: %+v", pod.Name, pod.Spec.NodeName, pod.Spec.Containers[0].Image, pod.Status.Conditions))
+			err = errors.Join(err, fmt.Errorf("pod %s on %s runs %s: %+v",
+				pod.Name, pod.Spec.NodeName, pod.Spec.Containers[0].Image, pod.Status.Conditions))
 		}
 		err = errors.Join(err, check(pod))
 	}
 	return pods, err
 }
 
-// waits expects that each rollout has come to the pod of the node that is away, or waits for this pod: after 40 seconds the pods of the node are
-// not ready any more.
+// waits expects that each rollout has come to the pod of the node that is away, or waits for this pod: after 40 seconds
+// the pods of the node are not ready any more.
 func (r *restarted) waits(ctx context.Context) error {
 	pods, err := r.list(ctx)
 	for i := range pods {
@@ -184,14 +189,16 @@ func (r *restarted) waits(ctx context.Context) error {
 	return err
 }
 
-// isBack expects a pod that has started once more: those of the node with the node, and for the update where that came later.
+// isBack expects a pod that has started once more: those of the node with the node, and for the update where that came
+// later.
 func (r *restarted) isBack(pod *corev1.Pod) error {
 	c := pod.Status.ContainerStatuses[0]
 	most := int32(1)
 	if pod.Spec.NodeName == r.node {
 		most = 2
 	}
-	if c.RestartCount < 1 || c.RestartCount > most || c.State.Running == nil || c.State.Running.StartedAt.Time.Before(r.killed.Truncate(time.Second)) {
+	if c.RestartCount < 1 || c.RestartCount > most || c.State.Running == nil ||
+		c.State.Running.StartedAt.Time.Before(r.killed.Truncate(time.Second)) {
 		return fmt.Errorf("pod %s on %s: %+v", pod.Name, pod.Spec.NodeName, c)
 	}
 	return nil

@@ -27,7 +27,8 @@ import (
 func (m *deployed) handover(t *testing.T, tags ...string) map[string]image.Image {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "handover")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "../../examples/handover")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program,
+		"../../examples/handover")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -56,12 +57,16 @@ func (m *deployed) testSidecarHot(t *testing.T) {
 	s := m.newMeshed(t, 2, func(set *v1beta1.SidecarSet) {
 		proxy := v1beta1.SidecarContainer{Container: corev1.Container{Name: "proxy", Image: images["1"].Name}}
 		proxy.VolumeMounts = []corev1.VolumeMount{{Name: "handover", MountPath: "/run/handover"}}
-		proxy.Lifecycle = &corev1.Lifecycle{PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/handover", "migrate"}}}}
+		proxy.Lifecycle = &corev1.Lifecycle{
+			PostStart: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"/handover", "migrate"}}},
+		}
 		proxy.UpgradeStrategy = v1beta1.SidecarContainerUpgradeStrategy{
 			UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: images["idle"].Name,
 		}
 		set.Spec.Containers = []v1beta1.SidecarContainer{proxy}
-		set.Spec.Volumes = []corev1.Volume{{Name: "handover", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		set.Spec.Volumes = []corev1.Volume{{
+			Name: "handover", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		}}
 	})
 	load := newPodLoad(t, s.was)
 	load.grow(t, 200)

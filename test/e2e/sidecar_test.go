@@ -34,7 +34,9 @@ type meshed struct {
 // page is the image of an application that serves its name.
 func (m *deployed) page(t *testing.T, name string) image.Image {
 	t.Helper()
-	return m.Push(t, image.Spec{Name: "sidecars/nginx:" + name, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(name)}})
+	return m.Push(t, image.Spec{
+		Name: "sidecars/nginx:" + name, Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte(name)},
+	})
 }
 
 // newMeshed makes a set, waits until new pods get it, and makes them.
@@ -64,7 +66,9 @@ func (m *deployed) newMeshed(t *testing.T, replicas int32, change func(*v1beta1.
 	if err := m.Client.Create(t.Context(), plain); err != nil {
 		t.Fatal(err)
 	}
-	s.waitFor(t, "ready pods", func(pods map[string]*corev1.Pod) error { return s.status(t, replicas, replicas, replicas) })
+	s.waitFor(t, "ready pods", func(pods map[string]*corev1.Pod) error {
+		return s.status(t, replicas, replicas, replicas)
+	})
 	s.was = s.pods(t)
 	return s
 }
@@ -110,7 +114,8 @@ func held(namespace, name string, labels map[string]string) *corev1.Pod {
 func (s *meshed) pods(t *testing.T) map[string]*corev1.Pod {
 	t.Helper()
 	var list corev1.PodList
-	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.namespace), client.MatchingLabels{"mesh": s.namespace}); err != nil {
+	if err := s.Client.List(t.Context(), &list, client.InNamespace(s.namespace),
+		client.MatchingLabels{"mesh": s.namespace}); err != nil {
 		t.Fatal(err)
 	}
 	pods := map[string]*corev1.Pod{}
@@ -149,8 +154,10 @@ func (s *meshed) status(t *testing.T, matched, updated, ready int32) error {
 		return err
 	}
 	now := set.Status
-	if now.ObservedGeneration != set.Generation || now.MatchedPods != matched || now.UpdatedPods != updated || now.ReadyPods != ready {
-		return fmt.Errorf("status of generation %d is %+v, want %d matched, %d updated, %d ready", set.Generation, now, matched, updated, ready)
+	if now.ObservedGeneration != set.Generation || now.MatchedPods != matched || now.UpdatedPods != updated ||
+		now.ReadyPods != ready {
+		return fmt.Errorf("status of generation %d is %+v, want %d matched, %d updated, %d ready",
+			set.Generation, now, matched, updated, ready)
 	}
 	return nil
 }
@@ -180,10 +187,14 @@ func (s *meshed) kept(t *testing.T, restarts map[string]int32) {
 func (m *deployed) testSidecarInPlace(t *testing.T) {
 	first, second := m.page(t, "log1"), m.page(t, "log2")
 	s := m.newMeshed(t, 4, func(set *v1beta1.SidecarSet) {
-		log := v1beta1.SidecarContainer{Container: corev1.Container{Name: "log", Image: first.Name, Command: []string{"sleep", "100000"}}}
+		log := v1beta1.SidecarContainer{Container: corev1.Container{
+			Name: "log", Image: first.Name, Command: []string{"sleep", "100000"},
+		}}
 		log.VolumeMounts = []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}}
 		set.Spec.Containers = []v1beta1.SidecarContainer{log}
-		set.Spec.Volumes = []corev1.Volume{{Name: "logs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		set.Spec.Volumes = []corev1.Volume{{
+			Name: "logs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+		}}
 		set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(2))
 	})
 	for name, pod := range s.was {
@@ -206,7 +217,8 @@ func (m *deployed) testSidecarInPlace(t *testing.T) {
 	})
 	s.kept(t, map[string]int32{"log": 1})
 	said, err := m.Kubectl(t.Context(), "get", "sidecarset", s.set.Name)
-	if fields := strings.Fields(said); err != nil || len(fields) != 10 || strings.Join(fields[:9], " ") != "NAME MATCHED UPDATED READY AGE "+s.set.Name+" 4 4 4" {
+	if fields := strings.Fields(said); err != nil || len(fields) != 10 ||
+		strings.Join(fields[:9], " ") != "NAME MATCHED UPDATED READY AGE "+s.set.Name+" 4 4 4" {
 		t.Errorf("kubectl prints %q, %v", said, err)
 	}
 }
@@ -223,11 +235,15 @@ func containerNames(pod *corev1.Pod) string {
 func (m *deployed) testSidecarCanary(t *testing.T) {
 	stable, canary := m.page(t, "stable"), m.page(t, "canary")
 	s := m.newMeshed(t, 1, func(set *v1beta1.SidecarSet) {
-		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{Name: "log", Image: stable.Name, Command: []string{"sleep", "100000"}}}}
+		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{
+			Name: "log", Image: stable.Name, Command: []string{"sleep", "100000"},
+		}}}
 	})
-	other := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-canary", Annotations: map[string]string{
-		v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.set.Name,
-	}}}
+	other := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: s.namespace + "-canary", Annotations: map[string]string{
+			v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.set.Name,
+		},
+	}}
 	other.Spec = *s.set.Spec.DeepCopy()
 	other.Spec.UpdateStrategy = v1beta1.SidecarSetUpdateStrategy{Type: v1beta1.NotUpdateSidecarSetStrategyType}
 	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": s.namespace, "version": "canary"}}
@@ -256,7 +272,8 @@ func (m *deployed) testReadinessGate(everyPod bool) func(*testing.T) {
 		}
 		for range 10 { // the API server may send each to another replica
 			pod := held(s.namespace, "plain", nil)
-			if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil || len(pod.Spec.ReadinessGates) > 0 != everyPod {
+			if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil ||
+				len(pod.Spec.ReadinessGates) > 0 != everyPod {
 				t.Fatalf("a pod that no set selects has the gates %v, %v", pod.Spec.ReadinessGates, err)
 			}
 		}
@@ -292,7 +309,8 @@ func (m *deployed) testSidecarDocument(t *testing.T) {
 			// People type slower than that.
 			eventually(t, func(ctx context.Context) error {
 				pod := held(namespace, "probe", map[string]string{"app": "shop"})
-				if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil || pod.Annotations[kruise.SidecarSetInjectedListKey] == "" {
+				if err := m.Client.Create(ctx, pod, client.DryRunAll); err != nil ||
+					pod.Annotations[kruise.SidecarSetInjectedListKey] == "" {
 					return fmt.Errorf("a pod gets no sidecar: %w", err)
 				}
 				return nil

@@ -91,7 +91,8 @@ func testNamespaceGoesWithItsTest(t *testing.T, c *cluster.Cluster) {
 	})
 }
 
-// In-place updates stand on this: a kubelet restarts the one container whose image changes, and leaves the others alone.
+// In-place updates stand on this: a kubelet restarts the one container whose image changes, and leaves the others
+// alone.
 func testPatchedImageRestartsOneContainer(t *testing.T, c *cluster.Cluster) {
 	one, two := c.Push(t, image.Spec{Name: "smoke/main:1"}), c.Push(t, image.Spec{Name: "smoke/main:2"})
 	beside := c.Push(t, image.Spec{Name: "smoke/beside:1"})
@@ -99,7 +100,9 @@ func testPatchedImageRestartsOneContainer(t *testing.T, c *cluster.Cluster) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.Namespace(t), Name: "patched"},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: ptr.To(int64(1)),
-			Containers:                    []corev1.Container{{Name: "main", Image: one.Name}, {Name: "beside", Image: beside.Name}},
+			Containers: []corev1.Container{
+				{Name: "main", Image: one.Name}, {Name: "beside", Image: beside.Name},
+			},
 		},
 	}
 	if err := c.Client.Create(t.Context(), pod); err != nil {
@@ -122,7 +125,8 @@ func testPatchedImageRestartsOneContainer(t *testing.T, c *cluster.Cluster) {
 	if after["main"].ContainerID == before["main"].ContainerID || after["main"].ImageID == before["main"].ImageID {
 		t.Errorf("the patched container is still %s of %s", after["main"].ContainerID, after["main"].ImageID)
 	}
-	if got, want := after["beside"], before["beside"]; got.ContainerID != want.ContainerID || got.RestartCount != want.RestartCount {
+	if got, want := after["beside"], before["beside"]; got.ContainerID != want.ContainerID ||
+		got.RestartCount != want.RestartCount {
 		t.Errorf("the other container is %s after %d restarts, want %s after %d",
 			got.ContainerID, got.RestartCount, want.ContainerID, want.RestartCount)
 	}

@@ -23,7 +23,8 @@ type soakFigures struct {
 	errors map[string]float64
 }
 
-// measure reads the figures of all processes and records them. A process that does not answer at this moment is left out.
+// measure reads the figures of all processes and records them. A process that does not answer at this moment is left
+// out.
 func (s *soak) measure(ctx context.Context, moment string) map[string]soakFigures {
 	all := map[string]soakFigures{}
 	var pods corev1.PodList
@@ -94,7 +95,8 @@ func figuresOf(text string, daemon bool) soakFigures {
 	}
 	var started float64
 	single := map[string]*float64{
-		"process_resident_memory_bytes": &f.memory, "go_memstats_heap_inuse_bytes": &f.heap, "go_goroutines": &f.goroutines, "process_cpu_seconds_total": &f.cpu,
+		"process_resident_memory_bytes": &f.memory, "go_memstats_heap_inuse_bytes": &f.heap, "go_goroutines": &f.goroutines,
+		"process_cpu_seconds_total":  &f.cpu,
 		"process_start_time_seconds": &started,
 	}
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -127,13 +129,15 @@ func figuresOf(text string, daemon bool) soakFigures {
 // isError reports whether a series counts what should not happen.
 func isError(name, labels string) bool {
 	switch name {
-	case "controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_panics_total", "controller_runtime_terminal_reconcile_errors_total",
-		"controller_runtime_webhook_panics_total", "kruisekit_webhook_refused_total":
+	case "controller_runtime_reconcile_errors_total", "controller_runtime_reconcile_panics_total",
+		"controller_runtime_terminal_reconcile_errors_total", "controller_runtime_webhook_panics_total",
+		"kruisekit_webhook_refused_total":
 		return true
 	case "controller_runtime_webhook_requests_total":
 		return !strings.Contains(labels, `code="200"`)
 	case "rest_client_requests_total":
-		return strings.Contains(labels, `code="5`) || strings.Contains(labels, `code="403"`) || strings.Contains(labels, `code="422"`)
+		return strings.Contains(labels, `code="5`) || strings.Contains(labels, `code="403"`) ||
+			strings.Contains(labels, `code="422"`)
 	}
 	return false
 }

@@ -34,7 +34,9 @@ func (s *soak) broadcasts(ctx context.Context) error {
 	if err := s.phase(ctx, job.Kind, "check-disks", "completed"); err != nil {
 		return err
 	}
-	if err := s.settles(ctx, job, "check-disks", map[string]int64{"desired": nodes, "succeeded": nodes, "failed": 0}); err != nil {
+	if err := s.settles(ctx, job, "check-disks", map[string]int64{
+		"desired": nodes, "succeeded": nodes, "failed": 0,
+	}); err != nil {
 		return err
 	}
 	return s.gone(ctx, job, "check-disks")
@@ -124,10 +126,13 @@ func (s *soak) looksAround(ctx context.Context) error {
 		return err
 	}
 	// Ephemeral containers stay in their pods, so each turn has pods of its own.
-	if err := s.patch(ctx, deployment, "idle", fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"turn":%q}}}}}`, time.Now())); err != nil {
+	if err := s.patch(ctx, deployment, "idle",
+		fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"turn":%q}}}}}`, time.Now())); err != nil {
 		return err
 	}
-	if err := s.settles(ctx, deployment, "idle", map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}); err != nil {
+	if err := s.settles(ctx, deployment, "idle", map[string]int64{
+		"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3,
+	}); err != nil {
 		return err
 	}
 	if err := s.settles(ctx, job, "look-around", map[string]int64{"match": 3}); err != nil {
@@ -175,7 +180,9 @@ func (s *soak) marks(ctx context.Context) error {
 func (s *soak) distributes(ctx context.Context) error {
 	distribution := kindOf(ours, "ResourceDistribution")
 	begin := time.Now()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "soak-", Labels: map[string]string{"team": "web"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "soak-", Labels: map[string]string{"team": "web"},
+	}}
 	if err := s.try(ctx, func(ctx context.Context) error { return s.Client.Create(ctx, namespace) }); err != nil {
 		return err
 	}
@@ -198,7 +205,8 @@ func (s *soak) distributes(ctx context.Context) error {
 		s.report.longest("until a new namespace had its Secret, without kills", time.Since(begin))
 	}
 	user := fmt.Sprintf("user-%d", begin.Unix())
-	if err := s.patch(ctx, distribution, "registry", fmt.Sprintf(`{"spec":{"resource":{"stringData":{"user":%q}}}}`, user)); err != nil {
+	if err := s.patch(ctx, distribution, "registry",
+		fmt.Sprintf(`{"spec":{"resource":{"stringData":{"user":%q}}}}`, user)); err != nil {
 		return err
 	}
 	if err := copied(user); err != nil {

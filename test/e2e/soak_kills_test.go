@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// killUntil ends a random process of the deployment again and again: the leader, the other replica, or a daemon, with SIGKILL or by the deletion of
-// its pod. Between two of them the deployment becomes complete again.
+// killUntil ends a random process of the deployment again and again: the leader, the other replica, or a daemon, with
+// SIGKILL or by the deletion of its pod. Between two of them the deployment becomes complete again.
 func (s *soak) killUntil(ctx context.Context, t *testing.T, until time.Time) {
 	t.Helper()
 	for time.Now().Before(until) && pause(ctx, s.between(20*time.Second, 60*time.Second)) {
@@ -30,7 +30,8 @@ func (s *soak) killUntil(ctx context.Context, t *testing.T, until time.Time) {
 		how := "SIGKILL"
 		if s.draw(3) == 0 {
 			how = "deletion"
-			if err := s.Client.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: pod}}); err != nil {
+			if err := s.Client.Delete(ctx,
+				&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: pod}}); err != nil {
 				t.Errorf("delete %s: %v", pod, err)
 			}
 		} else {
@@ -76,7 +77,8 @@ func (s *soak) victim(t *testing.T) (pod, program, role string) {
 	return leader, "kruise-manager", "leader"
 }
 
-// complete reports why the deployment is not complete: two ready replicas, of which one leads, and a ready daemon on each node.
+// complete reports why the deployment is not complete: two ready replicas, of which one leads, and a ready daemon on
+// each node.
 func (s *soak) complete(ctx context.Context, t *testing.T) error {
 	t.Helper()
 	if err := s.ready(ctx); err != nil {

@@ -32,8 +32,12 @@ type soakReport struct {
 
 func newSoakReport() *soakReport {
 	return &soakReport{
-		counts: map[string]map[string]int{}, times: map[string]time.Duration{}, examples: map[string]string{}, last: map[string]soakFigures{},
-		moments: map[string]map[string]soakFigures{}, most: map[string]soakFigures{},
+		counts:   map[string]map[string]int{},
+		times:    map[string]time.Duration{},
+		examples: map[string]string{},
+		last:     map[string]soakFigures{},
+		moments:  map[string]map[string]soakFigures{},
+		most:     map[string]soakFigures{},
 	}
 }
 
@@ -90,7 +94,12 @@ func (r *soakReport) add(moment string, all map[string]soakFigures) {
 	}
 	for _, f := range all {
 		m := r.most[f.role]
-		r.most[f.role] = soakFigures{role: f.role, memory: max(m.memory, f.memory), heap: max(m.heap, f.heap), goroutines: max(m.goroutines, f.goroutines)}
+		r.most[f.role] = soakFigures{
+			role:       f.role,
+			memory:     max(m.memory, f.memory),
+			heap:       max(m.heap, f.heap),
+			goroutines: max(m.goroutines, f.goroutines),
+		}
 	}
 }
 
@@ -107,7 +116,8 @@ func (r *soakReport) quiet(moment string, took time.Duration, before, after map[
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.rests = append(r.rests, fmt.Sprintf("%s: %s of rest, %.0f passes, %.2f s of CPU in %d processes", moment, took, passes, cpu, len(after)))
+	r.rests = append(r.rests,
+		fmt.Sprintf("%s: %s of rest, %.0f passes, %.2f s of CPU in %d processes", moment, took, passes, cpu, len(after)))
 }
 
 // worst figures of the processes of a role at a moment.
@@ -115,14 +125,16 @@ func (r *soakReport) worst(moment, role string) soakFigures {
 	worst := soakFigures{role: role}
 	for _, f := range r.moments[moment] {
 		if f.role == role {
-			worst.memory, worst.heap, worst.goroutines = max(worst.memory, f.memory), max(worst.heap, f.heap), max(worst.goroutines, f.goroutines)
+			worst.memory, worst.heap, worst.goroutines = max(worst.memory, f.memory), max(worst.heap, f.heap),
+				max(worst.goroutines, f.goroutines)
 			worst.age = max(worst.age, f.age)
 		}
 	}
 	return worst
 }
 
-// judge prints the report, and fails the test for each failure, for what the processes have kept, and for a kind that did no turn.
+// judge prints the report, and fails the test for each failure, for what the processes have kept, and for a kind that
+// did no turn.
 func (r *soakReport) judge(t *testing.T, took time.Duration) {
 	t.Helper()
 	const mebi = 1 << 20
@@ -163,7 +175,8 @@ func (r *soakReport) String() string {
 	}
 	for _, role := range []string{"leader", "follower", "daemon"} {
 		w := r.most[role]
-		fmt.Fprintf(&b, "most   %-9s %12s  memory %6.1f MiB  heap %6.1f MiB  goroutines %4.0f\n", role, "", w.memory/mebi, w.heap/mebi, w.goroutines)
+		fmt.Fprintf(&b, "most   %-9s %12s  memory %6.1f MiB  heap %6.1f MiB  goroutines %4.0f\n",
+			role, "", w.memory/mebi, w.heap/mebi, w.goroutines)
 	}
 	for _, line := range r.rests {
 		fmt.Fprintln(&b, line)
@@ -186,7 +199,9 @@ func (r *soakReport) String() string {
 			fmt.Fprintf(&b, "%s: %5d %s\n", group, r.counts[group][name], name)
 		}
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(errors), func(a, b string) int { return cmp.Or(cmp.Compare(errors[b], errors[a]), cmp.Compare(a, b)) }) {
+	for _, name := range slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
+		return cmp.Or(cmp.Compare(errors[b], errors[a]), cmp.Compare(a, b))
+	}) {
 		fmt.Fprintf(&b, "errors: %5.0f %s\n", errors[name], name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.times)) {

@@ -25,10 +25,10 @@ var (
 	soakSeed = flag.Uint64("soak-seed", 0, "seed of the random pauses and kills of TestSoak; 0 draws one")
 )
 
-// TestSoak deploys two replicas of the manager and three daemons with every gate on, applies the sample of each kind, and changes objects of
-// all kinds for as long as -soak. In the first half, it also kills a random replica or daemon again and again. The test fails if
-// an object does not reach its state in time, a process crashes, or the processes need more memory or goroutines at the end than at the
-// start. The report has the counts.
+// TestSoak deploys two replicas of the manager and three daemons with every gate on, applies the sample of each kind,
+// and changes objects of all kinds for as long as -soak. In the first half, it also kills a random replica or daemon
+// again and again. The test fails if an object does not reach its state in time, a process crashes, or the processes
+// need more memory or goroutines at the end than at the start. The report has the counts.
 func TestSoak(t *testing.T) {
 	if *soakTime == 0 {
 		t.Skip("takes as long as -soak wants: run make soak")
@@ -111,30 +111,36 @@ func newSoak(t *testing.T) *soak {
 	for i := range list.Items {
 		zone := fmt.Sprintf("zone-%c", 'a'+i)
 		s.zones[zone] = list.Items[i].Name
-		if _, err := m.Kubectl(t.Context(), "label", "--overwrite", "node", list.Items[i].Name, corev1.LabelTopologyZone+"="+zone); err != nil {
+		if _, err := m.Kubectl(t.Context(), "label", "--overwrite", "node", list.Items[i].Name,
+			corev1.LabelTopologyZone+"="+zone); err != nil {
 			t.Fatal(err)
 		}
 	}
 	s.pushNginx(t)
 	m.Push(t, image.Spec{Name: "busybox:1.36"})
 	for i := range soakImages {
-		m.Push(t, image.Spec{Name: fmt.Sprintf("nginx:soak-%d", i), Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte("soak")}})
+		m.Push(t, image.Spec{
+			Name: fmt.Sprintf("nginx:soak-%d", i), Files: map[string][]byte{"/usr/share/nginx/html/index.html": []byte("soak")},
+		})
 	}
 	return s
 }
 
 // soakArguments are those of the managers. No other program provides certificates here.
 func soakArguments() []string {
-	return []string{"--feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false", "--nodeimage-creation-delay=1s"}
+	return []string{
+		"--feature-gates=AllAlpha=true,AllBeta=true,EnableExternalCerts=false", "--nodeimage-creation-delay=1s",
+	}
 }
 
-// applySamples applies the samples of the kinds whose objects stay, and waits until their pods are ready. The samples of jobs and requests
-// are applied again and again later.
+// applySamples applies the samples of the kinds whose objects stay, and waits until their pods are ready. The samples
+// of jobs and requests are applied again and again later.
 func (s *soak) applySamples(t *testing.T) {
 	t.Helper()
 	// A SidecarSet and the objects that place pods come before the pods.
 	for _, name := range []string{
-		"sidecarset", "deployment", "cloneset", "podunavailablebudget", "statefulset", "daemonset", "uniteddeployment", "workloadspread", "persistentpodstate",
+		"sidecarset", "deployment", "cloneset", "podunavailablebudget", "statefulset", "daemonset", "uniteddeployment",
+		"workloadspread", "persistentpodstate",
 		"podprobemarker", "resourcedistribution", "advancedcronjob", "pod",
 	} {
 		if err := s.apply(t.Context(), name); err != nil {
@@ -142,7 +148,8 @@ func (s *soak) applySamples(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() {
-		_, _ = s.Kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "--wait=false", "resourcedistribution/registry", "namespace/vault")
+		_, _ = s.Kubectl(context.WithoutCancel(t.Context()), "delete", "--ignore-not-found", "--wait=false",
+			"resourcedistribution/registry", "namespace/vault")
 	})
 }
 
@@ -188,7 +195,8 @@ func (s *soak) pauseCrons(t *testing.T, paused bool) {
 	}
 }
 
-// rest waits until all pods of the soak are ready and no job is left, then for the connections and the caches of a burst to end, and measures.
+// rest waits until all pods of the soak are ready and no job is left, then for the connections and the caches of a
+// burst to end, and measures.
 func (s *soak) rest(t *testing.T, moment string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), turnTime)

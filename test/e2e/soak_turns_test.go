@@ -24,7 +24,8 @@ import (
 // work is what the soak does with each kind. NodeImage and NodePodProbe work with the pulls and probes.
 func (s *soak) work() []worker {
 	template := []string{"spec", "template", "spec"}
-	statefulSet, daemonSet, united := kindOf(ours, "StatefulSet"), kindOf(ours, "DaemonSet"), kindOf(ours, "UnitedDeployment")
+	statefulSet, daemonSet, united := kindOf(ours, "StatefulSet"), kindOf(ours, "DaemonSet"),
+		kindOf(ours, "UnitedDeployment")
 	five := map[string]int64{"replicas": 5, "readyReplicas": 5, "updatedReadyReplicas": 5}
 	three := map[string]int64{"replicas": 3, "readyReplicas": 3, "updatedReplicas": 3}
 	each := map[string]int64{"desiredNumberScheduled": nodes, "updatedNumberScheduled": nodes, "numberReady": nodes}
@@ -33,11 +34,15 @@ func (s *soak) work() []worker {
 		{"CloneSet, PodUnavailableBudget", []func(context.Context) error{
 			s.flips(cloneSet, "web", template, "web", five), s.evicts, s.scales(cloneSet, "web", 7, 5), s.deletesOne,
 		}},
-		{"StatefulSet", []func(context.Context) error{s.flips(statefulSet, "db", template, "db", three), s.scales(statefulSet, "db", 4, 3)}},
+		{
+			"StatefulSet",
+			[]func(context.Context) error{s.flips(statefulSet, "db", template, "db", three), s.scales(statefulSet, "db", 4, 3)},
+		},
 		{"DaemonSet", []func(context.Context) error{s.flips(daemonSet, "agent", template, "agent", each)}},
 		{"SidecarSet", []func(context.Context) error{s.updatesSidecars, s.injects}},
 		{"UnitedDeployment", []func(context.Context) error{
-			s.flips(united, "zoned", []string{"spec", "template", "cloneSetTemplate", "spec", "template", "spec"}, "zoned", six), s.scales(united, "zoned", 8, 6),
+			s.flips(united, "zoned", []string{"spec", "template", "cloneSetTemplate", "spec", "template", "spec"}, "zoned", six),
+			s.scales(united, "zoned", 8, 6),
 		}},
 		{"WorkloadSpread", []func(context.Context) error{s.spreads}},
 		{"BroadcastJob", []func(context.Context) error{s.broadcasts}},
@@ -54,7 +59,8 @@ func (s *soak) work() []worker {
 	}
 }
 
-// evicts asks for the eviction of all pods at once, under a budget of 25 % of 5 pods: at most two pods are missing at any moment.
+// evicts asks for the eviction of all pods at once, under a budget of 25 % of 5 pods: at most two pods are missing at
+// any moment.
 func (s *soak) evicts(ctx context.Context) error {
 	pods, err := s.podsOf(ctx, "web")
 	if err != nil {
@@ -89,7 +95,8 @@ func (s *soak) evicts(ctx context.Context) error {
 		return fmt.Errorf("the budget admitted %d evictions within %s", n, took)
 	}
 	if n := <-least; n < 3 {
-		return fmt.Errorf("%d pods were ready while %d evictions were admitted within %s, want at least 3", n, evicted.Load(), took)
+		return fmt.Errorf("%d pods were ready while %d evictions were admitted within %s, want at least 3",
+			n, evicted.Load(), took)
 	}
 	return nil
 }
@@ -145,15 +152,20 @@ func (s *soak) updatesSidecars(ctx context.Context) error {
 	if err := s.patch(ctx, set, "log", `{"spec":{"updateStrategy":{"partition":0}}}`); err != nil {
 		return err
 	}
-	return s.flips(set, "log", []string{"spec"}, "shop", map[string]int64{"matchedPods": 4, "updatedPods": 4, "readyPods": 4, "updatedReadyPods": 4})(ctx)
+	return s.flips(set, "log", []string{"spec"}, "shop", map[string]int64{
+		"matchedPods": 4, "updatedPods": 4, "readyPods": 4, "updatedReadyPods": 4,
+	})(ctx)
 }
 
 // injects deletes pods of a Deployment: the new ones have the sidecar too.
 func (s *soak) injects(ctx context.Context) error {
-	if err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace), client.MatchingLabels{"app": "shop"}); err != nil {
+	if err := s.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(s.namespace),
+		client.MatchingLabels{"app": "shop"}); err != nil {
 		return err
 	}
-	if err := s.settles(ctx, deployment, "shop", map[string]int64{"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4}); err != nil {
+	if err := s.settles(ctx, deployment, "shop", map[string]int64{
+		"replicas": 4, "readyReplicas": 4, "updatedReplicas": 4,
+	}); err != nil {
 		return err
 	}
 	pods, err := s.podsOf(ctx, "shop")
@@ -168,8 +180,8 @@ func (s *soak) injects(ctx context.Context) error {
 	return s.settles(ctx, kindOf(ours, "SidecarSet"), "log", map[string]int64{"matchedPods": 4, "readyPods": 4})
 }
 
-// spreads scales a workload: up to three pods are in the first zone, the rest in the second. While a replica is killed, pods are created
-// without a subset: such pods end with the next turn.
+// spreads scales a workload: up to three pods are in the first zone, the rest in the second. While a replica is killed,
+// pods are created without a subset: such pods end with the next turn.
 func (s *soak) spreads(ctx context.Context) error {
 	begin := time.Now()
 	n := s.draw(7) + 1
@@ -214,7 +226,9 @@ func (s *soak) returns(ctx context.Context) error {
 	if before == nil {
 		return fmt.Errorf("pod %s is missing", name)
 	}
-	if err := s.try(ctx, func(ctx context.Context) error { return client.IgnoreNotFound(s.Client.Delete(ctx, before.DeepCopy())) }); err != nil {
+	if err := s.try(ctx, func(ctx context.Context) error {
+		return client.IgnoreNotFound(s.Client.Delete(ctx, before.DeepCopy()))
+	}); err != nil {
 		return err
 	}
 	return until(ctx, func(ctx context.Context) error {
@@ -238,7 +252,9 @@ func (s *soak) returns(ctx context.Context) error {
 // converts reads objects in the version that is not stored.
 func (s *soak) converts(ctx context.Context) error {
 	var sets v1alpha1.CloneSetList
-	if err := s.try(ctx, func(ctx context.Context) error { return s.Client.List(ctx, &sets, client.InNamespace(s.namespace)) }); err != nil {
+	if err := s.try(ctx, func(ctx context.Context) error {
+		return s.Client.List(ctx, &sets, client.InNamespace(s.namespace))
+	}); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(sets.Items, func(c v1alpha1.CloneSet) bool { return c.Name == "web" }) {

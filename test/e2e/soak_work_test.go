@@ -62,7 +62,10 @@ func (s *soak) try(ctx context.Context, request func(context.Context) error) err
 // reason classifies the error of a request.
 func reason(err error) string {
 	text := err.Error()
-	for _, sign := range []string{"connection refused", "context deadline exceeded", "EOF", "no endpoints available", "connection reset", "no route to host", "x509"} {
+	for _, sign := range []string{
+		"connection refused", "context deadline exceeded", "EOF", "no endpoints available", "connection reset",
+		"no route to host", "x509",
+	} {
 		if strings.Contains(text, sign) {
 			return sign
 		}
@@ -132,7 +135,8 @@ func (s *soak) patch(ctx context.Context, kind schema.GroupVersionKind, name, pa
 // settles waits until the status of an object is that of its generation, with these numbers.
 func (s *soak) settles(ctx context.Context, kind schema.GroupVersionKind, name string, want map[string]int64) error {
 	return s.shows(ctx, kind, name, func(u *unstructured.Unstructured) error {
-		if seen, found, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); found && seen < u.GetGeneration() {
+		if seen, found, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration"); found &&
+			seen < u.GetGeneration() {
 			return fmt.Errorf("generation %d of %d", seen, u.GetGeneration())
 		}
 		for _, field := range slices.Sorted(maps.Keys(want)) {
@@ -145,7 +149,9 @@ func (s *soak) settles(ctx context.Context, kind schema.GroupVersionKind, name s
 }
 
 // shows waits until an object passes a check.
-func (s *soak) shows(ctx context.Context, kind schema.GroupVersionKind, name string, check func(*unstructured.Unstructured) error) error {
+func (s *soak) shows(
+	ctx context.Context, kind schema.GroupVersionKind, name string, check func(*unstructured.Unstructured) error,
+) error {
 	return until(ctx, func(ctx context.Context) error {
 		u := s.object(kind, name)
 		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
@@ -203,8 +209,8 @@ func (s *soak) kept(ctx context.Context, app string, before map[string]*corev1.P
 	return nil
 }
 
-// soakImages is after how many updates an image is back: kubelets wait longer and longer before they start a container again that has
-// ended shortly before, and forget this after ten minutes.
+// soakImages is after how many updates an image is back: kubelets wait longer and longer before they start a container
+// again that has ended shortly before, and forget this after ten minutes.
 const soakImages = 60
 
 // next is the image after this one.
@@ -214,8 +220,11 @@ func next(image string) string {
 	return fmt.Sprintf("nginx:soak-%d", (n+1)%soakImages)
 }
 
-// flips gives the container of a template, at a path, its next image, in place, and waits until the status has these numbers.
-func (s *soak) flips(kind schema.GroupVersionKind, name string, path []string, app string, want map[string]int64) func(context.Context) error {
+// flips gives the container of a template, at a path, its next image, in place, and waits until the status has these
+// numbers.
+func (s *soak) flips(kind schema.GroupVersionKind, name string, path []string, app string, want map[string]int64) func(
+	context.Context,
+) error {
 	return func(ctx context.Context) error {
 		before, err := s.podsOf(ctx, app)
 		if err != nil {
@@ -243,7 +252,8 @@ func (s *soak) flip(ctx context.Context, kind schema.GroupVersionKind, name stri
 	}
 	first, _ := containers[0].(map[string]any)
 	image, _ := first["image"].(string)
-	patch := fmt.Sprintf(`[{"op":"replace","path":"/%s/containers/0/image","value":%q}]`, strings.Join(path, "/"), next(image))
+	patch := fmt.Sprintf(`[{"op":"replace","path":"/%s/containers/0/image","value":%q}]`,
+		strings.Join(path, "/"), next(image))
 	return s.patch(ctx, kind, name, patch)
 }
 

@@ -22,8 +22,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// testSpread has three nodes as zones, of which the first is cordoned. The pods of a CloneSet and of a Deployment wait there, are deleted, and come
-// back in the next zone until that is full; the rest goes to the last zone. A scale-in empties the last zone first.
+// testSpread has three nodes as zones, of which the first is cordoned. The pods of a CloneSet and of a Deployment wait
+// there, are deleted, and come back in the next zone until that is full; the rest goes to the last zone. A scale-in
+// empties the last zone first.
 func (m *deployed) testSpread(t *testing.T) {
 	m.pushNginx(t)
 	var nodes corev1.NodeList
@@ -53,10 +54,14 @@ func spreadTarget(kind, namespace string) (object client.Object, scale func(int3
 	}}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "web"}
 	if kind == "CloneSet" {
-		set := &v1beta1.CloneSet{ObjectMeta: meta, Spec: v1beta1.CloneSetSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}
+		set := &v1beta1.CloneSet{ObjectMeta: meta, Spec: v1beta1.CloneSetSpec{
+			Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+		}}
 		return set, func(n int32) { set.Spec.Replicas = &n }
 	}
-	d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template}}
+	d := &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: ptr.To[int32](0), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template,
+	}}
 	return d, func(n int32) { d.Spec.Replicas = &n }
 }
 
@@ -66,16 +71,19 @@ func (m *deployed) testSpreadOf(t *testing.T, kind, version string, zones map[st
 	ws := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
 	ws.Spec.TargetReference = &v1beta1.TargetReference{APIVersion: version, Kind: kind, Name: "web"}
 	for i, name := range []string{"a", "b", "c"} {
-		s := v1beta1.WorkloadSpreadSubset{Name: name, RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{zones[name]}},
-		}}}
+		s := v1beta1.WorkloadSpreadSubset{
+			Name: name, RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{zones[name]}},
+			}},
+		}
 		if i < 2 {
 			s.MaxReplicas = ptr.To(intstr.FromInt32(2))
 		}
 		ws.Spec.Subsets = append(ws.Spec.Subsets, s)
 	}
 	ws.Spec.ScheduleStrategy = v1beta1.WorkloadSpreadScheduleStrategy{
-		Type: v1beta1.AdaptiveWorkloadSpreadScheduleStrategyType, Adaptive: &v1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: ptr.To[int32](5)},
+		Type:     v1beta1.AdaptiveWorkloadSpreadScheduleStrategyType,
+		Adaptive: &v1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: ptr.To[int32](5)},
 	}
 	for _, o := range []client.Object{ws, target} {
 		if err := m.Client.Create(t.Context(), o); err != nil {
@@ -101,7 +109,8 @@ func (m *deployed) testSpreadOf(t *testing.T, kind, version string, zones map[st
 			return err
 		}
 		all := ws.Status.SubsetStatuses
-		if len(all) != 3 || all[1].Replicas != 2 || all[1].MissingReplicas != 0 || all[2].Replicas != 1 || len(all[0].Conditions) == 0 || all[0].Conditions[0].Status != metav1.ConditionFalse {
+		if len(all) != 3 || all[1].Replicas != 2 || all[1].MissingReplicas != 0 || all[2].Replicas != 1 ||
+			len(all[0].Conditions) == 0 || all[0].Conditions[0].Status != metav1.ConditionFalse {
 			return fmt.Errorf("status %+v", all)
 		}
 		return nil

@@ -26,13 +26,16 @@ import (
 // driverName is the driver that installDriver installs.
 const driverName = "hostdir.csi.test.kruisekit.dev"
 
-// installDriver installs a CSI driver with the real provisioner and resizer, and waits until all nodes have it. Its volumes are below the
-// directory that it returns. The driver goes with the test, whose volumes must be gone by then: the kubelet unmounts with it.
+// installDriver installs a CSI driver with the real provisioner and resizer, and waits until all nodes have it. Its
+// volumes are below the directory that it returns. The driver goes with the test, whose volumes must be gone by then:
+// the kubelet unmounts with it.
 func (m *deployed) installDriver(t *testing.T) {
 	t.Helper()
 	dir, namespace := t.TempDir(), m.Namespace(t)
 	filled := []string{"$NAMESPACE", namespace, "$DIR", dir}
-	for variable, name := range map[string]string{"$HOSTDIR": "csi-hostdir", "$PROVISIONER": "csi-provisioner", "$RESIZER": "csi-resizer"} {
+	for variable, name := range map[string]string{
+		"$HOSTDIR": "csi-hostdir", "$PROVISIONER": "csi-provisioner", "$RESIZER": "csi-resizer",
+	} {
 		content, err := os.ReadFile(m.Programs(t, binaries.Storage)[name])
 		if err != nil {
 			t.Fatal(err)
@@ -59,8 +62,10 @@ func (m *deployed) installDriver(t *testing.T) {
 			t.Errorf("remove the driver: %v", err)
 		}
 	})
-	if _, err := m.Kubectl(t.Context(), "rollout", "status", "-n", namespace, "deployment/csi-controller", "--timeout=1m"); err != nil {
-		said, _ := m.Kubectl(t.Context(), "logs", "-n", namespace, "--prefix", "--all-containers", "deployment/csi-controller")
+	if _, err := m.Kubectl(t.Context(), "rollout", "status", "-n", namespace,
+		"deployment/csi-controller", "--timeout=1m"); err != nil {
+		said, _ := m.Kubectl(t.Context(), "logs", "-n", namespace, "--prefix", "--all-containers",
+			"deployment/csi-controller")
 		t.Fatalf("%v\n%s", err, said)
 	}
 	eventually(t, func(ctx context.Context) error {
@@ -70,7 +75,9 @@ func (m *deployed) installDriver(t *testing.T) {
 		}
 		registered := 0
 		for i := range list.Items {
-			if slices.ContainsFunc(list.Items[i].Spec.Drivers, func(d storagev1.CSINodeDriver) bool { return d.Name == driverName }) {
+			if slices.ContainsFunc(list.Items[i].Spec.Drivers, func(d storagev1.CSINodeDriver) bool {
+				return d.Name == driverName
+			}) {
 				registered++
 			}
 		}
@@ -143,7 +150,8 @@ func (m *deployed) testExpansion(t *testing.T) {
 		t.Errorf("pods %v became %v", before, during)
 	}
 	for name := range before {
-		if owner, size := v.sh(t, name, "cat /data/owner"), v.sh(t, name, "cat /data/.size"); owner != name || size != "2147483648" {
+		if owner, size := v.sh(t, name, "cat /data/owner"), v.sh(t, name, "cat /data/.size"); owner != name ||
+			size != "2147483648" {
 			t.Errorf("the volume of %s is of %s, and has %s bytes", name, owner, size)
 		}
 	}
@@ -187,8 +195,8 @@ func (v *volumes) patch(ctx context.Context, name, size, tag string) (string, er
 		  {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": %q}]`, size, v.images[tag].Name))
 }
 
-// settles waits until both pods run an image, with as many restarts, and both volumes have a size. It returns the UIDs of the pods. Meanwhile
-// it looks whether the order holds.
+// settles waits until both pods run an image, with as many restarts, and both volumes have a size. It returns the UIDs
+// of the pods. Meanwhile it looks whether the order holds.
 func (v *volumes) settles(t *testing.T, size, tag string, restarts int32) map[string]types.UID {
 	t.Helper()
 	began, uids := time.Now(), map[string]types.UID{}
@@ -202,9 +210,11 @@ func (v *volumes) settles(t *testing.T, size, tag string, restarts int32) map[st
 			pod, claim := l.pods[name], l.claims["data-"+name]
 			capacity := claim.Status.Capacity[corev1.ResourceStorage]
 			if capacity.String() != size {
-				err = errors.Join(err, fmt.Errorf("claim of %s has %s: %+v", name, &capacity, claim.Status.Conditions), v.hasten(ctx, &claim, &pod))
+				err = errors.Join(err, fmt.Errorf("claim of %s has %s: %+v", name, &capacity, claim.Status.Conditions),
+					v.hasten(ctx, &claim, &pod))
 			}
-			if !ready(&pod) || pod.Spec.Containers[0].Image != v.images[tag].Name || pod.Status.ContainerStatuses[0].RestartCount != restarts {
+			if !ready(&pod) || pod.Spec.Containers[0].Image != v.images[tag].Name ||
+				pod.Status.ContainerStatuses[0].RestartCount != restarts {
 				err = errors.Join(err, fmt.Errorf("pod %s: %+v", name, pod.Status))
 			}
 			uids[name] = pod.UID
@@ -215,10 +225,12 @@ func (v *volumes) settles(t *testing.T, size, tag string, restarts int32) map[st
 	return uids
 }
 
-// hasten has the kubelet look at a pod whose file system is to grow. It does that by itself each minute or so, for which no test waits.
+// hasten has the kubelet look at a pod whose file system is to grow. It does that by itself each minute or so, for
+// which no test waits.
 func (v *volumes) hasten(ctx context.Context, claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) error {
 	for _, c := range claim.Status.Conditions {
-		if c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue && pod.UID != "" {
+		if c.Type == corev1.PersistentVolumeClaimFileSystemResizePending && c.Status == corev1.ConditionTrue &&
+			pod.UID != "" {
 			patch := fmt.Sprintf(`{"metadata":{"annotations":{"test.kruisekit.dev/hastened":%q}}}`, claim.ResourceVersion)
 			return v.Client.Patch(ctx, pod, client.RawPatch(types.MergePatchType, []byte(patch)))
 		}
@@ -226,7 +238,8 @@ func (v *volumes) hasten(ctx context.Context, claim *corev1.PersistentVolumeClai
 	return nil
 }
 
-// volumesLook is what is found at one moment: earlier are claims read before the pods, claims and volumes are read after them.
+// volumesLook is what is found at one moment: earlier are claims read before the pods, claims and volumes are read
+// after them.
 type volumesLook struct {
 	earlier, claims map[string]corev1.PersistentVolumeClaim
 	pods            map[string]corev1.Pod
@@ -262,7 +275,8 @@ func (v *volumes) look(ctx context.Context) (volumesLook, error) {
 	return l, err
 }
 
-// disorder returns what is not in the order of a rollout: the volume of the last pod grows, this pod is updated, and then the other one follows.
+// disorder returns what is not in the order of a rollout: the volume of the last pod grows, this pod is updated, and
+// then the other one follows.
 func (v *volumes) disorder(l volumesLook, size, image string) (broken []string) {
 	asks := func(claim corev1.PersistentVolumeClaim) string {
 		amount := claim.Spec.Resources.Requests[corev1.ResourceStorage]
@@ -270,13 +284,15 @@ func (v *volumes) disorder(l volumesLook, size, image string) (broken []string) 
 	}
 	for _, name := range []string{"db-0", "db-1"} {
 		volume := l.volumes["data-"+name]
-		if amount := volume.Spec.Capacity[corev1.ResourceStorage]; v.updates && l.runs(name, image) && amount.String() != size {
+		if amount := volume.Spec.Capacity[corev1.ResourceStorage]; v.updates && l.runs(name, image) &&
+			amount.String() != size {
 			broken = append(broken, fmt.Sprintf("%s is updated, and its volume has %s", name, &amount))
 		}
 	}
 	last := l.claims["data-db-1"]
 	pod := l.pods["db-1"]
-	if amount := last.Status.Capacity[corev1.ResourceStorage]; asks(l.earlier["data-db-0"]) == size && amount.String() != size {
+	if amount := last.Status.Capacity[corev1.ResourceStorage]; asks(l.earlier["data-db-0"]) == size &&
+		amount.String() != size {
 		broken = append(broken, fmt.Sprintf("the first claim grows, and the last volume has %s", &amount))
 	}
 	if asks(l.earlier["data-db-0"]) == size && (!l.runs("db-1", image) || !ready(&pod)) {
@@ -308,7 +324,8 @@ func (v *volumes) printed(t *testing.T) {
 	shown := strings.Join(strings.Fields(string(text)), " ")
 	for _, command := range []string{
 		"get statefulsets.apps.kruise.io db -o jsonpath={.status.volumeClaims}",
-		"get pvc -l app=db -o custom-columns=NAME:.metadata.name,ASKS:.spec.resources.requests.storage,HAS:.status.capacity.storage",
+		"get pvc -l app=db -o custom-columns=NAME:.metadata.name,ASKS:.spec.resources.requests.storage," +
+			"HAS:.status.capacity.storage",
 	} {
 		eventually(t, func(ctx context.Context) error { // the status follows
 			said, err := v.Kubectl(ctx, append(strings.Fields(command), "-n", v.namespace)...)

@@ -18,7 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-// olderCRDs writes a file of the CRDs as OpenKruise 1.8 has them: with v1alpha1 alone and without conversion, but for StatefulSets.
+// olderCRDs writes a file of the CRDs as OpenKruise 1.8 has them: with v1alpha1 alone and without conversion, but for
+// StatefulSets.
 func olderCRDs(t *testing.T) string {
 	t.Helper()
 	crds, err := crd.Both(apiextensionsv1.WebhookClientConfig{})
@@ -32,7 +33,9 @@ func olderCRDs(t *testing.T) string {
 			only = "v1beta1"
 		}
 		c.Spec.Conversion = nil
-		c.Spec.Versions = slices.DeleteFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name != only })
+		c.Spec.Versions = slices.DeleteFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name != only
+		})
 		c.Spec.Versions[0].Storage = true
 		text, err := json.Marshal(c)
 		if err != nil {
@@ -75,8 +78,8 @@ spec:
   containers: [{name: proxy, image: proxy}]
 `
 
-// storeOlder stores the objects before any manager runs that could convert them. The deployment that follows becomes ready only
-// if replicas convert before their caches are synced. It returns their namespace.
+// storeOlder stores the objects before any manager runs that could convert them. The deployment that follows becomes
+// ready only if replicas convert before their caches are synced. It returns their namespace.
 func storeOlder(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	namespace := c.Namespace(t)
@@ -96,13 +99,15 @@ func (m *deployed) testStoredOlder(t *testing.T, namespace string) {
 		"sidecarsets.%s.apps.kruise.io":             namespace,
 	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			generation, err := m.Kubectl(t.Context(), "get", "-n", namespace, fmt.Sprintf(plural, version), name, "-o", "jsonpath={.metadata.generation}")
+			generation, err := m.Kubectl(t.Context(), "get", "-n", namespace, fmt.Sprintf(plural, version), name, "-o",
+				"jsonpath={.metadata.generation}")
 			if err != nil || generation != "1" {
 				t.Errorf("%s in %s has generation %q: %v", plural, version, generation, err)
 			}
 		}
 		name := strings.Replace(plural, ".%s", "", 1)
-		if stored, err := m.Kubectl(t.Context(), "get", "crd", name, "-o", "jsonpath={.status.storedVersions}"); err != nil || stored != `["v1alpha1","v1beta1"]` {
+		if stored, err := m.Kubectl(t.Context(), "get", "crd", name, "-o", "jsonpath={.status.storedVersions}"); err != nil ||
+			stored != `["v1alpha1","v1beta1"]` {
 			t.Errorf("%s stores %s: %v", name, stored, err)
 		}
 	}

@@ -48,10 +48,15 @@ func bequests() map[string]bequest {
 	return map[string]bequest{
 		"settled": {step: "1-created", set: "web", revision: firstRevision, why: "created, never updated"},
 		"settled, long ago": {
-			step: "1-created", set: "zones-b-hh6zh", revision: "zones-b-hh6zh-587bcb4b95", why: "another policy, no claims, and pods that name the owner in the older version",
-			owners: "apps.kruise.io/v1alpha1",
+			step:     "1-created",
+			set:      "zones-b-hh6zh",
+			revision: "zones-b-hh6zh-587bcb4b95",
+			why:      "another policy, no claims, and pods that name the owner in the older version",
+			owners:   "apps.kruise.io/v1alpha1",
 		},
-		"settled and updated": {step: "3-updated", set: "web", revision: nextRevision, why: "two revisions, and a state on each pod"},
+		"settled and updated": {
+			step: "3-updated", set: "web", revision: nextRevision, why: "two revisions, and a state on each pod",
+		},
 		"between two pods": {
 			step: "2-updating", set: "web", revision: nextRevision, why: "one is done, the other waits for its turn",
 			restarts: map[string]int32{second: 1},
@@ -67,9 +72,13 @@ func bequests() map[string]bequest {
 			restarts: map[string]int32{first: 1, second: 1},
 		},
 		"patched": {
-			step: "2-updating", set: "web", revision: nextRevision, why: "the kubelet restarts it, and nobody has looked whether that is done",
-			asCreated: []string{first}, interrupt: (*remains).patched,
-			restarts: map[string]int32{first: 1, second: 1},
+			step:      "2-updating",
+			set:       "web",
+			revision:  nextRevision,
+			why:       "the kubelet restarts it, and nobody has looked whether that is done",
+			asCreated: []string{first},
+			interrupt: (*remains).patched,
+			restarts:  map[string]int32{first: 1, second: 1},
 		},
 	}
 }
@@ -117,8 +126,10 @@ func (r *remains) patched(t *testing.T) {
 	r.outOfTraffic(t)
 	r.edit(t, first, func(pod *corev1.Pod) {
 		mark(t, pod, map[string]any{
-			"lastContainerStatuses":  map[string]any{"main": map[string]any{"imageID": statuses(pod)["main"].ImageID}},
-			"containerBatchesRecord": []any{map[string]any{"timestamp": time.Now().Format(time.RFC3339), "containers": []string{"main"}}},
+			"lastContainerStatuses": map[string]any{"main": map[string]any{"imageID": statuses(pod)["main"].ImageID}},
+			"containerBatchesRecord": []any{map[string]any{
+				"timestamp": time.Now().Format(time.RFC3339), "containers": []string{"main"},
+			}},
 		})
 		pod.Annotations["conf"], pod.Spec.Containers[0].Image = "2", "nginx:1.15.1"
 	})
@@ -191,7 +202,8 @@ func (r *remains) finished(ctx context.Context) error {
 	if err := r.client.Get(ctx, types.NamespacedName{Namespace: r.namespace, Name: r.set}, set); err != nil {
 		return err
 	}
-	if s, n := set.Status, *set.Spec.Replicas; s.UpdatedAvailableReplicas != n || s.Replicas != n || s.CurrentRevision != r.revision || s.UpdateRevision != r.revision {
+	if s, n := set.Status, *set.Spec.Replicas; s.UpdatedAvailableReplicas != n || s.Replicas != n ||
+		s.CurrentRevision != r.revision || s.UpdateRevision != r.revision {
 		return fmt.Errorf("status is %+v, want revision %s", s, r.revision)
 	}
 	if set.Generation != 1 {
@@ -204,7 +216,8 @@ func (r *remains) finished(ctx context.Context) error {
 func (r *remains) graceKept(t *testing.T) {
 	t.Helper()
 	var state kruise.InPlaceUpdateState
-	if err := json.Unmarshal([]byte(r.pod(t.Context(), t, first).Annotations[kruise.InPlaceUpdateStateKey]), &state); err != nil {
+	if err := json.Unmarshal([]byte(r.pod(t.Context(), t, first).Annotations[kruise.InPlaceUpdateStateKey]),
+		&state); err != nil {
 		t.Fatal(err)
 	}
 	if len(state.ContainerBatchesRecord) != 1 {
@@ -254,7 +267,9 @@ func (r *remains) checkPod(t *testing.T, was, is *corev1.Pod) {
 			t.Errorf("%s: %s of %s restarted %d times, want %d", r.why, name, was.Name, status.RestartCount, want)
 		}
 	}
-	written := slices.ContainsFunc(is.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "kruise-manager" })
+	written := slices.ContainsFunc(is.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+		return f.Manager == "kruise-manager"
+	})
 	if want := r.restarts[was.Name] > 0; written != want {
 		t.Errorf("%s: the manager wrote %s: %v, want %v", r.why, was.Name, written, want)
 	}

@@ -22,8 +22,8 @@ import (
 
 const unitedDocument = "../../docs/kinds/uniteddeployment.md"
 
-// testUnitedDeployment runs in three zones of one node each: first the sample of the document, then objects for which the middle zone is cordoned,
-// and comes back.
+// testUnitedDeployment runs in three zones of one node each: first the sample of the document, then objects for which
+// the middle zone is cordoned, and comes back.
 func (m *deployed) testUnitedDeployment(t *testing.T) {
 	m.pushNginx(t)
 	var nodes corev1.NodeList
@@ -106,18 +106,24 @@ type zoned struct {
 func podsOfWeb() (metav1.ObjectMeta, *metav1.LabelSelector, corev1.PodTemplateSpec) {
 	labels := map[string]string{"app": "web"}
 	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	pod.Spec = corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.27"}}}
+	pod.Spec = corev1.PodSpec{
+		TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.27"}},
+	}
 	return metav1.ObjectMeta{Labels: labels}, &metav1.LabelSelector{MatchLabels: labels}, pod
 }
 
 func ofCloneSets() v1beta1.SubsetTemplate {
 	metadata, selector, pod := podsOfWeb()
-	return v1beta1.SubsetTemplate{CloneSetTemplate: &v1beta1.CloneSetTemplateSpec{ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Selector: selector, Template: pod}}}
+	return v1beta1.SubsetTemplate{CloneSetTemplate: &v1beta1.CloneSetTemplateSpec{
+		ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Selector: selector, Template: pod},
+	}}
 }
 
 func ofDeployments() v1beta1.SubsetTemplate {
 	metadata, _, pod := podsOfWeb()
-	return v1beta1.SubsetTemplate{DeploymentTemplate: &v1beta1.DeploymentTemplateSpec{ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pod}}}
+	return v1beta1.SubsetTemplate{DeploymentTemplate: &v1beta1.DeploymentTemplateSpec{
+		ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pod},
+	}}
 }
 
 func (m *deployed) newZoned(t *testing.T, template v1beta1.SubsetTemplate, zones map[string]string) *zoned {
@@ -126,12 +132,16 @@ func (m *deployed) newZoned(t *testing.T, template v1beta1.SubsetTemplate, zones
 	u := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace(t), Name: "web"}}
 	u.Spec.Replicas, u.Spec.Selector, u.Spec.Template = ptr.To[int32](3), selector, template
 	u.Spec.Topology.ScheduleStrategy = v1beta1.UnitedDeploymentScheduleStrategy{
-		Type:     v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
-		Adaptive: &v1beta1.AdaptiveUnitedDeploymentStrategy{RescheduleCriticalSeconds: ptr.To[int32](3), UnschedulableDuration: ptr.To[int32](20)},
+		Type: v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
+		Adaptive: &v1beta1.AdaptiveUnitedDeploymentStrategy{
+			RescheduleCriticalSeconds: ptr.To[int32](3), UnschedulableDuration: ptr.To[int32](20),
+		},
 	}
 	for _, zone := range []string{"zone-1", "zone-2", "zone-3"} {
 		s := v1beta1.Subset{Name: zone}
-		s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}
+		s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+		}}
 		if zone != "zone-3" {
 			s.MaxReplicas = ptr.To(intstr.FromInt32(2))
 		}
@@ -181,7 +191,8 @@ func (z *zoned) scales(t *testing.T, replicas int) {
 	z.types(t.Context(), t, "scale", "ud", z.u.Name, "-n", z.u.Namespace, fmt.Sprintf("--replicas=%d", replicas))
 }
 
-// runs waits until the zones run as many pods, all of them ready and in the zone of their subset, and the status counts them.
+// runs waits until the zones run as many pods, all of them ready and in the zone of their subset, and the status counts
+// them.
 func (z *zoned) runs(t *testing.T, want ...int) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {

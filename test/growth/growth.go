@@ -1,13 +1,13 @@
-// Package growth tests that the cost of work grows in proportion to its size, and not with the square of it, as what a user of one namespace
-// can store must not stop the manager for the others.
+// Package growth tests that the cost of work grows in proportion to its size, and not with the square of it, as what a
+// user of one namespace can store must not stop the manager for the others.
 //
 //	growth.Linear(t, 500, 20, func(n int) func() {
 //		pod := podOf(n)
 //		return func() { inject(pod) }
 //	})
 //
-// Cost is the processor time of the process, to which other processes of a busy machine add nothing. Work may use several goroutines. Tests that
-// run in parallel with others of their package cannot be measured so.
+// Cost is the processor time of the process, to which other processes of a busy machine add nothing. Work may use
+// several goroutines. Tests that run in parallel with others of their package cannot be measured so.
 package growth
 
 import (
@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// tolerance is how many times more than in proportion large work may cost: caches, the garbage collector and logarithms are allowed for.
+	// tolerance is how many times more than in proportion large work may cost: caches, the garbage collector and
+	// logarithms are allowed for.
 	tolerance = 5
 	// samples are how often work is measured before its cost counts.
 	samples = 5
@@ -25,8 +26,8 @@ const (
 	least = 5 * time.Millisecond
 )
 
-// Linear fails the test if work of times the size n costs far more than times as much as work of the size n. prepare returns the work of a size,
-// which can be done again and again. For a square to be seen, times must be 10 or more.
+// Linear fails the test if work of times the size n costs far more than times as much as work of the size n. prepare
+// returns the work of a size, which can be done again and again. For a square to be seen, times must be 10 or more.
 func Linear(t *testing.T, n, times int, prepare func(n int) (work func())) {
 	t.Helper()
 	if tolerance*2 > times {

@@ -79,7 +79,9 @@ func (s *Server) apply(o client.Object, patch client.Patch, options *client.Patc
 }
 
 // fieldsOf decodes what is applied.
-func fieldsOf(o client.Object, patch client.Patch, options *client.PatchOptions) (fields map[string]any, data []byte, err error) {
+func fieldsOf(
+	o client.Object, patch client.Patch, options *client.PatchOptions,
+) (fields map[string]any, data []byte, err error) {
 	if options.FieldManager == "" || options.Force == nil || !*options.Force {
 		return nil, nil, apierrors.NewBadRequest("an apply needs a manager, and is forced")
 	}

@@ -38,8 +38,8 @@ func (*Server) Watch(context.Context, client.ObjectList, ...client.ListOption) (
 	return nil, errors.New("package objects has no watch")
 }
 
-// IndexField implements client.FieldIndexer. The index holds for the kind, and for all kinds that have none of that name. The values of an
-// untyped object are computed from untyped objects.
+// IndexField implements client.FieldIndexer. The index holds for the kind, and for all kinds that have none of that
+// name. The values of an untyped object are computed from untyped objects.
 func (s *Server) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
 	_, untyped := of.(*unstructured.Unstructured)
 	k, _, err := s.keyOf(of, client.ObjectKey{})
@@ -124,7 +124,8 @@ func (s *Server) List(_ context.Context, into client.ObjectList, options ...clie
 
 // selects reports whether a list has an object of a kind. Fields are those of an index.
 func (s *Server) selects(o *client.ListOptions, kind string, object client.Object) (bool, error) {
-	if o.Namespace != "" && o.Namespace != object.GetNamespace() || o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
+	if o.Namespace != "" && o.Namespace != object.GetNamespace() ||
+		o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 		return false, nil
 	}
 	if o.FieldSelector == nil {
@@ -200,7 +201,9 @@ type subresource struct {
 }
 
 // Patch implements client.SubResourceWriter.
-func (r *subresource) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+func (r *subresource) Patch(
+	_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
+) error {
 	return r.server.patchInto(o, r.name, patch)
 }
 

@@ -11,8 +11,8 @@
 //		err = server.RunPods(kubelet)
 //	}
 //
-// It stores what the API server stores: a patch of an object leaves its status alone, a patch of the status leaves the rest
-// alone, a name belongs to a UID, finalizers hold what is deleted, a patch that changes nothing makes no version. A write
-// that the API server rejects or drops in silence is an error. There is neither validation nor defaulting of specs, no
-// admission, no watch and no garbage collection: tests of these need the API server, and package podbench.
+// It stores what the API server stores: a patch of an object leaves its status alone, a patch of the status leaves the
+// rest alone, a name belongs to a UID, finalizers hold what is deleted, a patch that changes nothing makes no version.
+// A write that the API server rejects or drops in silence is an error. There is neither validation nor defaulting of
+// specs, no admission, no watch and no garbage collection: tests of these need the API server, and package podbench.
 package objects

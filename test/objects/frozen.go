@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// FrozenPods returns a client that lists the pods as they are now, by their owner, until catchUp is called: a cache that lags. Lists by other
-// fields, as those of orphans, show what is stored.
+// FrozenPods returns a client that lists the pods as they are now, by their owner, until catchUp is called: a cache
+// that lags. Lists by other fields, as those of orphans, show what is stored.
 func (s *Server) FrozenPods(t testing.TB) (lagging client.Client, catchUp func()) {
 	t.Helper()
 	var pods corev1.PodList
@@ -33,5 +33,6 @@ func (s *Server) FrozenPods(t testing.TB) (lagging client.Client, catchUp func()
 func hasOtherField(opts []client.ListOption) bool {
 	var o client.ListOptions
 	o.ApplyOptions(opts)
-	return o.FieldSelector != nil && !o.FieldSelector.Empty() && o.FieldSelector.Requirements()[0].Field != "kruisekit.dev/owner-uid"
+	return o.FieldSelector != nil && !o.FieldSelector.Empty() &&
+		o.FieldSelector.Requirements()[0].Field != "kruisekit.dev/owner-uid"
 }

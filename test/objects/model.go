@@ -40,7 +40,9 @@ func NewModel(t testing.TB, list client.ObjectList, add func(*runtime.Scheme) er
 	}
 	m := &Model{t: t, List: list, Clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	m.Server = New(scheme, m.Now)
-	m.Kubelet = &standin.Kubelet{Node: "node-1", Now: m.Now, Broken: func(image string) bool { return strings.HasSuffix(image, ":broken") }}
+	m.Kubelet = &standin.Kubelet{
+		Node: "node-1", Now: m.Now, Broken: func(image string) bool { return strings.HasSuffix(image, ":broken") },
+	}
 	return m
 }
 
@@ -124,7 +126,8 @@ func (m *Model) Reconcile() {
 	}
 }
 
-// Turns checks after each turn of the reconciler and of the kubelet, until the check returns nil or there is nothing left to do now.
+// Turns checks after each turn of the reconciler and of the kubelet, until the check returns nil or there is nothing
+// left to do now.
 func (m *Model) Turns(check func() error) (err error) {
 	m.t.Helper()
 	for range 1000 {

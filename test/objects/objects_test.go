@@ -21,7 +21,9 @@ import (
 func newPod(t *testing.T, change func(*corev1.Pod)) (*objects.Server, *corev1.Pod) {
 	t.Helper()
 	s := objects.New(scheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"},
+	}}
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 	if change != nil {
 		change(pod)
@@ -47,19 +49,67 @@ func TestPatch(t *testing.T) {
 		want        func(error) bool
 		changed     bool
 	}{
-		"a label":             {"it may change", "", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, fine, true},
-		"nothing":             {"it makes no version", "", types.MergePatchType, `{"metadata":{"labels":{"app":"web"}}}`, fine, false},
-		"a test that holds":   {"the rest is applied", "", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/app","value":"web"},{"op":"replace","path":"/metadata/labels/app","value":"x"}]`, fine, true},
-		"a test that fails":   {"nothing is applied", "", types.JSONPatchType, `[{"op":"test","path":"/metadata/labels/app","value":"x"},{"op":"replace","path":"/metadata/labels/app","value":"y"}]`, func(err error) bool { return apierrors.ReasonForError(err) != "" && err != nil }, false},
-		"another UID":         {"the name belongs to another pod", "", types.MergePatchType, `{"metadata":{"uid":"x","labels":{"a":"b"}}}`, apierrors.IsConflict, false},
-		"an old version":      {"another writer was faster", "", types.MergePatchType, `{"metadata":{"resourceVersion":"0","labels":{"a":"b"}}}`, apierrors.IsConflict, false},
-		"status of the pod":   {"it has its own subresource", "", types.MergePatchType, `{"status":{"phase":"Failed"}}`, dropped, false},
-		"labels by status":    {"API servers take them with a status", "status", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, fine, true},
-		"a spec by status":    {"the subresource has no spec", "status", types.MergePatchType, `{"spec":{"nodeName":"node-9"}}`, dropped, false},
-		"status by status":    {"it is applied", "status", types.MergePatchType, `{"status":{"phase":"Failed"}}`, fine, true},
-		"environment":         {"a running pod keeps it", "", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"b"}]}]}}`, dropped, false},
-		"resources by resize": {"it is applied", "resize", types.StrategicMergePatchType, `{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"1"}}}]}}`, fine, true},
-		"not JSON":            {"it is rejected", "", types.JSONPatchType, `{`, apierrors.IsBadRequest, false},
+		"a label": {"it may change", "", types.MergePatchType, `{"metadata":{"labels":{"a":"b"}}}`, fine, true},
+		"nothing": {
+			why: "it makes no version", kind: types.MergePatchType, patch: `{"metadata":{"labels":{"app":"web"}}}`, want: fine,
+		},
+		"a test that holds": {
+			why: "the rest is applied", kind: types.JSONPatchType,
+			patch: `[{"op":"test","path":"/metadata/labels/app","value":"web"},{"op":"replace","path":"/metadata/labels/app","value":"x"}]`,
+			want:  fine, changed: true,
+		},
+		"a test that fails": {
+			why:   "nothing is applied",
+			kind:  types.JSONPatchType,
+			patch: `[{"op":"test","path":"/metadata/labels/app","value":"x"},{"op":"replace","path":"/metadata/labels/app","value":"y"}]`,
+			want:  func(err error) bool { return apierrors.ReasonForError(err) != "" && err != nil },
+		},
+		"another UID": {
+			why:   "the name belongs to another pod",
+			kind:  types.MergePatchType,
+			patch: `{"metadata":{"uid":"x","labels":{"a":"b"}}}`,
+			want:  apierrors.IsConflict,
+		},
+		"an old version": {
+			why:   "another writer was faster",
+			kind:  types.MergePatchType,
+			patch: `{"metadata":{"resourceVersion":"0","labels":{"a":"b"}}}`,
+			want:  apierrors.IsConflict,
+		},
+		"status of the pod": {
+			why: "it has its own subresource", kind: types.MergePatchType, patch: `{"status":{"phase":"Failed"}}`, want: dropped,
+		},
+		"labels by status": {
+			why:         "API servers take them with a status",
+			subresource: "status",
+			kind:        types.MergePatchType,
+			patch:       `{"metadata":{"labels":{"a":"b"}}}`,
+			want:        fine,
+			changed:     true,
+		},
+		"a spec by status": {
+			why:         "the subresource has no spec",
+			subresource: "status",
+			kind:        types.MergePatchType,
+			patch:       `{"spec":{"nodeName":"node-9"}}`,
+			want:        dropped,
+		},
+		"status by status": {"it is applied", "status", types.MergePatchType, `{"status":{"phase":"Failed"}}`, fine, true},
+		"environment": {
+			why:   "a running pod keeps it",
+			kind:  types.StrategicMergePatchType,
+			patch: `{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"b"}]}]}}`,
+			want:  dropped,
+		},
+		"resources by resize": {
+			why:         "it is applied",
+			subresource: "resize",
+			kind:        types.StrategicMergePatchType,
+			patch:       `{"spec":{"containers":[{"name":"web","resources":{"requests":{"cpu":"1"}}}]}}`,
+			want:        fine,
+			changed:     true,
+		},
+		"not JSON": {"it is rejected", "", types.JSONPatchType, `{`, apierrors.IsBadRequest, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, pod := newPod(t, nil)
@@ -89,11 +139,25 @@ func TestDelete(t *testing.T) {
 		stored    bool
 		afterStep bool
 	}{
-		"on no node":           {"nothing is to be ended", nil, nil, false, false},
-		"on a node":            {"the node ends the pod", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, nil, true, false},
-		"without grace period": {"the node is not asked", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, []client.DeleteOption{client.GracePeriodSeconds(0)}, false, false},
-		"with a finalizer":     {"its owner has not removed it", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} }, nil, true, true},
-		"another UID":          {"the name belongs to another pod", nil, []client.DeleteOption{client.Preconditions{UID: ptr.To(types.UID("x"))}}, true, true},
+		"on no node": {"nothing is to be ended", nil, nil, false, false},
+		"on a node":  {"the node ends the pod", func(p *corev1.Pod) { p.Spec.NodeName = "n" }, nil, true, false},
+		"without grace period": {
+			why:     "the node is not asked",
+			change:  func(p *corev1.Pod) { p.Spec.NodeName = "n" },
+			options: []client.DeleteOption{client.GracePeriodSeconds(0)},
+		},
+		"with a finalizer": {
+			why:       "its owner has not removed it",
+			change:    func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} },
+			stored:    true,
+			afterStep: true,
+		},
+		"another UID": {
+			why:       "the name belongs to another pod",
+			options:   []client.DeleteOption{client.Preconditions{UID: ptr.To(types.UID("x"))}},
+			stored:    true,
+			afterStep: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, pod := newPod(t, c.change)
@@ -119,7 +183,8 @@ func TestCreateAndRead(t *testing.T) {
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := s.List(t.Context(), list, client.MatchingLabels{"app": "web"}); err != nil || len(list.Items) != 1 || list.Items[0].UID != pod.UID {
+	if err := s.List(t.Context(), list, client.MatchingLabels{"app": "web"}); err != nil || len(list.Items) != 1 ||
+		list.Items[0].UID != pod.UID {
 		t.Errorf("metadata: %v, %v", list.Items, err)
 	}
 	if err := s.List(t.Context(), &corev1.PodList{}, client.MatchingFields{"spec.nodeName": ""}); err == nil {

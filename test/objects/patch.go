@@ -43,7 +43,8 @@ func (s *Server) patch(o client.Object, subresource string, patch client.Patch) 
 		return nil, fmt.Errorf("decode patched %s: %w", k.kind, err)
 	}
 	if after.GetUID() != have.GetUID() || after.GetResourceVersion() != have.GetResourceVersion() {
-		return nil, apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has UID %s and version %s", have.GetUID(), have.GetResourceVersion()))
+		return nil, apierrors.NewConflict(resource, o.GetName(),
+			fmt.Errorf("it has UID %s and version %s", have.GetUID(), have.GetResourceVersion()))
 	}
 	if err := check(subresource, have, after); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Recorded reads a list of objects that OpenKruise left in a cluster, from the recordings of test/compat. The test may run in any package of the
-// module.
+// Recorded reads a list of objects that OpenKruise left in a cluster, from the recordings of test/compat. The test may
+// run in any package of the module.
 func Recorded(t testing.TB, file string, into any) {
 	t.Helper()
 	const recordings = "test/compat/testdata/recorded"

@@ -81,7 +81,8 @@ func (s *Server) Snapshot() *Server {
 	return held
 }
 
-// Requests are the writes and reads of single objects since it was last called: verb, resource and name, and code of the answer.
+// Requests are the writes and reads of single objects since it was last called: verb, resource and name, and code of
+// the answer.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +106,9 @@ func (s *Server) Event(about runtime.Object, eventType, reason, message string) 
 func (s *Server) Events(about metav1.Object, reason string) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.events), func(e Event) bool { return e.About != about.GetUID() || e.Reason != reason })
+	return slices.DeleteFunc(slices.Clone(s.events), func(e Event) bool {
+		return e.About != about.GetUID() || e.Reason != reason
+	})
 }
 
 // next returns the version of the next change.
@@ -121,7 +124,9 @@ func (s *Server) keyOf(o runtime.Object, name types.NamespacedName) (key, schema
 		return key{}, schema.GroupResource{}, err
 	}
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
-	return key{kind.GroupKind().String(), name}, schema.GroupResource{Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s"}, nil
+	return key{kind.GroupKind().String(), name}, schema.GroupResource{
+		Group: kind.Group, Resource: strings.ToLower(kind.Kind) + "s",
+	}, nil
 }
 
 // Put stores an object as it is. An object without a UID or a version gets one.
@@ -179,8 +184,8 @@ func (s *Server) create(o client.Object) (client.Object, error) {
 	return made, nil
 }
 
-// replace stores a changed object, unless nothing has changed. An object that is deleted goes with its last finalizer; a pod that
-// is bound to a node goes when the node ends it.
+// replace stores a changed object, unless nothing has changed. An object that is deleted goes with its last finalizer;
+// a pod that is bound to a node goes when the node ends it.
 func (s *Server) replace(k key, before, after client.Object) client.Object {
 	if apiequality.Semantic.DeepEqual(before, after) {
 		return before
@@ -229,7 +234,8 @@ func (s *Server) delete(o client.Object, options *client.DeleteOptions) error {
 	if p := options.Preconditions; p != nil && p.UID != nil && *p.UID != have.GetUID() {
 		return apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has UID %s", have.GetUID()))
 	}
-	if p := options.Preconditions; p != nil && p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+	if p := options.Preconditions; p != nil && p.ResourceVersion != nil &&
+		*p.ResourceVersion != have.GetResourceVersion() {
 		return apierrors.NewConflict(resource, o.GetName(), fmt.Errorf("it has version %s", have.GetResourceVersion()))
 	}
 	at := metav1.NewTime(s.now())

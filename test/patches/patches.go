@@ -1,4 +1,5 @@
-// Package patches applies patches to objects in memory as an API server does, and reports what of a patch an API server drops.
+// Package patches applies patches to objects in memory as an API server does, and reports what of a patch an API server
+// drops.
 package patches
 
 import (
@@ -52,7 +53,8 @@ func Apply(raw []byte, patch types.PatchType, data []byte, like any) ([]byte, er
 	return nil, apierrors.NewBadRequest("no patch of type " + string(patch))
 }
 
-// CheckPod returns an error for a patch of a pod that changes more than its subresource has, or that no API server stores.
+// CheckPod returns an error for a patch of a pod that changes more than its subresource has, or that no API server
+// stores.
 func CheckPod(subresource string, before, after *corev1.Pod) error {
 	same := apiequality.Semantic.DeepEqual
 	switch subresource {
@@ -64,7 +66,8 @@ func CheckPod(subresource string, before, after *corev1.Pod) error {
 		}
 	case "resize":
 		resources := func(c, like *corev1.Container) { c.Resources = like.Resources }
-		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Status, after.Status) || !same(before.Spec, evened(after, before, resources)) {
+		if !same(before.ObjectMeta, after.ObjectMeta) || !same(before.Status, after.Status) ||
+			!same(before.Spec, evened(after, before, resources)) {
 			return &DroppedError{subresource, "more than resources"}
 		}
 	case "ephemeralcontainers":
@@ -77,13 +80,15 @@ func CheckPod(subresource string, before, after *corev1.Pod) error {
 			return &DroppedError{subresource, "what a running pod keeps"}
 		}
 		if after.DeletionTimestamp != nil && len(after.Finalizers) > len(before.Finalizers) {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, after.Name, errors.New("a pod that is deleted gets no finalizers"))
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, after.Name,
+				errors.New("a pod that is deleted gets no finalizers"))
 		}
 	}
 	return checkConditions(after)
 }
 
-// checkEphemeral returns an error where more than ephemeral containers is added: one that exists is neither changed nor removed, and has the name alone.
+// checkEphemeral returns an error where more than ephemeral containers is added: one that exists is neither changed nor
+// removed, and has the name alone.
 func checkEphemeral(before, after *corev1.Pod) error {
 	same := apiequality.Semantic.DeepEqual
 	spec := *after.Spec.DeepCopy()
@@ -101,7 +106,8 @@ func checkEphemeral(before, after *corev1.Pod) error {
 	}
 	for i := range before.Spec.EphemeralContainers {
 		if c := &before.Spec.EphemeralContainers[i]; have[c.Name] == nil || !same(*c, *have[c.Name]) {
-			return invalid(after, field.Forbidden(field.NewPath("spec", "ephemeralContainers"), "existing ephemeral containers must not be changed or removed"))
+			return invalid(after, field.Forbidden(field.NewPath("spec", "ephemeralContainers"),
+				"existing ephemeral containers must not be changed or removed"))
 		}
 	}
 	return nil

@@ -33,10 +33,15 @@ func Writes(c client.WithWatch, through func(what string, write func() error) er
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
 			return through("delete/"+o.GetName(), func() error { return c.Delete(ctx, o, opts...) })
 		},
-		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+		Patch: func(
+			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
+		) error {
 			return through("patch/"+o.GetName(), func() error { return c.Patch(ctx, o, p, opts...) })
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
 			return through(sub+"/"+o.GetName(), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	})
@@ -45,14 +50,17 @@ func Writes(c client.WithWatch, through func(what string, write func() error) er
 // Reads gives a client whose reads of single objects go through something, which are named get/NAME.
 func Reads(c client.WithWatch, through func(what string, read func() error) error) client.WithWatch {
 	return interceptor.NewClient(c, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+		) error {
 			return through("get/"+key.Name, func() error { return c.Get(ctx, key, o, opts...) })
 		},
 	})
 }
 
-// Faults make every second or so of the first requests of a kind about an object go wrong. Which one does, and how, depends
-// on the seed and the number of the request alone, except that the first two requests of all have one of each kind that the test counts.
+// Faults make every second or so of the first requests of a kind about an object go wrong. Which one does, and how,
+// depends on the seed and the number of the request alone, except that the first two requests of all have one of each
+// kind that the test counts.
 type Faults struct {
 	seed int64
 	// prefix of names, which is another one each time.
@@ -83,7 +91,8 @@ func (b *Bench) Faults(seed int64) *Faults {
 	return f
 }
 
-// Do makes a request with its fault: it is never applied, or its answer is lost, or it is late. It is made for Writes and Reads.
+// Do makes a request with its fault: it is never applied, or its answer is lost, or it is late. It is made for Writes
+// and Reads.
 func (f *Faults) Do(what string, request func() error) error {
 	switch f.next(what) {
 	case "before":

@@ -58,7 +58,9 @@ func (o *observed) left() (added []int, work string) {
 }
 
 // GetInformer implements cache.Informers.
-func (c *observedCache) GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *observedCache) GetInformer(
+	ctx context.Context, o client.Object, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	made, err := c.Cache.GetInformer(ctx, o, opts...)
 	if err != nil {
 		return nil, err
@@ -68,7 +70,9 @@ func (c *observedCache) GetInformer(ctx context.Context, o client.Object, opts .
 }
 
 // GetInformerForKind implements cache.Informers.
-func (c *observedCache) GetInformerForKind(ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption) (cache.Informer, error) {
+func (c *observedCache) GetInformerForKind(
+	ctx context.Context, kind schema.GroupVersionKind, opts ...cache.InformerGetOption,
+) (cache.Informer, error) {
 	made, err := c.Cache.GetInformerForKind(ctx, kind, opts...)
 	if err != nil {
 		return nil, err
@@ -83,8 +87,11 @@ type observedInformer struct {
 	kind  schema.GroupVersionKind
 }
 
-// AddEventHandlerWithOptions implements cache.Informer: it is what controller-runtime calls for the sources of controllers.
-func (i *observedInformer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, o toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
+// AddEventHandlerWithOptions implements cache.Informer: it is what controller-runtime calls for the sources of
+// controllers.
+func (i *observedInformer) AddEventHandlerWithOptions(
+	h toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	observed := &handler{ResourceEventHandler: h, kind: i.kind, seen: map[types.UID]string{}}
 	i.cache.mu.Lock()
 	i.cache.handlers = append(i.cache.handlers, observed)
@@ -153,14 +160,17 @@ func (c *observedCache) behind(ctx context.Context, live client.Client) (what st
 		seen := len(h.seen)
 		h.mu.Unlock()
 		if !same {
-			return fmt.Sprintf("a handler has seen %d %ss, %d are stored, or of other versions", seen, h.kind.Kind, len(stored[h.kind])), nil
+			return fmt.Sprintf("a handler has seen %d %ss, %d are stored, or of other versions",
+				seen, h.kind.Kind, len(stored[h.kind])), nil
 		}
 	}
 	return "", nil
 }
 
 // list returns the versions of the stored objects that the cache selects.
-func (c *observedCache) list(ctx context.Context, live client.Client, kind schema.GroupVersionKind) (map[types.UID]string, error) {
+func (c *observedCache) list(
+	ctx context.Context, live client.Client, kind schema.GroupVersionKind,
+) (map[types.UID]string, error) {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	namespaced, err := live.IsObjectNamespaced(object)
@@ -199,7 +209,9 @@ func (c *observedCache) selected(kind schema.GroupVersionKind, namespaced bool) 
 	}
 	all := map[string]client.ListOptions{}
 	for namespace, config := range namespaces {
-		all[namespace] = client.ListOptions{LabelSelector: either(config.LabelSelector, label), FieldSelector: eitherField(config.FieldSelector, field)}
+		all[namespace] = client.ListOptions{
+			LabelSelector: either(config.LabelSelector, label), FieldSelector: eitherField(config.FieldSelector, field),
+		}
 	}
 	return all
 }

@@ -41,7 +41,8 @@ type Bench struct {
 	Namespace string
 	// Cache of these managers. A test adds to it what keeps them to its own objects among those without a namespace.
 	Cache cache.Options
-	// Config and Scheme are those of these managers. A test that limits the rights of a manager changes the config before Run.
+	// Config and Scheme are those of these managers. A test that limits the rights of a manager changes the config before
+	// Run.
 	Config *rest.Config
 	Scheme *runtime.Scheme
 	// Mapper has the kinds that are installed for these managers; nil for those of the API server.
@@ -66,8 +67,8 @@ type observed struct {
 	cache  *observedCache
 }
 
-// New makes a namespace on an API server with these files of CRDs, and with the kinds of Kubernetes and of v1beta1 where the options
-// have no scheme. The test runs beside others.
+// New makes a namespace on an API server with these files of CRDs, and with the kinds of Kubernetes and of v1beta1
+// where the options have no scheme. The test runs beside others.
 func New(t *testing.T, o cluster.Options) *Bench {
 	t.Helper()
 	if o.Scheme == nil {
@@ -88,19 +89,26 @@ func Scheme(t *testing.T, add ...func(*runtime.Scheme) error) *runtime.Scheme {
 	return scheme
 }
 
-// On makes a namespace on an API server that runs already: one that several tests share, because the kinds have no namespace.
+// On makes a namespace on an API server that runs already: one that several tests share, because the kinds have no
+// namespace.
 func On(t *testing.T, c *cluster.Cluster, scheme *runtime.Scheme) *Bench {
 	t.Helper()
 	namespace := c.Namespace(t)
 	return &Bench{
-		T: t, Client: c.Client, Namespace: namespace, Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
-		Config: c.Config, Scheme: scheme, Patience: patience, watched: map[string]bool{},
-		requests: &requests.Recorder{Namespace: namespace},
+		T:         t,
+		Client:    c.Client,
+		Namespace: namespace,
+		Cache:     cache.Options{DefaultNamespaces: map[string]cache.Config{namespace: {}}},
+		Config:    c.Config,
+		Scheme:    scheme,
+		Patience:  patience,
+		watched:   map[string]bool{},
+		requests:  &requests.Recorder{Namespace: namespace},
 	}
 }
 
-// Run starts a manager with what add adds to it, and gives what stops it. It stops with the test at the latest. The client
-// reads from the manager's cache; what goes through it and through the manager is recorded.
+// Run starts a manager with what add adds to it, and gives what stops it. It stops with the test at the latest. The
+// client reads from the manager's cache; what goes through it and through the manager is recorded.
 func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()) {
 	b.Helper()
 	counted := rest.CopyConfig(b.Config)
@@ -110,7 +118,9 @@ func (b *Bench) Run(add func(ctrl.Manager, client.WithWatch) error) (stop func()
 		return roundTripper(func(r *http.Request) (*http.Response, error) { return b.count(next, r) })
 	})
 	return b.run(counted, func(mgr ctrl.Manager) error {
-		cached, err := client.NewWithWatch(counted, client.Options{Scheme: b.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()}})
+		cached, err := client.NewWithWatch(counted, client.Options{
+			Scheme: b.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()},
+		})
 		if err != nil {
 			return err
 		}
@@ -222,10 +232,11 @@ func (b *Bench) left() (counts []int, err error) {
 func (b *Bench) Until(check func() error) {
 	b.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.Context(), 30*time.Millisecond, b.Patience, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(b.Context(), 30*time.Millisecond, b.Patience, true,
+		func(context.Context) (bool, error) {
+			last = check()
+			return last == nil, nil
+		})
 	if err != nil {
 		asked := b.Asked()
 		b.Fatalf("%v; last: %v\nasked:\n%s", err, last, strings.Join(asked[max(len(asked)-40, 0):], "\n"))

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// soon is how far ahead a requeue lies that Still waits for. A later one is a plan for the future, not work that is left.
+// soon is how far ahead a requeue lies that Still waits for. A later one is a plan for the future, not work that is
+// left.
 const soon = time.Second
 
 type (
@@ -29,10 +30,12 @@ type observedManager struct {
 	fail func(format string, args ...any)
 }
 
-// Add implements manager.Manager. A controller is recognised by its fields, for its type is internal to controller-runtime.
+// Add implements manager.Manager. A controller is recognised by its fields, for its type is internal to
+// controller-runtime.
 func (m observedManager) Add(r manager.Runnable) error {
 	v := reflect.ValueOf(r)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct || !v.Elem().FieldByName("MaxConcurrentReconciles").IsValid() {
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct ||
+		!v.Elem().FieldByName("MaxConcurrentReconciles").IsValid() {
 		return m.Manager.Add(r)
 	}
 	field := v.Elem().FieldByName("NewQueue")
@@ -43,7 +46,9 @@ func (m observedManager) Add(r manager.Runnable) error {
 	if !ok {
 		return fmt.Errorf("observe the queue of %T: NewQueue has another type", r)
 	}
-	field.Set(reflect.ValueOf(func(name string, limiter workqueue.TypedRateLimiter[request]) workqueue.TypedRateLimitingInterface[request] {
+	field.Set(reflect.ValueOf(func(
+		name string, limiter workqueue.TypedRateLimiter[request],
+	) workqueue.TypedRateLimitingInterface[request] {
 		made := inner(name, limiter)
 		prioritized, ok := made.(priorityqueue.PriorityQueue[request])
 		if !ok {
@@ -70,8 +75,8 @@ type queue struct {
 // item is when something is due.
 type item struct {
 	at time.Time
-	// again is when an addition is due that came when the item was ready. If a worker was taking the item in that moment, the
-	// queue keeps the addition; else it does not.
+	// again is when an addition is due that came when the item was ready. If a worker was taking the item in that moment,
+	// the queue keeps the addition; else it does not.
 	again time.Time
 	// doubtful is an item of which it is not known whether the queue has it, because it comes from such an addition.
 	doubtful bool

@@ -30,8 +30,8 @@ func (b *Bench) count(next http.RoundTripper, r *http.Request) (*http.Response, 
 	return response, err
 }
 
-// Asked are the requests of the managers of Run for objects, events left out, since it was last called: method, path in the namespace,
-// and code of the answer. The path of what is not in the namespace begins with its resource.
+// Asked are the requests of the managers of Run for objects, events left out, since it was last called: method, path in
+// the namespace, and code of the answer. The path of what is not in the namespace begins with its resource.
 func (b *Bench) Asked() []string { return b.requests.Take() }
 
 // Watched are the resources of which a manager has had an informer.

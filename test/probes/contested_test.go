@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/markers"
 )
 
-// A label or an annotation that another writer changes is written back less and less often, on both kinds of nodes. What a probe finds is marked at
-// once, however often it changes.
+// A label or an annotation that another writer changes is written back less and less often, on both kinds of nodes.
+// What a probe finds is marked at once, however often it changes.
 func TestContestedMarks(t *testing.T) {
 	const turns = 180 // a second each
 	for name, c := range map[string]struct {
@@ -32,7 +32,8 @@ func TestContestedMarks(t *testing.T) {
 			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
 				Type: "example.com/ppm-idle", Status: corev1.ConditionFalse, LastTransitionTime: metav1.Time{Time: w.now},
 			})
-			w.put(nodeOf("node-1", nil), nodeOf("node-v", map[string]string{"type": "virtual-kubelet"}), pod, markerOf("ppm", "web", "idle"))
+			w.put(nodeOf("node-1", nil), nodeOf("node-v", map[string]string{"type": "virtual-kubelet"}), pod,
+				markerOf("ppm", "web", "idle"))
 			w.still()
 			for range turns {
 				w.pod("web-0", c.revert)
@@ -64,7 +65,9 @@ func TestReselected(t *testing.T) {
 	w := newWorld(t)
 	w.put(markerOf("ppm", "web", "idle"), markerOf("db", "db", "idle"))
 	m := &markers.Markers{Cached: w.Server}
-	for labels, want := range map[[2]string]bool{{"app", "web"}: false, {"app", "db"}: true, {"app", "none"}: true, {"ppm-idle", "other"}: false} {
+	for labels, want := range map[[2]string]bool{
+		{"app", "web"}: false, {"app", "db"}: true, {"app", "none"}: true, {"ppm-idle", "other"}: false,
+	} {
 		was := podOf("web-0", "node-1", "web")
 		is := was.DeepCopy()
 		is.Labels[labels[0]] = labels[1]

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(cluster.Main(m))
 }
 
-// ground is an API server with the rights and policies of config, the reconcilers as the manager's account, and a daemon on one node with a
-// container runtime in memory.
+// ground is an API server with the rights and policies of config, the reconcilers as the manager's account, and a
+// daemon on one node with a container runtime in memory.
 type ground struct {
 	*podbench.Bench
 
@@ -58,7 +58,8 @@ const daemonNode = "node-a"
 func as(c *cluster.Cluster, account, node string) *rest.Config {
 	rc := rest.CopyConfig(c.Config)
 	rc.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:kruise-system:" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+		UserName: "system:serviceaccount:kruise-system:" + account,
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	if node != "" {
 		rc.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
@@ -70,9 +71,11 @@ func newGround(t *testing.T) *ground {
 	t.Helper()
 	scheme := podbench.Scheme(t, v1alpha1.AddToScheme)
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme, CRDDirs: []string{
-		"../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml", "../../config/crd/bases/apps.kruise.io_nodepodprobes.yaml",
+		"../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml",
+		"../../config/crd/bases/apps.kruise.io_nodepodprobes.yaml",
 		// The cache of a daemon needs its other kinds.
-		"../../config/crd/bases/apps.kruise.io_nodeimages.yaml", "../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
+		"../../config/crd/bases/apps.kruise.io_nodeimages.yaml",
+		"../../config/crd/bases/apps.kruise.io_containerrecreaterequests.yaml",
 	}})
 	g := &ground{Bench: podbench.On(t, c, scheme), cluster: c, good: map[string]bool{}}
 	g.Cache = cache.Options{}
@@ -113,7 +116,9 @@ func (g *ground) create(o client.Object) {
 func (g *ground) reconcile() (stop func()) {
 	g.Helper()
 	return g.Run(func(mgr ctrl.Manager, _ client.WithWatch) error {
-		return controllers.AddToManager(g.Context(), mgr, controllers.Options{Names: []string{"nodepodprobe", "podprobemarker"}})
+		return controllers.AddToManager(g.Context(), mgr, controllers.Options{Names: []string{
+			"nodepodprobe", "podprobemarker",
+		}})
 	})
 }
 
@@ -183,7 +188,9 @@ func (g *ground) runs(name, node, app string) *corev1.Pod {
 	g.Helper()
 	pod := g.Pod(name, func(p *corev1.Pod) {
 		p.Labels, p.Spec.NodeName = map[string]string{"app": app}, node
-		p.Spec.Containers = []corev1.Container{{Name: "main", Image: "main", Ports: []corev1.ContainerPort{{Name: "page", ContainerPort: g.port()}}}}
+		p.Spec.Containers = []corev1.Container{{
+			Name: "main", Image: "main", Ports: []corev1.ContainerPort{{Name: "page", ContainerPort: g.port()}},
+		}}
 	})
 	g.Status(pod, func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.PodIP, p.Status.PodIPs = corev1.PodRunning, "127.0.0.1", []corev1.PodIP{{IP: "127.0.0.1"}}

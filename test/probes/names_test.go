@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pods of one name in two namespaces run on one node, as the first pods of two StatefulSets do. The marks of one of them do not take the
-// other one from the node.
+// Pods of one name in two namespaces run on one node, as the first pods of two StatefulSets do. The marks of one of
+// them do not take the other one from the node.
 func TestPodsOfOneName(t *testing.T) {
 	w := newWorld(t)
 	shop, bank := podOf("web-0", "node-1", "web"), podOf("web-0", "node-1", "web")

@@ -23,7 +23,8 @@ import (
 func TestLifecycle(t *testing.T) {
 	w := newWorld(t)
 	w.put(nodeOf("node-1", nil), nodeOf("node-2", nil), nodeOf("node-v", map[string]string{"type": "virtual-kubelet"}))
-	w.put(podOf("web-0", "node-1", "web"), podOf("web-1", "node-2", "web"), podOf("web-2", "node-v", "web"), podOf("web-3", "", "web"), podOf("db-0", "node-1", "db"))
+	w.put(podOf("web-0", "node-1", "web"), podOf("web-1", "node-2", "web"), podOf("web-2", "node-v", "web"),
+		podOf("web-3", "", "web"), podOf("db-0", "node-1", "db"))
 	w.put(markerOf("ppm", "web", "idle"), markerOf("my-ppm", "web", "up"))
 	w.good["uid-web-0 ppm#idle"] = true
 	w.still()
@@ -35,11 +36,14 @@ func TestLifecycle(t *testing.T) {
 	if diff := cmp.Diff(want, w.shown()); diff != "" {
 		t.Errorf("marked (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{"node-1": "web-0/my-ppm#up web-0/ppm#idle", "node-2": "web-1/my-ppm#up web-1/ppm#idle"}, w.asked()); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		"node-1": "web-0/my-ppm#up web-0/ppm#idle", "node-2": "web-1/my-ppm#up web-1/ppm#idle",
+	}, w.asked()); diff != "" {
 		t.Errorf("probed (-want +got):\n%s", diff)
 	}
 	for _, m := range w.allMarkers() {
-		if m.Status.MatchedPods != 3 || m.Status.ObservedGeneration != 1 || !slices.Contains(m.Finalizers, "kruise.io/node-pod-probe-cleanup") {
+		if m.Status.MatchedPods != 3 || m.Status.ObservedGeneration != 1 ||
+			!slices.Contains(m.Finalizers, "kruise.io/node-pod-probe-cleanup") {
 			t.Errorf("%s has %+v and finalizers %v", m.Name, m.Status, m.Finalizers)
 		}
 	}
@@ -48,7 +52,8 @@ func TestLifecycle(t *testing.T) {
 	if got := w.still(); !slices.Equal(got, []string{"PATCH pods/web-0/status 200"}) {
 		t.Errorf("a flip cost %v", got)
 	}
-	if got := w.shown()["web-0"]; got != "my-ppm-up=False ppm-idle=False app:web my-ppm-up:bad ppm-idle:bad @my-ppm-up:bad @ppm-idle:bad" {
+	if got := w.shown()["web-0"]; got !=
+		"my-ppm-up=False ppm-idle=False app:web my-ppm-up:bad ppm-idle:bad @my-ppm-up:bad @ppm-idle:bad" {
 		t.Errorf("after the flip: %s", got)
 	}
 	w.messages["uid-web-0 ppm#idle"] = "players: 3"
@@ -61,7 +66,9 @@ func TestLifecycle(t *testing.T) {
 		m.Spec.Probes[0].MarkerPolicy[1].Labels = map[string]string{"busy": "yes"}
 	})
 	got := w.still()
-	if want := []string{"PATCH podprobemarkers/ppm/status 200", "PATCH pods/web-0/status 200", "PATCH pods/web-1/status 200"}; !slices.Equal(got, want) {
+	if want := []string{
+		"PATCH podprobemarkers/ppm/status 200", "PATCH pods/web-0/status 200", "PATCH pods/web-1/status 200",
+	}; !slices.Equal(got, want) {
 		t.Errorf("other marks cost %v", got)
 	}
 
@@ -72,7 +79,8 @@ func TestLifecycle(t *testing.T) {
 	if n := count(got, "PATCH nodepodprobes"); n != 2 || count(got, "PATCH podprobemarkers/ppm ") != 1 || len(got) != 3 {
 		t.Errorf("the deletion of a marker cost %v", got)
 	}
-	if diff := cmp.Diff(map[string]string{"node-1": "web-0/my-ppm#up", "node-2": "web-1/my-ppm#up"}, w.asked()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"node-1": "web-0/my-ppm#up", "node-2": "web-1/my-ppm#up"},
+		w.asked()); diff != "" {
 		t.Errorf("probed without the marker (-want +got):\n%s", diff)
 	}
 	if n := len(w.allMarkers()); n != 1 {
@@ -120,11 +128,14 @@ func TestFinalizerWaits(t *testing.T) {
 	}
 }
 
-// What the reference left needs no write: its order of probes, its condition for a state that is not known, and its finalizer.
+// What the reference left needs no write: its order of probes, its condition for a state that is not known, and its
+// finalizer.
 func TestTakeover(t *testing.T) {
 	w := newWorld(t)
 	m := markerOf("ppm", "web", "a", "b")
-	m.Finalizers, m.Status = []string{v1alpha1.PodProbeMarkerFinalizerKey}, v1alpha1.PodProbeMarkerStatus{ObservedGeneration: 1, MatchedPods: 2}
+	m.Finalizers, m.Status = []string{v1alpha1.PodProbeMarkerFinalizerKey}, v1alpha1.PodProbeMarkerStatus{
+		ObservedGeneration: 1, MatchedPods: 2,
+	}
 	pods := []*corev1.Pod{podOf("web-0", "node-1", "web"), podOf("web-1", "node-1", "web")}
 	npp := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	for _, i := range []int{1, 0} {
@@ -132,13 +143,20 @@ func TestTakeover(t *testing.T) {
 		report := v1alpha1.PodProbeStatus{Name: pods[i].Name, Namespace: "shop", UID: string(pods[i].UID)}
 		for _, j := range []int{1, 0} {
 			p := m.Spec.Probes[j]
-			entry.Probes = append(entry.Probes, v1alpha1.ContainerProbe{Name: "ppm#" + p.Name, ContainerName: "main", Probe: p.Probe})
-			report.ProbeStates = append(report.ProbeStates, v1alpha1.ContainerProbeState{Name: "ppm#" + p.Name, State: v1alpha1.ProbeFailed, LastProbeTime: metav1.NewTime(w.now)})
-			pods[i].Status.Conditions = append(pods[i].Status.Conditions, corev1.PodCondition{Type: corev1.PodConditionType(p.PodConditionType), Status: corev1.ConditionFalse})
+			entry.Probes = append(entry.Probes, v1alpha1.ContainerProbe{
+				Name: "ppm#" + p.Name, ContainerName: "main", Probe: p.Probe,
+			})
+			report.ProbeStates = append(report.ProbeStates, v1alpha1.ContainerProbeState{
+				Name: "ppm#" + p.Name, State: v1alpha1.ProbeFailed, LastProbeTime: metav1.NewTime(w.now),
+			})
+			pods[i].Status.Conditions = append(pods[i].Status.Conditions, corev1.PodCondition{
+				Type: corev1.PodConditionType(p.PodConditionType), Status: corev1.ConditionFalse,
+			})
 			pods[i].Labels["ppm-"+p.Name] = "bad"
 			pods[i].Annotations = map[string]string{"ppm-a": "bad", "ppm-b": "bad"}
 		}
-		npp.Spec.PodProbes, npp.Status.PodProbeStatuses = append(npp.Spec.PodProbes, entry), append(npp.Status.PodProbeStatuses, report)
+		npp.Spec.PodProbes, npp.Status.PodProbeStatuses = append(npp.Spec.PodProbes, entry),
+			append(npp.Status.PodProbeStatuses, report)
 	}
 	report := &npp.Status.PodProbeStatuses[0].ProbeStates[0]
 	report.State = v1alpha1.ProbeUnknown // for which the reference writes False
@@ -165,8 +183,11 @@ func TestServerless(t *testing.T) {
 		w.options.Serverless = on
 		w.boot()
 		pod := podOf("web-0", "node-v", "web")
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: "example.com/ppm-idle", Status: corev1.ConditionFalse})
-		w.put(nodeOf("node-v", map[string]string{"type": "virtual-kubelet"}), pod, podOf("web-1", "node-v", "web"), markerOf("ppm", "web", "idle"))
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+			Type: "example.com/ppm-idle", Status: corev1.ConditionFalse,
+		})
+		w.put(nodeOf("node-v", map[string]string{"type": "virtual-kubelet"}), pod, podOf("web-1", "node-v", "web"),
+			markerOf("ppm", "web", "idle"))
 		got, want, marks := w.still(), "ppm-idle=False app:web", 0
 		if on {
 			want, marks = "ppm-idle=False app:web ppm-idle:bad @ppm-idle:bad", 1
@@ -183,7 +204,8 @@ func TestServerless(t *testing.T) {
 // A pod that the API server does not let be marked holds up no other one, and is not tried again in a loop.
 func TestRefusedPod(t *testing.T) {
 	w := newWorld(t)
-	w.put(nodeOf("node-1", nil), podOf("web-0", "node-1", "web"), podOf("web-1", "node-1", "web"), markerOf("ppm", "web", "idle"))
+	w.put(nodeOf("node-1", nil), podOf("web-0", "node-1", "web"), podOf("web-1", "node-1", "web"),
+		markerOf("ppm", "web", "idle"))
 	w.turn()
 	refused := 0
 	w.api.fault = func() (bool, error) {
@@ -222,7 +244,8 @@ func TestCost(t *testing.T) {
 		}
 	}
 	got := w.still()
-	if n := count(got, "POST nodepodprobes"); n != nodes || count(got, "PATCH pods/") != nodes*pods || len(got) != nodes+nodes*pods+2 {
+	if n := count(got, "POST nodepodprobes"); n != nodes || count(got, "PATCH pods/") != nodes*pods ||
+		len(got) != nodes+nodes*pods+2 {
 		t.Errorf("%d writes at first, of them %d creations and %d of pods", len(got), n, count(got, "PATCH pods/"))
 	}
 	if w.daemonWrites != nodes {
@@ -241,8 +264,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// With writes that are refused or whose answers are lost, a cache that lags and managers that restart, nothing that is not the markers'
-// changes, and in the end each pod has what its markers say.
+// With writes that are refused or whose answers are lost, a cache that lags and managers that restart, nothing that is
+// not the markers' changes, and in the end each pod has what its markers say.
 func TestRandomWorld(t *testing.T) {
 	seed := time.Now().UnixNano()
 	r := rand.New(rand.NewSource(seed))
@@ -292,7 +315,8 @@ func (w *world) check(seed int64) {
 	for _, pod := range w.pods() {
 		kubelet := 0
 		for _, c := range pod.Status.Conditions {
-			if (c == corev1.PodCondition{Type: c.Type, Status: corev1.ConditionTrue}) && (c.Type == corev1.PodInitialized || c.Type == corev1.PodReady) {
+			if (c == corev1.PodCondition{Type: c.Type, Status: corev1.ConditionTrue}) &&
+				(c.Type == corev1.PodInitialized || c.Type == corev1.PodReady) {
 				kubelet++
 			}
 		}
@@ -350,7 +374,8 @@ func (w *world) settled(seed int64) {
 					state, mark = "True", "good"
 				}
 				text := shown(&pod) + " "
-				if !strings.Contains(text, m.Name+"-"+p.Name+"="+state+" ") || !strings.Contains(text, " "+m.Name+"-"+p.Name+":"+mark+" ") {
+				if !strings.Contains(text, m.Name+"-"+p.Name+"="+state+" ") ||
+					!strings.Contains(text, " "+m.Name+"-"+p.Name+":"+mark+" ") {
 					w.Fatalf("seed %d: %s has %s, want %s of %s#%s", seed, pod.Name, text, state, m.Name, p.Name)
 				}
 			}

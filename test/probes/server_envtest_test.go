@@ -50,19 +50,23 @@ func (g *ground) idle() *v1alpha1.PodProbeMarker {
 	return m
 }
 
-// testResults: a command in a container and a page of a pod become conditions, labels and annotations, and a flip costs one write.
+// testResults: a command in a container and a page of a pod become conditions, labels and annotations, and a flip costs
+// one write.
 func testResults(t *testing.T, g *ground) {
 	g.reconcile()
 	g.readyNode(daemonNode)
 	pod := g.runs("web-0", daemonNode, "web")
 	g.daemonOn(daemonNode)
-	g.runtime.Add(critest.Container{ID: "web-0", PodUID: string(pod.UID), PodName: pod.Name, PodNamespace: pod.Namespace, Name: "main"})
+	g.runtime.Add(critest.Container{
+		ID: "web-0", PodUID: string(pod.UID), PodName: pod.Name, PodNamespace: pod.Namespace, Name: "main",
+	})
 	g.answer("web-0", true, true)
 	m := g.idle()
 	g.create(m)
 	g.marks(pod, "idle-idle=True idle-page=True app:web idle-idle:good idle-page:good")
 	g.Until(func() error {
-		if err := g.Look(m); err != nil || m.Status.MatchedPods != 1 || m.Status.ObservedGeneration != m.Generation || len(m.Finalizers) != 1 {
+		if err := g.Look(m); err != nil || m.Status.MatchedPods != 1 || m.Status.ObservedGeneration != m.Generation ||
+			len(m.Finalizers) != 1 {
 			return fmt.Errorf("status %+v, finalizers %v, %w", m.Status, m.Finalizers, err)
 		}
 		return nil
@@ -78,7 +82,8 @@ func testResults(t *testing.T, g *ground) {
 	g.answer("web-0", false, false)
 	g.marks(pod, "idle-idle=False idle-page=False app:web idle-idle:bad idle-page:bad @idle-idle:bad @idle-page:bad")
 	for _, c := range pod.Status.Conditions {
-		if c.Type == "example.com/idle-page" && c.Message != "HTTP probe failed with statuscode: 500" || c.Type == "example.com/idle-idle" && c.Message != "busy" {
+		if c.Type == "example.com/idle-page" && c.Message != "HTTP probe failed with statuscode: 500" ||
+			c.Type == "example.com/idle-idle" && c.Message != "busy" {
 			t.Errorf("condition %+v", c)
 		}
 	}
@@ -108,7 +113,8 @@ func testMalformed(t *testing.T, g *ground) {
 apiVersion: apps.kruise.io/v1alpha1
 kind: PodProbeMarker
 metadata: {namespace: %s, name: bad}
-spec: {selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: main, podConditionType: a, probe: {periodSeconds: 99999999999, tcpSocket: {port: 1}}}]}`, g.Namespace)
+spec: {selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: main, podConditionType: a, probe: {periodSeconds: 99999999999, tcpSocket: {port: 1}}}]}`,
+		g.Namespace)
 	if err := yaml.Unmarshal([]byte(text), &bad.Object); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +129,8 @@ spec: {selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: ma
 		return nil
 	})
 	g.answer("web-0", true, true)
-	g.marks(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "web-0"}}, "idle-idle=True idle-page=True app:web idle-idle:good idle-page:good")
+	g.marks(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "web-0"}},
+		"idle-idle=True idle-page=True app:web idle-idle:good idle-page:good")
 }
 
 // testRestart: another manager beside the first one, or after it, writes nothing.
@@ -161,7 +168,8 @@ func testServerCost(t *testing.T, g *ground) {
 	m.Namespace, m.Generation = g.Namespace, 0
 	g.create(m)
 	g.Still()
-	if writes := g.writes(); count(writes, "PATCH nodepodprobes") != nodes || count(writes, "PATCH podprobemarkers/cost") != 2 || len(writes) != nodes+2 {
+	if writes := g.writes(); count(writes, "PATCH nodepodprobes") != nodes ||
+		count(writes, "PATCH podprobemarkers/cost") != 2 || len(writes) != nodes+2 {
 		t.Errorf("a marker of %d pods cost %q", nodes*pods, writes)
 	}
 	for i := range nodes {
@@ -193,7 +201,10 @@ func (g *ground) report(node string, good func(pod int) bool) {
 				state = v1alpha1.ProbeSucceeded
 			}
 			n.Status.PodProbeStatuses = append(n.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Name: p.Name, Namespace: p.Namespace, UID: p.UID, ProbeStates: []v1alpha1.ContainerProbeState{{Name: p.Probes[0].Name, State: state}},
+				Name:        p.Name,
+				Namespace:   p.Namespace,
+				UID:         p.UID,
+				ProbeStates: []v1alpha1.ContainerProbeState{{Name: p.Probes[0].Name, State: state}},
 			})
 		}
 		return g.Client.Status().Update(g.Context(), n)
@@ -222,8 +233,8 @@ func testEnd(t *testing.T, g *ground) {
 	}
 }
 
-// testPolicy: the policy in the place of the webhook rejects what package podprobe finds in the same specs, and no change of a marker that has
-// the same fault already.
+// testPolicy: the policy in the place of the webhook rejects what package podprobe finds in the same specs, and no
+// change of a marker that has the same fault already.
 func testPolicy(t *testing.T, g *ground) {
 	const good = `{name: a, containerName: main, podConditionType: example.com/a, probe: {exec: {command: ["true"]}}}`
 	const selector = `{matchLabels: {app: policy}}`
@@ -244,18 +255,20 @@ func testPolicy(t *testing.T, g *ground) {
 	handler := func(text string) string { return with(`exec: {command: ["true"]}`, text) }
 	marks := func(text string) string { return with(`podConditionType: example.com/a`, "markerPolicy: "+text) }
 	for name, c := range map[string][2]string{
-		"good":                   {selector, good},
-		"expressions":            {`{matchExpressions: [{key: a, operator: Exists}]}`, good},
-		"no selector":            {`{}`, good},
-		"no probes":              {selector, ``},
-		"no name":                {selector, with("name: a", `name: ""`)},
-		"separator":              {selector, with("name: a", `name: "a#b"`)},
-		"reserved":               {selector, with("name: a", `name: Ready`)},
-		"no container":           {selector, with("containerName: main", `containerName: ""`)},
-		"no effect":              {selector, with("podConditionType: example.com/a, ", ``)},
-		"two of a name":          {selector, good + ", " + with("example.com/a", "example.com/b")},
-		"two of a condition":     {selector, good + ", " + with("name: a", "name: b")},
-		"two":                    {selector, good + ", " + strings.NewReplacer("name: a", "name: b", "example.com/a", "example.com/b").Replace(good)},
+		"good":               {selector, good},
+		"expressions":        {`{matchExpressions: [{key: a, operator: Exists}]}`, good},
+		"no selector":        {`{}`, good},
+		"no probes":          {selector, ``},
+		"no name":            {selector, with("name: a", `name: ""`)},
+		"separator":          {selector, with("name: a", `name: "a#b"`)},
+		"reserved":           {selector, with("name: a", `name: Ready`)},
+		"no container":       {selector, with("containerName: main", `containerName: ""`)},
+		"no effect":          {selector, with("podConditionType: example.com/a, ", ``)},
+		"two of a name":      {selector, good + ", " + with("example.com/a", "example.com/b")},
+		"two of a condition": {selector, good + ", " + with("name: a", "name: b")},
+		"two": {
+			selector, good + ", " + strings.NewReplacer("name: a", "name: b", "example.com/a", "example.com/b").Replace(good),
+		},
 		"no handler":             {selector, handler(``)},
 		"two handlers":           {selector, handler(`exec: {command: [a]}, tcpSocket: {port: 1}`)},
 		"no command":             {selector, handler(`exec: {}`)},
@@ -276,11 +289,13 @@ func testPolicy(t *testing.T, g *ground) {
 		"grpc":                   {selector, handler(`grpc: {port: 9090}`)},
 		"grpc of no port":        {selector, handler(`grpc: {port: 0}`)},
 		"negative":               {selector, handler(`exec: {command: [a]}, periodSeconds: -1`)},
-		"labels":                 {selector, marks(`[{state: Succeeded, labels: {a: b}}, {state: Failed, annotations: {a: b}}]`)},
-		"unknown state":          {selector, marks(`[{state: Unknown, labels: {a: b}}]`)},
-		"one state twice":        {selector, marks(`[{state: Failed, labels: {a: b}}, {state: Failed, labels: {a: c}}]`)},
-		"no marks":               {selector, marks(`[{state: Failed}]`)},
-		"no policies":            {selector, marks(`[]`)},
+		"labels": {
+			selector, marks(`[{state: Succeeded, labels: {a: b}}, {state: Failed, annotations: {a: b}}]`),
+		},
+		"unknown state":   {selector, marks(`[{state: Unknown, labels: {a: b}}]`)},
+		"one state twice": {selector, marks(`[{state: Failed, labels: {a: b}}, {state: Failed, labels: {a: c}}]`)},
+		"no marks":        {selector, marks(`[{state: Failed}]`)},
+		"no policies":     {selector, marks(`[]`)},
 	} {
 		m, err := try(c[0], c[1])
 		faults := podprobe.Validate(m)
@@ -295,7 +310,8 @@ func testPolicy(t *testing.T, g *ground) {
 		`{"spec":{"probes":[]}}`:                                false,
 		`{"metadata":{"finalizers":["kruise.io/other"]}}`:       true,
 	} {
-		err := g.Client.Patch(g.Context(), faulty.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll)
+		err := g.Client.Patch(g.Context(), faulty.DeepCopy(),
+			client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll)
 		if (err == nil) != want {
 			t.Errorf("%s of a marker with a fault: %v", change, err)
 		}
@@ -306,7 +322,8 @@ func testPolicy(t *testing.T, g *ground) {
 func (g *ground) parse(name, selector, probes string) *v1alpha1.PodProbeMarker {
 	g.Helper()
 	m := &v1alpha1.PodProbeMarker{}
-	text := fmt.Sprintf(`{metadata: {namespace: %s, name: %s}, spec: {selector: %s, probes: [%s]}}`, g.Namespace, name, selector, probes)
+	text := fmt.Sprintf(`{metadata: {namespace: %s, name: %s}, spec: {selector: %s, probes: [%s]}}`,
+		g.Namespace, name, selector, probes)
 	if err := yaml.UnmarshalStrict([]byte(text), m); err != nil {
 		g.Fatalf("%s: %v", text, err)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/storytest"
 )
 
-// A story is what happens to markers, pods and nodes, the writes of the reconcilers that follow, what nodes then probe, and what pods show.
+// A story is what happens to markers, pods and nodes, the writes of the reconcilers that follow, what nodes then probe,
+// and what pods show.
 func TestStories(t *testing.T) {
 	type step struct {
 		what string
@@ -25,7 +26,8 @@ func TestStories(t *testing.T) {
 	for name, story := range map[string][]step{
 		"results": {
 			{"a marker selects pods of two nodes", func(w *world) {
-				w.put(nodeOf("node-1", nil), nodeOf("node-2", nil), podOf("web-0", "node-1", "web"), podOf("web-1", "node-2", "web"), markerOf("idle", "web", "idle"))
+				w.put(nodeOf("node-1", nil), nodeOf("node-2", nil), podOf("web-0", "node-1", "web"),
+					podOf("web-1", "node-2", "web"), markerOf("idle", "web", "idle"))
 			}},
 			{"a probe succeeds", func(w *world) { w.good[idle] = true }},
 			{"it says something else", func(w *world) { w.messages[idle] = "players: 3" }},
@@ -53,7 +55,8 @@ func TestStories(t *testing.T) {
 		},
 		"markers": {
 			{"two markers of which one name ends in the other", func(w *world) {
-				w.put(nodeOf("node-1", nil), podOf("web-0", "node-1", "web"), markerOf("probe", "web", "a"), markerOf("my-probe", "web", "a"))
+				w.put(nodeOf("node-1", nil), podOf("web-0", "node-1", "web"), markerOf("probe", "web", "a"),
+					markerOf("my-probe", "web", "a"))
 			}},
 			{"one gets another probe", func(w *world) {
 				w.change("probe", func(m *v1alpha1.PodProbeMarker) { m.Spec.Probes = markerOf("probe", "", "a", "b").Spec.Probes })

@@ -50,8 +50,8 @@ type faulty struct {
 	*objects.Server
 	// cache is what is read; nil for what is stored.
 	cache *objects.Server
-	// fault decides about the next write: whether it is made, and its answer. Reconcilers write in parallel, and mu has them ask one
-	// after the other.
+	// fault decides about the next write: whether it is made, and its answer. Reconcilers write in parallel, and mu has
+	// them ask one after the other.
 	mu    sync.Mutex
 	fault func() (made bool, err error)
 }
@@ -105,7 +105,9 @@ type status struct {
 	f *faulty
 }
 
-func (s status) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+func (s status) Patch(
+	ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption,
+) error {
 	return s.f.write(func() error { return s.SubResourceWriter.Patch(ctx, o, p, opts...) })
 }
 
@@ -161,8 +163,10 @@ func nodeOf(name string, labels map[string]string) *corev1.Node {
 
 func podOf(name, node, app string) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": app}, UID: types.UID("uid-" + name)},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "main"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, Labels: map[string]string{"app": app}, UID: types.UID("uid-" + name),
+		},
+		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "main"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.1", Conditions: []corev1.PodCondition{
 			{Type: corev1.PodInitialized, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
@@ -174,11 +178,17 @@ func markerOf(name, app string, probes ...string) *v1alpha1.PodProbeMarker {
 	m := &v1alpha1.PodProbeMarker{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
 	m.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
 	for _, probe := range probes {
-		p := v1alpha1.PodContainerProbe{Name: probe, ContainerName: "main", PodConditionType: "example.com/" + name + "-" + probe}
+		p := v1alpha1.PodContainerProbe{
+			Name: probe, ContainerName: "main", PodConditionType: "example.com/" + name + "-" + probe,
+		}
 		p.Probe.Exec = &corev1.ExecAction{Command: []string{probe}}
 		p.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
 			{State: v1alpha1.ProbeSucceeded, Labels: map[string]string{name + "-" + probe: "good"}},
-			{State: v1alpha1.ProbeFailed, Labels: map[string]string{name + "-" + probe: "bad"}, Annotations: map[string]string{name + "-" + probe: "bad"}},
+			{
+				State:       v1alpha1.ProbeFailed,
+				Labels:      map[string]string{name + "-" + probe: "bad"},
+				Annotations: map[string]string{name + "-" + probe: "bad"},
+			},
 		}
 		m.Spec.Probes = append(m.Spec.Probes, p)
 	}
@@ -293,7 +303,8 @@ func (w *world) daemons() {
 			w.Fatal(err)
 		}
 		w.daemonWrites++
-		if err := w.Status().Patch(w.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(write.Type, data)); err != nil {
+		if err := w.Status().Patch(w.Context(), &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: n.Name}},
+			client.RawPatch(write.Type, data)); err != nil {
 			w.Fatalf("a daemon cannot report: %v: %s", err, data)
 		}
 	}

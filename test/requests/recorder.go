@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Recorder records the requests for objects: not those of informers, not discovery, and not events. It may be used concurrently.
+// Recorder records the requests for objects: not those of informers, not discovery, and not events. It may be used
+// concurrently.
 type Recorder struct {
 	// Namespace is left out of the paths of its objects.
 	Namespace string
@@ -73,12 +74,12 @@ func (r *Recorder) short(path string) string {
 	return strings.TrimPrefix(strings.Join(all[before:], "/"), "namespaces/"+r.Namespace+"/")
 }
 
-// Take returns the requests since it was last called, in the order in which they were sent: method, path in the namespace, and code
-// of the answer, which is 0 where there is none. The path of what is not in the namespace begins with its resource, or with another
-// namespace.
+// Take returns the requests since it was last called, in the order in which they were sent: method, path in the
+// namespace, and code of the answer, which is 0 where there is none. The path of what is not in the namespace begins
+// with its resource, or with another namespace.
 //
-// Another client may see the effect of a request before its answer is there. So Take waits for the answers to what was sent, and
-// leaves a request that stays without one to its next call.
+// Another client may see the effect of a request before its answer is there. So Take waits for the answers to what was
+// sent, and leaves a request that stays without one to its next call.
 func (r *Recorder) Take() []string {
 	r.mu.Lock()
 	sent := r.requests

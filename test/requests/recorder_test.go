@@ -31,7 +31,8 @@ func (s transport) RoundTrip(q *http.Request) (*http.Response, error) {
 }
 
 func send(through http.RoundTripper, method, url string) {
-	if response, err := through.RoundTrip(httptest.NewRequest(method, url, http.NoBody)); err == nil && response.Body != nil {
+	if response, err := through.RoundTrip(httptest.NewRequest(method, url, http.NoBody)); err == nil &&
+		response.Body != nil {
 		_ = response.Body.Close()
 	}
 }
@@ -65,7 +66,9 @@ func TestTakeWaits(t *testing.T) {
 	const pods = "/api/v1/namespaces/a/pods/"
 	gates := map[string]chan struct{}{pods + "slow": make(chan struct{}), pods + "stuck": make(chan struct{})}
 	r := requests.Recorder{Namespace: "a", Patience: time.Second}
-	through := r.Wrap(transport{codes: map[string]int{pods + "slow": 200, pods + "fast": 409, pods + "stuck": 201}, gates: gates})
+	through := r.Wrap(transport{
+		codes: map[string]int{pods + "slow": 200, pods + "fast": 409, pods + "stuck": 201}, gates: gates,
+	})
 	var sent sync.WaitGroup
 	for i, name := range []string{"slow", "stuck", "fast", "lost"} {
 		sent.Go(func() { send(through, http.MethodPatch, pods+name) })
@@ -74,7 +77,8 @@ func TestTakeWaits(t *testing.T) {
 		}
 	}
 	time.AfterFunc(50*time.Millisecond, func() { close(gates[pods+"slow"]) })
-	if diff := cmp.Diff([]string{"PATCH pods/slow 200", "PATCH pods/fast 409", "PATCH pods/lost 0"}, r.Take()); diff != "" {
+	if diff := cmp.Diff([]string{"PATCH pods/slow 200", "PATCH pods/fast 409", "PATCH pods/lost 0"},
+		r.Take()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	close(gates[pods+"stuck"])

@@ -145,8 +145,13 @@ func (g *ground) start(t *testing.T, i int) {
 	counted.QPS = -1
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return roundTripper{next, g} })
 	mgr, err := ctrl.NewManager(counted, ctrl.Options{
-		Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: ptr.To(true)},
-		LeaderElection: i > 0, LeaderElectionID: "held", LeaderElectionNamespace: "kruise-system", LeaderElectionConfig: g.Config,
+		Scheme:                  g.scheme,
+		Metrics:                 server.Options{BindAddress: "0"},
+		Controller:              config.Controller{SkipNameValidation: ptr.To(true)},
+		LeaderElection:          i > 0,
+		LeaderElectionID:        "held",
+		LeaderElectionNamespace: "kruise-system",
+		LeaderElectionConfig:    g.Config,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +169,9 @@ func (g *ground) start(t *testing.T, i int) {
 		t.Fatal(err)
 	}
 	g.desks[i] = desk
-	g.handlers[i] = map[string]http.Handler{pod.Path: pods.Handler(false), pod.OpenPath: pods.Handler(true), disruption.OpenPath: departures.OpenHandler()}
+	g.handlers[i] = map[string]http.Handler{
+		pod.Path: pods.Handler(false), pod.OpenPath: pods.Handler(true), disruption.OpenPath: departures.OpenHandler(),
+	}
 	if i == 0 {
 		g.reconcile(t, mgr)
 	}
@@ -180,7 +187,8 @@ func (g *ground) start(t *testing.T, i int) {
 	g.until(t, "the replica is not ready", func(context.Context) error {
 		ready, end := context.WithCancel(ctx)
 		end()
-		return errors.Join(desk.Ready(ready), pods.Ready((&http.Request{}).WithContext(ctx)), departures.Ready((&http.Request{}).WithContext(ctx)))
+		return errors.Join(desk.Ready(ready), pods.Ready((&http.Request{}).WithContext(ctx)),
+			departures.Ready((&http.Request{}).WithContext(ctx)))
 	})
 }
 
@@ -192,7 +200,10 @@ func (g *ground) reconcile(t *testing.T, mgr ctrl.Manager) {
 		t.Fatal(err)
 	}
 	reach := podscope.Options{
-		URL: g.server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw}), NoDeletes: true, LookFor: time.Hour,
+		URL:         g.server.URL,
+		CABundle:    pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw}),
+		NoDeletes:   true,
+		LookFor:     time.Hour,
 		KeepRemoved: time.Second,
 	}
 	mutating, err := podscope.New(mgr.GetClient(), reach)
@@ -215,16 +226,17 @@ func (g *ground) reconcile(t *testing.T, mgr ctrl.Manager) {
 func (*ground) until(t *testing.T, otherwise string, so func(context.Context) error) {
 	t.Helper()
 	var last error
-	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = so(ctx)
-		return last == nil, nil
-	}) != nil {
+	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = so(ctx)
+			return last == nil, nil
+		}) != nil {
 		t.Fatalf("%s: %v", otherwise, last)
 	}
 }
 
-// spread creates a WorkloadSpread in a new namespace with a CloneSet, or another target, and waits until pods of the target are sent, and both replicas
-// have the WorkloadSpread.
+// spread creates a WorkloadSpread in a new namespace with a CloneSet, or another target, and waits until pods of the
+// target are sent, and both replicas have the WorkloadSpread.
 func (g *ground) spread(t *testing.T, ws *appsv1beta1.WorkloadSpread, target client.Object) string {
 	t.Helper()
 	namespace := g.Namespace(t)
@@ -262,7 +274,9 @@ func (g *ground) owner(t *testing.T, o client.Object) metav1.OwnerReference {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return metav1.OwnerReference{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: o.GetName(), UID: o.GetUID(), Controller: ptr.To(true)}
+	return metav1.OwnerReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: o.GetName(), UID: o.GetUID(), Controller: ptr.To(true),
+	}
 }
 
 // create creates pods of an owner, and returns how many each subset got.
@@ -286,8 +300,13 @@ func subsetOf(p *corev1.Pod) string {
 
 func newPod(namespace, name string, owner metav1.OwnerReference) *corev1.Pod {
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "web", "pod-template-hash": "5f6"}, OwnerReferences: []metav1.OwnerReference{owner}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "m"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       namespace,
+			Name:            name,
+			Labels:          map[string]string{"app": "web", "pod-template-hash": "5f6"},
+			OwnerReferences: []metav1.OwnerReference{owner},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "m"}}},
 	}
 }
 
@@ -312,14 +331,21 @@ func limit(n int32) *intstr.IntOrString { return ptr.To(intstr.FromInt32(n)) }
 
 func newCloneSet() *appsv1beta1.CloneSet {
 	set := &appsv1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	set.Spec.Replicas, set.Spec.Selector = ptr.To[int32](4), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
-	set.Spec.Template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "m"}}}}
+	set.Spec.Replicas, set.Spec.Selector = ptr.To[int32](4), &metav1.LabelSelector{
+		MatchLabels: map[string]string{"app": "web"},
+	}
+	set.Spec.Template = corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "m"}}},
+	}
 	return set
 }
 
 func newDeployment() *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
-	d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](4), &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	d.Spec.Replicas, d.Spec.Selector = ptr.To[int32](4), &metav1.LabelSelector{
+		MatchLabels: map[string]string{"app": "web"},
+	}
 	d.Spec.Template = newCloneSet().Spec.Template
 	return d
 }

@@ -54,8 +54,8 @@ func names(n int) []string {
 	return all
 }
 
-// Subsets fill in their order, through both replicas. The pods have all that the subset adds, so that the reconciler patches none. A deletion opens a
-// place at once.
+// Subsets fill in their order, through both replicas. The pods have all that the subset adds, so that the reconciler
+// patches none. A deletion opens a place at once.
 func testCloneSet(t *testing.T, g *ground) {
 	set := newCloneSet()
 	namespace := g.spread(t, newSpread("apps.kruise.io/v1alpha1", "CloneSet", limit(2), nil), set)
@@ -73,8 +73,10 @@ func testCloneSet(t *testing.T, g *ground) {
 		t.Fatal(err)
 	}
 	version := p.ResourceVersion
-	required := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0]
-	if p.Labels["subset"] != "a" || p.Annotations[corev1.PodDeletionCost] != "200" || required.Values[0] != "a" || p.Spec.Tolerations[len(p.Spec.Tolerations)-1].Key != "a" {
+	required := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].
+		MatchExpressions[0]
+	if p.Labels["subset"] != "a" || p.Annotations[corev1.PodDeletionCost] != "200" || required.Values[0] != "a" ||
+		p.Spec.Tolerations[len(p.Spec.Tolerations)-1].Key != "a" {
 		t.Errorf("pod %+v", p)
 	}
 	g.status(t, namespace, "a 2 0;b 3 -1;")
@@ -84,7 +86,8 @@ func testCloneSet(t *testing.T, g *ground) {
 	if err := g.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1}, g.create(t, namespace, g.owner(t, set), "web-7", "web-8")); diff != "" {
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1},
+		g.create(t, namespace, g.owner(t, set), "web-7", "web-8")); diff != "" {
 		t.Errorf("after a deletion (-want +got):\n%s", diff)
 	}
 	g.status(t, namespace, "a 2 0;b 4 -1;")
@@ -104,7 +107,9 @@ func testDeployment(t *testing.T, g *ground) {
 	}
 	owners := map[string]metav1.OwnerReference{}
 	for _, hash := range []string{"5f6", "7c8"} {
-		r := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-" + hash, OwnerReferences: []metav1.OwnerReference{g.owner(t, d)}}}
+		r := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web-" + hash, OwnerReferences: []metav1.OwnerReference{g.owner(t, d)},
+		}}
 		r.Annotations = map[string]string{"deployment.kubernetes.io/revision": fmt.Sprint(len(owners) + 1)}
 		r.Spec.Selector, r.Spec.Template = d.Spec.Selector, d.Spec.Template
 		if err := g.Client.Create(t.Context(), r); err != nil {
@@ -118,8 +123,11 @@ func testDeployment(t *testing.T, g *ground) {
 		err := g.Client.Create(ctx, p, o...)
 		return subsetOf(p), err
 	}
-	g.sent(t, func(ctx context.Context) error { _, err := create(ctx, "5f6", "probe", client.DryRunAll); return err }, namespace)
-	for _, c := range []struct{ hash, name, want string }{{"5f6", "w1", "a"}, {"5f6", "w2", "b"}, {"7c8", "w3", "a"}, {"7c8", "w4", "b"}} {
+	g.sent(t,
+		func(ctx context.Context) error { _, err := create(ctx, "5f6", "probe", client.DryRunAll); return err }, namespace)
+	for _, c := range []struct{ hash, name, want string }{
+		{"5f6", "w1", "a"}, {"5f6", "w2", "b"}, {"7c8", "w3", "a"}, {"7c8", "w4", "b"},
+	} {
 		if got, err := create(t.Context(), c.hash, c.name); err != nil || got != c.want {
 			t.Errorf("pod %s: subset %q, %v", c.name, got, err)
 		}
@@ -141,7 +149,8 @@ func testDeployment(t *testing.T, g *ground) {
 	})
 }
 
-// sent waits until pods that a function creates are sent to both replicas, which have the WorkloadSpreads of a namespace.
+// sent waits until pods that a function creates are sent to both replicas, which have the WorkloadSpreads of a
+// namespace.
 func (g *ground) sent(t *testing.T, create func(context.Context) error, namespace string) {
 	t.Helper()
 	g.until(t, "no pod is sent", func(ctx context.Context) error {
@@ -230,7 +239,8 @@ func testUnconcerned(t *testing.T, g *ground) {
 	}
 }
 
-// Pods that are older than the WorkloadSpread belong to the subset of their node, and lose what was written when the WorkloadSpread is deleted.
+// Pods that are older than the WorkloadSpread belong to the subset of their node, and lose what was written when the
+// WorkloadSpread is deleted.
 func testOlder(t *testing.T, g *ground) {
 	set := newCloneSet()
 	namespace := g.Namespace(t)
@@ -286,7 +296,8 @@ func testAdaptive(t *testing.T, g *ground) {
 	set := newCloneSet()
 	ws := newSpread("apps.kruise.io/v1beta1", "CloneSet", limit(2), nil)
 	ws.Spec.ScheduleStrategy = appsv1beta1.WorkloadSpreadScheduleStrategy{
-		Type: appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType, Adaptive: &appsv1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: ptr.To[int32](1)},
+		Type:     appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType,
+		Adaptive: &appsv1beta1.AdaptiveWorkloadSpreadStrategy{RescheduleCriticalSeconds: ptr.To[int32](1)},
 	}
 	namespace := g.spread(t, ws, set)
 	g.create(t, namespace, g.owner(t, set), "web-0")
@@ -294,12 +305,15 @@ func testAdaptive(t *testing.T, g *ground) {
 	if err := g.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "web-0"}, p); err != nil {
 		t.Fatal(err)
 	}
-	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	p.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}
 	if err := g.Client.Status().Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	g.until(t, "the pod is not deleted", func(ctx context.Context) error {
-		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(p), &corev1.Pod{}); client.IgnoreNotFound(err) != nil || err == nil {
+		if err := g.Client.Get(ctx, client.ObjectKeyFromObject(p), &corev1.Pod{}); client.IgnoreNotFound(err) != nil ||
+			err == nil {
 			return fmt.Errorf("it is there, %w", err)
 		}
 		return nil
@@ -307,7 +321,8 @@ func testAdaptive(t *testing.T, g *ground) {
 	g.until(t, "no replica has the condition", func(context.Context) error {
 		for _, d := range g.desks {
 			for _, ws := range d.In(namespace) {
-				if len(ws.Status.SubsetStatuses) == 0 || len(ws.Status.SubsetStatuses[0].Conditions) == 0 || ws.Status.SubsetStatuses[0].Conditions[0].Status != metav1.ConditionFalse {
+				if len(ws.Status.SubsetStatuses) == 0 || len(ws.Status.SubsetStatuses[0].Conditions) == 0 ||
+					ws.Status.SubsetStatuses[0].Conditions[0].Status != metav1.ConditionFalse {
 					return fmt.Errorf("status %+v", ws.Status)
 				}
 			}
@@ -339,12 +354,14 @@ func testDeleted(t *testing.T, g *ground) {
 	})
 }
 
-// Pods that are created at once, through both replicas: none is refused, the distribution is exact, and there are few writes.
+// Pods that are created at once, through both replicas: none is refused, the distribution is exact, and there are few
+// writes.
 func testBurst(t *testing.T, g *ground) {
 	const concurrency = 50
 	n := *burst
 	set := newCloneSet()
-	namespace := g.spread(t, newSpread("apps.kruise.io/v1beta1", "CloneSet", limit(int32(n*3/10)), limit(int32(n*4/10)), nil), set)
+	namespace := g.spread(t,
+		newSpread("apps.kruise.io/v1beta1", "CloneSet", limit(int32(n*3/10)), limit(int32(n*4/10)), nil), set)
 	owner := g.owner(t, set)
 	g.writes()
 	var mu sync.Mutex
@@ -380,7 +397,9 @@ func testBurst(t *testing.T, g *ground) {
 	}
 	g.status(t, namespace, fmt.Sprintf("a %d 0;b %d 0;c %d -1;", n*3/10, n*4/10, n-n*3/10-n*4/10))
 	rest := g.writes()
-	t.Logf("%d pods in %s, the slowest in %s; writes while they were created: %d, until the status was final: %d, %.3f per pod", n, took, slowest, admission, rest, float64(admission+rest)/float64(n))
+	t.Logf(
+		"%d pods in %s, the slowest in %s; writes while they were created: %d, until the status was final: %d, %.3f per pod",
+		n, took, slowest, admission, rest, float64(admission+rest)/float64(n))
 	if most := max(30, n/10); admission+rest > most {
 		t.Errorf("%d writes, want at most %d", admission+rest, most)
 	}

@@ -19,11 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// Nodes plays the scheduler and the kubelets of several nodes at a pace that a reader can follow: a container takes time to
-// start, in a new pod as in one that stays, and a deleted pod leaves after its grace period.
+// Nodes plays the scheduler and the kubelets of several nodes at a pace that a reader can follow: a container takes
+// time to start, in a new pod as in one that stays, and a deleted pod leaves after its grace period.
 //
-// As on a node, what runs is in memory. A status is compared with the last one written, so that a cache that lags causes no
-// second write.
+// As on a node, what runs is in memory. A status is compared with the last one written, so that a cache that lags
+// causes no second write.
 type Nodes struct {
 	// Client writes. Its reads may be cached.
 	Client client.Client
@@ -52,7 +52,11 @@ func (n *Nodes) Register(ctx context.Context) error {
 		node.Status.NodeInfo.KubeletVersion = "simulated"
 		now := metav1.NewTime(n.now())
 		node.Status.Conditions = []corev1.NodeCondition{{
-			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+			Type:               corev1.NodeReady,
+			Status:             corev1.ConditionTrue,
+			Reason:             "KubeletReady",
+			LastHeartbeatTime:  now,
+			LastTransitionTime: now,
 		}}
 		if err := n.Client.Create(ctx, node); err != nil {
 			return fmt.Errorf("create node: %w", err)
@@ -198,7 +202,9 @@ func (n *Nodes) sandboxOf(pod *corev1.Pod) *sandbox {
 		n.pods = map[types.NamespacedName]*sandbox{}
 	}
 	n.made++
-	s := &sandbox{uid: pod.UID, ip: fmt.Sprintf("10.128.%d.%d", n.made>>8&0xff, n.made&0xff), containers: map[string]*container{}}
+	s := &sandbox{
+		uid: pod.UID, ip: fmt.Sprintf("10.128.%d.%d", n.made>>8&0xff, n.made&0xff), containers: map[string]*container{},
+	}
 	n.pods[key] = s
 	return s
 }

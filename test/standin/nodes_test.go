@@ -87,7 +87,8 @@ func (w *world) describe() string {
 	} else if c.State.Terminated != nil {
 		state = "terminated"
 	}
-	return fmt.Sprintf("%s %s %s restarts=%d ready=%t", w.pod.Status.Phase, c.Image, state, c.RestartCount, isTrue(w.pod, corev1.PodReady))
+	return fmt.Sprintf("%s %s %s restarts=%d ready=%t",
+		w.pod.Status.Phase, c.Image, state, c.RestartCount, isTrue(w.pod, corev1.PodReady))
 }
 
 func (w *world) pass(d time.Duration) { w.clock = w.clock.Add(d) }
@@ -155,7 +156,9 @@ func TestNodes(t *testing.T) {
 			func(w *world) []string {
 				w.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
 				without := w.sync()
-				w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{Type: gate, Status: corev1.ConditionTrue})
+				w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{
+					Type: gate, Status: corev1.ConditionTrue,
+				})
 				return append(without, w.sync()...)
 			},
 			[]string{"Running web:1 running restarts=0 ready=false", "Running web:1 running restarts=0 ready=true"},
@@ -199,7 +202,9 @@ func TestNodes(t *testing.T) {
 // Conditions keep their times, and other writers their conditions.
 func TestNodesKeep(t *testing.T) {
 	w := running(t)
-	w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{Type: "example.com/Other", Status: corev1.ConditionTrue})
+	w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{
+		Type: "example.com/Other", Status: corev1.ConditionTrue,
+	})
 	initialized := w.pod.Status.Conditions[0]
 	w.pod.Spec.Containers[0].Image = "web:2"
 	w.pass(time.Minute)

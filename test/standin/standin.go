@@ -1,5 +1,6 @@
-// Package standin plays the scheduler and the kubelets where there are none: at the control-plane level of test/cluster.
-// Pods are bound, their containers run at once, a container whose image changes restarts, and deleted pods go.
+// Package standin plays the scheduler and the kubelets where there are none: at the control-plane level of
+// test/cluster. Pods are bound, their containers run at once, a container whose image changes restarts, and deleted
+// pods go.
 //
 // It is as fast as the API server. For what a kubelet really does use the real nodes.
 package standin
@@ -86,7 +87,8 @@ func (k *Kubelet) now() metav1.Time {
 func (k *Kubelet) Run(pod *corev1.Pod) bool {
 	before := pod.Status.DeepCopy()
 	if k.Rejects != nil && len(pod.Status.ContainerStatuses) == 0 && k.Rejects(pod) {
-		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfpods", "Pod was rejected: Node didn't have enough resource: pods"
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, "OutOfpods",
+			"Pod was rejected: Node didn't have enough resource: pods"
 		return !apiequality.Semantic.DeepEqual(before, &pod.Status)
 	}
 	pod.Status.Phase = corev1.PodRunning
@@ -95,7 +97,9 @@ func (k *Kubelet) Run(pod *corev1.Pod) bool {
 		c := &pod.Spec.Containers[i]
 		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })
 		if at < 0 {
-			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: c.Name, RestartCount: -1})
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: c.Name, RestartCount: -1,
+			})
 			at = len(pod.Status.ContainerStatuses) - 1
 		}
 		ready = k.start(pod, c, &pod.Status.ContainerStatuses[at]) && ready
@@ -141,9 +145,13 @@ func (k *Kubelet) condition(pod *corev1.Pod, t corev1.PodConditionType, is bool)
 			return
 		}
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: t, Status: status, LastTransitionTime: k.now()})
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: t, Status: status, LastTransitionTime: k.now(),
+	})
 }
 
 func isTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == t && c.Status == corev1.ConditionTrue
+	})
 }

@@ -12,7 +12,9 @@ import (
 
 // status is what a kubelet reports of a pod, without the conditions of other writers.
 func (s *sandbox) status(pod *corev1.Pod, now time.Time) *corev1.PodStatus {
-	status := &corev1.PodStatus{Phase: corev1.PodRunning, StartTime: s.written.StartTime, ObservedGeneration: pod.Generation}
+	status := &corev1.PodStatus{
+		Phase: corev1.PodRunning, StartTime: s.written.StartTime, ObservedGeneration: pod.Generation,
+	}
 	if status.StartTime == nil {
 		status.StartTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
@@ -63,14 +65,18 @@ func (c *container) status(name string, pod *corev1.Pod, ended bool, now time.Ti
 		if c.running {
 			at = metav1.NewTime(now)
 		}
-		is.State.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", FinishedAt: at, ContainerID: is.ContainerID}
+		is.State.Terminated = &corev1.ContainerStateTerminated{
+			Reason: "Completed", FinishedAt: at, ContainerID: is.ContainerID,
+		}
 	}
 	return is
 }
 
 // condition keeps the time of the last transition where there is none.
 func (s *sandbox) condition(t corev1.PodConditionType, is bool, now time.Time) corev1.PodCondition {
-	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second))}
+	c := corev1.PodCondition{
+		Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+	}
 	if is {
 		c.Status = corev1.ConditionTrue
 	}

@@ -36,8 +36,8 @@ type Event struct {
 	Do   func()
 }
 
-// Text returns the story, turn by turn: the requests of the reconciler, and the cluster after them. It ends when the job is deleted, or when nothing
-// is left to do at any time.
+// Text returns the story, turn by turn: the requests of the reconciler, and the cluster after them. It ends when the
+// job is deleted, or when nothing is left to do at any time.
 func (j Job) Text(t testing.TB) string {
 	t.Helper()
 	m, text := j.Model, &strings.Builder{}

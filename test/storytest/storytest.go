@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden stories")
 
-// Compare reports an error where a story differs from the golden file of its name in testdata. In the name of the file, dashes replace spaces.
+// Compare reports an error where a story differs from the golden file of its name in testdata. In the name of the file,
+// dashes replace spaces.
 func Compare(t testing.TB, name, story string) {
 	t.Helper()
 	path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".txt")

@@ -61,7 +61,9 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	definitions := apiextensionsv1.SchemeGroupVersion
 	scheme.AddKnownTypeWithName(definitions.WithKind(string(conversion)), &definition{})
 	metav1.AddToGroupVersion(scheme, definitions)
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme, discoveryv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, admissionv1.AddToScheme, discoveryv1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("make scheme: %w", err)
 		}
@@ -89,8 +91,8 @@ func (k kind) version() schema.GroupVersionKind {
 	return admissionv1.SchemeGroupVersion.WithKind(string(k))
 }
 
-// follow calls changed whenever the object may have, until the context ends. A watch without a version begins with the object
-// as it is and ends after a while, so what one misses the next does not.
+// follow calls changed whenever the object may have, until the context ends. A watch without a version begins with the
+// object as it is and ends after a while, so what one misses the next does not.
 func (k *Keeper) follow(ctx context.Context, t Target, changed func()) {
 	options := []client.ListOption{client.MatchingFields{"metadata.name": t.name}}
 	if t.kind == secret {

@@ -56,13 +56,14 @@ func (c *conversions) any() bool {
 	return len(c.older) > 0
 }
 
-// ColdStart returns a readiness check for caches that also passes on a cold start. The caches of a replica sync only after the
-// conversion webhook has answered where etcd holds objects in an older version. A Service sends the conversions to ready
-// replicas alone, so that without this check no replica would ever become ready.
+// ColdStart returns a readiness check for caches that also passes on a cold start. The caches of a replica sync only
+// after the conversion webhook has answered where etcd holds objects in an older version. A Service sends the
+// conversions to ready replicas alone, so that without this check no replica would ever become ready.
 //
-// On a cold start the Service has no ready endpoint, and a CRD of the targets has an older version in status.storedVersions.
-// Reviews that arrive before the caches are synced wait for them, and fail by the failure policy of their webhook, as they do
-// without a ready replica. While another replica is ready, the check passes with the given one alone.
+// On a cold start the Service has no ready endpoint, and a CRD of the targets has an older version in
+// status.storedVersions. Reviews that arrive before the caches are synced wait for them, and fail by the failure policy
+// of their webhook, as they do without a ready replica. While another replica is ready, the check passes with the given
+// one alone.
 //
 // The check lists EndpointSlices of the Service, at most every two seconds, and not once the given check passes.
 func (k *Keeper) ColdStart(check healthz.Checker) healthz.Checker {
@@ -100,7 +101,8 @@ func (k *Keeper) startsCold(ctx context.Context) bool {
 		return false
 	}
 	k.cold.until = now.Add(coldTerm)
-	log.FromContext(ctx).Info("Became ready without caches, because stored objects need the conversion webhook and no replica serves it")
+	log.FromContext(ctx).Info(
+		"Became ready without caches, because stored objects need the conversion webhook and no replica serves it")
 	return true
 }
 
@@ -116,5 +118,7 @@ func (k *Keeper) endpoints(ctx context.Context) ([]discoveryv1.EndpointSlice, er
 
 // hasReady reports whether a slice has an endpoint that takes requests. By the API an unknown state is ready.
 func hasReady(s discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool { return ptr.Deref(e.Conditions.Ready, true) })
+	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return ptr.Deref(e.Conditions.Ready, true)
+	})
 }

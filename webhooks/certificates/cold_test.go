@@ -29,7 +29,9 @@ type replica struct {
 
 func newReplica() *replica {
 	r := &replica{clock: clocktesting.NewFakeClock(epoch())}
-	r.Keeper = &Keeper{options: Options{Clock: r.clock}.withDefaults(types.NamespacedName{Namespace: "shop", Name: "webhooks"})}
+	r.Keeper = &Keeper{
+		options: Options{Clock: r.clock}.withDefaults(types.NamespacedName{Namespace: "shop", Name: "webhooks"}),
+	}
 	r.cold.endpoints = func(context.Context) ([]discoveryv1.EndpointSlice, error) {
 		r.looks++
 		return r.found, r.fault
@@ -144,7 +146,8 @@ func TestColdStartLooks(t *testing.T) {
 	}
 	synced := r.ColdStart(func(*http.Request) error { return nil })
 	r.clock.Step(coldLook)
-	if err := synced(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil || r.looks != 2 {
+	if err := synced(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil ||
+		r.looks != 2 {
 		t.Errorf("a replica with caches listed endpoints: %d, %v", r.looks, err)
 	}
 }

@@ -1,7 +1,8 @@
-// Package certificates keeps the serving certificate of webhooks: makes it, shares it between replicas through a Secret,
-// renews it, and writes the CA into the webhook configurations and CRDs.
+// Package certificates keeps the serving certificate of webhooks: makes it, shares it between replicas through a
+// Secret, renews it, and writes the CA into the webhook configurations and CRDs.
 //
-//	keeper, err := certificates.New(config, types.NamespacedName{Namespace: "shop", Name: "webhooks"}, certificates.Options{
+//	secret := types.NamespacedName{Namespace: "shop", Name: "webhooks"}
+//	keeper, err := certificates.New(config, secret, certificates.Options{
 //		Port:    9443,
 //		Targets: []certificates.Target{certificates.Mutating("shop"), certificates.Conversion("carts.shop.example.com")},
 //	})
@@ -12,26 +13,29 @@
 //	err = mgr.AddReadyzCheck("webhook", keeper.Ready)
 //	err = mgr.AddReadyzCheck("caches", keeper.ColdStart(caches))
 //
-// Do not use it where certificates come as files that something else renews: controller-runtime's webhook server reads those
-// by itself. For a Secret that cert-manager fills, set Options.External.
+// Do not use it where certificates come as files that something else renews: controller-runtime's webhook server reads
+// those by itself. For a Secret that cert-manager fills, set Options.External.
 //
 // # What holds
 //
 //   - All replicas run it, no leader is needed: the first replica creates the Secret, the others read it.
 //   - Nothing but the Secret decides: two replicas never write different things into one target.
 //   - A target is written only where it differs, and only the CA in entries that name the service.
-//   - A certificate is served after the CA that signed it is in all targets, and a replaced CA stays there until all replicas
-//     have changed. So a rotation, and also the loss of the Secret, interrupts nothing.
-//   - No informer: one watch of metadata for each named object. The private key is in memory and in the Secret, in no file.
+//   - A certificate is served after the CA that signed it is in all targets, and a replaced CA stays there until all
+//     replicas have changed. So a rotation, and also the loss of the Secret, interrupts nothing.
+//   - No informer: one watch of metadata for each named object. The private key is in memory and in the Secret, in no
+//     file.
 //
 // # What it needs
 //
-// In its namespace: create secrets; get, watch, update its one Secret; list EndpointSlices for ColdStart. In the cluster, by name: get, watch, patch the targets.
+// In its namespace: create secrets; get, watch, update its one Secret; list EndpointSlices for ColdStart. In the
+// cluster, by name: get, watch, patch the targets.
 //
 // # Why not cert-controller
 //
-// github.com/open-policy-agent/cert-controller v0.16 keeps to our floor of dependencies. From its source, not from a trial: it
-// caches every CRD of the cluster whole; it does not create a Secret that is missing or was deleted; it hands
+// github.com/open-policy-agent/cert-controller v0.16 keeps to our floor of dependencies. From its source, not from a
+// trial: it caches every CRD of the cluster whole; it does not create a Secret that is missing or was deleted; it hands
 // certificates over through a mounted volume, which kubelets refresh by the minute; it replaces a CA at once, so that
-// calls would fail until then; and it writes each target at each look. All of it lies in what it is made of, not in options.
+// calls would fail until then; and it writes each target at each look. All of it lies in what it is made of, not in
+// options.
 package certificates

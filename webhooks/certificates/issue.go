@@ -57,8 +57,8 @@ func newAuthority(now time.Time) (pair, error) {
 	return issue(template, key, pair{cert: template, key: key})
 }
 
-// serving makes a certificate of the authority. The first name is the one that API servers ask for. Its key is of a kind
-// that costs little at each connection.
+// serving makes a certificate of the authority. The first name is the one that API servers ask for. Its key is of a
+// kind that costs little at each connection.
 func (a pair) serving(names []string, now time.Time, life time.Duration) (pair, error) {
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: names[0]},

@@ -159,7 +159,8 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	}
 	k.serving.Store(next)
 	k.settled.Store(true)
-	log.FromContext(ctx).Info("Serving certificate in use", "notAfter", next.chain[0].NotAfter, "authorities", len(next.authorities))
+	log.FromContext(ctx).Info("Serving certificate in use",
+		"notAfter", next.chain[0].NotAfter, "authorities", len(next.authorities))
 	return nil
 }
 

@@ -25,8 +25,8 @@ type Options struct {
 	Targets []Target
 	// Secret holds CA and certificate, in the namespace of the service. Defaults to the service's name and "-certs".
 	Secret string
-	// External means that another program fills the Secret (ca.crt, tls.crt, tls.key) and the targets, such as cert-manager.
-	// Then nothing is ever written.
+	// External means that another program fills the Secret (ca.crt, tls.crt, tls.key) and the targets, such as
+	// cert-manager. Then nothing is ever written.
 	External bool
 	// RenewBefore is how long before its end a certificate is replaced; it is made for twice that time. Defaults to 180
 	// days, may be 2 years at most.

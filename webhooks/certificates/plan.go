@@ -64,7 +64,8 @@ func plan(in input) (data map[string][]byte, reason string, err error) {
 	return data, invalid.Error(), nil
 }
 
-// bundle is the CAs that API servers trust: the one that signs now, and those that signed what replicas may still serve.
+// bundle is the CAs that API servers trust: the one that signs now, and those that signed what replicas may still
+// serve.
 func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
 	all := []*x509.Certificate{now}
 	if in.aged(now) && !in.servedBy(without(before, now, in.now)) {
@@ -81,8 +82,8 @@ func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x50
 // life of a certificate that is made now.
 func (in input) life() time.Duration { return 2 * in.renewBefore }
 
-// verify says why the certificate of the Secret has to be replaced. That it is valid already is not asked: whose clock is
-// behind must not replace what the others use.
+// verify says why the certificate of the Secret has to be replaced. That it is valid already is not asked: whose clock
+// is behind must not replace what the others use.
 func (in input) verify(bundle []*x509.Certificate) error {
 	if len(bundle) == 0 {
 		return errors.New("there is no CA")
@@ -107,13 +108,15 @@ func (in input) authority(bundle []*x509.Certificate) (pair, error) {
 	if _, known := a.key.(*rsa.PrivateKey); !known || !a.cert.IsCA || !a.cert.Equal(bundle[0]) {
 		return pair{}, errors.New("it is no CA of ours")
 	}
-	if left := max(leastAuthorityLife, in.life()); in.now.Add(left).After(a.cert.NotAfter) || in.now.Before(a.cert.NotBefore) {
+	if left := max(leastAuthorityLife, in.life()); in.now.Add(left).After(a.cert.NotAfter) ||
+		in.now.Before(a.cert.NotBefore) {
 		return pair{}, errors.New("the CA ends too early")
 	}
 	return a, nil
 }
 
-// prunable reports whether all but the first CA can go: every replica has had the time to serve a certificate of the first.
+// prunable reports whether all but the first CA can go: every replica has had the time to serve a certificate of the
+// first.
 func (in input) prunable(bundle []*x509.Certificate) bool {
 	return len(bundle) > 1 && in.aged(bundle[0]) && in.servedBy(bundle[:1])
 }

@@ -47,20 +47,89 @@ func TestPlan(t *testing.T) {
 		// what becomes of the CA
 		first, authorities string
 	}{
-		"fresh":             {"nothing to do", epoch(), made, "", "same", "1"},
-		"half a year on":    {"renewed by the same CA, before it ends", epoch().Add(181 * day), made, "before the end", "same", "1"},
-		"just before":       {"not too early", epoch().Add(179 * day), made, "", "same", "1"},
-		"nine years on":     {"a CA that ends within a year signs no more", epoch().Add(9*year + day), made, "before the end", "new", "2"},
-		"after ten years":   {"a CA that has ended is trusted no more", epoch().Add(10*year + day), made, "before the end", "new", "1"},
-		"empty":             {"somebody may have created the Secret", epoch(), map[string][]byte{}, "there is none yet", "new", "1"},
-		"no CA key":         {"renewal needs it, serving does not", epoch(), changed(caKeyName, nil), "", "same", "1"},
-		"no CA":             {"nobody can be told whom to trust", epoch(), changed(caCertName, nil), "there is no CA", "new", "1"},
-		"another's CA":      {"API servers would refuse", epoch(), changed(caCertName, other[caCertName]), "unknown authority", "new", "2"},
-		"key of another":    {"nobody could serve", epoch(), changed(tlsKeyName, other[tlsKeyName]), "does not match", "same", "1"},
-		"twin of another":   {"the reference reads the other name", epoch(), changed(certName, other[certName]), "does not match", "same", "1"},
-		"clock behind":      {"who has the wrong time does not replace what others use", epoch().Add(-2 * time.Hour), made, "", "same", "1"},
-		"replaced":          {"replicas may still serve the old one", epoch().Add(time.Minute), both, "", "same", "2"},
-		"replaced long ago": {"all have changed by now", epoch().Add(2 * time.Hour), both, "not needed any more", "same", "1"},
+		"fresh": {"nothing to do", epoch(), made, "", "same", "1"},
+		"half a year on": {
+			why:         "renewed by the same CA, before it ends",
+			now:         epoch().Add(181 * day),
+			data:        made,
+			reason:      "before the end",
+			first:       "same",
+			authorities: "1",
+		},
+		"just before": {"not too early", epoch().Add(179 * day), made, "", "same", "1"},
+		"nine years on": {
+			why:         "a CA that ends within a year signs no more",
+			now:         epoch().Add(9*year + day),
+			data:        made,
+			reason:      "before the end",
+			first:       "new",
+			authorities: "2",
+		},
+		"after ten years": {
+			why:         "a CA that has ended is trusted no more",
+			now:         epoch().Add(10*year + day),
+			data:        made,
+			reason:      "before the end",
+			first:       "new",
+			authorities: "1",
+		},
+		"empty": {
+			why:         "somebody may have created the Secret",
+			now:         epoch(),
+			data:        map[string][]byte{},
+			reason:      "there is none yet",
+			first:       "new",
+			authorities: "1",
+		},
+		"no CA key": {"renewal needs it, serving does not", epoch(), changed(caKeyName, nil), "", "same", "1"},
+		"no CA": {
+			why:         "nobody can be told whom to trust",
+			now:         epoch(),
+			data:        changed(caCertName, nil),
+			reason:      "there is no CA",
+			first:       "new",
+			authorities: "1",
+		},
+		"another's CA": {
+			why:         "API servers would refuse",
+			now:         epoch(),
+			data:        changed(caCertName, other[caCertName]),
+			reason:      "unknown authority",
+			first:       "new",
+			authorities: "2",
+		},
+		"key of another": {
+			why:         "nobody could serve",
+			now:         epoch(),
+			data:        changed(tlsKeyName, other[tlsKeyName]),
+			reason:      "does not match",
+			first:       "same",
+			authorities: "1",
+		},
+		"twin of another": {
+			why:         "the reference reads the other name",
+			now:         epoch(),
+			data:        changed(certName, other[certName]),
+			reason:      "does not match",
+			first:       "same",
+			authorities: "1",
+		},
+		"clock behind": {
+			why:         "who has the wrong time does not replace what others use",
+			now:         epoch().Add(-2 * time.Hour),
+			data:        made,
+			first:       "same",
+			authorities: "1",
+		},
+		"replaced": {"replicas may still serve the old one", epoch().Add(time.Minute), both, "", "same", "2"},
+		"replaced long ago": {
+			why:         "all have changed by now",
+			now:         epoch().Add(2 * time.Hour),
+			data:        both,
+			reason:      "not needed any more",
+			first:       "same",
+			authorities: "1",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +241,9 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Add(data[caCertName], data[tlsCertName], data[tlsKeyName])
 	f.Fuzz(func(t *testing.T, ca, cert, key []byte) {
-		in.data = map[string][]byte{caCertName: ca, caKeyName: key, tlsCertName: cert, tlsKeyName: key, certName: cert, keyName: key}
+		in.data = map[string][]byte{
+			caCertName: ca, caKeyName: key, tlsCertName: cert, tlsKeyName: key, certName: cert, keyName: key,
+		}
 		data, _, err := plan(in)
 		if err != nil {
 			t.Fatal(err)

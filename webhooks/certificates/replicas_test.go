@@ -59,11 +59,26 @@ func newWorld(t *testing.T) *world {
 	others.Service.Name, others.CABundle = "another", somebodysCA(t)
 	meta := metav1.ObjectMeta{Name: id}
 	w.mutating = &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{
-		{Name: "a.example.com", ClientConfig: others, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}},
-		{Name: "b.example.com", ClientConfig: ours, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}},
+		{
+			Name:                    "a.example.com",
+			ClientConfig:            others,
+			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		},
+		{
+			Name:                    "b.example.com",
+			ClientConfig:            ours,
+			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		},
 	}}
 	w.validating = &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{
-		{Name: "c.example.com", ClientConfig: ours, SideEffects: ptr.To(admissionv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"}},
+		{
+			Name:                    "c.example.com",
+			ClientConfig:            ours,
+			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		},
 	}}
 	w.crd = converted(id, w.service)
 	for _, object := range []client.Object{w.mutating, w.validating} {
@@ -119,7 +134,8 @@ func (w *world) replica(t *testing.T, o certificates.Options) *replica {
 	}
 	o.Port = listener.Addr().(*net.TCPAddr).Port
 	o.Targets = []certificates.Target{
-		certificates.Mutating(w.mutating.Name), certificates.Validating(w.validating.Name), certificates.Conversion(w.crd.Name),
+		certificates.Mutating(w.mutating.Name), certificates.Validating(w.validating.Name),
+		certificates.Conversion(w.crd.Name),
 	}
 	keeper, err := certificates.New(w.Config, w.service, o)
 	if err != nil {
@@ -154,7 +170,9 @@ func (r *replica) ready(ctx context.Context) error {
 func (w *world) call(r *replica, bundle []byte) error {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(bundle)
-	c, err := tls.Dial("tcp", r.address, &tls.Config{RootCAs: roots, ServerName: w.service.Name + "." + w.service.Namespace + ".svc"})
+	c, err := tls.Dial("tcp", r.address, &tls.Config{
+		RootCAs: roots, ServerName: w.service.Name + "." + w.service.Namespace + ".svc",
+	})
 	if err == nil {
 		err = c.Close()
 	}
@@ -180,7 +198,8 @@ func (w *world) injected(ctx context.Context) error {
 	}
 	want := data["ca-cert.pem"]
 	for name, got := range map[string][]byte{
-		"mutating": w.mutating.Webhooks[1].ClientConfig.CABundle, "validating": w.validating.Webhooks[0].ClientConfig.CABundle,
+		"mutating":   w.mutating.Webhooks[1].ClientConfig.CABundle,
+		"validating": w.validating.Webhooks[0].ClientConfig.CABundle,
 	} {
 		if !bytes.Equal(got, want) {
 			return fmt.Errorf("%s: CA is %d bytes, want %d", name, len(got), len(want))
@@ -195,10 +214,11 @@ func (w *world) injected(ctx context.Context) error {
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%s: %v: %v", what, err, last)
 	}

@@ -83,7 +83,8 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if !strings.HasSuffix(string(next["ca-cert.pem"]), string(data["ca-cert.pem"])) || len(next["ca-cert.pem"]) == len(data["ca-cert.pem"]) {
+		if !strings.HasSuffix(string(next["ca-cert.pem"]), string(data["ca-cert.pem"])) ||
+			len(next["ca-cert.pem"]) == len(data["ca-cert.pem"]) {
 			return errors.New("not yet")
 		}
 		return w.injected(ctx)
@@ -94,7 +95,9 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	}
 	block, _ := pem.Decode(next["ca-cert.pem"])
 	for _, r := range replicas {
-		eventually(t, "a certificate of the new CA", func(context.Context) error { return w.call(r, pem.EncodeToMemory(block)) })
+		eventually(t, "a certificate of the new CA", func(context.Context) error {
+			return w.call(r, pem.EncodeToMemory(block))
+		})
 		if err := r.ready(t.Context()); err != nil {
 			t.Errorf("after the rotation: %v", err)
 		}
@@ -143,7 +146,9 @@ func (w *world) callAll(ctx context.Context, replicas []*replica) error {
 // The reference may have left a Secret that somebody created empty, or one that is about to end.
 func TestSecretOfBeforeIsFilled(t *testing.T) {
 	w := newWorld(t)
-	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.service.Namespace, Name: w.service.Name + "-certs"}})
+	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.service.Namespace, Name: w.service.Name + "-certs",
+	}})
 	r := w.replica(t, certificates.Options{})
 	eventually(t, "ready", r.ready)
 	data, err := w.data(t.Context())
@@ -208,9 +213,10 @@ func TestReadyMeansThatTheServerAnswers(t *testing.T) {
 // Without the right to read the Secret there is no certificate, and the process must end rather than stay unready.
 func TestStartTimeout(t *testing.T) {
 	w := newWorld(t)
-	keeper, err := certificates.New(w.Config, types.NamespacedName{Namespace: "does-not-exist", Name: "x"}, certificates.Options{
-		Port: 1, StartTimeout: time.Second,
-	})
+	keeper, err := certificates.New(w.Config, types.NamespacedName{Namespace: "does-not-exist", Name: "x"},
+		certificates.Options{
+			Port: 1, StartTimeout: time.Second,
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 // races is how often another replica may write before us in one go.
 const races = 5
 
-// load reads the Secret, and writes it first where it must change. Of replicas that try at once one succeeds, and the others
-// take what it wrote.
+// load reads the Secret, and writes it first where it must change. Of replicas that try at once one succeeds, and the
+// others take what it wrote.
 func (k *Keeper) load(ctx context.Context) (*material, error) {
 	for range races {
 		m, err := k.loadOnce(ctx)

@@ -27,8 +27,8 @@ const (
 // HealthPath is where With answers every request with success.
 const HealthPath = "/healthz"
 
-// TLS makes a server hand out the certificate, a new one from the next connection on, over TLS 1.2 at least. It is one of
-// webhook.Options.TLSOpts.
+// TLS makes a server hand out the certificate, a new one from the next connection on, over TLS 1.2 at least. It is one
+// of webhook.Options.TLSOpts.
 func (k *Keeper) TLS(c *tls.Config) {
 	c.MinVersion = max(c.MinVersion, tls.VersionTLS12)
 	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -40,11 +40,11 @@ func (k *Keeper) TLS(c *tls.Config) {
 	}
 }
 
-// With gives a server that starts together with the Keeper, and answers under HealthPath. In a manager that is before the
-// caches start, which is necessary: filling them may need the conversion webhook.
+// With gives a server that starts together with the Keeper, and answers under HealthPath. In a manager that is before
+// the caches start, which is necessary: filling them may need the conversion webhook.
 //
-// When it is to stop, it goes on for two seconds, in which each answer asks the client to use another connection. API servers
-// keep theirs, and a call that comes in while it is being closed fails.
+// When it is to stop, it goes on for two seconds, in which each answer asks the client to use another connection. API
+// servers keep theirs, and a call that comes in while it is being closed fails.
 func (k *Keeper) With(server webhook.Server) webhook.Server {
 	s := &kept{Server: server, keep: k.Start}
 	s.Register(HealthPath, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -38,7 +38,8 @@ func (s *stage) Start(ctx context.Context) error {
 func (s *stage) closes(t *testing.T) bool {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	s.handlers["/convert"].ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/convert", http.NoBody))
+	s.handlers["/convert"].ServeHTTP(answer,
+		httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/convert", http.NoBody))
 	if answer.Code != http.StatusTeapot {
 		t.Errorf("answered %d", answer.Code)
 	}
@@ -50,7 +51,9 @@ func TestServerTakesLeave(t *testing.T) {
 	server := &stage{handlers: map[string]http.Handler{}, ended: make(chan struct{})}
 	waits := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	s := &kept{Server: server, keep: waits}
-	s.Register("/convert", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	s.Register("/convert", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
 	if server.closes(t) {
 		t.Error("connections are closed in times of peace")
 	}

@@ -55,10 +55,20 @@ func TestConvert(t *testing.T) {
 
 func TestConvertRefuses(t *testing.T) {
 	cases := map[string]struct{ wanted, object, want string }{
-		"an unknown kind":    {"apps.kruise.io/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"Toaster"}`, "cannot convert apps.kruise.io/v1alpha1, Kind=Toaster"},
-		"an unknown version": {"apps.kruise.io/v3", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"}`, "to apps.kruise.io/v3"},
-		"another group":      {"apps/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"}`, "to apps/v1beta1"},
-		"a wrong type":       {"apps.kruise.io/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"replicas":"many"}}`, "spec.replicas"},
+		"an unknown kind": {
+			"apps.kruise.io/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"Toaster"}`,
+			"cannot convert apps.kruise.io/v1alpha1, Kind=Toaster",
+		},
+		"an unknown version": {
+			"apps.kruise.io/v3", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"}`, "to apps.kruise.io/v3",
+		},
+		"another group": {
+			"apps/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet"}`, "to apps/v1beta1",
+		},
+		"a wrong type": {
+			"apps.kruise.io/v1beta1", `{"apiVersion":"apps.kruise.io/v1alpha1","kind":"CloneSet","spec":{"replicas":"many"}}`,
+			"spec.replicas",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -54,7 +54,9 @@ func between[O, H any, PO old[O, H], PH hub[H]](opaque ...string) kind {
 }
 
 // through decodes raw into src and encodes what convert makes of it.
-func through(raw []byte, src runtime.Object, convert func() (runtime.Object, error), as metav1.TypeMeta) ([]byte, error) {
+func through(
+	raw []byte, src runtime.Object, convert func() (runtime.Object, error), as metav1.TypeMeta,
+) ([]byte, error) {
 	if err := json.Unmarshal(raw, src); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", as.Kind, err)
 	}
@@ -81,18 +83,22 @@ func kinds() map[schema.GroupKind]kind {
 	return map[schema.GroupKind]kind{
 		apps("AdvancedCronJob"): between[appsv1alpha1.AdvancedCronJob, appsv1beta1.AdvancedCronJob](
 			"spec.template.jobTemplate", "spec.template.broadcastJobTemplate.spec.template"),
-		apps("BroadcastJob"):             between[appsv1alpha1.BroadcastJob, appsv1beta1.BroadcastJob]("spec.template"),
-		apps("CloneSet"):                 between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template", "spec.volumeClaimTemplates"),
-		apps("ContainerRecreateRequest"): between[appsv1alpha1.ContainerRecreateRequest, appsv1beta1.ContainerRecreateRequest](),
-		apps("DaemonSet"):                between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
-		apps("ImageListPullJob"):         between[appsv1alpha1.ImageListPullJob, appsv1beta1.ImageListPullJob](),
-		apps("ImagePullJob"):             between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
-		apps("NodeImage"):                between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
-		apps("PersistentPodState"):       between[appsv1alpha1.PersistentPodState, appsv1beta1.PersistentPodState](),
-		apps("ResourceDistribution"):     between[appsv1alpha1.ResourceDistribution, appsv1beta1.ResourceDistribution]("spec.resource"),
+		apps("BroadcastJob"): between[appsv1alpha1.BroadcastJob, appsv1beta1.BroadcastJob]("spec.template"),
+		apps("CloneSet"): between[appsv1alpha1.CloneSet, appsv1beta1.CloneSet]("spec.template",
+			"spec.volumeClaimTemplates"),
+		apps("ContainerRecreateRequest"): between[appsv1alpha1.ContainerRecreateRequest,
+			appsv1beta1.ContainerRecreateRequest](),
+		apps("DaemonSet"):          between[appsv1alpha1.DaemonSet, appsv1beta1.DaemonSet]("spec.template"),
+		apps("ImageListPullJob"):   between[appsv1alpha1.ImageListPullJob, appsv1beta1.ImageListPullJob](),
+		apps("ImagePullJob"):       between[appsv1alpha1.ImagePullJob, appsv1beta1.ImagePullJob](),
+		apps("NodeImage"):          between[appsv1alpha1.NodeImage, appsv1beta1.NodeImage](),
+		apps("PersistentPodState"): between[appsv1alpha1.PersistentPodState, appsv1beta1.PersistentPodState](),
+		apps("ResourceDistribution"): between[appsv1alpha1.ResourceDistribution,
+			appsv1beta1.ResourceDistribution]("spec.resource"),
 		apps("SidecarSet"): between[appsv1alpha1.SidecarSet, appsv1beta1.SidecarSet](
 			"spec.containers", "spec.initContainers", "spec.volumes"),
-		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template", "spec.volumeClaimTemplates"),
+		apps("StatefulSet"): between[appsv1alpha1.StatefulSet, appsv1beta1.StatefulSet]("spec.template",
+			"spec.volumeClaimTemplates"),
 		apps("UnitedDeployment"): between[appsv1alpha1.UnitedDeployment, appsv1beta1.UnitedDeployment](
 			"spec.template.statefulSetTemplate", "spec.template.deploymentTemplate",
 			"spec.template.advancedStatefulSetTemplate.metadata", "spec.template.advancedStatefulSetTemplate.spec.template",

@@ -34,7 +34,9 @@ func TestEveryKindIsConverted(t *testing.T) {
 		hub := open("", c.Spec.Versions[1].Schema.OpenAPIV3Schema)
 		want = slices.DeleteFunc(want, func(path string) bool { return !slices.Contains(hub, path) })
 		for _, path := range want {
-			if !converted()[gk.Kind+" "+path] && !slices.ContainsFunc(k.opaque, func(o string) bool { return path == o || strings.HasPrefix(path, o+".") }) {
+			if !converted()[gk.Kind+" "+path] && !slices.ContainsFunc(k.opaque, func(o string) bool {
+				return path == o || strings.HasPrefix(path, o+".")
+			}) {
 				t.Errorf("%s: the schema leaves %s open, and the conversion types it", gk, path)
 			}
 		}

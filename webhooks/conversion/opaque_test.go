@@ -10,9 +10,21 @@ import (
 func TestOpaque(t *testing.T) {
 	paths := []string{"a.b", "c"}
 	cases := map[string]struct{ why, src, rest, dst, want string }{
-		"both":       {"values move as they are", `{"a":{"b":1.50,"x":1},"c":[1]}`, `{"a":{"x":1}}`, `{"a":{"x":2}}`, `{"a":{"b":1.50,"x":2},"c":[1]}`},
-		"neither":    {"nothing comes from nothing", `{"a":{},"d":1}`, `{"a":{},"d":1}`, `{"e":1}`, `{"e":1}`},
-		"overwrites": {"what the type made of it is replaced", `{"a":{"b":{}}}`, `{"a":{}}`, `{"a":{"b":{"containers":null}}}`, `{"a":{"b":{}}}`},
+		"both": {
+			why:  "values move as they are",
+			src:  `{"a":{"b":1.50,"x":1},"c":[1]}`,
+			rest: `{"a":{"x":1}}`,
+			dst:  `{"a":{"x":2}}`,
+			want: `{"a":{"b":1.50,"x":2},"c":[1]}`,
+		},
+		"neither": {"nothing comes from nothing", `{"a":{},"d":1}`, `{"a":{},"d":1}`, `{"e":1}`, `{"e":1}`},
+		"overwrites": {
+			why:  "what the type made of it is replaced",
+			src:  `{"a":{"b":{}}}`,
+			rest: `{"a":{}}`,
+			dst:  `{"a":{"b":{"containers":null}}}`,
+			want: `{"a":{"b":{}}}`,
+		},
 		"no parent":  {"a value without the object around it is dropped", `{"a":{"b":1}}`, `{"a":{}}`, `{}`, `{}`},
 		"null":       {"null has no fields", `{"a":null,"c":null}`, `{"a":null}`, `{"a":null}`, `{"a":null,"c":null}`},
 		"null there": {"nor takes any", `{"a":{"b":1}}`, `{"a":{}}`, `{"a":null}`, `{"a":null}`},

@@ -42,7 +42,8 @@ func testNamespace(t *testing.T, g *reviewtest.Ground) {
 	try := func(step, want string) {
 		t.Helper()
 		err := g.Client.Delete(t.Context(), namespace.DeepCopy(), client.DryRunAll)
-		if want == "" && err != nil || want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), cascading+want)) {
+		if want == "" && err != nil ||
+			want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), cascading+want)) {
 			t.Errorf("%s: want %q, got %v", step, want, err)
 		}
 	}
@@ -50,8 +51,12 @@ func testNamespace(t *testing.T, g *reviewtest.Ground) {
 	pods := map[corev1.PodPhase]*corev1.Pod{}
 	for _, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodPending, corev1.PodSucceeded, corev1.PodFailed} {
 		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace.GetName(), Name: strings.ToLower(string(phase)), Finalizers: []string{"example.com/hold"}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "app:1"}}, AutomountServiceAccountToken: ptr.To(false)},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace.GetName(), Name: strings.ToLower(string(phase)), Finalizers: []string{"example.com/hold"},
+			},
+			Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "main", Image: "app:1"}}, AutomountServiceAccountToken: ptr.To(false),
+			},
 		}
 		create(t, g, pod)
 		pod.Status.Phase = phase
@@ -73,7 +78,9 @@ func testNamespace(t *testing.T, g *reviewtest.Ground) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace.GetName(), Name: "data"},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Gi"),
+			}},
 		},
 	}
 	create(t, g, claim)
@@ -84,7 +91,9 @@ func testNamespace(t *testing.T, g *reviewtest.Ground) {
 	}
 	try("the claim is bound", `, "Bound" status pvc 1>0`)
 	out, err := g.Kubectl(t.Context(), "delete", "namespace", namespace.GetName())
-	if err == nil || !strings.Contains(err.Error()+out, `Error from server (Forbidden): admission webhook "vnamespace.kb.io" denied the request: `+cascading+`, "Bound" status pvc 1>0`) {
+	if err == nil || !strings.Contains(err.Error()+out,
+		`Error from server (Forbidden): admission webhook "vnamespace.kb.io" denied the request: `+cascading+
+			`, "Bound" status pvc 1>0`) {
 		t.Errorf("kubectl prints %v\n%s", err, out)
 	}
 	remove(t, g, claim)
@@ -104,7 +113,9 @@ func testDefinition(t *testing.T, g *reviewtest.Ground) {
 	instance.SetName("one")
 	instance.SetNamespace(g.Namespace(t))
 	instance.SetFinalizers([]string{"example.com/hold"})
-	reviewtest.Until(t, "the kind is not served", func(ctx context.Context) error { return g.Client.Create(ctx, instance.DeepCopy()) })
+	reviewtest.Until(t, "the kind is not served", func(ctx context.Context) error {
+		return g.Client.Create(ctx, instance.DeepCopy())
+	})
 	reviewtest.Until(t, "the instance is not counted", func(ctx context.Context) error {
 		err := g.Client.Delete(ctx, definition.DeepCopy(), client.DryRunAll)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), cascading+", active CRs 1>0") {
@@ -125,7 +136,9 @@ func testFollowing(t *testing.T, g *reviewtest.Ground, judge string) {
 	collector := as(t, g, protection.GarbageCollectors()[0])
 	owned := func(k protection.Kind, owner string) *unstructured.Unstructured {
 		o := newObject(k, newestVersion(k), g.Namespace(t), "Always")
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: owner, Kind: "Deployment", Name: "gone", UID: "1", Controller: ptr.To(true)}})
+		o.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: owner, Kind: "Deployment", Name: "gone", UID: "1", Controller: ptr.To(true),
+		}})
 		create(t, g, o)
 		return o
 	}
@@ -139,10 +152,20 @@ func testFollowing(t *testing.T, g *reviewtest.Ground, judge string) {
 		object *unstructured.Unstructured
 		want   protection.Verdict
 	}{
-		"a workload's dependent": {"the deletion of the Deployment was admitted", collector, owned(replicaSet, "apps/v1"), protection.Verdict{}},
-		"another dependent":      {"the deletion of the owner was never judged", collector, owned(cloneSet, "example.com/v1"), refused},
-		"by another user":        {"the owner may exist", g.Client, owned(replicaSet, "apps/v1"), refused},
-		"namespace stays":        {"nothing precedes this deletion", g.Client, inside, refused},
+		"a workload's dependent": {
+			why:    "the deletion of the Deployment was admitted",
+			client: collector,
+			object: owned(replicaSet, "apps/v1"),
+			want:   protection.Verdict{},
+		},
+		"another dependent": {
+			why:    "the deletion of the owner was never judged",
+			client: collector,
+			object: owned(cloneSet, "example.com/v1"),
+			want:   refused,
+		},
+		"by another user": {"the owner may exist", g.Client, owned(replicaSet, "apps/v1"), refused},
+		"namespace stays": {"nothing precedes this deletion", g.Client, inside, refused},
 	}
 	if judge == "admission webhook" {
 		cases["exempt"] = cases["namespace stays"]
@@ -173,7 +196,8 @@ func testCollection(t *testing.T, g *reviewtest.Ground) {
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), always) {
 		t.Errorf("got %v", err)
 	}
-	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(protected), protected); err != nil || protected.GetDeletionTimestamp() != nil {
+	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(protected), protected); err != nil ||
+		protected.GetDeletionTimestamp() != nil {
 		t.Errorf("the protected object: %v", err)
 	}
 }
@@ -184,11 +208,25 @@ func testCalls(t *testing.T, g *reviewtest.Ground) {
 		why, group, kind, label string
 		want                    map[string]int
 	}{
-		"no label":             {"the webhook is not called", "apps", "Deployment", "-", map[string]int{}},
-		"a refused workload":   {"its namespace may be terminating", "apps", "Deployment", "Cascading", map[string]int{"get": 1}},
-		"an empty namespace":   {"itself, pods and claims", "", "Namespace", "Cascading", map[string]int{"get": 1, "list": 2}},
-		"a refused namespace":  {"nothing is counted", "", "Namespace", "Always", map[string]int{}},
-		"an empty definition":  {"itself and its instances", "apiextensions.k8s.io", "CustomResourceDefinition", "Cascading", map[string]int{"get": 1, "list": 1}},
+		"no label": {"the webhook is not called", "apps", "Deployment", "-", map[string]int{}},
+		"a refused workload": {
+			why:   "its namespace may be terminating",
+			group: "apps",
+			kind:  "Deployment",
+			label: "Cascading",
+			want:  map[string]int{"get": 1},
+		},
+		"an empty namespace": {
+			why: "itself, pods and claims", kind: "Namespace", label: "Cascading", want: map[string]int{"get": 1, "list": 2},
+		},
+		"a refused namespace": {"nothing is counted", "", "Namespace", "Always", map[string]int{}},
+		"an empty definition": {
+			why:   "itself and its instances",
+			group: "apiextensions.k8s.io",
+			kind:  "CustomResourceDefinition",
+			label: "Cascading",
+			want:  map[string]int{"get": 1, "list": 1},
+		},
 		"an unprotected value": {"the webhook is not called", "", "Service", "Cascading", map[string]int{}},
 	}
 	for name, c := range cases {
@@ -242,7 +280,8 @@ func testOutage(t *testing.T, g *reviewtest.Ground, all []onServer) {
 		code := o.judged().Code
 		waits := code != protection.Unprotected && code != protection.Terminating && code != protection.NoEffect
 		err := g.Client.Delete(t.Context(), o.object.DeepCopy(), client.DryRunAll)
-		if failed := err != nil && strings.Contains(err.Error(), "failed calling webhook"); failed != waits || err != nil && !failed {
+		if failed := err != nil && strings.Contains(err.Error(), "failed calling webhook"); failed != waits ||
+			err != nil && !failed {
 			t.Errorf("%s %v (%s): waits for a webhook: %t, %v", o.kind.Kind, o.object.GetLabels(), code, failed, err)
 		}
 	}
@@ -270,7 +309,8 @@ func testExempt(t *testing.T, g *reviewtest.Ground, all []onServer) {
 		}
 	}
 	for _, o := range all {
-		if err := wants(g.Client.Delete(t.Context(), o.object.DeepCopy(), client.DryRunAll), o.judged(), "ValidatingAdmissionPolicy"); err != nil {
+		if err := wants(g.Client.Delete(t.Context(), o.object.DeepCopy(), client.DryRunAll), o.judged(),
+			"ValidatingAdmissionPolicy"); err != nil {
 			t.Errorf("%s to another user: %v", o.kind.Kind, err)
 		}
 	}
@@ -281,7 +321,9 @@ func testPrinted(t *testing.T, g *reviewtest.Ground) {
 	namespace := newObject(row(t, "", "Namespace"), "v1", "", "Always")
 	create(t, g, namespace)
 	out, err := g.Kubectl(t.Context(), "delete", "namespace", namespace.GetName())
-	if err == nil || !strings.Contains(err.Error()+out, "ValidatingAdmissionPolicy 'kruisekit-deletion-always' with binding 'kruisekit-deletion-always' denied request: "+always) {
+	if err == nil || !strings.Contains(err.Error()+out,
+		"ValidatingAdmissionPolicy 'kruisekit-deletion-always' with binding 'kruisekit-deletion-always' denied request: "+
+			always) {
 		t.Errorf("kubectl prints %v\n%s", err, out)
 	}
 }

@@ -96,7 +96,9 @@ func newWorld(label string) *world {
 
 func (w *world) client() client.Reader {
 	return interceptor.NewClient(nil, interceptor.Funcs{
-		Get: func(ctx context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption,
+		) error {
 			return w.get(ctx, key, into)
 		},
 		List: func(ctx context.Context, _ client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
@@ -164,7 +166,9 @@ func (w *world) list(ctx context.Context, into client.ObjectList, opts ...client
 			meta.DeletionTimestamp = &now
 		}
 		if isClaims {
-			claims.Items = append(claims.Items, corev1.PersistentVolumeClaim{ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: one.phase}})
+			claims.Items = append(claims.Items, corev1.PersistentVolumeClaim{
+				ObjectMeta: meta, Status: corev1.PersistentVolumeClaimStatus{Phase: one.phase},
+			})
 			continue
 		}
 		list := into.(*metav1.PartialObjectMetadataList)

@@ -25,7 +25,8 @@ type onServer struct {
 	object *unstructured.Unstructured
 }
 
-// judged is what the pure decision says of an object. The dependents of namespaces and definitions of the table are none.
+// judged is what the pure decision says of an object. The dependents of namespaces and definitions of the table are
+// none.
 func (o onServer) judged() protection.Verdict {
 	in := protection.Input{
 		Policy: protection.Policy{CountInstances: true}, Kind: o.kind, Object: o.object,
@@ -50,18 +51,23 @@ func specOf(k protection.Kind, name string) map[string]any {
 	case "/Service":
 		return map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}
 	case "networking.k8s.io/Ingress":
-		return map[string]any{"defaultBackend": map[string]any{"service": map[string]any{"name": "a", "port": map[string]any{"number": int64(80)}}}}
+		return map[string]any{"defaultBackend": map[string]any{"service": map[string]any{
+			"name": "a", "port": map[string]any{"number": int64(80)},
+		}}}
 	case "apiextensions.k8s.io/CustomResourceDefinition":
 		plural, _, _ := strings.Cut(name, ".")
 		return map[string]any{
-			"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": plural, "kind": strings.ToUpper(plural[:1]) + plural[1:]},
+			"group": "example.com",
+			"scope": "Namespaced",
+			"names": map[string]any{"plural": plural, "kind": strings.ToUpper(plural[:1]) + plural[1:]},
 			"versions": []any{map[string]any{"name": "v1", "served": true, "storage": true, "schema": map[string]any{
 				"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true},
 			}}},
 		}
 	case "apps.kruise.io/UnitedDeployment":
 		workload["template"] = map[string]any{"cloneSetTemplate": map[string]any{
-			"metadata": map[string]any{"labels": labels}, "spec": map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": template},
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"selector": map[string]any{"matchLabels": labels}, "template": template},
 		}}
 		workload["topology"] = map[string]any{}
 	}
@@ -140,7 +146,8 @@ func createAll(t *testing.T, g *reviewtest.Ground) []onServer {
 func terminate(t *testing.T, g *reviewtest.Ground, o *unstructured.Unstructured) {
 	t.Helper()
 	label := func(value any) {
-		patch := client.RawPatch("application/merge-patch+json", []byte(fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, key, value)))
+		patch := client.RawPatch("application/merge-patch+json",
+			[]byte(fmt.Sprintf(`{"metadata":{"labels":{%q:%s}}}`, key, value)))
 		if err := g.Client.Patch(t.Context(), o, patch); err != nil {
 			t.Fatal(err)
 		}
@@ -172,9 +179,11 @@ func both(k protection.Kind) []string {
 
 func newest(k protection.Kind) []string { return []string{newestVersion(k)} }
 
-// judgeAll wants each object to be judged as the pure decision does, by the judge, in a dry run as well as not. What is allowed is only
-// tried in a dry run, for the next judge.
-func judgeAll(t *testing.T, g *reviewtest.Ground, all []onServer, judge string, versions func(protection.Kind) []string) {
+// judgeAll wants each object to be judged as the pure decision does, by the judge, in a dry run as well as not. What is
+// allowed is only tried in a dry run, for the next judge.
+func judgeAll(
+	t *testing.T, g *reviewtest.Ground, all []onServer, judge string, versions func(protection.Kind) []string,
+) {
 	t.Helper()
 	refused, allowed := 0, 0
 	for _, o := range all {
@@ -210,7 +219,8 @@ func wants(err error, want protection.Verdict, judge string) error {
 	if !want.Refused() {
 		return err
 	}
-	if !apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), want.Message) || !strings.Contains(fmt.Sprint(err), judge) {
+	if !apierrors.IsForbidden(err) || !strings.Contains(fmt.Sprint(err), want.Message) ||
+		!strings.Contains(fmt.Sprint(err), judge) {
 		return fmt.Errorf("want 403 %q by %s, got %w", want.Message, judge, cmpError(err))
 	}
 	if strings.Contains(err.Error(), "failed calling webhook") {

@@ -1,5 +1,5 @@
-// Package deletion refuses deletions of objects that the label policy.kruise.io/delete-protection protects. Package protection decides;
-// this package reads what the decision depends on, and answers API servers.
+// Package deletion refuses deletions of objects that the label policy.kruise.io/delete-protection protects. Package
+// protection decides; this package reads what the decision depends on, and answers API servers.
 //
 // In use:
 //
@@ -10,10 +10,13 @@
 //	err = guard.SetupWithManager(mgr)
 //
 // Laws:
-//   - Only labelled objects wait for an answer: the patches of config/webhook select them. A deletion without an answer fails.
-//   - A review costs no request to the API server unless the answer depends on it: one read of the namespace before a refusal, and
-//     for the value Cascading of a namespace or a definition one read of the object and one page of each list.
-//   - A count is of the live object that carries the label under the UID of the review. Another review learns no number.
+//   - Only labelled objects wait for an answer: the patches of config/webhook select them. A deletion without an answer
+//     fails.
+//   - A review costs no request to the API server unless the answer depends on it: one read of the namespace before a
+//     refusal, and for the value Cascading of a namespace or a definition one read of the object and one page of each
+//     list.
+//   - A count is of the live object that carries the label under the UID of the review. Another review learns no
+//     number.
 //   - Metrics and records of refusals are bounded, whatever a client sends. A dry run leaves neither.
 //
 // The policies of config/protection enforce the rules that need nothing but the object, also while no replica runs.

@@ -79,8 +79,12 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	defer cancel()
 	read := lookup{ctx: ctx, reader: g.reader, page: g.options.Page, kind: kind, under: &stored}
 	in := protection.Input{
-		Policy: g.options.Policy, Kind: kind, Object: &stored.ObjectMeta, Replicas: stored.Spec.Replicas, User: req.UserInfo.Username,
-		Count: read.count,
+		Policy:   g.options.Policy,
+		Kind:     kind,
+		Object:   &stored.ObjectMeta,
+		Replicas: stored.Spec.Replicas,
+		User:     req.UserInfo.Username,
+		Count:    read.count,
 	}
 	if stored.Namespace != "" {
 		in.NamespaceTerminating = read.namespaceTerminating
@@ -88,7 +92,8 @@ func (g *Guard) Handle(ctx context.Context, req admission.Request) admission.Res
 	return g.answer(ctx, req, &stored, protection.Decide(in))
 }
 
-// object has the fields that matter of all kinds and versions, so that an object that is invalid elsewhere can be deleted.
+// object has the fields that matter of all kinds and versions, so that an object that is invalid elsewhere can be
+// deleted.
 type object struct {
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -98,7 +103,9 @@ type object struct {
 }
 
 // answer also counts and records a refusal, but not that of a dry run.
-func (g *Guard) answer(ctx context.Context, req admission.Request, stored *object, v protection.Verdict) admission.Response {
+func (g *Guard) answer(
+	ctx context.Context, req admission.Request, stored *object, v protection.Verdict,
+) admission.Response {
 	if !v.Refused() {
 		return admission.Allowed("")
 	}

@@ -43,20 +43,55 @@ func TestHandleAllows(t *testing.T) {
 		in   review
 		want int32
 	}{
-		"create":            {"only deletions are judged", as(func(r *admission.Request) { r.Operation = admissionv1.Create }), 200},
-		"update":            {"only deletions are judged", as(func(r *admission.Request) { r.Operation = admissionv1.Update }), 200},
-		"subresource":       {"an object stays when its subresource goes", as(func(r *admission.Request) { r.SubResource = "status" }), 200},
-		"no old object":     {"old API servers send none", as(func(r *admission.Request) { r.OldObject.Raw = nil }), 200},
-		"no JSON":           {"the object cannot be read", as(func(r *admission.Request) { r.OldObject.Raw = []byte("{") }), 400},
-		"labels of no map":  {"the object cannot be read", as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"metadata":{"labels":[1]}}`) }), 400},
-		"replicas of text":  {"the object cannot be read", as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":{"replicas":"2"}}`) }), 400},
-		"an odd template":   {"other fields are not looked at", as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":{"template":7}}`) }), 200},
-		"null":              {"nothing is protected", as(func(r *admission.Request) { r.OldObject.Raw = []byte(`null`) }), 200},
-		"another kind":      {"the label protects no DaemonSet", review{group: "apps", version: "v1", kind: "DaemonSet", label: "Always"}, 200},
-		"another version":   {"its fields are unknown", review{group: "apiextensions.k8s.io", version: "v2", kind: "CustomResourceDefinition", label: "Always"}, 200},
-		"no label":          {"nothing asks for protection", review{version: "v1", kind: "Namespace", stored: `{"metadata":{"name":"x"}}`}, 200},
-		"lower case":        {"values are case-sensitive", review{version: "v1", kind: "Namespace", label: "always"}, 200},
-		"terminating":       {"finalizers and repeated deletes pass", review{version: "v1", kind: "Namespace", stored: `{"metadata":{"labels":{"` + key + `":"Always"},"deletionTimestamp":"2024-05-06T07:08:09Z"}}`}, 200},
+		"create": {
+			"only deletions are judged", as(func(r *admission.Request) { r.Operation = admissionv1.Create }), 200,
+		},
+		"update": {
+			"only deletions are judged", as(func(r *admission.Request) { r.Operation = admissionv1.Update }), 200,
+		},
+		"subresource": {
+			"an object stays when its subresource goes", as(func(r *admission.Request) { r.SubResource = "status" }), 200,
+		},
+		"no old object": {"old API servers send none", as(func(r *admission.Request) { r.OldObject.Raw = nil }), 200},
+		"no JSON": {
+			"the object cannot be read", as(func(r *admission.Request) { r.OldObject.Raw = []byte("{") }), 400,
+		},
+		"labels of no map": {
+			"the object cannot be read",
+			as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"metadata":{"labels":[1]}}`) }), 400,
+		},
+		"replicas of text": {
+			"the object cannot be read",
+			as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":{"replicas":"2"}}`) }), 400,
+		},
+		"an odd template": {
+			"other fields are not looked at",
+			as(func(r *admission.Request) { r.OldObject.Raw = []byte(`{"spec":{"template":7}}`) }), 200,
+		},
+		"null": {
+			"nothing is protected", as(func(r *admission.Request) { r.OldObject.Raw = []byte(`null`) }), 200,
+		},
+		"another kind": {
+			"the label protects no DaemonSet", review{group: "apps", version: "v1", kind: "DaemonSet", label: "Always"}, 200,
+		},
+		"another version": {
+			"its fields are unknown",
+			review{group: "apiextensions.k8s.io", version: "v2", kind: "CustomResourceDefinition", label: "Always"},
+			200,
+		},
+		"no label": {
+			"nothing asks for protection", review{version: "v1", kind: "Namespace", stored: `{"metadata":{"name":"x"}}`}, 200,
+		},
+		"lower case": {"values are case-sensitive", review{version: "v1", kind: "Namespace", label: "always"}, 200},
+		"terminating": {
+			"finalizers and repeated deletes pass",
+			review{
+				version: "v1",
+				kind:    "Namespace",
+				stored:  `{"metadata":{"labels":{"` + key + `":"Always"},"deletionTimestamp":"2024-05-06T07:08:09Z"}}`,
+			},
+			200,
+		},
 		"cascading service": {"a Service has no dependents", review{version: "v1", kind: "Service", label: "Cascading"}, 200},
 	}
 	for name, c := range cases {
@@ -71,7 +106,8 @@ func TestHandleAllows(t *testing.T) {
 	for _, r := range protected() {
 		r.label = "Always"
 		w := newWorld("Always")
-		answer := newGuard(t, w, deletion.Options{Policy: protection.Policy{Disabled: true}}).Handle(t.Context(), r.request(t))
+		answer := newGuard(t, w,
+			deletion.Options{Policy: protection.Policy{Disabled: true}}).Handle(t.Context(), r.request(t))
 		if !answer.Allowed || len(w.calls) > 0 {
 			t.Errorf("gate off, %s: %+v after %q", r.kind, answer.Result, w.calls)
 		}
@@ -105,33 +141,121 @@ func TestHandleCounts(t *testing.T) {
 		want  string
 		calls []string
 	}{
-		"empty namespace":    {"both lists are read", namespace, func(*world) {}, "", []string{getNamespace, listPods, listClaims}},
-		"pods":               {"claims are not read", namespace, func(w *world) { w.pods = [][]live{{{}, {}, {terminating: true}}} }, ", active pods 2>0", []string{getNamespace, listPods}},
-		"pods on many pages": {"counting ends with the page that has one", namespace, func(w *world) { w.pods = [][]live{leaving, running, running} }, ", active pods 1>0 (at least)", []string{getNamespace, listPods, listPods}},
-		"leaving pods":       {"terminating pods do not count", namespace, func(w *world) { w.pods = [][]live{leaving, leaving} }, "", []string{getNamespace, listPods, listPods, listClaims}},
-		"a claim":            {"a bound claim holds data", namespace, func(w *world) { w.claims = [][]live{{{phase: corev1.ClaimPending}, bound}} }, `, "Bound" status pvc 1>0`, []string{getNamespace, listPods, listClaims}},
+		"empty namespace": {
+			why:   "both lists are read",
+			make:  namespace,
+			world: func(*world) {},
+			calls: []string{getNamespace, listPods, listClaims},
+		},
+		"pods": {
+			why:   "claims are not read",
+			make:  namespace,
+			world: func(w *world) { w.pods = [][]live{{{}, {}, {terminating: true}}} },
+			want:  ", active pods 2>0",
+			calls: []string{getNamespace, listPods},
+		},
+		"pods on many pages": {
+			why:   "counting ends with the page that has one",
+			make:  namespace,
+			world: func(w *world) { w.pods = [][]live{leaving, running, running} },
+			want:  ", active pods 1>0 (at least)",
+			calls: []string{getNamespace, listPods, listPods},
+		},
+		"leaving pods": {
+			why:   "terminating pods do not count",
+			make:  namespace,
+			world: func(w *world) { w.pods = [][]live{leaving, leaving} },
+			calls: []string{getNamespace, listPods, listPods, listClaims},
+		},
+		"a claim": {
+			why:   "a bound claim holds data",
+			make:  namespace,
+			world: func(w *world) { w.claims = [][]live{{{phase: corev1.ClaimPending}, bound}} },
+			want:  `, "Bound" status pvc 1>0`,
+			calls: []string{getNamespace, listPods, listClaims},
+		},
 		"other claims": {"pending, lost and terminating claims do not count", namespace, func(w *world) {
 			w.claims = [][]live{{{phase: corev1.ClaimPending}, {phase: corev1.ClaimLost}, {true, corev1.ClaimBound}}}
 		}, "", []string{getNamespace, listPods, listClaims}},
-		"pods not listed":    {"what cannot be counted is refused", namespace, func(w *world) { w.fail = listPods }, ", list pods: no answer", []string{getNamespace, listPods}},
-		"claims not listed":  {"what cannot be counted is refused", namespace, func(w *world) { w.fail = listClaims }, ", list pvc: no answer", []string{getNamespace, listPods, listClaims}},
-		"another UID":        {"a review that is made up learns no count", namespace, func(w *world) { w.uid, w.pods = "other", [][]live{running} }, ", list pods: the Namespace changed during the review", []string{getNamespace}},
-		"another live label": {"a review that is made up learns no count", namespace, func(w *world) { w.label, w.pods = "", [][]live{running} }, ", list pods: the Namespace changed during the review", []string{getNamespace}},
-		"namespace not read": {"what cannot be counted is refused", namespace, func(w *world) { w.fail = getNamespace }, ", list pods: read Namespace: no answer", []string{getNamespace}},
-		"empty definition":   {"nothing is lost", definition, func(*world) {}, "", []string{getCRD, listToasters}},
-		"instances":          {"counting ends with the first page that has one", definition, func(w *world) { w.instances = [][]live{running, running} }, ", active CRs 1>0 (at least)", []string{getCRD, listToasters}},
-		"leaving instances":  {"terminating instances do not count", definition, func(w *world) { w.instances = [][]live{leaving} }, "", []string{getCRD, listToasters}},
-		"not listed":         {"the kind is named", definition, func(w *world) { w.fail = listToasters }, ", list CRs: example.com/v1, Kind=Toaster: no answer", []string{getCRD, listToasters}},
-		"not served":         {"instances exist that cannot be listed", definition, func(w *world) { w.versions = []any{map[string]any{"name": "v1", "served": false, "storage": true}} }, ", list CRs: no version of Toaster.example.com is served", []string{getCRD}},
+		"pods not listed": {
+			why:   "what cannot be counted is refused",
+			make:  namespace,
+			world: func(w *world) { w.fail = listPods },
+			want:  ", list pods: no answer",
+			calls: []string{getNamespace, listPods},
+		},
+		"claims not listed": {
+			why:   "what cannot be counted is refused",
+			make:  namespace,
+			world: func(w *world) { w.fail = listClaims },
+			want:  ", list pvc: no answer",
+			calls: []string{getNamespace, listPods, listClaims},
+		},
+		"another UID": {
+			why:   "a review that is made up learns no count",
+			make:  namespace,
+			world: func(w *world) { w.uid, w.pods = "other", [][]live{running} },
+			want:  ", list pods: the Namespace changed during the review",
+			calls: []string{getNamespace},
+		},
+		"another live label": {
+			why:   "a review that is made up learns no count",
+			make:  namespace,
+			world: func(w *world) { w.label, w.pods = "", [][]live{running} },
+			want:  ", list pods: the Namespace changed during the review",
+			calls: []string{getNamespace},
+		},
+		"namespace not read": {
+			why:   "what cannot be counted is refused",
+			make:  namespace,
+			world: func(w *world) { w.fail = getNamespace },
+			want:  ", list pods: read Namespace: no answer",
+			calls: []string{getNamespace},
+		},
+		"empty definition": {"nothing is lost", definition, func(*world) {}, "", []string{getCRD, listToasters}},
+		"instances": {
+			why:   "counting ends with the first page that has one",
+			make:  definition,
+			world: func(w *world) { w.instances = [][]live{running, running} },
+			want:  ", active CRs 1>0 (at least)",
+			calls: []string{getCRD, listToasters},
+		},
+		"leaving instances": {
+			why:   "terminating instances do not count",
+			make:  definition,
+			world: func(w *world) { w.instances = [][]live{leaving} },
+			calls: []string{getCRD, listToasters},
+		},
+		"not listed": {
+			why:   "the kind is named",
+			make:  definition,
+			world: func(w *world) { w.fail = listToasters },
+			want:  ", list CRs: example.com/v1, Kind=Toaster: no answer",
+			calls: []string{getCRD, listToasters},
+		},
+		"not served": {
+			why:   "instances exist that cannot be listed",
+			make:  definition,
+			world: func(w *world) { w.versions = []any{map[string]any{"name": "v1", "served": false, "storage": true}} },
+			want:  ", list CRs: no version of Toaster.example.com is served",
+			calls: []string{getCRD},
+		},
 		"storage not served": {"another version has the same instances", definition, func(w *world) {
 			w.versions = []any{map[string]any{"name": "v1", "storage": true}, map[string]any{"name": "v2", "served": true}}
 		}, "", []string{getCRD, listToasters}},
-		"definition not read": {"the right to read it may be missing", definition, func(w *world) { w.fail = getCRD }, ", list CRs: read CustomResourceDefinition: no answer", []string{getCRD}},
+		"definition not read": {
+			why:   "the right to read it may be missing",
+			make:  definition,
+			world: func(w *world) { w.fail = getCRD },
+			want:  ", list CRs: read CustomResourceDefinition: no answer",
+			calls: []string{getCRD},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r, w := c.make(c.world)
-			answer := newGuard(t, w, deletion.Options{Policy: protection.Policy{CountInstances: true}}).Handle(t.Context(), r.request(t))
+			answer := newGuard(t, w,
+				deletion.Options{Policy: protection.Policy{CountInstances: true}}).Handle(t.Context(), r.request(t))
 			if diff := cmp.Diff(c.calls, w.calls); diff != "" {
 				t.Errorf("%s: calls (-want +got):\n%s", c.why, diff)
 			}
@@ -145,7 +269,12 @@ func TestHandleCounts(t *testing.T) {
 // Objects of a terminating namespace go with it; a refusal costs one read to find that out.
 func TestHandleFollows(t *testing.T) {
 	in := func(label string) review {
-		return review{group: "apps.kruise.io", version: "v1beta1", kind: "CloneSet", stored: `{"metadata":{"name":"x","namespace":"ns","labels":{"` + key + `":"` + label + `"}},"spec":{"replicas":2}}`}
+		return review{
+			group:   "apps.kruise.io",
+			version: "v1beta1",
+			kind:    "CloneSet",
+			stored:  `{"metadata":{"name":"x","namespace":"ns","labels":{"` + key + `":"` + label + `"}},"spec":{"replicas":2}}`,
+		}
 	}
 	cases := map[string]struct {
 		why   string
@@ -154,10 +283,26 @@ func TestHandleFollows(t *testing.T) {
 		want  string
 		calls []string
 	}{
-		"active":      {"the namespace stays", in("Always"), func(*world) {}, always, []string{"get Namespace ns"}},
-		"terminating": {"the deletion of the namespace was admitted", in("Always"), func(w *world) { w.terminating = true }, "", []string{"get Namespace ns"}},
-		"cascading":   {"both values are alike", in("Cascading"), func(w *world) { w.terminating = true }, "", []string{"get Namespace ns"}},
-		"not read":    {"what is unknown allows nothing", in("Cascading"), func(w *world) { w.fail = "get Namespace ns" }, cascading + ", replicas 2>0; read namespace: no answer", []string{"get Namespace ns"}},
+		"active": {"the namespace stays", in("Always"), func(*world) {}, always, []string{"get Namespace ns"}},
+		"terminating": {
+			why:   "the deletion of the namespace was admitted",
+			in:    in("Always"),
+			world: func(w *world) { w.terminating = true },
+			calls: []string{"get Namespace ns"},
+		},
+		"cascading": {
+			why:   "both values are alike",
+			in:    in("Cascading"),
+			world: func(w *world) { w.terminating = true },
+			calls: []string{"get Namespace ns"},
+		},
+		"not read": {
+			why:   "what is unknown allows nothing",
+			in:    in("Cascading"),
+			world: func(w *world) { w.fail = "get Namespace ns" },
+			want:  cascading + ", replicas 2>0; read namespace: no answer",
+			calls: []string{"get Namespace ns"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +333,9 @@ func TestNew(t *testing.T) {
 	if _, err := deletion.New(nil, deletion.Options{}); err == nil {
 		t.Error("without a reader")
 	}
-	for name, o := range map[string]deletion.Options{"timeout": {Timeout: -1}, "page": {Page: -1}, "series": {Series: -1}} {
+	for name, o := range map[string]deletion.Options{
+		"timeout": {Timeout: -1}, "page": {Page: -1}, "series": {Series: -1},
+	} {
 		if _, err := deletion.New(newWorld("").client(), o); err == nil {
 			t.Errorf("with a negative %s", name)
 		}
@@ -198,7 +345,8 @@ func TestNew(t *testing.T) {
 // FuzzHandle: no object makes the guard panic, or answer with an error of its own.
 func FuzzHandle(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `null`, `[]`, `{"metadata":null}`, `{"metadata":{"labels":{"policy.kruise.io/delete-protection":"Always"},"namespace":"ns"}}`,
+		`{}`, `null`, `[]`, `{"metadata":null}`,
+		`{"metadata":{"labels":{"policy.kruise.io/delete-protection":"Always"},"namespace":"ns"}}`,
 		`{"metadata":{"name":"x","uid":"b5b7c6a2","labels":{"policy.kruise.io/delete-protection":"Cascading"}},"spec":{"replicas":-1}}`,
 		`{"metadata":{"ownerReferences":[{"apiVersion":"/","kind":"CloneSet","controller":null}]}}`,
 	} {

@@ -49,8 +49,8 @@ func (l *lookup) count(d protection.Dependents) (protection.Count, error) {
 	return protection.Count{}, fmt.Errorf("cannot count %s", d)
 }
 
-// confirm reads the object under review. A review could be made up to learn what is in a namespace: its author would have to know the
-// UID of an object that carries the label.
+// confirm reads the object under review. A review could be made up to learn what is in a namespace: its author would
+// have to know the UID of an object that carries the label.
 func (l *lookup) confirm() error {
 	if l.confirmed != nil {
 		return nil
@@ -67,7 +67,8 @@ func (l *lookup) confirm() error {
 	return nil
 }
 
-// empty is what the object under review is read into. Of a definition the spec is needed, of a namespace the metadata alone.
+// empty is what the object under review is read into. Of a definition the spec is needed, of a namespace the metadata
+// alone.
 func (l *lookup) empty() client.Object {
 	gvk := schema.GroupVersionKind{Group: l.kind.Group, Version: "v1", Kind: l.kind.Kind}
 	if gvk.Group != "" {
@@ -95,7 +96,8 @@ func (l *lookup) pods() (protection.Count, error) {
 	running := fields.AndSelectors(
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
 		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)))
-	return l.metadata(corev1.SchemeGroupVersion.WithKind("PodList"), client.InNamespace(l.under.Name), client.MatchingFieldsSelector{Selector: running})
+	return l.metadata(corev1.SchemeGroupVersion.WithKind("PodList"), client.InNamespace(l.under.Name),
+		client.MatchingFieldsSelector{Selector: running})
 }
 
 // instances counts the custom resources of the live definition, and not of what the review says of it.
@@ -155,23 +157,27 @@ func (l *lookup) metadata(list schema.GroupVersionKind, opts ...client.ListOptio
 
 // claims counts bound claims, whose phase no selector of the API server knows.
 func (l *lookup) claims() (protection.Count, error) {
-	return l.pages(func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} }, func(page client.ObjectList) (n int64) {
-		items := page.(*corev1.PersistentVolumeClaimList).Items //nolint:forcetypeassert // it was made above
-		for i := range items {
-			if items[i].DeletionTimestamp == nil && items[i].Status.Phase == corev1.ClaimBound {
-				n++
+	return l.pages(func() client.ObjectList { return &corev1.PersistentVolumeClaimList{} },
+		func(page client.ObjectList) (n int64) {
+			items := page.(*corev1.PersistentVolumeClaimList).Items //nolint:forcetypeassert // it was made above
+			for i := range items {
+				if items[i].DeletionTimestamp == nil && items[i].Status.Phase == corev1.ClaimBound {
+					n++
+				}
 			}
-		}
-		return n
-	}, client.InNamespace(l.under.Name))
+			return n
+		}, client.InNamespace(l.under.Name))
 }
 
-// pages lists up to the end of the first page that has active objects. Each page is a new list: a decoder would leave what the page
-// before it has.
-func (l *lookup) pages(empty func() client.ObjectList, active func(client.ObjectList) int64, opts ...client.ListOption) (protection.Count, error) {
+// pages lists up to the end of the first page that has active objects. Each page is a new list: a decoder would leave
+// what the page before it has.
+func (l *lookup) pages(
+	empty func() client.ObjectList, active func(client.ObjectList) int64, opts ...client.ListOption,
+) (protection.Count, error) {
 	for next := ""; ; {
 		page := empty()
-		if err := l.reader.List(l.ctx, page, append([]client.ListOption{client.Limit(l.page), client.Continue(next)}, opts...)...); err != nil {
+		if err := l.reader.List(l.ctx, page,
+			append([]client.ListOption{client.Limit(l.page), client.Continue(next)}, opts...)...); err != nil {
 			return protection.Count{}, err //nolint:wrapcheck // the verdict names what was listed
 		}
 		next = page.GetContinue()

@@ -38,11 +38,16 @@ func TestManifests(t *testing.T) {
 	for _, k := range protection.Kinds() {
 		path := deletion.Path(k)
 		want[config.WebhookName(k)] = admissionv1.ValidatingWebhook{
-			Name: config.WebhookName(k), FailurePolicy: &fail, SideEffects: &none, AdmissionReviewVersions: []string{"v1", "v1beta1"},
-			ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Path: &path}},
+			Name:                    config.WebhookName(k),
+			FailurePolicy:           &fail,
+			SideEffects:             &none,
+			AdmissionReviewVersions: []string{"v1", "v1beta1"},
+			ClientConfig:            admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Path: &path}},
 			Rules: []admissionv1.RuleWithOperations{{
 				Operations: []admissionv1.OperationType{admissionv1.Delete},
-				Rule:       admissionv1.Rule{APIGroups: []string{k.Group}, APIVersions: k.Versions, Resources: []string{k.Resource}},
+				Rule: admissionv1.Rule{
+					APIGroups: []string{k.Group}, APIVersions: k.Versions, Resources: []string{k.Resource},
+				},
 			}},
 		}
 	}
@@ -58,7 +63,8 @@ func TestPath(t *testing.T) {
 		got = append(got, deletion.Path(k))
 	}
 	want := []string{
-		"/validate-namespace", "/validate-service", "/validate-customresourcedefinition", "/validate-apps-deployment", "/validate-apps-replicaset",
+		"/validate-namespace", "/validate-service", "/validate-customresourcedefinition", "/validate-apps-deployment",
+		"/validate-apps-replicaset",
 		"/validate-apps-statefulset", "/validate-apps-kruise-io-cloneset", "/validate-apps-kruise-io-statefulset",
 		"/validate-apps-kruise-io-uniteddeployment", "/validate-ingress",
 	}

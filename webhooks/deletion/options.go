@@ -21,17 +21,20 @@ const (
 	defaultSeries = 1000
 )
 
-// Options of a Guard. The zero value enforces the label, as the reference does with the gate ResourcesDeletionProtection.
+// Options of a Guard. The zero value enforces the label, as the reference does with the gate
+// ResourcesDeletionProtection.
 type Options struct {
 	// Policy is what is protected, and from which users.
 	Policy protection.Policy
 	// Timeout of all calls of one review. Default 8 seconds.
 	Timeout time.Duration
-	// Page is how many objects a list returns at a time. Counting ends with the first page that has an active object. Default 100.
+	// Page is how many objects a list returns at a time. Counting ends with the first page that has an active object.
+	// Default 100.
 	Page int64
 	// Registerer registers the metrics; nil keeps none.
 	Registerer prometheus.Registerer
-	// Series is how many pairs of an object and a user each metric names. Further refusals are counted together. Default 1000.
+	// Series is how many pairs of an object and a user each metric names. Further refusals are counted together.
+	// Default 1000.
 	Series int
 	// Audit receives a record of each refusal; nil keeps none.
 	Audit func(Record)

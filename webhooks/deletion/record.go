@@ -60,7 +60,8 @@ func newMeters(o Options) (*meters, error) {
 	}
 	all, err := collectors.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_deletion_protection_refused_total",
-		Help: "Deletions that the label policy.kruise.io/delete-protection refused, by group and kind of the object, and by reason.",
+		Help: "Deletions that the label policy.kruise.io/delete-protection refused, by group and kind of the object, " +
+			"and by reason.",
 	}, []string{"group", "kind", "code"}))
 	m := &meters{all: all}
 	add := func(into **named, vec *prometheus.CounterVec) {

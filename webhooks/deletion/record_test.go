@@ -43,22 +43,40 @@ func TestRecords(t *testing.T) {
 		line    string
 	}{
 		"namespace": {
-			"it is an object of the cluster",
-			review{version: "v1", kind: "Namespace", label: "Always"},
-			map[string]float64{"namespace_deletion_protection{name=x,username=tenant}": 1, "kruisekit_deletion_protection_refused_total{code=Always,group=,kind=Namespace}": 1},
-			`{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"x","UserAgent":"tenant"}`,
+			why: "it is an object of the cluster",
+			in:  review{version: "v1", kind: "Namespace", label: "Always"},
+			metrics: map[string]float64{
+				"namespace_deletion_protection{name=x,username=tenant}":                          1,
+				"kruisekit_deletion_protection_refused_total{code=Always,group=,kind=Namespace}": 1,
+			},
+			line: `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"x","UserAgent":"tenant"}`,
 		},
 		"definition": {
-			"it is an object of the cluster",
-			review{group: "apiextensions.k8s.io", version: "v1beta1", kind: "CustomResourceDefinition", label: "Always"},
-			map[string]float64{"crd_deletion_protection{name=x,username=tenant}": 1, "kruisekit_deletion_protection_refused_total{code=Always,group=apiextensions.k8s.io,kind=CustomResourceDefinition}": 1},
-			`{"Event":"DeletionProtection","Kind":"CustomResourceDefinition","Namespace":"","Name":"x","UserAgent":"tenant"}`,
+			why: "it is an object of the cluster",
+			in: review{
+				group: "apiextensions.k8s.io", version: "v1beta1", kind: "CustomResourceDefinition", label: "Always",
+			},
+			metrics: map[string]float64{
+				"crd_deletion_protection{name=x,username=tenant}": 1,
+				"kruisekit_deletion_protection_refused_total" +
+					"{code=Always,group=apiextensions.k8s.io,kind=CustomResourceDefinition}": 1,
+			},
+			line: `{"Event":"DeletionProtection","Kind":"CustomResourceDefinition","Namespace":"","Name":"x","UserAgent":"tenant"}`,
 		},
 		"workload": {
-			"the label has kind, namespace and name",
-			review{group: "apps", version: "v1", kind: "Deployment", stored: `{"metadata":{"name":"web","namespace":"shop","labels":{"` + key + `":"Cascading"}},"spec":{"replicas":2}}`},
-			map[string]float64{"workload_deletion_protection{kind_namespace_name=Deployment_shop_web,username=tenant}": 1, "kruisekit_deletion_protection_refused_total{code=ActiveDependents,group=apps,kind=Deployment}": 1},
-			`{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"shop","Name":"web","UserAgent":"tenant"}`,
+			why: "the label has kind, namespace and name",
+			in: review{
+				group:   "apps",
+				version: "v1",
+				kind:    "Deployment",
+				stored: `{"metadata":{"name":"web","namespace":"shop","labels":{"` + key +
+					`":"Cascading"}},"spec":{"replicas":2}}`,
+			},
+			metrics: map[string]float64{
+				"workload_deletion_protection{kind_namespace_name=Deployment_shop_web,username=tenant}":         1,
+				"kruisekit_deletion_protection_refused_total{code=ActiveDependents,group=apps,kind=Deployment}": 1,
+			},
+			line: `{"Event":"DeletionProtection","Kind":"Deployment","Namespace":"shop","Name":"web","UserAgent":"tenant"}`,
 		},
 		"service": {
 			"the metrics of the reference have none",
@@ -66,8 +84,18 @@ func TestRecords(t *testing.T) {
 			map[string]float64{"kruisekit_deletion_protection_refused_total{code=Always,group=,kind=Service}": 1},
 			`{"Event":"DeletionProtection","Kind":"Service","Namespace":"","Name":"x","UserAgent":"tenant"}`,
 		},
-		"dry run":  {"nothing would have been deleted", review{version: "v1", kind: "Namespace", label: "Always", change: func(r *admission.Request) { r.DryRun = ptr.To(true) }}, map[string]float64{}, ""},
-		"no label": {"nothing was refused", review{version: "v1", kind: "Namespace", label: "never"}, map[string]float64{}, ""},
+		"dry run": {
+			why: "nothing would have been deleted",
+			in: review{
+				version: "v1", kind: "Namespace", label: "Always", change: func(r *admission.Request) { r.DryRun = ptr.To(true) },
+			},
+			metrics: map[string]float64{},
+		},
+		"no label": {
+			why:     "nothing was refused",
+			in:      review{version: "v1", kind: "Namespace", label: "never"},
+			metrics: map[string]float64{},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +126,9 @@ func TestRecordsAreBounded(t *testing.T) {
 	}})
 	for i := range 50 {
 		name := fmt.Sprint(i, strings.Repeat("é", 10000))
-		r := review{version: "v1", kind: "Namespace", stored: `{"metadata":{"name":"` + name + `","labels":{"` + key + `":"Always"}}}`}
+		r := review{
+			version: "v1", kind: "Namespace", stored: `{"metadata":{"name":"` + name + `","labels":{"` + key + `":"Always"}}}`,
+		}
 		r.change = func(req *admission.Request) { req.UserInfo.Username = name }
 		g.Handle(t.Context(), r.request(t))
 	}

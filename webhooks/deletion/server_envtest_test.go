@@ -19,7 +19,8 @@ import (
 // exempt is a user that the options exempt.
 const exempt = "administrator"
 
-// TestAdmission shares one API server. The same objects are judged by the webhooks, by no webhook that answers, and by the policies.
+// TestAdmission shares one API server. The same objects are judged by the webhooks, by no webhook that answers, and by
+// the policies.
 func TestAdmission(t *testing.T) {
 	in := reviewtest.Input{
 		Resources: []string{"clonesets", "statefulsets", "uniteddeployments"}, Setup: serve,
@@ -61,7 +62,9 @@ func TestAdmission(t *testing.T) {
 
 func serve(mgr ctrl.Manager, api client.Client) error {
 	mgr.GetWebhookServer().Register(conversion.Path, conversion.NewHandler())
-	g, err := deletion.New(api, deletion.Options{Policy: protection.Policy{CountInstances: true, ExemptUsers: []string{exempt}}})
+	g, err := deletion.New(api, deletion.Options{Policy: protection.Policy{
+		CountInstances: true, ExemptUsers: []string{exempt},
+	}})
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-// Package disruption serves the validating admission webhook of pods that exist: it refuses deletions, evictions, updates in place and
-// resizes that the PodUnavailableBudget of a pod has no room for, and records admitted deletions in WorkloadSpreads. It is a package of its own, because webhooks/pod answers for new pods
-// alone: the two share neither requests nor lookups, and fail apart.
+// Package disruption serves the validating admission webhook of pods that exist: it refuses deletions, evictions,
+// updates in place and resizes that the PodUnavailableBudget of a pod has no room for, and records admitted deletions
+// in WorkloadSpreads. It is a package of its own, because webhooks/pod answers for new pods alone: the two share
+// neither requests nor lookups, and fail apart.
 //
 //	guard, err := budgets.FromManager(mgr, budgets.Options{})
 //	...
@@ -11,20 +12,21 @@
 //	return hook.SetupWithManager(mgr)
 //
 // Laws:
-//   - A refused eviction is 429, so that kubectl drain waits and tries again. Other refusals are 403. The message is that of the reference.
+//   - A refused eviction is 429, so that kubectl drain waits and tries again. Other refusals are 403. The message is
+//     that of the reference.
 //   - An update is judged by its effect on the pod, and by the budget of the pod before the update.
 //   - An update that spends nothing, such as of a toleration, asks no budget.
-//   - A refusal for another reason than the budget names the reason: 429 or 503 with a pause where a retry may succeed, 403 where the
-//     API server refused to store the record.
+//   - A refusal for another reason than the budget names the reason: 429 or 503 with a pause where a retry may succeed,
+//     403 where the API server refused to store the record.
 //   - A dry run is decided as any other request, and records nothing.
-//   - The record in a WorkloadSpread comes after the decision of the budget, and never refuses a request. A request that only a WorkloadSpread
-//     concerns has a path of its own, whose entries are ignored while no replica answers.
+//   - The record in a WorkloadSpread comes after the decision of the budget, and never refuses a request. A request
+//     that only a WorkloadSpread concerns has a path of its own, whose entries are ignored while no replica answers.
 //   - A request of an exempt user is recorded in the budget, and never refused. Such requests are sent to the same
 //     path, so that the scheduler preempts during an outage, too.
 //   - Every replica answers, and is ready once all budgets and WorkloadSpreads can be read.
 //
-// An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope computes which requests API
-// servers send here, and controllers/podscope writes that into the configuration.
+// An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope
+// computes which requests API servers send here, and controllers/podscope writes that into the configuration.
 //
 // When not to use it: for evictions alone, a PodDisruptionBudget of Kubernetes needs no webhook.
 //

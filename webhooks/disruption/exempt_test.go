@@ -16,7 +16,11 @@ import (
 // nothing, no other user takes from a budget.
 func TestExempt(t *testing.T) {
 	remove := request{operation: admissionv1.Delete, before: newPod(nil)}
-	evict := request{operation: admissionv1.Create, subresource: "eviction", after: &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}}
+	evict := request{
+		operation:   admissionv1.Create,
+		subresource: "eviction",
+		after:       &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}},
+	}
 	image := newPod(nil)
 	image.Spec.Containers[0].Image = "web:2"
 	update := request{operation: admissionv1.Update, before: newPod(nil), after: image}
@@ -32,17 +36,52 @@ func TestExempt(t *testing.T) {
 		refused bool
 		writes  int
 	}{
-		"preemption":                 {why: "a budget without room does not keep a pod", request: remove, user: "system:kube-scheduler", writes: 1},
-		"preemption, open":           {why: "the record takes from the budget", request: remove, user: "system:kube-scheduler", open: true, writes: 1},
-		"preemption, open, a fault":  {why: "the record refuses nothing", request: remove, user: "system:kube-scheduler", open: true, fault: errors.New("connection reset")},
-		"preemption, open, dry run":  {why: "nothing happens", request: dryRun, user: "system:kube-scheduler", open: true},
-		"preemption, open, gate off": {why: "deletions take nothing", request: remove, user: "system:kube-scheduler", open: true, options: disruption.Options{NoDeletes: true}},
-		"eviction, open":             {why: "it is a deletion", request: evict, user: "system:kube-scheduler", open: true, writes: 1},
-		"eviction, open, gate off":   {why: "evictions take nothing", request: evict, user: "system:kube-scheduler", open: true, options: disruption.Options{NoDeletes: true}},
-		"update, open":               {why: "an update takes, too", request: update, user: "system:kube-scheduler", open: true, options: disruption.Options{Updates: true}, writes: 1},
-		"update, open, gate off":     {why: "updates take nothing", request: update, user: "system:kube-scheduler", open: true},
-		"another user":               {why: "others wait for room", request: remove, user: "ann", refused: true},
-		"another user, open":         {why: "only a WorkloadSpread concerns the request", request: remove, user: "ann", open: true},
+		"preemption": {
+			why: "a budget without room does not keep a pod", request: remove, user: "system:kube-scheduler", writes: 1,
+		},
+		"preemption, open": {
+			why: "the record takes from the budget", request: remove, user: "system:kube-scheduler", open: true, writes: 1,
+		},
+		"preemption, open, a fault": {
+			why:     "the record refuses nothing",
+			request: remove,
+			user:    "system:kube-scheduler",
+			open:    true,
+			fault:   errors.New("connection reset"),
+		},
+		"preemption, open, dry run": {why: "nothing happens", request: dryRun, user: "system:kube-scheduler", open: true},
+		"preemption, open, gate off": {
+			why:     "deletions take nothing",
+			request: remove,
+			user:    "system:kube-scheduler",
+			open:    true,
+			options: disruption.Options{NoDeletes: true},
+		},
+		"eviction, open": {
+			why: "it is a deletion", request: evict, user: "system:kube-scheduler", open: true, writes: 1,
+		},
+		"eviction, open, gate off": {
+			why:     "evictions take nothing",
+			request: evict,
+			user:    "system:kube-scheduler",
+			open:    true,
+			options: disruption.Options{NoDeletes: true},
+		},
+		"update, open": {
+			why:     "an update takes, too",
+			request: update,
+			user:    "system:kube-scheduler",
+			open:    true,
+			options: disruption.Options{Updates: true},
+			writes:  1,
+		},
+		"update, open, gate off": {
+			why: "updates take nothing", request: update, user: "system:kube-scheduler", open: true,
+		},
+		"another user": {why: "others wait for room", request: remove, user: "ann", refused: true},
+		"another user, open": {
+			why: "only a WorkloadSpread concerns the request", request: remove, user: "ann", open: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, spreads := newWorld(t, 0, nil), &departures{}

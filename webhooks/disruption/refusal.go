@@ -22,10 +22,12 @@ const retryAfter = 1
 
 // refused is the answer where the budget has no room. Clients wait after 429 alone, so that an eviction gets that code.
 func refused(o pub.Operation, d budgets.Decision) admission.Response {
-	status := apierrors.NewForbidden(schema.GroupResource{Resource: "podunavailablebudget"}, d.Budget.Name, errors.New(d.Text)).Status()
+	status := apierrors.NewForbidden(schema.GroupResource{Resource: "podunavailablebudget"},
+		d.Budget.Name, errors.New(d.Text)).Status()
 	switch {
 	case d.Reason == pub.Unsynced:
-		status.Code, status.Reason, status.Details.RetryAfterSeconds = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, retryAfter
+		status.Code, status.Reason, status.Details.RetryAfterSeconds = http.StatusTooManyRequests,
+			metav1.StatusReasonTooManyRequests, retryAfter
 	case o == pub.Evict:
 		status.Code, status.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		status.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: status.Message}}
@@ -39,7 +41,9 @@ func undecided(o pub.Operation, err error) admission.Response {
 	if errors.As(err, &invalid) {
 		return review.BadRequest(invalid.error)
 	}
-	status := metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: err.Error()}
+	status := metav1.Status{
+		Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable, Message: err.Error(),
+	}
 	status.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
 	switch {
 	case write.IsRefused(err):

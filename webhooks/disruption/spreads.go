@@ -15,9 +15,11 @@ import (
 // departTimeout is how long an admitted deletion waits at most for its record.
 const departTimeout = time.Second
 
-// Spreads records in WorkloadSpreads that pods are deleted, so that the next pod can have the place. A Desk of webhooks/workloadspread does.
+// Spreads records in WorkloadSpreads that pods are deleted, so that the next pod can have the place. A Desk of
+// webhooks/workloadspread does.
 type Spreads interface {
-	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
+	// ended.
 	Ready(ctx context.Context) error
 	// Depart records that the deletion of a pod was admitted.
 	Depart(ctx context.Context, pod *corev1.Pod) error
@@ -28,7 +30,8 @@ type Spreads interface {
 func (w *Webhook) ReviewOpen(ctx context.Context, req admission.Request) admission.Response {
 	d, err := w.disruption(ctx, req, false)
 	if err != nil {
-		log.FromContext(ctx).Info("Left out the record of a deletion", "pod", req.Namespace+"/"+req.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("Left out the record of a deletion",
+			"pod", req.Namespace+"/"+req.Name, "reason", err.Error())
 		return admission.Allowed("")
 	}
 	asked := d.Operation != pub.Harmless && (!w.options.NoDeletes || !deletes(d.Operation))
@@ -41,7 +44,8 @@ func (w *Webhook) ReviewOpen(ctx context.Context, req admission.Request) admissi
 
 func deletes(o pub.Operation) bool { return o == pub.Delete || o == pub.Evict }
 
-// depart records an admitted deletion. A failure delays the place of the pod until the controller has observed the deletion.
+// depart records an admitted deletion. A failure delays the place of the pod until the controller has observed the
+// deletion.
 func (w *Webhook) depart(ctx context.Context, d budgets.Disruption) {
 	if w.options.Spreads == nil || d.DryRun || d.Pod == nil || !deletes(d.Operation) {
 		return

@@ -26,10 +26,15 @@ func (d *departures) Depart(_ context.Context, pod *corev1.Pod) error {
 	return d.fault
 }
 
-// TestDepartures: an admitted deletion is recorded after the decision of the budget, and a failed record refuses nothing.
+// TestDepartures: an admitted deletion is recorded after the decision of the budget, and a failed record refuses
+// nothing.
 func TestDepartures(t *testing.T) {
 	remove := request{operation: admissionv1.Delete, before: newPod(nil)}
-	evict := request{operation: admissionv1.Create, subresource: "eviction", after: &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}}
+	evict := request{
+		operation:   admissionv1.Create,
+		subresource: "eviction",
+		after:       &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}},
+	}
 	for name, c := range map[string]struct {
 		why     string
 		request request
@@ -39,16 +44,36 @@ func TestDepartures(t *testing.T) {
 		refused bool
 		records int
 	}{
-		"admitted":              {why: "the deletion opens a place", request: remove, allowed: 1, records: 1},
-		"refused":               {why: "the pod stays", request: remove, refused: true},
-		"a dry run":             {why: "nothing happens", request: request{operation: admissionv1.Delete, before: newPod(nil), dryRun: true}, allowed: 1},
-		"an eviction":           {why: "it is a deletion", request: evict, allowed: 1, records: 1},
-		"a failed record":       {why: "the controller observes the deletion later", request: remove, allowed: 1, fault: errors.New("conflict"), records: 1},
-		"no budget":             {why: "its path asks none", request: remove, open: true, records: 1},
-		"an eviction, open":     {why: "its path asks none", request: evict, open: true, records: 1},
-		"no pod, open":          {why: "nothing can be recorded", request: request{operation: admissionv1.Delete, before: map[string]any{"spec": 1}}, open: true},
-		"an update, open":       {why: "no deletion", request: request{operation: admissionv1.Update, before: newPod(nil), after: newPod(nil)}, open: true},
-		"a failed record, open": {why: "nothing is refused", request: remove, open: true, fault: errors.New("conflict"), records: 1},
+		"admitted": {why: "the deletion opens a place", request: remove, allowed: 1, records: 1},
+		"refused":  {why: "the pod stays", request: remove, refused: true},
+		"a dry run": {
+			why:     "nothing happens",
+			request: request{operation: admissionv1.Delete, before: newPod(nil), dryRun: true},
+			allowed: 1,
+		},
+		"an eviction": {why: "it is a deletion", request: evict, allowed: 1, records: 1},
+		"a failed record": {
+			why:     "the controller observes the deletion later",
+			request: remove,
+			allowed: 1,
+			fault:   errors.New("conflict"),
+			records: 1,
+		},
+		"no budget":         {why: "its path asks none", request: remove, open: true, records: 1},
+		"an eviction, open": {why: "its path asks none", request: evict, open: true, records: 1},
+		"no pod, open": {
+			why:     "nothing can be recorded",
+			request: request{operation: admissionv1.Delete, before: map[string]any{"spec": 1}},
+			open:    true,
+		},
+		"an update, open": {
+			why:     "no deletion",
+			request: request{operation: admissionv1.Update, before: newPod(nil), after: newPod(nil)},
+			open:    true,
+		},
+		"a failed record, open": {
+			why: "nothing is refused", request: remove, open: true, fault: errors.New("conflict"), records: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &departures{fault: c.fault}

@@ -71,7 +71,8 @@ func New(guard *budgets.Guard, pods client.Reader, o Options) (*Webhook, error) 
 	return &Webhook{guard: guard, pods: pods, options: o}, nil
 }
 
-// SetupWithManager serves the webhook on the manager's webhook server, and adds Ready to the manager's readiness checks.
+// SetupWithManager serves the webhook on the manager's webhook server, and adds Ready to the manager's readiness
+// checks.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
 	if server == nil {

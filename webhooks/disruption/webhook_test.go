@@ -36,9 +36,11 @@ func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 // newPod is an available pod.
 func newPod(change func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "web-0", Labels: map[string]string{"app": "web"}},
-		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-0", UID: "web-0", Labels: map[string]string{"app": "web"},
+		},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
 		Status: corev1.PodStatus{
 			Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 			ContainerStatuses: []corev1.ContainerStatus{{Name: "app", Image: "web:1", ImageID: "web@1", Ready: true}},
@@ -74,9 +76,16 @@ type request struct {
 func (r request) review(t *testing.T) admission.Request {
 	t.Helper()
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		UID: "1", Operation: r.operation, Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"}, SubResource: r.subresource,
-		Namespace: "shop", Name: "web-0", Object: raw(t, r.after), OldObject: raw(t, r.before), DryRun: &r.dryRun,
-		UserInfo: authenticationv1.UserInfo{Username: "ann"},
+		UID:         "1",
+		Operation:   r.operation,
+		Resource:    metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+		SubResource: r.subresource,
+		Namespace:   "shop",
+		Name:        "web-0",
+		Object:      raw(t, r.after),
+		OldObject:   raw(t, r.before),
+		DryRun:      &r.dryRun,
+		UserInfo:    authenticationv1.UserInfo{Username: "ann"},
 	}}
 }
 
@@ -104,9 +113,12 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "budget", Generation: 1},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{
-			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, MaxUnavailable: ptr.To(intstr.FromInt32(1)),
+			Selector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+			MaxUnavailable: ptr.To(intstr.FromInt32(1)),
 		},
-		Status: policyv1beta1.PodUnavailableBudgetStatus{ObservedGeneration: 1, UnavailableAllowed: allowed, DesiredAvailable: 1, CurrentAvailable: 2, TotalReplicas: 2},
+		Status: policyv1beta1.PodUnavailableBudgetStatus{
+			ObservedGeneration: 1, UnavailableAllowed: allowed, DesiredAvailable: 1, CurrentAvailable: 2, TotalReplicas: 2,
+		},
 	}
 	if change != nil {
 		change(b)
@@ -114,7 +126,8 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(budgets.Kind())
 	for _, err := range []error{
-		w.Put(b), w.Put(newPod(nil)), w.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, stored), w.index.Put(stored),
+		w.Put(b), w.Put(newPod(nil)), w.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, stored),
+		w.index.Put(stored),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -127,23 +140,29 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 func (w *world) webhook(t *testing.T, o disruption.Options) *disruption.Webhook {
 	t.Helper()
 	failing := interceptor.NewClient(w, interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption,
+		) error {
 			w.reads++
 			if w.reading != nil {
 				return w.reading
 			}
 			return c.Get(ctx, key, into, options...)
 		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, p client.Patch, options ...client.SubResourcePatchOption) error {
+		SubResourcePatch: func(
+			ctx context.Context, c client.Client, name string, object client.Object, p client.Patch,
+			options ...client.SubResourcePatchOption,
+		) error {
 			if w.writing != nil {
 				return w.writing
 			}
 			return c.SubResource(name).Patch(ctx, object, p, options...)
 		},
 	})
-	guard, err := budgets.New(budgets.Lookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w}, budgets.Options{
-		Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt},
-	})
+	guard, err := budgets.New(budgets.Lookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
+		budgets.Options{
+			Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +180,9 @@ func TestReview(t *testing.T) {
 	label := newPod(func(p *corev1.Pod) { p.Labels["unavailable-pod.kruise.io/x"] = "y" })
 	annotation := newPod(func(p *corev1.Pod) { p.Annotations = map[string]string{"a": "b"} })
 	eviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}
-	dryEviction := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{"All"}}}
+	dryEviction := &policyv1.Eviction{
+		ObjectMeta: metav1.ObjectMeta{Name: "web-0"}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{"All"}},
+	}
 	evict := request{operation: admissionv1.Create, subresource: "eviction", after: eviction}
 	remove := request{operation: admissionv1.Delete, before: newPod(nil)}
 	update := request{operation: admissionv1.Update, before: newPod(nil), after: image}
@@ -178,58 +199,142 @@ func TestReview(t *testing.T) {
 		writes  int
 		reads   int
 	}{
-		"deletion":          {why: "a deletion without room is 403", request: remove, code: 403, text: `podunavailablebudget "web" is forbidden: pub unavailable allowed is negative`},
+		"deletion": {
+			why:     "a deletion without room is 403",
+			request: remove,
+			code:    403,
+			text:    `podunavailablebudget "web" is forbidden: pub unavailable allowed is negative`,
+		},
 		"deletion admitted": {why: "one with room costs one write", request: remove, allowed: 1, code: 200, writes: 1},
 		"deletion in dry run": {
-			why: "a dry run records nothing", request: request{operation: admissionv1.Delete, before: newPod(nil), dryRun: true}, allowed: 1, code: 200,
+			why:     "a dry run records nothing",
+			request: request{operation: admissionv1.Delete, before: newPod(nil), dryRun: true},
+			allowed: 1,
+			code:    200,
 		},
-		"deletion without a pod": {why: "a request without the old object is admitted", request: request{operation: admissionv1.Delete}, code: 200},
-		"deletion of a status":   {why: "a subresource is no pod", request: request{operation: admissionv1.Delete, subresource: "status", before: newPod(nil)}, code: 200},
-		"deletions off":          {why: "the gate is off", request: remove, options: disruption.Options{NoDeletes: true, Updates: true}, code: 200},
-		"eviction":               {why: "an eviction without room is 429", request: evict, code: 429, text: `podunavailablebudget "web" is forbidden: pub unavailable allowed is negative`, reads: 1},
-		"eviction admitted":      {why: "one with room costs a read and a write", request: evict, allowed: 1, code: 200, writes: 1, reads: 1},
+		"deletion without a pod": {
+			why: "a request without the old object is admitted", request: request{operation: admissionv1.Delete}, code: 200,
+		},
+		"deletion of a status": {
+			why:     "a subresource is no pod",
+			request: request{operation: admissionv1.Delete, subresource: "status", before: newPod(nil)},
+			code:    200,
+		},
+		"deletions off": {
+			why: "the gate is off", request: remove, options: disruption.Options{NoDeletes: true, Updates: true}, code: 200,
+		},
+		"eviction": {
+			why:     "an eviction without room is 429",
+			request: evict,
+			code:    429,
+			text:    `podunavailablebudget "web" is forbidden: pub unavailable allowed is negative`,
+			reads:   1,
+		},
+		"eviction admitted": {
+			why: "one with room costs a read and a write", request: evict, allowed: 1, code: 200, writes: 1, reads: 1,
+		},
 		"eviction in dry run": {
-			why: "the options of the deletion ask for the dry run", request: request{operation: admissionv1.Create, subresource: "eviction", after: dryEviction}, allowed: 1, code: 200, reads: 1,
+			why:     "the options of the deletion ask for the dry run",
+			request: request{operation: admissionv1.Create, subresource: "eviction", after: dryEviction},
+			allowed: 1,
+			code:    200,
+			reads:   1,
 		},
-		"eviction without a body": {why: "an eviction may be empty", request: request{operation: admissionv1.Create, subresource: "eviction"}, code: 429, reads: 1},
-		"evictions off":           {why: "the gate is off", request: evict, options: disruption.Options{NoDeletes: true}, code: 200},
+		"eviction without a body": {
+			why:     "an eviction may be empty",
+			request: request{operation: admissionv1.Create, subresource: "eviction"},
+			code:    429,
+			reads:   1,
+		},
+		"evictions off": {
+			why: "the gate is off", request: evict, options: disruption.Options{NoDeletes: true}, code: 200,
+		},
 		"eviction of no pod": {
 			why: "a pod that does not exist is 400, as in the reference", request: evict, code: 400, text: "not found", reads: 1,
 			change: func(w *world) { w.reading = apierrors.NewNotFound(corev1.Resource("pods"), "web-0") },
 		},
 		"eviction without an answer": {
-			why: "a pod that cannot be read is 429, so that clients wait", request: evict, code: 429, text: "read pod web-0", reads: 1,
-			change: func(w *world) { w.reading = errors.New("connection reset") },
+			why:     "a pod that cannot be read is 429, so that clients wait",
+			request: evict,
+			code:    429,
+			text:    "read pod web-0",
+			reads:   1,
+			change:  func(w *world) { w.reading = errors.New("connection reset") },
 		},
-		"malformed eviction": {why: "what cannot be decoded is 400", request: request{operation: admissionv1.Create, subresource: "eviction", after: []int{1}}, code: 400, text: "decode eviction"},
-		"malformed pod":      {why: "what cannot be decoded is 400", request: request{operation: admissionv1.Delete, before: map[string]any{"spec": 1}}, code: 400, text: "decode pod"},
-		"creation":           {why: "a new pod is another webhook's", request: request{operation: admissionv1.Create, after: newPod(nil)}, code: 200},
-		"update":             {why: "an update in place without room is 403", request: update, options: disruption.Options{Updates: true}, code: 403, text: "is forbidden"},
-		"update admitted":    {why: "one with room costs one write", request: update, options: disruption.Options{Updates: true}, allowed: 1, code: 200, writes: 1},
-		"updates off":        {why: "the gate is off by default", request: update, code: 200},
+		"malformed eviction": {
+			why:     "what cannot be decoded is 400",
+			request: request{operation: admissionv1.Create, subresource: "eviction", after: []int{1}},
+			code:    400,
+			text:    "decode eviction",
+		},
+		"malformed pod": {
+			why:     "what cannot be decoded is 400",
+			request: request{operation: admissionv1.Delete, before: map[string]any{"spec": 1}},
+			code:    400,
+			text:    "decode pod",
+		},
+		"creation": {
+			why:     "a new pod is another webhook's",
+			request: request{operation: admissionv1.Create, after: newPod(nil)},
+			code:    200,
+		},
+		"update": {
+			why:     "an update in place without room is 403",
+			request: update,
+			options: disruption.Options{Updates: true},
+			code:    403,
+			text:    "is forbidden",
+		},
+		"update admitted": {
+			why:     "one with room costs one write",
+			request: update,
+			options: disruption.Options{Updates: true},
+			allowed: 1,
+			code:    200,
+			writes:  1,
+		},
+		"updates off": {why: "the gate is off by default", request: update, code: 200},
 		"escape": {
-			why: "an update is judged by the pod before it", request: request{operation: admissionv1.Update, before: newPod(nil), after: escape},
-			options: disruption.Options{Updates: true}, code: 403, text: "is forbidden",
+			why:     "an update is judged by the pod before it",
+			request: request{operation: admissionv1.Update, before: newPod(nil), after: escape},
+			options: disruption.Options{Updates: true},
+			code:    403,
+			text:    "is forbidden",
 		},
 		"label": {
-			why: "a label that makes the pod unavailable is a disruption", request: request{operation: admissionv1.Update, before: newPod(nil), after: label},
-			options: disruption.Options{Updates: true}, code: 403, text: "is forbidden",
+			why:     "a label that makes the pod unavailable is a disruption",
+			request: request{operation: admissionv1.Update, before: newPod(nil), after: label},
+			options: disruption.Options{Updates: true},
+			code:    403,
+			text:    "is forbidden",
 		},
 		"annotation": {
-			why: "an update without an effect asks no budget", request: request{operation: admissionv1.Update, before: newPod(nil), after: annotation},
-			options: disruption.Options{Updates: true}, code: 200,
+			why:     "an update without an effect asks no budget",
+			request: request{operation: admissionv1.Update, before: newPod(nil), after: annotation},
+			options: disruption.Options{Updates: true},
+			code:    200,
 		},
 		"status": {
-			why: "a status is no update of a pod", request: request{operation: admissionv1.Update, subresource: "status", before: newPod(nil), after: image},
-			options: disruption.Options{Updates: true}, code: 200,
+			why:     "a status is no update of a pod",
+			request: request{operation: admissionv1.Update, subresource: "status", before: newPod(nil), after: image},
+			options: disruption.Options{Updates: true},
+			code:    200,
 		},
 		"unsynced": {
-			why: "a budget without a status for its spec has clients wait", request: remove, allowed: 1, code: 429, text: "has not been computed",
-			budget: func(b *policyv1beta1.PodUnavailableBudget) { b.Generation = 2 },
+			why:     "a budget without a status for its spec has clients wait",
+			request: remove,
+			allowed: 1,
+			code:    429,
+			text:    "has not been computed",
+			budget:  func(b *policyv1beta1.PodUnavailableBudget) { b.Generation = 2 },
 		},
 		"record forbidden": {
-			why: "a record that the API server refuses is 403 with its text", request: remove, allowed: 1, code: 403, text: "no right",
-			change: func(w *world) { w.writing = apierrors.NewForbidden(pods, "web", errors.New("no right")) },
+			why:     "a record that the API server refuses is 403 with its text",
+			request: remove,
+			allowed: 1,
+			code:    403,
+			text:    "no right",
+			change:  func(w *world) { w.writing = apierrors.NewForbidden(pods, "web", errors.New("no right")) },
 		},
 		"record without an answer": {
 			why: "a record without an answer is 503", request: remove, allowed: 1, code: 503, text: "connection reset",
@@ -266,10 +371,13 @@ func TestReview(t *testing.T) {
 // TestReviewEnds: a review ends before the API server stops to wait for it.
 func TestReviewEnds(t *testing.T) {
 	w := newWorld(t, 1, nil)
-	w.writing = apierrors.NewConflict(policyv1beta1.GroupVersion.WithResource("podunavailablebudgets").GroupResource(), "web", errors.New("another writer"))
+	w.writing = apierrors.NewConflict(policyv1beta1.GroupVersion.WithResource("podunavailablebudgets").GroupResource(),
+		"web", errors.New("another writer"))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	got := w.webhook(t, disruption.Options{}).Review(ctx, request{operation: admissionv1.Delete, before: newPod(nil)}.review(t))
+	got := w.webhook(t, disruption.Options{}).Review(ctx, request{
+		operation: admissionv1.Delete, before: newPod(nil),
+	}.review(t))
 	if got.Allowed || got.Result.Code != 504 {
 		t.Errorf("conflicts until the end: %+v", got.Result)
 	}

@@ -27,8 +27,11 @@ metadata:
   namespace: one
   labels: {app: web, pod-template-hash: 7d9f8, tier: front, example.com/zone: a}
   annotations: {checksum/config: 0123456789abcdef, prometheus.io/scrape: "true"}
-  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-7d9f8, uid: 8a2f, controller: true, blockOwnerDeletion: true}]
-  managedFields: [{manager: kube-controller-manager, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {"k:{name:a}": {"f:image": {}, "f:name": {}}}}}}]
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-7d9f8, uid: 8a2f, controller: true,
+    blockOwnerDeletion: true}]
+  managedFields: [{manager: kube-controller-manager, operation: Update, apiVersion: v1, fieldsType: FieldsV1,
+    fieldsV1: {"f:metadata": {"f:labels": {"f:app": {}}}, "f:spec": {"f:containers": {"k:{name:a}": {"f:image": {},
+    "f:name": {}}}}}}]
 spec:
   containers:
   - &c
@@ -37,12 +40,14 @@ spec:
     ports: [{name: http, containerPort: 8080, protocol: TCP}]
     env: [{name: A, value: a}, {name: B, value: b}, {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]
     resources: {requests: {cpu: 100m, memory: 128Mi}, limits: {memory: 256Mi}}
-    volumeMounts: [{name: data, mountPath: /data}, {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}]
+    volumeMounts: [{name: data, mountPath: /data}, {name: token,
+      mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}]
     livenessProbe: {httpGet: {path: /healthz, port: http}, periodSeconds: 10}
     readinessProbe: {httpGet: {path: /ready, port: http}, periodSeconds: 5}
   - {<<: *c, name: second}
   - {<<: *c, name: third}
-  volumes: [{name: data, emptyDir: {}}, {name: token, projected: {sources: [{serviceAccountToken: {path: token, expirationSeconds: 3607}}]}}]
+  volumes: [{name: data, emptyDir: {}}, {name: token, projected: {sources: [{serviceAccountToken: {path: token,
+    expirationSeconds: 3607}}]}}]
   restartPolicy: Always
   serviceAccountName: default
   tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}]
@@ -75,7 +80,9 @@ func installed(t testing.TB, n, matching int) []*appsv1beta1.SidecarSet {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sets[i].Annotations = map[string]string{"kruise.io/sidecarset-hash": hash, "kruise.io/sidecarset-hash-without-image": hash}
+		sets[i].Annotations = map[string]string{
+			"kruise.io/sidecarset-hash": hash, "kruise.io/sidecarset-hash-without-image": hash,
+		}
 	}
 	return sets
 }
@@ -85,7 +92,9 @@ func admissionOf(t testing.TB, w *pod.Webhook) func() []byte {
 	t.Helper()
 	log.SetLogger(logr.Discard())
 	req := request(t, "0c8e2c4a-6a3c-4b6e-9a52-0a1b2c3d4e5f", usual)
-	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
+	}
 	review.Request.Object = runtime.RawExtension{Raw: req.Object.Raw}
 	body, err := json.Marshal(review)
 	if err != nil {
@@ -113,8 +122,8 @@ func BenchmarkAdmission(b *testing.B) {
 	}
 }
 
-// The whole admission, from the bytes of the request to those of the answer, stays within what was promised; of a thousand
-// sets those that do not match cost nothing.
+// The whole admission, from the bytes of the request to those of the answer, stays within what was promised; of a
+// thousand sets those that do not match cost nothing.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		sets, matching int

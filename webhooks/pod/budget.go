@@ -21,8 +21,8 @@ type Budgets interface {
 	Budget(ctx context.Context, pod *corev1.Pod) (*pub.Budget, error)
 }
 
-// Budget returns the step that stamps a pod with its PodUnavailableBudget. A lookup that fails leaves the pod without the stamp, which the
-// reconciler of budgets adds later.
+// Budget returns the step that stamps a pod with its PodUnavailableBudget. A lookup that fails leaves the pod without
+// the stamp, which the reconciler of budgets adds later.
 func Budget(b Budgets) Step {
 	source := scope.Budgets()
 	s := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
@@ -33,7 +33,8 @@ func Budget(b Budgets) Step {
 		pod.Namespace = r.Namespace
 		budget, err := b.Budget(ctx, &pod)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "Failed to look up the budget of a new pod, which gets no stamp", "namespace", r.Namespace)
+			log.FromContext(ctx).Error(err, "Failed to look up the budget of a new pod, which gets no stamp",
+				"namespace", r.Namespace)
 			return Result{Lacking: 1}, nil
 		}
 		return Result{Pod: stamped(r.Pod, budget)}, nil
@@ -46,7 +47,8 @@ func Budget(b Budgets) Step {
 
 // stamped returns the pod with the name of its budget; nil where the pod has the name, or needs none.
 func stamped(pod *corev1.Pod, b *pub.Budget) *corev1.Pod {
-	if b == nil || pod.Annotations[kruise.PodRelatedPubKey] == b.Name && pod.Annotations[kruise.PodRelatedPubKeyOld] == b.Name {
+	if b == nil ||
+		pod.Annotations[kruise.PodRelatedPubKey] == b.Name && pod.Annotations[kruise.PodRelatedPubKeyOld] == b.Name {
 		return nil
 	}
 	next := *pod

@@ -50,7 +50,11 @@ func TestBudget(t *testing.T) {
 			have: map[string]string{"a": "b", "kruise.io/related-pub": "old"},
 			want: map[string]string{"a": "b", "pub.kruise.io/related-pub": "web", "kruise.io/related-pub": "web"},
 		},
-		"failure": {why: "a lookup that fails rejects no pod, and is counted", budgets: &budgetOf{fault: errors.New("no cache")}, lacking: 1},
+		"failure": {
+			why:     "a lookup that fails rejects no pod, and is counted",
+			budgets: &budgetOf{fault: errors.New("no cache")},
+			lacking: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			step := pod.Budget(c.budgets)

@@ -78,19 +78,82 @@ func testTold(t *testing.T, g *ground) {
 			[]string{strings.Replace(sized("sum", `limits: {cpu: cpu}`), ".*", "^x$", 1)},
 			[]string{"sidecarset no-target-0", "spec.containers[0]", "targetContainersNameRegex", "^x$"},
 		},
-		"by-zero":      {"the set came while nobody judged it", "", twins, []string{sized("sum", `limits: {cpu: cpu/0}`)}, []string{"sidecarset by-zero-0", "limits.cpu", "a divisor other than 0"}},
-		"below-zero":   {"it depends on the pod", "", twins, []string{sized("sum", `requests: {cpu: cpu-2}`)}, []string{"sidecarset below-zero-0", "requests.cpu", "at least 0"}},
-		"too-large":    {"it depends on the pod", "", twins, []string{sized("sum", `limits: {memory: memory*1e9}`)}, []string{"sidecarset too-large-0", "limits.memory", "2^63"}},
-		"clash":        {"both sets are named", "", lone, []string{log, log}, []string{"sidecarset clash-1", "sidecarset clash-0", "log"}},
-		"other-kind":   {"the container of the pod is named", "", strings.ReplaceAll(lone, "main", "log") + `, initContainers: [{name: init, image: i}]`, []string{`initContainers: [{name: log, image: l}]`}, []string{"sidecarset other-kind-0", "spec.initContainers[0]", "log"}},
-		"no-empty":     {"there is nothing for the second", "", lone, []string{`containers: [{name: log, image: l, upgradeStrategy: {upgradeType: HotUpgrade}}]`}, []string{"sidecarset no-empty-0", "hotUpgradeEmptyImage"}},
-		"unread":       {"the annotation is named", unread, lone, []string{log}, []string{"annotation kruise.io/sidecarset-hash"}},
-		"no-json":      {"the annotation is named", "annotations: {k: x}", lone, []string{log + `, patchPodMetadata: [{patchPolicy: MergePatchJson, annotations: {k: "{}"}}]`}, []string{"sidecarset no-json-0", "spec.patchPodMetadata[0]", "annotation k"}},
-		"bad-share":    {"nobody knows how many", "", lone, []string{log + `, updateStrategy: {partition: abc%}, injectionStrategy: {revision: {revisionName: bad-share-0-old, policy: Partial}}`}, []string{"sidecarset bad-share-0", "spec.updateStrategy.partition", "abc%"}},
-		"no-version":   {"there is no such history", "", lone, []string{log + `, injectionStrategy: {revision: {customVersion: v9, policy: Partial}}`}, []string{"sidecarset no-version-0", "customVersion", "v9"}},
-		"of-another":   {"it is of another set", "", lone, []string{log + `, injectionStrategy: {revision: {revisionName: bad-share-0-old}}`}, []string{"sidecarset of-another-0", "revisionName", "bad-share-0-old"}},
-		"no-priority":  {"the variable is named", "", `containers: [{name: main, image: m, env: [{name: KRUISE_CONTAINER_PRIORITY, value: abc}]}, {name: b, image: b}]`, nil, []string{"spec.containers[0].env[0].value", "abc"}},
-		"no-container": {"the API server says it as ever", "", `restartPolicy: Never`, nil, []string{"spec.containers", "Required value"}},
+		"by-zero": {
+			why:  "the set came while nobody judged it",
+			spec: twins,
+			sets: []string{sized("sum", `limits: {cpu: cpu/0}`)},
+			says: []string{"sidecarset by-zero-0", "limits.cpu", "a divisor other than 0"},
+		},
+		"below-zero": {
+			why:  "it depends on the pod",
+			spec: twins,
+			sets: []string{sized("sum", `requests: {cpu: cpu-2}`)},
+			says: []string{"sidecarset below-zero-0", "requests.cpu", "at least 0"},
+		},
+		"too-large": {
+			why:  "it depends on the pod",
+			spec: twins,
+			sets: []string{sized("sum", `limits: {memory: memory*1e9}`)},
+			says: []string{"sidecarset too-large-0", "limits.memory", "2^63"},
+		},
+		"clash": {
+			why:  "both sets are named",
+			spec: lone,
+			sets: []string{log, log},
+			says: []string{"sidecarset clash-1", "sidecarset clash-0", "log"},
+		},
+		"other-kind": {
+			why:  "the container of the pod is named",
+			spec: strings.ReplaceAll(lone, "main", "log") + `, initContainers: [{name: init, image: i}]`,
+			sets: []string{`initContainers: [{name: log, image: l}]`},
+			says: []string{"sidecarset other-kind-0", "spec.initContainers[0]", "log"},
+		},
+		"no-empty": {
+			why:  "there is nothing for the second",
+			spec: lone,
+			sets: []string{`containers: [{name: log, image: l, upgradeStrategy: {upgradeType: HotUpgrade}}]`},
+			says: []string{"sidecarset no-empty-0", "hotUpgradeEmptyImage"},
+		},
+		"unread": {
+			why:      "the annotation is named",
+			metadata: unread,
+			spec:     lone,
+			sets:     []string{log},
+			says:     []string{"annotation kruise.io/sidecarset-hash"},
+		},
+		"no-json": {
+			why:      "the annotation is named",
+			metadata: "annotations: {k: x}",
+			spec:     lone,
+			sets:     []string{log + `, patchPodMetadata: [{patchPolicy: MergePatchJson, annotations: {k: "{}"}}]`},
+			says:     []string{"sidecarset no-json-0", "spec.patchPodMetadata[0]", "annotation k"},
+		},
+		"bad-share": {why: "nobody knows how many", spec: lone, sets: []string{
+			log +
+				`, updateStrategy: {partition: abc%}, injectionStrategy: {revision: {revisionName: bad-share-0-old, policy: Partial}}`,
+		}, says: []string{"sidecarset bad-share-0", "spec.updateStrategy.partition", "abc%"}},
+		"no-version": {
+			why:  "there is no such history",
+			spec: lone,
+			sets: []string{log + `, injectionStrategy: {revision: {customVersion: v9, policy: Partial}}`},
+			says: []string{"sidecarset no-version-0", "customVersion", "v9"},
+		},
+		"of-another": {
+			why:  "it is of another set",
+			spec: lone,
+			sets: []string{log + `, injectionStrategy: {revision: {revisionName: bad-share-0-old}}`},
+			says: []string{"sidecarset of-another-0", "revisionName", "bad-share-0-old"},
+		},
+		"no-priority": {
+			why:  "the variable is named",
+			spec: `containers: [{name: main, image: m, env: [{name: KRUISE_CONTAINER_PRIORITY, value: abc}]}, {name: b, image: b}]`,
+			says: []string{"spec.containers[0].env[0].value", "abc"},
+		},
+		"no-container": {
+			why:  "the API server says it as ever",
+			spec: `restartPolicy: Never`,
+			says: []string{"spec.containers", "Required value"},
+		},
 	}
 	var sets []*appsv1beta1.SidecarSet
 	for name, c := range cases {
@@ -116,7 +179,10 @@ func (g *ground) history(t *testing.T, set, version string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.DefaultNamespace, Name: set + "-old", Labels: map[string]string{
 			appsv1beta1.SidecarSetNameLabel: set, appsv1beta1.SidecarSetCustomVersionLabel: version,
 		}},
-		Revision: 1, Data: runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"log","image":"log:old"}],"initContainers":null}}`)},
+		Revision: 1,
+		Data: runtime.RawExtension{
+			Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"log","image":"log:old"}],"initContainers":null}}`),
+		},
 	}
 	if err := g.Client.Create(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -131,18 +197,42 @@ func testHeldBack(t *testing.T, g *ground) {
 		labels           string
 		former           bool
 	}{
-		"always":      {"all do, whatever is updated", "customVersion: v1, policy: Always", `selector: {matchLabels: {version: canary}}`, "labels: {version: canary}", true},
-		"stable":      {"the selector does not mean it", "customVersion: v1, policy: Partial", `selector: {matchLabels: {version: canary}}`, "labels: {version: stable}", true},
-		"canary":      {"the selector means it", "customVersion: v1, policy: Partial", `selector: {matchLabels: {version: canary}}`, "labels: {version: canary}", false},
+		"always": {
+			why:    "all do, whatever is updated",
+			pin:    "customVersion: v1, policy: Always",
+			update: `selector: {matchLabels: {version: canary}}`,
+			labels: "labels: {version: canary}",
+			former: true,
+		},
+		"stable": {
+			why:    "the selector does not mean it",
+			pin:    "customVersion: v1, policy: Partial",
+			update: `selector: {matchLabels: {version: canary}}`,
+			labels: "labels: {version: stable}",
+			former: true,
+		},
+		"canary": {
+			why:    "the selector means it",
+			pin:    "customVersion: v1, policy: Partial",
+			update: `selector: {matchLabels: {version: canary}}`,
+			labels: "labels: {version: canary}",
+		},
 		"all-of-them": {"100%", "revisionName: all-of-them-0-old, policy: Partial", `partition: 100%`, "", true},
 		"none":        {"0%", "revisionName: none-0-old, policy: Partial", `partition: 0%`, "", false},
 		"a-number":    {"a number of pods is no share", "customVersion: v1, policy: Partial", `partition: 100`, "", false},
-		"stopped":     {"nothing new begins while updates are paused", "customVersion: v1, policy: Partial", `paused: true, partition: 0%`, "", true},
+		"stopped": {
+			why:    "nothing new begins while updates are paused",
+			pin:    "customVersion: v1, policy: Partial",
+			update: `paused: true, partition: 0%`,
+			former: true,
+		},
 	}
 	var sets []*appsv1beta1.SidecarSet
 	for name, c := range cases {
 		g.history(t, name+"-0", "v1")
-		sets = append(sets, labelled(t, name+"-0", name, fmt.Sprintf(`containers: [{name: log, image: "log:new"}], injectionStrategy: {revision: {%s}}, updateStrategy: {%s}`, c.pin, c.update)))
+		sets = append(sets, labelled(t, name+"-0", name,
+			fmt.Sprintf(`containers: [{name: log, image: "log:new"}], injectionStrategy: {revision: {%s}}, updateStrategy: {%s}`,
+				c.pin, c.update)))
 	}
 	g.have(t, concerned{}, sets...)
 	namespace := g.Namespace(t)
@@ -153,7 +243,9 @@ func testHeldBack(t *testing.T, g *ground) {
 				want = []string{"main=m", "log=log:old", "list " + name + "-0", name + "-0 [log] " + name + "-0-old"}
 			}
 			p := asked(t, namespace, name, c.labels, lone)
-			g.until(t, "the revision is not known", func(ctx context.Context) error { return g.Client.Create(ctx, p, client.DryRunAll) })
+			g.until(t, "the revision is not known", func(ctx context.Context) error {
+				return g.Client.Create(ctx, p, client.DryRunAll)
+			})
 			same(t, c.why, want, append(order(p), told(p)...))
 		})
 	}
@@ -162,11 +254,10 @@ func testHeldBack(t *testing.T, g *ground) {
 // A canary takes the place of its base where it is injected, and of nothing where it is not.
 func testCanary(t *testing.T, g *ground) {
 	of := func(base string, set *appsv1beta1.SidecarSet) *appsv1beta1.SidecarSet { return canary(set, base) }
-	g.have(t, concerned{},
-		labelled(t, "base", "web", `containers: [{name: base, image: b}]`),
+	g.have(t, concerned{}, labelled(t, "base", "web", `containers: [{name: base, image: b}]`),
 		of("base", labelled(t, "canary", "web", `containers: [{name: canary, image: c}]`)),
-		labelled(t, "other-base", "db", `containers: [{name: base, image: b}]`),
-		of("other-base", labelled(t, "paused-canary", "db", `containers: [{name: canary, image: c}], injectionStrategy: {paused: true}`)))
+		labelled(t, "other-base", "db", `containers: [{name: base, image: b}]`), of("other-base",
+			labelled(t, "paused-canary", "db", `containers: [{name: canary, image: c}], injectionStrategy: {paused: true}`)))
 	namespace := g.Namespace(t)
 	for app, want := range map[string][]string{
 		"web": {"main=m", "canary=c", "list canary", "canary [canary] canary-now"},
@@ -217,12 +308,26 @@ func testOrdered(t *testing.T, g *ground) {
 		why, metadata, spec string
 		want                []string
 	}{
-		"nothing-asked":   {"nobody asks", "", fmt.Sprintf(three, ""), []string{"a=i", "b=i", "c=i"}},
-		"in-order":        {"one after the other", ordered, fmt.Sprintf(three, ""), []string{"a=i wait 0", "b=i wait -1", "c=i wait -2"}},
-		"all-alike":       {"they start at once", "", fmt.Sprintf(three, asks("5")), []string{"a=i", "b=i", "c=i"}},
-		"order-and-asked": {"the order counts", ordered, fmt.Sprintf(three, asks("5")), []string{"a=i wait 0", "b=i wait -1", "c=i wait -2"}},
-		"alone":           {"there is none to wait for", ordered, lone, []string{"main=m"}},
-		"by-a-set":        {"a set asks for it, and its own container waits as well", "", lone, []string{"main=m wait 0", "log=l wait -1"}},
+		"nothing-asked": {"nobody asks", "", fmt.Sprintf(three, ""), []string{"a=i", "b=i", "c=i"}},
+		"in-order": {
+			why:      "one after the other",
+			metadata: ordered,
+			spec:     fmt.Sprintf(three, ""),
+			want:     []string{"a=i wait 0", "b=i wait -1", "c=i wait -2"},
+		},
+		"all-alike": {"they start at once", "", fmt.Sprintf(three, asks("5")), []string{"a=i", "b=i", "c=i"}},
+		"order-and-asked": {
+			why:      "the order counts",
+			metadata: ordered,
+			spec:     fmt.Sprintf(three, asks("5")),
+			want:     []string{"a=i wait 0", "b=i wait -1", "c=i wait -2"},
+		},
+		"alone": {"there is none to wait for", ordered, lone, []string{"main=m"}},
+		"by-a-set": {
+			why:  "a set asks for it, and its own container waits as well",
+			spec: lone,
+			want: []string{"main=m wait 0", "log=l wait -1"},
+		},
 	}
 	g.have(t, concerned{Launch: true}, labelled(t, "by-a-set-0", "by-a-set",
 		`containers: [{name: log, image: l}], patchPodMetadata: [{annotations: {apps.kruise.io/container-launch-priority: Ordered}}]`))

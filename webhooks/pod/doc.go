@@ -1,5 +1,6 @@
-// Package pod serves the mutating admission webhook of new pods: one endpoint, and an ordered list of steps. A step is a pure function of
-// another package, the lookups that its constructor binds to it, and a source of the scope, which says which pods it concerns.
+// Package pod serves the mutating admission webhook of new pods: one endpoint, and an ordered list of steps. A step is
+// a pure function of another package, the lookups that its constructor binds to it, and a source of the scope, which
+// says which pods it concerns.
 //
 //	steps, err := pod.FromManager(mgr, pod.Options{})
 //	...
@@ -18,25 +19,30 @@
 //  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
 //  5. budget: stamps the pod with its PodUnavailableBudget. A failure leaves the stamp out.
 //  6. place: the node topology that a PersistentPodState has recorded of the pod of this name.
-//  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers too. Planned.
-//  8. probes: with a gate, the probes of PodProbeMarkers, for the providers of virtual nodes. A failure leaves the probes out.
+//  7. liveness: liveness probes that are not run by the kubelet; after the sets, because it covers their containers
+//     too. Planned.
+//  8. probes: with a gate, the probes of PodProbeMarkers, for the providers of virtual nodes. A failure leaves the
+//     probes out.
 //
 // Laws:
-//   - A pod that no step concerns is admitted without a patch. A patch has only what changed, so that unknown fields stay as they were
-//     sent.
+//   - A pod that no step concerns is admitted without a patch. A patch has only what changed, so that unknown fields
+//     stay as they were sent.
 //   - A pod that was admitted once is not changed again, whichever entry of the configuration sends it.
-//   - Nothing is read live for a pod: sets come from an index whose cost grows with those that match, namespaces and revisions from
-//     caches. The exceptions are a namespace or a revision so new that the cache lacks it, the latter once a second where it does not
-//     exist, and the set of a provisional entry (internal/scope/provisional), until a moment after it was not stored.
+//   - Nothing is read live for a pod: sets come from an index whose cost grows with those that match, namespaces and
+//     revisions from caches. The exceptions are a namespace or a revision so new that the cache lacks it, the latter
+//     once a second where it does not exist, and the set of a provisional entry (internal/scope/provisional), until a
+//     moment after it was not stored.
 //   - A dry run records nothing, and shows no subset.
-//   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives the same pod.
-//   - A rejection names the step, the set and the field: 422 for a set or a pod that is invalid, 503 or 504 with a pause where a lookup
-//     failed. Never a bare 500.
-//   - A set with the annotation kruisekit.dev/injection-failure-policy: Ignore never rejects a pod; the client gets a warning instead. A
-//     set that does not select the pod never rejects it either, however invalid it is.
+//   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives
+//     the same pod.
+//   - A rejection names the step, the set and the field: 422 for a set or a pod that is invalid, 503 or 504 with a
+//     pause where a lookup failed. Never a bare 500.
+//   - A set with the annotation kruisekit.dev/injection-failure-policy: Ignore never rejects a pod; the client gets a
+//     warning instead. A set that does not select the pod never rejects it either, however invalid it is.
 //   - Every replica answers, and is ready once the lookups of all steps can be read.
 //
-// internal/scope computes which pods API servers send here, and controllers/podscope writes that into the configuration.
+// internal/scope computes which pods API servers send here, and controllers/podscope writes that into the
+// configuration.
 //
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;podprobemarkers,verbs=get;list;watch
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=sidecarsets;persistentpodstates,verbs=get;list;watch

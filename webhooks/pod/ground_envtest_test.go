@@ -79,13 +79,16 @@ func (g *ground) took() (int, []string) {
 func newGround(t *testing.T) *ground {
 	t.Helper()
 	g := &ground{scheme: runtime.NewScheme(), install: &envtest.WebhookInstallOptions{}}
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		clientgoscheme.AddToScheme, appsv1alpha1.AddToScheme, appsv1beta1.AddToScheme,
+	} {
 		if err := add(g.scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	g.Cluster = cluster.Start(t, cluster.Options{Private: true, Scheme: g.scheme, CRDDirs: []string{
-		"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml", "../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml",
+		"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml",
+		"../../config/crd/bases/apps.kruise.io_podprobemarkers.yaml",
 		"../../config/crd/bases/apps.kruise.io_persistentpodstates.yaml",
 	}})
 	if err := g.install.PrepWithoutInstalling(); err != nil {
@@ -98,7 +101,9 @@ func newGround(t *testing.T) *ground {
 		t.Fatal(err)
 	}
 	g.config = &admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "pods"}}
-	for _, o := range []client.Object{g.config, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.DefaultNamespace}}} {
+	for _, o := range []client.Object{
+		g.config, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pod.DefaultNamespace}},
+	} {
 		if err := g.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -116,8 +121,12 @@ func newGround(t *testing.T) *ground {
 // serve runs the webhook in a manager.
 func (g *ground) serve(t *testing.T) {
 	t.Helper()
-	server0 := webhook.NewServer(webhook.Options{Host: g.install.LocalServingHost, Port: g.install.LocalServingPort, CertDir: g.install.LocalServingCertDir})
-	o := ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: &counting{Server: server0, ground: g}}
+	server0 := webhook.NewServer(webhook.Options{
+		Host: g.install.LocalServingHost, Port: g.install.LocalServingPort, CertDir: g.install.LocalServingCertDir,
+	})
+	o := ctrl.Options{
+		Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}, WebhookServer: &counting{Server: server0, ground: g},
+	}
 	if g.follows {
 		o = g.elected(o)
 	}
@@ -146,7 +155,9 @@ func (g *ground) serve(t *testing.T) {
 			t.Errorf("manager: %v", err)
 		}
 	})
-	g.until(t, "the webhook does not start", func(context.Context) error { return mgr.GetWebhookServer().StartedChecker()(&http.Request{}) })
+	g.until(t, "the webhook does not start", func(context.Context) error {
+		return mgr.GetWebhookServer().StartedChecker()(&http.Request{})
+	})
 }
 
 // counting is a server whose calls are counted.
@@ -167,10 +178,11 @@ func (c *counting) Register(path string, hook http.Handler) {
 func (*ground) until(t *testing.T, otherwise string, so func(context.Context) error) {
 	t.Helper()
 	var last error
-	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = so(ctx)
-		return last == nil, nil
-	}) != nil {
+	if wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = so(ctx)
+			return last == nil, nil
+		}) != nil {
 		t.Fatalf("%s: %v", otherwise, last)
 	}
 }
@@ -206,7 +218,8 @@ func (g *ground) have(t *testing.T, in concerned, sets ...*appsv1beta1.SidecarSe
 	}
 	mark := strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-"))
 	mark = strings.ReplaceAll(mark[:min(len(mark), 60)], "_", "-")
-	probe := newSet(t, "zz-probe", fmt.Sprintf(`{selector: {matchLabels: {probe: %q}}, containers: [{name: probe, image: p}]}`, mark))
+	probe := newSet(t, "zz-probe",
+		fmt.Sprintf(`{selector: {matchLabels: {probe: %q}}, containers: [{name: probe, image: p}]}`, mark))
 	for _, set := range append(sets, probe) {
 		set.UID, set.Generation = "", 0
 		status := set.Status

@@ -24,8 +24,8 @@ import (
 // mostBytes of a request. API servers send two objects of 3 MiB at most, and little else.
 const mostBytes = 7 << 20
 
-// handler answers over HTTP. Every creation of a pod waits for it, so it decodes the pod together with its request, and no field that
-// no step reads.
+// handler answers over HTTP. Every creation of a pod waits for it, so it decodes the pod together with its request, and
+// no field that no step reads.
 type handler struct {
 	*Webhook
 	open bool
@@ -51,7 +51,8 @@ type question struct {
 
 // concerns reports whether the request creates a pod.
 func (q *question) concerns() bool {
-	return q.Operation == admissionv1.Create && q.Resource.Group == corev1.GroupName && q.Resource.Resource == "pods" && q.SubResource == ""
+	return q.Operation == admissionv1.Create && q.Resource.Group == corev1.GroupName && q.Resource.Resource == "pods" &&
+		q.SubResource == ""
 }
 
 // ServeHTTP answers a review.
@@ -127,7 +128,8 @@ func partly(body []byte, why error) (envelope, error) {
 func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer admission.Response) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic while reviewing a pod", "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic while reviewing a pod",
+				"stack", string(debug.Stack()))
 			answer = admission.Errored(http.StatusInternalServerError, fmt.Errorf("panic: %v [recovered]", fault))
 		}
 	}()
@@ -136,7 +138,14 @@ func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer adm
 
 // Review answers a request as at Path.
 func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
-	q := &question{UID: req.UID, Resource: req.Resource, SubResource: req.SubResource, Namespace: req.Namespace, Operation: req.Operation, DryRun: req.DryRun}
+	q := &question{
+		UID:         req.UID,
+		Resource:    req.Resource,
+		SubResource: req.SubResource,
+		Namespace:   req.Namespace,
+		Operation:   req.Operation,
+		DryRun:      req.DryRun,
+	}
 	if !q.concerns() {
 		return admission.Allowed("")
 	}

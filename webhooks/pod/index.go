@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// Index has the SidecarSets of the cluster by what they select: a lookup returns candidates of the namespace and the labels of a pod,
-// and never all sets. It is safe for concurrent use.
+// Index has the SidecarSets of the cluster by what they select: a lookup returns candidates of the namespace and the
+// labels of a pod, and never all sets. It is safe for concurrent use.
 type Index struct {
 	mu     sync.RWMutex
 	filed  map[string]*filed
@@ -39,8 +39,8 @@ type anchor struct {
 	values []string // nil for any
 }
 
-// place has the sets of one namespace, or those of all. A pod gets each set at most once, because a set is filed under one label, of
-// which a pod has one value.
+// place has the sets of one namespace, or those of all. A pod gets each set at most once, because a set is filed under
+// one label, of which a pod has one value.
 type place struct {
 	values map[label][]*filed
 	keys   map[string][]*filed
@@ -54,8 +54,8 @@ func NewIndex() *Index {
 	return &Index{filed: map[string]*filed{}, places: map[string]*place{}}
 }
 
-// Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports what of it cannot be read;
-// the set is filed all the same, for the pods that it may select.
+// Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports what of it
+// cannot be read; the set is filed all the same, for the pods that it may select.
 func (x *Index) Put(object *appsv1beta1.SidecarSet) error { return x.put(object, nil) }
 
 // PutInvalid files a set whose selectors alone can be read. A pod that the set selects is rejected.
@@ -220,7 +220,8 @@ func better(a, b anchor) bool {
 // namespacesOf returns the names of the only namespaces that can meet the requirements; one empty name for all.
 func namespacesOf(all labels.Requirements) []string {
 	for i := range all {
-		if r := &all[i]; r.Key() == corev1.LabelMetadataName && (r.Operator() == selection.In || r.Operator() == selection.Equals) {
+		if r := &all[i]; r.Key() == corev1.LabelMetadataName &&
+			(r.Operator() == selection.In || r.Operator() == selection.Equals) {
 			return slices.Sorted(maps.Keys(r.Values()))
 		}
 	}
@@ -229,6 +230,7 @@ func namespacesOf(all labels.Requirements) []string {
 
 // sameSet reports whether two states of a set are the same for pods: the status changes with every pod.
 func sameSet(a, b *appsv1beta1.SidecarSet) bool {
-	return a.UID == b.UID && a.Generation == b.Generation && a.Generation != 0 && a.Status.LatestRevision == b.Status.LatestRevision &&
-		maps.Equal(a.Annotations, b.Annotations) && maps.Equal(a.Labels, b.Labels)
+	return a.UID == b.UID && a.Generation == b.Generation && a.Generation != 0 &&
+		a.Status.LatestRevision == b.Status.LatestRevision && maps.Equal(a.Annotations, b.Annotations) &&
+		maps.Equal(a.Labels, b.Labels)
 }

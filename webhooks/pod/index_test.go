@@ -78,7 +78,8 @@ func randomSet(d *rand.Rand, name string) *appsv1beta1.SidecarSet {
 	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: d.Int64()}}
 	set.Spec.Selector = randomSelector(d, []string{"app", "tier"}, []string{"a", "b", "c"})
 	if d.IntN(2) == 0 {
-		set.Spec.NamespaceSelector = randomSelector(d, []string{"env", corev1.LabelMetadataName}, []string{"prod", "test", "one", "two"})
+		set.Spec.NamespaceSelector = randomSelector(d, []string{"env", corev1.LabelMetadataName},
+			[]string{"prod", "test", "one", "two"})
 	}
 	return set
 }
@@ -89,8 +90,11 @@ func randomSelector(d *rand.Rand, keys, values []string) *metav1.LabelSelector {
 		s.MatchLabels = map[string]string{one(d, keys...): one(d, values...)}
 	}
 	for range d.IntN(3) {
-		e := metav1.LabelSelectorRequirement{Key: one(d, keys...), Operator: one(d,
-			metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist)}
+		e := metav1.LabelSelectorRequirement{
+			Key: one(d, keys...),
+			Operator: one(d, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists,
+				metav1.LabelSelectorOpDoesNotExist),
+		}
 		if e.Operator == metav1.LabelSelectorOpIn || e.Operator == metav1.LabelSelectorOpNotIn {
 			e.Values = []string{one(d, values...), one(d, values...)}
 		}
@@ -103,7 +107,9 @@ func randomSelector(d *rand.Rand, keys, values []string) *metav1.LabelSelector {
 func TestFewCandidates(t *testing.T) {
 	index := pod.NewIndex()
 	for i := range 1000 {
-		_ = index.Put(newSet(t, fmt.Sprintf("s%d", i), fmt.Sprintf(`{selector: {matchLabels: {app: app-%d}, matchExpressions: [{key: tier, operator: Exists}, {key: zone, operator: In, values: [y, z]}]}}`, i)))
+		_ = index.Put(newSet(t, fmt.Sprintf("s%d", i),
+			fmt.Sprintf(`{selector: {matchLabels: {app: app-%d}, matchExpressions: [{key: tier, operator: Exists}, {key: zone, operator: In, values: [y, z]}]}}`,
+				i)))
 	}
 	if n := len(index.Candidates("one", map[string]string{"app": "app-7", "tier": "front", "zone": "z"})); n != 1 {
 		t.Errorf("%d candidates, want the one", n)

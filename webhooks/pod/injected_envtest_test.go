@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// injected is a pod that an API server is asked to create, and what comes of it. All cases are there at the same time: pods and sets
-// of one have its name as a label.
+// injected is a pod that an API server is asked to create, and what comes of it. All cases are there at the same time:
+// pods and sets of one have its name as a label.
 type injected struct {
 	why string
 	// metadata and spec of the pod, and the specs of its sets, as YAML.
@@ -34,18 +34,26 @@ const (
 
 // copies is a container of a set that copies variables of another.
 func copies(from string) string {
-	return `containers: [{name: log, image: l, env: [{name: OD_NAME, value: own}], transferEnv: [{` + from + `, envNames: [PROXY_IP, POD_NAME, OD_NAME]}]}]`
+	return `containers: [{name: log, image: l, env: [{name: OD_NAME, value: own}], transferEnv: [{` + from +
+		`, envNames: [PROXY_IP, POD_NAME, OD_NAME]}]}]`
 }
 
 // sized is a container of a set with formulas.
 func sized(mode, formulas string) string {
-	return fmt.Sprintf(`containers: [{name: log, image: l, resourcesPolicy: {targetContainersMode: %s, targetContainersNameRegex: .*, resourcesExpr: {%s}}}]`, mode, formulas)
+	return fmt.Sprintf(`containers: [{name: log, image: l, resourcesPolicy: {targetContainersMode: %s, targetContainersNameRegex: .*, resourcesExpr: {%s}}}]`,
+		mode, formulas)
 }
 
 func containers() map[string]injected {
 	return map[string]injected{
-		"before-and-behind": {"a set says where", "", lone, []string{`containers: [
-			{name: b, image: b, podInjectPolicy: AfterAppContainer}, {name: a, image: a, podInjectPolicy: BeforeAppContainer}]`}, order, []string{"a=a", "main=m", "b=b"}},
+		"before-and-behind": {
+			why:  "a set says where",
+			spec: lone,
+			sets: []string{`containers: [
+			{name: b, image: b, podInjectPolicy: AfterAppContainer}, {name: a, image: a, podInjectPolicy: BeforeAppContainer}]`},
+			look: order,
+			want: []string{"a=a", "main=m", "b=b"},
+		},
 		"init-behind": {
 			"in the order of their names", "", lone + `, initContainers: [{name: i1, image: i}, {name: i2, image: i}]`,
 			[]string{`initContainers: [{name: a, image: x}, {name: c, image: x}]`, `initContainers: [{name: b, image: x}]`},
@@ -53,10 +61,13 @@ func containers() map[string]injected {
 			[]string{"init i1=i", "init i2=i", "init a=x", "init b=x", "init c=x", "main=m"},
 		},
 		"init-before": {
-			"in front if they say so", "", lone + `, initContainers: [{name: i1, image: i}, {name: i2, image: i}]`,
-			[]string{`initContainers: [{name: a, image: x}, {name: c, image: x, podInjectPolicy: BeforeAppContainer}, {name: b, image: x, podInjectPolicy: BeforeAppContainer}]`},
-			order,
-			[]string{"init b=x", "init c=x", "init i1=i", "init i2=i", "init a=x", "main=m"},
+			why:  "in front if they say so",
+			spec: lone + `, initContainers: [{name: i1, image: i}, {name: i2, image: i}]`,
+			sets: []string{
+				`initContainers: [{name: a, image: x}, {name: c, image: x, podInjectPolicy: BeforeAppContainer}, {name: b, image: x, podInjectPolicy: BeforeAppContainer}]`,
+			},
+			look: order,
+			want: []string{"init b=x", "init c=x", "init i1=i", "init i2=i", "init a=x", "main=m"},
 		},
 		"native-behind": {
 			"after the pod's own", "", lone + `, initContainers: [{name: z, image: i}]`,
@@ -65,36 +76,56 @@ func containers() map[string]injected {
 			[]string{"init z=i", "init mesh=x", "main=m"},
 		},
 		"there-already": {
-			"they are replaced where they are", "", `containers: [{name: sidecar-1, image: o}, {name: app, image: m}, {name: sidecar-2, image: o}]`,
-			[]string{`containers: [{name: sidecar-1, image: s1}, {name: sidecar-2, image: s2}, {name: new, image: x, podInjectPolicy: BeforeAppContainer}]`},
-			order,
-			[]string{"new=x", "sidecar-1=s1", "app=m", "sidecar-2=s2"},
+			why:  "they are replaced where they are",
+			spec: `containers: [{name: sidecar-1, image: o}, {name: app, image: m}, {name: sidecar-2, image: o}]`,
+			sets: []string{
+				`containers: [{name: sidecar-1, image: s1}, {name: sidecar-2, image: s2}, {name: new, image: x, podInjectPolicy: BeforeAppContainer}]`,
+			},
+			look: order,
+			want: []string{"new=x", "sidecar-1=s1", "app=m", "sidecar-2=s2"},
 		},
-		"paused": {"new pods get nothing", "", lone, []string{`injectionStrategy: {paused: true}, containers: [{name: log, image: l}]`}, order, []string{"main=m"}},
+		"paused": {
+			why:  "new pods get nothing",
+			spec: lone,
+			sets: []string{`injectionStrategy: {paused: true}, containers: [{name: log, image: l}]`},
+			look: order,
+			want: []string{"main=m"},
+		},
 		"shared-mounts": {
-			"its own go first, and a path is mounted once", "",
-			`volumes: [{name: data, emptyDir: {}}], containers: [{name: main, image: m, volumeMounts: [{name: data, mountPath: /main}, {name: data, mountPath: /both}]}]`,
-			[]string{`containers: [{name: log, image: l, shareVolumePolicy: {type: enabled}, volumeMounts: [{name: own, mountPath: /own}, {name: own, mountPath: /both}]}], volumes: [{name: own, emptyDir: {}}, {name: unused, emptyDir: {}}]`},
-			mounts,
-			[]string{"own /own", "own /both", "data /main", "volume data", "volume own"},
+			why:  "its own go first, and a path is mounted once",
+			spec: `volumes: [{name: data, emptyDir: {}}], containers: [{name: main, image: m, volumeMounts: [{name: data, mountPath: /main}, {name: data, mountPath: /both}]}]`,
+			sets: []string{
+				`containers: [{name: log, image: l, shareVolumePolicy: {type: enabled}, volumeMounts: [{name: own, mountPath: /own}, {name: own, mountPath: /both}]}], volumes: [{name: own, emptyDir: {}}, {name: unused, emptyDir: {}}]`,
+			},
+			look: mounts,
+			want: []string{"own /own", "own /both", "data /main", "volume data", "volume own"},
 		},
 		"volume-of-the-pod": {
-			"what the set does not have the pod may", "", `volumes: [{name: disk0, emptyDir: {}}], ` + lone,
-			[]string{`containers: [{name: log, image: l, volumeMounts: [{name: disk0, mountPath: /d}]}], volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]`},
-			mounts,
-			[]string{"disk0 /d", "volume disk0"},
+			why:  "what the set does not have the pod may",
+			spec: `volumes: [{name: disk0, emptyDir: {}}], ` + lone,
+			sets: []string{
+				`containers: [{name: log, image: l, volumeMounts: [{name: disk0, mountPath: /d}]}], volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]`,
+			},
+			look: mounts,
+			want: []string{"disk0 /d", "volume disk0"},
 		},
 		"shared-devices": {
-			"its own go first", "", `volumes: [{name: raw, persistentVolumeClaim: {claimName: c}}], containers: [{name: main, image: m, volumeDevices: [{name: raw, devicePath: /dev/main}]}]`,
-			[]string{`containers: [{name: log, image: l, shareVolumeDevicePolicy: {type: enabled}, volumeDevices: [{name: own, devicePath: /dev/own}]}], volumes: [{name: own, persistentVolumeClaim: {claimName: d}}]`},
-			mounts,
-			[]string{"own /dev/own", "raw /dev/main", "volume raw", "volume own"},
+			why:  "its own go first",
+			spec: `volumes: [{name: raw, persistentVolumeClaim: {claimName: c}}], containers: [{name: main, image: m, volumeDevices: [{name: raw, devicePath: /dev/main}]}]`,
+			sets: []string{
+				`containers: [{name: log, image: l, shareVolumeDevicePolicy: {type: enabled}, volumeDevices: [{name: own, devicePath: /dev/own}]}], volumes: [{name: own, persistentVolumeClaim: {claimName: d}}]`,
+			},
+			look: mounts,
+			want: []string{"own /dev/own", "raw /dev/main", "volume raw", "volume own"},
 		},
 		"devices-alone": {
-			"nobody said that they are shared", "", `volumes: [{name: raw, persistentVolumeClaim: {claimName: c}}], containers: [{name: main, image: m, volumeDevices: [{name: raw, devicePath: /dev/main}]}]`,
-			[]string{`containers: [{name: log, image: l, volumeDevices: [{name: own, devicePath: /dev/own}]}], volumes: [{name: own, persistentVolumeClaim: {claimName: d}}]`},
-			mounts,
-			[]string{"own /dev/own", "volume raw", "volume own"},
+			why:  "nobody said that they are shared",
+			spec: `volumes: [{name: raw, persistentVolumeClaim: {claimName: c}}], containers: [{name: main, image: m, volumeDevices: [{name: raw, devicePath: /dev/main}]}]`,
+			sets: []string{
+				`containers: [{name: log, image: l, volumeDevices: [{name: own, devicePath: /dev/own}]}], volumes: [{name: own, persistentVolumeClaim: {claimName: d}}]`,
+			},
+			look: mounts,
+			want: []string{"own /dev/own", "volume raw", "volume own"},
 		},
 		"pull-secrets": {
 			"each once", "", `imagePullSecrets: [{name: b}, {name: a}], ` + lone,
@@ -114,41 +145,99 @@ func containers() map[string]injected {
 func variables() map[string]injected {
 	return map[string]injected{
 		"sub-path": {
-			"what a shared mount refers to comes with it", "",
-			`volumes: [{name: data, emptyDir: {}}], containers: [{name: main, image: m, volumeMounts: [{name: data, mountPath: /main, subPathExpr: foo/$(POD_NAME)/$(OD_NAME)}],
+			why: "what a shared mount refers to comes with it",
+			spec: `volumes: [{name: data, emptyDir: {}}], containers: [{name: main, image: m, volumeMounts: [{name: data, mountPath: /main, subPathExpr: foo/$(POD_NAME)/$(OD_NAME)}],
 			env: [{name: POD_NAME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}, {name: OD_NAME, value: od}, {name: OTHER, value: x}]}]`,
-			[]string{`containers: [{name: log, image: l, shareVolumePolicy: {type: enabled}}]`},
-			env,
-			[]string{"IS_INJECTED=true", "POD_NAME=metadata.name", "OD_NAME=od"},
+			sets: []string{`containers: [{name: log, image: l, shareVolumePolicy: {type: enabled}}]`},
+			look: env,
+			want: []string{"IS_INJECTED=true", "POD_NAME=metadata.name", "OD_NAME=od"},
 		},
-		"transferred":          {"its own stay", "", mainEnv, []string{copies("sourceContainerName: main")}, env, []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"}},
-		"source-by-label":      {"the pod names the container", "labels: {biz: main}", mainEnv, []string{copies("sourceContainerNameFrom: {fieldRef: {fieldPath: \"metadata.labels['biz']\"}}")}, env, []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"}},
-		"source-by-annotation": {"the pod names the container", "annotations: {biz: main}", mainEnv, []string{copies("sourceContainerNameFrom: {fieldRef: {fieldPath: \"metadata.annotations['biz']\"}}")}, env, []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"}},
-		"source-missing":       {"there is nothing to copy", "", mainEnv, []string{copies("sourceContainerName: nobody")}, env, []string{"OD_NAME=own", "IS_INJECTED=true"}},
+		"transferred": {
+			why:  "its own stay",
+			spec: mainEnv,
+			sets: []string{copies("sourceContainerName: main")},
+			look: env,
+			want: []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"},
+		},
+		"source-by-label": {
+			why:      "the pod names the container",
+			metadata: "labels: {biz: main}",
+			spec:     mainEnv,
+			sets:     []string{copies("sourceContainerNameFrom: {fieldRef: {fieldPath: \"metadata.labels['biz']\"}}")},
+			look:     env,
+			want:     []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"},
+		},
+		"source-by-annotation": {
+			why:      "the pod names the container",
+			metadata: "annotations: {biz: main}",
+			spec:     mainEnv,
+			sets:     []string{copies("sourceContainerNameFrom: {fieldRef: {fieldPath: \"metadata.annotations['biz']\"}}")},
+			look:     env,
+			want:     []string{"OD_NAME=own", "IS_INJECTED=true", "POD_NAME=metadata.name", "PROXY_IP=10.0.0.1"},
+		},
+		"source-missing": {
+			why:  "there is nothing to copy",
+			spec: mainEnv,
+			sets: []string{copies("sourceContainerName: nobody")},
+			look: env,
+			want: []string{"OD_NAME=own", "IS_INJECTED=true"},
+		},
 
 		"sum": {
-			"all count", "", twins,
-			[]string{sized("sum", `limits: {cpu: "cpu*50% + 100m", memory: "max(memory*20% + 100Mi, 200Mi)"}, requests: {cpu: "cpu*30% + 50m", memory: "memory*15% + 50Mi"}`)},
-			resources,
-			[]string{"limits.cpu=400m", "limits.memory=300Mi", "requests.cpu=140m", "requests.memory=125Mi"},
+			why:  "all count",
+			spec: twins,
+			sets: []string{
+				sized("sum",
+					`limits: {cpu: "cpu*50% + 100m", memory: "max(memory*20% + 100Mi, 200Mi)"}, requests: {cpu: "cpu*30% + 50m", memory: "memory*15% + 50Mi"}`),
+			},
+			look: resources,
+			want: []string{"limits.cpu=400m", "limits.memory=300Mi", "requests.cpu=140m", "requests.memory=125Mi"},
 		},
-		"half-the-sum":     {"200m and 400m", "", twins, []string{sized("sum", `limits: {cpu: "max(cpu*50%, 50m)"}`)}, resources, []string{"limits.cpu=300m", "requests.cpu=300m"}},
-		"half-the-largest": {"400m", "", twins, []string{sized("max", `limits: {cpu: "max(cpu*50%, 50m)"}`)}, resources, []string{"limits.cpu=200m", "requests.cpu=200m"}},
-		"unlimited":        {"one target has no limit, so that the sidecar has none", "", `containers: [{name: a, image: a, resources: {limits: {memory: 1Gi}}}, {name: b, image: b}]`, []string{sized("sum", `limits: {cpu: "cpu", memory: 200Mi}`)}, resources, nil},
-		"constant":         {"all have a limit", "", twins, []string{sized("sum", `limits: {memory: 200Mi}`)}, resources, []string{"limits.memory=200Mi", "requests.memory=200Mi"}},
+		"half-the-sum": {
+			why:  "200m and 400m",
+			spec: twins,
+			sets: []string{sized("sum", `limits: {cpu: "max(cpu*50%, 50m)"}`)},
+			look: resources,
+			want: []string{"limits.cpu=300m", "requests.cpu=300m"},
+		},
+		"half-the-largest": {
+			why:  "400m",
+			spec: twins,
+			sets: []string{sized("max", `limits: {cpu: "max(cpu*50%, 50m)"}`)},
+			look: resources,
+			want: []string{"limits.cpu=200m", "requests.cpu=200m"},
+		},
+		"unlimited": {
+			why:  "one target has no limit, so that the sidecar has none",
+			spec: `containers: [{name: a, image: a, resources: {limits: {memory: 1Gi}}}, {name: b, image: b}]`,
+			sets: []string{sized("sum", `limits: {cpu: "cpu", memory: 200Mi}`)},
+			look: resources,
+		},
+		"constant": {
+			why:  "all have a limit",
+			spec: twins,
+			sets: []string{sized("sum", `limits: {memory: 200Mi}`)},
+			look: resources,
+			want: []string{"limits.memory=200Mi", "requests.memory=200Mi"},
+		},
 		"what-counts": {
-			"no plain init container, and no container of a set; native sidecars of the pod do", "",
-			`containers: [{name: a, image: a, resources: {limits: {cpu: 200m}}}], initContainers: [{name: i, image: i, resources: {limits: {cpu: 7}}}, {name: mesh, image: i, restartPolicy: Always, resources: {limits: {cpu: 100m}}}]`,
-			[]string{sized("sum", `limits: {cpu: cpu}`), `containers: [{name: other, image: o, resources: {limits: {cpu: 5}}}]`},
-			resources,
-			[]string{"limits.cpu=300m", "requests.cpu=300m"},
+			why:  "no plain init container, and no container of a set; native sidecars of the pod do",
+			spec: `containers: [{name: a, image: a, resources: {limits: {cpu: 200m}}}], initContainers: [{name: i, image: i, resources: {limits: {cpu: 7}}}, {name: mesh, image: i, restartPolicy: Always, resources: {limits: {cpu: 100m}}}]`,
+			sets: []string{
+				sized("sum", `limits: {cpu: cpu}`), `containers: [{name: other, image: o, resources: {limits: {cpu: 5}}}]`,
+			},
+			look: resources,
+			want: []string{"limits.cpu=300m", "requests.cpu=300m"},
 		},
 		"native": {
-			"it is sized alike", "", `containers: [{name: a, image: a, resources: {limits: {cpu: 400m, memory: 800Mi}}}, {name: b, image: b, resources: {limits: {cpu: 600m, memory: 1200Mi}}}]`,
-			[]string{`updateStrategy: {type: NotUpdate}, initContainers: [{name: log, image: l, restartPolicy: Always, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*,
-				resourcesExpr: {limits: {cpu: "max(cpu*30%, 50m)", memory: "max(memory*25%, 100Mi)"}}}}]`},
-			resources,
-			[]string{"limits.cpu=300m", "limits.memory=500Mi", "requests.cpu=300m", "requests.memory=500Mi"},
+			why:  "it is sized alike",
+			spec: `containers: [{name: a, image: a, resources: {limits: {cpu: 400m, memory: 800Mi}}}, {name: b, image: b, resources: {limits: {cpu: 600m, memory: 1200Mi}}}]`,
+			sets: []string{
+				`updateStrategy: {type: NotUpdate}, initContainers: [{name: log, image: l, restartPolicy: Always, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*,
+				resourcesExpr: {limits: {cpu: "max(cpu*30%, 50m)", memory: "max(memory*25%, 100Mi)"}}}}]`,
+			},
+			look: resources,
+			want: []string{"limits.cpu=300m", "limits.memory=500Mi", "requests.cpu=300m", "requests.memory=500Mi"},
 		},
 	}
 }
@@ -159,16 +248,28 @@ func records() map[string]injected {
 		"two-sets": {"both are reported", "", lone, []string{log, other}, told, []string{
 			"list two-sets-0,two-sets-1", "two-sets-0 [log] two-sets-0-now", "two-sets-1 [other] two-sets-1-now",
 		}},
-		"legacy": {"it is read, and written as others are", `annotations: {kruise.io/sidecarset-hash: '{"former":"h"}', kruise.io/sidecarset-injected-list: former}`, lone, []string{log}, told, []string{
-			"list former,legacy-0", "former [] ", "legacy-0 [log] legacy-0-now",
-		}},
+		"legacy": {
+			why:      "it is read, and written as others are",
+			metadata: `annotations: {kruise.io/sidecarset-hash: '{"former":"h"}', kruise.io/sidecarset-injected-list: former}`,
+			spec:     lone,
+			sets:     []string{log},
+			look:     told,
+			want: []string{
+				"list former,legacy-0", "former [] ", "legacy-0 [log] legacy-0-now",
+			},
+		},
 		"merged": {
-			"both values are in it", `annotations: {k: '{"b":2}', l: pod, o: pod}`, lone,
-			[]string{log + `, patchPodMetadata: [{patchPolicy: MergePatchJson, annotations: {k: '{"a":1}'}}, {patchPolicy: Retain, annotations: {l: set, new: set}}, {patchPolicy: Overwrite, annotations: {o: set}}]`},
-			func(p *corev1.Pod) []string {
+			why:      "both values are in it",
+			metadata: `annotations: {k: '{"b":2}', l: pod, o: pod}`,
+			spec:     lone,
+			sets: []string{
+				log +
+					`, patchPodMetadata: [{patchPolicy: MergePatchJson, annotations: {k: '{"a":1}'}}, {patchPolicy: Retain, annotations: {l: set, new: set}}, {patchPolicy: Overwrite, annotations: {o: set}}]`,
+			},
+			look: func(p *corev1.Pod) []string {
 				return []string{p.Annotations["k"], p.Annotations["l"], p.Annotations["new"], p.Annotations["o"]}
 			},
-			[]string{`{"a":1,"b":2}`, "pod", "set", "set"},
+			want: []string{`{"a":1,"b":2}`, "pod", "set", "set"},
 		},
 		"hot": {
 			"the first works, the other is empty", "", lone,
@@ -176,15 +277,24 @@ func records() map[string]injected {
 			func(p *corev1.Pod) []string {
 				all := append(order(p), p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey])
 				for _, name := range []string{"log-1", "log-2"} {
-					all = append(all, p.Annotations[kruise.SidecarSetVersionKeyPrefix+name]+" "+p.Annotations[kruise.SidecarSetVersionAltKeyPrefix+name])
+					all = append(all, p.Annotations[kruise.SidecarSetVersionKeyPrefix+name]+" "+
+						p.Annotations[kruise.SidecarSetVersionAltKeyPrefix+name])
 				}
 				return all
 			},
 			[]string{"main=m", "log-1=log:1", "log-2=empty:1", `{"log":"log-1"}`, "1 0", "0 1"},
 		},
-		"record-kept": {"a set does not write what pods record", "", lone, []string{log + `, patchPodMetadata: [{patchPolicy: Overwrite, annotations: {kruise.io/sidecarset-hash: no JSON}}]`}, told, []string{
-			"list record-kept-0", "record-kept-0 [log] record-kept-0-now",
-		}},
+		"record-kept": {
+			why:  "a set does not write what pods record",
+			spec: lone,
+			sets: []string{
+				log + `, patchPodMetadata: [{patchPolicy: Overwrite, annotations: {kruise.io/sidecarset-hash: no JSON}}]`,
+			},
+			look: told,
+			want: []string{
+				"list record-kept-0", "record-kept-0 [log] record-kept-0-now",
+			},
+		},
 	}
 }
 

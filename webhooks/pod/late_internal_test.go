@@ -43,7 +43,9 @@ func (*startedInformer) HasSynced() bool { return true }
 
 func (*startedInformer) IsStopped() bool { return false }
 
-func (s *startedInformer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+func (s *startedInformer) AddEventHandler(
+	h toolscache.ResourceEventHandler,
+) (toolscache.ResourceEventHandlerRegistration, error) {
 	s.handlers <- h
 	return registration{}, nil
 }
@@ -69,8 +71,8 @@ func (m *lateMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping
 	return &meta.RESTMapping{}, err
 }
 
-// Sets are indexed also where their kind is installed after the start. Until then the index is complete without them, unless the API
-// server does not answer.
+// Sets are indexed also where their kind is installed after the start. Until then the index is complete without them,
+// unless the API server does not answer.
 func TestLateKind(t *testing.T) {
 	missing := &meta.NoKindMatchError{GroupKind: scope.Kind().GroupKind()}
 	for name, c := range map[string]struct {

@@ -27,10 +27,10 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// What the webhook costs whoever creates a pod, through an API server, by turns: pods that three of a hundred sets select, pods
-// that none does, and pods that have by themselves what the first ones get. To tell what of it is the webhook's own, there is one
-// that gives the same answer without looking at anything. Times are the machine's as much as ours: without -latency=5ms, on a
-// quiet one, the proportion is judged.
+// What the webhook costs whoever creates a pod, through an API server, by turns: pods that three of a hundred sets
+// select, pods that none does, and pods that have by themselves what the first ones get. To tell what of it is the
+// webhook's own, there is one that gives the same answer without looking at anything. Times are the machine's as much
+// as ours: without -latency=5ms, on a quiet one, the proportion is judged.
 func testLatency(t *testing.T, g *ground) {
 	sets := installed(t, 100, 3)
 	g.have(t, concerned{Owned: true, Launch: true}, sets...)
@@ -56,8 +56,9 @@ func testLatency(t *testing.T, g *ground) {
 		l.create(t, "plain", template, "nobody")
 	}
 	for _, percent := range []int{50, 90, 99} {
-		t.Logf("p%d: %s where three sidecars are injected, %s by an answer that is there already (%s less), %s where they are there (%s less), %s without them", percent,
-			l.at("injected", percent), l.at("alike", percent), l.at("injected", percent)-l.at("alike", percent),
+		t.Logf("p%d: %s where three sidecars are injected, %s by an answer that is there already (%s less), "+
+			"%s where they are there (%s less), %s without them",
+			percent, l.at("injected", percent), l.at("alike", percent), l.at("injected", percent)-l.at("alike", percent),
 			l.at("whole", percent), l.at("injected", percent)-l.at("whole", percent), l.at("plain", percent))
 	}
 	if with, without := l.at("injected", 50), l.at("whole", 50); with > 5*without {
@@ -69,9 +70,11 @@ func testLatency(t *testing.T, g *ground) {
 }
 
 var (
-	mostLatency = flag.Duration("latency", 0, "how much longer the creation of a pod may take, at the 99th percentile; 0 is not judged")
+	mostLatency = flag.Duration("latency", 0,
+		"how much longer the creation of a pod may take, at the 99th percentile; 0 is not judged")
 	latencyPods = flag.Int("pods", 150, "how many pods of each kind are created for that")
-	latencyPace = flag.Duration("pace", 0, "how long to wait between them: without, an API server on few cores is never idle")
+	latencyPace = flag.Duration("pace", 0,
+		"how long to wait between them: without, an API server on few cores is never idle")
 )
 
 // alike is the label of pods that are sent to a webhook that gives always the same answer.
@@ -111,7 +114,8 @@ func (g *ground) answerAlike(t *testing.T, sets []*appsv1beta1.SidecarSet) {
 		t.Fatal(err)
 	}
 	g.until(t, "nothing is answered alike", func(ctx context.Context) error {
-		p := newPod(t, "default", `{metadata: {name: p, labels: {app: alike}, annotations: {a: b}}, spec: {containers: [{name: main, image: m}], volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]}}`)
+		p := newPod(t, "default",
+			`{metadata: {name: p, labels: {app: alike}, annotations: {a: b}}, spec: {containers: [{name: main, image: m}], volumes: [{name: a, emptyDir: {}}, {name: b, emptyDir: {}}]}}`)
 		if err := g.Client.Create(ctx, p, client.DryRunAll); err == nil {
 			return errors.New("it is created as it is") // the answer is for pods with more containers, and cannot be applied
 		}

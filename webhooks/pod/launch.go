@@ -36,7 +36,8 @@ func Launch() Step {
 
 func launchFromManager(ctrl.Manager, Options) (Step, error) { return Launch(), nil }
 
-// invalidFields rejects a pod because of its own fields. The API server has not validated the pod yet: there may be any number of faults.
+// invalidFields rejects a pod because of its own fields. The API server has not validated the pod yet: there may be any
+// number of faults.
 func invalidFields(faults field.ErrorList) *InvalidError {
 	faults, rest := review.First(faults)
 	e := &InvalidError{Err: faults.ToAggregate()}
@@ -44,7 +45,9 @@ func invalidFields(faults field.ErrorList) *InvalidError {
 		e.Err = fmt.Errorf("%w%s", e.Err, rest)
 	}
 	for _, fault := range faults {
-		e.Causes = append(e.Causes, metav1.StatusCause{Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody()})
+		e.Causes = append(e.Causes, metav1.StatusCause{
+			Type: metav1.CauseType(fault.Type), Field: fault.Field, Message: fault.ErrorBody(),
+		})
 	}
 	return e
 }

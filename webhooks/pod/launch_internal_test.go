@@ -21,7 +21,8 @@ func TestManyFaultyPriorities(t *testing.T) {
 	}
 	_, err := Launch().Apply(t.Context(), Request{Pod: p, UID: types.UID("1")})
 	var invalid *InvalidError
-	if !errors.As(err, &invalid) || len(invalid.Causes) != 100 || invalid.Causes[99].Field != "spec.containers[99].env[0].value" {
+	if !errors.As(err, &invalid) || len(invalid.Causes) != 100 ||
+		invalid.Causes[99].Field != "spec.containers[99].env[0].value" {
 		t.Fatalf("%d bytes", len(fmt.Sprint(err)))
 	}
 	if text := invalid.Error(); len(text) > 20_000 || !strings.HasSuffix(text, "(and more)") {

@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// Liveness returns the step that moves the liveness probes of pods that ask for it into an annotation. The kubelet then restarts no
-// container because of them. The step leaves all pods as they are if it is off.
+// Liveness returns the step that moves the liveness probes of pods that ask for it into an annotation. The kubelet then
+// restarts no container because of them. The step leaves all pods as they are if it is off.
 func Liveness(on bool) Step {
 	source := scope.Liveness()
 	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
@@ -24,7 +24,8 @@ func Liveness(on bool) Step {
 		}
 		result := Result{Pod: next}
 		for _, name := range names {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("liveness: the kubelet does not run the livenessProbe of container %s", name))
+			result.Warnings = append(result.Warnings,
+				fmt.Sprintf("liveness: the kubelet does not run the livenessProbe of container %s", name))
 		}
 		return result, nil
 	}}

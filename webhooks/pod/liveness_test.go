@@ -8,7 +8,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A pod of a controller of apps.kruise.io that asks for it loses its liveness probes, and its creator is warned. Others keep theirs.
+// A pod of a controller of apps.kruise.io that asks for it loses its liveness probes, and its creator is warned. Others
+// keep theirs.
 func TestLiveness(t *testing.T) {
 	const probed = `{metadata: {name: p, annotations: {apps.kruise.io/using-enhanced-liveness: "VALUE"},
   ownerReferences: [{apiVersion: GROUP/v1beta1, kind: X, name: x, uid: u, controller: true}]},
@@ -32,10 +33,12 @@ func TestLiveness(t *testing.T) {
 			answer := w.Review(t.Context(), req)
 			got := decode(t, patched(t, req, answer))
 			const context = `[{"name":"main","livenessProbe":{"tcpSocket":{"port":80}}}]`
-			if moved := got.Spec.Containers[0].LivenessProbe == nil; moved != c.want || moved != (got.Annotations[kruise.ContainerProbeContextKey] == context) {
+			if moved := got.Spec.Containers[0].LivenessProbe == nil; moved != c.want ||
+				moved != (got.Annotations[kruise.ContainerProbeContextKey] == context) {
 				t.Errorf("%s: %+v %v", c.why, got.Spec.Containers[0], got.Annotations)
 			}
-			if warned := strings.Contains(strings.Join(answer.Warnings, "\n"), "livenessProbe of container main"); warned != c.want {
+			if warned := strings.Contains(strings.Join(answer.Warnings, "\n"),
+				"livenessProbe of container main"); warned != c.want {
 				t.Errorf("%s: warnings %q", c.why, answer.Warnings)
 			}
 		})

@@ -14,8 +14,9 @@ const (
 	mostMarks = 1000
 )
 
-// marks are those of provisional entries whose sets were not stored in that state. A set that is not stored some time after its entry is
-// used first was rejected after its admission, or nothing but its entry exists: it is not read again for each pod.
+// marks are those of provisional entries whose sets were not stored in that state. A set that is not stored some time
+// after its entry is used first was rejected after its admission, or nothing but its entry exists: it is not read again
+// for each pod.
 type marks struct {
 	mu  sync.Mutex
 	all map[scope.Mark]mark

@@ -17,8 +17,8 @@ const (
 	Path = scope.Path
 	// OpenPath receives pods that may be. A failure is a warning there.
 	OpenPath = Path + "-open"
-	// ProvisionalPath receives pods of a set that is so new that the cache may lack it. The rest of the path names the set. A failure is a
-	// warning there, until the set has an entry at Path.
+	// ProvisionalPath receives pods of a set that is so new that the cache may lack it. The rest of the path names the
+	// set. A failure is a warning there, until the set has an entry at Path.
 	ProvisionalPath = Path + scope.ProvisionalSuffix + "/"
 	// ProvisionalOpenPath is the same for a set that pods may lack also where the set is invalid.
 	ProvisionalOpenPath = Path + scope.ProvisionalSuffix + "-open/"
@@ -40,7 +40,8 @@ type Options struct {
 	Sidecars SidecarOptions
 	// Budgets finds the PodUnavailableBudget of a new pod; nil leaves pods without the stamp of theirs.
 	Budgets Budgets
-	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. A Desk of webhooks/workloadspread does.
+	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. A Desk of webhooks/workloadspread
+	// does.
 	Spreads Spreads
 	// EnhancedLiveness moves the liveness probes of pods that ask for it into an annotation, and nothing runs them.
 	EnhancedLiveness bool

@@ -15,8 +15,9 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// difference returns the JSON patch from one state of a pod to another. It compares part by part what steps usually change, without
-// encoding the rest: of an existing container only its variables, of the lists the new elements. It compares the rest as a whole.
+// difference returns the JSON patch from one state of a pod to another. It compares part by part what steps usually
+// change, without encoding the rest: of an existing container only its variables, of the lists the new elements. It
+// compares the rest as a whole.
 func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	var d differ
 	if before.Name != after.Name {
@@ -27,7 +28,9 @@ func difference(before, after *corev1.Pod) ([]write.Op, error) {
 	b, a := &before.Spec, &after.Spec
 	d.containers("/spec/initContainers", b.InitContainers, a.InitContainers)
 	d.containers("/spec/containers", b.Containers, a.Containers)
-	list(&d, "/spec/volumes", pair[corev1.Volume]{b.Volumes, a.Volumes, func(v *corev1.Volume) string { return v.Name }, nil})
+	list(&d, "/spec/volumes", pair[corev1.Volume]{
+		b.Volumes, a.Volumes, func(v *corev1.Volume) string { return v.Name }, nil,
+	})
 	list(&d, "/spec/imagePullSecrets", pair[corev1.LocalObjectReference]{
 		b.ImagePullSecrets, a.ImagePullSecrets, func(s *corev1.LocalObjectReference) string { return s.Name }, nil,
 	})
@@ -96,7 +99,8 @@ type pair[T any] struct {
 	inside func(at string, before, after *T) bool
 }
 
-// list compares lists whose elements have names, from the front, so that the elements before an index are already final.
+// list compares lists whose elements have names, from the front, so that the elements before an index are already
+// final.
 func list[T any](d *differ, at string, p pair[T]) {
 	if len(p.before) == len(p.after) && equal(p.before, p.after) {
 		return

@@ -50,7 +50,8 @@ func FuzzDifference(f *testing.F) {
 		`"containers":[{"name":"a","env":[{"name":"A"}],"resources":{"limits":{"cpu":"1"}}},{"name":"b"}]}}`
 	f.Add(full, `{"spec":{"priorityClassName":"high","containers":[{"name":"a"}]}}`)
 	f.Add(`{}`, full)
-	f.Add(full, `{"metadata":{"labels":{"y/z":"2"}},"spec":{"affinity":{},"tolerations":[{"key":"a"}],"containers":[{"name":"b"},{"name":"a","env":[{"name":"B"}]}]}}`)
+	f.Add(full,
+		`{"metadata":{"labels":{"y/z":"2"}},"spec":{"affinity":{},"tolerations":[{"key":"a"}],"containers":[{"name":"b"},{"name":"a","env":[{"name":"B"}]}]}}`)
 	f.Fuzz(func(t *testing.T, from, to string) {
 		before, after := &corev1.Pod{}, &corev1.Pod{}
 		if json.Unmarshal([]byte(from), before) != nil || json.Unmarshal([]byte(to), after) != nil {
@@ -64,7 +65,8 @@ func FuzzDifference(f *testing.F) {
 		got := normal(t, apply(t, 0, encode(t, before), encode(t, patch)))
 		if want := normal(t, encode(t, after)); want != got {
 			is, meant := &corev1.Pod{}, &corev1.Pod{}
-			if json.Unmarshal([]byte(got), is) != nil || json.Unmarshal([]byte(want), meant) != nil || !equality.Semantic.DeepEqual(is, meant) {
+			if json.Unmarshal([]byte(got), is) != nil || json.Unmarshal([]byte(want), meant) != nil ||
+				!equality.Semantic.DeepEqual(is, meant) {
 				t.Fatalf("%s is applied (-want +got):\n%s", encode(t, patch), gocmp.Diff(want, got))
 			}
 		}
@@ -75,7 +77,9 @@ func FuzzDifference(f *testing.F) {
 func kept(before, after *corev1.Pod) int {
 	n := 0
 	for _, b := range before.Spec.Containers {
-		if slices.ContainsFunc(after.Spec.Containers, func(a corev1.Container) bool { return a.Name == b.Name && a.Image == b.Image }) {
+		if slices.ContainsFunc(after.Spec.Containers, func(a corev1.Container) bool {
+			return a.Name == b.Name && a.Image == b.Image
+		}) {
 			n++
 		}
 	}

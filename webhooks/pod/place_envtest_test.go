@@ -21,8 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A follower steers pods as the leader does. Pods of other workloads are never sent, and those with a required topology are not created while
-// no replica answers.
+// A follower steers pods as the leader does. Pods of other workloads are never sent, and those with a required topology
+// are not created while no replica answers.
 func testPlace(t *testing.T, g *ground) {
 	g.lead(t)
 	g.stop()
@@ -50,12 +50,15 @@ func testPlace(t *testing.T, g *ground) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state.Status.PodStates = map[string]appsv1beta1.PodState{"db-0": {NodeName: "n1", NodeTopologyLabels: map[string]string{"zone": "a"}}}
+	state.Status.PodStates = map[string]appsv1beta1.PodState{"db-0": {
+		NodeName: "n1", NodeTopologyLabels: map[string]string{"zone": "a"},
+	}}
 	if err := g.Client.Status().Update(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
 	computed, err := scope.Plan(scope.Input{
-		Namespace: pod.DefaultNamespace, Contributions: []scope.Contribution{scope.States().Contribute([]*unstructured.Unstructured{{Object: content}})},
+		Namespace:     pod.DefaultNamespace,
+		Contributions: []scope.Contribution{scope.States().Contribute([]*unstructured.Unstructured{{Object: content}})},
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
 			CABundle: g.install.LocalServingCAData,
@@ -71,7 +74,9 @@ func testPlace(t *testing.T, g *ground) {
 	create := func(ctx context.Context, name, owner string) (*corev1.Pod, error) {
 		p := newPod(t, namespace, plain)
 		p.Name = name
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "set", Controller: ptr.To(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "set", Controller: ptr.To(true),
+		}}
 		return p, g.Client.Create(ctx, p, client.DryRunAll)
 	}
 	g.until(t, "the pod is not steered", func(ctx context.Context) error {

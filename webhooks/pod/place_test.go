@@ -39,10 +39,15 @@ func TestPlace(t *testing.T) {
 		owners              []metav1.OwnerReference
 		steered             bool
 	}{
-		"recorded":          {"it is steered", "shop", "db-0", owner("apps/v1", "StatefulSet"), true},
-		"another version":   {"the version does not count", "shop", "db-0", owner("apps/v1beta2", "StatefulSet"), true},
-		"not recorded":      {"it stays", "shop", "db-1", owner("apps/v1", "StatefulSet"), false},
-		"another group":     {"it is another workload", "shop", "db-0", owner("apps.kruise.io/v1beta1", "StatefulSet"), false},
+		"recorded":        {"it is steered", "shop", "db-0", owner("apps/v1", "StatefulSet"), true},
+		"another version": {"the version does not count", "shop", "db-0", owner("apps/v1beta2", "StatefulSet"), true},
+		"not recorded":    {"it stays", "shop", "db-1", owner("apps/v1", "StatefulSet"), false},
+		"another group": {
+			why:       "it is another workload",
+			namespace: "shop",
+			pod:       "db-0",
+			owners:    owner("apps.kruise.io/v1beta1", "StatefulSet"),
+		},
 		"another kind":      {"it is another workload", "shop", "db-0", owner("apps/v1", "Deployment"), false},
 		"another namespace": {"it is another workload", "cart", "db-0", owner("apps/v1", "StatefulSet"), false},
 		"no owner":          {"it is not of the workload", "shop", "db-0", nil, false},
@@ -51,7 +56,9 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.pod, OwnerReferences: c.owners}}
 			before := p.DeepCopy()
-			got, err := pod.Place(pod.PlaceLookups{States: index}).Apply(t.Context(), pod.Request{Namespace: c.namespace, Pod: p})
+			got, err := pod.Place(pod.PlaceLookups{States: index}).Apply(t.Context(), pod.Request{
+				Namespace: c.namespace, Pod: p,
+			})
 			if err != nil || (got.Pod != nil) != c.steered || c.steered && got.Pod.Spec.NodeSelector["zone"] != "a" {
 				t.Errorf("%s: %+v, %v", c.why, got, err)
 			}
@@ -60,7 +67,9 @@ func TestPlace(t *testing.T) {
 			}
 		})
 	}
-	late := pod.Place(pod.PlaceLookups{States: index, Filled: func(context.Context) error { return context.DeadlineExceeded }})
+	late := pod.Place(pod.PlaceLookups{
+		States: index, Filled: func(context.Context) error { return context.DeadlineExceeded },
+	})
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0", OwnerReferences: owner("apps/v1", "StatefulSet")}}
 	var lookup *pod.LookupError
 	if _, err := late.Apply(t.Context(), pod.Request{Namespace: "shop", Pod: p}); !errors.As(err, &lookup) {

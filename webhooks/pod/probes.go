@@ -38,8 +38,8 @@ type Markers interface {
 // mostProbeBytes bounds the annotations of the step. An API server accepts 256 KiB of annotations.
 const mostProbeBytes = 64 << 10
 
-// Probes returns the step that writes the probes of PodProbeMarkers into the annotations of a pod. A lookup that fails, and probes that take
-// too much, leave the pod without them, with a warning.
+// Probes returns the step that writes the probes of PodProbeMarkers into the annotations of a pod. A lookup that fails,
+// and probes that take too much, leave the pod without them, with a warning.
 func Probes(all Markers) Step {
 	source := scope.Probes()
 	s := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
@@ -47,7 +47,9 @@ func Probes(all Markers) Step {
 			return Result{}, nil
 		}
 		if err := all.Ready(ctx); err != nil {
-			return Result{Lacking: 1, Warnings: []string{fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err)}}, nil
+			return Result{Lacking: 1, Warnings: []string{
+				fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err),
+			}}, nil
 		}
 		pod := *r.Pod
 		pod.Namespace = r.Namespace
@@ -60,7 +62,9 @@ func Probes(all Markers) Step {
 			err = fmt.Errorf("they take more than %d bytes", mostProbeBytes)
 		}
 		if err != nil {
-			return Result{Lacking: 1, Warnings: []string{fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err)}}, nil
+			return Result{Lacking: 1, Warnings: []string{
+				fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err),
+			}}, nil
 		}
 		return Result{Pod: annotated(r.Pod, annotations)}, nil
 	}}

@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A replica that does not lead writes probes into the pods that markers select, as the leader does. Without a replica the pods are created
-// without the probes.
+// A replica that does not lead writes probes into the pods that markers select, as the leader does. Without a replica
+// the pods are created without the probes.
 func testFollowerProbes(t *testing.T, g *ground) {
 	g.lead(t)
 	g.stop()
@@ -34,7 +34,8 @@ func testFollowerProbes(t *testing.T, g *ground) {
 		return g.webhook.Ready((&http.Request{}).WithContext(ctx))
 	})
 	g.have(t, concerned{}) // no set of another test
-	marker := newMarker(t, "game", `{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/idle, probe: {exec: {command: [idle]}}}]}`)
+	marker := newMarker(t, "game",
+		`{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/idle, probe: {exec: {command: [idle]}}}]}`)
 	marker.Namespace = g.Namespace(t)
 	if err := g.Client.Create(t.Context(), marker); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ func testFollowerProbes(t *testing.T, g *ground) {
 		t.Fatal(err)
 	}
 	planned, err := scope.Plan(scope.Input{
-		Namespace: pod.DefaultNamespace, Contributions: []scope.Contribution{scope.Probes().Contribute([]*unstructured.Unstructured{{Object: content}})},
+		Namespace:     pod.DefaultNamespace,
+		Contributions: []scope.Contribution{scope.Probes().Contribute([]*unstructured.Unstructured{{Object: content}})},
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
 			CABundle: g.install.LocalServingCAData,

@@ -41,8 +41,11 @@ func newMarker(t *testing.T, name, spec string) *v1alpha1.PodProbeMarker {
 
 // TestProbes: a new pod gets the probes of the markers that select it, once, and nothing rejects the pod.
 func TestProbes(t *testing.T) {
-	idle := newMarker(t, "game", `{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/idle, probe: {exec: {command: [idle]}}}]}`)
-	large := newMarker(t, "large", `{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/large, probe: {exec: {command: [`+strings.Repeat("x", 64<<10)+`]}}}]}`)
+	idle := newMarker(t, "game",
+		`{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/idle, probe: {exec: {command: [idle]}}}]}`)
+	large := newMarker(t, "large",
+		`{selector: {matchLabels: {app: web}}, probes: [{name: idle, containerName: main, podConditionType: a/large, probe: {exec: {command: [`+
+			strings.Repeat("x", 64<<10)+`]}}}]}`)
 	stamp := map[string]string{
 		"kruise.io/podprobe":            `[{"name":"idle","containerName":"main","probe":{"exec":{"command":["idle"]}},"podConditionType":"a/idle"}]`,
 		"kruise.io/podprobemarker-list": "game",
@@ -56,12 +59,26 @@ func TestProbes(t *testing.T) {
 		want    map[string]string
 		lacking int
 	}{
-		"selected":  {why: "the annotations have the probes", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}}, want: stamp},
-		"others":    {why: "another pod stays as it is", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}}, labels: map[string]string{"app": "db"}},
-		"again":     {why: "a pod that has them stays as it is", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}}, have: stamp},
+		"selected": {
+			why: "the annotations have the probes", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}}, want: stamp,
+		},
+		"others": {
+			why:     "another pod stays as it is",
+			markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}},
+			labels:  map[string]string{"app": "db"},
+		},
+		"again": {
+			why: "a pod that has them stays as it is", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{idle}}, have: stamp,
+		},
 		"no marker": {why: "a pod without markers stays as it is", markers: &markersOf{}},
-		"not read":  {why: "a lookup that fails rejects no pod", markers: &markersOf{fault: errors.New("not synced")}, lacking: 1},
-		"too large": {why: "annotations that an API server rejects do not reject the pod", markers: &markersOf{all: []*v1alpha1.PodProbeMarker{large}}, lacking: 1},
+		"not read": {
+			why: "a lookup that fails rejects no pod", markers: &markersOf{fault: errors.New("not synced")}, lacking: 1,
+		},
+		"too large": {
+			why:     "annotations that an API server rejects do not reject the pod",
+			markers: &markersOf{all: []*v1alpha1.PodProbeMarker{large}},
+			lacking: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}, Annotations: c.have}}

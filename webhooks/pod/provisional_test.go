@@ -12,7 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A pod that a provisional entry sends gets its set, whatever the cache has, and costs a live read only where the cache lacks the set.
+// A pod that a provisional entry sends gets its set, whatever the cache has, and costs a live read only where the cache
+// lacks the set.
 func TestProvisional(t *testing.T) {
 	set := func(image string, generation int64) *appsv1beta1.SidecarSet {
 		s := newSet(t, "a", strings.ReplaceAll(logs, "log:1", image))
@@ -30,14 +31,51 @@ func TestProvisional(t *testing.T) {
 		want         []string // nil for a refusal
 		reads        int
 	}{
-		"not cached":      {"it is read", closed(set("log:1", 1)), nil, set("log:1", 1), nil, []string{"main=m", "log=log:1"}, 1},
-		"cached":          {"nothing is read", closed(set("log:1", 1)), set("log:1", 1), nil, nil, []string{"main=m", "log=log:1"}, 0},
-		"cached later":    {"nothing is read", closed(set("log:1", 1)), set("log:2", 2), nil, nil, []string{"main=m", "log=log:2"}, 0},
-		"cached earlier":  {"it is read", closed(set("log:2", 2)), set("log:1", 1), set("log:2", 2), nil, []string{"main=m", "log=log:2"}, 1},
-		"never came":      {"somebody refused it", closed(set("log:1", 1)), nil, nil, nil, []string{"main=m"}, 1},
-		"no answer":       {"the entry is ignored until the set can be read", closed(set("log:1", 1)), nil, nil, errors.New("down"), []string{"main=m"}, 1},
-		"no answer, open": {"the pod may go without", strings.Replace(closed(set("log:1", 1)), "-new", "-new-open", 1), nil, nil, errors.New("down"), []string{"main=m"}, 1},
-		"sent otherwise":  {"only the entry says that there is a new one", pod.Path, nil, set("log:1", 1), nil, []string{"main=m"}, 0},
+		"not cached": {
+			why:   "it is read",
+			path:  closed(set("log:1", 1)),
+			live:  set("log:1", 1),
+			want:  []string{"main=m", "log=log:1"},
+			reads: 1,
+		},
+		"cached": {
+			why:    "nothing is read",
+			path:   closed(set("log:1", 1)),
+			cached: set("log:1", 1),
+			want:   []string{"main=m", "log=log:1"},
+		},
+		"cached later": {
+			why:    "nothing is read",
+			path:   closed(set("log:1", 1)),
+			cached: set("log:2", 2),
+			want:   []string{"main=m", "log=log:2"},
+		},
+		"cached earlier": {
+			why:    "it is read",
+			path:   closed(set("log:2", 2)),
+			cached: set("log:1", 1),
+			live:   set("log:2", 2),
+			want:   []string{"main=m", "log=log:2"},
+			reads:  1,
+		},
+		"never came": {"somebody refused it", closed(set("log:1", 1)), nil, nil, nil, []string{"main=m"}, 1},
+		"no answer": {
+			why:   "the entry is ignored until the set can be read",
+			path:  closed(set("log:1", 1)),
+			fault: errors.New("down"),
+			want:  []string{"main=m"},
+			reads: 1,
+		},
+		"no answer, open": {
+			why:   "the pod may go without",
+			path:  strings.Replace(closed(set("log:1", 1)), "-new", "-new-open", 1),
+			fault: errors.New("down"),
+			want:  []string{"main=m"},
+			reads: 1,
+		},
+		"sent otherwise": {
+			why: "only the entry says that there is a new one", path: pod.Path, live: set("log:1", 1), want: []string{"main=m"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +87,8 @@ func TestProvisional(t *testing.T) {
 			if c.cached != nil {
 				index = indexOf(c.cached)
 			}
-			w, err := over(pod.SidecarLookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			w, err := over(pod.SidecarLookups{Sets: index, Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
+				pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +113,8 @@ func TestProvisionalAbsent(t *testing.T) {
 	set := newSet(t, "a", logs)
 	set.UID, set.Generation = "uid-a", 1
 	live, clock := &shelf{}, now()
-	w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
+		pod.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +160,8 @@ func TestProvisionalForged(t *testing.T) {
 	forged := set.DeepCopy()
 	forged.Generation = 1000
 	live, clock := &shelf{sets: []*appsv1beta1.SidecarSet{set}}, now()
-	w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
+		pod.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +169,8 @@ func TestProvisionalForged(t *testing.T) {
 	for i := range 100 {
 		clock = now().Add(time.Duration(i) * 3 * time.Second)
 		req := request(t, "u", plain)
-		same(t, "the set as it is stored", []string{"main=m", "log=log:1"}, describe(t, patched(t, req, serveAt(t, w, path, req))))
+		same(t, "the set as it is stored", []string{"main=m", "log=log:1"},
+			describe(t, patched(t, req, serveAt(t, w, path, req))))
 	}
 	if live.reads > 2 {
 		t.Errorf("%d reads", live.reads)
@@ -147,7 +189,8 @@ func TestProvisionalInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := &shelf{sets: []*appsv1beta1.SidecarSet{c.set}, invalid: true}
-			w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live}, pod.Options{Now: now})
+			w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
+				pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}

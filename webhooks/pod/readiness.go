@@ -29,7 +29,9 @@ func Readiness(o ReadinessOptions) Step {
 			return Result{}, nil
 		}
 		next := *r.Pod
-		next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{ConditionType: kruise.KruisePodReadyConditionType})
+		next.Spec.ReadinessGates = append(slices.Clone(next.Spec.ReadinessGates), corev1.PodReadinessGate{
+			ConditionType: kruise.KruisePodReadyConditionType,
+		})
 		return Result{Pod: &next}, nil
 	}}
 }

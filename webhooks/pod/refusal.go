@@ -39,8 +39,8 @@ func (e *StepError) late() bool {
 	return errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)
 }
 
-// response rejects the pod. Clients such as kubectl print that the object of the details is invalid, and each cause by its field: the
-// details name the pod, and the field of another object is prefixed with that object.
+// response rejects the pod. Clients such as kubectl print that the object of the details is invalid, and each cause by
+// its field: the details name the pod, and the field of another object is prefixed with that object.
 func (e *StepError) response(pod *corev1.Pod) admission.Response {
 	status := metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: e.Error()}
 	var invalid *InvalidError

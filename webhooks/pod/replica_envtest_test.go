@@ -24,7 +24,9 @@ const lease = "replicas"
 // lead runs a manager that holds the lease until the test ends.
 func (g *ground) lead(t *testing.T) {
 	t.Helper()
-	mgr, err := ctrl.NewManager(g.Config, g.elected(ctrl.Options{Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"}}))
+	mgr, err := ctrl.NewManager(g.Config, g.elected(ctrl.Options{
+		Scheme: g.scheme, Metrics: server.Options{BindAddress: "0"},
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// wantSteps compares the steps with their order, and with the sources from which controllers/podscope computes which pods are sent.
+// wantSteps compares the steps with their order, and with the sources from which controllers/podscope computes which
+// pods are sent.
 func wantSteps(t *testing.T, steps []pod.Step, want ...string) {
 	t.Helper()
 	var names, sources []string

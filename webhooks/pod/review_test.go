@@ -37,18 +37,79 @@ func TestPods(t *testing.T) {
 		sets    []*appsv1beta1.SidecarSet
 		want    []string
 	}{
-		"nothing":         {"no step concerns it", plain, pod.Options{}, nil, []string{"main=m"}},
-		"another's set":   {"it is not selected", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", strings.ReplaceAll(logs, "web", "db"))}, []string{"main=m"}},
-		"owned":           {"pods of our own controllers can be taken out of service", owned, pod.Options{}, nil, []string{"main=m", "gate KruisePodReady"}},
-		"not owned":       {"others cannot, by default", plain, pod.Options{}, nil, []string{"main=m"}},
-		"all gated":       {"unless it is asked for", plain, pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}}, nil, []string{"main=m", "gate KruisePodReady"}},
-		"gated before":    {"a gate is there once", gated, pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}}, nil, []string{"main=m", "gate KruisePodReady"}},
-		"a set":           {"its containers come after those of the pod", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, []string{"main=m", "log=log:1"}},
-		"sets":            {"in the order of their names, or before the pod's", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "b", logs), newSet(t, "a", first)}, []string{"first=f", "main=m", "log=log:1"}},
-		"a paused set":    {"it is as if it were not there", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {paused: true}}`)}, []string{"main=m"}},
-		"in an order":     {"all containers wait, injected ones too", two, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, []string{"main=m wait 0", "side=s wait 10", "log=log:1 wait 0"}},
-		"a canary":        {"it takes the place of its base", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), canary(newSet(t, "b", strings.ReplaceAll(logs, "log:1", "log:2")), "a")}, []string{"main=m", "log=log:2"}},
-		"a set elsewhere": {"its namespace is another", plain, pod.Options{}, []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`)}, []string{"main=m"}},
+		"nothing": {"no step concerns it", plain, pod.Options{}, nil, []string{"main=m"}},
+		"another's set": {
+			why:     "it is not selected",
+			pod:     plain,
+			options: pod.Options{},
+			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", strings.ReplaceAll(logs, "web", "db"))},
+			want:    []string{"main=m"},
+		},
+		"owned": {
+			why:     "pods of our own controllers can be taken out of service",
+			pod:     owned,
+			options: pod.Options{},
+			want:    []string{"main=m", "gate KruisePodReady"},
+		},
+		"not owned": {"others cannot, by default", plain, pod.Options{}, nil, []string{"main=m"}},
+		"all gated": {
+			why:     "unless it is asked for",
+			pod:     plain,
+			options: pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}},
+			want:    []string{"main=m", "gate KruisePodReady"},
+		},
+		"gated before": {
+			why:     "a gate is there once",
+			pod:     gated,
+			options: pod.Options{Readiness: pod.ReadinessOptions{ForAll: true}},
+			want:    []string{"main=m", "gate KruisePodReady"},
+		},
+		"a set": {
+			why:     "its containers come after those of the pod",
+			pod:     plain,
+			options: pod.Options{},
+			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
+			want:    []string{"main=m", "log=log:1"},
+		},
+		"sets": {
+			why:     "in the order of their names, or before the pod's",
+			pod:     plain,
+			options: pod.Options{},
+			sets:    []*appsv1beta1.SidecarSet{newSet(t, "b", logs), newSet(t, "a", first)},
+			want:    []string{"first=f", "main=m", "log=log:1"},
+		},
+		"a paused set": {
+			why:     "it is as if it were not there",
+			pod:     plain,
+			options: pod.Options{},
+			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {paused: true}}`)},
+			want:    []string{"main=m"},
+		},
+		"in an order": {
+			why:     "all containers wait, injected ones too",
+			pod:     two,
+			options: pod.Options{},
+			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
+			want:    []string{"main=m wait 0", "side=s wait 10", "log=log:1 wait 0"},
+		},
+		"a canary": {
+			why:     "it takes the place of its base",
+			pod:     plain,
+			options: pod.Options{},
+			sets: []*appsv1beta1.SidecarSet{
+				newSet(t, "a", logs), canary(newSet(t, "b", strings.ReplaceAll(logs, "log:1", "log:2")), "a"),
+			},
+			want: []string{"main=m", "log=log:2"},
+		},
+		"a set elsewhere": {
+			why:     "its namespace is another",
+			pod:     plain,
+			options: pod.Options{},
+			sets: []*appsv1beta1.SidecarSet{
+				newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
+			},
+			want: []string{"main=m"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +128,9 @@ func TestPods(t *testing.T) {
 }
 
 func canary(set *appsv1beta1.SidecarSet, base string) *appsv1beta1.SidecarSet {
-	set.Annotations = map[string]string{appsv1beta1.SidecarSetCanaryAnnotation: "true", appsv1beta1.SidecarSetBaseAnnotation: base}
+	set.Annotations = map[string]string{
+		appsv1beta1.SidecarSetCanaryAnnotation: "true", appsv1beta1.SidecarSetBaseAnnotation: base,
+	}
 	return set
 }
 
@@ -110,30 +173,98 @@ func TestRefusals(t *testing.T) {
 		says  []string
 		field string
 	}{
-		"bad pod":         {"nobody could say what it is", `{spec: {containers: 5}}`, nil, nil, 400, []string{"spec.containers"}, "spec.containers"},
-		"bad priority":    {"the field is named", strings.Replace(two, `"10"`, `abc`, 1), nil, nil, 422, []string{"step launch", "spec.containers[1].env[0].value"}, "spec.containers[1].env[0].value"},
-		"unreadable":      {"it might mean the pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 422, []string{"step sidecars", "sidecarset a", "spec.selector"}, "sidecarsets[a].spec.selector"},
-		"unreadable else": {"it does not mean the pod, whatever it says", strings.Replace(plain, "web", "db", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)}, 0, nil, ""},
-		"unreadable open": {"its owner would rather have pods", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", unreadable))}, 0, []string{"sidecarset a is left out"}, ""},
-		"all unreadable":  {"it would stop every pod", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", `{selector: {matchExpressions: [{key: x, operator: Near}]}}`)}, 0, nil, ""},
-		"no revision":     {"the set asks for it", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", pinned)}, 422, []string{"sidecarset a", "gone"}, "sidecarsets[a].spec.injectionStrategy.revision.revisionName"},
-		"no revision open": {
-			"the others are injected all the same", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", pinned)), newSet(t, "b", first)}, 0, []string{"sidecarset a is left out"}, "",
+		"bad pod": {
+			why:   "nobody could say what it is",
+			pod:   `{spec: {containers: 5}}`,
+			code:  400,
+			says:  []string{"spec.containers"},
+			field: "spec.containers",
 		},
-		"lookup": {"the next attempt may succeed", plain, down, []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)}, 503, []string{"step sidecars", "look up namespace one", "the cache is down"}, ""},
+		"bad priority": {
+			why:   "the field is named",
+			pod:   strings.Replace(two, `"10"`, `abc`, 1),
+			code:  422,
+			says:  []string{"step launch", "spec.containers[1].env[0].value"},
+			field: "spec.containers[1].env[0].value",
+		},
+		"unreadable": {
+			why:   "it might mean the pod",
+			pod:   plain,
+			sets:  []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)},
+			code:  422,
+			says:  []string{"step sidecars", "sidecarset a", "spec.selector"},
+			field: "sidecarsets[a].spec.selector",
+		},
+		"unreadable else": {
+			why:  "it does not mean the pod, whatever it says",
+			pod:  strings.Replace(plain, "web", "db", 1),
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", unreadable)},
+		},
+		"unreadable open": {
+			why:  "its owner would rather have pods",
+			pod:  plain,
+			sets: []*appsv1beta1.SidecarSet{open(newSet(t, "a", unreadable))},
+			says: []string{"sidecarset a is left out"},
+		},
+		"all unreadable": {
+			why:  "it would stop every pod",
+			pod:  plain,
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", `{selector: {matchExpressions: [{key: x, operator: Near}]}}`)},
+		},
+		"no revision": {
+			why:   "the set asks for it",
+			pod:   plain,
+			sets:  []*appsv1beta1.SidecarSet{newSet(t, "a", pinned)},
+			code:  422,
+			says:  []string{"sidecarset a", "gone"},
+			field: "sidecarsets[a].spec.injectionStrategy.revision.revisionName",
+		},
+		"no revision open": {
+			why:  "the others are injected all the same",
+			pod:  plain,
+			sets: []*appsv1beta1.SidecarSet{open(newSet(t, "a", pinned)), newSet(t, "b", first)},
+			says: []string{"sidecarset a is left out"},
+		},
+		"lookup": {
+			why:   "the next attempt may succeed",
+			pod:   plain,
+			shelf: down,
+			sets:  []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)},
+			code:  503,
+			says:  []string{"step sidecars", "look up namespace one", "the cache is down"},
+		},
 		"lookup else": {
-			"nothing has to be looked up for a pod that is not selected", strings.Replace(plain, "web", "db", 1), down, []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)}, 0, nil, "",
+			why:   "nothing has to be looked up for a pod that is not selected",
+			pod:   strings.Replace(plain, "web", "db", 1),
+			shelf: down,
+			sets:  []*appsv1beta1.SidecarSet{newSet(t, "a", byLabels)},
 		},
 		"lookup near": {
 			"the set is near the pod, and does not select it", plain, down,
 			[]*appsv1beta1.SidecarSet{newSet(t, "a", strings.Replace(byLabels, "app: web", "app: web, tier: x", 1))},
 			0, nil, "",
 		},
-		"lookup open": {"its owner would rather have pods", plain, down, []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))}, 0, []string{"sidecarset a is left out"}, ""},
-		"clash": {
-			"two sets cannot have one name", plain, nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)}, 422, []string{"sidecarset b", "log"}, "sidecarsets[b].spec.containers[0]",
+		"lookup open": {
+			why:   "its owner would rather have pods",
+			pod:   plain,
+			shelf: down,
+			sets:  []*appsv1beta1.SidecarSet{open(newSet(t, "a", byLabels))},
+			says:  []string{"sidecarset a is left out"},
 		},
-		"clash open": {"the one that may be missing is", plain, nil, []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)}, 0, []string{"sidecarset a is left out"}, ""},
+		"clash": {
+			why:   "two sets cannot have one name",
+			pod:   plain,
+			sets:  []*appsv1beta1.SidecarSet{newSet(t, "a", logs), newSet(t, "b", logs)},
+			code:  422,
+			says:  []string{"sidecarset b", "log"},
+			field: "sidecarsets[b].spec.containers[0]",
+		},
+		"clash open": {
+			why:  "the one that may be missing is",
+			pod:  plain,
+			sets: []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)},
+			says: []string{"sidecarset a is left out"},
+		},
 		"clash with one": {
 			"the other one that may be missing has nothing to do with it", plain, nil,
 			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))},
@@ -149,27 +280,35 @@ func TestRefusals(t *testing.T) {
 			"",
 		},
 		"another volume": {
-			"the container gets what it may not expect", `{metadata: {name: p, labels: {app: web}}, spec: {containers: [{name: main, image: m}], volumes: [{name: data, hostPath: {path: /data}}]}}`, nil,
-			[]*appsv1beta1.SidecarSet{newSet(t, "a", mounting)},
-			0,
-			[]string{"sidecarset a: container log gets the volume data of the pod"},
-			"",
+			why:  "the container gets what it may not expect",
+			pod:  `{metadata: {name: p, labels: {app: web}}, spec: {containers: [{name: main, image: m}], volumes: [{name: data, hostPath: {path: /data}}]}}`,
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", mounting)},
+			says: []string{"sidecarset a: container log gets the volume data of the pod"},
 		},
 		"another set's volume": {
-			"both are named", plain, nil,
-			[]*appsv1beta1.SidecarSet{newSet(t, "a", mounting), newSet(t, "b", strings.NewReplacer("name: log", "name: other", "emptyDir: {}", "hostPath: {path: /data}").Replace(mounting))},
-			0,
-			[]string{"sidecarset b: container other gets the volume data of sidecarset a"},
-			"",
+			why: "both are named",
+			pod: plain,
+			sets: []*appsv1beta1.SidecarSet{
+				newSet(t, "a", mounting), newSet(t, "b",
+					strings.NewReplacer("name: log", "name: other", "emptyDir: {}", "hostPath: {path: /data}").Replace(mounting)),
+			},
+			says: []string{"sidecarset b: container other gets the volume data of sidecarset a"},
 		},
 		"above the limit": {
-			"the API server refuses the pod, and does not know whose requests these are", strings.Replace(plain, "image: m", "image: m, resources: {limits: {cpu: 1}}", 1), nil,
-			[]*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-3]+`, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*, resourcesExpr: {requests: {cpu: 100m}, limits: {cpu: 50m}}}}]}`)},
-			0,
-			[]string{"sidecarset a: container log: requests.cpu: 100m is above the limit of 50m"},
-			"",
+			why: "the API server refuses the pod, and does not know whose requests these are",
+			pod: strings.Replace(plain, "image: m", "image: m, resources: {limits: {cpu: 1}}", 1),
+			sets: []*appsv1beta1.SidecarSet{
+				newSet(t, "a", logs[:len(logs)-3]+
+					`, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*, resourcesExpr: {requests: {cpu: 100m}, limits: {cpu: 50m}}}}]}`),
+			},
+			says: []string{"sidecarset a: container log: requests.cpu: 100m is above the limit of 50m"},
 		},
-		"replaced": {"the pod's owner should know", strings.Replace(plain, "name: main", "name: log", 1), nil, []*appsv1beta1.SidecarSet{newSet(t, "a", logs)}, 0, []string{"sidecarset a: ", "log"}, ""},
+		"replaced": {
+			why:  "the pod's owner should know",
+			pod:  strings.Replace(plain, "name: main", "name: log", 1),
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
+			says: []string{"sidecarset a: ", "log"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -203,10 +342,13 @@ func refusedWith(t *testing.T, answer admission.Response, code int32, field stri
 		t.Fatalf("want a refusal with %d, got %+v", code, answer)
 	}
 	details := answer.Result.Details
-	if field != "" && (details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })) {
+	if field != "" && (details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == field
+	})) {
 		t.Errorf("no cause at %s: %+v", field, details)
 	}
-	if field != "" && code == http.StatusUnprocessableEntity && (details == nil || details.Kind != "Pod" || !strings.HasPrefix(details.Name, "p")) {
+	if field != "" && code == http.StatusUnprocessableEntity &&
+		(details == nil || details.Kind != "Pod" || !strings.HasPrefix(details.Name, "p")) {
 		t.Errorf("it is not the pod that is refused: %+v", details)
 	}
 	if code > 500 && (details == nil || details.RetryAfterSeconds == 0) {
@@ -220,7 +362,9 @@ func TestInvalid(t *testing.T) {
 		set  *appsv1beta1.SidecarSet
 		code int32
 	}{
-		"fails": {newSet(t, "a", logs), 422}, "may be missing": {open(newSet(t, "a", logs)), 0}, "another's": {newSet(t, "a", strings.ReplaceAll(logs, "web", "db")), 0},
+		"fails":          {newSet(t, "a", logs), 422},
+		"may be missing": {open(newSet(t, "a", logs)), 0},
+		"another's":      {newSet(t, "a", strings.ReplaceAll(logs, "web", "db")), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.set.Spec.Containers = nil
@@ -241,13 +385,15 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// Where sets are not known in time, a pod that needs an answer is refused in the time that the API server waits, and the
-// others get a warning.
+// Where sets are not known in time, a pod that needs an answer is refused in the time that the API server waits, and
+// the others get a warning.
 func TestTimeout(t *testing.T) {
-	l := pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}, Filled: func(ctx context.Context) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}}
+	l := pod.SidecarLookups{
+		Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}, Filled: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+	}
 	w, err := over(l, pod.Options{Timeout: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +441,8 @@ func TestNew(t *testing.T) {
 	if _, err := pod.New([]pod.Step{{Name: "x"}}, pod.Options{}); err == nil {
 		t.Error("a step without a function")
 	}
-	if _, err := over(pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}}, pod.Options{Timeout: -1}); err == nil {
+	if _, err := over(pod.SidecarLookups{Sets: pod.NewIndex(), Namespaces: &shelf{}, Revisions: &shelf{}},
+		pod.Options{Timeout: -1}); err == nil {
 		t.Error("a timeout below nothing")
 	}
 }

@@ -28,8 +28,8 @@ func old() appsv1.ControllerRevision {
 	}
 }
 
-// The share of pods that get the former revision is what the set asks for; the same request gets the same, and so does the pod
-// when it comes again by another request.
+// The share of pods that get the former revision is what the set asks for; the same request gets the same, and so does
+// the pod when it comes again by another request.
 func TestPartial(t *testing.T) {
 	s := &shelf{revisions: []appsv1.ControllerRevision{old()}}
 	w := hook(t, s, pod.Options{}, newSet(t, "a", partial))
@@ -62,11 +62,13 @@ func TestPinned(t *testing.T) {
 			spec := strings.NewReplacer("revisionName: a-old", pin, ", policy: Partial", "").Replace(partial)
 			w := hook(t, s, pod.Options{}, newSet(t, "a", spec))
 			req := request(t, "u", plain)
-			same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
+			same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"},
+				describe(t, patched(t, req, w.Review(t.Context(), req))))
 			// The revision is written again, as another is of the same name.
 			s.revisions[0].ResourceVersion = "2"
 			s.revisions[0].Data.Raw = []byte(`{"spec":{"containers":[{"name":"log","image":"log:older"}]}}`)
-			same(t, "what was restored is not kept too long", []string{"main=m", "log=log:older"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
+			same(t, "what was restored is not kept too long", []string{"main=m", "log=log:older"},
+				describe(t, patched(t, req, w.Review(t.Context(), req))))
 		})
 	}
 }
@@ -77,20 +79,23 @@ func TestPinnedToNew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live, cached := &shelf{revisions: []appsv1.ControllerRevision{old()}}, &shelf{}
 			set := newSet(t, "a", strings.NewReplacer("revisionName: a-old", pin, ", policy: Partial", "").Replace(partial))
-			w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: cached, Revisions: cached, Live: live}, pod.Options{Now: now})
+			w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: cached, Revisions: cached, Live: live},
+				pod.Options{Now: now})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
 				req := request(t, "u", plain)
-				same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"}, describe(t, patched(t, req, w.Review(t.Context(), req))))
+				same(t, "the pod gets the former revision", []string{"main=m", "log=log:old"},
+					describe(t, patched(t, req, w.Review(t.Context(), req))))
 				cached.revisions = live.revisions
 			}
 			if live.reads != 1 {
 				t.Errorf("%d reads of the API server", live.reads)
 			}
 			cached.revisions, live.revisions = nil, nil
-			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
+			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422,
+				"sidecarsets[a].spec.injectionStrategy.revision."+strings.SplitN(pin, ":", 2)[0])
 		})
 	}
 }
@@ -100,7 +105,8 @@ func TestPinnedToMissing(t *testing.T) {
 	clock, live := now(), &shelf{}
 	set := newSet(t, "a", partial)
 	index := indexOf(set)
-	w, err := over(pod.SidecarLookups{Sets: index, Namespaces: live, Revisions: &shelf{}, Live: live}, pod.Options{Now: func() time.Time { return clock }})
+	w, err := over(pod.SidecarLookups{Sets: index, Namespaces: live, Revisions: &shelf{}, Live: live},
+		pod.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +114,8 @@ func TestPinnedToMissing(t *testing.T) {
 		t.Helper()
 		live.reads = 0
 		for range 20 {
-			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision.revisionName")
+			refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422,
+				"sidecarsets[a].spec.injectionStrategy.revision.revisionName")
 		}
 		if live.reads != reads {
 			t.Errorf("%s: %d reads of the API server for 20 pods, want %d", why, live.reads, reads)
@@ -136,11 +143,13 @@ func TestPinnedToNothing(t *testing.T) {
 	for _, name := range []string{`""`, "a/b", "."} {
 		live := &shelf{fault: errors.New("no such request")}
 		set := newSet(t, "a", strings.Replace(partial, "a-old", name, 1))
-		w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: live, Revisions: live, Live: live}, pod.Options{Now: now})
+		w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: live, Revisions: live, Live: live},
+			pod.Options{Now: now})
 		if err != nil {
 			t.Fatal(err)
 		}
-		refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422, "sidecarsets[a].spec.injectionStrategy.revision.revisionName")
+		refusedWith(t, w.Review(t.Context(), request(t, "u", plain)), 422,
+			"sidecarsets[a].spec.injectionStrategy.revision.revisionName")
 	}
 }
 
@@ -173,8 +182,9 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	same(t, "outcomes", map[string]float64{
-		"readiness changed": 1, "readiness skipped": 3, "sidecars changed": 1, "sidecars skipped": 1, "sidecars refused": 1, "sidecars lacking": 1,
-		"launch skipped": 3, "seconds": 4,
+		"readiness changed": 1, "readiness skipped": 3, "sidecars changed": 1, "sidecars skipped": 1, "sidecars refused": 1,
+		"sidecars lacking": 1,
+		"launch skipped":   3, "seconds": 4,
 	}, got)
 }
 

@@ -20,7 +20,9 @@ import (
 )
 
 // revisionsOf returns one revision by its name, or those of the set where it is pinned by a custom version.
-func revisionsOf(ctx context.Context, from client.Reader, namespace string, set *sidecar.Set) ([]*appsv1.ControllerRevision, error) {
+func revisionsOf(
+	ctx context.Context, from client.Reader, namespace string, set *sidecar.Set,
+) ([]*appsv1.ControllerRevision, error) {
 	if name := set.Object().Spec.InjectionStrategy.Revision.RevisionName; name != nil {
 		if *name == "" || len(path.IsValidPathSegmentName(*name)) > 0 {
 			return nil, nil // no object has this name
@@ -45,8 +47,8 @@ func revisionsOf(ctx context.Context, from client.Reader, namespace string, set 
 	return all, nil
 }
 
-// absentFor is the pause between two live reads of a revision that does not exist: the set may select hundreds of pods, each of which is
-// rejected, or created without it.
+// absentFor is the pause between two live reads of a revision that does not exist: the set may select hundreds of pods,
+// each of which is rejected, or created without it.
 const absentFor = time.Second
 
 // absences are the sets whose revision does not exist.
@@ -126,8 +128,9 @@ func (s *sidecars) resolve(ctx context.Context, r *round, set *sidecar.Set) (*si
 	return s.restored.restore(set, former)
 }
 
-// former returns the revision that a set is pinned to. A revision that the cache lacks is read from the API server, because the cache
-// of revisions may be behind that of sets. A revision that the API server lacks too is read again only after a pause.
+// former returns the revision that a set is pinned to. A revision that the cache lacks is read from the API server,
+// because the cache of revisions may be behind that of sets. A revision that the API server lacks too is read again
+// only after a pause.
 func (s *sidecars) former(ctx context.Context, r *round, set *sidecar.Set) (*appsv1.ControllerRevision, error) {
 	find := func(from client.Reader) (*appsv1.ControllerRevision, error) {
 		revisions, err := revisionsOf(ctx, from, s.options.Namespace, set)
@@ -147,8 +150,8 @@ func (s *sidecars) former(ctx context.Context, r *round, set *sidecar.Set) (*app
 	return former, err
 }
 
-// draw returns the random number of a set for this pod. A pod that was injected before keeps its revision: the API server sends a pod
-// once for each entry that selects it, and each of them is a request of its own.
+// draw returns the random number of a set for this pod. A pod that was injected before keeps its revision: the API
+// server sends a pod once for each entry that selects it, and each of them is a request of its own.
 func (r *round) draw(set *sidecar.Set, former string) uint32 {
 	if got, before := gotBefore(r.Pod, set.Name()); before {
 		if got == former {

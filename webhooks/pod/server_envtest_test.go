@@ -133,7 +133,8 @@ func testRefused(t *testing.T, g *ground) {
 	pinned := logs[:len(logs)-1] + `, injectionStrategy: {revision: {revisionName: gone}}}`
 	g.have(t, concerned{}, newSet(t, "a", pinned), open(newSet(t, "b", strings.ReplaceAll(pinned, "web", "db"))))
 	namespace := g.Namespace(t)
-	refusedBy(t, g.Client.Create(t.Context(), newPod(t, namespace, plain)), http.StatusUnprocessableEntity, "sidecarset a", "revisionName", "gone")
+	refusedBy(t, g.Client.Create(t.Context(), newPod(t, namespace, plain)), http.StatusUnprocessableEntity, "sidecarset a",
+		"revisionName", "gone")
 	p := newPod(t, namespace, strings.Replace(plain, "web", "db", 1))
 	if err := g.Client.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
@@ -147,7 +148,9 @@ func testRefused(t *testing.T, g *ground) {
 func testNamespaces(t *testing.T, g *ground) {
 	g.have(t, concerned{}, newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {env: prod}}}`))
 	for i := range 10 {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("prod-%d", i), Labels: map[string]string{"env": "prod"}}}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: fmt.Sprintf("prod-%d", i), Labels: map[string]string{"env": "prod"},
+		}}
 		if err := g.Client.Create(t.Context(), namespace); err != nil {
 			t.Fatal(err)
 		}
@@ -171,18 +174,23 @@ func testNamespaces(t *testing.T, g *ground) {
 // A pod that several entries are about comes out as if there were one.
 func testEntries(t *testing.T, g *ground) {
 	in := func(app, selector string) string {
-		return fmt.Sprintf(`{selector: {matchLabels: {app: web}}, containers: [{name: %s, image: i, podInjectPolicy: BeforeAppContainer}], namespaceSelector: {matchLabels: {%s}}}`, app, selector)
+		return fmt.Sprintf(`{selector: {matchLabels: {app: web}}, containers: [{name: %s, image: i, podInjectPolicy: BeforeAppContainer}], namespaceSelector: {matchLabels: {%s}}}`,
+			app, selector)
 	}
 	sets := []*appsv1beta1.SidecarSet{
-		newSet(t, "a", logs), newSet(t, "b", in("b", "env: prod")), open(newSet(t, "c", in("c", "team: x"))), newSet(t, "d", in("d", "team: x")),
+		newSet(t, "a", logs), newSet(t, "b", in("b", "env: prod")), open(newSet(t, "c", in("c", "team: x"))),
+		newSet(t, "d", in("d", "team: x")),
 	}
 	g.have(t, concerned{Launch: true, Owned: true}, sets...)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "several", Labels: map[string]string{"env": "prod", "team": "x"}}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "several", Labels: map[string]string{"env": "prod", "team": "x"},
+	}}
 	if err := g.Client.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
 	create := func() (*corev1.Pod, int) {
-		p := newPod(t, namespace.Name, `{metadata: {name: p, labels: {app: web}, annotations: {apps.kruise.io/container-launch-priority: Ordered},
+		p := newPod(t, namespace.Name,
+			`{metadata: {name: p, labels: {app: web}, annotations: {apps.kruise.io/container-launch-priority: Ordered},
 			ownerReferences: [{apiVersion: apps.kruise.io/v1beta1, kind: CloneSet, name: c, uid: u, controller: true}]}, spec: {containers: [{name: main, image: m}]}}`)
 		if err := g.Client.Create(t.Context(), p, client.DryRunAll); err != nil {
 			t.Fatal(err)
@@ -202,7 +210,9 @@ func testEntries(t *testing.T, g *ground) {
 		}
 		return nil
 	})
-	first := slices.IndexFunc(g.config.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool { return w.Name == "mpod.kb.io" })
+	first := slices.IndexFunc(g.config.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return w.Name == "mpod.kb.io"
+	})
 	g.config.Webhooks = g.config.Webhooks[first : first+1]
 	if err := g.Client.Update(t.Context(), g.config); err != nil {
 		t.Fatal(err)
@@ -251,7 +261,9 @@ func testRevisions(t *testing.T, g *ground) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			_ = g.Client.Delete(context.Background(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-old"}})
+			_ = g.Client.Delete(context.Background(), &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: "a-old",
+			}})
 		})
 	}
 	for _, pin := range []string{"revisionName: a-old", "customVersion: v1"} {
@@ -296,7 +308,8 @@ func testGates(t *testing.T, g *ground) {
 
 // While no webhook is up, pods that nothing selects are created, and so are those that may go without; the others wait.
 func testDown(t *testing.T, g *ground) {
-	g.have(t, concerned{Owned: true, Launch: true}, newSet(t, "a", logs), open(newSet(t, "b", strings.ReplaceAll(logs, "web", "nice"))))
+	g.have(t, concerned{Owned: true, Launch: true}, newSet(t, "a", logs),
+		open(newSet(t, "b", strings.ReplaceAll(logs, "web", "nice"))))
 	g.stop()
 	namespace := g.Namespace(t)
 	for app, fails := range map[string]bool{"web": true, "nice": false, "other": false} {
@@ -308,5 +321,7 @@ func testDown(t *testing.T, g *ground) {
 	}
 	g.serve(t)
 	p := newPod(t, namespace, plain)
-	g.until(t, "it is not created once the webhook is back", func(ctx context.Context) error { return g.Client.Create(ctx, p.DeepCopy()) })
+	g.until(t, "it is not created once the webhook is back", func(ctx context.Context) error {
+		return g.Client.Create(ctx, p.DeepCopy())
+	})
 }

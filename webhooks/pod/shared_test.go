@@ -12,14 +12,18 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// One parsed set is injected into many pods at once. The pods share nothing, and the set does not change. The test is here because
-// package sidecar, which starts no goroutine, runs without the race detector.
+// One parsed set is injected into many pods at once. The pods share nothing, and the set does not change. The test is
+// here because package sidecar, which starts no goroutine, runs without the race detector.
 func TestSetIsShared(t *testing.T) {
-	stored := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Annotations: map[string]string{kruise.SidecarSetHashKey: "h"}}}
+	stored := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: "s", Annotations: map[string]string{kruise.SidecarSetHashKey: "h"},
+	}}
 	stored.Spec = v1beta1.SidecarSetSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 		Containers: []v1beta1.SidecarContainer{{
-			Container: corev1.Container{Name: "c", Image: "c:1", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}}},
+			Container: corev1.Container{
+				Name: "c", Image: "c:1", VolumeMounts: []corev1.VolumeMount{{Name: "v", MountPath: "/v"}},
+			},
 			UpgradeStrategy: v1beta1.SidecarContainerUpgradeStrategy{
 				UpgradeType: v1beta1.SidecarContainerHotUpgrade, HotUpgradeEmptyImage: "empty",
 			},
@@ -41,7 +45,9 @@ func TestSetIsShared(t *testing.T) {
 		go func() {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"app": "shop"}}}
 			pod.Spec.Containers = []corev1.Container{{
-				Name: "main", Env: []corev1.EnvVar{{Name: "POD_NAME", Value: "p"}}, VolumeMounts: []corev1.VolumeMount{{Name: "d", MountPath: "/d"}},
+				Name:         "main",
+				Env:          []corev1.EnvVar{{Name: "POD_NAME", Value: "p"}},
+				VolumeMounts: []corev1.VolumeMount{{Name: "d", MountPath: "/d"}},
 			}}
 			injection, err := sidecar.Inject(pod, []*sidecar.Set{set}, sidecar.Options{})
 			if err != nil {
@@ -52,7 +58,8 @@ func TestSetIsShared(t *testing.T) {
 	}
 	first := <-results
 	if len(first.Spec.Containers) != 3 || len(first.Spec.Volumes) != 1 || first.Annotations["k"] != "v" {
-		t.Errorf("the pod has %d containers, %d volumes and the annotations %v", len(first.Spec.Containers), len(first.Spec.Volumes), first.Annotations)
+		t.Errorf("the pod has %d containers, %d volumes and the annotations %v",
+			len(first.Spec.Containers), len(first.Spec.Volumes), first.Annotations)
 	}
 	for range 3 {
 		other := <-results

@@ -26,8 +26,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// sidecarsFromManager binds the step to the caches of a manager, on all replicas. Of revisions it keeps only those of sets, in one
-// namespace, once a set is pinned to one; of namespaces their metadata, once a set selects by their labels.
+// sidecarsFromManager binds the step to the caches of a manager, on all replicas. Of revisions it keeps only those of
+// sets, in one namespace, once a set is pinned to one; of namespaces their metadata, once a set selects by their
+// labels.
 func sidecarsFromManager(mgr ctrl.Manager, o Options) (Step, error) {
 	revisions, err := revisionCache(mgr, cmp.Or(o.Sidecars.Namespace, DefaultNamespace))
 	if err != nil {
@@ -63,8 +64,8 @@ func revisionCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 	return revisions, nil
 }
 
-// replicated is a cache that runs on every replica. A manager runs a cache that is restricted by kind or by namespace only on the
-// leader, because such a cache does not declare that it needs no election.
+// replicated is a cache that runs on every replica. A manager runs a cache that is restricted by kind or by namespace
+// only on the leader, because such a cache does not declare that it needs no election.
 type replicated struct{ cache.Cache }
 
 // NeedLeaderElection returns false: all replicas answer.
@@ -83,15 +84,17 @@ type filler struct {
 	fill   func()
 }
 
-// lookFor is the time between two looks for a kind that is not installed. The leader waits for longer before it has pods sent for its
-// objects: see Options.LookFor of controllers/podscope.
+// lookFor is the time between two looks for a kind that is not installed. The leader waits for longer before it has
+// pods sent for its objects: see Options.LookFor of controllers/podscope.
 const lookFor = 5 * time.Second
 
 func newFiller(c cache.Cache, mapper meta.RESTMapper, revisions cache.Cache) *filler {
 	f := &filler{index: NewIndex(), cache: c, mapper: mapper, revisions: revisions, filled: make(chan struct{})}
 	f.fill = sync.OnceFunc(func() { close(f.filled) })
 	f.look = func(ctx context.Context) bool {
-		return wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) { return true, nil }) == nil
+		return wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) {
+			return true, nil
+		}) == nil
 	}
 	return f
 }
@@ -140,7 +143,8 @@ func (f *filler) Start(ctx context.Context) error {
 	return nil
 }
 
-// installed waits until SidecarSets are installed; false if the context ends before. Without them the index is complete as it is.
+// installed waits until SidecarSets are installed; false if the context ends before. Without them the index is complete
+// as it is.
 func (f *filler) installed(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
 	for waiting := false; ; waiting = true {
@@ -169,7 +173,8 @@ func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {
 		err = f.index.Put(set)
 	}
 	if err != nil {
-		logger.Error(err, "Failed to read a sidecarset in full, pods that it may select are rejected", "sidecarset", raw.GetName())
+		logger.Error(err, "Failed to read a sidecarset in full, pods that it may select are rejected",
+			"sidecarset", raw.GetName())
 	}
 }
 

@@ -25,7 +25,8 @@ type SidecarLookups struct {
 	Revisions client.Reader
 	// Live reads the namespace, the revision and the set that a cache lacks; with nil they do not exist.
 	Live client.Reader
-	// Filled waits until Sets has all SidecarSets and the caches can be read, as Step.Ready does; nil if there is nothing to wait for.
+	// Filled waits until Sets has all SidecarSets and the caches can be read, as Step.Ready does; nil if there is nothing
+	// to wait for.
 	Filled func(context.Context) error
 }
 

@@ -67,7 +67,10 @@ func invalidSet(err error) error {
 		return err
 	}
 	at := field.NewPath("sidecarsets").Key(broken.Set).String() + "." + broken.Field
-	return &InvalidError{Err: err, Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: at, Message: broken.Err.Error()}}}
+	return &InvalidError{
+		Err:    err,
+		Causes: []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: at, Message: broken.Err.Error()}},
+	}
 }
 
 // injectAll injects every set that selects the pod. It leaves out a set that fails and that the pod may lack.
@@ -101,8 +104,8 @@ func (s *sidecars) injectAll(ctx context.Context, r *round) (*corev1.Pod, error)
 	}
 }
 
-// candidates returns the sets that might select the pod. A set of a provisional entry that the index lacks is read from the API
-// server; it is not added to the index, which may have seen the deletion of the set already.
+// candidates returns the sets that might select the pod. A set of a provisional entry that the index lacks is read from
+// the API server; it is not added to the index, which may have seen the deletion of the set already.
 func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
 	found := s.lookups.Sets.Candidates(r.Namespace, r.Pod.Labels)
 	mark, is := scope.ReadMark(r.Path)
@@ -145,8 +148,8 @@ func blamed(sets []*sidecar.Set, err error) int {
 	return slices.IndexFunc(sets, func(set *sidecar.Set) bool { return set.Name() == name })
 }
 
-// injectRequired retries without sets that the pod may lack, because the one that fails may conflict with them: without each of them,
-// and then without all.
+// injectRequired retries without sets that the pod may lack, because the one that fails may conflict with them: without
+// each of them, and then without all.
 func (s *sidecars) injectRequired(ctx context.Context, r *round, sets []*sidecar.Set, why error) (*corev1.Pod, error) {
 	var may, must []*sidecar.Set
 	for _, set := range sets {
@@ -240,7 +243,9 @@ func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
 
 func injected(containers []corev1.Container) bool {
 	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true" })
+		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+			return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true"
+		})
 	})
 }
 

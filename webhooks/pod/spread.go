@@ -15,7 +15,8 @@ import (
 
 // Spreads gives new pods the subsets of their WorkloadSpreads. A Desk of webhooks/workloadspread does.
 type Spreads interface {
-	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has ended.
+	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
+	// ended.
 	Ready(ctx context.Context) error
 	// Admit returns the pod with what its subset adds; nil where the pod stays as it is.
 	Admit(ctx context.Context, r SpreadRequest) (*corev1.Pod, error)
@@ -24,8 +25,9 @@ type Spreads interface {
 // SpreadRequest is a new pod, as Spreads sees it.
 type SpreadRequest = spreads.Request
 
-// Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning: the controller counts the
-// pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would run without what the patch changes.
+// Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning:
+// the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
+// run without what the patch changes.
 func Spread(s Spreads) Step {
 	source := scope.Spreads()
 	step := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
@@ -39,7 +41,9 @@ func Spread(s Spreads) Step {
 			return Result{}, &InvalidError{Err: err}
 		case err != nil:
 			log.FromContext(ctx).Error(err, "Failed to find the subset of a new pod, which gets none", "namespace", r.Namespace)
-			return Result{Lacking: 1, Warnings: []string{fmt.Sprintf("created without the subset of its WorkloadSpread: %v", err)}}, nil
+			return Result{
+				Lacking: 1, Warnings: []string{fmt.Sprintf("created without the subset of its WorkloadSpread: %v", err)},
+			}, nil
 		}
 		return Result{Pod: next}, nil
 	}}

@@ -28,7 +28,8 @@ func (patches) Ready(context.Context) error { return nil }
 
 func (patches) Admit(_ context.Context, r pod.SpreadRequest) (*corev1.Pod, error) {
 	patch := runtime.RawExtension{Raw: []byte(r.Pod.Annotations["patch"])}
-	return subset.Inject(r.Pod, &appsv1beta1.WorkloadSpreadSubset{Name: "a", Patch: patch}, subset.Match{Name: "w", Subset: "a"})
+	return subset.Inject(r.Pod, &appsv1beta1.WorkloadSpreadSubset{Name: "a", Patch: patch},
+		subset.Match{Name: "w", Subset: "a"})
 }
 
 // What the patch of a subset removes is gone, and the priority plugin accepts a pod whose class the patch changes.
@@ -47,7 +48,8 @@ func testSubsetPatches(t *testing.T, g *ground) {
 		"spec":     map[string]any{"targetRef": map[string]any{"apiVersion": "batch/v1", "kind": "Job", "name": "web"}},
 	}}
 	computed, err := scope.Plan(scope.Input{
-		Namespace: pod.DefaultNamespace, Contributions: []scope.Contribution{scope.Spreads().Contribute([]*unstructured.Unstructured{ws})},
+		Namespace:     pod.DefaultNamespace,
+		Contributions: []scope.Contribution{scope.Spreads().Contribute([]*unstructured.Unstructured{ws})},
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
 			CABundle: g.install.LocalServingCAData,
@@ -61,8 +63,11 @@ func testSubsetPatches(t *testing.T, g *ground) {
 		t.Fatal(err)
 	}
 	create := func(ctx context.Context, patch string) (*corev1.Pod, error) {
-		p := newPod(t, namespace, `{metadata: {generateName: p-}, spec: {nodeSelector: {a: b}, containers: [{name: main, image: m}]}}`)
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "1", Controller: ptr.To(true)}}
+		p := newPod(t, namespace,
+			`{metadata: {generateName: p-}, spec: {nodeSelector: {a: b}, containers: [{name: main, image: m}]}}`)
+		p.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "batch/v1", Kind: "Job", Name: "web", UID: "1", Controller: ptr.To(true),
+		}}
 		p.Annotations = map[string]string{"patch": patch}
 		return p, g.Client.Create(ctx, p)
 	}

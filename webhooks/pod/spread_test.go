@@ -40,16 +40,25 @@ func TestSpread(t *testing.T) {
 		rejected bool
 		unasked  bool
 	}{
-		"a subset":        {why: "the pod is as its subset wants it", subsets: &subsets{name: "a"}, want: "a"},
-		"none":            {why: "a pod without a WorkloadSpread stays as it is", subsets: &subsets{}},
-		"a failed lookup": {why: "the pod is created without a subset", subsets: &subsets{fault: errors.New("no cache")}, lacking: 1},
-		"a bad patch":     {why: "a retry cannot succeed", subsets: &subsets{fault: &spreads.PatchError{Spread: "s", Err: errors.New("no list")}}, rejected: true},
-		"a dry run":       {why: "nothing is recorded", subsets: &subsets{name: "a"}, dry: true, unasked: true},
+		"a subset": {why: "the pod is as its subset wants it", subsets: &subsets{name: "a"}, want: "a"},
+		"none":     {why: "a pod without a WorkloadSpread stays as it is", subsets: &subsets{}},
+		"a failed lookup": {
+			why: "the pod is created without a subset", subsets: &subsets{fault: errors.New("no cache")}, lacking: 1,
+		},
+		"a bad patch": {
+			why:      "a retry cannot succeed",
+			subsets:  &subsets{fault: &spreads.PatchError{Spread: "s", Err: errors.New("no list")}},
+			rejected: true,
+		},
+		"a dry run": {why: "nothing is recorded", subsets: &subsets{name: "a"}, dry: true, unasked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := pod.Spread(c.subsets).Apply(t.Context(), pod.Request{Namespace: "shop", UID: "1", Pod: &corev1.Pod{}, DryRun: c.dry})
+			got, err := pod.Spread(c.subsets).Apply(t.Context(), pod.Request{
+				Namespace: "shop", UID: "1", Pod: &corev1.Pod{}, DryRun: c.dry,
+			})
 			var invalid *pod.InvalidError
-			if errors.As(err, &invalid) != c.rejected || !c.rejected && err != nil || got.Lacking != c.lacking || len(got.Warnings) != c.lacking {
+			if errors.As(err, &invalid) != c.rejected || !c.rejected && err != nil || got.Lacking != c.lacking ||
+				len(got.Warnings) != c.lacking {
 				t.Fatalf("%s: %+v, %v", c.why, got, err)
 			}
 			if (got.Pod != nil) != (c.want != "") || got.Pod != nil && got.Pod.Name != c.want {

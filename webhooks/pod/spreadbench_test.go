@@ -30,8 +30,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// BenchmarkSpread is a review of a pod that gets a subset, as API servers send it: alone, so that each pod costs a write, and fifty at once. The
-// processor time includes the API server in memory.
+// BenchmarkSpread is a review of a pod that gets a subset, as API servers send it: alone, so that each pod costs a
+// write, and fifty at once. The processor time includes the API server in memory.
 func BenchmarkSpread(b *testing.B) {
 	for name, parallel := range map[string]int{"alone": 0, "fifty at once": 50} {
 		b.Run(name, func(b *testing.B) {
@@ -69,7 +69,11 @@ func spreadHandler(b *testing.B) http.Handler {
 	ws := &appsv1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "s", UID: "s", Generation: 1}}
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9f8"}
 	ws.Spec.Subsets = []appsv1beta1.WorkloadSpreadSubset{
-		{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(300)), Patch: apiruntime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"zone":"a"}}}`)}},
+		{
+			Name:        "a",
+			MaxReplicas: ptr.To(intstr.FromInt32(300)),
+			Patch:       apiruntime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"zone":"a"}}}`)},
+		},
 		{Name: "b", MaxReplicas: ptr.To(intstr.FromInt32(400))},
 		{Name: "c"},
 	}
@@ -86,7 +90,9 @@ func spreadHandler(b *testing.B) http.Handler {
 		b.Fatal(err)
 	}
 	finder := &replicas.Finder{Cached: s, Live: s, Scales: s, Now: time.Now}
-	desk, err := spreads.New(spreads.Lookups{Spreads: x, Client: s, Live: s, Targets: &spreads.Targets{Finder: finder, Live: s}}, spreads.Options{})
+	desk, err := spreads.New(spreads.Lookups{
+		Spreads: x, Client: s, Live: s, Targets: &spreads.Targets{Finder: finder, Live: s},
+	}, spreads.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -109,10 +115,16 @@ func creationOf(b *testing.B) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	review := admissionv1.AdmissionReview{TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &admissionv1.AdmissionRequest{
-		UID: "NAME", Operation: admissionv1.Create, Namespace: "one", Resource: metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		Object: apiruntime.RawExtension{Raw: object},
-	}}
+	review := admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
+		Request: &admissionv1.AdmissionRequest{
+			UID:       "NAME",
+			Operation: admissionv1.Create,
+			Namespace: "one",
+			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
+			Object:    apiruntime.RawExtension{Raw: object},
+		},
+	}
 	body, err := json.Marshal(review)
 	if err != nil {
 		b.Fatal(err)
@@ -127,7 +139,8 @@ func reviewSpread(b *testing.B, hook http.Handler, body []byte, i int) {
 	r.Header.Set("Content-Type", "application/json")
 	answer := httptest.NewRecorder()
 	hook.ServeHTTP(answer, r)
-	if !bytes.Contains(answer.Body.Bytes(), []byte(`"allowed":true`)) || !bytes.Contains(answer.Body.Bytes(), []byte(`"patch"`)) {
+	if !bytes.Contains(answer.Body.Bytes(), []byte(`"allowed":true`)) ||
+		!bytes.Contains(answer.Body.Bytes(), []byte(`"patch"`)) {
 		b.Error(answer.Body.String())
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// steps has the constructors in their order, which the package comment explains. A new step is a file with its constructors, its options in
-// Options, and a line here; its source is in internal/scope, which controllers/podscope reads too.
+// steps has the constructors in their order, which the package comment explains. A new step is a file with its
+// constructors, its options in Options, and a line here; its source is in internal/scope, which controllers/podscope
+// reads too.
 func steps() []func(ctrl.Manager, Options) (Step, error) {
 	return []func(ctrl.Manager, Options) (Step, error){
 		readinessFromManager,
@@ -28,8 +29,8 @@ func steps() []func(ctrl.Manager, Options) (Step, error) {
 	}
 }
 
-// FromManager returns the steps, which look up what they need in the caches of a manager, on every replica. It must be called before
-// the manager starts.
+// FromManager returns the steps, which look up what they need in the caches of a manager, on every replica. It must be
+// called before the manager starts.
 func FromManager(mgr ctrl.Manager, o Options) ([]Step, error) {
 	o = o.withDefaults()
 	var all []Step
@@ -43,14 +44,15 @@ func FromManager(mgr ctrl.Manager, o Options) ([]Step, error) {
 	return all, nil
 }
 
-// Step is a part of the pipeline: a pure function, the lookups that its constructor has bound to it, and the pods that it concerns.
+// Step is a part of the pipeline: a pure function, the lookups that its constructor has bound to it, and the pods that
+// it concerns.
 type Step struct {
 	// Name is in errors and metrics.
 	Name string
 	// Scope computes which pods the step concerns. API servers send no others.
 	Scope scope.Source
-	// Ready waits until the lookups can be read. It returns at once if they can, also with a context that has ended; nil if there is
-	// nothing to wait for.
+	// Ready waits until the lookups can be read. It returns at once if they can, also with a context that has ended; nil
+	// if there is nothing to wait for.
 	Ready func(ctx context.Context) error
 	// Apply returns the pod as the step leaves it. It changes nothing that the request refers to.
 	Apply func(ctx context.Context, r Request) (Result, error)

@@ -40,13 +40,16 @@ func New(steps []Step, o Options) (*Webhook, error) {
 // readyCheck is the name of the readiness check of the webhook.
 const readyCheck = "pod-webhook"
 
-// SetupWithManager serves the webhook on the manager's webhook server, and adds Ready to the manager's readiness checks.
+// SetupWithManager serves the webhook on the manager's webhook server, and adds Ready to the manager's readiness
+// checks.
 func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	server := mgr.GetWebhookServer()
 	if server == nil {
 		return errors.New("the manager has no webhook server")
 	}
-	for path, open := range map[string]bool{Path: false, OpenPath: true, ProvisionalPath: true, ProvisionalOpenPath: true} {
+	for path, open := range map[string]bool{
+		Path: false, OpenPath: true, ProvisionalPath: true, ProvisionalOpenPath: true,
+	} {
 		server.Register(path, w.Handler(open))
 	}
 	if err := mgr.AddReadyzCheck(readyCheck, w.Ready); err != nil {
@@ -55,8 +58,8 @@ func (w *Webhook) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Ready returns an error until the lookups of every step can be read. It is a readiness check, by which a Service sends no pods to a
-// replica that cannot answer yet.
+// Ready returns an error until the lookups of every step can be read. It is a readiness check, by which a Service sends
+// no pods to a replica that cannot answer yet.
 func (w *Webhook) Ready(r *http.Request) error {
 	ctx, cancel := context.WithCancel(r.Context())
 	cancel() // the check does not wait
@@ -106,7 +109,14 @@ func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.budget(c))
 	defer cancel()
-	r := Request{UID: q.UID, Path: c.path, Namespace: cmp.Or(q.Pod.Namespace, q.Namespace), Pod: q.Pod, Now: w.options.Now(), DryRun: ptr.Deref(q.DryRun, false)}
+	r := Request{
+		UID:       q.UID,
+		Path:      c.path,
+		Namespace: cmp.Or(q.Pod.Namespace, q.Namespace),
+		Pod:       q.Pod,
+		Now:       w.options.Now(),
+		DryRun:    ptr.Deref(q.DryRun, false),
+	}
 	after, warnings, fault := w.run(ctx, r)
 	if fault != nil {
 		if !c.open || !fault.retriable() {

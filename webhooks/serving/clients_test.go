@@ -26,7 +26,9 @@ import (
 func TestCertificates(t *testing.T) {
 	ca, shown := authority(t, "kube-apiserver", "somebody")
 	_, foreign := authority(t, "kube-apiserver")
-	clients := serving.Clients{CA: ca, Names: []string{"kube-apiserver"}, Public: []string{"/healthz"}, Bare: []string{"/convert"}}
+	clients := serving.Clients{
+		CA: ca, Names: []string{"kube-apiserver"}, Public: []string{"/healthz"}, Bare: []string{"/convert"},
+	}
 	g := start(t, serving.Options{Clients: clients}, "/healthz", "/convert")
 	cases := map[string]struct {
 		why   string
@@ -34,12 +36,24 @@ func TestCertificates(t *testing.T) {
 		path  string
 		code  int
 	}{
-		"none":                     {"a review without a certificate is refused", nil, path, http.StatusUnauthorized},
-		"that of an API server":    {"the CA has signed its name", []tls.Certificate{shown["kube-apiserver"]}, path, http.StatusOK},
-		"another name":             {"the CA may sign for others too", []tls.Certificate{shown["somebody"]}, path, http.StatusUnauthorized},
+		"none": {"a review without a certificate is refused", nil, path, http.StatusUnauthorized},
+		"that of an API server": {
+			why:   "the CA has signed its name",
+			shown: []tls.Certificate{shown["kube-apiserver"]},
+			path:  path,
+			code:  http.StatusOK,
+		},
+		"another name": {
+			why:   "the CA may sign for others too",
+			shown: []tls.Certificate{shown["somebody"]},
+			path:  path,
+			code:  http.StatusUnauthorized,
+		},
 		"another CA":               {"anybody can use the name", []tls.Certificate{foreign["kube-apiserver"]}, path, 0},
 		"none, for a health check": {"it has nothing to disclose", nil, "/healthz", http.StatusOK},
-		"none, for a conversion":   {"API servers show none there, and a conversion reads nothing", nil, "/convert", http.StatusOK},
+		"none, for a conversion": {
+			why: "API servers show none there, and a conversion reads nothing", path: "/convert", code: http.StatusOK,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +91,8 @@ func TestForgedReview(t *testing.T) {
 	pods := &made{why: map[string]string{"127.0.0.3": "the client is a pod"}}
 	g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check, Public: []string{"/healthz"}}}, "/healthz")
 	forger := newClient(t, "127.0.0.3")
-	if code, text := g.post(t, forger, path, strings.NewReader("{}")); code != http.StatusForbidden || text != "the client is a pod" {
+	if code, text := g.post(t, forger, path, strings.NewReader("{}")); code != http.StatusForbidden ||
+		text != "the client is a pod" {
 		t.Errorf("the pod is answered %d %s", code, text)
 	}
 	for range 3 {
@@ -86,7 +101,8 @@ func TestForgedReview(t *testing.T) {
 		}
 	}
 	if g.calls.Load() != 0 || g.refused(t, "client") == 0 || g.refused(t, "connections") == 0 {
-		t.Errorf("%d calls of the handler, %d requests and %d connections refused", g.calls.Load(), g.refused(t, "client"), g.refused(t, "connections"))
+		t.Errorf("%d calls of the handler, %d requests and %d connections refused",
+			g.calls.Load(), g.refused(t, "client"), g.refused(t, "connections"))
 	}
 	for range 3 {
 		if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader("{}")); code != http.StatusOK {
@@ -111,7 +127,8 @@ func TestManyForgers(t *testing.T) {
 		if code, text := g.post(t, known, path, strings.NewReader("{}")); code != http.StatusOK {
 			t.Fatalf("an API server is answered %d %s", code, text)
 		}
-		if code, _ := g.post(t, newClient(t, fmt.Sprintf("127.0.1.%d", i)), path, strings.NewReader("{}")); code != http.StatusForbidden {
+		if code, _ := g.post(t, newClient(t, fmt.Sprintf("127.0.1.%d", i)), path,
+			strings.NewReader("{}")); code != http.StatusForbidden {
 			t.Fatalf("pod %d is answered %d", i, code)
 		}
 	}
@@ -122,13 +139,16 @@ func TestManyForgers(t *testing.T) {
 	}
 }
 
-// The address of a pod becomes known after the pod has started. All requests of its first moments wait, and none is answered.
+// The address of a pod becomes known after the pod has started. All requests of its first moments wait, and none is
+// answered.
 func TestForgedReviewOfNewPod(t *testing.T) {
 	cases := map[string]struct {
 		why, late string
 		code      int
 	}{
-		"a pod":                {"its kubelet reports the address a moment late", "the client is a pod", http.StatusForbidden},
+		"a pod": {
+			"its kubelet reports the address a moment late", "the client is a pod", http.StatusForbidden,
+		},
 		"a distant API server": {"no object has its address", "", http.StatusOK},
 	}
 	for name, c := range cases {
@@ -151,8 +171,8 @@ func TestForgedReviewOfNewPod(t *testing.T) {
 	}
 }
 
-// A review of a pod does not wait until a distant API server is known: it would come too late, and the pod would be created bare. A
-// client that is a pod is refused all the same.
+// A review of a pod does not wait until a distant API server is known: it would come too late, and the pod would be
+// created bare. A client that is a pod is refused all the same.
 func TestPromptReview(t *testing.T) {
 	pods := &made{why: map[string]string{"127.0.0.3": "the client is a pod"}, late: map[string]string{"127.0.0.2": ""}}
 	clients := serving.Clients{Check: pods.check, Settle: time.Hour, Prompt: []string{"/mutate-pod"}}
@@ -162,7 +182,8 @@ func TestPromptReview(t *testing.T) {
 			t.Errorf("the API server at %s is answered %d %s", at, code, text)
 		}
 	}
-	if code, text := g.post(t, newClient(t, "127.0.0.3"), "/mutate-pod", strings.NewReader("{}")); code != http.StatusForbidden {
+	if code, text := g.post(t, newClient(t, "127.0.0.3"), "/mutate-pod",
+		strings.NewReader("{}")); code != http.StatusForbidden {
 		t.Errorf("the pod is answered %d %s", code, text)
 	}
 }
@@ -178,7 +199,9 @@ func TestUncheckedClient(t *testing.T) {
 
 func TestPods(t *testing.T) {
 	pod := func(namespace string, change func(*corev1.Pod)) corev1.Pod {
-		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}
+		p := corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+		}
 		if change != nil {
 			change(&p)
 		}
@@ -191,8 +214,12 @@ func TestPods(t *testing.T) {
 	const address, other = "10.1.2.3", "10.9.9.9"
 	node := func(ranges ...string) corev1.Node {
 		n := corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: ranges}}
-		n.Annotations = map[string]string{"example.com/tunnel": "10.7.7.7", "example.com/range": "10.8.8.8/24", "example.com/name": "a"}
-		n.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "a"}, {Type: corev1.NodeInternalIP, Address: other}}
+		n.Annotations = map[string]string{
+			"example.com/tunnel": "10.7.7.7", "example.com/range": "10.8.8.8/24", "example.com/name": "a",
+		}
+		n.Status.Addresses = []corev1.NodeAddress{
+			{Type: corev1.NodeHostName, Address: "a"}, {Type: corev1.NodeInternalIP, Address: other},
+		}
 		return n
 	}
 	cases := map[string]struct {
@@ -206,26 +233,92 @@ func TestPods(t *testing.T) {
 		// address is the default without one.
 		address string
 	}{
-		"nothing":                  {why: "it may be outside of the cluster, or a pod that has just started", server: other, want: unknown},
-		"an API server":            {why: "it is an endpoint of the Service kubernetes", server: address, want: answered},
-		"a pod":                    {why: "no API server has its address", pods: []corev1.Pod{pod("shop", nil)}, server: other, want: refused},
-		"a pod that waits":         {why: "its network may be ready before its phase", pods: []corev1.Pod{pod("shop", phase(corev1.PodPending))}, server: other, want: refused},
-		"a pod that has succeeded": {why: "its address may be that of another", pods: []corev1.Pod{pod("shop", phase(corev1.PodSucceeded))}, server: other, want: unknown},
-		"a pod that has failed":    {why: "its address may be that of another", pods: []corev1.Pod{pod("shop", phase(corev1.PodFailed))}, server: address, want: answered},
-		"a node":                   {why: "an API server may run there, in the network of the node", pods: []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })}, server: other, want: answered},
-		"a tunnel":                 {why: "API servers may come through pods of the system", pods: []corev1.Pod{pod("kube-system", nil)}, server: other, want: answered},
-		"ended and running":        {why: "one that runs is enough", pods: []corev1.Pod{pod("shop", phase(corev1.PodFailed)), pod("shop", nil)}, server: other, want: refused},
-		"the address of a node":    {why: "no pod in its network is needed", nodes: []corev1.Node{node()}, address: other, want: answered},
-		"a tunnel of a node":       {why: "network plugins note it in an annotation", nodes: []corev1.Node{node()}, address: "10.7.7.7", want: answered},
-		"a range of a node":        {why: "an annotation may have the length of the prefix", nodes: []corev1.Node{node()}, address: "10.8.8.8", want: answered},
-		"the network of pods":      {why: "a tunnel device has the first address of the range of a node", nodes: []corev1.Node{node("10.1.2.0/24")}, address: "10.1.2.0", want: answered},
-		"the gateway of pods":      {why: "a bridge has the second address", nodes: []corev1.Node{node("10.1.2.0/24", "fd00:1::/64")}, address: "fd00:1::1", want: answered},
-		"in the range of a node":   {why: "pods have the others", nodes: []corev1.Node{node("10.1.2.0/24")}, want: unknown},
-		"a pod at the gateway":     {why: "a network plugin may not mind ranges", nodes: []corev1.Node{node("10.1.2.2/31")}, pods: []corev1.Pod{pod("shop", nil)}, want: refused},
-		"the first family":         {why: "API servers find pods by their first address", own: "10.2.2.2", want: unknown},
-		"the second family":        {why: "API servers find no pod by its second address", own: "10.2.2.2", address: "fd00:1::5", want: unseen},
-		"the other first family":   {why: "the first address may be of IPv6", own: "fd00:1::2", want: unseen},
-		"a node, second family":    {why: "a node lists all of its addresses", own: "fd00:1::2", nodes: []corev1.Node{node()}, address: other, want: answered},
+		"nothing": {
+			why: "it may be outside of the cluster, or a pod that has just started", server: other, want: unknown,
+		},
+		"an API server": {why: "it is an endpoint of the Service kubernetes", server: address, want: answered},
+		"a pod": {
+			why: "no API server has its address", pods: []corev1.Pod{pod("shop", nil)}, server: other, want: refused,
+		},
+		"a pod that waits": {
+			why:    "its network may be ready before its phase",
+			pods:   []corev1.Pod{pod("shop", phase(corev1.PodPending))},
+			server: other,
+			want:   refused,
+		},
+		"a pod that has succeeded": {
+			why:    "its address may be that of another",
+			pods:   []corev1.Pod{pod("shop", phase(corev1.PodSucceeded))},
+			server: other,
+			want:   unknown,
+		},
+		"a pod that has failed": {
+			why:    "its address may be that of another",
+			pods:   []corev1.Pod{pod("shop", phase(corev1.PodFailed))},
+			server: address,
+			want:   answered,
+		},
+		"a node": {
+			why:    "an API server may run there, in the network of the node",
+			pods:   []corev1.Pod{pod("shop", func(p *corev1.Pod) { p.Spec.HostNetwork = true })},
+			server: other,
+			want:   answered,
+		},
+		"a tunnel": {
+			why:    "API servers may come through pods of the system",
+			pods:   []corev1.Pod{pod("kube-system", nil)},
+			server: other,
+			want:   answered,
+		},
+		"ended and running": {
+			why:    "one that runs is enough",
+			pods:   []corev1.Pod{pod("shop", phase(corev1.PodFailed)), pod("shop", nil)},
+			server: other,
+			want:   refused,
+		},
+		"the address of a node": {
+			why: "no pod in its network is needed", nodes: []corev1.Node{node()}, address: other, want: answered,
+		},
+		"a tunnel of a node": {
+			why: "network plugins note it in an annotation", nodes: []corev1.Node{node()}, address: "10.7.7.7", want: answered,
+		},
+		"a range of a node": {
+			why:     "an annotation may have the length of the prefix",
+			nodes:   []corev1.Node{node()},
+			address: "10.8.8.8",
+			want:    answered,
+		},
+		"the network of pods": {
+			why:     "a tunnel device has the first address of the range of a node",
+			nodes:   []corev1.Node{node("10.1.2.0/24")},
+			address: "10.1.2.0",
+			want:    answered,
+		},
+		"the gateway of pods": {
+			why:     "a bridge has the second address",
+			nodes:   []corev1.Node{node("10.1.2.0/24", "fd00:1::/64")},
+			address: "fd00:1::1",
+			want:    answered,
+		},
+		"in the range of a node": {why: "pods have the others", nodes: []corev1.Node{node("10.1.2.0/24")}, want: unknown},
+		"a pod at the gateway": {
+			why:   "a network plugin may not mind ranges",
+			nodes: []corev1.Node{node("10.1.2.2/31")},
+			pods:  []corev1.Pod{pod("shop", nil)},
+			want:  refused,
+		},
+		"the first family": {why: "API servers find pods by their first address", own: "10.2.2.2", want: unknown},
+		"the second family": {
+			why: "API servers find no pod by its second address", own: "10.2.2.2", address: "fd00:1::5", want: unseen,
+		},
+		"the other first family": {why: "the first address may be of IPv6", own: "fd00:1::2", want: unseen},
+		"a node, second family": {
+			why:     "a node lists all of its addresses",
+			own:     "fd00:1::2",
+			nodes:   []corev1.Node{node()},
+			address: other,
+			want:    answered,
+		},
 	}
 	for name, c := range cases {
 		for _, err := range []error{nil, errors.New("down")} {
@@ -243,14 +336,16 @@ func TestPods(t *testing.T) {
 								break
 							}
 							into.Items = c.pods
-							if asked := all.FieldSelector.String(); asked != "status.podIP="+at || all.Raw == nil || all.Raw.ResourceVersion != "0" {
+							if asked := all.FieldSelector.String(); asked != "status.podIP="+at || all.Raw == nil ||
+								all.Raw.ResourceVersion != "0" {
 								t.Errorf("asked for pods with %q", asked)
 							}
 						case *corev1.NodeList:
 							into.Items = c.nodes
 						case *discoveryv1.EndpointSliceList:
 							into.Items = []discoveryv1.EndpointSlice{{Endpoints: []discoveryv1.Endpoint{{Addresses: []string{c.server}}}}}
-							if asked := all.Namespace + " " + all.LabelSelector.String(); asked != "default kubernetes.io/service-name=kubernetes" {
+							if asked := all.Namespace + " " +
+								all.LabelSelector.String(); asked != "default kubernetes.io/service-name=kubernetes" {
 								t.Errorf("asked for endpoints of %q", asked)
 							}
 						}

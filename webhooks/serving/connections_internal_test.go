@@ -49,7 +49,8 @@ func (w *world) dial(from netip.Addr) *connection {
 		case !w.open[replaced]:
 			w.t.Fatalf("%s: a connection is closed that is not open", from)
 		case w.spoke[replaced] && w.silent(replaced):
-			w.t.Fatalf("%s: a connection of %s is closed that has carried a request, and another one has not", from, replaced.address)
+			w.t.Fatalf("%s: a connection of %s is closed that has carried a request, and another one has not",
+				from, replaced.address)
 		case w.known[replaced.address] && !w.known[from]:
 			w.t.Fatalf("%s, a stranger: a connection of %s is closed, which is known", from, replaced.address)
 		}

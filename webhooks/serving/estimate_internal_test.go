@@ -19,17 +19,23 @@ func TestDecoded(t *testing.T) {
 		"fields":     {`{"a":{`, `"%d":{}`, `}}`},
 		"in spec":    {`{"spec":{`, `"volumes%d":{}`, `}}`},
 		"metadata":   {`{"metadata":{"labels":{"a":"b"},"managedFields":[{"fieldsV1":{`, `"f:%d":{}`, `}}]}}`},
-		"probe":      {`{"spec":{"containers":[`, `{"livenessProbe":{},"lifecycle":{},"securityContext":{},"resources":{}}`, `]}}`},
-		"sources":    {`{"spec":{"volumes":[`, `{"azureDisk":{},"csi":{},"ephemeral":{},"projected":{},"iscsi":{},"rbd":{}}`, `]}}`},
-		"objects":    {`{"a":[`, `{"":0}`, `]}`},
-		"nested":     {`{"a":[`, `{"a":{}}`, `]}`},
-		"lists":      {`{"a":[`, `[]`, `]}`},
-		"numbers":    {`{"a":[`, `0`, `]}`},
-		"texts":      {`{"a":[`, `""`, `]}`},
-		"arguments":  {`{"spec":{"containers":[{"args":[`, `""`, `]}]}}`},
+		"probe": {
+			`{"spec":{"containers":[`, `{"livenessProbe":{},"lifecycle":{},"securityContext":{},"resources":{}}`, `]}}`,
+		},
+		"sources": {
+			`{"spec":{"volumes":[`, `{"azureDisk":{},"csi":{},"ephemeral":{},"projected":{},"iscsi":{},"rbd":{}}`, `]}}`,
+		},
+		"objects":   {`{"a":[`, `{"":0}`, `]}`},
+		"nested":    {`{"a":[`, `{"a":{}}`, `]}`},
+		"lists":     {`{"a":[`, `[]`, `]}`},
+		"numbers":   {`{"a":[`, `0`, `]}`},
+		"texts":     {`{"a":[`, `""`, `]}`},
+		"arguments": {`{"spec":{"containers":[{"args":[`, `""`, `]}]}}`},
 	}
 	for name, c := range cases {
-		for form, into := range map[string]func() any{"a pod": func() any { return &corev1.Pod{} }, "a map": func() any { return &map[string]any{} }} {
+		for form, into := range map[string]func() any{
+			"a pod": func() any { return &corev1.Pod{} }, "a map": func() any { return &map[string]any{} },
+		} {
 			t.Run(name+" in "+form, func(t *testing.T) {
 				var repeated []string
 				for i := range 10_000 {
@@ -56,8 +62,8 @@ func TestDecoded(t *testing.T) {
 	}
 }
 
-// A list of 500 CloneSets, as kubectl asks for it in an older version, is one review. It fits where the memory is that of
-// config/manager.
+// A list of 500 CloneSets, as kubectl asks for it in an older version, is one review. It fits where the memory is that
+// of config/manager.
 func TestListOfCloneSets(t *testing.T) {
 	const fields = `{"manager":"kubectl","operation":"Update","apiVersion":"apps.kruise.io/v1beta1","time":"2026-01-01T00:00:00Z",` +
 		`"fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:annotations":{".":{},"f:a":{},"f:b":{}},"f:labels":{".":{},"f:app":{}}},` +

@@ -58,7 +58,8 @@ func (g *gate) guard(path string, hook http.Handler) http.Handler {
 		defer release()
 		if refused := (*refusal)(nil); errors.As(err, &refused) {
 			g.meter.refused(refused.reason)
-			log.FromContext(r.Context()).V(1).Info("Refused request", "path", path, "client", r.RemoteAddr, "reason", refused.text)
+			log.FromContext(r.Context()).V(1).Info("Refused request",
+				"path", path, "client", r.RemoteAddr, "reason", refused.text)
 			w.Header().Set("Connection", "close") // of what is left of the body nothing is read
 			if refused.code == http.StatusTooManyRequests || refused.code == http.StatusServiceUnavailable {
 				w.Header().Set("Retry-After", "1") // an API server repeats the review within its time
@@ -182,7 +183,9 @@ func decoded(body []byte) int64 {
 // read reads a body, whose memory grows with what arrives. Its beginning has the namespace, by which the rest is
 // counted.
 func (s *share) read(r *http.Request, path string, most int64) ([]byte, error) {
-	large := &refusal{largeBody, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body must have at most %d bytes", most)}
+	large := &refusal{
+		largeBody, http.StatusRequestEntityTooLarge, fmt.Sprintf("the body must have at most %d bytes", most),
+	}
 	if r.ContentLength > most {
 		return nil, large
 	}

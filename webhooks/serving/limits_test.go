@@ -19,7 +19,9 @@ import (
 
 // quick limits are small enough to be reached in a test, and large enough for a handshake on a busy machine.
 func quick() serving.Limits {
-	return serving.Limits{Body: 64 << 10, Memory: 768 << 10, Requests: 40, Connections: 40, Read: 2 * time.Second, Answer: 5 * time.Second}
+	return serving.Limits{
+		Body: 64 << 10, Memory: 768 << 10, Requests: 40, Connections: 40, Read: 2 * time.Second, Answer: 5 * time.Second,
+	}
 }
 
 // 150 requests whose body never ends, each on a connection of its own, end within the limit of time.
@@ -105,11 +107,16 @@ func TestBodies(t *testing.T) {
 		size int
 		code int
 	}{
-		"none":                {"a health check has no body", "a", 0, http.StatusOK},
-		"at the limit":        {"the limit is allowed", "a", 64 << 10, http.StatusOK},
-		"above":               {"one byte more is not", "a", 64<<10 + 1, http.StatusRequestEntityTooLarge},
-		"objects":             {"each takes 2 KiB when it is decoded", "{", 300, http.StatusRequestEntityTooLarge},
-		"above, not declared": {"the length that a client declares does not matter", "a", -(64<<10 + 1), http.StatusRequestEntityTooLarge},
+		"none":         {"a health check has no body", "a", 0, http.StatusOK},
+		"at the limit": {"the limit is allowed", "a", 64 << 10, http.StatusOK},
+		"above":        {"one byte more is not", "a", 64<<10 + 1, http.StatusRequestEntityTooLarge},
+		"objects":      {"each takes 2 KiB when it is decoded", "{", 300, http.StatusRequestEntityTooLarge},
+		"above, not declared": {
+			why:  "the length that a client declares does not matter",
+			fill: "a",
+			size: -(64<<10 + 1),
+			code: http.StatusRequestEntityTooLarge,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -183,8 +190,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// A controller creates the pods of one namespace in bursts, all from one API server, within the memory of config/manager.
-// They wait for each other, and none is refused.
+// A controller creates the pods of one namespace in bursts, all from one API server, within the memory of
+// config/manager. They wait for each other, and none is refused.
 func TestBursts(t *testing.T) {
 	known := func(context.Context, netip.Addr) bool { return true }
 	variable := `{"name":"VARIABLE","valueFrom":{"fieldRef":{"fieldPath":"metadata.labels['a']"}}},`
@@ -200,7 +207,8 @@ func TestBursts(t *testing.T) {
 			limits := serving.Limits{Memory: 225 << 20}
 			g := start(t, serving.Options{Limits: limits, Clients: serving.Clients{Known: known}})
 			g.hold = make(chan struct{})
-			body := `{"request":{"namespace":"shop","object":{"spec":{"containers":[{"env":[` + strings.Repeat(variable, c.variables) + `{}]}]}}}}`
+			body := `{"request":{"namespace":"shop","object":{"spec":{"containers":[{"env":[` +
+				strings.Repeat(variable, c.variables) + `{}]}]}}}}`
 			apiServer := newClient(t, "127.0.0.9")
 			codes := make(chan int, c.pods)
 			for range c.pods {
@@ -210,7 +218,8 @@ func TestBursts(t *testing.T) {
 				}()
 			}
 			eventually(t, "all have arrived", func() bool {
-				return g.gauge(t, "kruisekit_webhook_requests", "running")+g.gauge(t, "kruisekit_webhook_requests", "waiting") >= c.pods
+				return g.gauge(t, "kruisekit_webhook_requests", "running")+g.gauge(t,
+					"kruisekit_webhook_requests", "waiting") >= c.pods
 			})
 			close(g.hold)
 			for range c.pods {
@@ -236,7 +245,8 @@ func TestRetryAfter(t *testing.T) {
 		g.post(t, apiServer, path, strings.NewReader(body))
 	}()
 	eventually(t, "one runs", func() bool { return g.gauge(t, "kruisekit_webhook_requests", "running") == 1 })
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.address+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+g.address+path,
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

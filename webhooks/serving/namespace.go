@@ -14,8 +14,8 @@ const (
 	objects           = ".request.objects[]"
 )
 
-// namespaceOf returns the namespace of a review by the beginning of its body, or nothing. API servers write the namespace
-// before the object.
+// namespaceOf returns the namespace of a review by the beginning of its body, or nothing. API servers write the
+// namespace before the object.
 func namespaceOf(beginning []byte) string {
 	tokens := json.NewDecoder(bytes.NewReader(beginning))
 	for p := (place{}); ; {

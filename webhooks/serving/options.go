@@ -33,7 +33,8 @@ type Options struct {
 
 // Limits bound what clients can cost. Zero is the default of a field.
 type Limits struct {
-	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7 MiB.
+	// Body is the largest body in bytes. An API server sends two objects of at most 3 MiB each, and little else. Default 7
+	// MiB.
 	Body int64
 	// Memory is what all requests may hold together, by an estimate from their bodies: three times the bytes, and what
 	// the decoded objects and lists take. A quarter of it is kept for small requests. Reviews of one namespace from one
@@ -59,8 +60,9 @@ type Clients struct {
 	CA *x509.CertPool
 	// Names are the common names in their certificates. Empty is any name that the CA has signed.
 	Names []string
-	// Check returns what is known of the client at an address. Each verdict is used for a minute. A client that was answered within ten
-	// minutes waits for the next one at most a quarter of a second. While Check fails, its client is answered. Nil answers all addresses.
+	// Check returns what is known of the client at an address. Each verdict is used for a minute. A client that was
+	// answered within ten minutes waits for the next one at most a quarter of a second. While Check fails, its client is
+	// answered. Nil answers all addresses.
 	Check func(ctx context.Context, address netip.Addr) (Verdict, error)
 	// Known reports, without waiting, whether an address is that of an API server or of a node. Such a client, one that
 	// Check knows, one that has shown a certificate and the loopback address have half of the connections to
@@ -68,8 +70,8 @@ type Clients struct {
 	Known func(ctx context.Context, address netip.Addr) bool
 	// Settle is how long a client of which nothing is known waits. Default 5 seconds.
 	Settle time.Duration
-	// Prompt are prefixes of paths at which a client waits for a check at most a quarter of a second, such as those of pods: an API server
-	// that waits in vain creates the pod without what the webhook adds.
+	// Prompt are prefixes of paths at which a client waits for a check at most a quarter of a second, such as those of
+	// pods: an API server that waits in vain creates the pod without what the webhook adds.
 	Prompt []string
 	// Public are paths that every client may call, such as that of a health check.
 	Public []string

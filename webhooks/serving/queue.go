@@ -10,8 +10,8 @@ import (
 )
 
 // Parts of all requests and of the memory that reviews of one namespace from one client may have while they run, and
-// reviews without a namespace of one path. Twice as many may wait, with as much memory. A controller creates the pods of
-// a namespace in bursts, all from one API server: they wait, and are not refused.
+// reviews without a namespace of one path. Twice as many may wait, with as much memory. A controller creates the pods
+// of a namespace in bursts, all from one API server: they wait, and are not refused.
 const (
 	partOfNamespace = 16
 	partOfPath      = 8

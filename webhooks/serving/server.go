@@ -93,11 +93,14 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		WriteTimeout:      l.Answer,
 		IdleTimeout:       idle,
 		MaxHeaderBytes:    mostHeader,
-		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(log.FromContext(ctx).V(1)), slog.LevelInfo), // every client can cause lines of it
-		ConnContext:       withConnection,
-		ConnState:         watch,
-		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: ahead, MaxReceiveBufferPerStream: ahead},
+		// every client can cause lines of it
+		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(log.FromContext(ctx).V(1)), slog.LevelInfo),
+		ConnContext: withConnection,
+		ConnState:   watch,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: ahead, MaxReceiveBufferPerStream: ahead,
+		},
 	}
 	stopped := make(chan error, 1)
 	end := context.AfterFunc(ctx, func() {

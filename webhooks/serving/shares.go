@@ -69,7 +69,8 @@ func (s *shares) fits(now, more held, part int) bool {
 		unchecked = max(1, s.most.Requests/uncheckedOfOne)
 	}
 	memory := s.most.Memory / int64(part)
-	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= memory && now.large <= largeOf(memory)
+	return now.unchecked <= unchecked && now.requests <= s.most.Requests/part && now.memory <= memory &&
+		now.large <= largeOf(memory)
 }
 
 // give returns what a client held. The caller holds the lock.

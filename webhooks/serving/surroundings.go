@@ -15,17 +15,19 @@ import (
 )
 
 const (
-	// page is how many objects one request lists, which bounds the memory, and sample is how many pods show their families.
+	// page is how many objects one request lists, which bounds the memory, and sample is how many pods show their
+	// families.
 	page, sample = 250, 20
-	// remembered is how long nodes and families are used for an address that is not that of a node, and nodesRemembered for one that is: an
-	// API server is checked once a minute and stays where it is, and in a large cluster the nodes are many. The pods come first in a check.
+	// remembered is how long nodes and families are used for an address that is not that of a node, and nodesRemembered
+	// for one that is: an API server is checked once a minute and stays where it is, and in a large cluster the nodes are
+	// many. The pods come first in a check.
 	remembered, nodesRemembered = time.Minute, time.Hour
 	// reading is how long it may take to read them.
 	reading = 20 * time.Second
 )
 
-// surroundings are what is known of addresses that are those of no pod. They are read for all clients together, because clients with unknown
-// addresses cost nothing to make.
+// surroundings are what is known of addresses that are those of no pod. They are read for all clients together, because
+// clients with unknown addresses cost nothing to make.
 type surroundings struct {
 	reader  client.Reader
 	spared  []string
@@ -52,7 +54,8 @@ func (s *surroundings) verdict(ctx context.Context, address netip.Addr) Verdict 
 	f, err := s.facts(ctx, address)
 	switch {
 	case err != nil:
-		log.FromContext(ctx).V(1).Info("Checked a client without the nodes", "client", address.String(), "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("Checked a client without the nodes",
+			"client", address.String(), "reason", err.Error())
 	case f.nodes[address]:
 		return Verdict{}
 	case f.v4 != f.v6 && f.v4 != address.Is4():
@@ -61,7 +64,8 @@ func (s *surroundings) verdict(ctx context.Context, address netip.Addr) Verdict 
 	return Verdict{Unknown: true}
 }
 
-// facts reads at most once a minute, and once an hour where the address is known. A reading that takes long goes on for the next clients.
+// facts reads at most once a minute, and once an hour where the address is known. A reading that takes long goes on for
+// the next clients.
 func (s *surroundings) facts(ctx context.Context, address netip.Addr) (*facts, error) {
 	s.mu.Lock()
 	last, at := s.last, s.at
@@ -147,8 +151,8 @@ func (s *surroundings) read(ctx context.Context) (*facts, error) {
 	}
 }
 
-// add adds the addresses of a node: those of its status, those that a network plugin notes in annotations, and the first two of its ranges
-// of pods, which tunnels and bridges have.
+// add adds the addresses of a node: those of its status, those that a network plugin notes in annotations, and the
+// first two of its ranges of pods, which tunnels and bridges have.
 func (f *facts) add(node *corev1.Node) {
 	for _, a := range node.Status.Addresses {
 		f.one(a.Address)

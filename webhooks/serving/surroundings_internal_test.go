@@ -63,7 +63,8 @@ func TestSurroundings(t *testing.T) {
 	}
 }
 
-// The nodes are read again for an address that is not known, and not for that of a node, which is checked once a minute.
+// The nodes are read again for an address that is not known, and not for that of a node, which is checked once a
+// minute.
 func TestNodesAreRemembered(t *testing.T) {
 	reads := 0
 	s := &surroundings{reader: interceptor.NewClient(nil, interceptor.Funcs{
@@ -120,7 +121,8 @@ func TestKnownDoesNotWait(t *testing.T) {
 	}
 	close(release)
 	<-reads
-	for late := time.Now().Add(20 * time.Second); !s.has(t.Context(), node) || !s.has(t.Context(), server); runtime.Gosched() {
+	for late := time.Now().Add(20 * time.Second); !s.has(t.Context(), node) ||
+		!s.has(t.Context(), server); runtime.Gosched() {
 		if time.Now().After(late) {
 			t.Fatal("a node and an API server that were read are not known")
 		}

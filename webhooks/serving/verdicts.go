@@ -34,8 +34,8 @@ const (
 type Verdict struct {
 	// Why the client is refused; empty for a client that is answered.
 	Why string
-	// Unknown is true when nothing is known of the address. The client waits for five seconds, in which the address of a pod that has just
-	// started becomes known, and is checked again.
+	// Unknown is true when nothing is known of the address. The client waits for five seconds, in which the address of a
+	// pod that has just started becomes known, and is checked again.
 	Unknown bool
 }
 
@@ -122,7 +122,8 @@ func (v *verdicts) prove(address netip.Addr) {
 	v.keep(address, last)
 }
 
-// of returns why a client is refused, or an error where that is not known. A prompt request does not wait for a slow check.
+// of returns why a client is refused, or an error where that is not known. A prompt request does not wait for a slow
+// check.
 func (v *verdicts) of(ctx context.Context, address netip.Addr, prompt bool) (string, error) {
 	if v.check == nil || !address.IsValid() {
 		return "", nil

@@ -21,11 +21,17 @@ func TestSlowLookup(t *testing.T) {
 		known *verdict
 		waits bool
 	}{
-		"answered a minute ago": {"its next lookup may take as long as it takes", &verdict{settled: true, at: time.Now().Add(-2 * fresh)}, false},
-		"answered an hour ago":  {"another client may have the address", &verdict{settled: true, at: time.Now().Add(-time.Hour)}, true},
-		"refused a minute ago":  {"it may be an API server now", &verdict{why: "a pod", settled: true, at: time.Now().Add(-2 * fresh)}, true},
-		"never looked up":       {"the last lookup failed", &verdict{at: time.Now().Add(-2 * fresh)}, true},
-		"new":                   {"nothing is known of it", nil, true},
+		"answered a minute ago": {
+			"its next lookup may take as long as it takes", &verdict{settled: true, at: time.Now().Add(-2 * fresh)}, false,
+		},
+		"answered an hour ago": {
+			"another client may have the address", &verdict{settled: true, at: time.Now().Add(-time.Hour)}, true,
+		},
+		"refused a minute ago": {
+			"it may be an API server now", &verdict{why: "a pod", settled: true, at: time.Now().Add(-2 * fresh)}, true,
+		},
+		"never looked up": {"the last lookup failed", &verdict{at: time.Now().Add(-2 * fresh)}, true},
+		"new":             {"nothing is known of it", nil, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -174,9 +180,22 @@ func TestValidRequests(t *testing.T) {
 		address netip.Addr
 		want    bool
 	}{
-		"an API server":     {"it is known, also while pods cannot be looked up", Clients{Check: check, Known: known}, nil, server, true},
-		"not looked up":     {"it may be a pod that has just started", Clients{Check: check, Known: known}, nil, stranger, false},
-		"answered":          {"no pod has the address", Clients{Check: check}, &verdict{settled: true, unknown: true}, stranger, true},
+		"an API server": {
+			why:     "it is known, also while pods cannot be looked up",
+			clients: Clients{Check: check, Known: known},
+			address: server,
+			want:    true,
+		},
+		"not looked up": {
+			why: "it may be a pod that has just started", clients: Clients{Check: check, Known: known}, address: stranger,
+		},
+		"answered": {
+			why:     "no pod has the address",
+			clients: Clients{Check: check},
+			last:    &verdict{settled: true, unknown: true},
+			address: stranger,
+			want:    true,
+		},
 		"unchecked":         {"all are answered", Clients{}, nil, stranger, true},
 		"no certificate":    {"a conversion needs none", Clients{CA: x509.NewCertPool()}, nil, stranger, false},
 		"had a certificate": {"it is known", Clients{CA: x509.NewCertPool()}, &verdict{proved: time.Now()}, stranger, true},

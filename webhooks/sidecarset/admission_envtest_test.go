@@ -22,15 +22,16 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
-// testRecorded gives the API server what users once gave to the reference: it becomes what the reference has stored, hashes
-// included, and what the reference has stored stays as it is.
+// testRecorded gives the API server what users once gave to the reference: it becomes what the reference has stored,
+// hashes included, and what the reference has stored stays as it is.
 func testRecorded(t *testing.T, g *reviewtest.Ground) {
 	for _, step := range []string{"1-created", "2-updating", "3-updated"} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			for _, recorded := range reviewtest.Recorded(t, step, "sidecarsets."+version+".yaml") {
 				t.Run(step+"/"+version+"/"+recorded.GetName(), func(t *testing.T) {
 					applied := &unstructured.Unstructured{}
-					if err := json.Unmarshal([]byte(recorded.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]), applied); err != nil {
+					if err := json.Unmarshal([]byte(recorded.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]),
+						applied); err != nil {
 						t.Fatal(err)
 					}
 					got, err := dry(t, g, applied)
@@ -58,7 +59,8 @@ func asRecorded(t *testing.T, want, got *unstructured.Unstructured) {
 		same(t, key, want.GetAnnotations()[key], got.GetAnnotations()[key])
 	}
 	for _, name := range []string{"containers", "initContainers", "volumes", "updateStrategy", "revisionHistoryLimit"} {
-		same(t, name, plaintest.Encode(t, reviewtest.Field(want, "spec", name)), plaintest.Encode(t, reviewtest.Field(got, "spec", name)))
+		same(t, name, plaintest.Encode(t, reviewtest.Field(want, "spec", name)),
+			plaintest.Encode(t, reviewtest.Field(got, "spec", name)))
 	}
 }
 
@@ -103,8 +105,10 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	// What is left open reads back, where containers are injected among it, and what the API server itself fills in.
 	const (
 		common = `"resources":{},"shareVolumePolicy":{"type":"disabled"},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","upgradeStrategy":{"upgradeType":"ColdUpgrade"}`
-		full   = `{"containers":[{"image":"agent","imagePullPolicy":"Always","name":"agent","podInjectPolicy":"BeforeAppContainer",` + common + `}],` +
-			`"initContainers":[{"image":"setup:1","imagePullPolicy":"IfNotPresent","name":"setup","podInjectPolicy":"AfterAppContainer",` + common + `}],` +
+		full   = `{"containers":[{"image":"agent","imagePullPolicy":"Always","name":"agent","podInjectPolicy":"BeforeAppContainer",` +
+			common + `}],` +
+			`"initContainers":[{"image":"setup:1","imagePullPolicy":"IfNotPresent","name":"setup","podInjectPolicy":"AfterAppContainer",` +
+			common + `}],` +
 			`"injectionStrategy":{"revision":{"customVersion":"1","policy":"Always"}},"revisionHistoryLimit":10,"selector":{"matchLabels":{"app":"x"}},` +
 			`"updateStrategy":{"maxUnavailable":1,"partition":0,"type":"RollingUpdate"},` +
 			`"volumes":[{"downwardAPI":{"defaultMode":420,"items":[{"fieldRef":{"apiVersion":"v1","fieldPath":"metadata.labels"},"path":"l"}]},"name":"info"},{"emptyDir":{},"name":"tmp"}]}`
@@ -113,8 +117,10 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {
 			// The items of the volume name no version of the API, as those of pods need not.
-			got, err := dry(t, g, newSet(t, version, "a", `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"agent"}],
-				"initContainers":[{"name":"setup","image":"setup:1","podInjectPolicy":""}],"injectionStrategy":{"revision":{"customVersion":"1"}},
+			got, err := dry(t, g,
+				newSet(t, version, "a", `{"selector":{"matchLabels":{"app":"x"}},"containers":[{"name":"agent","image":"agent"}],
+				"initContainers":[{"name":"setup","image":"setup:1","podInjectPolicy":""}],
+				"injectionStrategy":{"revision":{"customVersion":"1"}},
 				"volumes":[{"name":"info","downwardAPI":{"items":[{"path":"l","fieldRef":{"fieldPath":"metadata.labels"}}]}},{"name":"tmp"}]}`))
 			if err != nil {
 				t.Fatal(err)
@@ -123,18 +129,21 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 		})
 	}
 	t.Run("only init containers", func(t *testing.T) {
-		got, err := dry(t, g, plain(t, "v1beta1", "a", `{"containers":null,"updateStrategy":{"type":"NotUpdate"},"initContainers":[{"name":"app","image":"a:1","restartPolicy":"Always","startupProbe":{"exec":{"command":["true"]}}}]}`))
+		got, err := dry(t, g, plain(t, "v1beta1", "a",
+			`{"containers":null,"updateStrategy":{"type":"NotUpdate"},"initContainers":[{"name":"app","image":"a:1","restartPolicy":"Always","startupProbe":{"exec":{"command":["true"]}}}]}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		same(t, "containers", nil, reviewtest.Field(got, "spec", "containers"))
 		probe := got.Object["spec"].(map[string]any)["initContainers"].([]any)[0].(map[string]any)["startupProbe"]
-		same(t, "a new startup probe", `{"exec":{"command":["true"]},"failureThreshold":3,"periodSeconds":10,"successThreshold":1,"timeoutSeconds":1}`, plaintest.Encode(t, probe))
+		same(t, "a new startup probe",
+			`{"exec":{"command":["true"]},"failureThreshold":3,"periodSeconds":10,"successThreshold":1,"timeoutSeconds":1}`,
+			plaintest.Encode(t, probe))
 	})
 }
 
-// testRefusals is what clients get for an invalid set, in both versions: faults of the rules, whose tables are in the package validation,
-// and of containers and volumes, which the API server finds.
+// testRefusals is what clients get for an invalid set, in both versions: faults of the rules, whose tables are in the
+// package validation, and of containers and volumes, which the API server finds.
 func testRefusals(t *testing.T, g *reviewtest.Ground) {
 	const policy = `"resourcesPolicy":{"targetContainersMode":"sum","targetContainersNameRegex":%q,"resourcesExpr":{"limits":{"cpu":%q}}}`
 	with := func(more string) string { return `{"containers":[{"name":"agent","image":"a:1",` + more + `}]}` }
@@ -142,14 +151,25 @@ func testRefusals(t *testing.T, g *reviewtest.Ground) {
 		spec  string
 		paths []string
 	}{
-		"no selector":    {`{"selector":null}`, []string{"spec.selector"}},
-		"a bad formula":  {with(fmt.Sprintf(policy, ".*", "cpu +*/ 50%")), []string{"spec.containers[0].resourcesPolicy.resourcesExpr.limits.cpu"}},
-		"native":         {`{"initContainers":[{"name":"vault","image":"v:1","restartPolicy":"Always"}],"updateStrategy":{"type":"NotUpdate"}}`, nil},
-		"unknown volume": {with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), []string{"spec.containers[0].volumeMounts[0].name"}},
-		"no image":       {`{"containers":[{"name":"agent"}]}`, []string{"spec.containers[0].image"}},
-		"twice":          {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, []string{"spec.initContainers[0].name"}},
-		"odd volume":     {`{"volumes":[{"name":"A"}]}`, []string{"spec.volumes[0].name"}},
-		"no formulas":    {with(`"resourcesPolicy":{"targetContainersMode":"sum","resourcesExpr":{}}`), []string{"spec.containers[0].resourcesPolicy.resourcesExpr"}},
+		"no selector": {`{"selector":null}`, []string{"spec.selector"}},
+		"a bad formula": {
+			with(fmt.Sprintf(policy, ".*", "cpu +*/ 50%")),
+			[]string{"spec.containers[0].resourcesPolicy.resourcesExpr.limits.cpu"},
+		},
+		"native": {
+			`{"initContainers":[{"name":"vault","image":"v:1","restartPolicy":"Always"}],"updateStrategy":{"type":"NotUpdate"}}`,
+			nil,
+		},
+		"unknown volume": {
+			with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), []string{"spec.containers[0].volumeMounts[0].name"},
+		},
+		"no image":   {`{"containers":[{"name":"agent"}]}`, []string{"spec.containers[0].image"}},
+		"twice":      {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, []string{"spec.initContainers[0].name"}},
+		"odd volume": {`{"volumes":[{"name":"A"}]}`, []string{"spec.volumes[0].name"}},
+		"no formulas": {
+			with(`"resourcesPolicy":{"targetContainersMode":"sum","resourcesExpr":{}}`),
+			[]string{"spec.containers[0].resourcesPolicy.resourcesExpr"},
+		},
 	}
 	for name, c := range cases {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -179,23 +199,34 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 		paths []string
 		calls map[string]int
 	}{
-		"a label":           {`{"metadata":{"labels":{"a":"b"}}}`, nil, map[string]int{}},
-		"a strategy":        {`{"spec":{"updateStrategy":{"maxUnavailable":"50%"}}}`, nil, map[string]int{}},
-		"an image":          {`{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`, nil, map[string]int{"create": 2}},
-		"a name":            {`{"spec":{"containers":[{"name":"agent","image":"a:1"},{"name":"b","image":"b:1"}]}}`, []string{"spec.containers[1].name"}, map[string]int{"create": 2}},
-		"the type":          {`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`, []string{"spec.containers[0].upgradeStrategy.upgradeType"}, map[string]int{"create": 2}},
+		"a label":    {`{"metadata":{"labels":{"a":"b"}}}`, nil, map[string]int{}},
+		"a strategy": {`{"spec":{"updateStrategy":{"maxUnavailable":"50%"}}}`, nil, map[string]int{}},
+		"an image":   {`{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`, nil, map[string]int{"create": 2}},
+		"a name": {
+			`{"spec":{"containers":[{"name":"agent","image":"a:1"},{"name":"b","image":"b:1"}]}}`,
+			[]string{"spec.containers[1].name"},
+			map[string]int{"create": 2},
+		},
+		"the type": {
+			`{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`,
+			[]string{"spec.containers[0].upgradeStrategy.upgradeType"},
+			map[string]int{"create": 2},
+		},
 		"an init container": {`{"spec":{"initContainers":[{"name":"b","image":"b:1"}]}}`, nil, map[string]int{"create": 2}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			// A list has the API server's cache catch up. An update that goes by an older copy is reviewed twice.
-			all := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": set.GetAPIVersion(), "kind": "SidecarSetList"}}
+			all := &unstructured.UnstructuredList{Object: map[string]any{
+				"apiVersion": set.GetAPIVersion(), "kind": "SidecarSetList",
+			}}
 			err := g.Client.List(t.Context(), all)
 			if err != nil {
 				t.Fatal(err)
 			}
 			made := g.Calls.Of(func() {
-				err = g.Client.Patch(t.Context(), set.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll)
+				err = g.Client.Patch(t.Context(), set.DeepCopy(),
+					client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll)
 			})
 			same(t, "calls", c.calls, made)
 			if c.paths == nil {
@@ -209,10 +240,11 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testHashes: what clients send in their place counts for nothing, and neither does a plain init container, which no update
-// reaches.
+// testHashes: what clients send in their place counts for nothing, and neither does a plain init container, which no
+// update reaches.
 func testHashes(t *testing.T, g *reviewtest.Ground) {
-	set := create(t, g, plain(t, "v1beta1", "hashed", `{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
+	set := create(t, g, plain(t, "v1beta1", "hashed",
+		`{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
 	key, bare := kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey
 	was := set.GetAnnotations()
 	if was[key] == "" || was[bare] == "" {
@@ -222,16 +254,27 @@ func testHashes(t *testing.T, g *reviewtest.Ground) {
 		why, patch         string
 		sameHash, sameBare bool
 	}{
-		"stale":         {"they are replaced", `{"metadata":{"annotations":{"kruise.io/sidecarset-hash":"stale","kruise.io/sidecarset-hash-without-image":""}}}`, true, true},
-		"none":          {"they are written again", `{"metadata":{"annotations":null}}`, true, true},
-		"an image":      {"one of the two is of images", `{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`, false, true},
+		"stale": {
+			why:      "they are replaced",
+			patch:    `{"metadata":{"annotations":{"kruise.io/sidecarset-hash":"stale","kruise.io/sidecarset-hash-without-image":""}}}`,
+			sameHash: true, sameBare: true,
+		},
+		"none": {"they are written again", `{"metadata":{"annotations":null}}`, true, true},
+		"an image": {
+			why:      "one of the two is of images",
+			patch:    `{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`,
+			sameBare: true,
+		},
 		"an init image": {"it does not count", `{"spec":{"initContainers":[{"name":"setup","image":"s:2"}]}}`, true, true},
-		"a variable":    {"it counts for both", `{"spec":{"containers":[{"name":"agent","image":"a:1","env":[{"name":"A"}]}]}}`, false, false},
+		"a variable": {
+			why: "it counts for both", patch: `{"spec":{"containers":[{"name":"agent","image":"a:1","env":[{"name":"A"}]}]}}`,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			now := set.DeepCopy()
-			if err := g.Client.Patch(t.Context(), now, client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll); err != nil {
+			if err := g.Client.Patch(t.Context(), now,
+				client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll); err != nil {
 				t.Fatal(err)
 			}
 			is := now.GetAnnotations()
@@ -244,23 +287,68 @@ func testHashes(t *testing.T, g *reviewtest.Ground) {
 
 // testConflicts: with other sets, where a pod can have both.
 func testConflicts(t *testing.T, g *reviewtest.Ground) {
-	create(t, g, plain(t, "v1beta1", "first", `{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"blue"}},
+	create(t, g, plain(t, "v1beta1", "first",
+		`{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"blue"}},
 		"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}],"volumes":[{"name":"v","emptyDir":{}}]}`))
 	cases := map[string]struct {
 		why, version, spec string
 		paths              []string
 	}{
-		"the same name":     {"in the same pods", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}}}`, []string{"spec.containers[0].name"}},
-		"other pods":        {"they never meet", "v1beta1", `{"selector":{"matchLabels":{"app":"bank"}}}`, nil},
-		"an unrelated key":  {"a pod can have both labels", "v1beta1", `{"selector":{"matchLabels":{"app":null,"tier":"x"}}}`, []string{"spec.containers[0].name"}},
-		"exists":            {"a pod can have it too", "v1alpha1", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"tier","operator":"Exists"}]}}`, []string{"spec.containers[0].name"}},
-		"absent":            {"the others have it", "v1beta1", `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}}`, nil},
-		"other namespaces":  {"they never meet", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"red"}}}`, nil},
-		"a namespace":       {"it can have the label", "v1alpha1", `{"selector":{"matchLabels":{"app":"shop"}},"namespace":"shop"}`, []string{"spec.containers[0].name"}},
-		"half of a pair":    {"that name is in the pod", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"agent-2","image":"a:1"}]}`, []string{"spec.containers[0].name"}},
-		"another volume":    {"of the same name", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory"}}]}`, []string{"spec.volumes[0]"}},
-		"the same volume":   {"it does no harm", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v"}]}`, nil},
-		"an init container": {"a pod has a name once", "v1beta1", `{"selector":{"matchLabels":{"app":"shop"}},"containers":null,"initContainers":[{"name":"agent-1","image":"b:1"}]}`, []string{"spec.initContainers[0].name"}},
+		"the same name": {
+			why:     "in the same pods",
+			version: "v1beta1",
+			spec:    `{"selector":{"matchLabels":{"app":"shop"}}}`,
+			paths:   []string{"spec.containers[0].name"},
+		},
+		"other pods": {"they never meet", "v1beta1", `{"selector":{"matchLabels":{"app":"bank"}}}`, nil},
+		"an unrelated key": {
+			why:     "a pod can have both labels",
+			version: "v1beta1",
+			spec:    `{"selector":{"matchLabels":{"app":null,"tier":"x"}}}`,
+			paths:   []string{"spec.containers[0].name"},
+		},
+		"exists": {
+			why:     "a pod can have it too",
+			version: "v1alpha1",
+			spec:    `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"tier","operator":"Exists"}]}}`,
+			paths:   []string{"spec.containers[0].name"},
+		},
+		"absent": {
+			why:     "the others have it",
+			version: "v1beta1",
+			spec:    `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}}`,
+		},
+		"other namespaces": {
+			why:     "they never meet",
+			version: "v1beta1",
+			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"red"}}}`,
+		},
+		"a namespace": {
+			why:     "it can have the label",
+			version: "v1alpha1",
+			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"namespace":"shop"}`,
+			paths:   []string{"spec.containers[0].name"},
+		},
+		"half of a pair": {
+			why:     "that name is in the pod",
+			version: "v1beta1",
+			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"agent-2","image":"a:1"}]}`,
+			paths:   []string{"spec.containers[0].name"},
+		},
+		"another volume": {
+			why: "of the same name", version: "v1beta1",
+			spec:  `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory"}}]}`,
+			paths: []string{"spec.volumes[0]"},
+		},
+		"the same volume": {
+			why: "it does no harm", version: "v1beta1",
+			spec: `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v"}]}`,
+		},
+		"an init container": {
+			why: "a pod has a name once", version: "v1beta1",
+			spec:  `{"selector":{"matchLabels":{"app":"shop"}},"containers":null,"initContainers":[{"name":"agent-1","image":"b:1"}]}`,
+			paths: []string{"spec.initContainers[0].name"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +369,9 @@ func testCanary(t *testing.T, g *reviewtest.Ground) {
 	base := create(t, g, plain(t, "v1beta1", "base", `{"selector":{"matchLabels":{"app":"canaried"}}}`))
 	annotated := func(name, of, spec string) *unstructured.Unstructured {
 		set := plain(t, "v1beta1", name, spec)
-		set.SetAnnotations(map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: of})
+		set.SetAnnotations(map[string]string{
+			v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: of,
+		})
 		return set
 	}
 	const at = "metadata.annotations[apps.kruise.io/sidecarset-base]"
@@ -294,12 +384,15 @@ func testCanary(t *testing.T, g *reviewtest.Ground) {
 	reviewtest.Refused(t, err, 422, "spec.updateStrategy.type")
 
 	canary := create(t, g, annotated("canary", "base", notUpdate))
-	_, err = dry(t, g, annotated("c", "canary", `{"selector":{"matchLabels":{"app":"other"}},"updateStrategy":{"type":"NotUpdate"}}`))
+	_, err = dry(t, g,
+		annotated("c", "canary", `{"selector":{"matchLabels":{"app":"other"}},"updateStrategy":{"type":"NotUpdate"}}`))
 	reviewtest.Refused(t, err, 422, at)
 	patch := func(set *unstructured.Unstructured, patch string) error {
-		return g.Client.Patch(t.Context(), set.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
+		return g.Client.Patch(t.Context(), set.DeepCopy(),
+			client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
 	}
-	reviewtest.Refused(t, patch(canary, `{"metadata":{"annotations":{"`+v1beta1.SidecarSetBaseAnnotation+`":"first"}}}`), 422, at, at)
+	reviewtest.Refused(t, patch(canary, `{"metadata":{"annotations":{"`+v1beta1.SidecarSetBaseAnnotation+`":"first"}}}`),
+		422, at, at)
 	for _, set := range []*unstructured.Unstructured{base, canary} {
 		if err := patch(set, `{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`); err != nil {
 			t.Errorf("%s: %v", set.GetName(), err)
@@ -311,9 +404,13 @@ func testCanary(t *testing.T, g *reviewtest.Ground) {
 func revision(t *testing.T, g *reviewtest.Ground, name, of, version string) {
 	t.Helper()
 	r := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name, Labels: map[string]string{v1beta1.SidecarSetNameLabel: of, v1beta1.SidecarSetCustomVersionLabel: version}},
-		Revision:   1,
-		Data:       runtime.RawExtension{Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"a:0"}]}}`)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: own, Name: name, Labels: map[string]string{
+			v1beta1.SidecarSetNameLabel: of, v1beta1.SidecarSetCustomVersionLabel: version,
+		}},
+		Revision: 1,
+		Data: runtime.RawExtension{
+			Raw: []byte(`{"spec":{"$patch":"replace","containers":[{"name":"agent","image":"a:0"}]}}`),
+		},
 	}
 	if err := g.Client.Create(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -369,9 +466,13 @@ func testAnnotations(t *testing.T, g *reviewtest.Ground) {
 		rules string
 		paths []string
 	}{
-		"for all":         {`{"rules":[{"allowedAnnotationKeyExprs":["^example"]}]}`, nil},
-		"for such":        {`{"rules":[{"selector":{"matchLabels":{"team":"blue"}},"allowedAnnotationKeyExprs":["k$"]}]}`, nil},
-		"for others":      {`{"rules":[{"selector":{"matchLabels":{"team":"red"}},"allowedAnnotationKeyExprs":["k$"]}]}`, []string{at}},
+		"for all": {`{"rules":[{"allowedAnnotationKeyExprs":["^example"]}]}`, nil},
+		"for such": {
+			`{"rules":[{"selector":{"matchLabels":{"team":"blue"}},"allowedAnnotationKeyExprs":["k$"]}]}`, nil,
+		},
+		"for others": {
+			`{"rules":[{"selector":{"matchLabels":{"team":"red"}},"allowedAnnotationKeyExprs":["k$"]}]}`, []string{at},
+		},
 		"other keys":      {`{"rules":[{"allowedAnnotationKeyExprs":["^other"]}]}`, []string{at}},
 		"a misspelt rule": {`{"rules":[{"allowedAnnotationKeyExpr":["k$"]}]}`, []string{at}},
 		"no JSON":         {`{`, []string{at}},

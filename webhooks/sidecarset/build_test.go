@@ -45,7 +45,9 @@ func (s *plainServer) client() client.WithWatch {
 			s.calls++
 			var o client.CreateOptions
 			if o.ApplyOptions(opts); o.FieldValidation == metav1.FieldValidationStrict && len(s.unknown) > 0 {
-				return apierrors.NewBadRequest(`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: unknown field "` + strings.Join(s.unknown, `", unknown field "`) + `"`)
+				return apierrors.NewBadRequest(
+					`PodTemplate in version "v1" cannot be handled as a PodTemplate: strict decoding error: unknown field "` +
+						strings.Join(s.unknown, `", unknown field "`) + `"`)
 			}
 			template, _ := obj.(*unstructured.Unstructured).Object["template"].(map[string]any)
 			pod, _ := template["spec"].(map[string]any)
@@ -57,7 +59,9 @@ func (s *plainServer) client() client.WithWatch {
 			}
 			return cmp.Or(s.refuse, s.fail)
 		},
-		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+		Get: func(
+			_ context.Context, _ client.WithWatch, key client.ObjectKey, obj client.Object, _ ...client.GetOption,
+		) error {
 			s.calls++
 			if s.fail != nil {
 				return s.fail
@@ -92,7 +96,9 @@ func fill(container any) {
 	if !ok {
 		return
 	}
-	for key, value := range map[string]any{"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": map[string]any{}} {
+	for key, value := range map[string]any{
+		"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": map[string]any{},
+	} {
 		if c[key] == nil {
 			c[key] = value
 		}
@@ -127,5 +133,6 @@ func newRequest(version, now, stored string) admission.Request {
 // object is a set with a spec of this patch.
 func object(t testing.TB, version, patch string) string {
 	t.Helper()
-	return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"name":"a","uid":"1"},"spec":` + spec(t, patch) + `}`
+	return `{"apiVersion":"apps.kruise.io/` + version + `","kind":"SidecarSet","metadata":{"name":"a","uid":"1"},"spec":` +
+		spec(t, patch) + `}`
 }

@@ -19,10 +19,13 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// conflicts returns the faults with other sets, and those that the stored set has already, which are borne. A set whose spec does not
-// change has no new ones.
-func (w *Webhooks) conflicts(ctx context.Context, set, before *appsv1beta1.SidecarSet) (faults, borne field.ErrorList, err error) {
-	if before != nil && equality.Semantic.DeepEqual(before.Spec, set.Spec) && sidecar.BaseOf(before) == sidecar.BaseOf(set) {
+// conflicts returns the faults with other sets, and those that the stored set has already, which are borne. A set whose
+// spec does not change has no new ones.
+func (w *Webhooks) conflicts(
+	ctx context.Context, set, before *appsv1beta1.SidecarSet,
+) (faults, borne field.ErrorList, err error) {
+	if before != nil && equality.Semantic.DeepEqual(before.Spec, set.Spec) &&
+		sidecar.BaseOf(before) == sidecar.BaseOf(set) {
 		return nil, nil, nil
 	}
 	others, err := w.others(ctx, set.Name)
@@ -40,8 +43,11 @@ func (w *Webhooks) conflicts(ctx context.Context, set, before *appsv1beta1.Sidec
 	return faults, borne, nil
 }
 
-// confirmed returns the others that a set conflicts with, from live reads: the cache may lag behind a deletion or a change.
-func (w *Webhooks) confirmed(ctx context.Context, set *appsv1beta1.SidecarSet, others []*appsv1beta1.SidecarSet) ([]*appsv1beta1.SidecarSet, error) {
+// confirmed returns the others that a set conflicts with, from live reads: the cache may lag behind a deletion or a
+// change.
+func (w *Webhooks) confirmed(
+	ctx context.Context, set *appsv1beta1.SidecarSet, others []*appsv1beta1.SidecarSet,
+) ([]*appsv1beta1.SidecarSet, error) {
 	var all []*appsv1beta1.SidecarSet
 	for _, other := range others {
 		if len(validation.SidecarSetConflicts(set, []*appsv1beta1.SidecarSet{other})) == 0 {

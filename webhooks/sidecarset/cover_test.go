@@ -25,18 +25,28 @@ func TestCover(t *testing.T) {
 		"new, old version": {"it is the same set", "v1alpha1", `{}`, "", false, nil, true, true},
 		"tried":            {"nothing is created", "v1beta1", `{}`, "", true, nil, false, true},
 		"refused":          {"it will not be there", "v1beta1", `{"customVersion":"a b"}`, "", false, nil, false, false},
-		"paused":           {"it selects nothing", "v1beta1", `{"injectionStrategy":{"paused":true}}`, "", false, nil, false, true},
-		"other pods":       {"they may come at once", "v1beta1", `{}`, other, false, nil, true, true},
-		"the same pods":    {"they are covered", "v1beta1", `{"revisionHistoryLimit":1}`, `{}`, false, nil, false, true},
-		"not possible":     {"the set is worth more than its first pods", "v1beta1", `{}`, "", false, errors.New("no way"), true, true},
+		"paused": {
+			why: "it selects nothing", version: "v1beta1", now: `{"injectionStrategy":{"paused":true}}`, allowed: true,
+		},
+		"other pods":    {"they may come at once", "v1beta1", `{}`, other, false, nil, true, true},
+		"the same pods": {"they are covered", "v1beta1", `{"revisionHistoryLimit":1}`, `{}`, false, nil, false, true},
+		"not possible": {
+			why:     "the set is worth more than its first pods",
+			version: "v1beta1",
+			now:     `{}`,
+			fails:   errors.New("no way"),
+			asked:   true,
+			allowed: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var asked []string
-			w := newWebhooks(t, &plainServer{}, sidecarset.Options{Cover: func(_ context.Context, set *appsv1beta1.SidecarSet) error {
-				asked = append(asked, set.Name)
-				return c.fails
-			}})
+			w := newWebhooks(t, &plainServer{},
+				sidecarset.Options{Cover: func(_ context.Context, set *appsv1beta1.SidecarSet) error {
+					asked = append(asked, set.Name)
+					return c.fails
+				}})
 			before := ""
 			if c.stored != "" {
 				before = object(t, c.version, c.stored)
@@ -55,7 +65,8 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// TestCoverTaken: a set cannot be created twice, and pods are not sent for the second. One that is only in the cache is gone.
+// TestCoverTaken: a set cannot be created twice, and pods are not sent for the second. One that is only in the cache is
+// gone.
 func TestCoverTaken(t *testing.T) {
 	same := object(t, "v1beta1", `{}`)
 	for name, c := range map[string]struct {
@@ -72,10 +83,11 @@ func TestCoverTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			asked := false
 			live, cache := &plainServer{others: c.live}, &plainServer{others: c.cached}
-			w, err := sidecarset.New(live.client(), cache.client(), sidecarset.Options{Cover: func(context.Context, *appsv1beta1.SidecarSet) error {
-				asked = true
-				return nil
-			}})
+			w, err := sidecarset.New(live.client(), cache.client(),
+				sidecarset.Options{Cover: func(context.Context, *appsv1beta1.SidecarSet) error {
+					asked = true
+					return nil
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,9 @@ func named(pin *appsv1beta1.SidecarSetInjectRevision) string {
 }
 
 // revisions returns the candidates of a pin.
-func (w *Webhooks) revisions(ctx context.Context, set string, pin *appsv1beta1.SidecarSetInjectRevision) ([]*appsv1.ControllerRevision, error) {
+func (w *Webhooks) revisions(
+	ctx context.Context, set string, pin *appsv1beta1.SidecarSetInjectRevision,
+) ([]*appsv1.ControllerRevision, error) {
 	if pin.RevisionName != nil {
 		one := &appsv1.ControllerRevision{}
 		err := w.api.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: *pin.RevisionName}, one)
@@ -66,7 +68,9 @@ func (w *Webhooks) revisions(ctx context.Context, set string, pin *appsv1beta1.S
 		return []*appsv1.ControllerRevision{one}, nil
 	}
 	list := &appsv1.ControllerRevisionList{}
-	labels := client.MatchingLabels{appsv1beta1.SidecarSetNameLabel: set, appsv1beta1.SidecarSetCustomVersionLabel: *pin.CustomVersion}
+	labels := client.MatchingLabels{
+		appsv1beta1.SidecarSetNameLabel: set, appsv1beta1.SidecarSetCustomVersionLabel: *pin.CustomVersion,
+	}
 	if err := w.api.List(ctx, list, client.InNamespace(w.options.Namespace), labels); err != nil {
 		return nil, fmt.Errorf("list revisions of custom version %s: %w", *pin.CustomVersion, err)
 	}
@@ -97,11 +101,12 @@ func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, e
 	return nil, nil
 }
 
-// taken reports whether a set of that name exists, so that the creation will fail, as in clients that create first and update then. A set
-// that only the cache still has does not exist.
+// taken reports whether a set of that name exists, so that the creation will fail, as in clients that create first and
+// update then. A set that only the cache still has does not exist.
 func (w *Webhooks) taken(ctx context.Context, name string) bool {
 	for _, reader := range []client.Reader{w.sets, w.api} {
-		if reader.Get(ctx, client.ObjectKey{Name: name}, stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))) != nil {
+		if reader.Get(ctx, client.ObjectKey{Name: name},
+			stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))) != nil {
 			return false
 		}
 	}

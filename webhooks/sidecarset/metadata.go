@@ -32,12 +32,13 @@ type allowRule struct {
 	Exprs []string `json:"allowedAnnotationKeyExprs"`
 }
 
-// metadataFaults returns the annotations that the cluster does not allow the set to write on pods, if these or the labels of the set
-// changed.
+// metadataFaults returns the annotations that the cluster does not allow the set to write on pods, if these or the
+// labels of the set changed.
 func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorList, error) {
 	set, before := r.now.set, r.stored()
-	if len(set.Spec.PatchPodMetadata) == 0 || before != nil &&
-		reflect.DeepEqual(before.Spec.PatchPodMetadata, set.Spec.PatchPodMetadata) && reflect.DeepEqual(before.Labels, set.Labels) {
+	if len(set.Spec.PatchPodMetadata) == 0 ||
+		before != nil && reflect.DeepEqual(before.Spec.PatchPodMetadata, set.Spec.PatchPodMetadata) &&
+			reflect.DeepEqual(before.Labels, set.Labels) {
 		return nil, nil
 	}
 	config := &corev1.ConfigMap{}
@@ -46,13 +47,17 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 		return nil, fmt.Errorf("read ConfigMap %s/%s: %w", w.options.Namespace, kruise.ConfigurationName, err)
 	}
 	fault := func(at *field.Path, why string) field.ErrorList {
-		return field.ErrorList{field.Required(at, fmt.Sprintf("%s (key %s of ConfigMap %s/%s)", why, kruise.SidecarSetPatchPodMetadataWhiteListKey, w.options.Namespace, kruise.ConfigurationName))}
+		return field.ErrorList{
+			field.Required(at, fmt.Sprintf("%s (key %s of ConfigMap %s/%s)",
+				why, kruise.SidecarSetPatchPodMetadataWhiteListKey, w.options.Namespace, kruise.ConfigurationName)),
+		}
 	}
 	at := field.NewPath("spec", "patchPodMetadata")
 	allowed, err := allowedKeys(config.Data[kruise.SidecarSetPatchPodMetadataWhiteListKey], set.Labels)
 	switch {
 	case err != nil:
-		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil //nolint:nilerr // the fault contains the error
+		//nolint:nilerr // the fault contains the error
+		return fault(at, "a list of allowed annotations that can be read: "+err.Error()), nil
 	case len(allowed) == 0 && w.options.AnyPodMetadata:
 		return nil, nil
 	case len(allowed) == 0:
@@ -64,7 +69,9 @@ func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorLis
 }
 
 // notAllowed returns a fault for each key that matches none of the expressions.
-func notAllowed(patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*regexp.Regexp, fault func(key string) field.ErrorList) field.ErrorList {
+func notAllowed(
+	patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*regexp.Regexp, fault func(key string) field.ErrorList,
+) field.ErrorList {
 	var faults field.ErrorList
 	for i := range patches {
 		for _, key := range slices.Sorted(maps.Keys(patches[i].Annotations)) {
@@ -76,7 +83,8 @@ func notAllowed(patches []appsv1beta1.SidecarSetPatchPodMetadata, allowed []*reg
 	return faults
 }
 
-// allowedKeys returns the expressions of the rules for a set with these labels. Every rule must be valid, also those for other sets.
+// allowedKeys returns the expressions of the rules for a set with these labels. Every rule must be valid, also those
+// for other sets.
 func allowedKeys(text string, of map[string]string) ([]*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil

@@ -46,8 +46,8 @@ func readTyped(version review.Version, raw []byte) (typed, error) { //nolint:ire
 	return set, err
 }
 
-// located returns the field of containers and volumes that cannot be decoded, which errors of quantities and times do not name: a
-// *field.Error, or the error as it was.
+// located returns the field of containers and volumes that cannot be decoded, which errors of quantities and times do
+// not name: a *field.Error, or the error as it was.
 func located(raw []byte, err error) error {
 	c, malformed := review.Decode(raw)
 	if malformed != nil {

@@ -16,7 +16,10 @@ import (
 
 // extras returns the fields that a container of a set has and a container of a pod lacks.
 func extras() []string {
-	return []string{"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv", "resourcesPolicy"}
+	return []string{
+		"podInjectPolicy", "upgradeStrategy", "shareVolumePolicy", "shareVolumeDevicePolicy", "transferEnv",
+		"resourcesPolicy",
+	}
 }
 
 // podParts returns the lists of a set that a pod has under the same names.
@@ -32,8 +35,8 @@ func sameParts(a, b content) bool {
 	return true
 }
 
-// judgeParts asks the API server to validate and default the containers and volumes of a set, as those of a pod without anything else. It
-// reports unknown fields on request.
+// judgeParts asks the API server to validate and default the containers and volumes of a set, as those of a pod without
+// anything else. It reports unknown fields on request.
 func (w *Webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool) (podtemplate.Verdict, error) {
 	const at = "template"
 	spec := map[string]any{"volumes": c.list("volumes"), "initContainers": bare(c.list("initContainers"))}
@@ -42,7 +45,8 @@ func (w *Webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool
 		containers = []any{map[string]any{"name": standIn(c), "image": "none"}} // a pod needs one
 	}
 	spec["containers"] = containers
-	maps.DeleteFunc(spec, func(_ string, list any) bool { return len(list.([]any)) == 0 }) //nolint:forcetypeassert // all are lists
+	//nolint:forcetypeassert // all are lists
+	maps.DeleteFunc(spec, func(_ string, list any) bool { return len(list.([]any)) == 0 })
 	verdict, err := podtemplate.Check(ctx, w.api, podtemplate.Template{
 		Namespace:   w.options.Namespace,
 		Content:     map[string]any{"spec": spec},
@@ -95,20 +99,22 @@ func standIn(c content) string {
 	return name
 }
 
-// isRefused reports whether a rule of the cluster refuses PodTemplates, whatever is in them. A set does not wait for another rule: its
-// containers then have no defaults but those of the set, and what is invalid in them shows in their pods.
+// isRefused reports whether a rule of the cluster refuses PodTemplates, whatever is in them. A set does not wait for
+// another rule: its containers then have no defaults but those of the set, and what is invalid in them shows in their
+// pods.
 func isRefused(err error) bool {
 	var unavailable *podtemplate.UnavailableError
 	return errors.As(err, &unavailable) && unavailable.Reason == podtemplate.Refused
 }
 
-// fillParts fills in the defaults of the API server in containers and volumes, if one of them is new or has changed, and returns them as a
-// patch. Invalid parts get no defaults: the validating webhook rejects them.
+// fillParts fills in the defaults of the API server in containers and volumes, if one of them is new or has changed,
+// and returns them as a patch. Invalid parts get no defaults: the validating webhook rejects them.
 //
-// A container that was defaulted earlier gets no default that the API server has added since, nor one that the reference does not fill in:
-// its hash would change, and no running pod could be updated to it.
+// A container that was defaulted earlier gets no default that the API server has added since, nor one that the
+// reference does not fill in: its hash would change, and no running pod could be updated to it.
 func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op, error) {
-	if stored != nil && sameParts(c, stored) || len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
+	if stored != nil && sameParts(c, stored) ||
+		len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil
 	}
 	verdict, err := w.judgeParts(ctx, c, false)

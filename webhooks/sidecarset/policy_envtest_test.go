@@ -18,9 +18,11 @@ import (
 // testPolicy has the webhooks judge some sets, then takes them away and installs the policy, which must judge alike.
 func testPolicy(t *testing.T, g *reviewtest.Ground) {
 	stored := create(t, g, plain(t, "v1beta1", "stored", `{"selector":{"matchLabels":{"app":"stored"}}}`))
-	odd := create(t, g, plain(t, "v1beta1", "odd", `{"selector":{"matchLabels":{"app":"odd"}},"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"Odd"}}]}`))
+	odd := create(t, g, plain(t, "v1beta1", "odd",
+		`{"selector":{"matchLabels":{"app":"odd"}},"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"Odd"}}]}`))
 	t.Run("Webhook", func(t *testing.T) { judgeAll(t, g, stored, odd, "denied the request") })
-	if out, err := g.Kubectl(t.Context(), "apply", "-f", filepath.Join("..", "..", "config", "webhook", "sidecarset-policy.yaml")); err != nil {
+	if out, err := g.Kubectl(t.Context(), "apply", "-f",
+		filepath.Join("..", "..", "config", "webhook", "sidecarset-policy.yaml")); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	g.Withdraw(t)
@@ -56,15 +58,19 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, stored, odd *unstructured.Unst
 		"unnamed revision":    {`{"injectionStrategy":{"revision":{}}}`, "spec.injectionStrategy.revision"},
 		"native, rolling":     {`{` + native + `}`, "spec.updateStrategy"},
 		"native, not updated": {`{` + native + `,"updateStrategy":{"type":"NotUpdate"}}`, ""},
-		"both":                {`{"updateStrategy":{"partition":"0%","selector":{"matchLabels":{"a":"b"}}}}`, "spec.updateStrategy"},
-		"none of both":        {`{"updateStrategy":{"partition":0,"selector":{"matchLabels":{"a":"b"}}}}`, ""},
-		"negative":            {`{"updateStrategy":{"partition":-1}}`, "partition"},
-		"a fraction":          {`{"updateStrategy":{"maxUnavailable":"33.3%"}}`, "maxUnavailable"},
-		"odd type, negative":  {`{"updateStrategy":{"type":"Odd","partition":-1}}`, ""},
-		"odd place":           {`{"containers":[{"name":"a","image":"a:1","podInjectPolicy":"Odd"}]}`, "podInjectPolicy"},
-		"two resources":       {`{"containers":[{"name":"a","image":"a:1","resources":{"limits":{"cpu":"1"}},` + policy + `}]}`, "resourcesPolicy"},
-		"one resources":       {`{"containers":[{"name":"a","image":"a:1",` + policy + `}]}`, ""},
-		"a plain init":        {`{"initContainers":[{"name":"i","image":"a:1",` + policy + `}]}`, "resourcesPolicy"},
+		"both": {
+			`{"updateStrategy":{"partition":"0%","selector":{"matchLabels":{"a":"b"}}}}`, "spec.updateStrategy",
+		},
+		"none of both":       {`{"updateStrategy":{"partition":0,"selector":{"matchLabels":{"a":"b"}}}}`, ""},
+		"negative":           {`{"updateStrategy":{"partition":-1}}`, "partition"},
+		"a fraction":         {`{"updateStrategy":{"maxUnavailable":"33.3%"}}`, "maxUnavailable"},
+		"odd type, negative": {`{"updateStrategy":{"type":"Odd","partition":-1}}`, ""},
+		"odd place":          {`{"containers":[{"name":"a","image":"a:1","podInjectPolicy":"Odd"}]}`, "podInjectPolicy"},
+		"two resources": {
+			`{"containers":[{"name":"a","image":"a:1","resources":{"limits":{"cpu":"1"}},` + policy + `}]}`, "resourcesPolicy",
+		},
+		"one resources": {`{"containers":[{"name":"a","image":"a:1",` + policy + `}]}`, ""},
+		"a plain init":  {`{"initContainers":[{"name":"i","image":"a:1",` + policy + `}]}`, "resourcesPolicy"},
 	}
 	for name, c := range create {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
@@ -78,27 +84,37 @@ func judgeAll(t *testing.T, g *reviewtest.Ground, stored, odd *unstructured.Unst
 	}
 	for name, base := range map[string]string{"of itself": "a", "rolling": "stored"} {
 		t.Run("canary "+name, func(t *testing.T) {
-			set := plain(t, "v1beta1", "a", map[string]string{"of itself": `{"updateStrategy":{"type":"NotUpdate"}}`, "rolling": `{}`}[name])
-			set.SetAnnotations(map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base})
+			set := plain(t, "v1beta1", "a", map[string]string{
+				"of itself": `{"updateStrategy":{"type":"NotUpdate"}}`, "rolling": `{}`,
+			}[name])
+			set.SetAnnotations(map[string]string{
+				v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: base,
+			})
 			_, err := dry(t, g, set)
-			if err := reviewtest.Says(err, judge, map[string]string{"of itself": "metadata.annotations", "rolling": "spec.updateStrategy.type"}[name]); err != nil {
+			if err := reviewtest.Says(err, judge, map[string]string{
+				"of itself": "metadata.annotations", "rolling": "spec.updateStrategy.type",
+			}[name]); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	const hot = `{"spec":{"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}]}}`
-	if err := reviewtest.Says(g.Client.Patch(t.Context(), odd.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(hot)), client.DryRunAll), judge, ""); err != nil {
+	if err := reviewtest.Says(g.Client.Patch(t.Context(), odd.DeepCopy(),
+		client.RawPatch("application/merge-patch+json", []byte(hot)), client.DryRunAll), judge, ""); err != nil {
 		t.Errorf("a type that nobody knows: %v", err)
 	}
 	for name, c := range map[string]struct{ patch, want string }{
-		"an image":     {`{"spec":{"containers":[{"name":"agent","image":"a:2","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}}`, ""},
+		"an image": {
+			`{"spec":{"containers":[{"name":"agent","image":"a:2","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}}`, "",
+		},
 		"another name": {`{"spec":{"containers":[{"name":"b","image":"a:1"}]}}`, "spec.containers"},
 		"another type": {hot, "upgradeType"},
 		"no selector":  {`{"spec":{"selector":null}}`, "spec.selector"},
 		"a label":      {`{"metadata":{"labels":{"a":"b"}}}`, ""},
 	} {
 		t.Run("update/"+name, func(t *testing.T) {
-			if err := reviewtest.Says(g.Client.Patch(t.Context(), stored.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll), judge, c.want); err != nil {
+			if err := reviewtest.Says(g.Client.Patch(t.Context(), stored.DeepCopy(),
+				client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll), judge, c.want); err != nil {
 				t.Error(err)
 			}
 		})

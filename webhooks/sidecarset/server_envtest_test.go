@@ -61,7 +61,8 @@ func serve(o sidecarset.Options) reviewtest.Setup {
 func newSet(t *testing.T, version, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	set := &unstructured.Unstructured{}
-	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"SidecarSet","metadata":{"name":%q},"spec":%s}`, version, name, spec)
+	text := fmt.Sprintf(`{"apiVersion":"apps.kruise.io/%s","kind":"SidecarSet","metadata":{"name":%q},"spec":%s}`,
+		version, name, spec)
 	if err := set.UnmarshalJSON([]byte(text)); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}

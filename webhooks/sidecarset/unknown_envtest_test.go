@@ -19,9 +19,13 @@ func testUnknown(t *testing.T, g *reviewtest.Ground) {
 			want []string
 		}{
 			"right": {`{"volumes":[{"name":"v","emptyDir":{}}]}`, nil},
-			"misspelt": {`{"containers":[{"name":"agent","image":"a:1","comand":["a"],"podInjectPolicy":"AfterAppContainer"}],"initContainers":[{"name":"i","image":"i:1","imagePullPolcy":"Never"}],"volumes":[{"name":"v","emptydir":{}}]}`, []string{
-				`unknown field "spec.containers[0].comand"`, `unknown field "spec.initContainers[0].imagePullPolcy"`, `unknown field "spec.volumes[0].emptydir"`,
-			}},
+			"misspelt": {
+				`{"containers":[{"name":"agent","image":"a:1","comand":["a"],"podInjectPolicy":"AfterAppContainer"}],"initContainers":[{"name":"i","image":"i:1","imagePullPolcy":"Never"}],"volumes":[{"name":"v","emptydir":{}}]}`,
+				[]string{
+					`unknown field "spec.containers[0].comand"`, `unknown field "spec.initContainers[0].imagePullPolcy"`,
+					`unknown field "spec.volumes[0].emptydir"`,
+				},
+			},
 		} {
 			t.Run(name+"/"+version, func(t *testing.T) {
 				set := plain(t, version, "a", c.spec)

@@ -50,7 +50,8 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 	}
 	name, _ := r.now.content.spec()["namespace"].(string)
 	namespaced := name != "" // v1alpha1 only
-	answer := review.Judged(groupKind(), r.now.set.Name, inVersion(version, found.faults, namespaced), inVersion(version, found.borne, namespaced))
+	answer := review.Judged(groupKind(), r.now.set.Name, inVersion(version, found.faults, namespaced),
+		inVersion(version, found.borne, namespaced))
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
 	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
 	answer.Warnings = append(answer.Warnings, validation.SidecarSetWarnings(r.now.set)...)
@@ -58,7 +59,8 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		answer.Warnings = append(answer.Warnings, text)
 	}
 	if found.refused != nil {
-		answer.Warnings = append(answer.Warnings, "spec.containers: are neither defaulted nor validated: "+found.refused.Error())
+		answer.Warnings = append(answer.Warnings,
+			"spec.containers: are neither defaulted nor validated: "+found.refused.Error())
 	}
 	if len(found.faults) == 0 && !ptr.Deref(req.DryRun, false) {
 		answer.Warnings = append(answer.Warnings, w.cover(ctx, r)...)
@@ -83,7 +85,8 @@ func (w *Webhooks) cover(ctx context.Context, r change) []string {
 		return nil
 	}
 	if err := w.options.Cover(ctx, r.now.set); err != nil {
-		log.FromContext(ctx).Info("Failed to cover new pods of a sidecarset", "sidecarset", r.now.set.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("Failed to cover new pods of a sidecarset",
+			"sidecarset", r.now.set.Name, "reason", err.Error())
 		return []string{"pods that are created in the next moments may go without these sidecars: " + err.Error()}
 	}
 	return nil
@@ -116,7 +119,8 @@ type findings struct {
 	refused error
 }
 
-// judge returns the faults of the set itself, of the change, and of related objects. An error means that the faults are incomplete.
+// judge returns the faults of the set itself, of the change, and of related objects. An error means that the faults are
+// incomplete.
 func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err error) {
 	set, before := r.now.set, r.stored()
 	var had field.ErrorList
@@ -136,7 +140,9 @@ func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err err
 	}
 	found.unknown = parts.Unknown
 	found.faults = append(found.faults, without(parts.Faults, found.faults)...)
-	for _, look := range []func(context.Context, change) (field.ErrorList, error){w.revisionFaults, w.metadataFaults, w.baseFaults} {
+	for _, look := range []func(context.Context, change) (field.ErrorList, error){
+		w.revisionFaults, w.metadataFaults, w.baseFaults,
+	} {
 		more, err := look(ctx, r)
 		if err != nil {
 			return found, err

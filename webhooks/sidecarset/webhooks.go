@@ -33,14 +33,14 @@ type API interface {
 
 // Options of the webhooks. The zero value behaves as the reference does by default.
 type Options struct {
-	// Namespace of the manager: of revisions, of the ConfigMap kruise-configuration, and of dry runs that validate containers.
-	// Default DefaultNamespace.
+	// Namespace of the manager: of revisions, of the ConfigMap kruise-configuration, and of dry runs that validate
+	// containers. Default DefaultNamespace.
 	Namespace string
 	// AnyPodMetadata allows sets to write annotations without a rule in kruise-configuration.
 	AnyPodMetadata bool
-	// Cover requests that API servers send the pods of a set to their webhook before the set is stored, so that pods that are created right
-	// after the set get its containers. It is called for admitted sets that select more than before, not in a dry run. An error is a
-	// warning for the writer of the set. Nil is not called.
+	// Cover requests that API servers send the pods of a set to their webhook before the set is stored, so that pods that
+	// are created right after the set get its containers. It is called for admitted sets that select more than before, not
+	// in a dry run. An error is a warning for the writer of the set. Nil is not called.
 	Cover func(ctx context.Context, set *appsv1beta1.SidecarSet) error
 	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
 	Timeout time.Duration
@@ -53,11 +53,12 @@ type Webhooks struct {
 	options Options
 }
 
-// New makes the webhooks. What api reads is read past a cache: revisions, the base of a canary, and kruise-configuration by its
-// name, each only where the set has to do with them. All sets are listed from sets, untyped: the cache of a manager is right
-// for it, as its controllers and the webhook for pods keep all sets in it anyway. One that seems to be in conflict is read
-// again past the cache, so that nothing is refused for a set that has just gone. Two sets that come within the moment that
-// a cache lags behind do not see each other; if they clash, pods that both select are refused, with the names of both.
+// New makes the webhooks. What api reads is read past a cache: revisions, the base of a canary, and
+// kruise-configuration by its name, each only where the set has to do with them. All sets are listed from sets,
+// untyped: the cache of a manager is right for it, as its controllers and the webhook for pods keep all sets in it
+// anyway. One that seems to be in conflict is read again past the cache, so that nothing is refused for a set that has
+// just gone. Two sets that come within the moment that a cache lags behind do not see each other; if they clash, pods
+// that both select are refused, with the names of both.
 func New(api API, sets client.Reader, o Options) (*Webhooks, error) {
 	if api == nil || sets == nil {
 		return nil, errors.New("the webhooks of SidecarSet need a client and a reader of sets")

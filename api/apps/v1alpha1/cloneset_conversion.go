@@ -124,7 +124,8 @@ func inPlaceUp(s *kruise.InPlaceUpdateStrategy, annotations map[string]string) *
 		hub.ImagePreDownloadParallelism = &parallelism
 	}
 	hub.ImagePreDownloadTimeoutSeconds = roundtrip.ParseInt32(annotations[kruise.ImagePreDownloadTimeoutSecondsKey])
-	hub.ImagePreDownloadMinUpdatedReadyPods = roundtrip.ParseInt32(annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey])
+	hub.ImagePreDownloadMinUpdatedReadyPods = roundtrip.ParseInt32(
+		annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey])
 	if s == nil && hub == (kruise.InPlaceUpdateStrategy{}) {
 		return nil
 	}
@@ -143,8 +144,10 @@ func inPlaceDown(hub *kruise.InPlaceUpdateStrategy, annotations *map[string]stri
 		parallelism = s.ImagePreDownloadParallelism.String()
 	}
 	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadParallelismKey, parallelism)
-	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadTimeoutSecondsKey, roundtrip.FormatInt32(s.ImagePreDownloadTimeoutSeconds))
-	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadMinUpdatedReadyPodsKey, roundtrip.FormatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
+	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadTimeoutSecondsKey,
+		roundtrip.FormatInt32(s.ImagePreDownloadTimeoutSeconds))
+	*annotations = roundtrip.WithKey(*annotations, kruise.ImagePreDownloadMinUpdatedReadyPodsKey,
+		roundtrip.FormatInt32(s.ImagePreDownloadMinUpdatedReadyPods))
 	if s == (kruise.InPlaceUpdateStrategy{}) {
 		return nil
 	}

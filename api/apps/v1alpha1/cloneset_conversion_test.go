@@ -37,7 +37,8 @@ func TestCloneSetConversionLosesNothing(t *testing.T) {
 				v1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType, v1alpha1.OnDeleteCloneSetUpdateStrategyType, "", "Unknown")
 		},
 		func(x *v1beta1.CloneSetUpdateStrategyType, c randfill.Continue) {
-			*x = pick(c, v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType, "", "Unknown")
+			*x = pick(c, v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType,
+				"", "Unknown")
 		},
 		func(x *v1beta1.CloneSetPodUpdatePolicyType, c randfill.Continue) {
 			*x = pick(c, v1beta1.RecreateCloneSetPodUpdateStrategyType, v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType,
@@ -65,7 +66,9 @@ func TestCloneSetConversion(t *testing.T) {
 	}
 	t.Run("an edit of the hub wins over what was kept", func(t *testing.T) {
 		old := v1alpha1.CloneSet{}
-		old.Spec.UpdateStrategy = v1alpha1.CloneSetUpdateStrategy{Type: v1alpha1.OnDeleteCloneSetUpdateStrategyType, Partition: &three}
+		old.Spec.UpdateStrategy = v1alpha1.CloneSetUpdateStrategy{
+			Type: v1alpha1.OnDeleteCloneSetUpdateStrategyType, Partition: &three,
+		}
 		hub := up(old)
 		one := intstr.FromInt32(1)
 		hub.Spec.UpdateStrategy = v1beta1.CloneSetUpdateStrategy{
@@ -81,7 +84,9 @@ func TestCloneSetConversion(t *testing.T) {
 		}
 	})
 	t.Run("unsetting a pre-download setting lasts", func(t *testing.T) {
-		old := v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.ImagePreDownloadTimeoutSecondsKey: "60"}}}
+		old := v1alpha1.CloneSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			kruise.ImagePreDownloadTimeoutSecondsKey: "60",
+		}}}
 		hub := up(old)
 		hub.Spec.UpdateStrategy.RollingUpdate.InPlaceUpdateStrategy = nil
 		back := v1alpha1.CloneSet{}

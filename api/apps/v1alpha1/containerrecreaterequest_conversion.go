@@ -60,8 +60,10 @@ func containerRecreateRequestUp(r *ContainerRecreateRequest, hub *v1beta1.Contai
 
 func containerRecreateRequestDown(hub *v1beta1.ContainerRecreateRequest, r *ContainerRecreateRequest) {
 	r.ObjectMeta = hub.ObjectMeta
-	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestSyncContainerStatusesKey, snapshotDown(hub.Status.ContainerStatusSnapshot))
-	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestUnreadyAcquiredKey, graceDown(hub.Status.Conditions))
+	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestSyncContainerStatusesKey,
+		snapshotDown(hub.Status.ContainerStatusSnapshot))
+	r.Annotations = roundtrip.WithKey(r.Annotations, ContainerRecreateRequestUnreadyAcquiredKey,
+		graceDown(hub.Status.Conditions))
 	r.Spec = ContainerRecreateRequestSpec{
 		PodName:                 hub.Spec.PodName,
 		Containers:              hub.Spec.Containers,

@@ -41,7 +41,8 @@ func TestContainerRecreateRequestConversionLosesNothing(t *testing.T) {
 		},
 		func(x *metav1.Condition, c randfill.Continue) {
 			c.FillNoCustom(x)
-			x.Type = pick(c, v1beta1.ContainerRecreateRequestPreRecreateGrace, v1beta1.ContainerRecreateRequestPreRecreateGrace, "Other")
+			x.Type = pick(c, v1beta1.ContainerRecreateRequestPreRecreateGrace,
+				v1beta1.ContainerRecreateRequestPreRecreateGrace, "Other")
 			x.Status = pick(c, metav1.ConditionTrue, metav1.ConditionTrue, metav1.ConditionFalse)
 			x.Reason = pick(c, v1beta1.ContainerRecreateRequestPreRecreateGraceReason, "Other")
 			x.Message = pick(c, v1beta1.ContainerRecreateRequestPreRecreateGraceMessage, "")

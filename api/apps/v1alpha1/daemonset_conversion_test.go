@@ -59,7 +59,9 @@ func TestDaemonSetConversion(t *testing.T) {
 		return old
 	}
 	progressive := func(value string) v1alpha1.DaemonSet {
-		return v1alpha1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.ProgressiveCreatePod: value}}}
+		return v1alpha1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+			v1alpha1.ProgressiveCreatePod: value,
+		}}}
 	}
 	t.Run("the annotation is a field", func(t *testing.T) {
 		want := &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}
@@ -71,7 +73,9 @@ func TestDaemonSetConversion(t *testing.T) {
 		}
 	})
 	t.Run("the field is an annotation", func(t *testing.T) {
-		hub := v1beta1.DaemonSet{Spec: v1beta1.DaemonSetSpec{ScaleStrategy: &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}}}
+		hub := v1beta1.DaemonSet{
+			Spec: v1beta1.DaemonSetSpec{ScaleStrategy: &v1beta1.DaemonSetScaleStrategy{PartitionedScaling: true}},
+		}
 		if got := down(t, hub).Annotations[v1alpha1.ProgressiveCreatePod]; got != "true" {
 			t.Errorf("the annotation is %q", got)
 		}
@@ -88,13 +92,16 @@ func TestDaemonSetConversion(t *testing.T) {
 		old.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateDaemonSet{
 			Type: v1alpha1.DeprecatedSurgingRollingUpdateType, MaxSurge: ptr.To(intstr.FromInt32(2)),
 		}
-		want := &v1beta1.RollingUpdateDaemonSet{Type: v1beta1.StandardRollingUpdateType, MaxSurge: ptr.To(intstr.FromInt32(2))}
+		want := &v1beta1.RollingUpdateDaemonSet{
+			Type: v1beta1.StandardRollingUpdateType, MaxSurge: ptr.To(intstr.FromInt32(2)),
+		}
 		if diff := cmp.Diff(want, up(t, old).Spec.UpdateStrategy.RollingUpdate); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
 	t.Run("the hash is the update revision", func(t *testing.T) {
-		if got := up(t, v1alpha1.DaemonSet{Status: v1alpha1.DaemonSetStatus{DaemonSetHash: "5bb7"}}).Status.UpdateRevision; got != "5bb7" {
+		if got := up(t,
+			v1alpha1.DaemonSet{Status: v1alpha1.DaemonSetStatus{DaemonSetHash: "5bb7"}}).Status.UpdateRevision; got != "5bb7" {
 			t.Errorf("updateRevision is %q", got)
 		}
 	})

@@ -48,7 +48,9 @@ func TestDaemonSetDefault(t *testing.T) {
 			set.Default()
 			want := v1alpha1.DaemonSetSpec{
 				BurstReplicas: ptr.To(intstr.FromInt32(250)), RevisionHistoryLimit: ptr.To[int32](10),
-				UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{Type: v1alpha1.RollingUpdateDaemonSetStrategyType, RollingUpdate: c.want},
+				UpdateStrategy: v1alpha1.DaemonSetUpdateStrategy{
+					Type: v1alpha1.RollingUpdateDaemonSetStrategyType, RollingUpdate: c.want,
+				},
 			}
 			if diff := cmp.Diff(want, set.Spec); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)

@@ -13,10 +13,12 @@ import (
 func TestPersistentPodStateConversionLosesNothing(t *testing.T) {
 	roundtriptest.Check[v1alpha1.PersistentPodState, v1beta1.PersistentPodState](t, roundtriptest.Losses{},
 		func(x *v1alpha1.PersistentPodStateRetentionPolicyType, c randfill.Continue) {
-			*x = pick(c, v1alpha1.PersistentPodStateRetentionPolicyWhenScaled, v1alpha1.PersistentPodStateRetentionPolicyWhenDeleted, "", "Never")
+			*x = pick(c, v1alpha1.PersistentPodStateRetentionPolicyWhenScaled,
+				v1alpha1.PersistentPodStateRetentionPolicyWhenDeleted, "", "Never")
 		},
 		func(x *v1beta1.PersistentPodStateRetentionPolicyType, c randfill.Continue) {
-			*x = pick(c, v1beta1.PersistentPodStateRetentionPolicyWhenScaled, v1beta1.PersistentPodStateRetentionPolicyWhenDeleted, "")
+			*x = pick(c, v1beta1.PersistentPodStateRetentionPolicyWhenScaled,
+				v1beta1.PersistentPodStateRetentionPolicyWhenDeleted, "")
 		},
 	)
 }

@@ -21,15 +21,20 @@ func TestResourceDistributionConversion(t *testing.T) {
 	old.Spec.Resource.Raw = []byte(`{"kind": "Secret", "data": {"b": "", "a": ""}}`)
 	old.Spec.Targets = v1alpha1.ResourceDistributionTargets{IncludedNamespaces: included, NamespaceLabelSelector: selector}
 	old.Status.Conditions = []v1alpha1.ResourceDistributionCondition{{
-		Type: v1beta1.ResourceDistributionConflictOccurred, Status: v1beta1.ResourceDistributionConditionTrue, FailedNamespaces: []string{"ns-1"},
+		Type:             v1beta1.ResourceDistributionConflictOccurred,
+		Status:           v1beta1.ResourceDistributionConditionTrue,
+		FailedNamespaces: []string{"ns-1"},
 	}}
 	hub := v1beta1.ResourceDistribution{}
 	if err := old.ConvertTo(&hub); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, v1beta1.ResourceDistributionTargets{IncludedNamespaces: included, NamespaceSelector: selector}, hub.Spec.Targets)
+	equal(t,
+		v1beta1.ResourceDistributionTargets{IncludedNamespaces: included, NamespaceSelector: selector}, hub.Spec.Targets)
 	equal(t, []v1beta1.ResourceDistributionCondition{{
-		Type: v1beta1.ResourceDistributionConflictOccurred, Status: v1beta1.ResourceDistributionConditionTrue, FailedNamespaces: []string{"ns-1"},
+		Type:             v1beta1.ResourceDistributionConflictOccurred,
+		Status:           v1beta1.ResourceDistributionConditionTrue,
+		FailedNamespaces: []string{"ns-1"},
 	}}, hub.Status.Conditions)
 	equal(t, string(old.Spec.Resource.Raw), string(hub.Spec.Resource.Raw)) // its hash is on every copy
 }

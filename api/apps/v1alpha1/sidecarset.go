@@ -90,8 +90,8 @@ type SidecarSetSpec struct {
 	PatchPodMetadata []SidecarSetPatchPodMetadata `json:"patchPodMetadata,omitempty"`
 }
 
-// SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images of
-// these containers in place.
+// SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images
+// of these containers in place.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

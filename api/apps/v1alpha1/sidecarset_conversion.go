@@ -20,7 +20,8 @@ func (s *SidecarSet) ConvertFrom(hub *v1beta1.SidecarSet) error {
 	if err := roundtrip.Down(hub, s, sidecarSetUp, sidecarSetDown); err != nil {
 		return err
 	}
-	if s.Spec.Namespace == "" || apiequality.Semantic.DeepEqual(selectNamespace(s.Spec.Namespace), hub.Spec.NamespaceSelector) {
+	if s.Spec.Namespace == "" ||
+		apiequality.Semantic.DeepEqual(selectNamespace(s.Spec.Namespace), hub.Spec.NamespaceSelector) {
 		return nil
 	}
 	edited := hub.DeepCopy()

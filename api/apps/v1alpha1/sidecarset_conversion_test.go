@@ -19,7 +19,8 @@ func TestSidecarSetConversionLosesNothing(t *testing.T) {
 		Old: []string{
 			label, // empty
 			"/spec/namespace",
-			"/spec/namespaceSelector", "/spec/namespaceSelector/*", "/spec/namespaceSelector/matchLabels/*", // beside a namespace
+			// beside a namespace
+			"/spec/namespaceSelector", "/spec/namespaceSelector/*", "/spec/namespaceSelector/matchLabels/*",
 		},
 		Hub: []string{label, "/spec/customVersion"}, // a label that says otherwise than the field
 	},

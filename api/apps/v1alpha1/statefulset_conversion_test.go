@@ -77,7 +77,9 @@ func TestStatefulSetConversion(t *testing.T) {
 	})
 	t.Run("an empty unorderedUpdate is not the same as none", func(t *testing.T) {
 		got := edited(t, func(old *v1alpha1.StatefulSet) {
-			old.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateStatefulSetStrategy{UnorderedUpdate: &v1alpha1.UnorderedUpdateStrategy{}}
+			old.Spec.UpdateStrategy.RollingUpdate = &v1alpha1.RollingUpdateStatefulSetStrategy{
+				UnorderedUpdate: &v1alpha1.UnorderedUpdateStrategy{},
+			}
 		})
 		if got.Spec.UpdateStrategy.RollingUpdate.UnorderedUpdate == nil {
 			t.Error("unorderedUpdate is nil")

@@ -61,8 +61,9 @@ func unitedDeploymentDown(hub *v1beta1.UnitedDeployment, u *UnitedDeployment) {
 		Template: SubsetTemplate{
 			StatefulSetTemplate:         hub.Spec.Template.StatefulSetTemplate,
 			AdvancedStatefulSetTemplate: hub.Spec.Template.AdvancedStatefulSetTemplate,
-			CloneSetTemplate:            cloneSetTemplateDown(hub.Spec.Template.CloneSetTemplate, hub.Annotations[CloneSetTemplateShapeKey]),
-			DeploymentTemplate:          hub.Spec.Template.DeploymentTemplate,
+			CloneSetTemplate: cloneSetTemplateDown(hub.Spec.Template.CloneSetTemplate,
+				hub.Annotations[CloneSetTemplateShapeKey]),
+			DeploymentTemplate: hub.Spec.Template.DeploymentTemplate,
 		},
 		Topology:             hub.Spec.Topology,
 		UpdateStrategy:       hub.Spec.UpdateStrategy,
@@ -116,7 +117,9 @@ func subsetStatusesUp(s *UnitedDeploymentStatus) []v1beta1.UnitedDeploymentSubse
 }
 
 // bySubset is a number of each subset that has a name; nil when there is none.
-func bySubset(subsets []v1beta1.UnitedDeploymentSubsetStatus, number func(*UnitedDeploymentSubsetStatus) int32) map[string]int32 {
+func bySubset(
+	subsets []v1beta1.UnitedDeploymentSubsetStatus, number func(*UnitedDeploymentSubsetStatus) int32,
+) map[string]int32 {
 	var numbers map[string]int32
 	for i := range subsets {
 		s := &subsets[i]

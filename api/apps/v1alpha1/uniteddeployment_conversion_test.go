@@ -60,7 +60,8 @@ func unitedDeploymentFills() []any {
 				v1alpha1.OnDeleteCloneSetUpdateStrategyType, "RollingUpdate", "", "Unknown")
 		},
 		func(x *v1beta1.CloneSetUpdateStrategyType, c randfill.Continue) {
-			*x = pick(c, v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType, "", "ReCreate")
+			*x = pick(c, v1beta1.RollingUpdateCloneSetUpdateStrategyType, v1beta1.OnDeleteCloneSetUpdateStrategyType,
+				"", "ReCreate")
 		},
 		func(x *v1beta1.CloneSetPodUpdatePolicyType, c randfill.Continue) {
 			*x = pick(c, v1beta1.RecreateCloneSetPodUpdateStrategyType, v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType, "")
@@ -68,9 +69,9 @@ func unitedDeploymentFills() []any {
 		func(x *metav1.ObjectMeta, c randfill.Continue) {
 			x.Name = c.String(5)
 			x.Labels = pick(c, nil, map[string]string{kruise.CloneSetScalingExcludePreparingDeleteKey: "true"})
-			x.Annotations = pick(c, nil,
-				map[string]string{v1alpha1.CloneSetTemplateShapeKey: "v1alpha1"},
-				map[string]string{v1alpha1.CloneSetTemplateShapeKey: "", kruise.ImagePreDownloadTimeoutSecondsKey: pick(c, "60", "soon")})
+			x.Annotations = pick(c, nil, map[string]string{v1alpha1.CloneSetTemplateShapeKey: "v1alpha1"}, map[string]string{
+				v1alpha1.CloneSetTemplateShapeKey: "", kruise.ImagePreDownloadTimeoutSecondsKey: pick(c, "60", "soon"),
+			})
 		},
 		func(x *v1beta1.UnitedDeploymentSubsetStatus, c randfill.Continue) {
 			c.FillNoCustom(x)
@@ -88,8 +89,10 @@ func TestUnitedDeploymentStatusConversion(t *testing.T) {
 		old, hub := v1alpha1.UnitedDeployment{}, v1beta1.UnitedDeployment{}
 		old.Status = v1alpha1.UnitedDeploymentStatus{
 			SubsetReplicas: map[string]int32{"a": 5, "c": 1},
-			SubsetStatuses: []v1alpha1.UnitedDeploymentSubsetStatus{{Name: "a", Replicas: 3, ReadyReplicas: 2, Conditions: ready}},
-			UpdateStatus:   &v1alpha1.UpdateStatus{UpdatedRevision: "r2", CurrentPartitions: map[string]int32{"a": 2, "c": 3}},
+			SubsetStatuses: []v1alpha1.UnitedDeploymentSubsetStatus{{
+				Name: "a", Replicas: 3, ReadyReplicas: 2, Conditions: ready,
+			}},
+			UpdateStatus: &v1alpha1.UpdateStatus{UpdatedRevision: "r2", CurrentPartitions: map[string]int32{"a": 2, "c": 3}},
 		}
 		if err := old.ConvertTo(&hub); err != nil {
 			t.Fatal(err)
@@ -117,7 +120,9 @@ func TestUnitedDeploymentStatusConversion(t *testing.T) {
 		},
 		"named": {
 			why: "the maps say what the list says",
-			hub: v1beta1.UnitedDeploymentStatus{UpdatedRevision: "r2", SubsetStatuses: []v1beta1.UnitedDeploymentSubsetStatus{{Name: "a", Replicas: 4}}},
+			hub: v1beta1.UnitedDeploymentStatus{
+				UpdatedRevision: "r2", SubsetStatuses: []v1beta1.UnitedDeploymentSubsetStatus{{Name: "a", Replicas: 4}},
+			},
 			want: v1alpha1.UnitedDeploymentStatus{
 				SubsetReplicas: map[string]int32{"a": 4},
 				UpdateStatus:   &v1alpha1.UpdateStatus{UpdatedRevision: "r2", CurrentPartitions: map[string]int32{"a": 0}},

@@ -14,7 +14,8 @@ func shapeOf(t *CloneSetTemplateSpec) string {
 	}
 	u := t.Spec.UpdateStrategy
 	switch u.Type {
-	case RecreateCloneSetUpdateStrategyType, InPlaceIfPossibleCloneSetUpdateStrategyType, InPlaceOnlyCloneSetUpdateStrategyType:
+	case RecreateCloneSetUpdateStrategyType, InPlaceIfPossibleCloneSetUpdateStrategyType,
+		InPlaceOnlyCloneSetUpdateStrategyType:
 		return GroupVersion.Version
 	case CloneSetUpdateStrategyType(v1beta1.RollingUpdateCloneSetUpdateStrategyType):
 		return ""

@@ -38,7 +38,9 @@ func TestCloneSetTemplateShape(t *testing.T) {
 		"v1alpha1 without type": {
 			why: "settings that only v1alpha1 has tell the shape",
 			in: v1alpha1.SubsetCloneSetSpec{
-				ScaleStrategy:  v1alpha1.SubsetCloneSetScaleStrategy{CloneSetScaleStrategy: v1alpha1.CloneSetScaleStrategy{DisablePVCReuse: true}},
+				ScaleStrategy: v1alpha1.SubsetCloneSetScaleStrategy{
+					CloneSetScaleStrategy: v1alpha1.CloneSetScaleStrategy{DisablePVCReuse: true},
+				},
 				UpdateStrategy: oldStrategy(v1alpha1.CloneSetUpdateStrategy{MaxSurge: two}),
 			},
 			want: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
@@ -53,14 +55,19 @@ func TestCloneSetTemplateShape(t *testing.T) {
 			in: v1alpha1.SubsetCloneSetSpec{UpdateStrategy: v1alpha1.SubsetCloneSetUpdateStrategy{
 				CloneSetUpdateStrategy: v1alpha1.CloneSetUpdateStrategy{Type: "RollingUpdate"}, RollingUpdate: rolling,
 			}},
-			want: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling}},
+			want: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type: "RollingUpdate", RollingUpdate: rolling,
+			}},
 		},
 		"both": {
 			why: "the type tells which of two shapes was meant last",
 			in: v1alpha1.SubsetCloneSetSpec{UpdateStrategy: v1alpha1.SubsetCloneSetUpdateStrategy{
-				CloneSetUpdateStrategy: v1alpha1.CloneSetUpdateStrategy{Type: "RollingUpdate", Partition: two}, RollingUpdate: rolling,
+				CloneSetUpdateStrategy: v1alpha1.CloneSetUpdateStrategy{Type: "RollingUpdate", Partition: two},
+				RollingUpdate:          rolling,
 			}},
-			want: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: "RollingUpdate", RollingUpdate: rolling}},
+			want: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type: "RollingUpdate", RollingUpdate: rolling,
+			}},
 		},
 		"on delete": {
 			why:  "a type of both shapes",

@@ -13,7 +13,9 @@ import (
 
 // TestUnitedDeploymentDefault asks that both versions default alike.
 func TestUnitedDeploymentDefault(t *testing.T) {
-	topology := v1beta1.Topology{Subsets: []v1beta1.Subset{{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(2))}, {Name: "b"}}}
+	topology := v1beta1.Topology{Subsets: []v1beta1.Subset{
+		{Name: "a", MaxReplicas: ptr.To(intstr.FromInt32(2))}, {Name: "b"},
+	}}
 	old, want, got := v1alpha1.UnitedDeployment{}, v1beta1.UnitedDeployment{}, v1beta1.UnitedDeployment{}
 	old.Spec.Topology = *topology.DeepCopy()
 	want.Spec.Topology = *topology.DeepCopy()

@@ -42,19 +42,24 @@ func TestWorkloadSpreadConversion(t *testing.T) {
 	}}}
 	preferred := []corev1.PreferredSchedulingTerm{{Weight: 3, Preference: zone}}
 	old := v1alpha1.WorkloadSpread{}
-	old.Spec.Subsets = []v1alpha1.WorkloadSpreadSubset{{Name: "a", RequiredNodeSelectorTerm: &zone, PreferredNodeSelectorTerms: preferred}}
+	old.Spec.Subsets = []v1alpha1.WorkloadSpreadSubset{{
+		Name: "a", RequiredNodeSelectorTerm: &zone, PreferredNodeSelectorTerms: preferred,
+	}}
 	old.Status.SubsetStatuses = []v1alpha1.WorkloadSpreadSubsetStatus{{
-		Name: "a", Conditions: []v1alpha1.WorkloadSpreadSubsetCondition{{Type: v1beta1.SubsetSchedulable, Status: corev1.ConditionTrue}},
+		Name:       "a",
+		Conditions: []v1alpha1.WorkloadSpreadSubsetCondition{{Type: v1beta1.SubsetSchedulable, Status: corev1.ConditionTrue}},
 	}}
 	hub := v1beta1.WorkloadSpread{}
 	if err := old.ConvertTo(&hub); err != nil {
 		t.Fatal(err)
 	}
 	t.Run("selectors of nodes have other names", func(t *testing.T) {
-		equal(t, []v1beta1.WorkloadSpreadSubset{{Name: "a", RequiredNodeSelector: &zone, PreferredNodeSelector: preferred}}, hub.Spec.Subsets)
+		equal(t, []v1beta1.WorkloadSpreadSubset{{Name: "a", RequiredNodeSelector: &zone, PreferredNodeSelector: preferred}},
+			hub.Spec.Subsets)
 	})
 	t.Run("a condition without a reason gets one", func(t *testing.T) {
-		equal(t, []metav1.Condition{{Type: "Schedulable", Status: metav1.ConditionTrue, Reason: "Unknown"}}, hub.Status.SubsetStatuses[0].Conditions)
+		equal(t, []metav1.Condition{{Type: "Schedulable", Status: metav1.ConditionTrue, Reason: "Unknown"}},
+			hub.Status.SubsetStatuses[0].Conditions)
 	})
 	t.Run("an edit of the reason wins", func(t *testing.T) {
 		edited, back := hub.DeepCopy(), v1alpha1.WorkloadSpread{}

@@ -33,7 +33,9 @@ func TestAdvancedCronJobDefault(t *testing.T) {
 			}),
 		},
 		"of a broadcast job only what the API server would spoil is filled": {
-			in: v1beta1.AdvancedCronJobSpec{Template: v1beta1.CronJobTemplate{BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{}}},
+			in: v1beta1.AdvancedCronJobSpec{
+				Template: v1beta1.CronJobTemplate{BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{}},
+			},
 			want: filled(v1beta1.AllowConcurrent, v1beta1.CronJobTemplate{
 				BroadcastJobTemplate: &v1beta1.BroadcastJobTemplateSpec{Spec: v1beta1.BroadcastJobSpec{
 					Template: template(corev1.RestartPolicyOnFailure),

@@ -221,7 +221,8 @@ func (c *CloneSet) Default() {
 	if u.PodUpdatePolicy == "" {
 		u.PodUpdatePolicy = RecreateCloneSetPodUpdateStrategyType
 	}
-	inPlace := u.PodUpdatePolicy == InPlaceIfPossibleCloneSetPodUpdateStrategyType || u.PodUpdatePolicy == InPlaceOnlyCloneSetPodUpdateStrategyType
+	inPlace := u.PodUpdatePolicy == InPlaceIfPossibleCloneSetPodUpdateStrategyType ||
+		u.PodUpdatePolicy == InPlaceOnlyCloneSetPodUpdateStrategyType
 	if inPlace && u.InPlaceUpdateStrategy == nil {
 		u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{}
 	}

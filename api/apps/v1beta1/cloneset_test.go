@@ -40,7 +40,9 @@ func TestCloneSetDefault(t *testing.T) {
 		},
 		"zero replicas": {
 			why: "a zero that the user wrote is no absence",
-			in:  v1beta1.CloneSetSpec{Replicas: ptr.To[int32](0), UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetUpdateStrategyType}},
+			in: v1beta1.CloneSetSpec{Replicas: ptr.To[int32](0), UpdateStrategy: v1beta1.CloneSetUpdateStrategy{
+				Type: v1beta1.OnDeleteCloneSetUpdateStrategyType,
+			}},
 			want: v1beta1.CloneSetSpec{
 				Replicas: ptr.To[int32](0), RevisionHistoryLimit: ptr.To[int32](10),
 				UpdateStrategy: v1beta1.CloneSetUpdateStrategy{Type: v1beta1.OnDeleteCloneSetUpdateStrategyType},
@@ -48,9 +50,11 @@ func TestCloneSetDefault(t *testing.T) {
 		},
 		"in place": {
 			why: "an in-place policy gets its settings block",
-			in: v1beta1.CloneSetSpec{UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
-				PodUpdatePolicy: v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType,
-			}}},
+			in: v1beta1.CloneSetSpec{
+				UpdateStrategy: v1beta1.CloneSetUpdateStrategy{RollingUpdate: &v1beta1.RollingUpdateCloneSetStrategy{
+					PodUpdatePolicy: v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType,
+				}},
+			},
 			want: rolling(func(u *v1beta1.RollingUpdateCloneSetStrategy) {
 				u.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 				u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{}

@@ -26,7 +26,8 @@ const (
 	// ContainerRecreateRequestPreRecreateGraceReason is its reason.
 	ContainerRecreateRequestPreRecreateGraceReason = "PreRecreateGrace"
 	// ContainerRecreateRequestPreRecreateGraceMessage is its message.
-	ContainerRecreateRequestPreRecreateGraceMessage = "Pod has been forced to not-ready for unreadyGracePeriodSeconds drain"
+	ContainerRecreateRequestPreRecreateGraceMessage = "Pod has been forced to not-ready for " +
+		"unreadyGracePeriodSeconds drain"
 )
 
 // ContainerRecreateRequestSpec is what the user wants. It cannot be changed.

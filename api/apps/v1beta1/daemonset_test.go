@@ -32,8 +32,10 @@ func TestDaemonSetDefault(t *testing.T) {
 		why      string
 		in, want v1beta1.DaemonSetSpec
 	}{
-		"empty":     {why: "every default is filled", want: defaulted(rolling(one, zero))},
-		"defaulted": {why: "defaulting twice is defaulting once", in: defaulted(rolling(one, zero)), want: defaulted(rolling(one, zero))},
+		"empty": {why: "every default is filled", want: defaulted(rolling(one, zero))},
+		"defaulted": {
+			why: "defaulting twice is defaulting once", in: defaulted(rolling(one, zero)), want: defaulted(rolling(one, zero)),
+		},
 		"surge": {
 			why:  "a budget that stands alone leaves the other absent",
 			in:   v1beta1.DaemonSetSpec{UpdateStrategy: rolling(nil, half)},

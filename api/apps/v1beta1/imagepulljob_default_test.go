@@ -63,8 +63,15 @@ func TestNodeImageDefault(t *testing.T) {
 	node.Default()
 	want := map[string]v1beta1.ImageSpec{
 		"nginx": {Tags: []v1beta1.ImageTagSpec{
-			{Tag: "1", PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: pointer[int32](600), BackoffLimit: pointer[int32](0)}},
-			{Tag: "2", Version: 1, PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: pointer[int32](600), BackoffLimit: pointer[int32](3)}},
+			{
+				Tag:        "1",
+				PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: pointer[int32](600), BackoffLimit: pointer[int32](0)},
+			},
+			{
+				Tag:        "2",
+				Version:    1,
+				PullPolicy: &v1beta1.ImageTagPullPolicy{TimeoutSeconds: pointer[int32](600), BackoffLimit: pointer[int32](3)},
+			},
 		}},
 		"empty": {},
 	}

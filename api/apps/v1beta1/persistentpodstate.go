@@ -18,17 +18,17 @@ const (
 
 // Annotations of a PersistentPodState that the reference does not have.
 const (
-	// AnnotationReleaseMissingTopologyAfter is a duration, such as 10m: where no node has had the required labels of a pod for so long, the
-	// pod no longer requires these labels. Without the annotation the pod waits for a node. A generated PersistentPodState gets the
-	// annotation from its workload.
+	// AnnotationReleaseMissingTopologyAfter is a duration, such as 10m: where no node has had the required labels of a pod
+	// for so long, the pod no longer requires these labels. Without the annotation the pod waits for a node. A generated
+	// PersistentPodState gets the annotation from its workload.
 	AnnotationReleaseMissingTopologyAfter = "kruisekit.dev/release-missing-topology-after"
 	// AnnotationRestorePodAnnotations restores recorded annotations on new pods, with the value "true".
 	AnnotationRestorePodAnnotations = "kruisekit.dev/restore-pod-annotations"
 )
 
 const (
-	// PersistentPodStateTopologyAvailable is the type of the condition that is False while no node has the required labels of a pod. A
-	// PersistentPodState has the condition from the first missing node on.
+	// PersistentPodStateTopologyAvailable is the type of the condition that is False while no node has the required labels
+	// of a pod. A PersistentPodState has the condition from the first missing node on.
 	PersistentPodStateTopologyAvailable = "TopologyAvailable"
 	// PersistentPodStateNodesMissing is the reason while the condition is False.
 	PersistentPodStateNodesMissing = "NodesMissing"

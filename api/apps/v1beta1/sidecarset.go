@@ -15,8 +15,8 @@ const (
 	SidecarSetCanaryAnnotation = "apps.kruise.io/sidecarset-canary"
 	// SidecarSetBaseAnnotation holds the name of the base of a canary.
 	SidecarSetBaseAnnotation = "apps.kruise.io/sidecarset-base"
-	// SidecarSetInjectionFailurePolicyAnnotation says, with the value "Ignore", that pods are created without the set where
-	// it cannot be injected. With any other, and without it, they are refused.
+	// SidecarSetInjectionFailurePolicyAnnotation says, with the value "Ignore", that pods are created without the set
+	// where it cannot be injected. With any other, and without it, they are refused.
 	SidecarSetInjectionFailurePolicyAnnotation = "kruisekit.dev/injection-failure-policy"
 	// SidecarSetNameLabel is the label of a ControllerRevision with the name of its set.
 	SidecarSetNameLabel = "kruise.io/sidecarset-name"
@@ -167,8 +167,8 @@ type SidecarSetStatus struct {
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 }
 
-// SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images of
-// these containers in place.
+// SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images
+// of these containers in place.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -195,8 +195,8 @@ type SidecarSetList struct {
 	Items           []SidecarSet `json:"items"`
 }
 
-// Default fills what the user left out, as the admission webhook does. The core fields of containers and volumes are left
-// to the API server, and the hashes to the writer of the set.
+// Default fills what the user left out, as the admission webhook does. The core fields of containers and volumes are
+// left to the API server, and the hashes to the writer of the set.
 func (s *SidecarSet) Default() {
 	defaultSidecarContainers(s.Spec.InitContainers, AfterAppContainerType)
 	defaultSidecarContainers(s.Spec.Containers, BeforeAppContainerType)

@@ -47,13 +47,17 @@ func TestSidecarSetDefault(t *testing.T) {
 			in: v1beta1.SidecarSetSpec{
 				RevisionHistoryLimit: ptr.To[int32](0),
 				UpdateStrategy: v1beta1.SidecarSetUpdateStrategy{
-					Type: v1beta1.NotUpdateSidecarSetStrategyType, Partition: ptr.To(intstr.FromString("10%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+					Type:           v1beta1.NotUpdateSidecarSetStrategyType,
+					Partition:      ptr.To(intstr.FromString("10%")),
+					MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 				},
 			},
 			want: v1beta1.SidecarSetSpec{
 				RevisionHistoryLimit: ptr.To[int32](0),
 				UpdateStrategy: v1beta1.SidecarSetUpdateStrategy{
-					Type: v1beta1.NotUpdateSidecarSetStrategyType, Partition: ptr.To(intstr.FromString("10%")), MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+					Type:           v1beta1.NotUpdateSidecarSetStrategyType,
+					Partition:      ptr.To(intstr.FromString("10%")),
+					MaxUnavailable: ptr.To(intstr.FromInt32(0)),
 				},
 			},
 		},
@@ -61,7 +65,9 @@ func TestSidecarSetDefault(t *testing.T) {
 			why: "an init container goes behind, a container before the pod's own",
 			in:  v1beta1.SidecarSetSpec{InitContainers: bare(), Containers: bare()},
 			want: spec(func(s *v1beta1.SidecarSetSpec) {
-				s.InitContainers = container(func(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = v1beta1.AfterAppContainerType })
+				s.InitContainers = container(func(c *v1beta1.SidecarContainer) {
+					c.PodInjectPolicy = v1beta1.AfterAppContainerType
+				})
 				s.Containers = container(func(*v1beta1.SidecarContainer) {})
 			}),
 		},
@@ -78,7 +84,11 @@ func TestSidecarSetDefault(t *testing.T) {
 				s.Containers = container(func(c *v1beta1.SidecarContainer) {
 					c.TransferEnv = []v1beta1.TransferEnvVar{
 						{SourceContainerNameFrom: &v1beta1.SourceContainerNameSource{}},
-						{SourceContainerNameFrom: &v1beta1.SourceContainerNameSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"}}},
+						{
+							SourceContainerNameFrom: &v1beta1.SourceContainerNameSource{
+								FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1"},
+							},
+						},
 					}
 				})
 			}),
@@ -93,7 +103,9 @@ func TestSidecarSetDefault(t *testing.T) {
 				s.PatchPodMetadata = []v1beta1.SidecarSetPatchPodMetadata{
 					{PatchPolicy: v1beta1.SidecarSetRetainPatchPolicy}, {PatchPolicy: v1beta1.SidecarSetOverwritePatchPolicy},
 				}
-				s.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{Policy: v1beta1.AlwaysSidecarSetInjectRevisionPolicy}
+				s.InjectionStrategy.Revision = &v1beta1.SidecarSetInjectRevision{
+					Policy: v1beta1.AlwaysSidecarSetInjectRevisionPolicy,
+				}
 			}),
 		},
 	}

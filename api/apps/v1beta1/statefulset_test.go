@@ -57,9 +57,11 @@ func TestStatefulSetDefault(t *testing.T) {
 		},
 		"half a retention policy": {
 			why: "the other half is Retain",
-			in: v1beta1.StatefulSetSpec{PersistentVolumeClaimRetentionPolicy: &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-				WhenScaled: v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
-			}},
+			in: v1beta1.StatefulSetSpec{
+				PersistentVolumeClaimRetentionPolicy: &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+					WhenScaled: v1beta1.DeletePersistentVolumeClaimRetentionPolicyType,
+				},
+			},
 			want: defaulted(func(s *v1beta1.StatefulSetSpec) {
 				s.PersistentVolumeClaimRetentionPolicy.WhenScaled = v1beta1.DeletePersistentVolumeClaimRetentionPolicyType
 			}),

@@ -36,9 +36,10 @@ func TestUnitedDeploymentDefault(t *testing.T) {
 		"defaulted": {why: "defaulting twice is defaulting once", in: defaulted(), want: defaulted()},
 		"explicit":  {why: "what the user wrote stays", in: explicit, want: explicit},
 		"a maximum": {
-			why:  "one bound makes all subsets bounded",
-			in:   subsets(v1beta1.Subset{Name: "a", MaxReplicas: two}, v1beta1.Subset{Name: "b"}),
-			want: defaulted(v1beta1.Subset{Name: "a", MinReplicas: zero, MaxReplicas: two}, v1beta1.Subset{Name: "b", MinReplicas: zero}),
+			why: "one bound makes all subsets bounded",
+			in:  subsets(v1beta1.Subset{Name: "a", MaxReplicas: two}, v1beta1.Subset{Name: "b"}),
+			want: defaulted(v1beta1.Subset{Name: "a", MinReplicas: zero, MaxReplicas: two},
+				v1beta1.Subset{Name: "b", MinReplicas: zero}),
 		},
 		"a minimum": {
 			why:  "a minimum that the user wrote stays",

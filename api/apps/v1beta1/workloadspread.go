@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// WorkloadSpreadIgnorePatchExistingPodsAnnotation keeps, with the value true in any case, the metadata of a subset's patch
-// off pods that are older than the WorkloadSpread.
+// WorkloadSpreadIgnorePatchExistingPodsAnnotation keeps, with the value true in any case, the metadata of a subset's
+// patch off pods that are older than the WorkloadSpread.
 const WorkloadSpreadIgnorePatchExistingPodsAnnotation = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 
-// WorkloadSpreadVersionIgnored is the key in status.versionedSubsetStatuses for the pods of a workload whose versions are
-// not distinguished.
+// WorkloadSpreadVersionIgnored is the key in status.versionedSubsetStatuses for the pods of a workload whose versions
+// are not distinguished.
 const WorkloadSpreadVersionIgnored = "versionIgnored"
 
 // TargetReference names a workload in the same namespace.

@@ -12,15 +12,39 @@ func TestApply(t *testing.T) {
 	cases := map[string]struct {
 		why, was, is, now, want string
 	}{
-		"untouched":      {"there and back gives the original", `{"a":1}`, `{"a":1,"b":{"c":[1]}}`, `{"a":1}`, `{"a":1,"b":{"c":[1]}}`},
-		"edited beside":  {"an edit of another field does not matter", `{"a":1}`, `{"a":1,"b":2}`, `{"a":7}`, `{"a":7,"b":2}`},
+		"untouched": {
+			why:  "there and back gives the original",
+			was:  `{"a":1}`,
+			is:   `{"a":1,"b":{"c":[1]}}`,
+			now:  `{"a":1}`,
+			want: `{"a":1,"b":{"c":[1]}}`,
+		},
+		"edited beside": {
+			why:  "an edit of another field does not matter",
+			was:  `{"a":1}`,
+			is:   `{"a":1,"b":2}`,
+			now:  `{"a":7}`,
+			want: `{"a":7,"b":2}`,
+		},
 		"edited itself":  {"an edit of the field wins", `{"a":1}`, `{"a":2}`, `{"a":3}`, `{"a":3}`},
 		"set since":      {"a field set since wins over the kept one", `{}`, `{"a":2}`, `{"a":3}`, `{"a":3}`},
 		"removed":        {"what the original lacked goes again", `{"a":1,"b":2}`, `{"a":1}`, `{"a":1,"b":2}`, `{"a":1}`},
 		"parent is gone": {"the user removed the object around it", `{"a":{"x":1}}`, `{"a":{"x":1,"y":2}}`, `{}`, `{}`},
-		"in a list":      {"an element keeps its own", `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1},{"n":2,"k":3}]}`, `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1},{"n":2,"k":3}]}`},
-		"list edited":    {"an index means nothing after the list was edited", `{"l":[{"n":1},{"n":2}]}`, `{"l":[{"n":1,"k":3},{"n":2}]}`, `{"l":[{"n":2},{"n":1}]}`, `{"l":[{"n":2},{"n":1}]}`},
-		"list grown":     {"lists of different length are values", `{"l":[1]}`, `{"l":[1,2]}`, `{"l":[1]}`, `{"l":[1,2]}`},
+		"in a list": {
+			why:  "an element keeps its own",
+			was:  `{"l":[{"n":1},{"n":2}]}`,
+			is:   `{"l":[{"n":1},{"n":2,"k":3}]}`,
+			now:  `{"l":[{"n":1},{"n":2}]}`,
+			want: `{"l":[{"n":1},{"n":2,"k":3}]}`,
+		},
+		"list edited": {
+			why:  "an index means nothing after the list was edited",
+			was:  `{"l":[{"n":1},{"n":2}]}`,
+			is:   `{"l":[{"n":1,"k":3},{"n":2}]}`,
+			now:  `{"l":[{"n":2},{"n":1}]}`,
+			want: `{"l":[{"n":2},{"n":1}]}`,
+		},
+		"list grown": {"lists of different length are values", `{"l":[1]}`, `{"l":[1,2]}`, `{"l":[1]}`, `{"l":[1,2]}`},
 		"slash and tilde in a key": {
 			"keys of annotations have slashes",
 			`{"m":{}}`, `{"m":{"a/b~1":"x"}}`, `{"m":{}}`, `{"m":{"a/b~1":"x"}}`,
@@ -51,7 +75,8 @@ func TestApply(t *testing.T) {
 
 // FuzzApply feeds annotations that somebody wrote by hand.
 func FuzzApply(f *testing.F) {
-	f.Add(`{"a":{"b":[1,{"c":2}]}}`, `[{"path":"/a/b/1/c","is":3},{"path":"","is":1},{"path":"/a/b/9"},{"path":"/a/b","was":"x","in":[{"path":"/0"}]}]`)
+	f.Add(`{"a":{"b":[1,{"c":2}]}}`,
+		`[{"path":"/a/b/1/c","is":3},{"path":"","is":1},{"path":"/a/b/9"},{"path":"/a/b","was":"x","in":[{"path":"/0"}]}]`)
 	f.Fuzz(func(t *testing.T, object, annotation string) {
 		var changes []change
 		fields := map[string]any{}

@@ -15,10 +15,16 @@ func TestWithKey(t *testing.T) {
 		in, want map[string]string
 		value    string
 	}{
-		"set":            {why: "other keys stay", in: map[string]string{"a": "1"}, value: "2", want: map[string]string{"a": "1", "k": "2"}},
-		"replaced":       {why: "the new value counts", in: map[string]string{"k": "1"}, value: "2", want: map[string]string{"k": "2"}},
-		"made":           {why: "a value needs a map", value: "2", want: map[string]string{"k": "2"}},
-		"removed":        {why: "no value, no key", in: map[string]string{"a": "1", "k": "1"}, want: map[string]string{"a": "1"}},
+		"set": {
+			why: "other keys stay", in: map[string]string{"a": "1"}, value: "2", want: map[string]string{"a": "1", "k": "2"},
+		},
+		"replaced": {
+			why: "the new value counts", in: map[string]string{"k": "1"}, value: "2", want: map[string]string{"k": "2"},
+		},
+		"made": {why: "a value needs a map", value: "2", want: map[string]string{"k": "2"}},
+		"removed": {
+			why: "no value, no key", in: map[string]string{"a": "1", "k": "1"}, want: map[string]string{"a": "1"},
+		},
 		"empty":          {why: "an empty value is none", in: map[string]string{"k": ""}, want: map[string]string{}},
 		"nothing to set": {why: "absence needs no map"},
 	}

@@ -37,7 +37,8 @@ func TestPodUnavailableBudgetConversionLosesNothing(t *testing.T) {
 			x.Name = c.String(5)
 			x.Annotations = map[string]string{}
 			if c.Bool() {
-				x.Annotations[v1beta1.PubProtectOperationAnnotation] = pick(c, "DELETE", "DELETE, EVICT", "UPDATE,,RESIZE", "BOGUS", "")
+				x.Annotations[v1beta1.PubProtectOperationAnnotation] = pick(c, "DELETE", "DELETE, EVICT", "UPDATE,,RESIZE",
+					"BOGUS", "")
 			}
 			if c.Bool() {
 				x.Annotations[v1beta1.PubProtectTotalReplicasAnnotation] = pick(c, "15", "+7", "-1", "many", "99999999999", "")
@@ -173,7 +174,9 @@ func TestPodUnavailableBudgetEditsInBetween(t *testing.T) {
 		if err := old.ConvertTo(&again); err != nil {
 			t.Fatal(err)
 		}
-		want := v1beta1.PodUnavailableBudgetSpec{IgnoredPodSelector: hub.Spec.IgnoredPodSelector, ProtectTotalReplicas: ptr.To[int32](3)}
+		want := v1beta1.PodUnavailableBudgetSpec{
+			IgnoredPodSelector: hub.Spec.IgnoredPodSelector, ProtectTotalReplicas: ptr.To[int32](3),
+		}
 		if diff := cmp.Diff(want, again.Spec); diff != "" {
 			t.Errorf("spec (-want +got):\n%s", diff)
 		}

@@ -18,7 +18,9 @@ func Containers(job *v1alpha1.EphemeralJob) []corev1.EphemeralContainer {
 	containers := make([]corev1.EphemeralContainer, len(job.Spec.Template.EphemeralContainers))
 	for i := range containers {
 		job.Spec.Template.EphemeralContainers[i].DeepCopyInto(&containers[i])
-		env := slices.DeleteFunc(containers[i].Env, func(e corev1.EnvVar) bool { return e.Name == kruise.EphemeralContainerEnvKey })
+		env := slices.DeleteFunc(containers[i].Env, func(e corev1.EnvVar) bool {
+			return e.Name == kruise.EphemeralContainerEnvKey
+		})
 		containers[i].Env = append(env, corev1.EnvVar{Name: kruise.EphemeralContainerEnvKey, Value: string(job.UID)})
 	}
 	return containers
@@ -34,7 +36,8 @@ func Write(job *v1alpha1.EphemeralJob, pod *corev1.Pod) *write.Write {
 	}
 	list, have := write.Pointer("spec", "ephemeralContainers"), pod.Spec.EphemeralContainers
 	if len(have) == 0 {
-		return write.JSON(pod, write.EphemeralContainers, append(ops, write.Test(list, nil), write.Add(list, Containers(job)))...)
+		return write.JSON(pod, write.EphemeralContainers,
+			append(ops, write.Test(list, nil), write.Add(list, Containers(job)))...)
 	}
 	for i := range have {
 		ops = append(ops, write.Test(list+write.Pointer(strconv.Itoa(i), "name"), have[i].Name))

@@ -15,11 +15,16 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// The write appends all containers, each with the variable of the job as the last one, and fails for a pod that is not what the plan has seen.
+// The write appends all containers, each with the variable of the job as the last one, and fails for a pod that is not
+// what the plan has seen.
 func TestWrite(t *testing.T) {
 	job := newJob(two, func(j *v1alpha1.EphemeralJob) {
-		j.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "example.com/old", Operator: metav1.LabelSelectorOpDoesNotExist}}
-		j.Spec.Template.EphemeralContainers[0].Env = []corev1.EnvVar{{Name: "KRUISE_EJOB_ID", Value: "uid-other"}, {Name: "A", Value: "B"}}
+		j.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
+			Key: "example.com/old", Operator: metav1.LabelSelectorOpDoesNotExist,
+		}}
+		j.Spec.Template.EphemeralContainers[0].Env = []corev1.EnvVar{
+			{Name: "KRUISE_EJOB_ID", Value: "uid-other"}, {Name: "A", Value: "B"},
+		}
 	})
 	for name, c := range map[string]struct {
 		have  string
@@ -36,7 +41,9 @@ func TestWrite(t *testing.T) {
 		"a container meanwhile": {"due", func(p *corev1.Pod) {
 			p.Spec.EphemeralContainers = []corev1.EphemeralContainer{container("shell", "uid-other")}
 		}, true},
-		"other containers meanwhile": {"debugged", func(p *corev1.Pod) { p.Spec.EphemeralContainers[0].Name = "shell" }, true},
+		"other containers meanwhile": {
+			"debugged", func(p *corev1.Pod) { p.Spec.EphemeralContainers[0].Name = "shell" }, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := newPod(job, "a", c.have)

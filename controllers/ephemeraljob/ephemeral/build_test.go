@@ -29,7 +29,9 @@ func newJob(changes ...change) *v1alpha1.EphemeralJob {
 	job.Spec.Template.EphemeralContainers = []corev1.EphemeralContainer{container("shell", "")}
 	began := metav1.NewTime(epoch().Add(-time.Minute))
 	job.Status.StartTime = &began
-	job.Status.Conditions = []v1alpha1.EphemeralJobCondition{{Type: v1alpha1.EJobInitialized, Status: corev1.ConditionTrue, Reason: "Initialized", LastTransitionTime: began}}
+	job.Status.Conditions = []v1alpha1.EphemeralJobCondition{{
+		Type: v1alpha1.EJobInitialized, Status: corev1.ConditionTrue, Reason: "Initialized", LastTransitionTime: began,
+	}}
 	for _, c := range changes {
 		c(job)
 	}
@@ -38,7 +40,9 @@ func newJob(changes ...change) *v1alpha1.EphemeralJob {
 
 // container returns a container of a job; of none where the UID is empty.
 func container(name string, owner types.UID) corev1.EphemeralContainer {
-	c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: name, Image: "busybox:1"}}
+	c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{
+		Name: name, Image: "busybox:1",
+	}}
 	if owner != "" {
 		c.Env = []corev1.EnvVar{{Name: kruise.EphemeralContainerEnvKey, Value: string(owner)}}
 	}
@@ -72,7 +76,8 @@ func ended(ago time.Duration) change {
 	}
 }
 
-// newPods returns pods as name=states of the containers of the job, in the order of their creation. Other states are those of the pod: see newPod.
+// newPods returns pods as name=states of the containers of the job, in the order of their creation. Other states are
+// those of the pod: see newPod.
 func newPods(job *v1alpha1.EphemeralJob, text string) []*corev1.Pod {
 	var pods []*corev1.Pod
 	for i, one := range strings.Fields(text) {
@@ -85,7 +90,9 @@ func newPods(job *v1alpha1.EphemeralJob, text string) []*corev1.Pod {
 }
 
 func newPod(job *v1alpha1.EphemeralJob, name, states string) *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
+	}}
 	pod.Spec.NodeName, pod.Status.Phase = "node", corev1.PodRunning
 	names := []string{"shell", "dump"}
 	for state := range strings.SplitSeq(states, ",") {
@@ -117,7 +124,8 @@ func newPod(job *v1alpha1.EphemeralJob, name, states string) *corev1.Pod {
 		}
 		pod.Spec.EphemeralContainers = append(pod.Spec.EphemeralContainers, container(names[own], job.UID))
 		if s, reported := containerStates()[state]; reported {
-			pod.Status.EphemeralContainerStatuses = append(pod.Status.EphemeralContainerStatuses, corev1.ContainerStatus{Name: names[own], State: s})
+			pod.Status.EphemeralContainerStatuses = append(pod.Status.EphemeralContainerStatuses,
+				corev1.ContainerStatus{Name: names[own], State: s})
 		}
 	}
 	return pod
@@ -171,7 +179,8 @@ func picture(s v1alpha1.EphemeralJobStatus) string {
 	if s.CompletionTime != nil {
 		over = " over"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %d/%d/%d/%d/%d%s %s", s.Phase, s.Matches, s.Waiting, s.Running, s.Succeeded, s.Failed, over, strings.Join(conditions, " ")))
+	return strings.TrimSpace(fmt.Sprintf("%s %d/%d/%d/%d/%d%s %s",
+		s.Phase, s.Matches, s.Waiting, s.Running, s.Succeeded, s.Failed, over, strings.Join(conditions, " ")))
 }
 
 func ptrTo(t time.Time) *metav1.Time { return ptr.To(metav1.NewTime(t)) }

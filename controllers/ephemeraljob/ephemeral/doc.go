@@ -23,13 +23,15 @@
 //
 // Laws:
 //   - The same input gives the same pass, in whatever order pods come. The input is not changed.
-//   - A pod gets the containers once, whatever their state, and all of them in one write. The write tests the UID, the labels that the selector reads,
-//     the deletion and the ephemeral containers that the plan has seen.
+//   - A pod gets the containers once, whatever their state, and all of them in one write. The write tests the UID, the
+//     labels that the selector reads, the deletion and the ephemeral containers that the plan has seen.
 //   - After a pass, no more pods wait or run than the parallelism allows, unless more did before.
-//   - A pod that refuses the containers uses no slot. It is tried again after a while, and after all pods that have not refused.
-//   - A job that has ended stays as it is. No pass adds containers to it, to a paused job, or to one that is being deleted.
-//   - RequeueAfter is never later than the deadline of a job that may fail by it, nor than the time to live of one that ended. Both follow from the
-//     status alone, whatever restarts in between.
+//   - A pod that refuses the containers uses no slot. It is tried again after a while, and after all pods that have not
+//     refused.
+//   - A job that has ended stays as it is. No pass adds containers to it, to a paused job, or to one that is being
+//     deleted.
+//   - RequeueAfter is never later than the deadline of a job that may fail by it, nor than the time to live of one that
+//     ended. Both follow from the status alone, whatever restarts in between.
 //   - A pass over what the previous pass has written and left is empty.
 //
 // When not to use it: for containers that must run again. An ephemeral container is never restarted, changed or

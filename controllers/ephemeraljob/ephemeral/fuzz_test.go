@@ -10,12 +10,16 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 )
 
-// FuzzPlan decodes a job and a pod: whatever the API server may hold, a pass is planned, its writes have a body, and a second pass over its status
-// changes nothing.
+// FuzzPlan decodes a job and a pod: whatever the API server may hold, a pass is planned, its writes have a body, and a
+// second pass over its status changes nothing.
 func FuzzPlan(f *testing.F) {
-	f.Add(`{"metadata":{"uid":"a"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"ephemeralContainers":[{"name":"a"}]}}}`, `{"metadata":{"labels":{"app":"web"}}}`)
-	f.Add(`{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]},"replicas":-1,"parallelism":-1,"activeDeadlineSeconds":-9223372036854775808,"template":{"ephemeralContainers":[{},{}]}}}`, `{"spec":{"ephemeralContainers":[{"name":""}]}}`)
-	f.Add(`{"spec":{"ttlSecondsAfterFinished":-1},"status":{"completionTime":"0001-01-01T00:00:00Z","conditions":[{},{}]}}`, `null`)
+	f.Add(`{"metadata":{"uid":"a"},"spec":{"selector":{"matchLabels":{"app":"web"}},"template":{"ephemeralContainers":[{"name":"a"}]}}}`,
+		`{"metadata":{"labels":{"app":"web"}}}`)
+	f.Add(`{"spec":{"selector":{"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]},"replicas":-1,"parallelism":-1,"activeDeadlineSeconds":-9223372036854775808,"template":{"ephemeralContainers":[{},{}]}}}`,
+		`{"spec":{"ephemeralContainers":[{"name":""}]}}`)
+	f.Add(
+		`{"spec":{"ttlSecondsAfterFinished":-1},"status":{"completionTime":"0001-01-01T00:00:00Z","conditions":[{},{}]}}`,
+		`null`)
 	f.Fuzz(func(t *testing.T, object, other string) {
 		job, pod := &ephemeralJob{}, &corev1.Pod{}
 		if json.Unmarshal([]byte(object), job) != nil || json.Unmarshal([]byte(other), pod) != nil {

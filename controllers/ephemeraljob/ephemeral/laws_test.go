@@ -65,7 +65,8 @@ func (o oracle) answer() string {
 	if n := o.job.Spec.Replicas; n != nil {
 		wanted = int(*n)
 	}
-	waits, runs, succeeded, failed := o.count("waiting", "pulling", "added", "unknown"), o.count("running"), o.count("succeeded"), o.count("failed", "unstarted")
+	waits, runs, succeeded, failed := o.count("waiting", "pulling", "added", "unknown"), o.count("running"),
+		o.count("succeeded"), o.count("failed", "unstarted")
 	counters := func(waits int) string { return fmt.Sprintf("%d/%d/%d/%d/%d", match, waits, runs, succeeded, failed) }
 	switch {
 	case match > 0 && succeeded == wanted:
@@ -84,7 +85,8 @@ func (o oracle) answer() string {
 	var added []string
 	for _, bound := range []bool{true, false} {
 		for _, p := range o.targets() {
-			if due := p.state == "due" && bound || p.state == "unbound" && !bound || p.state == "debugged" && bound; due && waits+runs < limit {
+			if due := p.state == "due" && bound || p.state == "unbound" && !bound ||
+				p.state == "debugged" && bound; due && waits+runs < limit {
 				added = append(added, p.name)
 				waits++
 			}
@@ -103,7 +105,8 @@ func (o oracle) answer() string {
 // world draws a job and its pods.
 func world(r *rand.Rand) (oracle, ephemeral.Input) {
 	states := []string{
-		"due", "due", "due", "unbound", "debugged", "waiting", "pulling", "added", "unknown", "running", "succeeded", "succeeded", "failed", "unstarted",
+		"due", "due", "due", "unbound", "debugged", "waiting", "pulling", "added", "unknown", "running", "succeeded",
+		"succeeded", "failed", "unstarted",
 		"unselected", "ended", "broken", "deleting", "taken", "running,ended", "failed,deleting",
 	}
 	o := oracle{job: newJob()}
@@ -148,7 +151,9 @@ func TestLaws(t *testing.T) {
 		}
 		shuffled := in
 		shuffled.Pods = slices.Clone(in.Pods)
-		r.Shuffle(len(shuffled.Pods), func(i, j int) { shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i] })
+		r.Shuffle(len(shuffled.Pods), func(i, j int) {
+			shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i]
+		})
 		if again, also := answered(ephemeral.Plan(shuffled), nil); !cmp.Equal(outcome, again) || !slices.Equal(added, also) {
 			t.Fatalf("another order: %v, %v; %s", added, also, cmp.Diff(outcome, again))
 		}
@@ -173,7 +178,8 @@ func withContainers(in ephemeral.Input, names []string) []*corev1.Pod {
 	return pods
 }
 
-// Whatever the API server answers, a pass never crosses the parallelism, tries no pod twice, and leaves no free slot beside a pod that it could try.
+// Whatever the API server answers, a pass never crosses the parallelism, tries no pod twice, and leaves no free slot
+// beside a pod that it could try.
 func TestAnswers(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -187,7 +193,9 @@ func TestAnswers(t *testing.T) {
 				errs[pod.Name] = forbidden("no")
 			}
 			if r.IntN(4) == 0 {
-				in.Refused[pod.UID] = ephemeral.Refusal{Text: "no", Attempts: 1, RetryAt: epoch().Add(time.Duration(r.IntN(3)-1) * time.Second)}
+				in.Refused[pod.UID] = ephemeral.Refusal{
+					Text: "no", Attempts: 1, RetryAt: epoch().Add(time.Duration(r.IntN(3)-1) * time.Second),
+				}
 			}
 		}
 		pass := ephemeral.Plan(in)

@@ -33,51 +33,266 @@ func TestPlan(t *testing.T) {
 		want    string
 		requeue time.Duration
 	}{
-		"first":                  {"one pod at a time by default", newJob(), "a b c", nil, "a", "Unknown 3/1/0/0/0", 0},
-		"alone":                  {"a job whose targets all wait is Waiting", newJob(), "a", nil, "a", "Waiting 1/1/0/0/0", 0},
-		"parallel":               {"as many as the parallelism allows", newJob(parallelism(2)), "a b c", nil, "a b", "Unknown 3/2/0/0/0", 0},
-		"free slots":             {"running pods use slots", newJob(parallelism(3)), "a=running b c d", nil, "b c", "Running 4/2/1/0/0", 0},
-		"the tail":               {"one is left, and slots are free", newJob(parallelism(2)), "a=running b", nil, "b", "Running 2/1/1/0/0", 0},
-		"pulling":                {"a container that is pulled uses a slot", newJob(parallelism(2)), "a=pulling b=waiting c", nil, "", "Unknown 3/2/0/0/0", 0},
-		"unreported":             {"a container that the kubelet has not reported uses a slot", newJob(), "a=added b", nil, "", "Unknown 2/1/0/0/0", 0},
-		"too many":               {"a parallelism that was lowered", newJob(parallelism(1)), "a=running b=running c", nil, "", "Running 3/0/2/0/0", 0},
-		"none":                   {"a stored parallelism below one", newJob(parallelism(-4)), "a", nil, "", "Unknown 1/0/0/0/0", 0},
-		"largest":                {"a parallelism that no int32 sum holds", newJob(parallelism(1<<31 - 1)), "a b", nil, "a b", "Waiting 2/2/0/0/0", 0},
-		"replicas":               {"the first pods by creation", newJob(replicas(2), parallelism(9)), "a b c", nil, "a b", "Waiting 2/2/0/0/0", 0},
-		"replicas lowered":       {"later pods stop being targets", newJob(replicas(1)), "a=succeeded b=running", nil, "", "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded", 0},
-		"replicas beyond":        {"the job waits for the pods that do not exist yet", newJob(replicas(3), parallelism(3)), "a=succeeded", nil, "", "Unknown 1/0/0/1/0", 0},
-		"replicas failed":        {"also after a failure", newJob(replicas(3)), "a=succeeded b=failed", nil, "", "Unknown 2/0/0/1/1 JobFailed=JobFailed", 0},
-		"replicas wait":          {"a job is Waiting with all its pods", newJob(replicas(3), parallelism(3)), "a b", nil, "a b", "Unknown 2/2/0/0/0", 0},
-		"replicas there":         {"the last pod has come", newJob(replicas(2)), "a=succeeded b=succeeded", nil, "", "Succeeded 2/0/0/2/0 over JobSucceeded=JobSucceeded", 0},
-		"replicas and deadline":  {"the deadline ends the wait", newJob(replicas(3), deadline(60)), "a=succeeded", nil, "", "Failed 1/0/0/1/0 over JobFailed=DeadlineExceeded", 0},
-		"no replicas":            {"the job is for no pod", newJob(replicas(0)), "a", nil, "", "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty", 0},
-		"held":                   {"parallelism 0 adds nothing", newJob(parallelism(0)), "a=running b", nil, "", "Running 2/0/1/0/0", 0},
-		"no time":                {"deadline 0 has passed", newJob(deadline(0)), "a", nil, "", "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded", 0},
-		"replicas below zero":    {"a stored one is none", newJob(replicas(-1)), "a", nil, "", "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty", 0},
-		"no pod":                 {"a job waits for pods", newJob(), "", nil, "", "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty", 0},
-		"no target":              {"pods that are no targets", newJob(), "a=ended b=broken c=deleting d=unselected e=taken", nil, "", "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty", 0},
-		"ended pod":              {"a pod that ended is replaced", newJob(replicas(1)), "a=running,ended b", nil, "b", "Waiting 1/1/0/0/0", 0},
-		"other names":            {"containers of other names do not matter", newJob(), "a=debugged", nil, "a", "Waiting 1/1/0/0/0", 0},
-		"mixed end":              {"succeeded and failed pods end the job", newJob(), "a=succeeded b=failed", nil, "", "Failed 2/0/0/1/1 over JobFailed=JobFailed", 0},
-		"unstarted":              {"a container that cannot start has failed", newJob(), "a=unstarted", nil, "", "Failed 1/0/0/0/1 over JobFailed=JobFailed", 0},
-		"first failure":          {"a failed pod stops no other one", newJob(), "a=failed b", nil, "b", "Unknown 2/1/0/0/1 JobFailed=JobFailed", 0},
-		"two containers":         {"both must succeed", newJob(two), "a=succeeded,running b=succeeded,failed c=succeeded,succeeded d=succeeded,waiting", nil, "", "Running 4/1/1/1/1 JobFailed=JobFailed", 0},
-		"one of two":             {"a pod with one container gets no other one", newJob(two), "a=succeeded", nil, "", "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded", 0},
-		"unknown state":          {"a state without a part waits", newJob(), "a=unknown", nil, "", "Waiting 1/1/0/0/0", 0},
-		"paused":                 {"nothing is added", newJob(paused, deadline(1)), "a=running b", nil, "", "Paused 2/0/1/0/0", 0},
-		"paused end":             {"a paused job whose targets ended is over", newJob(paused), "a=succeeded", nil, "", "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded", 0},
-		"deadline":               {"the rest of the deadline", newJob(deadline(100)), "a", nil, "a", "Waiting 1/1/0/0/0", 40 * time.Second},
-		"deadline without a pod": {"it holds without targets", newJob(deadline(60)), "", nil, "", "Failed 0/0/0/0/0 over JobFailed=DeadlineExceeded", 0},
-		"past deadline":          {"no container is added", newJob(deadline(60)), "a=running b", nil, "", "Failed 2/0/1/0/0 over JobFailed=DeadlineExceeded", 0},
-		"end at the deadline":    {"the end comes first", newJob(deadline(60)), "a=succeeded", nil, "", "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded", 0},
-		"no such deadline":       {"a stored one below zero has passed", newJob(deadline(-1 << 63)), "a", nil, "", "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded", 0},
-		"endless deadline":       {"more seconds than a duration holds", newJob(deadline(1<<63 - 1)), "a", nil, "a", "Waiting 1/1/0/0/0", 100*365*24*time.Hour - time.Minute},
-		"unbound":                {"pods without a node come after the others", newJob(parallelism(2)), "a=unbound b c", nil, "b c", "Unknown 3/2/0/0/0", 0},
-		"unbound alone":          {"they get their containers nevertheless", newJob(), "a=unbound", nil, "a", "Waiting 1/1/0/0/0", 0},
-		"refusal":                {"a refusal is isolated, and uses no slot", newJob(), "a b c", map[string]error{"a": refused}, "b", "Unknown 3/1/0/0/0 JobFailed=CreateFailed", 5 * time.Second},
-		"only refusals":          {"all are tried once", newJob(), "a b", map[string]error{"a": refused, "b": refused}, "", "Unknown 2/0/0/0/0 JobFailed=CreateFailed", 5 * time.Second},
-		"conflict":               {"a pod that has changed uses its slot in this pass", newJob(), "a b", map[string]error{"a": apierrors.NewConflict(schema.GroupResource{}, "a", nil)}, "", "Unknown 2/0/0/0/0", time.Second},
-		"gone":                   {"a pod that is gone", newJob(), "a b", map[string]error{"a": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")}, "", "Unknown 2/0/0/0/0", time.Second},
+		"first": {"one pod at a time by default", newJob(), "a b c", nil, "a", "Unknown 3/1/0/0/0", 0},
+		"alone": {
+			why: "a job whose targets all wait is Waiting", job: newJob(), pods: "a", added: "a", want: "Waiting 1/1/0/0/0",
+		},
+		"parallel": {
+			why:   "as many as the parallelism allows",
+			job:   newJob(parallelism(2)),
+			pods:  "a b c",
+			added: "a b",
+			want:  "Unknown 3/2/0/0/0",
+		},
+		"free slots": {
+			why:   "running pods use slots",
+			job:   newJob(parallelism(3)),
+			pods:  "a=running b c d",
+			added: "b c",
+			want:  "Running 4/2/1/0/0",
+		},
+		"the tail": {
+			why:   "one is left, and slots are free",
+			job:   newJob(parallelism(2)),
+			pods:  "a=running b",
+			added: "b",
+			want:  "Running 2/1/1/0/0",
+		},
+		"pulling": {
+			why:  "a container that is pulled uses a slot",
+			job:  newJob(parallelism(2)),
+			pods: "a=pulling b=waiting c",
+			want: "Unknown 3/2/0/0/0",
+		},
+		"unreported": {
+			why:  "a container that the kubelet has not reported uses a slot",
+			job:  newJob(),
+			pods: "a=added b",
+			want: "Unknown 2/1/0/0/0",
+		},
+		"too many": {
+			why:  "a parallelism that was lowered",
+			job:  newJob(parallelism(1)),
+			pods: "a=running b=running c",
+			want: "Running 3/0/2/0/0",
+		},
+		"none": {
+			why: "a stored parallelism below one", job: newJob(parallelism(-4)), pods: "a", want: "Unknown 1/0/0/0/0",
+		},
+		"largest": {
+			why:   "a parallelism that no int32 sum holds",
+			job:   newJob(parallelism(1<<31 - 1)),
+			pods:  "a b",
+			added: "a b",
+			want:  "Waiting 2/2/0/0/0",
+		},
+		"replicas": {
+			why:   "the first pods by creation",
+			job:   newJob(replicas(2), parallelism(9)),
+			pods:  "a b c",
+			added: "a b",
+			want:  "Waiting 2/2/0/0/0",
+		},
+		"replicas lowered": {
+			why:  "later pods stop being targets",
+			job:  newJob(replicas(1)),
+			pods: "a=succeeded b=running",
+			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		},
+		"replicas beyond": {
+			why:  "the job waits for the pods that do not exist yet",
+			job:  newJob(replicas(3), parallelism(3)),
+			pods: "a=succeeded",
+			want: "Unknown 1/0/0/1/0",
+		},
+		"replicas failed": {
+			why:  "also after a failure",
+			job:  newJob(replicas(3)),
+			pods: "a=succeeded b=failed",
+			want: "Unknown 2/0/0/1/1 JobFailed=JobFailed",
+		},
+		"replicas wait": {
+			why:   "a job is Waiting with all its pods",
+			job:   newJob(replicas(3), parallelism(3)),
+			pods:  "a b",
+			added: "a b",
+			want:  "Unknown 2/2/0/0/0",
+		},
+		"replicas there": {
+			why:  "the last pod has come",
+			job:  newJob(replicas(2)),
+			pods: "a=succeeded b=succeeded",
+			want: "Succeeded 2/0/0/2/0 over JobSucceeded=JobSucceeded",
+		},
+		"replicas and deadline": {
+			why:  "the deadline ends the wait",
+			job:  newJob(replicas(3), deadline(60)),
+			pods: "a=succeeded",
+			want: "Failed 1/0/0/1/0 over JobFailed=DeadlineExceeded",
+		},
+		"no replicas": {
+			why: "the job is for no pod", job: newJob(replicas(0)), pods: "a", want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
+		},
+		"held": {
+			why: "parallelism 0 adds nothing", job: newJob(parallelism(0)), pods: "a=running b", want: "Running 2/0/1/0/0",
+		},
+		"no time": {
+			why:  "deadline 0 has passed",
+			job:  newJob(deadline(0)),
+			pods: "a",
+			want: "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded",
+		},
+		"replicas below zero": {
+			why: "a stored one is none", job: newJob(replicas(-1)), pods: "a", want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
+		},
+		"no pod": {
+			why: "a job waits for pods", job: newJob(), want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
+		},
+		"no target": {
+			why:  "pods that are no targets",
+			job:  newJob(),
+			pods: "a=ended b=broken c=deleting d=unselected e=taken",
+			want: "Waiting 0/0/0/0/0 MatchedEmpty=MatchEmpty",
+		},
+		"ended pod": {
+			why:   "a pod that ended is replaced",
+			job:   newJob(replicas(1)),
+			pods:  "a=running,ended b",
+			added: "b",
+			want:  "Waiting 1/1/0/0/0",
+		},
+		"other names": {
+			why:   "containers of other names do not matter",
+			job:   newJob(),
+			pods:  "a=debugged",
+			added: "a",
+			want:  "Waiting 1/1/0/0/0",
+		},
+		"mixed end": {
+			why:  "succeeded and failed pods end the job",
+			job:  newJob(),
+			pods: "a=succeeded b=failed",
+			want: "Failed 2/0/0/1/1 over JobFailed=JobFailed",
+		},
+		"unstarted": {
+			why:  "a container that cannot start has failed",
+			job:  newJob(),
+			pods: "a=unstarted",
+			want: "Failed 1/0/0/0/1 over JobFailed=JobFailed",
+		},
+		"first failure": {
+			why:   "a failed pod stops no other one",
+			job:   newJob(),
+			pods:  "a=failed b",
+			added: "b",
+			want:  "Unknown 2/1/0/0/1 JobFailed=JobFailed",
+		},
+		"two containers": {
+			why:  "both must succeed",
+			job:  newJob(two),
+			pods: "a=succeeded,running b=succeeded,failed c=succeeded,succeeded d=succeeded,waiting",
+			want: "Running 4/1/1/1/1 JobFailed=JobFailed",
+		},
+		"one of two": {
+			why:  "a pod with one container gets no other one",
+			job:  newJob(two),
+			pods: "a=succeeded",
+			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		},
+		"unknown state": {"a state without a part waits", newJob(), "a=unknown", nil, "", "Waiting 1/1/0/0/0", 0},
+		"paused": {
+			why: "nothing is added", job: newJob(paused, deadline(1)), pods: "a=running b", want: "Paused 2/0/1/0/0",
+		},
+		"paused end": {
+			why:  "a paused job whose targets ended is over",
+			job:  newJob(paused),
+			pods: "a=succeeded",
+			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		},
+		"deadline": {
+			why:     "the rest of the deadline",
+			job:     newJob(deadline(100)),
+			pods:    "a",
+			added:   "a",
+			want:    "Waiting 1/1/0/0/0",
+			requeue: 40 * time.Second,
+		},
+		"deadline without a pod": {
+			why: "it holds without targets", job: newJob(deadline(60)), want: "Failed 0/0/0/0/0 over JobFailed=DeadlineExceeded",
+		},
+		"past deadline": {
+			why:  "no container is added",
+			job:  newJob(deadline(60)),
+			pods: "a=running b",
+			want: "Failed 2/0/1/0/0 over JobFailed=DeadlineExceeded",
+		},
+		"end at the deadline": {
+			why:  "the end comes first",
+			job:  newJob(deadline(60)),
+			pods: "a=succeeded",
+			want: "Succeeded 1/0/0/1/0 over JobSucceeded=JobSucceeded",
+		},
+		"no such deadline": {
+			why:  "a stored one below zero has passed",
+			job:  newJob(deadline(-1 << 63)),
+			pods: "a",
+			want: "Failed 1/0/0/0/0 over JobFailed=DeadlineExceeded",
+		},
+		"endless deadline": {
+			why:     "more seconds than a duration holds",
+			job:     newJob(deadline(1<<63 - 1)),
+			pods:    "a",
+			added:   "a",
+			want:    "Waiting 1/1/0/0/0",
+			requeue: 100*365*24*time.Hour - time.Minute,
+		},
+		"unbound": {
+			why:   "pods without a node come after the others",
+			job:   newJob(parallelism(2)),
+			pods:  "a=unbound b c",
+			added: "b c",
+			want:  "Unknown 3/2/0/0/0",
+		},
+		"unbound alone": {
+			why:   "they get their containers nevertheless",
+			job:   newJob(),
+			pods:  "a=unbound",
+			added: "a",
+			want:  "Waiting 1/1/0/0/0",
+		},
+		"refusal": {
+			why:     "a refusal is isolated, and uses no slot",
+			job:     newJob(),
+			pods:    "a b c",
+			errs:    map[string]error{"a": refused},
+			added:   "b",
+			want:    "Unknown 3/1/0/0/0 JobFailed=CreateFailed",
+			requeue: 5 * time.Second,
+		},
+		"only refusals": {
+			why:     "all are tried once",
+			job:     newJob(),
+			pods:    "a b",
+			errs:    map[string]error{"a": refused, "b": refused},
+			want:    "Unknown 2/0/0/0/0 JobFailed=CreateFailed",
+			requeue: 5 * time.Second,
+		},
+		"conflict": {
+			why:     "a pod that has changed uses its slot in this pass",
+			job:     newJob(),
+			pods:    "a b",
+			errs:    map[string]error{"a": apierrors.NewConflict(schema.GroupResource{}, "a", nil)},
+			want:    "Unknown 2/0/0/0/0",
+			requeue: time.Second,
+		},
+		"gone": {
+			why:     "a pod that is gone",
+			job:     newJob(),
+			pods:    "a b",
+			errs:    map[string]error{"a": apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "a")},
+			want:    "Unknown 2/0/0/0/0",
+			requeue: time.Second,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.job.DeepCopy()
@@ -106,20 +321,24 @@ func TestOver(t *testing.T) {
 		deleteJob, finalize bool
 		requeue             time.Duration
 	}{
-		"default":     {newJob(ended(time.Minute)), false, false, 29 * time.Minute},
-		"ttl":         {newJob(ended(time.Minute), ttl(90)), false, false, 30 * time.Second},
-		"past":        {newJob(ended(time.Minute), ttl(60)), true, false, 0},
-		"at once":     {newJob(ended(0), ttl(0)), true, false, 0},
-		"below zero":  {newJob(ended(0), ttl(-5)), true, false, 0},
-		"finalizer":   {newJob(ended(0), ttl(0), finalizer), true, true, 0},
-		"deleted":     {newJob(deleting, finalizer), false, true, 0},
-		"only others": {newJob(deleting, func(j *v1alpha1.EphemeralJob) { j.Finalizers = []string{"example.com/other"} }), false, false, 0},
+		"default":    {newJob(ended(time.Minute)), false, false, 29 * time.Minute},
+		"ttl":        {newJob(ended(time.Minute), ttl(90)), false, false, 30 * time.Second},
+		"past":       {newJob(ended(time.Minute), ttl(60)), true, false, 0},
+		"at once":    {newJob(ended(0), ttl(0)), true, false, 0},
+		"below zero": {newJob(ended(0), ttl(-5)), true, false, 0},
+		"finalizer":  {newJob(ended(0), ttl(0), finalizer), true, true, 0},
+		"deleted":    {newJob(deleting, finalizer), false, true, 0},
+		"only others": {
+			job: newJob(deleting, func(j *v1alpha1.EphemeralJob) { j.Finalizers = []string{"example.com/other"} }),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pass := ephemeral.Plan(ephemeral.Input{Job: c.job, Pods: newPods(c.job, "a b=running"), Now: epoch()})
 			outcome, added := answered(pass, nil)
-			if len(added) > 0 || pass.DeleteJob != c.deleteJob || pass.DropFinalizer != c.finalize || outcome.RequeueAfter != c.requeue {
-				t.Errorf("added %v, delete %v, finalizer %v, requeue %v", added, pass.DeleteJob, pass.DropFinalizer, outcome.RequeueAfter)
+			if len(added) > 0 || pass.DeleteJob != c.deleteJob || pass.DropFinalizer != c.finalize ||
+				outcome.RequeueAfter != c.requeue {
+				t.Errorf("added %v, delete %v, finalizer %v, requeue %v",
+					added, pass.DeleteJob, pass.DropFinalizer, outcome.RequeueAfter)
 			}
 			if diff := cmp.Diff(c.job.Status, outcome.Status); diff != "" {
 				t.Errorf("the status changes:\n%s", diff)
@@ -135,10 +354,19 @@ func TestInvalid(t *testing.T) {
 		fault  error
 		want   string
 	}{
-		"no selector":       {func(j *v1alpha1.EphemeralJob) { j.Spec.Selector = nil }, nil, "spec.selector: must not be empty"},
-		"empty selector":    {func(j *v1alpha1.EphemeralJob) { j.Spec.Selector.MatchLabels = nil }, nil, "spec.selector: must not be empty"},
-		"bad selector":      {func(j *v1alpha1.EphemeralJob) { j.Spec.Selector.MatchLabels["a"] = "?" }, nil, "spec.selector: "},
-		"empty template":    {func(j *v1alpha1.EphemeralJob) { j.Spec.Template.EphemeralContainers = nil }, nil, "spec.template.ephemeralContainers: must not be empty"},
+		"no selector": {
+			func(j *v1alpha1.EphemeralJob) { j.Spec.Selector = nil }, nil, "spec.selector: must not be empty",
+		},
+		"empty selector": {
+			func(j *v1alpha1.EphemeralJob) { j.Spec.Selector.MatchLabels = nil }, nil, "spec.selector: must not be empty",
+		},
+		"bad selector": {
+			func(j *v1alpha1.EphemeralJob) { j.Spec.Selector.MatchLabels["a"] = "?" }, nil, "spec.selector: ",
+		},
+		"empty template": {
+			func(j *v1alpha1.EphemeralJob) { j.Spec.Template.EphemeralContainers = nil }, nil,
+			"spec.template.ephemeralContainers: must not be empty",
+		},
 		"cannot be decoded": {func(*v1alpha1.EphemeralJob) {}, errors.New("spec is a list"), "spec is a list"},
 		"long":              {func(*v1alpha1.EphemeralJob) {}, errors.New(strings.Repeat("ä", 5000)), "ä"},
 	} {
@@ -147,7 +375,8 @@ func TestInvalid(t *testing.T) {
 			in := ephemeral.Input{Job: job, Pods: newPods(job, "a"), Fault: c.fault, Now: epoch()}
 			outcome, added := answered(ephemeral.Plan(in), nil)
 			last := outcome.Status.Conditions[len(outcome.Status.Conditions)-1]
-			if len(added) > 0 || picture(outcome.Status) != "Error 0/0/0/0/0 JobError=Error" || !strings.HasPrefix(last.Message, c.want) || len(last.Message) > 600 {
+			if len(added) > 0 || picture(outcome.Status) != "Error 0/0/0/0/0 JobError=Error" ||
+				!strings.HasPrefix(last.Message, c.want) || len(last.Message) > 600 {
 				t.Errorf("%s, %q", picture(outcome.Status), last.Message)
 			}
 			in.Job, in.Fault = newJob(), nil
@@ -165,11 +394,13 @@ func TestRefusals(t *testing.T) {
 	in := ephemeral.Input{Job: job, Pods: newPods(job, "a b c"), Now: epoch()}
 	errs := map[string]error{"a": forbidden("not here")}
 	outcome, _ := answered(ephemeral.Plan(in), errs)
-	if len(outcome.NewlyRefused) != 1 || outcome.NewlyRefused[0].Object != "a" || !strings.Contains(outcome.NewlyRefused[0].Text, "not here") {
+	if len(outcome.NewlyRefused) != 1 || outcome.NewlyRefused[0].Object != "a" ||
+		!strings.Contains(outcome.NewlyRefused[0].Text, "not here") {
 		t.Errorf("newly refused %v", outcome.NewlyRefused)
 	}
 	in.Pods, in.Refused, in.Job.Status = newPods(job, "a b=succeeded c"), outcome.Refused, outcome.Status
-	if outcome, added := answered(ephemeral.Plan(in), errs); !slices.Equal(added, []string{"c"}) || outcome.RequeueAfter != 5*time.Second {
+	if outcome, added := answered(ephemeral.Plan(in), errs); !slices.Equal(added, []string{"c"}) ||
+		outcome.RequeueAfter != 5*time.Second {
 		t.Errorf("before its time: added %v, requeue %v", added, outcome.RequeueAfter)
 	}
 	var waits []time.Duration
@@ -184,11 +415,13 @@ func TestRefusals(t *testing.T) {
 		in.Refused, in.Job.Status = outcome.Refused, outcome.Status
 	}
 	const s = time.Second
-	if diff := cmp.Diff([]time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s, 300 * s, 300 * s}, waits); diff != "" {
+	if diff := cmp.Diff([]time.Duration{10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s, 300 * s, 300 * s},
+		waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	in.Now = in.Refused["uid-a"].RetryAt
-	if outcome, added := answered(ephemeral.Plan(in), nil); !slices.Equal(added, []string{"a"}) || len(outcome.Refused) > 0 || strings.Contains(picture(outcome.Status), "JobFailed") {
+	if outcome, added := answered(ephemeral.Plan(in), nil); !slices.Equal(added, []string{"a"}) ||
+		len(outcome.Refused) > 0 || strings.Contains(picture(outcome.Status), "JobFailed") {
 		t.Errorf("at last: added %v, refused %v, %s", added, outcome.Refused, picture(outcome.Status))
 	}
 }
@@ -233,7 +466,8 @@ func TestFailure(t *testing.T) {
 		t.Errorf("%d more writes", len(more))
 	}
 	outcome := pass.Conclude()
-	if pass.Err() == nil || picture(outcome.Status) != "Unknown 4/1/0/0/0" || !outcome.Status.StartTime.Equal(ptrTo(epoch())) {
+	if pass.Err() == nil || picture(outcome.Status) != "Unknown 4/1/0/0/0" ||
+		!outcome.Status.StartTime.Equal(ptrTo(epoch())) {
 		t.Errorf("%v, %s since %v", pass.Err(), picture(outcome.Status), outcome.Status.StartTime)
 	}
 }
@@ -251,7 +485,8 @@ func TestConditions(t *testing.T) {
 	in.Pods = newPods(job, "a=taken")
 	taken, _ := answered(ephemeral.Plan(in), nil)
 	c := taken.Status.Conditions[1]
-	if !strings.HasSuffix(c.Message, "names of the template: a") || !c.LastTransitionTime.Equal(ptrTo(epoch())) || !c.LastProbeTime.Equal(ptrTo(in.Now)) {
+	if !strings.HasSuffix(c.Message, "names of the template: a") || !c.LastTransitionTime.Equal(ptrTo(epoch())) ||
+		!c.LastProbeTime.Equal(ptrTo(in.Now)) {
 		t.Errorf("condition %+v", c)
 	}
 	in.Pods = newPods(job, "a")

@@ -17,7 +17,9 @@ func (p *Pass) begin() {
 	if s.StartTime == nil {
 		s.StartTime = &metav1.Time{Time: p.in.Now}
 	}
-	if !slices.ContainsFunc(s.Conditions, func(c v1alpha1.EphemeralJobCondition) bool { return c.Type == v1alpha1.EJobInitialized }) {
+	if !slices.ContainsFunc(s.Conditions, func(c v1alpha1.EphemeralJobCondition) bool {
+		return c.Type == v1alpha1.EJobInitialized
+	}) {
 		p.set(s, v1alpha1.EJobInitialized, v1alpha1.EJobReasonInitialized, "")
 	}
 	s.Matches, s.Running, s.Succeeded, s.Waiting, s.Failed = 0, 0, 0, 0, 0
@@ -48,7 +50,8 @@ func (p *Pass) complete() {
 		p.end(v1alpha1.EphemeralJobSucceeded, note.Note{Code: NoteSucceeded, Text: text})
 		return
 	}
-	text := fmt.Sprintf("The containers failed in %d pods and succeeded in %d: %s", s.Failed, s.Succeeded, some(p.namesOf(Failed)))
+	text := fmt.Sprintf("The containers failed in %d pods and succeeded in %d: %s",
+		s.Failed, s.Succeeded, some(p.namesOf(Failed)))
 	p.set(s, v1alpha1.EJobFailed, v1alpha1.EJobReasonJobFailed, text)
 	p.end(v1alpha1.EphemeralJobFailed, blocked(NoteFailed, "", text))
 }
@@ -56,7 +59,8 @@ func (p *Pass) complete() {
 // expire ends a job that took too long. Containers that run go on.
 func (p *Pass) expire() {
 	s := &p.status
-	text := fmt.Sprintf("The job was active for longer than its deadline: %d of %d pods have ended", s.Succeeded+s.Failed, max(p.wanted(), s.Matches))
+	text := fmt.Sprintf("The job was active for longer than its deadline: %d of %d pods have ended",
+		s.Succeeded+s.Failed, max(p.wanted(), s.Matches))
 	p.set(s, v1alpha1.EJobFailed, v1alpha1.EJobReasonDeadlineExceeded, text)
 	p.end(v1alpha1.EphemeralJobFailed, blocked(NoteDeadline, "", text))
 }
@@ -99,7 +103,12 @@ func (p *Pass) phase(s *v1alpha1.EphemeralJobStatus) v1alpha1.EphemeralJobPhase 
 func (p *Pass) set(s *v1alpha1.EphemeralJobStatus, kind v1alpha1.EphemeralJobConditionType, reason, message string) {
 	now := metav1.NewTime(p.in.Now)
 	c := v1alpha1.EphemeralJobCondition{
-		Type: kind, Status: corev1.ConditionTrue, LastProbeTime: now, LastTransitionTime: now, Reason: reason, Message: message,
+		Type:               kind,
+		Status:             corev1.ConditionTrue,
+		LastProbeTime:      now,
+		LastTransitionTime: now,
+		Reason:             reason,
+		Message:            message,
 	}
 	i := slices.IndexFunc(s.Conditions, func(old v1alpha1.EphemeralJobCondition) bool { return old.Type == kind })
 	if i < 0 {
@@ -116,5 +125,7 @@ func (p *Pass) set(s *v1alpha1.EphemeralJobStatus, kind v1alpha1.EphemeralJobCon
 }
 
 func unset(s *v1alpha1.EphemeralJobStatus, kinds ...v1alpha1.EphemeralJobConditionType) {
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(c v1alpha1.EphemeralJobCondition) bool { return slices.Contains(kinds, c.Type) })
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c v1alpha1.EphemeralJobCondition) bool {
+		return slices.Contains(kinds, c.Type)
+	})
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
-// The same cases each time, unless others are asked for: go test ./sidecar/rollout -seed=1000000. A failure names the case.
+// The same cases each time, unless others are asked for: go test ./sidecar/rollout -seed=1000000. A failure names the
+// case.
 var seed = flag.Int64("seed", 1, "the first of the random cases")
 
 // eachCase runs n random cases.
@@ -51,7 +52,9 @@ type setChange func(*v1beta1.SidecarSet)
 
 // sidecarSet is one that selects app=shop and has the containers of some names, at images of their names.
 func sidecarSet(name string, changes ...setChange) *v1beta1.SidecarSet {
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "100", Generation: 1, UID: types.UID(name)}}
+	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, ResourceVersion: "100", Generation: 1, UID: types.UID(name),
+	}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}
 	return edited(set, changes...)
 }
@@ -75,7 +78,8 @@ func edited(set *v1beta1.SidecarSet, changes ...setChange) *v1beta1.SidecarSet {
 
 func cold(name, image string) setChange {
 	return func(s *v1beta1.SidecarSet) {
-		s.Spec.Containers = append(s.Spec.Containers, v1beta1.SidecarContainer{Container: corev1.Container{Name: name, Image: image}})
+		s.Spec.Containers = append(s.Spec.Containers,
+			v1beta1.SidecarContainer{Container: corev1.Container{Name: name, Image: image}})
 	}
 }
 
@@ -104,7 +108,9 @@ func image(image string) setChange {
 func env(s *v1beta1.SidecarSet) {
 	s.Generation++
 	for i := range s.Spec.Containers {
-		s.Spec.Containers[i].Env = append(s.Spec.Containers[i].Env, corev1.EnvVar{Name: fmt.Sprint("E", s.Generation), Value: "1"})
+		s.Spec.Containers[i].Env = append(s.Spec.Containers[i].Env, corev1.EnvVar{
+			Name: fmt.Sprint("E", s.Generation), Value: "1",
+		})
 	}
 }
 
@@ -192,10 +198,13 @@ func started(pod *corev1.Pod) *corev1.Pod {
 func restart(pod *corev1.Pod, name string) {
 	at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == name })
 	if at < 0 {
-		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name, RestartCount: -1})
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: name, RestartCount: -1})
 		at = len(pod.Status.ContainerStatuses) - 1
 	}
-	c := pod.Spec.Containers[slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })]
+	c := pod.Spec.Containers[slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return c.Name == name
+	})]
 	s := &pod.Status.ContainerStatuses[at]
 	s.RestartCount++
 	s.Image, s.ImageID = "docker.io/library/"+c.Image, imageID(c.Image)
@@ -228,7 +237,9 @@ func readied(pod *corev1.Pod) *corev1.Pod {
 			status = corev1.ConditionFalse
 		}
 	}
-	setCondition(pod, corev1.PodCondition{Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(noon().Add(-23 * time.Hour))})
+	setCondition(pod, corev1.PodCondition{
+		Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(noon().Add(-23 * time.Hour)),
+	})
 	return pod
 }
 

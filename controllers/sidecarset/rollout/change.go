@@ -29,8 +29,8 @@ const (
 	ActionRead Action = "Read"
 )
 
-// Change is a write of one pod. Its JSON patch tests the UID of the pod and each value that it was decided upon, so that no value of
-// another set is lost. Changes of other parts of the pod, as by kubelets, do not fail it.
+// Change is a write of one pod. Its JSON patch tests the UID of the pod and each value that it was decided upon, so
+// that no value of another set is lost. Changes of other parts of the pod, as by kubelets, do not fail it.
 type Change struct {
 	write.Write
 
@@ -44,7 +44,9 @@ type Change struct {
 
 // String returns what the change does to which pod, for errors.
 func (c *Change) String() string {
-	what := map[Action]string{ActionMark: "write condition of", ActionReset: "reset containers of", ActionUpdate: "update"}[c.Action]
+	what := map[Action]string{
+		ActionMark: "write condition of", ActionReset: "reset containers of", ActionUpdate: "update",
+	}[c.Action]
 	if what == "" {
 		return c.Write.String()
 	}
@@ -82,7 +84,8 @@ func (d *draft) change(action Action) *Change {
 		c := &d.pod.Spec.Containers[i]
 		if image, ok := d.images[c.Name]; ok {
 			at := write.Pointer("spec", "containers", strconv.Itoa(i))
-			ops = append(ops, write.Test(at+"/name", c.Name), write.Test(at+"/image", c.Image), write.Replace(at+"/image", image))
+			ops = append(ops, write.Test(at+"/name", c.Name), write.Test(at+"/image", c.Image),
+				write.Replace(at+"/image", image))
 		}
 	}
 	return &Change{Write: *write.JSON(d.pod, write.Main, ops...), Action: action, Pod: d.pod}

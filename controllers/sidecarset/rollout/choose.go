@@ -39,7 +39,8 @@ func (p *planner) walk(waiting []*member, most int32) {
 	}
 	for i, m := range waiting {
 		if m.ready && unready >= most {
-			p.noteWaiting(NoteUpdateLimited, len(waiting)-i, fmt.Sprintf("to be updated (updated and not ready: %d, at most: %d)", unready, max(0, most)))
+			p.noteWaiting(NoteUpdateLimited, len(waiting)-i,
+				fmt.Sprintf("to be updated (updated and not ready: %d, at most: %d)", unready, max(0, most)))
 			return
 		}
 		if p.isHeld(m) {

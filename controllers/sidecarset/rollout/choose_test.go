@@ -18,7 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// fleet makes pods of a set before and after a change: the first ones have the new one, and of those the first are ready.
+// fleet makes pods of a set before and after a change: the first ones have the new one, and of those the first are
+// ready.
 func fleet(before, after *v1beta1.SidecarSet, all, updated, ready int) []*corev1.Pod {
 	old, fresh := podOf("", before), podOf("", after)
 	broken := fresh.DeepCopy()
@@ -48,12 +49,30 @@ func TestHowMany(t *testing.T) {
 		want                      int
 		notes                     []string
 	}{
-		"4 of 10 places taken":        {"six are left", 100, 30, 26, "", "10", 6, []string{"UpdateLimited"}},
-		"no place left":               {"5% of 1000 are not ready", 1000, 300, 250, "", "5%", 0, []string{"UpdateLimited"}},
-		"partition below the budget":  {"20 are left", 1000, 800, 760, "180", "100", 20, []string{"Partition"}},
-		"budget below the partition":  {"40 are not ready", 1000, 800, 760, "100", "100", 60, []string{"Partition", "UpdateLimited"}},
-		"the same in percent":         {"18% of 1000", 1000, 800, 760, "18%", "100", 20, []string{"Partition"}},
-		"and the other way":           {"10% of 1000", 1000, 800, 760, "10%", "100", 60, []string{"Partition", "UpdateLimited"}},
+		"4 of 10 places taken":       {"six are left", 100, 30, 26, "", "10", 6, []string{"UpdateLimited"}},
+		"no place left":              {"5% of 1000 are not ready", 1000, 300, 250, "", "5%", 0, []string{"UpdateLimited"}},
+		"partition below the budget": {"20 are left", 1000, 800, 760, "180", "100", 20, []string{"Partition"}},
+		"budget below the partition": {
+			why:            "40 are not ready",
+			all:            1000,
+			updated:        800,
+			ready:          760,
+			partition:      "100",
+			maxUnavailable: "100",
+			want:           60,
+			notes:          []string{"Partition", "UpdateLimited"},
+		},
+		"the same in percent": {"18% of 1000", 1000, 800, 760, "18%", "100", 20, []string{"Partition"}},
+		"and the other way": {
+			why:            "10% of 1000",
+			all:            1000,
+			updated:        800,
+			ready:          760,
+			partition:      "10%",
+			maxUnavailable: "100",
+			want:           60,
+			notes:          []string{"Partition", "UpdateLimited"},
+		},
 		"99% of 5":                    {"one pod at least goes ahead", 5, 0, 0, "99%", "5", 1, []string{"Partition"}},
 		"1% of 5":                     {"rounded up", 5, 0, 0, "1%", "5", 4, []string{"Partition"}},
 		"100% of 5":                   {"all stay", 5, 0, 0, "100%", "5", 0, []string{"Partition"}},
@@ -100,7 +119,9 @@ func TestWhich(t *testing.T) {
 		return func(set *v1beta1.SidecarSet) { set.Spec.UpdateStrategy.PriorityStrategy = &s }
 	}
 	weigh := func(weight int32, key, value string) kruise.UpdatePriorityWeightTerm {
-		return kruise.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+		return kruise.UpdatePriorityWeightTerm{
+			Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
+		}
 	}
 	orders := func(keys ...string) setChange {
 		var s kruise.UpdatePriorityStrategy
@@ -128,37 +149,106 @@ func TestWhich(t *testing.T) {
 			none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodUnknown },
 			func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending },
 		}, "cba"},
-		"not ready": {"nobody misses it", nil, []podChange{none, func(p *corev1.Pod) { failed(p, "main"); readied(p) }}, "ba"},
-		"by time":   {"what is ready for less time", nil, []podChange{readyFor(time.Hour), readyFor(time.Minute), readyFor(time.Second)}, "cba"},
+		"not ready": {
+			why: "nobody misses it", pods: []podChange{none, func(p *corev1.Pod) { failed(p, "main"); readied(p) }}, want: "ba",
+		},
+		"by time": {
+			why:  "what is ready for less time",
+			pods: []podChange{readyFor(time.Hour), readyFor(time.Minute), readyFor(time.Second)},
+			want: "cba",
+		},
 		"by restarts": {"the largest number counts", nil, []podChange{
 			func(p *corev1.Pod) {
 				p.Status.ContainerStatuses[0].RestartCount, p.Status.ContainerStatuses[1].RestartCount = 3, 3
 			},
 			func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 4 },
 		}, "ba"},
-		"by restarts of natives": {"after those of containers; of an init container that has ended they do not count", nil, []podChange{native("plain", false, 9), native("mesh2", true, 1), none}, "bac"},
-		"by creation":            {"what is newer", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon()) }}, "ba"},
-		"no creation":            {"it is not told since when", nil, []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }}, "ba"},
-		"weights": {"foo is 50, bar 30", []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
-			weigh(30, "k", "bar"), weigh(50, "k", "foo"),
-		}})}, []podChange{none, label("k", "bar"), label("k", "foo"), label("k", "foo")}, "cdba"},
-		"weights add up": {"both match one", []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
-			weigh(50, "k", "foo"), weigh(30, "l", "x"), weigh(30, "m", "x"),
-		}})}, []podChange{label("k", "foo"), func(p *corev1.Pod) { p.Labels["l"], p.Labels["m"] = "x", "x" }}, "ba"},
-		"orders":             {"larger numbers first", []setChange{orders("k")}, []podChange{label("k", "5"), label("k", "20"), label("k", "x-10")}, "bca"},
-		"orders by key":      {"the first key goes first, and what has none before all", []setChange{orders("k", "l")}, []podChange{label("l", "9"), label("k", "1"), none}, "cba"},
-		"orders without one": {"a value without a number is 0", []setChange{orders("k")}, []podChange{label("k", "one"), label("k", "1")}, "ba"},
-		"scattered":          {"one keeps the end", []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "x"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
-		"scattered by any":   {"as each value", []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "*"})}, []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none}, "adebfc"},
-		"selected":           {"only those", []setChange{only("k", "x")}, []podChange{none, label("k", "x")}, "b"},
+		"by restarts of natives": {
+			why:  "after those of containers; of an init container that has ended they do not count",
+			pods: []podChange{native("plain", false, 9), native("mesh2", true, 1), none},
+			want: "bac",
+		},
+		"by creation": {
+			why:  "what is newer",
+			pods: []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(noon()) }},
+			want: "ba",
+		},
+		"no creation": {
+			why:  "it is not told since when",
+			pods: []podChange{none, func(p *corev1.Pod) { p.CreationTimestamp = metav1.Time{} }},
+			want: "ba",
+		},
+		"weights": {
+			why: "foo is 50, bar 30",
+			change: []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
+				weigh(30, "k", "bar"), weigh(50, "k", "foo"),
+			}})},
+			pods: []podChange{none, label("k", "bar"), label("k", "foo"), label("k", "foo")},
+			want: "cdba",
+		},
+		"weights add up": {
+			why: "both match one",
+			change: []setChange{priority(kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
+				weigh(50, "k", "foo"), weigh(30, "l", "x"), weigh(30, "m", "x"),
+			}})},
+			pods: []podChange{label("k", "foo"), func(p *corev1.Pod) { p.Labels["l"], p.Labels["m"] = "x", "x" }},
+			want: "ba",
+		},
+		"orders": {
+			why:    "larger numbers first",
+			change: []setChange{orders("k")},
+			pods:   []podChange{label("k", "5"), label("k", "20"), label("k", "x-10")},
+			want:   "bca",
+		},
+		"orders by key": {
+			why:    "the first key goes first, and what has none before all",
+			change: []setChange{orders("k", "l")},
+			pods:   []podChange{label("l", "9"), label("k", "1"), none},
+			want:   "cba",
+		},
+		"orders without one": {
+			why:    "a value without a number is 0",
+			change: []setChange{orders("k")},
+			pods:   []podChange{label("k", "one"), label("k", "1")},
+			want:   "ba",
+		},
+		"scattered": {
+			why:    "one keeps the end",
+			change: []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "x"})},
+			pods:   []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none},
+			want:   "adebfc",
+		},
+		"scattered by any": {
+			why:    "as each value",
+			change: []setChange{scatter(kruise.UpdateScatterTerm{Key: "k", Value: "*"})},
+			pods:   []podChange{label("k", "x"), label("k", "x"), label("k", "x"), none, none, none},
+			want:   "adebfc",
+		},
+		"selected": {"only those", []setChange{only("k", "x")}, []podChange{none, label("k", "x")}, "b"},
 		"selected by nothing": {"an empty selector is all", []setChange{func(s *v1beta1.SidecarSet) {
 			s.Spec.UpdateStrategy.Selector = &metav1.LabelSelector{}
 		}}, []podChange{none, none}, "ab"},
-		"not in the list": {"it was never injected", nil, []podChange{none, func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetInjectedListKey) }}, "a"},
-		"lacks it":        {"it has not the container", nil, []podChange{none, func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }}, "a"},
-		"not matched":     {"its labels have changed", nil, []podChange{none, label("app", "other")}, "a"},
-		"deleted":         {"it goes anyway", nil, []podChange{none, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }}, "a"},
-		"over":            {"it has ended", nil, []podChange{none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }}, "a"},
+		"not in the list": {
+			why:  "it was never injected",
+			pods: []podChange{none, func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetInjectedListKey) }},
+			want: "a",
+		},
+		"lacks it": {
+			why:  "it has not the container",
+			pods: []podChange{none, func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }},
+			want: "a",
+		},
+		"not matched": {"its labels have changed", nil, []podChange{none, label("app", "other")}, "a"},
+		"deleted": {
+			why:  "it goes anyway",
+			pods: []podChange{none, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }},
+			want: "a",
+		},
+		"over": {
+			why:  "it has ended",
+			pods: []podChange{none, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+			want: "a",
+		},
 		"under way": {"an earlier update has not restarted its container", nil, []podChange{none, func(p *corev1.Pod) {
 			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":{"imageID":"sha256:mesh:1"}}}}`
 			p.Spec.Containers[0].Image = "mesh:3"
@@ -199,7 +289,9 @@ func native(name string, keepsRunning bool, restarts int32) func(*corev1.Pod) {
 			c.RestartPolicy = &always
 		}
 		p.Spec.InitContainers = append(p.Spec.InitContainers, c)
-		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{Name: name, RestartCount: restarts})
+		p.Status.InitContainerStatuses = append(p.Status.InitContainerStatuses, corev1.ContainerStatus{
+			Name: name, RestartCount: restarts,
+		})
 	}
 }
 
@@ -229,7 +321,9 @@ func TestRefused(t *testing.T) {
 	}
 	if diff := cmp.Diff([]note.Note{
 		{Level: note.Waiting, Code: "Refused", Object: "default/pod-0000", Text: "not now"},
-		{Level: note.Waiting, Code: "UpdateLimited", Text: "1 pod waits to be updated (updated and not ready: 1, at most: 1)"},
+		{
+			Level: note.Waiting, Code: "UpdateLimited", Text: "1 pod waits to be updated (updated and not ready: 1, at most: 1)",
+		},
 	}, plan.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
@@ -245,9 +339,21 @@ func TestStandstill(t *testing.T) {
 	}{
 		"paused":            {"until it is resumed", paused, []string{"Paused"}, ""},
 		"not to be updated": {"never", notUpdate, []string{"NotUpdate"}, ""},
-		"an unknown type":   {"is a rolling update", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Type = "Odd" }, nil, ""},
-		"a bad partition":   {"nobody knows how many", partition("many"), []string{"SpecUnread"}, "spec.updateStrategy.partition"},
-		"a bad budget":      {"nobody knows how many", maxUnavailable("x%"), []string{"SpecUnread"}, "spec.updateStrategy.maxUnavailable"},
+		"an unknown type": {
+			why: "is a rolling update", change: func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Type = "Odd" },
+		},
+		"a bad partition": {
+			why:    "nobody knows how many",
+			change: partition("many"),
+			notes:  []string{"SpecUnread"},
+			field:  "spec.updateStrategy.partition",
+		},
+		"a bad budget": {
+			why:    "nobody knows how many",
+			change: maxUnavailable("x%"),
+			notes:  []string{"SpecUnread"},
+			field:  "spec.updateStrategy.maxUnavailable",
+		},
 		"a bad selector": {
 			"nobody knows which", func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.Selector = bad() },
 			[]string{"NotSelected"},
@@ -292,16 +398,29 @@ func TestSelectors(t *testing.T) {
 		want       int32
 		fails      bool
 	}{
-		"every namespace":   {"none is asked for", in(nil), nil, 1, false},
-		"by name":           {"every namespace has its name", in(match(corev1.LabelMetadataName, "default")), nil, 1, false},
-		"by another name":   {"it is not that one", in(match(corev1.LabelMetadataName, "x")), nil, 0, false},
-		"by label":          {"it has it", in(match("team", "a")), map[string]map[string]string{"default": {"team": "a"}}, 1, false},
-		"by another label":  {"it has not", in(match("team", "b")), map[string]map[string]string{"default": {"team": "a"}}, 0, false},
-		"an unknown one":    {"nothing is known of it", in(match("team", "a")), nil, 0, false},
-		"a bad one":         {"it may mean the pod or not", in(bad()), nil, 0, true},
-		"no selector":       {"it selects nothing", func(s *v1beta1.SidecarSet) { s.Spec.Selector = nil }, nil, 0, false},
-		"an empty selector": {"it selects nothing", func(s *v1beta1.SidecarSet) { s.Spec.Selector = &metav1.LabelSelector{} }, nil, 0, false},
-		"a bad selector":    {"it may mean the pod or not", func(s *v1beta1.SidecarSet) { s.Spec.Selector = bad() }, nil, 0, true},
+		"every namespace": {"none is asked for", in(nil), nil, 1, false},
+		"by name":         {"every namespace has its name", in(match(corev1.LabelMetadataName, "default")), nil, 1, false},
+		"by another name": {"it is not that one", in(match(corev1.LabelMetadataName, "x")), nil, 0, false},
+		"by label": {
+			why:        "it has it",
+			change:     in(match("team", "a")),
+			namespaces: map[string]map[string]string{"default": {"team": "a"}},
+			want:       1,
+		},
+		"by another label": {
+			why:        "it has not",
+			change:     in(match("team", "b")),
+			namespaces: map[string]map[string]string{"default": {"team": "a"}},
+		},
+		"an unknown one": {"nothing is known of it", in(match("team", "a")), nil, 0, false},
+		"a bad one":      {"it may mean the pod or not", in(bad()), nil, 0, true},
+		"no selector":    {"it selects nothing", func(s *v1beta1.SidecarSet) { s.Spec.Selector = nil }, nil, 0, false},
+		"an empty selector": {
+			why: "it selects nothing", change: func(s *v1beta1.SidecarSet) { s.Spec.Selector = &metav1.LabelSelector{} },
+		},
+		"a bad selector": {
+			why: "it may mean the pod or not", change: func(s *v1beta1.SidecarSet) { s.Spec.Selector = bad() }, fails: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

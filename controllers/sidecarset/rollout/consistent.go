@@ -9,8 +9,9 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-// isConsistent reports whether the containers of some names run the images of the pod's spec, as far as the kubelet reports. An image with
-// a digest must run that digest. Of other images only those of the last update are known: their containers must have restarted.
+// isConsistent reports whether the containers of some names run the images of the pod's spec, as far as the kubelet
+// reports. An image with a digest must run that digest. Of other images only those of the last update are known: their
+// containers must have restarted.
 func (m *member) isConsistent(in func(name string) bool) bool {
 	if len(m.pod.Spec.Containers) != len(m.pod.Status.ContainerStatuses) {
 		return false
@@ -45,15 +46,16 @@ func (m *member) runsImage(c *corev1.Container) bool {
 	return !changed || now != nil && hasStarted(c, now, last)
 }
 
-// hasStarted reports whether a container whose image was changed runs the new one. The reference records only the old image; if the
-// container is recorded as well, a restart counts even if both names are of one image.
+// hasStarted reports whether a container whose image was changed runs the new one. The reference records only the old
+// image; if the container is recorded as well, a restart counts even if both names are of one image.
 func hasStarted(c *corev1.Container, now *corev1.ContainerStatus, last kruise.InPlaceUpdateContainerStatus) bool {
 	switch {
 	case now.ImageID == "" && (last.ImageID != "" || now.State.Running == nil):
 		return false // between the old container and the new
 	case now.ImageID != last.ImageID:
 		return true
-	case last.ContainerID != "" && (now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount):
+	case last.ContainerID != "" &&
+		(now.ContainerID != "" && now.ContainerID != last.ContainerID || now.RestartCount > last.RestartCount):
 		return true
 	}
 	return inplace.SameImage(now.Image, c.Image)
@@ -65,8 +67,8 @@ func (m *member) isGood(name string) bool {
 	return now != nil && now.Ready && m.isConsistent(func(n string) bool { return n == name })
 }
 
-// restarting returns a container that is ready and does not run its image yet, as just after a write; empty if there is none. A record
-// that cannot be read counts as none: only the next update replaces it.
+// restarting returns a container that is ready and does not run its image yet, as just after a write; empty if there is
+// none. A record that cannot be read counts as none: only the next update replaces it.
 func (p *planner) restarting(m *member) string {
 	if m.badState {
 		return ""

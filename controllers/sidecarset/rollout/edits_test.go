@@ -11,8 +11,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
-// converge makes passes until one has nothing to write, with a kubelet that is fast and never fails. It returns the pods and
-// the status.
+// converge makes passes until one has nothing to write, with a kubelet that is fast and never fails. It returns the
+// pods and the status.
 func converge(t *testing.T, set *v1beta1.SidecarSet, pods []*corev1.Pod) ([]*corev1.Pod, v1beta1.SidecarSetStatus) {
 	t.Helper()
 	for count := 0; ; count++ {
@@ -65,7 +65,9 @@ func TestEdits(t *testing.T) {
 			[]string{"mesh:2", "mesh:1"},
 		},
 		"a partition holds one back, until there is none": {
-			[]setChange{partition("50%"), maxUnavailable("2")}, []edit{{[]setChange{second}, 1}, {[]setChange{partition("")}, 2}}, nil,
+			[]setChange{partition("50%"), maxUnavailable("2")},
+			[]edit{{[]setChange{second}, 1}, {[]setChange{partition("")}, 2}},
+			nil,
 		},
 	}
 	for name, c := range cases {
@@ -80,7 +82,8 @@ func TestEdits(t *testing.T) {
 			for i, e := range c.edits {
 				set = edited(set, e.changes...)
 				pods, status = converge(t, set, pods)
-				if status.MatchedPods != 2 || status.UpdatedPods != e.updated || status.ReadyPods != 2 || status.UpdatedReadyPods != e.updated {
+				if status.MatchedPods != 2 || status.UpdatedPods != e.updated || status.ReadyPods != 2 ||
+					status.UpdatedReadyPods != e.updated {
 					t.Errorf("edit %d: %+v, want %d updated", i, status, e.updated)
 				}
 				var images []string

@@ -8,6 +8,7 @@ import (
 
 // An index of pods by their sets needs no more than this.
 func ExampleSets() {
-	fmt.Println(rollout.Sets(podOf("a", sidecarSet("mesh", cold("proxy", "proxy:1")), sidecarSet("logs", cold("tail", "tail:1")))))
+	fmt.Println(rollout.Sets(podOf("a", sidecarSet("mesh", cold("proxy", "proxy:1")),
+		sidecarSet("logs", cold("tail", "tail:1")))))
 	// Output: [logs mesh]
 }

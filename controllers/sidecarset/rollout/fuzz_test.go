@@ -10,10 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
-// FuzzAnnotations: whatever stands in the annotations and the condition of a pod, there is a plan, and what it writes can be
-// read.
+// FuzzAnnotations: whatever stands in the annotations and the condition of a pod, there is a plan, and what it writes
+// can be read.
 func FuzzAnnotations(f *testing.F) {
-	f.Add(`{"s":{"hash":"x"}}`, `{"s":{"hash":"x"}}`, `s`, `{"s":{"lastContainerStatuses":{"x-1":{"imageID":"y"}}}}`, `{"x":"x-1"}`, `{"s":false}`)
+	f.Add(`{"s":{"hash":"x"}}`, `{"s":{"hash":"x"}}`, `s`, `{"s":{"lastContainerStatuses":{"x-1":{"imageID":"y"}}}}`,
+		`{"x":"x-1"}`, `{"s":false}`)
 	f.Add(`{"s":"x","z":null}`, `{"s":"x"}`, `s,,z`, `{"s":null}`, `{"x":"x-2"}`, `{}`)
 	f.Add(`null`, `[]`, `,s`, `{"s":{"lastContainerStatuses":null}}`, `{"x":""}`, `null`)
 	f.Add(``, ``, ` s`, ``, ``, ``)
@@ -29,7 +30,9 @@ func FuzzAnnotations(f *testing.F) {
 				pod.Annotations[key] = value
 			}
 		}
-		setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message})
+		setCondition(pod, corev1.PodCondition{
+			Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message,
+		})
 		pass, _ := rollout.Plan(input(after, pod))
 		plan := pass.Result()
 		for _, c := range append(plan.Resets, plan.Updates...) {
@@ -38,8 +41,11 @@ func FuzzAnnotations(f *testing.F) {
 				t.Fatal(err)
 			}
 			written := annotationsOf(c)
-			for _, key := range []string{kruise.SidecarSetHashKey, kruise.SidecarSetInPlaceUpdateStateKey, kruise.SidecarSetWorkingHotUpgradeContainerKey} {
-				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil && written[key] != "" {
+			for _, key := range []string{
+				kruise.SidecarSetHashKey, kruise.SidecarSetInPlaceUpdateStateKey, kruise.SidecarSetWorkingHotUpgradeContainerKey,
+			} {
+				if text := fresh.Annotations[key]; text != "" && json.Unmarshal([]byte(text), &map[string]any{}) != nil &&
+					written[key] != "" {
 					t.Errorf("%s: %s", key, text)
 				}
 			}

@@ -13,12 +13,12 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// maxQuestions bounds the sets about which one pass asks the API server. Pods name them, and what the owner of a pod writes
-// there may be long.
+// maxQuestions bounds the sets about which one pass asks the API server. Pods name them, and what the owner of a pod
+// writes there may be long.
 const maxQuestions = 16
 
-// dropGone removes what a pod records of other sets that are gone, and remembers the sets that are not known. It looks at as
-// many sets as a pod can have.
+// dropGone removes what a pod records of other sets that are gone, and remembers the sets that are not known. It looks
+// at as many sets as a pod can have.
 func dropGone[T any](in *Input, all map[string]T) {
 	if in.Gone == nil {
 		return
@@ -67,8 +67,8 @@ func (p *Pass) learn(set string, err error) {
 	p.learned = p.learned || gone
 }
 
-// Release returns the pass that removes a deleted set from the conditions of its pods. It asks the API server first whether
-// the set is gone.
+// Release returns the pass that removes a deleted set from the conditions of its pods. It asks the API server first
+// whether the set is gone.
 func Release(pods []*corev1.Pod, set string, now time.Time) *Pass {
 	p := &Pass{released: set, plans: maxPlans, stages: [][]*Change{Forget(pods, set, now)}}
 	p.in.Gone, p.in.unknown = map[string]bool{}, map[string]bool{}

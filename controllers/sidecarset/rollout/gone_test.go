@@ -34,9 +34,11 @@ func TestGone(t *testing.T) {
 		asked  []string
 		left   bool
 	}{
-		"a set that exists":      {why: "nothing is asked", gone: map[string]bool{"y": false, "z": false}, left: true},
-		"a set that is gone":     {why: "the record of it is removed", gone: map[string]bool{"y": false, "z": true}},
-		"a set not known":        {why: "the API server knows", gone: map[string]bool{"y": false}, answer: missing(), asked: []string{"z"}},
+		"a set that exists":  {why: "nothing is asked", gone: map[string]bool{"y": false, "z": false}, left: true},
+		"a set that is gone": {why: "the record of it is removed", gone: map[string]bool{"y": false, "z": true}},
+		"a set not known": {
+			why: "the API server knows", gone: map[string]bool{"y": false}, answer: missing(), asked: []string{"z"},
+		},
 		"a set only cached late": {why: "it exists", gone: map[string]bool{"y": false}, asked: []string{"z"}, left: true},
 		"no answer": {
 			why: "when in doubt the set exists", gone: map[string]bool{"y": false}, answer: errors.New("connection reset"),
@@ -58,7 +60,8 @@ func TestGone(t *testing.T) {
 				t.Fatalf("%s: asked about %v, then %v", c.why, names, changes)
 			}
 			written := annotationsOf(changes[0])[kruise.SidecarSetInPlaceUpdateStateKey]
-			if left := slices.Contains(recordedSets(t, written), "z"); left != c.left || !slices.Contains(recordedSets(t, written), "y") {
+			if left := slices.Contains(recordedSets(t, written), "z"); left != c.left ||
+				!slices.Contains(recordedSets(t, written), "y") {
 				t.Errorf("%s: %s", c.why, written)
 			}
 		})
@@ -72,7 +75,9 @@ func TestQuestionsAreFew(t *testing.T) {
 	for i := range 100 {
 		message += fmt.Sprintf(`,"z%d":false`, i)
 	}
-	setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message + "}"})
+	setCondition(pod, corev1.PodCondition{
+		Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: message + "}",
+	})
 	in := input(edited(before, image("mesh:2")), pod)
 	in.Gone = map[string]bool{}
 	pass, err := rollout.Plan(in)
@@ -91,14 +96,20 @@ func TestRelease(t *testing.T) {
 		answer       error
 		asked, want  int
 	}{
-		"a set that is gone":      {why: "it holds up no other set", message: `{"s":false}`, answer: missing(), asked: 1, want: 1},
-		"a set that is there":     {why: "the cache lacks it", message: `{"s":false}`, asked: 1},
-		"no answer":               {why: "when in doubt the set exists", message: `{"s":false}`, answer: errors.New("reset"), asked: 1},
+		"a set that is gone": {
+			why: "it holds up no other set", message: `{"s":false}`, answer: missing(), asked: 1, want: 1,
+		},
+		"a set that is there": {why: "the cache lacks it", message: `{"s":false}`, asked: 1},
+		"no answer": {
+			why: "when in doubt the set exists", message: `{"s":false}`, answer: errors.New("reset"), asked: 1,
+		},
 		"a set without a trouble": {why: "there is nothing to write, and nothing to ask", message: `{"s":true}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf("a", sidecarSet("s", cold("mesh", "mesh:1")))
-			setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: c.message})
+			setCondition(pod, corev1.PodCondition{
+				Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionFalse, Message: c.message,
+			})
 			pass := rollout.Release([]*corev1.Pod{pod}, "s", noon())
 			names, changes := asked(pass, func(string) error { return c.answer })
 			if len(names) != c.asked || len(changes) != c.want {
@@ -107,7 +118,8 @@ func TestRelease(t *testing.T) {
 			for _, change := range changes {
 				pass.Answer(noon(), change, nil, untested())
 			}
-			if after := pass.RequeueAfter(); (after == rollout.RetryOutdated) != (c.want > 0) || pass.Err() != nil || pass.Next() != nil {
+			if after := pass.RequeueAfter(); (after == rollout.RetryOutdated) != (c.want > 0) || pass.Err() != nil ||
+				pass.Next() != nil {
 				t.Errorf("%s: again after %s: %v", c.why, after, pass.Err())
 			}
 		})

@@ -26,7 +26,8 @@ func (m *member) isSwitching(s container) bool {
 	return m.pod.Spec.Containers[other].Image != s.empty
 }
 
-// reset ends the hot upgrades whose new containers work, also while updates are paused: two working containers are no state to keep.
+// reset ends the hot upgrades whose new containers work, also while updates are paused: two working containers are no
+// state to keep.
 func (p *planner) reset() {
 	for _, m := range p.members {
 		if !slices.ContainsFunc(p.sidecars, m.isSwitching) {
@@ -54,8 +55,8 @@ func (p *planner) reset() {
 	}
 }
 
-// canReset reports whether the pod needs none of the containers that do not work. It needs them where the record of the working
-// container is wrong, because the other container is the only one that runs.
+// canReset reports whether the pod needs none of the containers that do not work. It needs them where the record of the
+// working container is wrong, because the other container is the only one that runs.
 func (p *planner) canReset(m *member) bool {
 	others := map[string]bool{}
 	for _, s := range p.sidecars {
@@ -101,8 +102,8 @@ func (d *draft) upgrade(m *member, s container) {
 	}
 }
 
-// spare returns the index of the container that the pod can lose: the empty one, the one that is not good, or the one that does not
-// work.
+// spare returns the index of the container that the pod can lose: the empty one, the one that is not good, or the one
+// that does not work.
 func (m *member) spare(s container) int {
 	_, other := m.parts(s)
 	first, second := indexOf(m.pod, s.first), indexOf(m.pod, s.second)

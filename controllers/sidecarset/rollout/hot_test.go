@@ -38,7 +38,11 @@ func written(c *rollout.Change) []string {
 		all = append(all, name+"="+images[name])
 	}
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		for prefix, name := range map[string]string{kruise.SidecarSetVersionKeyPrefix: "version ", kruise.SidecarSetVersionAltKeyPrefix: "alt ", kruise.SidecarSetWorkingHotUpgradeContainerKey: "working "} {
+		for prefix, name := range map[string]string{
+			kruise.SidecarSetVersionKeyPrefix:              "version ",
+			kruise.SidecarSetVersionAltKeyPrefix:           "alt ",
+			kruise.SidecarSetWorkingHotUpgradeContainerKey: "working ",
+		} {
 			if container, ok := strings.CutPrefix(key, prefix); ok {
 				all = append(all, strings.TrimSpace(name+container)+" "+annotations[key])
 			}
@@ -91,7 +95,8 @@ func TestHotUpgrade(t *testing.T) {
 			pod := podOf("a", before)
 			c.pod(pod)
 			pod.Annotations[kruise.SidecarSetHashKey] = `{"s":"another"}`
-			plan := compute(t, input(edited(before, image("x:9"), func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = c.to }), pod))
+			plan := compute(t,
+				input(edited(before, image("x:9"), func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = c.to }), pod))
 			// Where the end of an upgrade comes first it is no part of this table.
 			if len(plan.Updates) != 1 {
 				t.Fatalf("no update: %v", plan.Notes)
@@ -125,7 +130,9 @@ func TestFlip(t *testing.T) {
 		"ready":                 {"the new one works", nil, func(*corev1.Pod) {}, end},
 		"the old one is broken": {"nobody misses it", nil, func(p *corev1.Pod) { failed(p, "x-1"); readied(p) }, end},
 		"the new one is broken": {"the old one is needed", nil, func(p *corev1.Pod) { failed(p, "x-2"); readied(p) }, nil},
-		"another is broken":     {"the pod is not ready, for whatever reason", nil, func(p *corev1.Pod) { failed(p, "main"); readied(p) }, nil},
+		"another is broken": {
+			why: "the pod is not ready, for whatever reason", pod: func(p *corev1.Pod) { failed(p, "main"); readied(p) },
+		},
 		"the new one does not run yet": {"what is ready is from before", nil, func(p *corev1.Pod) {
 			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"x-2":{"imageID":"sha256:x:2"}}}}`
 			p.Status.ContainerStatuses[1].Image = "docker.io/library/empty:1"
@@ -177,13 +184,17 @@ func TestMatched(t *testing.T) {
 		change func(*corev1.Pod)
 		want   int32
 	}{
-		"whole":       {func(*corev1.Pod) {}, 1},
-		"half":        {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[1:] }, 0},
-		"no record":   {func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetWorkingHotUpgradeContainerKey) }, 0},
-		"no entry":    {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"y":"y-1"}` }, 0},
-		"no JSON":     {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `x-1` }, 0},
-		"null":        {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `null` }, 0},
-		"an odd name": {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"?"}` }, 1},
+		"whole":     {func(*corev1.Pod) {}, 1},
+		"half":      {func(p *corev1.Pod) { p.Spec.Containers = p.Spec.Containers[1:] }, 0},
+		"no record": {func(p *corev1.Pod) { delete(p.Annotations, kruise.SidecarSetWorkingHotUpgradeContainerKey) }, 0},
+		"no entry": {
+			func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"y":"y-1"}` }, 0,
+		},
+		"no JSON": {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `x-1` }, 0},
+		"null":    {func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `null` }, 0},
+		"an odd name": {
+			func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey] = `{"x":"?"}` }, 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := podOf("a", set)
@@ -200,7 +211,8 @@ func TestConsistent(t *testing.T) {
 	const digest, other = "@sha256:1111", "@sha256:2222"
 	state := func(last string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = fmt.Sprintf(`{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":%s}}}`, last)
+			p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = fmt.Sprintf(
+				`{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{"mesh":%s}}}`, last)
 		}
 	}
 	status := func(image, id string) func(*corev1.Pod) {
@@ -214,23 +226,85 @@ func TestConsistent(t *testing.T) {
 		change []func(*corev1.Pod)
 		want   int32
 	}{
-		"never updated":          {"the kubelet will have run it", "mesh:1", []func(*corev1.Pod){status("whatever", "sha256:0")}, 1},
-		"restarted":              {"another image runs", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`)}, 1},
-		"not restarted":          {"the one from before runs", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("mesh:0", "sha256:0")}, 0},
-		"one image, two tags":    {"the new tag is reported", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("docker.io/library/mesh:1", "sha256:0")}, 1},
-		"the same, another name": {"the container is another one", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0","containerID":"x"}`), status("mesh:0", "sha256:0")}, 1},
-		"nothing ran":            {"and something does now", "mesh:1", []func(*corev1.Pod){state(`{}`)}, 1},
-		"nothing is reported":    {"between the old and the new", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("", "")}, 0},
-		"unreadable":             {"the cause is unknown", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "?" }}, 0},
-		"another's state":        {"it tells nothing of this set", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` }}, 1},
-		"an empty state":         {"it tells nothing", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":null}` }}, 1},
-		"digest":                 {"it runs", "mesh" + digest, nil, 1},
-		"digest and tag":         {"the tag does not matter", "mesh:1" + digest, []func(*corev1.Pod){status("", "docker-pullable://mesh"+digest)}, 1},
-		"another digest":         {"it does not", "mesh" + digest, []func(*corev1.Pod){status("", "docker.io/library/mesh"+other)}, 0},
-		"another repository":     {"it does not", "mesh" + digest, []func(*corev1.Pod){status("", "example.com/mesh"+digest)}, 0},
-		"a status is missing":    {"not all is known", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }}, 0},
-		"not ready":              {"it does not serve", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { failed(p, "main"); readied(p) }}, 0},
-		"not running":            {"it does not serve", "mesh:1", []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }}, 0},
+		"never updated": {
+			why:    "the kubelet will have run it",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){status("whatever", "sha256:0")},
+			want:   1,
+		},
+		"restarted": {"another image runs", "mesh:1", []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`)}, 1},
+		"not restarted": {
+			why:    "the one from before runs",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("mesh:0", "sha256:0")},
+		},
+		"one image, two tags": {
+			why:    "the new tag is reported",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("docker.io/library/mesh:1", "sha256:0")},
+			want:   1,
+		},
+		"the same, another name": {
+			why:    "the container is another one",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){state(`{"imageID":"sha256:0","containerID":"x"}`), status("mesh:0", "sha256:0")},
+			want:   1,
+		},
+		"nothing ran": {"and something does now", "mesh:1", []func(*corev1.Pod){state(`{}`)}, 1},
+		"nothing is reported": {
+			why:    "between the old and the new",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){state(`{"imageID":"sha256:0"}`), status("", "")},
+		},
+		"unreadable": {
+			why:    "the cause is unknown",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "?" }},
+		},
+		"another's state": {
+			why:   "it tells nothing of this set",
+			image: "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}`
+			}},
+			want: 1,
+		},
+		"an empty state": {
+			why:   "it tells nothing",
+			image: "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) {
+				p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":null}`
+			}},
+			want: 1,
+		},
+		"digest": {"it runs", "mesh" + digest, nil, 1},
+		"digest and tag": {
+			why:    "the tag does not matter",
+			image:  "mesh:1" + digest,
+			change: []func(*corev1.Pod){status("", "docker-pullable://mesh"+digest)},
+			want:   1,
+		},
+		"another digest": {
+			why: "it does not", image: "mesh" + digest, change: []func(*corev1.Pod){status("", "docker.io/library/mesh"+other)},
+		},
+		"another repository": {
+			why: "it does not", image: "mesh" + digest, change: []func(*corev1.Pod){status("", "example.com/mesh"+digest)},
+		},
+		"a status is missing": {
+			why:    "not all is known",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.ContainerStatuses = p.Status.ContainerStatuses[:1] }},
+		},
+		"not ready": {
+			why:    "it does not serve",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) { failed(p, "main"); readied(p) }},
+		},
+		"not running": {
+			why:    "it does not serve",
+			image:  "mesh:1",
+			change: []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

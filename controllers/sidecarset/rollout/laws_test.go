@@ -22,12 +22,18 @@ func (r *random) strategy(s *v1beta1.SidecarSet) {
 	u.MaxUnavailable = amount(pick(r, "1", "3", "20%", "100%", "0", "150%"))
 	switch r.Intn(4) {
 	case 0:
-		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "k"}, {OrderedKey: "l"}}}
+		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{
+			{OrderedKey: "k"}, {OrderedKey: "l"},
+		}}
 	case 1:
 		weigh := func(weight int32, value string) kruise.UpdatePriorityWeightTerm {
-			return kruise.UpdatePriorityWeightTerm{Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"k": value}}}
+			return kruise.UpdatePriorityWeightTerm{
+				Weight: weight, MatchSelector: metav1.LabelSelector{MatchLabels: map[string]string{"k": value}},
+			}
 		}
-		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{weigh(10, "1"), weigh(20, "2"), weigh(10, "2")}}
+		u.PriorityStrategy = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{
+			weigh(10, "1"), weigh(20, "2"), weigh(10, "2"),
+		}}
 	}
 	if r.once(2) {
 		u.ScatterStrategy = pick(r,

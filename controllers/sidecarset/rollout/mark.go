@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// mark plans the conditions of the pods whose condition does not hold for the set. Pods that are updated now get theirs afterwards.
+// mark plans the conditions of the pods whose condition does not hold for the set. Pods that are updated now get theirs
+// afterwards.
 func (p *planner) mark() {
 	chosen := map[types.UID]bool{}
 	for _, c := range p.result.Updates {
@@ -73,7 +74,8 @@ func Forget(pods []*corev1.Pod, set string, now time.Time) []*Change {
 	return changes
 }
 
-// upgradableBy returns what a condition reports of each set. A message that cannot be read reports nothing, and is replaced.
+// upgradableBy returns what a condition reports of each set. A message that cannot be read reports nothing, and is
+// replaced.
 func upgradableBy(c *corev1.PodCondition) map[string]bool {
 	all := map[string]bool{}
 	if c == nil || json.Unmarshal([]byte(c.Message), &all) != nil || all == nil {

@@ -26,7 +26,8 @@ func Matters(before, after *corev1.Pod) bool {
 // sameRecords compares the annotations that plans read.
 func sameRecords(a, b *corev1.Pod) bool {
 	for _, key := range []string{
-		kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey, kruise.SidecarSetInPlaceUpdateStateKey,
+		kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey, kruise.SidecarSetInjectedListKey,
+		kruise.SidecarSetInPlaceUpdateStateKey,
 		kruise.SidecarSetWorkingHotUpgradeContainerKey,
 	} {
 		if a.Annotations[key] != b.Annotations[key] {
@@ -53,12 +54,12 @@ func sameConditions(a, b *corev1.Pod) bool {
 func sameImage(a, b corev1.Container) bool { return a.Name == b.Name && a.Image == b.Image }
 
 func sameContainer(a, b corev1.ContainerStatus) bool {
-	return a.Name == b.Name && a.Ready == b.Ready && a.Image == b.Image && a.ImageID == b.ImageID && a.ContainerID == b.ContainerID &&
-		(a.State.Running == nil) == (b.State.Running == nil)
+	return a.Name == b.Name && a.Ready == b.Ready && a.Image == b.Image && a.ImageID == b.ImageID &&
+		a.ContainerID == b.ContainerID && (a.State.Running == nil) == (b.State.Running == nil)
 }
 
-// NeedsNamespaces reports whether a set selects namespaces by other labels than their names, so that Input.Namespaces is
-// needed.
+// NeedsNamespaces reports whether a set selects namespaces by other labels than their names, so that Input.Namespaces
+// is needed.
 func NeedsNamespaces(selector *metav1.LabelSelector) bool {
 	if selector == nil {
 		return false

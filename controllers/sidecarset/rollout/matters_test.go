@@ -22,21 +22,58 @@ func TestMatters(t *testing.T) {
 		change func(*corev1.Pod)
 		want   bool
 	}{
-		"a heartbeat":        {why: "nothing of it is looked at", change: func(p *corev1.Pod) { p.Status.HostIP = "10.0.0.1" }},
-		"an annotation":      {why: "it is somebody's", change: func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "v"} }},
-		"words of readiness": {why: "it is not ready as before", before: condition(corev1.PodReady, "False", "a, b"), change: condition(corev1.PodReady, "False", "a")},
-		"restarts":           {why: "they only tell an order", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ }},
-		"a record":           {why: "another one may have written it", change: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.SidecarSetHashKey: "{}"} }, want: true},
-		"readiness":          {why: "it is counted", change: condition(corev1.PodReady, "True", ""), want: true},
-		"its condition":      {why: "another set may have undone it", before: condition(kruise.SidecarSetUpgradable, "True", `{"a":true}`), change: condition(kruise.SidecarSetUpgradable, "True", `{"b":true}`), want: true},
-		"an image":           {why: "it may run now", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "x" }, want: true},
-		"a container":        {why: "it is another one", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "x" }, want: true},
-		"a ready container":  {why: "a hot upgrade may end", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, want: true},
-		"a label":            {why: "it may be another's now", change: func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} }, want: true},
-		"a deletion":         {why: "it is not counted", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, want: true},
-		"its end":            {why: "it is not counted", change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, want: true},
-		"the spec":           {why: "somebody wrote it", change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "x" }, want: true},
-		"another pod":        {why: "nobody saw the first one go", change: func(p *corev1.Pod) { p.UID = "other" }, want: true},
+		"a heartbeat": {
+			why: "nothing of it is looked at", change: func(p *corev1.Pod) { p.Status.HostIP = "10.0.0.1" },
+		},
+		"an annotation": {
+			why: "it is somebody's", change: func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "v"} },
+		},
+		"words of readiness": {
+			why:    "it is not ready as before",
+			before: condition(corev1.PodReady, "False", "a, b"),
+			change: condition(corev1.PodReady, "False", "a"),
+		},
+		"restarts": {
+			why: "they only tell an order", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ },
+		},
+		"a record": {
+			why:    "another one may have written it",
+			change: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.SidecarSetHashKey: "{}"} },
+			want:   true,
+		},
+		"readiness": {why: "it is counted", change: condition(corev1.PodReady, "True", ""), want: true},
+		"its condition": {
+			why:    "another set may have undone it",
+			before: condition(kruise.SidecarSetUpgradable, "True", `{"a":true}`),
+			change: condition(kruise.SidecarSetUpgradable, "True", `{"b":true}`),
+			want:   true,
+		},
+		"an image": {
+			why: "it may run now", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ImageID = "x" }, want: true,
+		},
+		"a container": {
+			why:    "it is another one",
+			change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].ContainerID = "x" },
+			want:   true,
+		},
+		"a ready container": {
+			why: "a hot upgrade may end", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Ready = true }, want: true,
+		},
+		"a label": {
+			why: "it may be another's now", change: func(p *corev1.Pod) { p.Labels = map[string]string{"k": "v"} }, want: true,
+		},
+		"a deletion": {
+			why: "it is not counted", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, want: true,
+		},
+		"its end": {
+			why: "it is not counted", change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, want: true,
+		},
+		"the spec": {
+			why: "somebody wrote it", change: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "x" }, want: true,
+		},
+		"another pod": {
+			why: "nobody saw the first one go", change: func(p *corev1.Pod) { p.UID = "other" }, want: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a", ResourceVersion: "1"}}
@@ -63,12 +100,18 @@ func TestNeedsNamespaces(t *testing.T) {
 		selector *metav1.LabelSelector
 		want     bool
 	}{
-		"none":                  {nil, false},
-		"all":                   {&metav1.LabelSelector{}, false},
-		"by name":               {&metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "shop"}}, false},
-		"by label":              {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, true},
-		"by names":              {&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName}}}, false},
-		"by the lack of labels": {&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team"}}}, true},
+		"none": {nil, false},
+		"all":  {&metav1.LabelSelector{}, false},
+		"by name": {
+			&metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "shop"}}, false,
+		},
+		"by label": {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, true},
+		"by names": {
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName}}}, false,
+		},
+		"by the lack of labels": {
+			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team"}}}, true,
+		},
 	} {
 		if got := rollout.NeedsNamespaces(c.selector); got != c.want {
 			t.Errorf("%s: got %t", name, got)

@@ -14,12 +14,13 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
-// maxSets bounds the sets of a pod. The annotations of a pod have room for the records of some 700 sets, and no pod runs as many as 256
-// sidecars. The annotation is that of the owner of the pod, and each name costs an entry of an index.
+// maxSets bounds the sets of a pod. The annotations of a pod have room for the records of some 700 sets, and no pod
+// runs as many as 256 sidecars. The annotation is that of the owner of the pod, and each name costs an entry of an
+// index.
 const maxSets = 256
 
-// Sets returns the names of the sets that a pod records, sorted, for an index of pods by them. Only the first 256 entries of a record
-// count, and of these the names that a set can have.
+// Sets returns the names of the sets that a pod records, sorted, for an index of pods by them. Only the first 256
+// entries of a record count, and of these the names that a set can have.
 func Sets(pod *corev1.Pod) []string {
 	var names []string
 	entries := 0
@@ -45,8 +46,8 @@ type member struct {
 	hash, revision string
 	// unreadable is the reason why the pod cannot be updated.
 	unreadable error
-	// last is the status of the containers before the last update by the set; nil if there was none. badState reports that the record
-	// cannot be read.
+	// last is the status of the containers before the last update by the set; nil if there was none. badState reports that
+	// the record cannot be read.
 	last     map[string]kruise.InPlaceUpdateContainerStatus
 	badState bool
 	// working maps each hot container of the set to the working container in the pod.

@@ -16,7 +16,9 @@ import (
 )
 
 func recording(list string) *corev1.Pod {
-	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{kruise.SidecarSetInjectedListKey: list}}}
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		kruise.SidecarSetInjectedListKey: list,
+	}}}
 }
 
 func TestSets(t *testing.T) {

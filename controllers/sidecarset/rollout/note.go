@@ -65,8 +65,8 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 	}
 }
 
-// SpecError is a part of a set's spec that cannot be read. Only a change of the spec mends it. The plan contains what does not need
-// that part.
+// SpecError is a part of a set's spec that cannot be read. Only a change of the spec mends it. The plan contains what
+// does not need that part.
 type SpecError struct {
 	// Field is its path.
 	Field string

@@ -14,8 +14,8 @@ import (
 // standing is the sort key of a pod: smaller values first, and the first difference decides.
 type standing [7]int64
 
-// byStanding sorts pods in the order in which ReplicaSets delete them: on no node, not running, not ready, ready for less time, restarted
-// more often, newer; then by name.
+// byStanding sorts pods in the order in which ReplicaSets delete them: on no node, not running, not ready, ready for
+// less time, restarted more often, newer; then by name.
 func byStanding(all []*member) {
 	type ranked struct {
 		*member

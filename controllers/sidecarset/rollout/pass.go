@@ -32,8 +32,8 @@ const (
 	maxFailureText = 1000
 )
 
-// Pass is one pass over the pods of a set: the changes in their order, and what follows from their answers. It is not safe for
-// concurrent use.
+// Pass is one pass over the pods of a set: the changes in their order, and what follows from their answers. It is not
+// safe for concurrent use.
 type Pass struct {
 	in     Input
 	result Result
@@ -42,8 +42,8 @@ type Pass struct {
 
 	// answered are the pods as the API server returned them, by UID.
 	answered map[types.UID]*corev1.Pod
-	// room reports that a refused update gives its turn to another pod, changed that a pod is another than the plan saw: both call for
-	// another plan. outdated reports that a pod is to be observed again.
+	// room reports that a refused update gives its turn to another pod, changed that a pod is another than the plan saw:
+	// both call for another plan. outdated reports that a pod is to be observed again.
 	room, changed, outdated bool
 	blocked                 int
 	refused, failed         []error
@@ -55,8 +55,8 @@ type Pass struct {
 	released string
 }
 
-// Plan begins a pass. Also with an error there is a pass, which contains everything that the error does not concern: a *SpecError is
-// of a part of the spec, other errors are of pods that cannot be read or changed.
+// Plan begins a pass. Also with an error there is a pass, which contains everything that the error does not concern:
+// a *SpecError is of a part of the spec, other errors are of pods that cannot be read or changed.
 func Plan(in Input) (*Pass, error) {
 	p := &Pass{in: in, answered: map[types.UID]*corev1.Pod{}}
 	p.in.Pods = slices.Clone(in.Pods)
@@ -92,9 +92,9 @@ func (p *Pass) pods() []*corev1.Pod {
 // Result returns the last plan.
 func (p *Pass) Result() Result { return p.result }
 
-// Next returns the next changes, or questions, and nil at the end of the pass. They are independent of each other, so send them
-// in any order or at the same time, and give each answer to Answer, from one goroutine at a time. A change that was not sent
-// needs no answer.
+// Next returns the next changes, or questions, and nil at the end of the pass. They are independent of each other, so
+// send them in any order or at the same time, and give each answer to Answer, from one goroutine at a time. A change
+// that was not sent needs no answer.
 func (p *Pass) Next() []*Change {
 	for {
 		if questions := p.questions(); len(questions) > 0 {
@@ -114,8 +114,8 @@ func (p *Pass) Next() []*Change {
 	}
 }
 
-// consider follows from the answers to the questions: a plan that removes the records of sets that are gone, or no change at
-// all where a set is not gone after all.
+// consider follows from the answers to the questions: a plan that removes the records of sets that are gone, or no
+// change at all where a set is not gone after all.
 func (p *Pass) consider() {
 	switch {
 	case p.released != "" && !p.in.Gone[p.released]:
@@ -127,9 +127,11 @@ func (p *Pass) consider() {
 	p.learned = false
 }
 
-// Answer takes the answer of the API server to a change: the pod as it is now, or the error. It returns the change that follows.
+// Answer takes the answer of the API server to a change: the pod as it is now, or the error. It returns the change that
+// follows.
 //
-// A pod that is no longer what an update was decided upon is read from the API server, and the pass plans again with that pod.
+// A pod that is no longer what an update was decided upon is read from the API server, and the pass plans again with
+// that pod.
 func (p *Pass) Answer(_ time.Time, c *Change, object write.Object, err error) []*Change {
 	if c.Action == ActionAsk {
 		p.learn(c.Object.GetName(), err)
@@ -227,8 +229,8 @@ func (p *Pass) Blocked() int { return p.blocked }
 // Err returns the failed changes. An outdated change is no failure.
 func (p *Pass) Err() error { return errors.Join(p.failed...) }
 
-// Failures returns the text about pods that cannot be read and changes that were refused; empty if there are none. The text is the same
-// as long as these are.
+// Failures returns the text about pods that cannot be read and changes that were refused; empty if there are none. The
+// text is the same as long as these are.
 func (p *Pass) Failures() string {
 	var all []string
 	for _, n := range p.result.Notes {

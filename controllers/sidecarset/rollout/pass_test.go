@@ -24,7 +24,12 @@ func forbidden() error { return apierrors.NewForbidden(corev1.Resource("pods"), 
 func missing() error   { return apierrors.NewNotFound(corev1.Resource("pods"), "a") }
 func webhook() error   { return apierrors.NewInternalError(errors.New("a webhook fails")) }
 func untested() error { // a test of a JSON patch
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Message: "the server rejected our request due to an error in our request"}}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: "the server rejected our request due to an error in our request",
+	}}
 }
 
 // server answers the changes of a pass.
@@ -101,30 +106,44 @@ func TestPass(t *testing.T) {
 			sent: []string{"Update " + first, "Mark " + first}, updated: 1,
 		},
 		"an update that is refused": {
-			why: "the next pod takes the turn at once, the refused one gets it back after a pause", answers: map[string][]answer{first: {{err: forbidden()}}},
-			sent: []string{"Update " + first, "Update " + second, "Mark " + second}, updated: 1, held: 1, after: rollout.RefusalPause,
-			failed: `update pod default/pod-0000: pods "a" is forbidden: no`,
+			why:     "the next pod takes the turn at once, the refused one gets it back after a pause",
+			answers: map[string][]answer{first: {{err: forbidden()}}},
+			sent:    []string{"Update " + first, "Update " + second, "Mark " + second},
+			updated: 1,
+			held:    1,
+			after:   rollout.RefusalPause,
+			failed:  `update pod default/pod-0000: pods "a" is forbidden: no`,
 		},
 		"an update that a failing webhook answers": {
-			why: "the webhook may fail for this pod alone, but that is no refusal to report", answers: map[string][]answer{first: {{err: webhook()}}},
-			sent: []string{"Update " + first, "Update " + second, "Mark " + second}, updated: 1, held: 1, after: rollout.RefusalPause,
+			why:     "the webhook may fail for this pod alone, but that is no refusal to report",
+			answers: map[string][]answer{first: {{err: webhook()}}},
+			sent:    []string{"Update " + first, "Update " + second, "Mark " + second},
+			updated: 1,
+			held:    1,
+			after:   rollout.RefusalPause,
 		},
 		"all are refused": {
-			why: "a pass makes three plans, and continues soon", answers: map[string][]answer{first: {{err: forbidden()}}, second: {{err: forbidden()}}, third: {{err: forbidden()}}},
-			sent: []string{"Update " + first, "Update " + second, "Update " + third}, held: 3, after: 100 * time.Millisecond,
-			failed: `update pod default/pod-0000: pods "a" is forbidden: no (and 2 more)`,
+			why:     "a pass makes three plans, and continues soon",
+			answers: map[string][]answer{first: {{err: forbidden()}}, second: {{err: forbidden()}}, third: {{err: forbidden()}}},
+			sent:    []string{"Update " + first, "Update " + second, "Update " + third},
+			held:    3,
+			after:   100 * time.Millisecond,
+			failed:  `update pod default/pod-0000: pods "a" is forbidden: no (and 2 more)`,
 		},
 		"no answer": {
-			why: "the error returns to the queue; nothing is known of other pods", answers: map[string][]answer{first: {{err: errors.New("connection reset")}}},
-			sent: []string{"Update " + first},
+			why:     "the error returns to the queue; nothing is known of other pods",
+			answers: map[string][]answer{first: {{err: errors.New("connection reset")}}},
+			sent:    []string{"Update " + first},
 		},
 		"an outdated update, with the live pod": {
 			why: "the pod is planned again as it is", answers: map[string][]answer{first: {{untested(), other}}},
 			sent: []string{"Update " + first, "Update " + first, "Mark " + first}, updated: 1,
 		},
 		"an update that is outdated each time": {
-			why: "another writer that reverts the pod gets no endless fight", answers: map[string][]answer{first: {{untested(), other}, {untested(), other}, {untested(), other}}},
-			sent: []string{"Update " + first, "Update " + first, "Update " + first}, after: time.Second,
+			why:     "another writer that reverts the pod gets no endless fight",
+			answers: map[string][]answer{first: {{untested(), other}, {untested(), other}, {untested(), other}}},
+			sent:    []string{"Update " + first, "Update " + first, "Update " + first},
+			after:   time.Second,
 		},
 		"an outdated update, without the live pod": {
 			why: "the next pass observes the pod", answers: map[string][]answer{first: {{err: untested()}}},
@@ -139,16 +158,26 @@ func TestPass(t *testing.T) {
 			sent: []string{"Update " + first},
 		},
 		"an outdated condition": {
-			why: "no failure, no read, no event: the next pass looks again", answers: map[string][]answer{first: {{}, {err: untested()}}},
-			sent: []string{"Update " + first, "Mark " + first}, updated: 1, after: time.Second,
+			why:     "no failure, no read, no event: the next pass looks again",
+			answers: map[string][]answer{first: {{}, {err: untested()}}},
+			sent:    []string{"Update " + first, "Mark " + first},
+			updated: 1,
+			after:   time.Second,
 		},
 		"a refused condition": {
-			why: "the update is made", answers: map[string][]answer{first: {{}, {err: forbidden()}}},
-			sent: []string{"Update " + first, "Mark " + first}, updated: 1, failed: `write condition of pod default/pod-0000: pods "a" is forbidden: no`,
+			why:     "the update is made",
+			answers: map[string][]answer{first: {{}, {err: forbidden()}}},
+			sent:    []string{"Update " + first, "Mark " + first},
+			updated: 1,
+			failed:  `write condition of pod default/pod-0000: pods "a" is forbidden: no`,
 		},
 		"pods that cannot be updated": {
-			why: "those are counted whose condition was written", changes: []setChange{env}, answers: map[string][]answer{second: {{err: untested()}}},
-			sent: []string{"Mark " + first, "Mark " + second, "Mark " + third}, blocked: 2, after: time.Second,
+			why:     "those are counted whose condition was written",
+			changes: []setChange{env},
+			answers: map[string][]answer{second: {{err: untested()}}},
+			sent:    []string{"Mark " + first, "Mark " + second, "Mark " + third},
+			blocked: 2,
+			after:   time.Second,
 		},
 	}
 	for name, c := range cases {
@@ -163,8 +192,10 @@ func TestPass(t *testing.T) {
 			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if got := pass.Status().UpdatedPods; got != c.updated || len(pass.Held()) != c.held || pass.RequeueAfter() != c.after || pass.Blocked() != c.blocked {
-				t.Errorf("%s: %d updated, %d held, again after %s, %d blocked", c.why, got, len(pass.Held()), pass.RequeueAfter(), pass.Blocked())
+			if got := pass.Status().UpdatedPods; got != c.updated || len(pass.Held()) != c.held ||
+				pass.RequeueAfter() != c.after || pass.Blocked() != c.blocked {
+				t.Errorf("%s: %d updated, %d held, again after %s, %d blocked",
+					c.why, got, len(pass.Held()), pass.RequeueAfter(), pass.Blocked())
 			}
 			outdated := c.held == 0 && c.failed == "" && name != "no answer"
 			if got := pass.Failures(); got != c.failed || (pass.Err() == nil) != outdated {
@@ -189,7 +220,8 @@ func TestHeld(t *testing.T) {
 	pass.Answer(in.Now, refused, nil, forbidden())
 	in.Held = pass.Held()
 	held := compute(t, in)
-	if slices.Contains(updated(held), refused.Pod.Name) || held.RequeueAfter != rollout.RefusalPause || !slices.Contains(codes(held.Notes), rollout.NoteRefused) {
+	if slices.Contains(updated(held), refused.Pod.Name) || held.RequeueAfter != rollout.RefusalPause ||
+		!slices.Contains(codes(held.Notes), rollout.NoteRefused) {
 		t.Errorf("updated %v, again after %s, noted %v", updated(held), held.RequeueAfter, held.Notes)
 	}
 	in.Now = in.Now.Add(rollout.RefusalPause)
@@ -211,12 +243,30 @@ func TestFailures(t *testing.T) {
 		want   string
 		prefix bool
 	}{
-		"none":                {"nothing is reported", nil, nil, "", false},
-		"an unreadable pod":   {"the pod and the reason", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, nil, "pod default/pod-0000: read annotation", true},
-		"a refused write":     {"the pod and the reason", nil, forbidden(), `update pod default/pod-0001: pods "a" is forbidden: no`, false},
+		"none": {"nothing is reported", nil, nil, "", false},
+		"an unreadable pod": {
+			why:    "the pod and the reason",
+			pod:    func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` },
+			want:   "pod default/pod-0000: read annotation",
+			prefix: true,
+		},
+		"a refused write": {
+			why: "the pod and the reason", err: forbidden(), want: `update pod default/pod-0001: pods "a" is forbidden: no`,
+		},
 		"a server that fails": {"that is not about the pod", nil, errors.New("connection reset"), "", false},
-		"several":             {"the first one in their order, and how many more", func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` }, forbidden(), " (and 1 more)", true},
-		"a long one":          {"an event has a bound", nil, apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New(strings.Repeat("é", 900))), strings.Repeat("é", 400), true},
+		"several": {
+			why:    "the first one in their order, and how many more",
+			pod:    func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = `{"s":[]}` },
+			err:    forbidden(),
+			want:   " (and 1 more)",
+			prefix: true,
+		},
+		"a long one": {
+			why:    "an event has a bound",
+			err:    apierrors.NewForbidden(corev1.Resource("pods"), "a", errors.New(strings.Repeat("é", 900))),
+			want:   strings.Repeat("é", 400),
+			prefix: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -26,14 +26,15 @@ type Input struct {
 	Revision string
 	// Pods that may have the set: all whose Sets contain its name. Other pods are ignored.
 	Pods []*corev1.Pod
-	// Namespaces are the labels of the pods' namespaces, by name. Only sets that select namespaces need them. A namespace that is
-	// missing has only the label kubernetes.io/metadata.name.
+	// Namespaces are the labels of the pods' namespaces, by name. Only sets that select namespaces need them. A namespace
+	// that is missing has only the label kubernetes.io/metadata.name.
 	Namespaces map[string]map[string]string
 	// Gone are the other sets that pods may record: false for one that exists, true for one that has been deleted, whose
 	// records the next write of a pod removes. The pass asks the API server about sets that are missing here, about 16 at
 	// most, and keeps the records of the rest. Nil keeps all, and asks nothing.
 	Gone map[string]bool
-	// May is called before a pod is planned to be updated. A refusal has a reason, and the next pod takes the turn. Nil allows all.
+	// May is called before a pod is planned to be updated. A refusal has a reason, and the next pod takes the turn. Nil
+	// allows all.
 	May func(pod *corev1.Pod) (ok bool, why string)
 	// Held are the pods whose update was refused, by UID, and the time until which other pods take their turn.
 	Held map[types.UID]time.Time
@@ -64,8 +65,8 @@ type Result struct {
 	RequeueAfter time.Duration
 }
 
-// plan decides which pods to update now. There may be both a result and an error: a part of the spec that cannot be read, as a
-// *SpecError, or a pod that cannot be read or changed stops no other pod.
+// plan decides which pods to update now. There may be both a result and an error: a part of the spec that cannot be
+// read, as a *SpecError, or a pod that cannot be read or changed stops no other pod.
 func plan(in *Input) (Result, error) {
 	p := &planner{in: in}
 	if err := p.begin(); err != nil {

@@ -8,12 +8,14 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// TestRandomWorlds: two sets on the same pods get new images, good and bad ones, are paused and resumed, while nobody waits for
-// the last change, and the controller dies now and then. When a good image is left alone, all pods have it.
+// TestRandomWorlds: two sets on the same pods get new images, good and bad ones, are paused and resumed, while nobody
+// waits for the last change, and the controller dies now and then. When a good image is left alone, all pods have it.
 func TestRandomWorlds(t *testing.T) {
 	eachCase(t, 150, func(r *random) string {
 		budget := maxUnavailable(pick(r, "1", "2", "50%", "100%"))
-		sets := []*v1beta1.SidecarSet{sidecarSet("hot", hot("proxy", "proxy:1"), budget), sidecarSet("cold", cold("tail", "tail:1"), budget)}
+		sets := []*v1beta1.SidecarSet{
+			sidecarSet("hot", hot("proxy", "proxy:1"), budget), sidecarSet("cold", cold("tail", "tail:1"), budget),
+		}
 		w := newWorld(t, -1, sets...).populate(1 + r.Intn(4))
 		for i := range 12 {
 			r.live(w, i)
@@ -67,10 +69,12 @@ func unfinished(w *world) string {
 	}
 	for _, pod := range w.pods {
 		got := picture(pod)
-		if strings.Count(got, "=hot:good") != 1 || strings.Count(got, "=empty:1") != 1 || strings.Count(got, "=cold:good") != 1 || !strings.Contains(got, " True ") {
+		if strings.Count(got, "=hot:good") != 1 || strings.Count(got, "=empty:1") != 1 ||
+			strings.Count(got, "=cold:good") != 1 || !strings.Contains(got, " True ") {
 			return got
 		}
-		if now := states(pod); strings.Count(now, "sha256:hot:good") != 1 || strings.Count(now, "sha256:empty:1") != 1 || strings.Count(now, "sha256:cold:good") != 1 {
+		if now := states(pod); strings.Count(now, "sha256:hot:good") != 1 || strings.Count(now, "sha256:empty:1") != 1 ||
+			strings.Count(now, "sha256:cold:good") != 1 {
 			return "it runs " + now
 		}
 	}

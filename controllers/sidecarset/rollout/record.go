@@ -36,7 +36,8 @@ func (p *planner) update(m *member) (*Change, error) {
 			d.annotate(key, value)
 		}
 	}
-	p.in.recorded(upgradableBy(lifecycle.ConditionOf(m.pod, kruise.SidecarSetUpgradable))) // the next write is of the condition
+	// the next write is of the condition
+	p.in.recorded(upgradableBy(lifecycle.ConditionOf(m.pod, kruise.SidecarSetUpgradable)))
 	return d.change(ActionUpdate), nil
 }
 
@@ -75,8 +76,9 @@ func (d *draft) recordHash(revision string) error {
 	return nil
 }
 
-// recordState records what ran in the containers whose images change, so that their restart can be observed. An update begins a
-// new record; the end of a hot upgrade belongs to the update before. An annotation that cannot be read is replaced.
+// recordState records what ran in the containers whose images change, so that their restart can be observed. An update
+// begins a new record; the end of a hot upgrade belongs to the update before. An annotation that cannot be read is
+// replaced.
 func (d *draft) recordState(m *member, begins bool) error {
 	const key = kruise.SidecarSetInPlaceUpdateStateKey
 	all := map[string]json.RawMessage{}
@@ -96,7 +98,9 @@ func (d *draft) recordState(m *member, begins bool) error {
 	for name := range d.images {
 		var last kruise.InPlaceUpdateContainerStatus
 		if now := statusOf(d.pod, name); now != nil {
-			last = kruise.InPlaceUpdateContainerStatus{ImageID: now.ImageID, ContainerID: now.ContainerID, RestartCount: now.RestartCount}
+			last = kruise.InPlaceUpdateContainerStatus{
+				ImageID: now.ImageID, ContainerID: now.ContainerID, RestartCount: now.RestartCount,
+			}
 		}
 		state.LastContainerStatuses[name] = last
 	}

@@ -57,7 +57,9 @@ func TestRecordedTakeover(t *testing.T) {
 		for pod, name := range map[string]string{"meshed": "fixtures-mesh", "hot": "fixtures-hot"} {
 			t.Run(step+"/"+pod, func(t *testing.T) {
 				set := recordedSet(t, step, name)
-				plan := compute(t, rollout.Input{Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, step, pod)}, Now: noon()})
+				plan := compute(t, rollout.Input{
+					Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, step, pod)}, Now: noon(),
+				})
 				if diff := cmp.Diff(set.Status, plan.Status); diff != "" {
 					t.Errorf("status (-recorded +ours):\n%s", diff)
 				}
@@ -69,7 +71,8 @@ func TestRecordedTakeover(t *testing.T) {
 	}
 }
 
-// TestRecordedUpdate makes the writes that a running reference made: the update of each pod, and the end of the hot upgrade.
+// TestRecordedUpdate makes the writes that a running reference made: the update of each pod, and the end of the hot
+// upgrade.
 func TestRecordedUpdate(t *testing.T) {
 	for name, c := range map[string]struct {
 		set, from, to string
@@ -95,14 +98,17 @@ func TestRecordedUpdate(t *testing.T) {
 			after := applied(update)
 			sameWrite(t, want, after)
 			marked := applied(pass.Answer(in.Now, update, after, nil)[0])
-			if diff := cmp.Diff(lifecycle.ConditionOf(want, kruise.SidecarSetUpgradable), lifecycle.ConditionOf(marked, kruise.SidecarSetUpgradable)); diff != "" {
+			if diff := cmp.Diff(lifecycle.ConditionOf(want, kruise.SidecarSetUpgradable),
+				lifecycle.ConditionOf(marked, kruise.SidecarSetUpgradable)); diff != "" {
 				t.Errorf("condition (-recorded +ours):\n%s", diff)
 			}
 		})
 	}
 	t.Run("flip", func(t *testing.T) {
 		set, want := recordedSet(t, "2-updating", "fixtures-hot"), recordedPod(t, "3-updated", "hot")
-		plan := compute(t, rollout.Input{Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, "2-updating", "hot")}, Now: noon()})
+		plan := compute(t, rollout.Input{
+			Set: set, Revision: set.Status.LatestRevision, Pods: []*corev1.Pod{recordedPod(t, "2-updating", "hot")}, Now: noon(),
+		})
 		if len(plan.Resets) != 1 || len(plan.Updates) != 0 {
 			t.Fatalf("%d ends of hot upgrades, %d updates", len(plan.Resets), len(plan.Updates))
 		}

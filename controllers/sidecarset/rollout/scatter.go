@@ -4,7 +4,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// terms returns the terms of the strategy, with one term for each existing value in place of *. Package scale bounds them.
+// terms returns the terms of the strategy, with one term for each existing value in place of *. Package scale bounds
+// them.
 func (p *planner) terms(s kruise.UpdateScatterStrategy) kruise.UpdateScatterStrategy {
 	var terms kruise.UpdateScatterStrategy
 	seen := map[kruise.UpdateScatterTerm]bool{}

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// TestScatterByAnyValue: the order is that of one term for each value, applied one after the other, whatever terms are left out because they
-// cannot change it.
+// TestScatterByAnyValue: the order is that of one term for each value, applied one after the other, whatever terms are
+// left out because they cannot change it.
 func TestScatterByAnyValue(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	eachCase(t, 200, func(r *random) string {
@@ -39,7 +39,9 @@ func TestScatterByAnyValue(t *testing.T) {
 		}
 		plain := edited(after, func(s *v1beta1.SidecarSet) { s.Spec.UpdateStrategy.ScatterStrategy = nil })
 		order := updated(compute(t, input(plain, pods...))) // as without scatter
-		slices.SortFunc(waiting, func(a, b *corev1.Pod) int { return slices.Index(order, a.Name) - slices.Index(order, b.Name) })
+		slices.SortFunc(waiting, func(a, b *corev1.Pod) int {
+			return slices.Index(order, a.Name) - slices.Index(order, b.Name)
+		})
 		var want []string
 		for _, pod := range oneByOne(waiting, pods, after.Spec.UpdateStrategy.ScatterStrategy) {
 			want = append(want, pod.Name)
@@ -73,7 +75,8 @@ func oneByOne(waiting, all []*corev1.Pod, s kruise.UpdateScatterStrategy) []*cor
 	}
 	slices.SortStableFunc(terms, func(a, b kruise.UpdateScatterTerm) int { return count(b) - count(a) })
 	for _, term := range terms {
-		waiting = scale.Scatter(waiting, all, func(pod *corev1.Pod) map[string]string { return pod.Labels }, kruise.UpdateScatterStrategy{term})
+		waiting = scale.Scatter(waiting, all, func(pod *corev1.Pod) map[string]string { return pod.Labels },
+			kruise.UpdateScatterStrategy{term})
 	}
 	return waiting
 }

@@ -14,9 +14,11 @@ type Stall struct {
 	reported int64 // the generation
 }
 
-// Next returns the stall after a plan for a set. text is not empty when the updates have made no progress for the limit, once in a
-// generation. Until then, after is when to look again.
-func (s Stall) Next(set *appsv1beta1.SidecarSet, r Result, now time.Time, limit time.Duration) (next Stall, text string, after time.Duration) {
+// Next returns the stall after a plan for a set. text is not empty when the updates have made no progress for the
+// limit, once in a generation. Until then, after is when to look again.
+func (s Stall) Next(
+	set *appsv1beta1.SidecarSet, r Result, now time.Time, limit time.Duration,
+) (next Stall, text string, after time.Duration) {
 	step := ""
 	for _, n := range r.Notes {
 		if n.Code == NoteUpdateLimited {

@@ -135,8 +135,8 @@ func calm(t *testing.T, w *world, restarts int32) {
 	}
 }
 
-// TestCrashes plays each story with a controller that dies at one of its writes, each of them in turn. Another one, which
-// remembers nothing, brings the pods to the same end.
+// TestCrashes plays each story with a controller that dies at one of its writes, each of them in turn. Another one,
+// which remembers nothing, brings the pods to the same end.
 func TestCrashes(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {

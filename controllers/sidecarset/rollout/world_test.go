@@ -178,7 +178,8 @@ func readyCondition(pod *corev1.Pod) bool {
 func (w *world) kubelet() bool {
 	for i, old := range w.pods {
 		for _, c := range old.Spec.Containers {
-			s := old.Status.ContainerStatuses[slices.IndexFunc(old.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.Name })]
+			s := old.Status.ContainerStatuses[slices.IndexFunc(old.Status.ContainerStatuses,
+				func(s corev1.ContainerStatus) bool { return s.Name == c.Name })]
 			bad := strings.HasPrefix(c.Image, "bad")
 			if !bad && s.ImageID == imageID(c.Image) && s.Image == "docker.io/library/"+c.Image && s.Ready || bad && !s.Ready {
 				continue
@@ -205,7 +206,8 @@ func (w *world) status() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		w.tell("%s: %d matched, %d updated, %d ready, %d both", set.Name, s.MatchedPods, s.UpdatedPods, s.ReadyPods, s.UpdatedReadyPods)
+		w.tell("%s: %d matched, %d updated, %d ready, %d both", set.Name, s.MatchedPods, s.UpdatedPods,
+			s.ReadyPods, s.UpdatedReadyPods)
 	}
 	for _, pod := range w.pods {
 		w.tell("    %s", strings.TrimSpace(picture(pod)))

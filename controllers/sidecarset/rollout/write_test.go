@@ -31,7 +31,8 @@ func TestUpdateAnnotations(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"), cold("agent", "agent:1"))
 	newMesh := func(s *v1beta1.SidecarSet) { s.Spec.Containers[0].Image = "mesh:2" }
 	entry := func(hash string) string {
-		return `{"updateTimestamp":"2026-11-21T12:00:00Z","hash":"` + hash + `","sidecarSetName":"s","sidecarList":["agent","mesh"],"controllerRevision":"s-1"}`
+		return `{"updateTimestamp":"2026-11-21T12:00:00Z","hash":"` + hash +
+			`","sidecarSetName":"s","sidecarList":["agent","mesh"],"controllerRevision":"s-1"}`
 	}
 	state := func(hash, last string) string {
 		return `{"revision":"` + hash + `","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":{` + last + `}}`
@@ -49,40 +50,53 @@ func TestUpdateAnnotations(t *testing.T) {
 		images map[string]string
 	}{
 		"one image": {
-			why: "the state does not have the other container", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			why:    "the state does not have the other container",
+			change: []setChange{newMesh},
+			images: map[string]string{"mesh": "mesh:2"},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
 			},
 		},
 		"right already": {
-			why: "the pod only does not say so", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mesh:2" }, images: map[string]string{},
+			why:    "the pod only does not say so",
+			change: []setChange{newMesh},
+			pod:    func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mesh:2" },
+			images: map[string]string{},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, "") + `}`}
 			},
 		},
 		"not started yet": {
-			why: "nothing ran in it", change: []setChange{newMesh}, pod: func(p *corev1.Pod) { p.Status.ContainerStatuses = nil; failed(p, "main"); readied(p) },
+			why:    "nothing ran in it",
+			change: []setChange{newMesh},
+			pod:    func(p *corev1.Pod) { p.Status.ContainerStatuses = nil; failed(p, "main"); readied(p) },
 			images: map[string]string{"mesh": "mesh:2"},
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, `"mesh":{}`) + `}`}
 			},
 		},
 		"others": {
-			why: "old formats are read, other sets keep what they wrote", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
+			why:    "old formats are read, other sets keep what they wrote",
+			change: []setChange{newMesh},
+			images: map[string]string{"mesh": "mesh:2"},
 			pod: func(p *corev1.Pod) {
 				p.Annotations[hashes] = `{"s":"old","z":"legacy"}`
 				p.Annotations[states] = `{"s":{"revision":"old","updateTimestamp":"2020-01-01T00:00:00Z","lastContainerStatuses":{"agent":{"imageID":"x"}}},"z":{"odd":1}}`
 			},
 			want: func(h string) map[string]string {
 				return map[string]string{
-					hashes: `{"s":` + entry(h) + `,"z":{"updateTimestamp":null,"hash":"legacy","sidecarSetName":"z","sidecarList":null}}`,
+					hashes: `{"s":` + entry(h) +
+						`,"z":{"updateTimestamp":null,"hash":"legacy","sidecarSetName":"z","sidecarList":null}}`,
 					states: `{"s":` + state(h, `"agent":{"imageID":"x"},`+last("mesh")) + `,"z":{"odd":1}}`,
 				}
 			},
 		},
 		"gone ones": {
-			why: "nobody waits for them any more", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"}, gone: "z",
-			pod: func(p *corev1.Pod) { p.Annotations[states] = `{"z":{"revision":"x"}}` },
+			why:    "nobody waits for them any more",
+			change: []setChange{newMesh},
+			images: map[string]string{"mesh": "mesh:2"},
+			gone:   "z",
+			pod:    func(p *corev1.Pod) { p.Annotations[states] = `{"z":{"revision":"x"}}` },
 			want: func(h string) map[string]string {
 				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
 			},
@@ -97,8 +111,10 @@ func TestUpdateAnnotations(t *testing.T) {
 		"metadata": {
 			why: "as at an injection", images: map[string]string{"mesh": "mesh:2"},
 			change: []setChange{
-				newMesh, patches(v1beta1.SidecarSetRetainPatchPolicy, "has", "set"), patches(v1beta1.SidecarSetRetainPatchPolicy, "lacks", "set"),
-				patches(v1beta1.SidecarSetOverwritePatchPolicy, "over", "set"), patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "json", `{"a":1}`),
+				newMesh, patches(v1beta1.SidecarSetRetainPatchPolicy, "has", "set"),
+				patches(v1beta1.SidecarSetRetainPatchPolicy, "lacks", "set"),
+				patches(v1beta1.SidecarSetOverwritePatchPolicy, "over", "set"),
+				patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "json", `{"a":1}`),
 			},
 			pod: func(p *corev1.Pod) {
 				maps.Copy(p.Annotations, map[string]string{"has": "pod", "over": "pod", "json": `{"b":2}`})
@@ -162,7 +178,8 @@ func TestUnreadable(t *testing.T) {
 			if got := updated(plan); !cmp.Equal(got, []string{"b"}) {
 				t.Errorf("want b updated, got %v", got)
 			}
-			if err == nil || !strings.Contains(err.Error(), "default/a") || !slices.Contains(codes(plan.Notes), rollout.NoteUnreadable) {
+			if err == nil || !strings.Contains(err.Error(), "default/a") ||
+				!slices.Contains(codes(plan.Notes), rollout.NoteUnreadable) {
 				t.Errorf("want an error of pod a, got %v and notes %v", err, plan.Notes)
 			}
 		})
@@ -177,7 +194,12 @@ func TestTests(t *testing.T) {
 	pod := podOf("a", before)
 	pod.ResourceVersion, pod.Annotations["a/b~c"] = "5", "old"
 	marked := pod.DeepCopy()
-	setCondition(marked, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll, Message: `{"s":true}`})
+	setCondition(marked, corev1.PodCondition{
+		Type:    kruise.SidecarSetUpgradable,
+		Status:  corev1.ConditionTrue,
+		Reason:  kruise.SidecarSetUpgradableReasonAll,
+		Message: `{"s":true}`,
+	})
 	update := oneUpdate(t, input(set, pod))
 	mark, first := compute(t, input(stale, marked)).Marks[0], compute(t, input(stale, pod)).Marks[0]
 	for name, c := range map[string]struct {
@@ -185,17 +207,27 @@ func TestTests(t *testing.T) {
 		live   func(*corev1.Pod)
 		want   bool
 	}{
-		"an update of the same pod":           {update, func(*corev1.Pod) {}, true},
-		"an update, and a status":             {update, func(p *corev1.Pod) { p.ResourceVersion, p.Status.Phase = "6", corev1.PodFailed }, true},
+		"an update of the same pod": {update, func(*corev1.Pod) {}, true},
+		"an update, and a status": {
+			update, func(p *corev1.Pod) { p.ResourceVersion, p.Status.Phase = "6", corev1.PodFailed }, true,
+		},
 		"an update, and a foreign annotation": {update, func(p *corev1.Pod) { p.Annotations["kept"] = "y" }, true},
 		"an update, and its annotation":       {update, func(p *corev1.Pod) { p.Annotations["a/b~c"] = "other" }, false},
-		"an update, and a record":             {update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = "{}" }, false},
+		"an update, and a record": {
+			update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetHashKey] = "{}" }, false,
+		},
 		"an update, and a removed annotation": {update, func(p *corev1.Pod) { delete(p.Annotations, "a/b~c") }, false},
-		"an update, and an added annotation":  {update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "{}" }, false},
-		"an update, and an image":             {update, func(p *corev1.Pod) { p.Spec.Containers[indexOf(p, "mesh")].Image = "mesh:3" }, false},
-		"an update, and another pod":          {update, func(p *corev1.Pod) { p.UID = "b" }, false},
-		"a condition of the same pod":         {mark, func(*corev1.Pod) {}, true},
-		"a condition, and another one":        {mark, func(p *corev1.Pod) { p.ResourceVersion = "6"; failed(p, "mesh"); readied(p) }, true},
+		"an update, and an added annotation": {
+			update, func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = "{}" }, false,
+		},
+		"an update, and an image": {
+			update, func(p *corev1.Pod) { p.Spec.Containers[indexOf(p, "mesh")].Image = "mesh:3" }, false,
+		},
+		"an update, and another pod":  {update, func(p *corev1.Pod) { p.UID = "b" }, false},
+		"a condition of the same pod": {mark, func(*corev1.Pod) {}, true},
+		"a condition, and another one": {
+			mark, func(p *corev1.Pod) { p.ResourceVersion = "6"; failed(p, "mesh"); readied(p) }, true,
+		},
 		"a condition, and its message": {mark, func(p *corev1.Pod) {
 			lifecycle.ConditionOf(p, kruise.SidecarSetUpgradable).Message = `{"s":true,"z":true}`
 		}, false},
@@ -214,8 +246,10 @@ func TestTests(t *testing.T) {
 			t.Errorf("%s: applied: %v", name, err)
 		}
 	}
-	if update.Type != types.JSONPatchType || update.Subresource != write.Main || mark.Type != types.JSONPatchType || mark.Subresource != write.Status {
-		t.Errorf("an update is a %s of %q, a condition a %s of %q", update.Type, update.Subresource, mark.Type, mark.Subresource)
+	if update.Type != types.JSONPatchType || update.Subresource != write.Main || mark.Type != types.JSONPatchType ||
+		mark.Subresource != write.Status {
+		t.Errorf("an update is a %s of %q, a condition a %s of %q",
+			update.Type, update.Subresource, mark.Type, mark.Subresource)
 	}
 }
 
@@ -233,18 +267,48 @@ func TestMark(t *testing.T) {
 		want    string
 		blocks  bool
 	}{
-		"stuck":                {why: "no pass has reported it", change: env, want: no + `{"s":false}`, blocks: true},
-		"stuck as before":      {why: "it is said", change: env, status: "False", message: `{"s":false}`},
-		"stuck now":            {why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, blocks: true},
-		"another is stuck":     {why: "both have to be upgradable", change: image("mesh:2"), status: "False", message: `{"z":false}`, want: no + `{"s":true,"z":false}`},
-		"updated":              {why: "it tells so", change: image("mesh:2"), want: yes + `{"s":true}`},
-		"updated again":        {why: "it is said", change: image("mesh:2"), status: "True", message: `{"s":true}`},
-		"changed back":         {why: "it has what the set wants again", change: func(*v1beta1.SidecarSet) {}, status: "False", message: `{"s":false}`, want: yes + `{"s":true}`},
-		"never updated":        {why: "there is nothing to tell", change: func(*v1beta1.SidecarSet) {}},
-		"not reported":         {why: "the process died after the update", change: func(*v1beta1.SidecarSet) {}, state: true, want: yes + `{"s":true}`},
-		"a gone set":           {why: "it says nothing any more", change: image("mesh:2"), status: "False", message: `{"s":true,"z":false}`, gone: "z", want: yes + `{"s":true}`},
-		"a message of no use":  {why: "it is written again", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true},
-		"a message of nothing": {why: "it is written again", change: env, status: "False", message: `null`, want: no + `{"s":false}`, blocks: true},
+		"stuck":           {why: "no pass has reported it", change: env, want: no + `{"s":false}`, blocks: true},
+		"stuck as before": {why: "it is said", change: env, status: "False", message: `{"s":false}`},
+		"stuck now": {
+			why: "it was not before", change: env, status: "True", message: `{"s":true}`, want: no + `{"s":false}`, blocks: true,
+		},
+		"another is stuck": {
+			why:     "both have to be upgradable",
+			change:  image("mesh:2"),
+			status:  "False",
+			message: `{"z":false}`,
+			want:    no + `{"s":true,"z":false}`,
+		},
+		"updated":       {why: "it tells so", change: image("mesh:2"), want: yes + `{"s":true}`},
+		"updated again": {why: "it is said", change: image("mesh:2"), status: "True", message: `{"s":true}`},
+		"changed back": {
+			why:     "it has what the set wants again",
+			change:  func(*v1beta1.SidecarSet) {},
+			status:  "False",
+			message: `{"s":false}`,
+			want:    yes + `{"s":true}`,
+		},
+		"never updated": {why: "there is nothing to tell", change: func(*v1beta1.SidecarSet) {}},
+		"not reported": {
+			why:    "the process died after the update",
+			change: func(*v1beta1.SidecarSet) {},
+			state:  true,
+			want:   yes + `{"s":true}`,
+		},
+		"a gone set": {
+			why:     "it says nothing any more",
+			change:  image("mesh:2"),
+			status:  "False",
+			message: `{"s":true,"z":false}`,
+			gone:    "z",
+			want:    yes + `{"s":true}`,
+		},
+		"a message of no use": {
+			why: "it is written again", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true,
+		},
+		"a message of nothing": {
+			why: "it is written again", change: env, status: "False", message: `null`, want: no + `{"s":false}`, blocks: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +318,9 @@ func TestMark(t *testing.T) {
 				if c.status == corev1.ConditionFalse {
 					reason = kruise.SidecarSetUpgradableReasonImmutableField
 				}
-				setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: c.status, Reason: reason, Message: c.message})
+				setCondition(pod, corev1.PodCondition{
+					Type: kruise.SidecarSetUpgradable, Status: c.status, Reason: reason, Message: c.message,
+				})
 			}
 			if c.state {
 				pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
@@ -297,7 +363,12 @@ func TestForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod, silent := podOf("a"), podOf("b")
-			setCondition(pod, corev1.PodCondition{Type: kruise.SidecarSetUpgradable, Status: "False", Reason: kruise.SidecarSetUpgradableReasonImmutableField, Message: c.has})
+			setCondition(pod, corev1.PodCondition{
+				Type:    kruise.SidecarSetUpgradable,
+				Status:  "False",
+				Reason:  kruise.SidecarSetUpgradableReasonImmutableField,
+				Message: c.has,
+			})
 			got := ""
 			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
 				got += upgradable(applied(m))
@@ -314,7 +385,8 @@ func TestWithoutWebhook(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	set, bare := edited(before, image("mesh:2")), edited(before, image("mesh:2"))
 	bare.Annotations = nil
-	if diff := cmp.Diff(compute(t, input(set, podOf("a", before))), compute(t, input(bare, podOf("a", before)))); diff != "" {
+	if diff := cmp.Diff(compute(t, input(set, podOf("a", before))),
+		compute(t, input(bare, podOf("a", before)))); diff != "" {
 		t.Errorf("(-hashed +not hashed):\n%s", diff)
 	}
 }

@@ -110,7 +110,9 @@ func virtualNode() *corev1.Node {
 
 // made is a request for containers, created some seconds after the end of the main ones.
 func made(names ...string) *request {
-	r := &request{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sidecar-termination-u1", UID: "r1", CreationTimestamp: stamp(1)}}
+	r := &request{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "sidecar-termination-u1", UID: "r1", CreationTimestamp: stamp(1),
+	}}
 	for _, name := range names {
 		r.Spec.Containers = append(r.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{Name: name})
 	}
@@ -122,9 +124,10 @@ func over(r *request, seconds int, message string, phases ...v1beta1.ContainerRe
 	end := stamp(seconds)
 	r.Status.Phase, r.Status.CompletionTime, r.Status.Message = v1beta1.ContainerRecreateRequestCompleted, &end, message
 	for i, p := range phases {
-		r.Status.ContainerRecreateStates = append(r.Status.ContainerRecreateStates, v1beta1.ContainerRecreateRequestContainerRecreateState{
-			Name: r.Spec.Containers[i].Name, Phase: p,
-		})
+		r.Status.ContainerRecreateStates = append(r.Status.ContainerRecreateStates,
+			v1beta1.ContainerRecreateRequestContainerRecreateState{
+				Name: r.Spec.Containers[i].Name, Phase: p,
+			})
 	}
 	return r
 }

@@ -37,7 +37,9 @@ type container struct {
 func containersOf(pod *corev1.Pod) []container {
 	all := make([]container, 0, len(pod.Spec.Containers))
 	for i := range pod.Spec.Containers {
-		c := container{spec: &pod.Spec.Containers[i], image: value(&pod.Spec.Containers[i], kruise.TerminateSidecarWithImageEnvName)}
+		c := container{
+			spec: &pod.Spec.Containers[i], image: value(&pod.Spec.Containers[i], kruise.TerminateSidecarWithImageEnvName),
+		}
 		switch {
 		case !truth(c.spec, kruise.TerminateSidecarEnvName) && c.image == "":
 		case !truth(c.spec, kruise.TerminateSidecarEnvName):
@@ -47,7 +49,9 @@ func containersOf(pod *corev1.Pod) []container {
 		default:
 			c.kind = killed
 		}
-		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == c.spec.Name })
+		at := slices.IndexFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+			return s.Name == c.spec.Name
+		})
 		if at >= 0 {
 			c.status = &pod.Status.ContainerStatuses[at]
 		}

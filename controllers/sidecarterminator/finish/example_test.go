@@ -30,7 +30,9 @@ func ExampleRequestName() {
 }
 
 func ExampleAction_Writes() {
-	in := finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), imageEnv)), Node: virtualNode()}
+	in := finish.Input{
+		Pod: newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), imageEnv)), Node: virtualNode(),
+	}
 	for _, w := range finish.Next(in).Writes(in) {
 		data, err := w.Data()
 		fmt.Println(w.Verb, string(data), err)

@@ -19,7 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 )
 
-// The same cases each time, unless others are asked for: go test ./sidecar/finish -args -seed=1000000. A failure names the case.
+// The same cases each time, unless others are asked for: go test ./sidecar/finish -args -seed=1000000. A failure names
+// the case.
 var (
 	seed   = flag.Int64("seed", 1, "the first of the random cases")
 	worlds = flag.Int64("worlds", 500, "how many random cases to play")
@@ -138,14 +139,16 @@ func (w *world) live() {
 func (w *world) daemon(r *request) {
 	now := metav1.NewTime(w.now)
 	if w.Intn(6) == 0 {
-		r.Status.Phase, r.Status.CompletionTime, r.Status.Message = v1beta1.ContainerRecreateRequestCompleted, &now, "daemon has not responded for a long time"
+		r.Status.Phase, r.Status.CompletionTime, r.Status.Message = v1beta1.ContainerRecreateRequestCompleted, &now,
+			"daemon has not responded for a long time"
 		w.say("%s the request ends: %s", w.now.Format(time.TimeOnly), r.Status.Message)
 		return
 	}
 	for _, c := range r.Spec.Containers {
 		i := slices.IndexFunc(w.pod.Spec.Containers, func(s corev1.Container) bool { return s.Name == c.Name })
 		if w.pod.Status.ContainerStatuses[i].State.Terminated == nil && w.Intn(2) == 0 {
-			if s := sort(w.pod.Spec.Containers[i]); s == "main" || !w.ended("main") || s == "image" || s == "ignored" && !w.ended("killed") {
+			if s := sort(w.pod.Spec.Containers[i]); s == "main" || !w.ended("main") || s == "image" ||
+				s == "ignored" && !w.ended("killed") {
 				w.fail("container %s is stopped", c.Name)
 			}
 			w.stopped = append(w.stopped, c.Name)
@@ -253,8 +256,10 @@ func TestLaws(t *testing.T) {
 
 // FuzzNext has plans made for whatever an API server stores.
 func FuzzNext(f *testing.F) {
-	f.Add(jsonOf(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv))), jsonOf(made("s1")), true)
-	f.Add(jsonOf(newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv))), jsonOf(over(made("s1"), 3, "no", "Failed")), false)
+	f.Add(jsonOf(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv))),
+		jsonOf(made("s1")), true)
+	f.Add(jsonOf(newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv))),
+		jsonOf(over(made("s1"), 3, "no", "Failed")), false)
 	f.Fuzz(func(t *testing.T, x, y string, isVirtual bool) {
 		pod, r := &corev1.Pod{}, &request{}
 		if json.Unmarshal([]byte(x), pod) != nil || json.Unmarshal([]byte(y), r) != nil {

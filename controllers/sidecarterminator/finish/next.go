@@ -60,11 +60,12 @@ func (a Action) Empty() bool {
 	return len(a.Images) == 0 && a.Status == nil && a.Delete == "" && a.Create == nil
 }
 
-// Concerns reports whether the main containers of a pod have finished, and its sidecars have not. Before that, Next ignores everything
-// else.
+// Concerns reports whether the main containers of a pod have finished, and its sidecars have not. Before that, Next
+// ignores everything else.
 func Concerns(pod *corev1.Pod) bool {
 	policy := pod.Spec.RestartPolicy
-	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending || policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodPending ||
+		policy != corev1.RestartPolicyNever && policy != corev1.RestartPolicyOnFailure {
 		return false
 	}
 	if len(pod.Status.ContainerStatuses) != len(pod.Spec.Containers) {
@@ -72,7 +73,9 @@ func Concerns(pod *corev1.Pod) bool {
 	}
 	all := containersOf(pod)
 	mains, sidecars := of(all, main), of(all, killed, ignored, replaced)
-	return len(mains) > 0 && !ended(sidecars) && !slices.ContainsFunc(mains, func(c container) bool { return !c.finished(policy) })
+	return len(mains) > 0 && !ended(sidecars) && !slices.ContainsFunc(mains, func(c container) bool {
+		return !c.finished(policy)
+	})
 }
 
 // Next returns the next step to stop the sidecars of a pod.
@@ -123,7 +126,8 @@ func (d *decider) swap() {
 		}
 	}
 	if len(changed) > 0 {
-		d.action.Event = "The main containers have finished: sidecars " + strings.Join(changed, ", ") + " get the image that ends them"
+		d.action.Event = "The main containers have finished: sidecars " + strings.Join(changed, ", ") +
+			" get the image that ends them"
 	}
 }
 
@@ -158,7 +162,10 @@ func (d *decider) settle() {
 		return
 	}
 	s := &Status{Phase: corev1.PodSucceeded, Condition: corev1.PodCondition{
-		Type: kruise.SidecarTerminated, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(d.Now), Message: kruise.SidecarTerminatedMessage,
+		Type:               kruise.SidecarTerminated,
+		Status:             corev1.ConditionTrue,
+		LastTransitionTime: metav1.NewTime(d.Now),
+		Message:            kruise.SidecarTerminatedMessage,
 	}}
 	for _, c := range of(d.all, main) {
 		if c.terminated().ExitCode != 0 {

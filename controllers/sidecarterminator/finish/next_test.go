@@ -11,7 +11,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // outcome is a plan in short.
@@ -46,7 +45,8 @@ func TestNext(t *testing.T) {
 		pending   = v1beta1.ContainerRecreateRequestPending
 	)
 	three := func(one, two, third corev1.ContainerState) *corev1.Pod {
-		return newPod(never, mainOf("main", ended(0)), sidecar("s1", one, killEnv), sidecar("s2", two, killEnv), sidecar("s3", third, killEnv, ignoreEnv))
+		return newPod(never, mainOf("main", ended(0)), sidecar("s1", one, killEnv), sidecar("s2", two, killEnv),
+			sidecar("s3", third, killEnv, ignoreEnv))
 	}
 	for name, c := range map[string]struct {
 		why     string
@@ -55,94 +55,320 @@ func TestNext(t *testing.T) {
 		request *request
 		want    outcome
 	}{
-		"main runs":              {"it may still need its sidecar", newPod(never, mainOf("main", running()), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
-		"main failed":            {"it never starts again", newPod(never, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"main succeeded":         {"it never starts again", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"all ended":              {"nothing is left to stop", newPod(never, mainOf("main", ended(1)), sidecar("s1", ended(0), killEnv)), nil, nil, outcome{}},
-		"main starts again":      {"it failed, and needs its sidecar once more", newPod(onFailure, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
-		"main done on failure":   {"it did not fail, so it never starts again", newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"two and two":            {"one request names all", newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv)), nil, nil, outcome{Stop: is("s1", "s2")}},
-		"one is left":            {"what has ended needs no request", newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", ended(0), killEnv), sidecar("s2", running(), killEnv)), nil, nil, outcome{Stop: is("s2")}},
-		"one main runs":          {"it may still need its sidecar", newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", running()), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
-		"those that count first": {"the pod has not ended before they have", three(running(), running(), running()), nil, nil, outcome{Stop: is("s1", "s2"), Notes: is("SidecarLater s3")}},
-		"then the others":        {"only main containers say how the pod has ended", three(ended(0), ended(137), running()), nil, nil, outcome{Stop: is("s3"), Phase: corev1.PodSucceeded}},
+		"main runs": {
+			why:  "it may still need its sidecar",
+			pod:  newPod(never, mainOf("main", running()), sidecar("s1", running(), killEnv)),
+			want: outcome{},
+		},
+		"main failed": {
+			why:  "it never starts again",
+			pod:  newPod(never, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"main succeeded": {
+			why:  "it never starts again",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"all ended": {
+			why:  "nothing is left to stop",
+			pod:  newPod(never, mainOf("main", ended(1)), sidecar("s1", ended(0), killEnv)),
+			want: outcome{},
+		},
+		"main starts again": {
+			why:  "it failed, and needs its sidecar once more",
+			pod:  newPod(onFailure, mainOf("main", ended(1)), sidecar("s1", running(), killEnv)),
+			want: outcome{},
+		},
+		"main done on failure": {
+			why:  "it did not fail, so it never starts again",
+			pod:  newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"two and two": {
+			why: "one request names all",
+			pod: newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", running(), killEnv),
+				sidecar("s2", running(), killEnv)),
+			want: outcome{Stop: is("s1", "s2")},
+		},
+		"one is left": {
+			why: "what has ended needs no request",
+			pod: newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", ended(0)), sidecar("s1", ended(0), killEnv),
+				sidecar("s2", running(), killEnv)),
+			want: outcome{Stop: is("s2")},
+		},
+		"one main runs": {
+			why:  "it may still need its sidecar",
+			pod:  newPod(onFailure, mainOf("m1", ended(0)), mainOf("m2", running()), sidecar("s1", running(), killEnv)),
+			want: outcome{},
+		},
+		"those that count first": {
+			why:  "the pod has not ended before they have",
+			pod:  three(running(), running(), running()),
+			want: outcome{Stop: is("s1", "s2"), Notes: is("SidecarLater s3")},
+		},
+		"then the others": {
+			why:  "only main containers say how the pod has ended",
+			pod:  three(ended(0), ended(137), running()),
+			want: outcome{Stop: is("s3"), Phase: corev1.PodSucceeded},
+		},
 		"of a failure": {
-			"the main container failed, and so has the pod", newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(3)), sidecar("s3", running(), killEnv, ignoreEnv)),
-			nil, nil,
-			outcome{Stop: is("s3"), Phase: corev1.PodFailed},
+			why:  "the main container failed, and so has the pod",
+			pod:  newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(3)), sidecar("s3", running(), killEnv, ignoreEnv)),
+			want: outcome{Stop: is("s3"), Phase: corev1.PodFailed},
 		},
-		"always": {"such a pod never completes", newPod(always, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
+		"always": {
+			why:  "such a pod never completes",
+			pod:  newPod(always, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			want: outcome{},
+		},
 		"only an image": {
-			"an image ends it on virtual nodes only", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), killEnv)), nil, nil,
-			outcome{Stop: is("s2"), Notes: is("SidecarImageOnly s1")},
+			why:  "an image ends it on virtual nodes only",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), killEnv)),
+			want: outcome{Stop: is("s2"), Notes: is("SidecarImageOnly s1")},
 		},
-		"only an image, alone": {"an image ends it on virtual nodes only", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv)), nil, nil, outcome{Notes: is("SidecarImageOnly s1")}},
-		"both":                 {"it can be stopped", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv, killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"the phase is settled": {"once", phased(three(ended(0), ended(0), running()), corev1.PodFailed), nil, nil, outcome{Stop: is("s3")}},
+		"only an image, alone": {
+			why:  "an image ends it on virtual nodes only",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv)),
+			want: outcome{Notes: is("SidecarImageOnly s1")},
+		},
+		"both": {
+			why:  "it can be stopped",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv, killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"the phase is settled": {
+			why: "once", pod: phased(three(ended(0), ended(0), running()), corev1.PodFailed), want: outcome{Stop: is("s3")},
+		},
 
 		"virtual": {
-			"an image ends what still runs there; nobody could carry out a request", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", ended(0), imageEnv), sidecar("s3", running(), imageEnv, killEnv, ignoreEnv)),
-			virtualNode(), nil,
-			outcome{Images: map[string]string{"s1": "exit:1", "s3": "exit:1"}},
+			why: "an image ends what still runs there; nobody could carry out a request",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", ended(0), imageEnv),
+				sidecar("s3", running(), imageEnv, killEnv, ignoreEnv)),
+			node: virtualNode(),
+			want: outcome{Images: map[string]string{"s1": "exit:1", "s3": "exit:1"}},
 		},
-		"virtual, main runs": {"it may still need its sidecar", newPod(never, mainOf("main", running()), sidecar("s1", running(), imageEnv)), virtualNode(), nil, outcome{}},
+		"virtual, main runs": {
+			why:  "it may still need its sidecar",
+			pod:  newPod(never, mainOf("main", running()), sidecar("s1", running(), imageEnv)),
+			node: virtualNode(),
+			want: outcome{},
+		},
 		"virtual, again": {
-			"the image is set; that it has not ended is for the node", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv).with(func(c *corev1.Container) { c.Image = "exit:1" })),
-			virtualNode(), nil,
-			outcome{Notes: is("SidecarImageSet s1")},
+			why: "the image is set; that it has not ended is for the node",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv).with(func(c *corev1.Container) {
+				c.Image = "exit:1"
+			})),
+			node: virtualNode(),
+			want: outcome{Notes: is("SidecarImageSet s1")},
 		},
-		"virtual, no image": {"nobody can stop it", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), virtualNode(), nil, outcome{Notes: is("SidecarNoImage s1")}},
-		"no node":           {"it may be virtual", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "none"}}, nil, outcome{After: time.Minute, Notes: is("NodeUnknown job")}},
+		"virtual, no image": {
+			why:  "nobody can stop it",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			node: virtualNode(),
+			want: outcome{Notes: is("SidecarNoImage s1")},
+		},
+		"no node": {
+			why:  "it may be virtual",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
+			want: outcome{After: time.Minute, Notes: is("NodeUnknown job")},
+		},
 
-		"under way":             {"", three(running(), running(), running()), nil, made("s1", "s2"), outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")}},
-		"half way":              {"", three(ended(0), running(), running()), nil, made("s1", "s2"), outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")}},
-		"it has done its work":  {"a request for containers that never start again never ends", three(ended(0), ended(0), running()), nil, made("s1", "s2"), outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"}},
-		"the last is under way": {"", phased(three(ended(0), ended(0), running()), corev1.PodSucceeded), nil, made("s3"), outcome{Notes: is("RequestUnderWay sidecar-termination-u1")}},
-		"it is over":            {"", three(ended(0), ended(0), running()), nil, over(made("s1", "s2"), 20, "", succeeded, succeeded), outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"}},
-		"it is going":           {"another cannot be made before", three(running(), running(), running()), nil, deleting(made("s1", "s2")), outcome{After: 10 * time.Second, Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")}},
-		"no daemon":             {"tried again when as long has passed as since the end", three(running(), ended(0), ended(0)), nil, over(made("s1"), 59, "daemon has not responded for a long time"), outcome{Stop: is("s1"), Delete: "r1"}},
-		"no daemon, yet":        {"the pause is not over", three(running(), ended(0), ended(0)), nil, over(made("s1"), 80, "daemon has not responded for a long time"), outcome{After: 40 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")}},
-		"it cannot be stopped":  {"", three(running(), running(), ended(0)), nil, over(made("s1", "s2"), 30, "", failed, pending), outcome{Stop: is("s1", "s2"), Delete: "r1"}},
-		"it came back":          {"stopped with an error, and the pod starts such again: nothing helps", newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv)), nil, over(made("s1", "s2"), 30, "", succeeded, failed), outcome{Stop: is("s2"), Delete: "r1", Notes: is("SidecarCameBack s1")}},
-		"all came back":         {"nothing helps", newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), nil, over(made("s1"), 30, "", succeeded), outcome{Notes: is("SidecarCameBack s1")}},
-		"late":                  {"one that was not there for the request", newPod(never, mainOf("main", ended(0)), sidecar("s1", ended(0), killEnv), sidecar("s2", running(), killEnv)), nil, made("s1"), outcome{Stop: is("s2"), Delete: "r1"}},
+		"under way": {
+			pod:     three(running(), running(), running()),
+			request: made("s1", "s2"),
+			want:    outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+		},
+		"half way": {
+			pod:     three(ended(0), running(), running()),
+			request: made("s1", "s2"),
+			want:    outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+		},
+		"it has done its work": {
+			why:     "a request for containers that never start again never ends",
+			pod:     three(ended(0), ended(0), running()),
+			request: made("s1", "s2"),
+			want:    outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"},
+		},
+		"the last is under way": {
+			pod:     phased(three(ended(0), ended(0), running()), corev1.PodSucceeded),
+			request: made("s3"),
+			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
+		},
+		"it is over": {
+			pod:     three(ended(0), ended(0), running()),
+			request: over(made("s1", "s2"), 20, "", succeeded, succeeded),
+			want:    outcome{Stop: is("s3"), Phase: corev1.PodSucceeded, Delete: "r1"},
+		},
+		"it is going": {
+			why:     "another cannot be made before",
+			pod:     three(running(), running(), running()),
+			request: deleting(made("s1", "s2")),
+			want:    outcome{After: 10 * time.Second, Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+		},
+		"no daemon": {
+			why:     "tried again when as long has passed as since the end",
+			pod:     three(running(), ended(0), ended(0)),
+			request: over(made("s1"), 59, "daemon has not responded for a long time"),
+			want:    outcome{Stop: is("s1"), Delete: "r1"},
+		},
+		"no daemon, yet": {
+			why:     "the pause is not over",
+			pod:     three(running(), ended(0), ended(0)),
+			request: over(made("s1"), 80, "daemon has not responded for a long time"),
+			want:    outcome{After: 40 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")},
+		},
+		"it cannot be stopped": {
+			pod:     three(running(), running(), ended(0)),
+			request: over(made("s1", "s2"), 30, "", failed, pending),
+			want:    outcome{Stop: is("s1", "s2"), Delete: "r1"},
+		},
+		"it came back": {
+			why: "stopped with an error, and the pod starts such again: nothing helps",
+			pod: newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv),
+				sidecar("s2", running(), killEnv)),
+			request: over(made("s1", "s2"), 30, "", succeeded, failed),
+			want:    outcome{Stop: is("s2"), Delete: "r1", Notes: is("SidecarCameBack s1")},
+		},
+		"all came back": {
+			why:     "nothing helps",
+			pod:     newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)),
+			request: over(made("s1"), 30, "", succeeded),
+			want:    outcome{Notes: is("SidecarCameBack s1")},
+		},
+		"late": {
+			why: "one that was not there for the request",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", ended(0), killEnv),
+				sidecar("s2", running(), killEnv)),
+			request: made("s1"),
+			want:    outcome{Stop: is("s2"), Delete: "r1"},
+		},
 		"without a time": {"it counts from its creation", three(running(), ended(0), ended(0)), nil, func() *request {
 			r := over(made("s1"), 30, "")
 			r.Status.CompletionTime, r.CreationTimestamp = nil, stamp(90)
 			return r
 		}(), outcome{After: 60 * time.Second, Notes: is("RequestFailed sidecar-termination-u1")}},
 
-		"never ran":         {"a request for it is refused, with all others in it", newPod(never, mainOf("main", ended(0)), sidecar("s1", waitingFor("ErrImagePull"), killEnv).unstarted(), sidecar("s2", running(), killEnv)), nil, nil, outcome{Stop: is("s2"), Notes: is("SidecarNeverRan s1")}},
-		"crashing":          {"it is stopped when it starts again", newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", waitingFor("CrashLoopBackOff"), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"no ID is reported": {"it runs", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).unstarted()), nil, nil, outcome{Stop: is("s1")}},
-		"none is main":      {"of sidecars alone nothing has finished", newPod(never, sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv)), nil, nil, outcome{}},
-		"too early":         {"not all are known", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv).unheard()), nil, nil, outcome{}},
-		"of nobody":         {"a status of another name", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv), part{corev1.Container{Name: "x"}, status("y", ended(0))}), nil, nil, outcome{}},
-		"terminating":       {"", terminating(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv))), nil, nil, outcome{}},
-		"pending":           {"", phased(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), corev1.PodPending), nil, nil, outcome{}},
-		"no sidecar":        {"", newPod(never, mainOf("main", ended(0)), mainOf("m2", ended(0))), nil, nil, outcome{}},
-		"false":             {"only true is true", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) { c.Env[0].Value = "yes" })), nil, nil, outcome{}},
-		"TRUE":              {"in any case", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) { c.Env[0].Value = "TrUe" })), nil, nil, outcome{Stop: is("s1")}},
-		"from elsewhere":    {"only literal values are read", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) { c.Env[0].Value, c.Env[0].ValueFrom = "", &corev1.EnvVarSource{} })), nil, nil, outcome{}},
-		"twice":             {"the last counts", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, killEnv).with(func(c *corev1.Container) { c.Env[1].Value = "false" })), nil, nil, outcome{}},
-		"ignored alone":     {"without the first variable it is a main container", newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), ignoreEnv)), nil, nil, outcome{}},
-		"native sidecars":   {"the kubelet stops them", initialised(newPod(never, mainOf("main", ended(0)))), nil, nil, outcome{}},
+		"never ran": {
+			why: "a request for it is refused, with all others in it",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", waitingFor("ErrImagePull"), killEnv).unstarted(),
+				sidecar("s2", running(), killEnv)),
+			want: outcome{Stop: is("s2"), Notes: is("SidecarNeverRan s1")},
+		},
+		"crashing": {
+			why:  "it is stopped when it starts again",
+			pod:  newPod(onFailure, mainOf("main", ended(0)), sidecar("s1", waitingFor("CrashLoopBackOff"), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"no ID is reported": {
+			why:  "it runs",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).unstarted()),
+			want: outcome{Stop: is("s1")},
+		},
+		"none is main": {
+			why:  "of sidecars alone nothing has finished",
+			pod:  newPod(never, sidecar("s1", running(), killEnv), sidecar("s2", running(), killEnv)),
+			want: outcome{},
+		},
+		"too early": {
+			why: "not all are known",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv),
+				sidecar("s2", running(), killEnv).unheard()),
+			want: outcome{},
+		},
+		"of nobody": {
+			why: "a status of another name",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv), part{
+				corev1.Container{Name: "x"}, status("y", ended(0)),
+			}),
+			want: outcome{},
+		},
+		"terminating": {
+			pod: terminating(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv))), want: outcome{},
+		},
+		"pending": {
+			pod:  phased(newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), corev1.PodPending),
+			want: outcome{},
+		},
+		"no sidecar": {"", newPod(never, mainOf("main", ended(0)), mainOf("m2", ended(0))), nil, nil, outcome{}},
+		"false": {
+			why: "only true is true",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
+				c.Env[0].Value = "yes"
+			})),
+			want: outcome{},
+		},
+		"TRUE": {
+			why: "in any case",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
+				c.Env[0].Value = "TrUe"
+			})),
+			want: outcome{Stop: is("s1")},
+		},
+		"from elsewhere": {
+			why: "only literal values are read",
+			pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv).with(func(c *corev1.Container) {
+				c.Env[0].Value, c.Env[0].ValueFrom = "", &corev1.EnvVarSource{}
+			})),
+			want: outcome{},
+		},
+		"twice": {
+			why: "the last counts",
+			pod: newPod(never, mainOf("main", ended(0)),
+				sidecar("s1", running(), killEnv, killEnv).with(func(c *corev1.Container) { c.Env[1].Value = "false" })),
+			want: outcome{},
+		},
+		"ignored alone": {
+			why:  "without the first variable it is a main container",
+			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), ignoreEnv)),
+			want: outcome{},
+		},
+		"native sidecars": {
+			why: "the kubelet stops them", pod: initialised(newPod(never, mainOf("main", ended(0)))), want: outcome{},
+		},
 		"its own policy": {
-			"a main container that starts again has not finished",
-			newPod(never, mainOf("main", ended(0)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways) }), sidecar("s1", running(), killEnv)), nil, nil,
-			outcome{},
+			why: "a main container that starts again has not finished",
+			pod: newPod(never, mainOf("main", ended(0)).with(func(c *corev1.Container) {
+				c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
+			}), sidecar("s1", running(), killEnv)),
+			want: outcome{},
 		},
 		"its own policy, no": {
-			"a main container that does not start again has",
-			newPod(onFailure, mainOf("main", ended(1)).with(func(c *corev1.Container) { c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever) }), sidecar("s1", running(), killEnv)), nil, nil,
-			outcome{Stop: is("s1")},
+			why: "a main container that does not start again has",
+			pod: newPod(onFailure, mainOf("main", ended(1)).with(func(c *corev1.Container) {
+				c.RestartPolicy = ptr.To(corev1.ContainerRestartPolicyNever)
+			}), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
 		},
-		"its own rule":     {"42 starts again", newPod(never, ruled(42, "In", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
-		"its own rule, no": {"41 does not", newPod(never, ruled(41, "In", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"all but":          {"41 starts again", newPod(never, ruled(41, "NotIn", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{}},
-		"all but, no":      {"42 does not", newPod(never, ruled(42, "NotIn", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"an unknown rule":  {"of a later Kubernetes", newPod(never, ruled(42, "Like", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
-		"an empty rule":    {"of a later Kubernetes", newPod(never, ruled(42, "", 42), sidecar("s1", running(), killEnv)), nil, nil, outcome{Stop: is("s1")}},
+		"its own rule": {
+			why: "42 starts again", pod: newPod(never, ruled(42, "In", 42), sidecar("s1", running(), killEnv)), want: outcome{},
+		},
+		"its own rule, no": {
+			why:  "41 does not",
+			pod:  newPod(never, ruled(41, "In", 42), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"all but": {
+			why:  "41 starts again",
+			pod:  newPod(never, ruled(41, "NotIn", 42), sidecar("s1", running(), killEnv)),
+			want: outcome{},
+		},
+		"all but, no": {
+			why:  "42 does not",
+			pod:  newPod(never, ruled(42, "NotIn", 42), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"an unknown rule": {
+			why:  "of a later Kubernetes",
+			pod:  newPod(never, ruled(42, "Like", 42), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
+		"an empty rule": {
+			why:  "of a later Kubernetes",
+			pod:  newPod(never, ruled(42, "", 42), sidecar("s1", running(), killEnv)),
+			want: outcome{Stop: is("s1")},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := finish.Input{Pod: c.pod, Node: c.node, Request: c.request, Now: at(120)}
@@ -190,7 +416,11 @@ func deleting(r *request) *request {
 
 // initialised adds a native sidecar.
 func initialised(p *corev1.Pod) *corev1.Pod {
-	p.Spec.InitContainers = []corev1.Container{{Name: "i", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Env: []corev1.EnvVar{{Name: killEnv, Value: "true"}}}}
+	p.Spec.InitContainers = []corev1.Container{{
+		Name:          "i",
+		RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
+		Env:           []corev1.EnvVar{{Name: killEnv, Value: "true"}},
+	}}
 	p.Status.InitContainerStatuses = []corev1.ContainerStatus{*status("i", running())}
 	return p
 }
@@ -200,86 +430,11 @@ func ruled(code int32, operator string, codes ...int32) part {
 	return mainOf("main", ended(code)).with(func(c *corev1.Container) {
 		rule := corev1.ContainerRestartRule{Action: corev1.ContainerRestartRuleActionRestart}
 		if operator != "" {
-			rule.ExitCodes = &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOperator(operator), Values: codes}
+			rule.ExitCodes = &corev1.ContainerRestartRuleOnExitCodes{
+				Operator: corev1.ContainerRestartRuleOnExitCodesOperator(operator), Values: codes,
+			}
 		}
-		c.RestartPolicy, c.RestartPolicyRules = ptr.To(corev1.ContainerRestartPolicyNever), []corev1.ContainerRestartRule{rule}
+		c.RestartPolicy, c.RestartPolicyRules = ptr.To(corev1.ContainerRestartPolicyNever),
+			[]corev1.ContainerRestartRule{rule}
 	})
-}
-
-// The request is the reference's, to the letter.
-func TestRequest(t *testing.T) {
-	plan := finish.Next(finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv)), Node: realNode(), Now: at(1)})
-	want := &request{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "sidecar-termination-u1", OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "v1", Kind: "Pod", Name: "job", UID: "u1", Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-		}}},
-		Spec: v1beta1.ContainerRecreateRequestSpec{
-			PodName: "job", Containers: []v1beta1.ContainerRecreateRequestContainer{{Name: "s1"}},
-			Strategy: &v1beta1.ContainerRecreateRequestStrategy{ForceRecreate: true, FailurePolicy: "Ignore"},
-		},
-	}
-	if diff := cmp.Diff(want, plan.Create); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if want := "The others have finished: stopping sidecars s1 by ContainerRecreateRequest sidecar-termination-u1"; plan.Event != want {
-		t.Errorf("event %q", plan.Event)
-	}
-}
-
-// The pauses between requests grow, and end growing.
-func TestPauses(t *testing.T) {
-	for name, c := range map[string]struct {
-		why  string
-		end  int
-		want time.Duration
-	}{
-		"at once":   {"ten seconds at least", 2, 10 * time.Second},
-		"soon":      {"", 60, time.Minute},
-		"later":     {"", 150, 150 * time.Second},
-		"very late": {"five minutes at most", 4000, 5 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(0)), sidecar("s1", running(), killEnv))
-			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = stamp(-100)
-			in := finish.Input{Pod: pod, Node: realNode(), Request: over(made("s1"), c.end, "no"), Now: at(c.end)}
-			if got := finish.Next(in); got.RequeueAfter != c.want || !got.Empty() {
-				t.Errorf("%s: %s, %+v", c.why, got.RequeueAfter, got)
-			}
-			in.Now = in.Now.Add(c.want)
-			if got := finish.Next(in); got.Empty() || got.Delete != "r1" {
-				t.Errorf("after the pause: %+v", got)
-			}
-		})
-	}
-}
-
-func TestWrites(t *testing.T) {
-	data := func(w *write.Write) string {
-		text, err := w.Data()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(w.Type) + " " + w.Subresource + " " + string(text)
-	}
-	pod := newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), imageEnv))
-	in := finish.Input{Pod: pod, Node: virtualNode(), Now: at(1)}
-	action := finish.Next(in)
-	want := `application/strategic-merge-patch+json  {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`
-	if writes := action.Writes(in); len(writes) != 1 || data(writes[0]) != want {
-		t.Errorf("%d writes, %s", len(writes), data(writes[0]))
-	}
-	if want := "The main containers have finished: sidecars s1, s2 get the image that ends them"; action.Event != want {
-		t.Errorf("event %q", action.Event)
-	}
-	in = finish.Input{Pod: newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), killEnv, ignoreEnv)), Node: realNode(), Now: at(200)}
-	in.Request = over(made("s0"), 3, "")
-	writes := finish.Next(in).Writes(in)
-	if len(writes) != 3 || writes[1].Verb != write.Delete || writes[1].Object.GetUID() != "r1" || writes[2].Verb != write.Create {
-		t.Fatalf("%d writes: %+v", len(writes), writes)
-	}
-	want = `application/strategic-merge-patch+json status {"metadata":{"resourceVersion":"5","uid":"u1"},"status":{"conditions":[{"type":"SidecarTerminated","status":"True","lastProbeTime":null,` +
-		`"lastTransitionTime":"2026-11-21T12:03:20Z","message":"Terminated by Sidecar Terminator"}],"phase":"Succeeded"}}`
-	if got := data(writes[0]); got != want {
-		t.Errorf("%s", got)
-	}
 }

@@ -48,7 +48,8 @@ func (d *decider) request(some []container) {
 		d.action.Delete = d.Request.UID
 	}
 	d.action.Create = newRequest(d.Pod, names(running))
-	d.action.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") + " by ContainerRecreateRequest " + d.action.Create.Name
+	d.action.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") +
+		" by ContainerRecreateRequest " + d.action.Create.Name
 }
 
 // replace returns the containers that need another request than the existing one.
@@ -67,7 +68,8 @@ func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []con
 	for _, c := range running {
 		asked := requests(r, c.spec.Name)
 		if asked && phaseIn(r, c.spec.Name) == appsv1beta1.ContainerRecreateRequestSucceeded {
-			d.note(NoteCameBack, c.spec.Name, "was stopped, and came back: it ended with an error, upon which the pod starts it again")
+			d.note(NoteCameBack, c.spec.Name,
+				"was stopped, and came back: it ended with an error, upon which the pod starts it again")
 			continue
 		}
 		if asked {
@@ -101,7 +103,9 @@ func (d *decider) pause(r *appsv1beta1.ContainerRecreateRequest) time.Duration {
 }
 
 func requests(r *appsv1beta1.ContainerRecreateRequest, name string) bool {
-	return slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool { return c.Name == name })
+	return slices.ContainsFunc(r.Spec.Containers, func(c appsv1beta1.ContainerRecreateRequestContainer) bool {
+		return c.Name == name
+	})
 }
 
 func phaseIn(r *appsv1beta1.ContainerRecreateRequest, name string) appsv1beta1.ContainerRecreateRequestPhase {
@@ -119,7 +123,12 @@ func newRequest(pod *corev1.Pod, names []string) *appsv1beta1.ContainerRecreateR
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: RequestName(pod.UID),
 			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+				APIVersion:         "v1",
+				Kind:               "Pod",
+				Name:               pod.Name,
+				UID:                pod.UID,
+				Controller:         ptr.To(true),
+				BlockOwnerDeletion: ptr.To(true),
 			}},
 		},
 		Spec: appsv1beta1.ContainerRecreateRequestSpec{

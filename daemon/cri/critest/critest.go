@@ -1,5 +1,5 @@
-// Package critest is a container runtime in memory, behind a real socket, for tests of packages that call the package cri. It
-// has the containers and images that a test adds, and counts its calls.
+// Package critest is a container runtime in memory, behind a real socket, for tests of packages that call the package
+// cri. It has the containers and images that a test adds, and counts its calls.
 //
 //	runtime := critest.Serve(t, filepath.Join(dir, "containerd.sock"))
 //	runtime.Add(critest.Container{ID: "0f3c", PodUID: "42", Name: "web"})
@@ -57,7 +57,13 @@ type Runtime struct {
 // Serve starts a runtime at a socket, until the end of the test.
 func Serve(t testing.TB, socket string) *Runtime {
 	t.Helper()
-	r := &Runtime{t: t, socket: socket, containers: map[string]*criv1.ContainerStatus{}, calls: map[string]int{}, broken: map[string]bool{}}
+	r := &Runtime{
+		t:          t,
+		socket:     socket,
+		containers: map[string]*criv1.ContainerStatus{},
+		calls:      map[string]int{},
+		broken:     map[string]bool{},
+	}
 	r.Start()
 	t.Cleanup(r.Stop)
 	return r
@@ -106,7 +112,8 @@ func (r *Runtime) Add(c Container) {
 		Id: c.ID, Metadata: &criv1.ContainerMetadata{Name: c.Name}, State: criv1.ContainerState_CONTAINER_RUNNING,
 		CreatedAt: int64(len(r.containers) + 1), StartedAt: int64(len(r.containers) + 1),
 		Labels: map[string]string{
-			cri.LabelPodUID: c.PodUID, cri.LabelPodName: c.PodName, cri.LabelPodNamespace: c.PodNamespace, cri.LabelContainerName: c.Name,
+			cri.LabelPodUID: c.PodUID, cri.LabelPodName: c.PodName, cri.LabelPodNamespace: c.PodNamespace,
+			cri.LabelContainerName: c.Name,
 		},
 		Annotations: map[string]string{
 			"io.kubernetes.container.hash": strconv.FormatUint(c.Hash, 16), "io.kubernetes.container.restartCount": "0",
@@ -123,7 +130,9 @@ func (r *Runtime) Calls() map[string]int {
 	return was
 }
 
-func (r *Runtime) count(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (r *Runtime) count(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+) (any, error) {
 	method := path.Base(info.FullMethod)
 	r.mu.Lock()
 	r.calls[method]++
@@ -166,7 +175,9 @@ func (*Runtime) PullImage(_ context.Context, q *criv1.PullImageRequest) (*criv1.
 }
 
 // ListContainers lists those with all labels that are asked for.
-func (r *Runtime) ListContainers(_ context.Context, q *criv1.ListContainersRequest) (*criv1.ListContainersResponse, error) {
+func (r *Runtime) ListContainers(
+	_ context.Context, q *criv1.ListContainersRequest,
+) (*criv1.ListContainersResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var listed []*criv1.Container
@@ -175,8 +186,13 @@ func (r *Runtime) ListContainers(_ context.Context, q *criv1.ListContainersReque
 			continue
 		}
 		listed = append(listed, &criv1.Container{
-			Id: c.GetId(), PodSandboxId: "of-" + c.GetId(), Metadata: c.GetMetadata(), State: c.GetState(), CreatedAt: c.GetCreatedAt(),
-			Labels: maps.Clone(c.GetLabels()), Annotations: maps.Clone(c.GetAnnotations()),
+			Id:           c.GetId(),
+			PodSandboxId: "of-" + c.GetId(),
+			Metadata:     c.GetMetadata(),
+			State:        c.GetState(),
+			CreatedAt:    c.GetCreatedAt(),
+			Labels:       maps.Clone(c.GetLabels()),
+			Annotations:  maps.Clone(c.GetAnnotations()),
 		})
 	}
 	return &criv1.ListContainersResponse{Containers: listed}, nil
@@ -192,7 +208,9 @@ func has(labels, wanted map[string]string) bool {
 }
 
 // ContainerStatus finds one by its ID.
-func (r *Runtime) ContainerStatus(_ context.Context, q *criv1.ContainerStatusRequest) (*criv1.ContainerStatusResponse, error) {
+func (r *Runtime) ContainerStatus(
+	_ context.Context, q *criv1.ContainerStatusRequest,
+) (*criv1.ContainerStatusResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, ok := r.containers[q.GetContainerId()]
@@ -201,13 +219,21 @@ func (r *Runtime) ContainerStatus(_ context.Context, q *criv1.ContainerStatusReq
 	}
 	// A copy, for it is sent without the lock.
 	return &criv1.ContainerStatusResponse{Status: &criv1.ContainerStatus{
-		Id: c.GetId(), Metadata: c.GetMetadata(), State: c.GetState(), CreatedAt: c.GetCreatedAt(), StartedAt: c.GetStartedAt(),
-		FinishedAt: c.GetFinishedAt(), Labels: maps.Clone(c.GetLabels()), Annotations: maps.Clone(c.GetAnnotations()),
+		Id:          c.GetId(),
+		Metadata:    c.GetMetadata(),
+		State:       c.GetState(),
+		CreatedAt:   c.GetCreatedAt(),
+		StartedAt:   c.GetStartedAt(),
+		FinishedAt:  c.GetFinishedAt(),
+		Labels:      maps.Clone(c.GetLabels()),
+		Annotations: maps.Clone(c.GetAnnotations()),
 	}}, nil
 }
 
 // StopContainer ends one.
-func (r *Runtime) StopContainer(_ context.Context, q *criv1.StopContainerRequest) (*criv1.StopContainerResponse, error) {
+func (r *Runtime) StopContainer(
+	_ context.Context, q *criv1.StopContainerRequest,
+) (*criv1.StopContainerResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, ok := r.containers[q.GetContainerId()]
@@ -219,12 +245,15 @@ func (r *Runtime) StopContainer(_ context.Context, q *criv1.StopContainerRequest
 }
 
 // GetContainerEvents sends no events, and returns when the listener is gone.
-func (*Runtime) GetContainerEvents(_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse]) error {
+func (*Runtime) GetContainerEvents(
+	_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse],
+) error {
 	<-stream.Context().Done()
 	return errors.New("the listener has gone")
 }
 
-// Answer has commands in containers answered: the answer has the ID of the container, and returns the exit code and the output.
+// Answer has commands in containers answered: the answer has the ID of the container, and returns the exit code and the
+// output.
 func (r *Runtime) Answer(answer func(id string, command []string) (code int32, output string)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

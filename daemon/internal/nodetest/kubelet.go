@@ -147,7 +147,12 @@ func (n *Node) status(pod types.UID, spec *corev1.Container) corev1.ContainerSta
 	restarts, _ := c.RestartCount()
 	started := c.State == cri.Running
 	status := corev1.ContainerStatus{
-		Name: c.Name, Image: spec.Image, ImageID: "sha256:" + spec.Image, ContainerID: Engine + "://" + c.ID, RestartCount: restarts, Started: &started,
+		Name:         c.Name,
+		Image:        spec.Image,
+		ImageID:      "sha256:" + spec.Image,
+		ContainerID:  Engine + "://" + c.ID,
+		RestartCount: restarts,
+		Started:      &started,
 	}
 	if !started {
 		status.State.Terminated = &corev1.ContainerStateTerminated{ExitCode: c.ExitCode, ContainerID: status.ContainerID}

@@ -1,5 +1,5 @@
-// Package nodetest is a node for tests that have an API server alone: a container runtime in memory, and a kubelet that runs
-// the containers of pods in it and reports their status to the API server.
+// Package nodetest is a node for tests that have an API server alone: a container runtime in memory, and a kubelet that
+// runs the containers of pods in it and reports their status to the API server.
 package nodetest
 
 import (
@@ -142,10 +142,16 @@ func (n *Node) start(pod *corev1.Pod, spec *corev1.Container) {
 	fmt.Fprint(hash, spec.Name, spec.Image)
 	now := time.Now()
 	c := cri.Container{
-		ID: fmt.Sprintf("%s-%s-%d", pod.Name, spec.Name, n.made), Name: spec.Name, SandboxID: "sandbox-" + string(pod.UID), State: cri.Running,
-		CreatedAt: now, StartedAt: now, Image: spec.Image,
+		ID:        fmt.Sprintf("%s-%s-%d", pod.Name, spec.Name, n.made),
+		Name:      spec.Name,
+		SandboxID: "sandbox-" + string(pod.UID),
+		State:     cri.Running,
+		CreatedAt: now,
+		StartedAt: now,
+		Image:     spec.Image,
 		Labels: map[string]string{
-			cri.LabelContainerName: spec.Name, cri.LabelPodName: pod.Name, cri.LabelPodNamespace: pod.Namespace, cri.LabelPodUID: string(pod.UID),
+			cri.LabelContainerName: spec.Name, cri.LabelPodName: pod.Name, cri.LabelPodNamespace: pod.Namespace,
+			cri.LabelPodUID: string(pod.UID),
 		},
 		Annotations: map[string]string{
 			cri.AnnotationRestartCount: strconv.Itoa(restarts), cri.AnnotationHash: strconv.FormatUint(uint64(hash.Sum32()), 16),

@@ -1,5 +1,5 @@
-// Package recording makes recorders whose events name a component on a node. Recorders of controller-runtime do not set the
-// node.
+// Package recording makes recorders whose events name a component on a node. Recorders of controller-runtime do not set
+// the node.
 package recording
 
 import (

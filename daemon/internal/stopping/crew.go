@@ -56,14 +56,16 @@ type job struct {
 	forgotten bool
 }
 
-// New returns a crew, which starts with its first order when Work is called. The crew calls over when an order is over, unless
-// the order is forgotten.
+// New returns a crew, which starts with its first order when Work is called. The crew calls over when an order is over,
+// unless the order is forgotten.
 func New[K comparable](o Options, over func(K)) (*Crew[K], error) {
 	m, err := newMetrics(o.By, o.Registerer)
 	if err != nil {
 		return nil, err
 	}
-	return &Crew[K]{options: o, metrics: m, hooks: newHooks(), over: over, jobs: map[K]*job{}, more: make(chan struct{}, 1)}, nil
+	return &Crew[K]{
+		options: o, metrics: m, hooks: newHooks(), over: over, jobs: map[K]*job{}, more: make(chan struct{}, 1),
+	}, nil
 }
 
 // Record has events go to a recorder. It must come before Work.
@@ -189,7 +191,8 @@ func (c *Crew[K]) next(ctx context.Context) []func() {
 func (c *Crew[K]) carryOut(ctx context.Context, o Order) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a stop", "stack", string(debug.Stack()))
+			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a stop",
+				"stack", string(debug.Stack()))
 			err = fmt.Errorf("stop container: panic: %v", fault)
 		}
 	}()

@@ -75,7 +75,8 @@ func (*story) AnnotatedEventf(apiruntime.Object, map[string]string, string, stri
 func (s *story) crew(t *testing.T, most int, r prometheus.Registerer) (c *stopping.Crew[string], quit func()) {
 	t.Helper()
 	s.began = time.Now()
-	c, err := stopping.New(stopping.Options{By: "test", Most: most, Recorder: s, Registerer: r, Now: time.Now}, func(k string) { s.say("%s is over", k) })
+	c, err := stopping.New(stopping.Options{By: "test", Most: most, Recorder: s, Registerer: r, Now: time.Now},
+		func(k string) { s.say("%s is over", k) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,9 @@ func (s *story) crew(t *testing.T, most int, r prometheus.Registerer) (c *stoppi
 
 func (s *story) order(grace time.Duration, h *containerrestart.Hook) stopping.Order {
 	return stopping.Order{
-		Kill:    containerrestart.Kill{Container: "app", ContainerID: "containerd://4f2a", Grace: grace, Hook: h, Text: "Stopping container app"},
+		Kill: containerrestart.Kill{
+			Container: "app", ContainerID: "containerd://4f2a", Grace: grace, Hook: h, Text: "Stopping container app",
+		},
 		Runtime: s,
 		Object:  stopping.ContainerOf(containerrestart.Pod{Namespace: "shop", Name: "web", UID: "u1"}, nil, "app"),
 	}
@@ -161,12 +164,15 @@ func TestSequence(t *testing.T) {
 			grace: 30 * time.Second, hook: drain, exec: execAfter(0, 3, nil),
 			want: []string{
 				killing, " 0 exec in 4f2a: drain it",
-				" 0 Warning FailedPreStopHook at shop/web spec.containers{app}: PreStopHook failed: the command ended with exit code 3",
+				" 0 Warning FailedPreStopHook at shop/web spec.containers{app}: PreStopHook failed: " +
+					"the command ended with exit code 3",
 				" 0 stop 4f2a within 30s", " 0 k is over",
 			},
 		},
 		"a hook that cannot run at all; the container goes by its name": {
-			grace: 30 * time.Second, hook: drain, exec: execAfter(0, 0, errors.New(`run a command in container "4f2a": no such file`)),
+			grace: 30 * time.Second,
+			hook:  drain,
+			exec:  execAfter(0, 0, errors.New(`run a command in container "4f2a": no such file`)),
 			want: []string{
 				killing, " 0 exec in 4f2a: drain it",
 				` 0 Warning FailedPreStopHook at shop/web spec.containers{app}: PreStopHook failed: run a command in container "app": no such file`,
@@ -177,7 +183,8 @@ func TestSequence(t *testing.T) {
 			grace: 30 * time.Second, hook: &containerrestart.Hook{Err: errors.New("the hook has no handler that can run")},
 			want: []string{
 				killing,
-				" 0 Warning FailedPreStopHook at shop/web spec.containers{app}: PreStopHook failed: the hook has no handler that can run",
+				" 0 Warning FailedPreStopHook at shop/web spec.containers{app}: PreStopHook failed: " +
+					"the hook has no handler that can run",
 				" 0 stop 4f2a within 30s", " 0 k is over",
 			},
 		},
@@ -193,7 +200,8 @@ func TestSequence(t *testing.T) {
 		"a runtime that stays away": {
 			grace: 4 * time.Second, stop: after(9*time.Second, cri.ErrUnavailable),
 			want: []string{
-				killing, " 0 stop 4f2a within 4s", "10 stop 4f2a within 2s", "20 stop 4f2a within 2s", "30 stop 4f2a within 2s", "39 k is over",
+				killing, " 0 stop 4f2a within 4s", "10 stop 4f2a within 2s", "20 stop 4f2a within 2s", "30 stop 4f2a within 2s",
+				"39 k is over",
 			},
 			err: "container runtime unavailable",
 		},

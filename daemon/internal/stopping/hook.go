@@ -47,8 +47,8 @@ func follow(next *http.Request, before []*http.Request) error {
 	return nil
 }
 
-// run runs the hook of an order. The error says no more than what everybody may see who sees the pod's events: neither output
-// nor paths.
+// run runs the hook of an order. The error says no more than what everybody may see who sees the pod's events: neither
+// output nor paths.
 func (h hooks) run(ctx context.Context, o Order) error {
 	switch hook := o.Kill.Hook; {
 	case hook.Err != nil:
@@ -59,7 +59,8 @@ func (h hooks) run(ctx context.Context, o Order) error {
 		pause(ctx, *hook.Sleep)
 		return ctx.Err()
 	default:
-		// Without a limit of its own: the runtime would end the command, and not all of its children, where we just stop waiting.
+		// Without a limit of its own: the runtime would end the command, and not all of its children, where we just stop
+		// waiting.
 		out, err := o.Runtime.Exec(ctx, o.id(), cri.Command{Args: hook.Exec})
 		if err == nil && out.ExitCode != 0 {
 			err = fmt.Errorf("the command ended with exit code %d", out.ExitCode)

@@ -58,10 +58,14 @@ func TestHTTPHook(t *testing.T) {
 		want    []string
 		failed  string
 	}{
-		"plain":                             {scheme: "http", path: "/drain?now=1", want: []string{"GET /drain?now=1" + usual}},
-		"any status will do":                {scheme: "http", path: "/broken", want: []string{"GET /broken" + usual}},
-		"over TLS, whatever certificate":    {tls: true, scheme: "https", path: "/", want: []string{"GET /" + usual}},
-		"a redirect within the host":        {scheme: "http", path: "/slash", want: []string{"GET /slash" + usual, "GET /slash/" + usual}},
+		"plain": {
+			scheme: "http", path: "/drain?now=1", want: []string{"GET /drain?now=1" + usual},
+		},
+		"any status will do":             {scheme: "http", path: "/broken", want: []string{"GET /broken" + usual}},
+		"over TLS, whatever certificate": {tls: true, scheme: "https", path: "/", want: []string{"GET /" + usual}},
+		"a redirect within the host": {
+			scheme: "http", path: "/slash", want: []string{"GET /slash" + usual, "GET /slash/" + usual},
+		},
 		"a redirect elsewhere is an answer": {scheme: "http", path: "/away", want: []string{"GET /away" + usual}},
 		"a redirect without end": {
 			scheme: "http", path: "/round", failed: "stopped after 10 redirects",
@@ -69,8 +73,13 @@ func TestHTTPHook(t *testing.T) {
 		},
 		"headers, that of the host among them": {
 			scheme: "http", path: "/",
-			headers: []corev1.HTTPHeader{{Name: "host", Value: "shop.example"}, {Name: "x-drain", Value: "a"}, {Name: "X-Drain", Value: "b"}, {Name: "user-agent", Value: "me"}},
-			want:    []string{"GET / Host=shop.example User-Agent=me Accept=*/* X-Drain=a,b"},
+			headers: []corev1.HTTPHeader{
+				{Name: "host", Value: "shop.example"},
+				{Name: "x-drain", Value: "a"},
+				{Name: "X-Drain", Value: "b"},
+				{Name: "user-agent", Value: "me"},
+			},
+			want: []string{"GET / Host=shop.example User-Agent=me Accept=*/* X-Drain=a,b"},
 		},
 		"https to a server that speaks http: again, without what was to travel encrypted": {
 			scheme: "https", path: "/drain",
@@ -132,7 +141,9 @@ func runHook(t *testing.T, get containerrestart.HTTPGet) string {
 	t.Helper()
 	s := &story{began: time.Now()}
 	over := make(chan struct{})
-	crew, err := stopping.New(stopping.Options{By: "test", Most: 1, Recorder: s, Now: time.Now}, func(string) { close(over) })
+	crew, err := stopping.New(stopping.Options{By: "test", Most: 1, Recorder: s, Now: time.Now}, func(string) {
+		close(over)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,8 @@ func newMetrics(by string, to prometheus.Registerer) (*metrics, error) {
 		}, []string{"outcome"}),
 		hooks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kruise_daemon_prestop_hooks_total", ConstLabels: labels,
-			Help: "Hooks that were run before a container was stopped, by what became of it: done, failed, or cut by the end of the grace period.",
+			Help: "Hooks that were run before a container was stopped, by what became of it: done, failed, " +
+				"or cut by the end of the grace period.",
 		}, []string{"kind", "outcome"}),
 	}
 	if to == nil {

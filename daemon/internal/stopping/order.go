@@ -44,10 +44,13 @@ func (o Order) named(text string) string {
 	return strings.ReplaceAll(text, o.id(), o.Kill.Container)
 }
 
-// ContainerOf refers to a container of a pod, as kubelets do in their events. Spec may be nil where the pod is not seen.
+// ContainerOf refers to a container of a pod, as kubelets do in their events. Spec may be nil where the pod is not
+// seen.
 func ContainerOf(pod containerrestart.Pod, spec *corev1.PodSpec, container string) *corev1.ObjectReference {
 	list := "containers"
-	if spec != nil && slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool { return c.Name == container }) {
+	if spec != nil && slices.ContainsFunc(spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == container
+	}) {
 		list = "initContainers"
 	}
 	return &corev1.ObjectReference{

@@ -59,7 +59,8 @@ func (c *Crew[K]) kill(ctx context.Context, o Order) error {
 	return ctx.Err()
 }
 
-// prepare runs the hook, within the grace period. A hook that fails changes only events, metrics and logs: the stop continues.
+// prepare runs the hook, within the grace period. A hook that fails changes only events, metrics and logs: the stop
+// continues.
 func (c *Crew[K]) prepare(ctx context.Context, o Order) {
 	within, cancel := context.WithTimeout(ctx, o.Kill.Grace)
 	defer cancel()
@@ -69,7 +70,8 @@ func (c *Crew[K]) prepare(ctx context.Context, o Order) {
 		c.metrics.hook(o.Kill.Hook, hookDone)
 	case ctx.Err() != nil: // given up
 	case within.Err() != nil:
-		log.FromContext(ctx).Info("Hook was cut short by the end of the grace period", "pod", o.Object.Name, "container", o.Kill.Container)
+		log.FromContext(ctx).Info("Hook was cut short by the end of the grace period",
+			"pod", o.Object.Name, "container", o.Kill.Container)
 		c.metrics.hook(o.Kill.Hook, hookCut)
 	default:
 		c.event(o, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))

@@ -1,5 +1,5 @@
-// Package waiting keeps what waits for something to happen in a container runtime, and has it looked at again when that may
-// have been.
+// Package waiting keeps what waits for something to happen in a container runtime, and has it looked at again when that
+// may have been.
 package waiting
 
 import (
@@ -128,8 +128,8 @@ func (l *List) Reconnections(ctx context.Context, r Connected) {
 	}
 }
 
-// Events requeues the pods of the list whose containers have events, until the context ends or the runtime does not support
-// events. It listens only while the list is not empty.
+// Events requeues the pods of the list whose containers have events, until the context ends or the runtime does not
+// support events. It listens only while the list is not empty.
 func (l *List) Events(ctx context.Context, r Eventful) {
 	for l.wait(ctx, func() chan struct{} { return l.some }) {
 		err := l.listen(ctx, r)

@@ -94,7 +94,12 @@ func run(t *testing.T, fail error, test func(bench)) {
 	bubbletest.Test(t, func(t *testing.T) {
 		b := bench{
 			waiting.New(),
-			&runtime{now: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}), events: make(chan cri.Event), fail: fail},
+			&runtime{
+				now:     cri.Connection{Up: true, Generation: 1},
+				changed: make(chan struct{}),
+				events:  make(chan cri.Event),
+				fail:    fail,
+			},
 			workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()),
 		}
 		if err := b.Start(t.Context(), b.queue); err != nil {

@@ -1,5 +1,5 @@
-// Package options reads the command line and the environment of the daemon into a value, checks it, and says what of it has
-// no effect here.
+// Package options reads the command line and the environment of the daemon into a value, checks it, and says what of it
+// has no effect here.
 //
 // Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, pulls are
 // limited and leave a share of the disk free, and the limits of requests hold for all of the process.
@@ -96,7 +96,8 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 func Usage() string {
 	p := newParser()
 	var text strings.Builder
-	text.WriteString("kruise-daemon pulls images, restarts containers and probes pods on the node that it runs on.\n\nFlags:\n")
+	text.WriteString(
+		"kruise-daemon pulls images, restarts containers and probes pods on the node that it runs on.\n\nFlags:\n")
 	p.flags.SetOutput(&text)
 	p.flags.PrintDefaults()
 	fmt.Fprintf(&text, "\nEnvironment:\n  %s\n    \tname of the node; required\n", nodeName)
@@ -119,20 +120,28 @@ func newParser() *parser {
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.Address, "addr", ":10221", "address of /metrics, /healthz and /livez, plain HTTP; 0 is off")
-	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false, "serve --addr over TLS, and /metrics to those whom the API server lets get it")
+	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false,
+		"serve --addr over TLS, and /metrics to those whom the API server lets get it")
 	p.flags.BoolVar(&p.pprof, "enable-pprof", false, "serve profiles")
 	p.flags.StringVar(&o.PprofAddress, "pprof-addr", "localhost:10222", "address of profiles")
-	p.flags.StringVar(&o.Runtime.Directory, "socket-dir", "/hostvarrun", "directory where the sockets of container runtimes are")
-	p.flags.StringVar(&o.Runtime.Socket, "socket-file", "", "the only socket to look at, below that directory; empty is all that are known")
-	p.flags.DurationVar(&o.Runtime.Wait, "runtime-timeout", 30*time.Second, "how long the first container runtime may take to come")
-	p.flags.IntVar(&o.Pull.Workers, "max-workers-for-pull-image", 0, "images to pull at a time; 0 is 5, negative is no limit")
+	p.flags.StringVar(&o.Runtime.Directory, "socket-dir", "/hostvarrun",
+		"directory where the sockets of container runtimes are")
+	p.flags.StringVar(&o.Runtime.Socket, "socket-file", "",
+		"the only socket to look at, below that directory; empty is all that are known")
+	p.flags.DurationVar(&o.Runtime.Wait, "runtime-timeout", 30*time.Second,
+		"how long the first container runtime may take to come")
+	p.flags.IntVar(&o.Pull.Workers, "max-workers-for-pull-image", 0,
+		"images to pull at a time; 0 is 5, negative is no limit")
 	p.flags.IntVar(&o.Pull.MinFreePercent, "image-pull-min-free-percent", minFreePercent,
 		"percent of the image file system that pulls leave free; 0 is no bound")
-	p.flags.StringVar(&o.Pull.PluginConfig, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml", "configuration of credential providers, as of a kubelet; it may be missing")
+	p.flags.StringVar(&o.Pull.PluginConfig, "plugin-config-file", "/kruise/CredentialProviderPlugin.yaml",
+		"configuration of credential providers, as of a kubelet; it may be missing")
 	p.flags.StringVar(&o.Pull.PluginDirectory, "plugin-bin-dir", "/kruise/plugins", "directory of credential providers")
-	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0, "requests per second to the API server; 0 is 20, negative is no limit on this side")
+	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0,
+		"requests per second to the API server; 0 is 20, negative is no limit on this side")
 	p.flags.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server; 0 is 30")
-	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false, as of the manager; AllAlpha and AllBeta are known")
+	p.flags.StringVar(&p.gates, "feature-gates", "",
+		"list of Gate=true or Gate=false, as of the manager; AllAlpha and AllBeta are known")
 	p.inert = o.Logs.Flags(p.flags)
 	return p
 }
@@ -169,7 +178,8 @@ func (o *Options) validate() []error {
 	}
 	refuse(o.NodeName == "", "%s is empty: want the name of the node", nodeName)
 	refuse(o.Runtime.Directory == "", "--socket-dir must not be empty")
-	refuse(o.Runtime.Socket != "" && !filepath.IsLocal(o.Runtime.Socket), "--socket-file=%s: want a path below --socket-dir", o.Runtime.Socket)
+	refuse(o.Runtime.Socket != "" && !filepath.IsLocal(o.Runtime.Socket),
+		"--socket-file=%s: want a path below --socket-dir", o.Runtime.Socket)
 	refuse(o.Runtime.Wait < 0, "--runtime-timeout=%s must not be negative", o.Runtime.Wait)
 	refuse(o.Pull.MinFreePercent < 0 || o.Pull.MinFreePercent > 99,
 		"--image-pull-min-free-percent=%d: want 0 to 99", o.Pull.MinFreePercent)

@@ -28,8 +28,10 @@ func defaults() options.Options {
 	return options.Options{
 		NodeName: "node-a", Address: ":10221", PprofAddress: "0",
 		Runtime: options.Runtime{Directory: "/hostvarrun", Wait: 30 * time.Second},
-		Pull:    options.Pull{MinFreePercent: 17, PluginConfig: "/kruise/CredentialProviderPlugin.yaml", PluginDirectory: "/kruise/plugins"},
-		QPS:     20, Burst: 30,
+		Pull: options.Pull{
+			MinFreePercent: 17, PluginConfig: "/kruise/CredentialProviderPlugin.yaml", PluginDirectory: "/kruise/plugins",
+		},
+		QPS: 20, Burst: 30,
 		Logs: logs.Options{Format: "text"},
 	}
 }
@@ -42,23 +44,45 @@ func TestParse(t *testing.T) {
 		"nothing": {"the defaults", "", func(*options.Options) {}},
 		"the reference's": {
 			"what its chart passes is accepted as it is",
-			"--logtostderr=true --v=4 --addr=:10221 --feature-gates=ImagePullJobGate=true --socket-file=containerd.sock --enable-pprof=true --pprof-addr=localhost:10222 --log_file_max_size=1800",
+			"--logtostderr=true --v=4 --addr=:10221 --feature-gates=ImagePullJobGate=true --socket-file=containerd.sock " +
+				"--enable-pprof=true --pprof-addr=localhost:10222 --log_file_max_size=1800",
 			func(o *options.Options) {
 				o.Logs.Verbosity, o.Runtime.Socket, o.PprofAddress = 4, "containerd.sock", "localhost:10222"
-				o.Notes = []string{"--log_file_max_size has no effect: logs go to stderr", "--logtostderr has no effect: logs go to stderr"}
+				o.Notes = []string{
+					"--log_file_max_size has no effect: logs go to stderr", "--logtostderr has no effect: logs go to stderr",
+				}
 			},
 		},
 		"pulls": {"", "--max-workers-for-pull-image=2 --plugin-config-file=/c --plugin-bin-dir=/b", func(o *options.Options) {
 			o.Pull = options.Pull{Workers: 2, MinFreePercent: 17, PluginConfig: "/c", PluginDirectory: "/b"}
 		}},
-		"all pulls":  {"whoever asks for no limit gets it", "--max-workers-for-pull-image=-1", func(o *options.Options) { o.Pull.Workers = -1 }},
-		"full disk":  {"zero is no bound", "--image-pull-min-free-percent=0", func(o *options.Options) { o.Pull.MinFreePercent = 0 }},
-		"slow":       {"a limit of requests", "--rest-config-qps=0.5 --rest-config-burst=1", func(o *options.Options) { o.QPS, o.Burst = 0.5, 1 }},
-		"no limit":   {"API servers have limits of their own", "--rest-config-qps=-1", func(o *options.Options) { o.QPS = -1 }},
-		"elsewhere":  {"k3s, and outside of a pod", "--socket-dir=/run/k3s --runtime-timeout=0", func(o *options.Options) { o.Runtime = options.Runtime{Directory: "/run/k3s"} }},
-		"deep":       {"a socket may be in a directory of its own", "--socket-file=containerd/containerd.sock", func(o *options.Options) { o.Runtime.Socket = "containerd/containerd.sock" }},
+		"all pulls": {
+			"whoever asks for no limit gets it", "--max-workers-for-pull-image=-1",
+			func(o *options.Options) { o.Pull.Workers = -1 },
+		},
+		"full disk": {
+			"zero is no bound", "--image-pull-min-free-percent=0", func(o *options.Options) { o.Pull.MinFreePercent = 0 },
+		},
+		"slow": {
+			"a limit of requests", "--rest-config-qps=0.5 --rest-config-burst=1",
+			func(o *options.Options) { o.QPS, o.Burst = 0.5, 1 },
+		},
+		"no limit": {
+			"API servers have limits of their own", "--rest-config-qps=-1", func(o *options.Options) { o.QPS = -1 },
+		},
+		"elsewhere": {
+			"k3s, and outside of a pod", "--socket-dir=/run/k3s --runtime-timeout=0",
+			func(o *options.Options) { o.Runtime = options.Runtime{Directory: "/run/k3s"} },
+		},
+		"deep": {
+			"a socket may be in a directory of its own", "--socket-file=containerd/containerd.sock",
+			func(o *options.Options) { o.Runtime.Socket = "containerd/containerd.sock" },
+		},
 		"kubeconfig": {"outside of a cluster", "--kubeconfig=/k", func(o *options.Options) { o.Kubeconfig = "/k" }},
-		"pprof":      {"on request, and then not for the whole network", "--enable-pprof", func(o *options.Options) { o.PprofAddress = "localhost:10222" }},
+		"pprof": {
+			"on request, and then not for the whole network", "--enable-pprof",
+			func(o *options.Options) { o.PprofAddress = "localhost:10222" },
+		},
 		"no daemon": {
 			"the gate of the whole turns off others", "--feature-gates=KruiseDaemon=false",
 			func(o *options.Options) {

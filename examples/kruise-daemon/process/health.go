@@ -20,8 +20,8 @@ const (
 	livePath  = "/livez"
 )
 
-// endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200 while the
-// process serves: a restart cures nothing that /healthz reports.
+// endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200
+// while the process serves: a restart cures nothing that /healthz reports.
 func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
 	return map[string]http.Handler{
 		readyPath: healthy(checks),

@@ -19,9 +19,9 @@ import (
 // settled is how long after its caches are filled a daemon has done what only a start needs.
 const settled = 10 * time.Second
 
-// lean gives memory back once the start is over. Most of what a daemon has resident then are pages of its program's file: those
-// with which some hundred packages prepared for kinds that no daemon ever sees. The kernel would drop them where memory is
-// short; a node has better use for them at once. What is needed after all is read again.
+// lean gives memory back once the start is over. Most of what a daemon has resident then are pages of its program's
+// file: those with which some hundred packages prepared for kinds that no daemon ever sees. The kernel would drop them
+// where memory is short; a node has better use for them at once. What is needed after all is read again.
 type lean struct{ caches cache.Cache }
 
 // Start works once.
@@ -73,7 +73,8 @@ func dropProgram() error {
 	return errors.Join(append(failures, lines.Err())...)
 }
 
-// drop has the kernel take pages out of memory, or, where it does not know how, at least out of what counts as the process's.
+// drop has the kernel take pages out of memory, or, where it does not know how, at least out of what counts as the
+// process's.
 func drop(start, length uintptr) error {
 	_, _, failed := unix.RawSyscall(unix.SYS_MADVISE, start, length, unix.MADV_PAGEOUT)
 	if failed == unix.EINVAL {

@@ -31,7 +31,9 @@ func (p process) parts(ctx context.Context) (daemon.Options, error) {
 		},
 		ContainerRestart: containerrestart.Options{Registerer: p.metrics},
 		WithoutProbes:    !p.Gates.On(gates.PodProbeMarkerGate),
-		ContainerMeta:    containermeta.Options{NoEnv: !p.Gates.On(gates.InPlaceUpdateEnvFromMetadata), Registerer: p.metrics},
+		ContainerMeta: containermeta.Options{
+			NoEnv: !p.Gates.On(gates.InPlaceUpdateEnvFromMetadata), Registerer: p.metrics,
+		},
 	}, nil
 }
 

@@ -49,24 +49,78 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 	}{
 		"annotation of its pod":       {"it reports the containers", onA, annotate("pod-a", "{}"), ""},
 		"annotation of another's pod": {"the pod is on node-b", onA, annotate("pod-b", "{}"), "of this node"},
-		"another annotation":          {"others own it", onA, patchPod("pod-a", `{"metadata":{"annotations":{"a":"b"}}}`), "runtime-containers-meta alone"},
-		"an annotation goes":          {"others own it", onA, patchPod("pod-a", `{"metadata":{"annotations":{"kept":null}}}`), "runtime-containers-meta alone"},
+		"another annotation": {
+			why:     "others own it",
+			as:      onA,
+			write:   patchPod("pod-a", `{"metadata":{"annotations":{"a":"b"}}}`),
+			refused: "runtime-containers-meta alone",
+		},
+		"an annotation goes": {
+			why:     "others own it",
+			as:      onA,
+			write:   patchPod("pod-a", `{"metadata":{"annotations":{"kept":null}}}`),
+			refused: "runtime-containers-meta alone",
+		},
 		"a label": {
 			"apps.kruise.io/specified-delete has a CloneSet delete the pod", onA,
 			patchPod("pod-a", `{"metadata":{"labels":{"apps.kruise.io/specified-delete":"true"}}}`), "must not change labels",
 		},
-		"a finalizer":                   {"it would hold the pod", onA, patchPod("pod-a", `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change labels"},
-		"a condition":                   {"the kubelet owns the status", onA, patchPod("pod-a", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`), "the status of a pod"},
-		"status of its NodeImage":       {"it reports pulls", onA, patchStatus("NodeImage", "", "node-a", `{"status":{"desired":1,"pulling":1}}`), ""},
-		"status of an empty NodeImage":  {"without a spec, which the kind does not require", onC, patchStatus("NodeImage", "", "node-c", `{"status":{"desired":0}}`), ""},
-		"status of another's NodeImage": {"pulls there would seem to have ended", onA, patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`), "of this node"},
-		"status of its request":         {"it reports restarts", onA, patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`), ""},
-		"status of another's request":   {"a restart there would seem to be over", onA, patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`), "of this node"},
-		"status of its NodePodProbe":    {"it reports results of probes", onA, patchStatus("NodePodProbe", "", "node-a", `{"status":{"podProbeStatuses":[]}}`), ""},
-		"status of another's NodePodProbe": {
-			"results there would mark pods", onA, patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`), "of this node",
+		"a finalizer": {
+			why:     "it would hold the pod",
+			as:      onA,
+			write:   patchPod("pod-a", `{"metadata":{"finalizers":["a.b/c"]}}`),
+			refused: "must not change labels",
 		},
-		"a token of no node": {"one that was made by hand is bound to no pod", unbound, annotate("pod-a", "{}"), "bound to a pod"},
+		"a condition": {
+			why:     "the kubelet owns the status",
+			as:      onA,
+			write:   patchPod("pod-a", `{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
+			refused: "the status of a pod",
+		},
+		"status of its NodeImage": {
+			why:   "it reports pulls",
+			as:    onA,
+			write: patchStatus("NodeImage", "", "node-a", `{"status":{"desired":1,"pulling":1}}`),
+		},
+		"status of an empty NodeImage": {
+			why:   "without a spec, which the kind does not require",
+			as:    onC,
+			write: patchStatus("NodeImage", "", "node-c", `{"status":{"desired":0}}`),
+		},
+		"status of another's NodeImage": {
+			why:     "pulls there would seem to have ended",
+			as:      onA,
+			write:   patchStatus("NodeImage", "", "node-b", `{"status":{"desired":1}}`),
+			refused: "of this node",
+		},
+		"status of its request": {
+			why:   "it reports restarts",
+			as:    onA,
+			write: patchStatus("ContainerRecreateRequest", "shop", "again-a", `{"status":{"phase":"Recreating"}}`),
+		},
+		"status of another's request": {
+			why:     "a restart there would seem to be over",
+			as:      onA,
+			write:   patchStatus("ContainerRecreateRequest", "shop", "again-b", `{"status":{"phase":"Completed"}}`),
+			refused: "of this node",
+		},
+		"status of its NodePodProbe": {
+			why:   "it reports results of probes",
+			as:    onA,
+			write: patchStatus("NodePodProbe", "", "node-a", `{"status":{"podProbeStatuses":[]}}`),
+		},
+		"status of another's NodePodProbe": {
+			why:     "results there would mark pods",
+			as:      onA,
+			write:   patchStatus("NodePodProbe", "", "node-b", `{"status":{"podProbeStatuses":[]}}`),
+			refused: "of this node",
+		},
+		"a token of no node": {
+			why:     "one that was made by hand is bound to no pod",
+			as:      unbound,
+			write:   annotate("pod-a", "{}"),
+			refused: "bound to a pod",
+		},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +133,8 @@ func testPolicy(t *testing.T, c *cluster.Cluster) {
 }
 
 func refusedByPolicy(err error, text string) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "kruise-daemon") && strings.Contains(err.Error(), text)
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "kruise-daemon") &&
+		strings.Contains(err.Error(), text)
 }
 
 // policyGround has two nodes, and of each kind one object on each.
@@ -122,7 +177,9 @@ func (p policyGround) daemonPod(t *testing.T, node string) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "daemon-on-" + node},
-		Spec:       corev1.PodSpec{NodeName: node, ServiceAccountName: "kruise-daemon", Containers: []corev1.Container{{Name: "daemon", Image: "a"}}},
+		Spec: corev1.PodSpec{
+			NodeName: node, ServiceAccountName: "kruise-daemon", Containers: []corev1.Container{{Name: "daemon", Image: "a"}},
+		},
 	}
 	if err := p.Client.Create(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -139,9 +196,12 @@ func (p policyGround) client(t *testing.T, pod *corev1.Pod) runtimeclient.Client
 	}
 	request := &authenticationv1.TokenRequest{}
 	if pod != nil {
-		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+		request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}
 	}
-	token, err := all.CoreV1().ServiceAccounts("kruise-system").CreateToken(t.Context(), "kruise-daemon", request, metav1.CreateOptions{})
+	token, err := all.CoreV1().ServiceAccounts("kruise-system").CreateToken(t.Context(), "kruise-daemon",
+		request, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +222,9 @@ func patchPod(name, body string) func(context.Context, runtimeclient.Client) err
 }
 
 func annotate(name, text string) func(context.Context, runtimeclient.Client) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"apps.kruise.io/runtime-containers-meta": text}}})
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
+		"apps.kruise.io/runtime-containers-meta": text,
+	}}})
 	return func(ctx context.Context, c runtimeclient.Client) error {
 		return errors.Join(err, patchPod(name, string(body))(ctx, c))
 	}

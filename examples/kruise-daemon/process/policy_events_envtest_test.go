@@ -14,7 +14,8 @@ import (
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// testEvents has a daemon on node-a create events, and patch its own, those of a daemon on node-b and those of kubelets.
+// testEvents has a daemon on node-a create events, and patch its own, those of a daemon on node-b and those of
+// kubelets.
 func testEvents(t *testing.T, p policyGround, onA runtimeclient.Client) {
 	p.grantEvents(t)
 	for _, e := range []*corev1.Event{

@@ -1,5 +1,5 @@
-// Package process puts the daemon of a node together: the container runtimes, the parts that work with them, one way to the
-// API server for all, and the endpoints by which a cluster sees how it is.
+// Package process puts the daemon of a node together: the container runtimes, the parts that work with them, one way to
+// the API server for all, and the endpoints by which a cluster sees how it is.
 package process
 
 import (

@@ -87,7 +87,9 @@ func (s *started) answers(path string, code int, body string) error {
 // as is the administrator's configuration for somebody else.
 func as(c *cluster.Cluster, user string) *rest.Config {
 	rc := rest.CopyConfig(c.Config)
-	rc.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	rc.Impersonate = rest.ImpersonationConfig{
+		UserName: user, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
 	return rc
 }
 
@@ -109,7 +111,9 @@ func TestProcess(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		run  func(t *testing.T, c *cluster.Cluster)
-	}{{"without rights", testWithoutRights}, {"health", testHealth}, {"manifests", testManifests}, {"policy", testPolicy}} {
+	}{
+		{"without rights", testWithoutRights}, {"health", testHealth}, {"manifests", testManifests}, {"policy", testPolicy},
+	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
 	}
 }
@@ -120,7 +124,8 @@ func testHealth(t *testing.T, c *cluster.Cluster) {
 	runtime := serve(t, dir, "containerd/containerd.sock")
 	d := start(t, as(c, account), dir)
 	eventually(t, func(context.Context) error { return d.answers("/livez", http.StatusOK, "ok") })
-	if err := d.answers("/healthz", http.StatusInternalServerError, "InformerSynced failed, err: not synced yet"); err != nil {
+	if err := d.answers("/healthz", http.StatusInternalServerError,
+		"InformerSynced failed, err: not synced yet"); err != nil {
 		t.Errorf("without rights: %v", err)
 	}
 	for _, file := range []string{"account.yaml", "role.yaml", "bindings.yaml"} {
@@ -160,11 +165,15 @@ func testWithoutRights(t *testing.T, c *cluster.Cluster) {
 
 // Every object of the deployment is one that an API server accepts, without a field that it does not know.
 func testManifests(t *testing.T, c *cluster.Cluster) {
-	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-k", "../../../config/daemon")
+	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict",
+		"--force-conflicts", "-k", "../../../config/daemon")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"daemonset.apps/kruise-daemon", "namespace/kruise-daemon-config", "serviceaccount/kruise-daemon", "role.rbac.authorization.k8s.io/kruise-daemon"} {
+	for _, want := range []string{
+		"daemonset.apps/kruise-daemon", "namespace/kruise-daemon-config", "serviceaccount/kruise-daemon",
+		"role.rbac.authorization.k8s.io/kruise-daemon",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("there is no %s in\n%s", want, said)
 		}
@@ -174,10 +183,11 @@ func testManifests(t *testing.T, c *cluster.Cluster) {
 func eventually(t *testing.T, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%v", errors.Join(err, last))
 	}

@@ -24,9 +24,12 @@ func TestRights(t *testing.T) {
 		}
 		for _, rule := range role.Rules {
 			for _, resource := range rule.Resources {
-				reads := !slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains([]string{"get", "list", "watch"}, verb) })
+				reads := !slices.ContainsFunc(rule.Verbs, func(verb string) bool {
+					return !slices.Contains([]string{"get", "list", "watch"}, verb)
+				})
 				switch {
-				case resource == "secrets" && (role.Kind != "Role" || role.Namespace != "kruise-daemon-config" || !slices.Equal(rule.Verbs, []string{"get"})):
+				case resource == "secrets" &&
+					(role.Kind != "Role" || role.Namespace != "kruise-daemon-config" || !slices.Equal(rule.Verbs, []string{"get"})):
 					t.Errorf("%s %s may %q secrets", role.Kind, role.Namespace, rule.Verbs)
 				case !reads && resource != "events" && !strings.HasSuffix(resource, "/status"):
 					t.Errorf("%s may %q %s", role.Kind, rule.Verbs, resource)

@@ -17,9 +17,10 @@ import (
 // parse takes what a node's directory of sockets is, and more flags.
 func parse(t *testing.T, dir string, args ...string) options.Options {
 	t.Helper()
-	o, err := options.Parse(append([]string{"--socket-dir=" + dir, "--runtime-timeout=0", "--addr=0"}, args...), func(name string) string {
-		return map[string]string{"NODE_NAME": "node-a"}[name]
-	})
+	o, err := options.Parse(append([]string{"--socket-dir=" + dir, "--runtime-timeout=0", "--addr=0"}, args...),
+		func(name string) string {
+			return map[string]string{"NODE_NAME": "node-a"}[name]
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,17 +45,37 @@ func TestDetect(t *testing.T) {
 		want    []string
 		fails   string
 	}{
-		"containerd":               {"alone", []string{"containerd.sock"}, "", []string{"containerd.sock"}, ""},
-		"containerd's directory":   {"alone", []string{"containerd/containerd.sock"}, "", []string{"containerd/containerd.sock"}, ""},
-		"CRI-O":                    {"alone", []string{"crio.sock"}, "", []string{"crio.sock"}, ""},
-		"CRI-O's directory":        {"alone", []string{"crio/crio.sock"}, "", []string{"crio/crio.sock"}, ""},
-		"cri-dockerd":              {"alone", []string{"cri-dockerd.sock"}, "", []string{"cri-dockerd.sock"}, ""},
-		"cri-dockerd's directory":  {"alone", []string{"cri-dockerd/cri-dockerd.sock"}, "", []string{"cri-dockerd/cri-dockerd.sock"}, ""},
-		"several":                  {"the first is the default", []string{"crio/crio.sock", "containerd/containerd.sock"}, "", []string{"containerd/containerd.sock", "crio/crio.sock"}, ""},
-		"none":                     {"there is nothing to work with", nil, "", nil, "not found container runtime sock"},
-		"elsewhere":                {"only a flag tells", []string{"my/runtime.sock"}, "", nil, "not found container runtime sock"},
-		"the named one":            {"exactly that", []string{"containerd.sock", "my/runtime.sock"}, "my/runtime.sock", []string{"my/runtime.sock"}, ""},
-		"the named one is missing": {"no other will do", []string{"containerd.sock"}, "my/runtime.sock", nil, "not found container runtime sock"},
+		"containerd": {"alone", []string{"containerd.sock"}, "", []string{"containerd.sock"}, ""},
+		"containerd's directory": {
+			why: "alone", sockets: []string{"containerd/containerd.sock"}, want: []string{"containerd/containerd.sock"},
+		},
+		"CRI-O":             {"alone", []string{"crio.sock"}, "", []string{"crio.sock"}, ""},
+		"CRI-O's directory": {"alone", []string{"crio/crio.sock"}, "", []string{"crio/crio.sock"}, ""},
+		"cri-dockerd":       {"alone", []string{"cri-dockerd.sock"}, "", []string{"cri-dockerd.sock"}, ""},
+		"cri-dockerd's directory": {
+			why: "alone", sockets: []string{"cri-dockerd/cri-dockerd.sock"}, want: []string{"cri-dockerd/cri-dockerd.sock"},
+		},
+		"several": {
+			why:     "the first is the default",
+			sockets: []string{"crio/crio.sock", "containerd/containerd.sock"},
+			want:    []string{"containerd/containerd.sock", "crio/crio.sock"},
+		},
+		"none": {"there is nothing to work with", nil, "", nil, "not found container runtime sock"},
+		"elsewhere": {
+			why: "only a flag tells", sockets: []string{"my/runtime.sock"}, fails: "not found container runtime sock",
+		},
+		"the named one": {
+			why:     "exactly that",
+			sockets: []string{"containerd.sock", "my/runtime.sock"},
+			flag:    "my/runtime.sock",
+			want:    []string{"my/runtime.sock"},
+		},
+		"the named one is missing": {
+			why:     "no other will do",
+			sockets: []string{"containerd.sock"},
+			flag:    "my/runtime.sock",
+			fails:   "not found container runtime sock",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +110,8 @@ func TestOldRuntime(t *testing.T) {
 	dir := t.TempDir()
 	serve(t, dir, "containerd.sock").Break("ImageFsInfo")
 	o := parse(t, dir)
-	if err := Run(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, o); err == nil || !strings.Contains(err.Error(), "CRI v1") {
+	if err := Run(t.Context(), &rest.Config{Host: "127.0.0.1:1"}, o); err == nil ||
+		!strings.Contains(err.Error(), "CRI v1") {
 		t.Errorf("%v, want an error that names CRI v1", err)
 	}
 	serve(t, dir, "crio.sock")

@@ -1,5 +1,5 @@
-// Package migrate is the subcommand that rewrites stored objects in the storage version. It reads its flags, migrates all
-// kinds with two versions, and prints a table.
+// Package migrate is the subcommand that rewrites stored objects in the storage version. It reads its flags, migrates
+// all kinds with two versions, and prints a table.
 package migrate
 
 import (

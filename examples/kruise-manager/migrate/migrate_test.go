@@ -99,7 +99,9 @@ func TestRights(t *testing.T) {
 	}
 	slices.Sort(names)
 	rule := func(group, verb string, resources, names []string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, ResourceNames: names, Verbs: []string{verb}}
+		return rbacv1.PolicyRule{
+			APIGroups: []string{group}, Resources: resources, ResourceNames: names, Verbs: []string{verb},
+		}
 	}
 	const apps, policy, definitions = "apps.kruise.io", "policy.kruise.io", "apiextensions.k8s.io"
 	want := []rbacv1.PolicyRule{

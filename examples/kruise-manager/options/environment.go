@@ -25,7 +25,8 @@ func variables() map[string]string {
 		"SECRET_NAME":             "secret with the certificate (default kruise-webhook-certs)",
 		"WEBHOOK_PORT":            "port of the webhooks (default 9876)",
 		"KRUISE_DAEMON_CONFIG_NS": "namespace from which nodes read pull secrets (default kruise-daemon-config)",
-		"CERTS_RENEW_BEFORE":      "when a certificate is renewed: a number of days d, months m or years y (default 180d, at most 2y)",
+		"CERTS_RENEW_BEFORE": "when a certificate is renewed: a number of days d, months m or years y (default 180d, " +
+			"at most 2y)",
 	}
 }
 
@@ -62,7 +63,8 @@ func (p *parser) environment(getenv func(string) string) {
 		if d, ok := period(v); ok {
 			w.RenewBefore = d
 		} else {
-			p.note(fmt.Sprintf("CERTS_RENEW_BEFORE=%s is no period such as 90d, 6m or 1y, of at most 2y: the default is used", v))
+			p.note(fmt.Sprintf("CERTS_RENEW_BEFORE=%s is no period such as 90d, 6m or 1y, of at most 2y: the default is used",
+				v))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(inertVariables())) {

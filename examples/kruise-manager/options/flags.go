@@ -26,28 +26,42 @@ func newParser() *parser {
 	o := &p.options
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.MetricsAddress, "metrics-addr", ":8080", "address of /metrics, plain HTTP; 0 is off")
-	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false, "serve --metrics-addr over TLS, to those whom the API server lets get /metrics")
+	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false,
+		"serve --metrics-addr over TLS, to those whom the API server lets get /metrics")
 	p.flags.StringVar(&o.ProbeAddress, "health-probe-addr", ":8000", "address of /healthz and /readyz; 0 is off")
 	p.flags.BoolVar(&p.pprof, "enable-pprof", false, "serve profiles")
 	p.flags.StringVar(&o.PprofAddress, "pprof-addr", "localhost:8090", "address of profiles")
 	p.flags.StringVar(&o.Cache.Namespace, "namespace", "", "the only namespace to watch; empty is all")
 	p.flags.StringVar(&p.resync, "sync-period", "", "how often all objects are looked at again; 0 is never, empty is 10h")
-	p.flags.DurationVar(&o.Cache.SyncTimeout, "controller-cache-sync-timeout", 2*time.Minute, "how long a controller may take to fill its cache")
-	p.flags.DurationVar(&o.Webhook.StartTimeout, "webhook-initialize-timeout", time.Minute, "how long the first certificate may take")
+	p.flags.DurationVar(&o.Cache.SyncTimeout, "controller-cache-sync-timeout", 2*time.Minute,
+		"how long a controller may take to fill its cache")
+	p.flags.DurationVar(&o.Webhook.StartTimeout, "webhook-initialize-timeout", time.Minute,
+		"how long the first certificate may take")
 	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0, "requests per second to the API server; 0 is no limit on this side")
 	p.flags.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server")
 	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
-	p.flags.StringVar(&p.controllers, "controllers", "*", "controllers to run: * is all, x is one, -x leaves one out; one of "+known())
-	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false, "do not count pods that a hook holds before their deletion")
-	p.flags.BoolVar(&o.ScheduleDaemonSetPods, "assign-pods-by-scheduler", true, "let the scheduler bind the pods of DaemonSets; false writes the node into the pods")
-	p.flags.BoolVar(&o.LooseDaemonSetBudget, "daemonset-loose-budget", false, "do not count pods of DaemonSets against maxUnavailable that are not available and still to be updated, or kept by the partition")
-	p.flags.BoolVar(&o.UnavailableStatefulSetPodsFirst, "statefulset-unavailable-first", false, "update the pods of StatefulSets that are not available before all others, whatever their ordinal")
-	p.flags.BoolVar(&o.ScheduleBroadcastJobPods, "assign-bcj-pods-by-scheduler", true, "let the scheduler bind the pods of BroadcastJobs; false writes the node into the pods")
-	p.flags.BoolVar(&o.RefreshNotUpdate, "sidecarset-refresh-not-update", false, "count ready pods of SidecarSets of type NotUpdate whenever pods change, not only when pods are created")
+	p.flags.StringVar(&p.controllers, "controllers", "*",
+		"controllers to run: * is all, x is one, -x leaves one out; one of "+known())
+	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,
+		"do not count pods that a hook holds before their deletion")
+	p.flags.BoolVar(&o.ScheduleDaemonSetPods, "assign-pods-by-scheduler", true,
+		"let the scheduler bind the pods of DaemonSets; false writes the node into the pods")
+	p.flags.BoolVar(&o.LooseDaemonSetBudget, "daemonset-loose-budget", false, "do not count pods of DaemonSets against "+
+		"maxUnavailable that are not available and still to be updated, or kept by the partition")
+	p.flags.BoolVar(&o.UnavailableStatefulSetPodsFirst, "statefulset-unavailable-first", false,
+		"update the pods of StatefulSets that are not available before all others, whatever their ordinal")
+	p.flags.BoolVar(&o.ScheduleBroadcastJobPods, "assign-bcj-pods-by-scheduler", true,
+		"let the scheduler bind the pods of BroadcastJobs; false writes the node into the pods")
+	p.flags.BoolVar(&o.RefreshNotUpdate, "sidecarset-refresh-not-update", false,
+		"count ready pods of SidecarSets of type NotUpdate whenever pods change, not only when pods are created")
 	p.inert = o.Logs.Flags(p.flags)
-	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second, "how long a node has been ready before it gets its NodeImage")
-	p.flags.Func("default-ttlseconds-for-always-nodeimage", "how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)", p.pullTTL)
-	p.flags.Func("ws-enabled-versioned-status", "list of kinds, in lower case, of which WorkloadSpreads fill their subsets once for each version of the pods (default deployment,replicaset)", func(v string) error {
+	p.flags.DurationVar(&o.NodeImageCreationDelay, "nodeimage-creation-delay", 30*time.Second,
+		"how long a node has been ready before it gets its NodeImage")
+	p.flags.Func("default-ttlseconds-for-always-nodeimage",
+		"how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)",
+		p.pullTTL)
+	p.flags.Func("ws-enabled-versioned-status", "list of kinds, in lower case, of which WorkloadSpreads fill their "+
+		"subsets once for each version of the pods (default deployment,replicaset)", func(v string) error {
 		o.VersionedSpreads = append([]string{}, split(v)...)
 		return nil
 	})
@@ -61,14 +75,17 @@ func newParser() *parser {
 
 func (p *parser) protection() {
 	o := &p.options.Protection
-	p.flags.StringVar(&o.LogPath, "protection-log-path", "", "directory of protection.log, with a line for each refused deletion; empty is the log of the process")
-	p.flags.BoolVar(&o.HoldNamespaces, "protection-hold-namespaces", false, "refuse deletions of protected objects also in a terminating namespace, which stays until their labels are removed")
+	p.flags.StringVar(&o.LogPath, "protection-log-path", "",
+		"directory of protection.log, with a line for each refused deletion; empty is the log of the process")
+	p.flags.BoolVar(&o.HoldNamespaces, "protection-hold-namespaces", false,
+		"refuse deletions of protected objects also in a terminating namespace, which stays until their labels are removed")
 	p.flags.Func("protection-exempt-users", "list of users that may delete protected objects", func(v string) error {
 		o.ExemptUsers = split(v)
 		return nil
 	})
 	p.options.BudgetExemptUsers = pub.SystemUsers()
-	p.flags.Func("pub-exempt-users", "list of users that no PodUnavailableBudget refuses, and whose disruptions are recorded; empty refuses all, as OpenKruise does (default "+
+	p.flags.Func("pub-exempt-users", "list of users that no PodUnavailableBudget refuses, and whose disruptions are "+
+		"recorded; empty refuses all, as OpenKruise does (default "+
 		strings.Join(pub.SystemUsers(), ",")+")", func(v string) error {
 		p.options.BudgetExemptUsers = split(v)
 		return nil
@@ -78,13 +95,15 @@ func (p *parser) protection() {
 // clients of the webhooks.
 func (p *parser) clients() {
 	w := &p.options.Webhook
-	p.flags.StringVar(&w.ClientCA, "webhook-client-ca-file", "", "file with the CA of the certificates that API servers show to webhooks; empty asks for none")
-	p.flags.Func("webhook-client-names", "list of common names in the certificates of API servers; empty is any that the CA has signed", func(v string) error {
-		w.ClientNames = split(v)
-		return nil
-	})
-	p.flags.BoolVar(&w.AnswerPods, "webhook-answer-pods", false,
-		"answer webhooks to clients with the address of a pod, other than pods in kube-system and beside the manager: for API servers that are such pods")
+	p.flags.StringVar(&w.ClientCA, "webhook-client-ca-file", "",
+		"file with the CA of the certificates that API servers show to webhooks; empty asks for none")
+	p.flags.Func("webhook-client-names",
+		"list of common names in the certificates of API servers; empty is any that the CA has signed", func(v string) error {
+			w.ClientNames = split(v)
+			return nil
+		})
+	p.flags.BoolVar(&w.AnswerPods, "webhook-answer-pods", false, "answer webhooks to clients with the address of a pod, "+
+		"other than pods in kube-system and beside the manager: for API servers that are such pods")
 }
 
 func (p *parser) election() {
@@ -98,18 +117,23 @@ func (p *parser) election() {
 		}
 		return nil
 	})
-	p.flags.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", 15*time.Second, "how long a dead leader blocks others")
-	p.flags.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", 10*time.Second, "how long a leader tries to stay one")
+	p.flags.DurationVar(&e.LeaseDuration, "leader-election-lease-duration", 15*time.Second,
+		"how long a dead leader blocks others")
+	p.flags.DurationVar(&e.RenewDeadline, "leader-election-renew-deadline", 10*time.Second,
+		"how long a leader tries to stay one")
 	p.flags.DurationVar(&e.RetryPeriod, "leader-election-retry-period", 2*time.Second, "how often it tries")
 }
 
 func (p *parser) queues() {
 	o := &p.options
-	p.flags.DurationVar(&o.RateLimiter.BaseDelay, "rate-limiter-base-delay", 5*time.Millisecond, "pause of a controller after the first failure")
-	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", time.Minute, "longest pause of a controller after failures")
+	p.flags.DurationVar(&o.RateLimiter.BaseDelay, "rate-limiter-base-delay", 5*time.Millisecond,
+		"pause of a controller after the first failure")
+	p.flags.DurationVar(&o.RateLimiter.MaxDelay, "rate-limiter-max-delay", time.Minute,
+		"longest pause of a controller after failures")
 	p.flags.Float64Var(&o.RateLimiter.QPS, "rate-limiter-qps", 10, "retries per second of a controller")
 	p.flags.IntVar(&o.RateLimiter.BucketSize, "rate-limiter-bucket-size", 100, "retries at once")
-	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "ephemeraljob": 10, "podreadiness": 3} // without a flag
+	// without a flag
+	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "ephemeraljob": 10, "podreadiness": 3}
 	for name, controller := range workers() {
 		o.Workers[controller] = 3
 		p.flags.Func(name+"-workers", "objects of the controller at a time (default 3)", func(v string) error {

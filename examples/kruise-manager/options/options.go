@@ -1,8 +1,8 @@
-// Package options reads the command line and the environment of the manager into a value, checks it, and says what of it has
-// no effect here.
+// Package options reads the command line and the environment of the manager into a value, checks it, and says what of
+// it has no effect here.
 //
-// Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, the lease is in the
-// namespace of the process, requests to the API server are not limited on our side.
+// Names and defaults are those of the reference, but for these defaults: profiles are off and on localhost, the lease
+// is in the namespace of the process, requests to the API server are not limited on our side.
 package options
 
 import (
@@ -92,7 +92,8 @@ type Webhook struct {
 	Port                       int
 	StartTimeout               time.Duration
 	RenewBefore                time.Duration
-	// ClientCA is a file with the CA of the certificates of API servers, and ClientNames are the names in these; empty for no check.
+	// ClientCA is a file with the CA of the certificates of API servers, and ClientNames are the names in these; empty for
+	// no check.
 	ClientCA    string
 	ClientNames []string
 	// AnswerPods also answers reviews from the addresses of pods.
@@ -169,13 +170,17 @@ func (o *Options) validate() []error {
 	e, r := o.Election, o.RateLimiter
 	refuse(e.ID == "", "--leader-election-id must not be empty")
 	refuse(e.RetryPeriod <= 0, "--leader-election-retry-period must be more than 0")
-	refuse(e.RenewDeadline <= e.RetryPeriod, "--leader-election-renew-deadline=%s must be more than the retry period %s", e.RenewDeadline, e.RetryPeriod)
-	refuse(e.LeaseDuration <= e.RenewDeadline, "--leader-election-lease-duration=%s must be more than the renew deadline %s", e.LeaseDuration, e.RenewDeadline)
+	refuse(e.RenewDeadline <= e.RetryPeriod, "--leader-election-renew-deadline=%s must be more than the retry period %s",
+		e.RenewDeadline, e.RetryPeriod)
+	refuse(e.LeaseDuration <= e.RenewDeadline,
+		"--leader-election-lease-duration=%s must be more than the renew deadline %s", e.LeaseDuration, e.RenewDeadline)
 	refuse(o.Cache.SyncTimeout <= 0, "--controller-cache-sync-timeout must be more than 0")
 	refuse(o.Webhook.StartTimeout <= 0, "--webhook-initialize-timeout must be more than 0")
-	refuse(len(o.Webhook.ClientNames) > 0 && o.Webhook.ClientCA == "", "--webhook-client-names needs --webhook-client-ca-file")
+	refuse(len(o.Webhook.ClientNames) > 0 && o.Webhook.ClientCA == "",
+		"--webhook-client-names needs --webhook-client-ca-file")
 	refuse(o.Webhook.Port < 1 || o.Webhook.Port > 65535, "WEBHOOK_PORT=%d is no port", o.Webhook.Port)
-	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay, "--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
+	refuse(r.BaseDelay <= 0 || r.MaxDelay < r.BaseDelay,
+		"--rate-limiter-base-delay=%s must be more than 0 and at most --rate-limiter-max-delay=%s", r.BaseDelay, r.MaxDelay)
 	refuse(r.QPS <= 0 || r.BucketSize < 1, "--rate-limiter-qps and --rate-limiter-bucket-size must be more than 0")
 	refuse(o.NodeImageCreationDelay < 0, "--nodeimage-creation-delay=%s must not be negative", o.NodeImageCreationDelay)
 	for name, n := range o.Workers {

@@ -77,19 +77,24 @@ func TestDefaults(t *testing.T) {
 // What the reference's chart and manifests pass is accepted as it is.
 func TestManifestsOfTheReference(t *testing.T) {
 	args := strings.Fields(`--enable-leader-election --metrics-addr=:8080 --health-probe-addr=:8000 --logtostderr=true
-		--leader-election-namespace=kruise-system --v=4 --feature-gates=ImagePullJobGate=true --sync-period=0 --logging-format=json
-		--allow-privileged=true --rest-config-qps=30 --rest-config-burst=50 --crr-workers=5 --podprobemarker-workers=5 --expectation-timeout=5m
-		--leader-election-resource-lock=leases --default-ttlseconds-for-always-nodeimage=300 --enable-pprof=true --pprof-addr=localhost:8090
+		--leader-election-namespace=kruise-system --v=4 --feature-gates=ImagePullJobGate=true --sync-period=0
+		--logging-format=json
+		--allow-privileged=true --rest-config-qps=30 --rest-config-burst=50 --crr-workers=5 --podprobemarker-workers=5
+		--expectation-timeout=5m
+		--leader-election-resource-lock=leases --default-ttlseconds-for-always-nodeimage=300 --enable-pprof=true
+		--pprof-addr=localhost:8090
 		--log_file_max_size=1800 --log_backtrace_at=main.go:1 --log-json-split-stream=true --log-text-info-buffer-size=0`)
-	o, err := options.Parse(args, env("POD_NAMESPACE", "elsewhere", "WEBHOOK_PORT", "1234", "CERTS_RENEW_BEFORE", "1y", "WEBHOOK_CERT_DIR", "/tmp",
-		"KRUISE_DAEMON_CONFIG_NS", "pulls"))
+	o, err := options.Parse(args, env("POD_NAMESPACE", "elsewhere", "WEBHOOK_PORT", "1234", "CERTS_RENEW_BEFORE", "1y",
+		"WEBHOOK_CERT_DIR", "/tmp", "KRUISE_DAEMON_CONFIG_NS", "pulls"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Logs.Verbosity != 4 || o.QPS != 30 || o.Burst != 50 || o.PprofAddress != "localhost:8090" || o.Cache.Resync == nil || *o.Cache.Resync != 0 {
+	if o.Logs.Verbosity != 4 || o.QPS != 30 || o.Burst != 50 || o.PprofAddress != "localhost:8090" ||
+		o.Cache.Resync == nil || *o.Cache.Resync != 0 {
 		t.Errorf("%+v", o)
 	}
-	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 || o.Webhook.RenewBefore != 365*24*time.Hour {
+	if o.Webhook.Namespace != "elsewhere" || o.Election.Namespace != "kruise-system" || o.Webhook.Port != 1234 ||
+		o.Webhook.RenewBefore != 365*24*time.Hour {
 		t.Errorf("%+v %+v", o.Webhook, o.Election)
 	}
 	if o.Workers["podprobemarker"] != 5 {
@@ -144,7 +149,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for _, port := range []string{"many", "0", "65536"} {
-		if _, err := options.Parse(nil, env("WEBHOOK_PORT", port)); err == nil || strings.Count(err.Error(), "WEBHOOK_PORT") != 1 {
+		if _, err := options.Parse(nil, env("WEBHOOK_PORT", port)); err == nil ||
+			strings.Count(err.Error(), "WEBHOOK_PORT") != 1 {
 			t.Errorf("port %s: %v", port, err)
 		}
 	}
@@ -162,15 +168,19 @@ func TestHelp(t *testing.T) {
 }
 
 func TestWebhookClients(t *testing.T) {
-	got, err := options.Parse([]string{"--webhook-client-ca-file=/ca.pem", "--webhook-client-names=a, b", "--webhook-answer-pods"}, env())
+	got, err := options.Parse([]string{
+		"--webhook-client-ca-file=/ca.pem", "--webhook-client-names=a, b", "--webhook-answer-pods",
+	}, env())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := got.Webhook
-	if diff := cmp.Diff([]string{"/ca.pem", "a", "b"}, append([]string{w.ClientCA}, w.ClientNames...)); diff != "" || !w.AnswerPods {
+	if diff := cmp.Diff([]string{"/ca.pem", "a", "b"}, append([]string{w.ClientCA}, w.ClientNames...)); diff != "" ||
+		!w.AnswerPods {
 		t.Errorf("pods are answered: %t, clients (-want +got):\n%s", w.AnswerPods, diff)
 	}
-	if _, err := options.Parse([]string{"--webhook-client-names=a"}, env()); err == nil || !strings.Contains(err.Error(), "needs --webhook-client-ca-file") {
+	if _, err := options.Parse([]string{"--webhook-client-names=a"}, env()); err == nil ||
+		!strings.Contains(err.Error(), "needs --webhook-client-ca-file") {
 		t.Errorf("names without a CA: %v", err)
 	}
 }

@@ -10,20 +10,31 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
-// TestBudgetGates: the gates of budgets reach the webhook, the entries that have requests sent there, and the policy of all that decide by budgets.
+// TestBudgetGates: the gates of budgets reach the webhook, the entries that have requests sent there, and the policy of
+// all that decide by budgets.
 func TestBudgetGates(t *testing.T) {
 	for list, c := range map[string]struct {
 		why                string
 		deletes, updates   bool
 		resizes, envDaemon bool
 	}{
-		"":                                     {"deletions are reviewed by default, updates are not", true, false, false, true},
+		"": {
+			why: "deletions are reviewed by default, updates are not", deletes: true, envDaemon: true,
+		},
 		"PodUnavailableBudgetUpdateGate=true":  {"updates are reviewed, too", true, true, false, true},
 		"PodUnavailableBudgetDeleteGate=false": {"nothing is reviewed", false, false, false, true},
-		"PodUnavailableBudgetDeleteGate=false,PodUnavailableBudgetUpdateGate=true": {"updates alone are reviewed", false, true, false, true},
-		"PodWebhook=false,PodUnavailableBudgetUpdateGate=true":                     {"without the webhook of pods nothing is reviewed", false, false, false, true},
-		"InPlacePodVerticalScaling=true":                                           {"a resize is an operation of its own", true, false, true, true},
-		"KruiseDaemon=false":                                                       {"metadata restarts no container", true, false, false, false},
+		"PodUnavailableBudgetDeleteGate=false,PodUnavailableBudgetUpdateGate=true": {
+			why: "updates alone are reviewed", updates: true, envDaemon: true,
+		},
+		"PodWebhook=false,PodUnavailableBudgetUpdateGate=true": {
+			why: "without the webhook of pods nothing is reviewed", envDaemon: true,
+		},
+		"InPlacePodVerticalScaling=true": {
+			why: "a resize is an operation of its own", deletes: true, resizes: true, envDaemon: true,
+		},
+		"KruiseDaemon=false": {
+			why: "metadata restarts no container", deletes: true,
+		},
 	} {
 		g, err := gates.Parse(list)
 		if err != nil {
@@ -31,7 +42,8 @@ func TestBudgetGates(t *testing.T) {
 		}
 		w, s, p := admission(g), podScope(options.Options{Gates: g}), budgetPolicy(g, true)
 		want := disruption.Options{NoDeletes: !c.deletes, Updates: c.updates}
-		if w.Disruption != want || s.NoDeletes == c.deletes || s.Updates != c.updates || p.Resizes != c.resizes || p.Installed.EnvDaemon != c.envDaemon {
+		if w.Disruption != want || s.NoDeletes == c.deletes || s.Updates != c.updates || p.Resizes != c.resizes ||
+			p.Installed.EnvDaemon != c.envDaemon {
 			t.Errorf("%q: %s: webhook %+v, scope %+v, policy %+v", list, c.why, w.Disruption, s, p)
 		}
 		if idle := withoutEffect(g); len(idle) > 0 && !w.NoPods && c.envDaemon {
@@ -49,14 +61,19 @@ func TestBudgetExemptUsers(t *testing.T) {
 		want []string
 	}{
 		"default": {"the scheduler must preempt", nil, pub.SystemUsers()},
-		"others":  {"the list is replaced", []string{"--pub-exempt-users=system:kube-scheduler, system:serviceaccount:ops:drain"}, []string{"system:kube-scheduler", "system:serviceaccount:ops:drain"}},
-		"nobody":  {"all users wait, as with OpenKruise", []string{"--pub-exempt-users="}, nil},
+		"others": {
+			"the list is replaced",
+			[]string{"--pub-exempt-users=system:kube-scheduler, system:serviceaccount:ops:drain"},
+			[]string{"system:kube-scheduler", "system:serviceaccount:ops:drain"},
+		},
+		"nobody": {"all users wait, as with OpenKruise", []string{"--pub-exempt-users="}, nil},
 	} {
 		o, err := options.Parse(c.args, func(string) string { return "" })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, s := guardPolicy(o, true), podScope(o); !slices.Equal(p.ExemptUsers, c.want) || !slices.Equal(s.ExemptUsers, c.want) {
+		if p, s := guardPolicy(o, true), podScope(o); !slices.Equal(p.ExemptUsers, c.want) ||
+			!slices.Equal(s.ExemptUsers, c.want) {
 			t.Errorf("%s: %s: policy %q, scope %q", name, c.why, p.ExemptUsers, s.ExemptUsers)
 		}
 	}

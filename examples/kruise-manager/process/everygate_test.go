@@ -38,8 +38,8 @@ func assemble(t *testing.T, list string) assembled {
 	return a
 }
 
-// Every gate of the reference changes what the manager is assembled from, or is listed with the reason why it does not. Gates from which
-// others follow are no exception: what follows is compared too.
+// Every gate of the reference changes what the manager is assembled from, or is listed with the reason why it does not.
+// Gates from which others follow are no exception: what follows is compared too.
 func TestEveryGateCounts(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -48,7 +48,8 @@ func TestEveryGateCounts(t *testing.T) {
 	compare := cmp.Options{
 		cmp.Exporter(func(reflect.Type) bool { return true }),
 		cmp.Comparer(func(a, b prometheus.Registerer) bool { return a == b }),
-		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type() != nil && p.Last().Type().Kind() == reflect.Func }, cmp.Ignore()),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().Type() != nil && p.Last().Type().Kind() == reflect.Func },
+			cmp.Ignore()),
 	}
 	for _, gate := range gates.All() {
 		t.Run(string(gate), func(t *testing.T) {

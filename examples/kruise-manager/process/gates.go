@@ -80,7 +80,9 @@ func chosen(o options.Options) []string {
 // installed is what in-place updates find in the cluster. All workloads get the same value.
 func installed(g gates.Gates, resizeInSpec bool) *inplace.Installation {
 	return &inplace.Installation{
-		EnvDaemon: g.On(gates.InPlaceUpdateEnvFromMetadata), Resize: g.On(gates.InPlaceWorkloadVerticalScaling), ResizeInSpec: resizeInSpec,
+		EnvDaemon:    g.On(gates.InPlaceUpdateEnvFromMetadata),
+		Resize:       g.On(gates.InPlaceWorkloadVerticalScaling),
+		ResizeInSpec: resizeInSpec,
 	}
 }
 
@@ -132,7 +134,9 @@ func nodeImages(o options.Options) nodeimage.Options {
 
 // sidecarSets are the options for the reconciler of SidecarSets, whose history is in the namespace of the manager.
 func sidecarSets(o options.Options) sidecarset.Options {
-	return sidecarset.Options{Namespace: o.Webhook.Namespace, RefreshNotUpdate: o.RefreshNotUpdate, Registerer: metrics.Registry}
+	return sidecarset.Options{
+		Namespace: o.Webhook.Namespace, RefreshNotUpdate: o.RefreshNotUpdate, Registerer: metrics.Registry,
+	}
 }
 
 // pullJobs are the options for the reconciler of ImagePullJobs.
@@ -140,9 +144,12 @@ func pullJobs(o options.Options) imagepulljob.Options {
 	return imagepulljob.Options{SecretNamespace: o.PullSecretNamespace, KeepSeconds: o.PullKeepSeconds}
 }
 
-// podStates are the options for the reconciler of PersistentPodStates, which heeds the start of ordinals as that of StatefulSets does.
+// podStates are the options for the reconciler of PersistentPodStates, which heeds the start of ordinals as that of
+// StatefulSets does.
 func podStates(o options.Options) persistentpodstate.Options {
-	return persistentpodstate.Options{Namespace: o.Webhook.Namespace, StartOrdinal: o.Gates.On(gates.StatefulSetStartOrdinal)}
+	return persistentpodstate.Options{
+		Namespace: o.Webhook.Namespace, StartOrdinal: o.Gates.On(gates.StatefulSetStartOrdinal),
+	}
 }
 
 // podUnavailableBudgets are the options for the reconciler of PodUnavailableBudgets, whose policy is that of admission.
@@ -155,15 +162,21 @@ func podProbeMarkers(g gates.Gates) podprobemarker.Options {
 	return podprobemarker.Options{Serverless: serverless(g)}
 }
 
-// podScope are the options for what says which pods are sent to their webhook. Without the webhook it takes the entries away.
+// podScope are the options for what says which pods are sent to their webhook. Without the webhook it takes the entries
+// away.
 func podScope(o options.Options) podscope.Options {
 	return podscope.Options{
-		Namespace: o.Webhook.Namespace, Service: o.Webhook.Service,
-		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate), EnhancedLiveness: o.Gates.On(gates.EnhancedLivenessProbe), Off: !o.Gates.On(gates.PodWebhook),
-		NoDeletes: !o.Gates.On(gates.PodUnavailableBudgetDeleteGate), Updates: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
-		ExemptUsers: o.BudgetExemptUsers,
-		NoSpreads:   !o.Gates.On(gates.WorkloadSpread),
-		Registerer:  metrics.Registry, Serverless: serverless(o.Gates),
+		Namespace:           o.Webhook.Namespace,
+		Service:             o.Webhook.Service,
+		ReadinessGateForAll: o.Gates.On(gates.KruisePodReadinessGate),
+		EnhancedLiveness:    o.Gates.On(gates.EnhancedLivenessProbe),
+		Off:                 !o.Gates.On(gates.PodWebhook),
+		NoDeletes:           !o.Gates.On(gates.PodUnavailableBudgetDeleteGate),
+		Updates:             o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
+		ExemptUsers:         o.BudgetExemptUsers,
+		NoSpreads:           !o.Gates.On(gates.WorkloadSpread),
+		Registerer:          metrics.Registry,
+		Serverless:          serverless(o.Gates),
 	}
 }
 

@@ -25,8 +25,12 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 	}{
 		"":                      {"jobs are off by default, NodeImages are not", imagepull.Options{}},
 		"ImagePullJobGate=true": {"asked for", imagepull.Options{Jobs: true}},
-		"PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false": {"a pre-download is a job", imagepull.Options{Jobs: true}},
-		"PreDownloadImageForDaemonSetUpdate=true":                      {"a pre-download is a job", imagepull.Options{Jobs: true}},
+		"PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false": {
+			"a pre-download is a job", imagepull.Options{Jobs: true},
+		},
+		"PreDownloadImageForDaemonSetUpdate=true": {
+			"a pre-download is a job", imagepull.Options{Jobs: true},
+		},
 		"KruiseDaemon=false":                                       {"nobody would pull", imagepull.Options{NoDaemon: true}},
 		"KruiseDaemon=false,ImagePullJobGate=true":                 {"nobody would pull", imagepull.Options{NoDaemon: true}},
 		"KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true": {"nobody would pull", imagepull.Options{NoDaemon: true}},
@@ -37,7 +41,8 @@ func TestAdmissionWithoutNodes(t *testing.T) {
 				t.Fatal(err)
 			}
 			o := admission(g)
-			if diff := cmp.Diff(c.want, o.ImagePull, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Now" }, cmp.Ignore())); diff != "" {
+			if diff := cmp.Diff(c.want, o.ImagePull,
+				cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Now" }, cmp.Ignore())); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 			if o.ContainerRecreateRequest.NoDaemon != c.want.NoDaemon {
@@ -78,7 +83,8 @@ func TestDaemonSets(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := daemonSets(o, nil)
-		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet || got.LooseBudget != want.LooseBudget {
+		if got.BindDirectly != want.BindDirectly || got.PreDownload != want.PreDownload || got.SkipQuiet != want.SkipQuiet ||
+			got.LooseBudget != want.LooseBudget {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
@@ -86,7 +92,9 @@ func TestDaemonSets(t *testing.T) {
 
 // TestBroadcastJobs: the flag of the reference says who binds pods, and the gates of templates reach admission.
 func TestBroadcastJobs(t *testing.T) {
-	for args, want := range map[string]bool{"": false, "--assign-bcj-pods-by-scheduler": false, "--assign-bcj-pods-by-scheduler=false": true} {
+	for args, want := range map[string]bool{
+		"": false, "--assign-bcj-pods-by-scheduler": false, "--assign-bcj-pods-by-scheduler=false": true,
+	} {
 		o, err := options.Parse(strings.Fields(args), func(string) string { return "" })
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +126,8 @@ func TestPodGates(t *testing.T) {
 			t.Fatal(err)
 		}
 		w, s := admission(g), podScope(options.Options{Gates: g})
-		if w.NoPods != want.off || s.Off != want.off || w.Pod.Readiness.ForAll != want.all || s.ReadinessGateForAll != want.all || w.Pod.Sidecars.SortContainers != want.sorted {
+		if w.NoPods != want.off || s.Off != want.off || w.Pod.Readiness.ForAll != want.all ||
+			s.ReadinessGateForAll != want.all || w.Pod.Sidecars.SortContainers != want.sorted {
 			t.Errorf("%q: webhook %+v (none: %t), scope %+v", list, w.Pod, w.NoPods, s)
 		}
 		if idle := withoutEffect(g); len(idle) > 0 && !want.off {
@@ -127,7 +136,8 @@ func TestPodGates(t *testing.T) {
 	}
 }
 
-// TestSpreadGates: the gate reaches the webhook of pods, the entries and the reconciler, and the flag both that count pods.
+// TestSpreadGates: the gate reaches the webhook of pods, the entries and the reconciler, and the flag both that count
+// pods.
 func TestSpreadGates(t *testing.T) {
 	for args, want := range map[string]struct {
 		off       bool
@@ -143,7 +153,8 @@ func TestSpreadGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w, s := admission(o.Gates), podScope(o); w.NoSpreads != want.off || s.NoSpreads != want.off || slices.Contains(chosen(o), "-workloadspread") != want.off {
+		if w, s := admission(o.Gates), podScope(o); w.NoSpreads != want.off || s.NoSpreads != want.off ||
+			slices.Contains(chosen(o), "-workloadspread") != want.off {
 			t.Errorf("%q: webhook %t, scope %t, controllers %q", args, w.NoSpreads, s.NoSpreads, chosen(o))
 		}
 		if diff := cmp.Diff(want.versioned, o.VersionedSpreads); diff != "" {
@@ -158,14 +169,29 @@ func TestChosen(t *testing.T) {
 		gates        string
 		choice, want []string
 	}{
-		"by default":          {"", []string{"*"}, []string{"*", "-imagelistpulljob", "-imagepulljob", "-resourcedistribution", "-sidecarterminator"}},
-		"empty is all":        {"ImagePullJobGate=true,ResourceDistributionGate=true,SidecarTerminator=true", nil, []string{"*"}},
-		"some":                {"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-resourcedistribution", "-sidecarterminator"}},
-		"pulls in the update": {"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-resourcedistribution", "-sidecarterminator"}},
-		"without a daemon": {"KruiseDaemon=false,ImagePullJobGate=true,SidecarTerminator=true", []string{"*", "-cloneset"}, []string{
-			"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-nodepodprobe", "-podprobemarker",
-			"-resourcedistribution", "-sidecarterminator",
-		}},
+		"by default": {
+			"",
+			[]string{"*"},
+			[]string{"*", "-imagelistpulljob", "-imagepulljob", "-resourcedistribution", "-sidecarterminator"},
+		},
+		"empty is all": {
+			"ImagePullJobGate=true,ResourceDistributionGate=true,SidecarTerminator=true", nil, []string{"*"},
+		},
+		"some": {
+			"ImagePullJobGate=true", []string{"cloneset"}, []string{"cloneset", "-resourcedistribution", "-sidecarterminator"},
+		},
+		"pulls in the update": {
+			"PreDownloadImageForInPlaceUpdate=true", []string{"*"}, []string{"*", "-resourcedistribution", "-sidecarterminator"},
+		},
+		"without a daemon": {
+			"KruiseDaemon=false,ImagePullJobGate=true,SidecarTerminator=true",
+			[]string{"*", "-cloneset"},
+			[]string{
+				"*", "-cloneset", "-containerrecreaterequest", "-imagelistpulljob", "-imagepulljob", "-nodeimage", "-nodepodprobe",
+				"-podprobemarker",
+				"-resourcedistribution", "-sidecarterminator",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, err := gates.Parse(c.gates)
@@ -217,16 +243,21 @@ func TestInstalled(t *testing.T) {
 func TestStatefulSetGates(t *testing.T) {
 	for list, want := range map[string]statefulset.Options{
 		"": {},
-		"StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true":                                    {StartOrdinal: true, ExpandClaims: true},
-		"StatefulSetAutoDeletePVC=false,PreparingUpdateAsUpdate=true,PreDownloadImageForInPlaceUpdate=true": {IgnoreRetention: true, PreparingUpdateIsUpdated: true, PreDownload: true},
+		"StatefulSetStartOrdinal=true,StatefulSetAutoResizePVCGate=true": {
+			StartOrdinal: true, ExpandClaims: true,
+		},
+		"StatefulSetAutoDeletePVC=false,PreparingUpdateAsUpdate=true,PreDownloadImageForInPlaceUpdate=true": {
+			IgnoreRetention: true, PreparingUpdateIsUpdated: true, PreDownload: true,
+		},
 	} {
 		g, err := gates.Parse(list)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := statefulSets(options.Options{Gates: g}, nil)
-		same := got.StartOrdinal == want.StartOrdinal && got.ExpandClaims == want.ExpandClaims && got.IgnoreRetention == want.IgnoreRetention &&
-			got.PreparingUpdateIsUpdated == want.PreparingUpdateIsUpdated && got.PreDownload == want.PreDownload
+		same := got.StartOrdinal == want.StartOrdinal && got.ExpandClaims == want.ExpandClaims &&
+			got.IgnoreRetention == want.IgnoreRetention && got.PreparingUpdateIsUpdated == want.PreparingUpdateIsUpdated &&
+			got.PreDownload == want.PreDownload
 		if !same || admission(g).StatefulSet.ExpandClaims != want.ExpandClaims {
 			t.Errorf("%s: got %+v, want %+v", list, got, want)
 		}

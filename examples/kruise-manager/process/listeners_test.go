@@ -143,7 +143,8 @@ func TestProbes(t *testing.T) {
 	checked := newProbed(mgr)
 	handler := checked.handler()
 	notSynced := func(*http.Request) error { return errors.New("not synced") }
-	if err := errors.Join(checked.AddReadyzCheck("caches", notSynced), checked.AddHealthzCheck("ping", healthz.Ping)); err != nil {
+	if err := errors.Join(checked.AddReadyzCheck("caches", notSynced),
+		checked.AddHealthzCheck("ping", healthz.Ping)); err != nil {
 		t.Fatal(err)
 	}
 	if err := (ports{}).add(t.Context(), mgr, port{"probes", "127.0.0.1:0", handler, false}); err != nil {

@@ -118,7 +118,8 @@ func deny(t *testing.T, c *cluster.Cluster) (admit func()) {
 	file := write(t, denial)
 	until := func(denied bool) {
 		eventually(t, func(ctx context.Context) error {
-			_, err := c.Kubectl(ctx, "patch", "daemonsets.apps.kruise.io", "agent", "-n", "fixtures", "--subresource=status", "--type=merge", "-p={}", "--dry-run=server")
+			_, err := c.Kubectl(ctx, "patch", "daemonsets.apps.kruise.io", "agent", "-n", "fixtures", "--subresource=status",
+				"--type=merge", "-p={}", "--dry-run=server")
 			if denied != (err != nil) {
 				return fmt.Errorf("denied: %v, %w", denied, err)
 			}
@@ -148,7 +149,8 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 		t.Fatalf("etcd holds %d objects in the older version: %v", older, before)
 	}
 	_, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", removal)
-	if want := `status.storedVersions[0]: Invalid value: "v1alpha1": missing from spec.versions`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `status.storedVersions[0]: Invalid value: "v1alpha1": missing from spec.versions`; err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("CRDs without the older version are applied: %v", err)
 	}
 	applyAll(t, c, "-k", "../../../config/migration") // no controller runs its Job
@@ -156,7 +158,9 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 
 	counted := &sent{requests: map[string]int{}}
 	config := clientrest.CopyConfig(c.Config)
-	config.Impersonate = clientrest.ImpersonationConfig{UserName: "system:serviceaccount:kruise-system:kruise-storage-migration"}
+	config.Impersonate = clientrest.ImpersonationConfig{
+		UserName: "system:serviceaccount:kruise-system:kruise-storage-migration",
+	}
 	config.Wrap(counted.wrap)
 	o := migrate.Options{QPS: 1000, Storage: storage.Options{Settle: time.Second, PageSize: 3}}
 	var out bytes.Buffer
@@ -174,7 +178,8 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 	if want := "rewrite daemonsets.apps.kruise.io fixtures/agent: "; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("an object is refused, and the migration ends with %v", err)
 	}
-	t.Logf("%d of %d objects were stored in the older version; requests %v\n%s", older, objects, counted.requests, out.String())
+	t.Logf("%d of %d objects were stored in the older version; requests %v\n%s",
+		older, objects, counted.requests, out.String())
 	if n := counted.requests[http.MethodPatch]; n > objects {
 		t.Errorf("%d patches of %d objects", n, objects)
 	}
@@ -191,7 +196,8 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 			t.Errorf("etcd holds %s as %v", kind, versions)
 		}
 	}
-	if stored, err := c.Kubectl(t.Context(), "get", "crd", "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.storedVersions}{"\n"}{end}`); err != nil ||
+	if stored, err := c.Kubectl(t.Context(), "get", "crd", "-o",
+		`jsonpath={range .items[*]}{.metadata.name} {.status.storedVersions}{"\n"}{end}`); err != nil ||
 		strings.Count(stored, `["v1beta1"]`) != 15 || strings.Count(stored, "v1alpha1") != 3 {
 		t.Errorf("the stored versions are %s, %v", stored, err)
 	}
@@ -213,7 +219,8 @@ func (in *inherited) testMigration(t *testing.T, c *cluster.Cluster) {
 // testRemoval applies the CRDs without the older version, as step 3 of the removal does, while no replica runs.
 func testRemoval(t *testing.T, c *cluster.Cluster) {
 	apply := []string{"apply", "--server-side", "--force-conflicts", "-k", removal}
-	if _, err := c.Kubectl(t.Context(), append(apply, "--dry-run=server")...); err == nil || !strings.Contains(err.Error(), "spec.conversion") {
+	if _, err := c.Kubectl(t.Context(), append(apply, "--dry-run=server")...); err == nil ||
+		!strings.Contains(err.Error(), "spec.conversion") {
 		t.Errorf("CRDs that keep a CA without its webhook: %v", err)
 	}
 	commands, err := document.Commands("../../../docs/operations.md")
@@ -232,7 +239,8 @@ func testRemoval(t *testing.T, c *cluster.Cluster) {
 	}
 	eventually(t, func(ctx context.Context) error {
 		names, err := c.Kubectl(ctx, "get", "clonesets.apps.kruise.io,sidecarsets,podunavailablebudgets", "-A", "-o", "name")
-		if err == nil && (!strings.Contains(names, "cloneset.apps.kruise.io/web") || !strings.Contains(names, "sidecarset.apps.kruise.io/fixtures-hot")) {
+		if err == nil && (!strings.Contains(names, "cloneset.apps.kruise.io/web") ||
+			!strings.Contains(names, "sidecarset.apps.kruise.io/fixtures-hot")) {
 			err = fmt.Errorf("found %q", names)
 		}
 		return err
@@ -263,7 +271,8 @@ func (s *seen) count() int {
 	return s.writes
 }
 
-// watch begins watches of all kinds with two versions. Their end returns the objects whose generation has changed since.
+// watch begins watches of all kinds with two versions. Their end returns the objects whose generation has changed
+// since.
 func (in *inherited) watch(t *testing.T, c *cluster.Cluster) *seen {
 	t.Helper()
 	live, err := dynamic.NewForConfig(c.Config)
@@ -281,7 +290,9 @@ func (in *inherited) watch(t *testing.T, c *cluster.Cluster) *seen {
 	kinds := map[schema.GroupVersionResource]bool{}
 	for _, object := range in.all {
 		if gvk := object.GroupVersionKind(); strings.HasSuffix(gvk.Group, "kruise.io") && !single(gvk.Kind) {
-			kinds[schema.GroupVersionResource{Group: gvk.Group, Version: "v1beta1", Resource: strings.ToLower(gvk.Kind) + "s"}] = true
+			kinds[schema.GroupVersionResource{
+				Group: gvk.Group, Version: "v1beta1", Resource: strings.ToLower(gvk.Kind) + "s",
+			}] = true
 		}
 	}
 	for kind := range kinds {

@@ -40,7 +40,8 @@ func TestPolicies(t *testing.T) {
 	}
 	rc := rest.CopyConfig(c.Config)
 	rc.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:kruise-system:kruise-manager", Groups: []string{"system:serviceaccounts", "system:authenticated"},
+		UserName: "system:serviceaccount:kruise-system:kruise-manager",
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
 	}
 	var err error
 	if g.manager, err = runtimeclient.New(rc, runtimeclient.Options{}); err != nil {
@@ -48,8 +49,9 @@ func TestPolicies(t *testing.T) {
 	}
 	g.untilDecided(t)
 	for name, cases := range map[string]func(*testing.T) map[string]attempt{
-		"ConfigMaps": g.configMaps, "pods": g.pods, "status of pods": g.statuses, "reserved namespaces": g.reserved, "workloads": g.workloads,
-		"jobs": g.jobs, "dependents": g.dependents, "webhooks": g.webhooks, "definitions": g.definitions,
+		"ConfigMaps": g.configMaps, "pods": g.pods, "status of pods": g.statuses, "reserved namespaces": g.reserved,
+		"workloads": g.workloads,
+		"jobs":      g.jobs, "dependents": g.dependents, "webhooks": g.webhooks, "definitions": g.definitions,
 	} {
 		t.Run(name, func(t *testing.T) { try(t, cases(t)) })
 	}
@@ -102,23 +104,51 @@ func (g *policyGround) configMaps(t *testing.T) map[string]attempt {
 	manager := g.manager
 	add := func(keys ...string) []byte { return addKeys(t, keys...) }
 	return map[string]attempt{
-		"a barrier":               {"its pod owns it", create(manager, barrier("shop", "web-barrier", "web", map[string]string{"p_-5": "true"})), ""},
-		"keys":                    {"priorities that may start", patch(manager, "shop", "mine-barrier", add("p_2", "p_-1")), ""},
-		"no key":                  {"nothing changes", patch(manager, "shop", "mine-barrier", add()), ""},
-		"that of a former pod":    {"it is replaced", remove(manager, "shop", "old-barrier"), ""},
-		"aws-auth":                {"it maps users to groups", patch(manager, "kube-system", "aws-auth", []byte(`{"data":{"mapUsers":"x"}}`)), "name of a barrier"},
-		"aws-auth goes":           {"nodes could not join", remove(manager, "kube-system", "aws-auth"), "name of a barrier"},
-		"another ConfigMap":       {"the name is that of no barrier", create(manager, barrier("shop", "settings", "settings", nil)), "name of a barrier"},
-		"without a pod":           {"nothing would delete it", create(manager, barrier("shop", "a-barrier", "", nil)), "their pod owns"},
-		"of another pod":          {"the pod of its name waits for it", create(manager, barrier("shop", "a-barrier", "b", nil)), "their pod owns"},
-		"other content":           {"only keys of priorities are read", create(manager, barrier("shop", "a-barrier", "a", map[string]string{"key": "true"})), "add keys of priorities"},
-		"another key":             {"only keys of priorities are read", patch(manager, "shop", "mine-barrier", add("colours")), "add keys of priorities"},
-		"another value":           {"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":"blue"}}`)), "change no other"},
-		"a key goes":              {"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":null}}`)), "must not remove keys"},
-		"a label":                 {"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), "its metadata"},
-		"another owner's goes":    {"no pod owns it", remove(manager, "shop", "mine-barrier"), "their pod owns"},
-		"binary content":          {"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"binaryData":{"a":"eA=="}}`)), "its metadata"},
-		"an administrator writes": {"the policy is about the manager", patch(g.Client, "kube-system", "aws-auth", []byte(`{"data":{"a":"b"}}`)), ""},
+		"a barrier": {
+			"its pod owns it", create(manager, barrier("shop", "web-barrier", "web", map[string]string{"p_-5": "true"})), "",
+		},
+		"keys": {
+			"priorities that may start", patch(manager, "shop", "mine-barrier", add("p_2", "p_-1")), "",
+		},
+		"no key":               {"nothing changes", patch(manager, "shop", "mine-barrier", add()), ""},
+		"that of a former pod": {"it is replaced", remove(manager, "shop", "old-barrier"), ""},
+		"aws-auth": {
+			"it maps users to groups", patch(manager, "kube-system", "aws-auth", []byte(`{"data":{"mapUsers":"x"}}`)),
+			"name of a barrier",
+		},
+		"aws-auth goes": {"nodes could not join", remove(manager, "kube-system", "aws-auth"), "name of a barrier"},
+		"another ConfigMap": {
+			"the name is that of no barrier", create(manager, barrier("shop", "settings", "settings", nil)), "name of a barrier",
+		},
+		"without a pod": {
+			"nothing would delete it", create(manager, barrier("shop", "a-barrier", "", nil)), "their pod owns",
+		},
+		"of another pod": {
+			"the pod of its name waits for it", create(manager, barrier("shop", "a-barrier", "b", nil)), "their pod owns",
+		},
+		"other content": {
+			"only keys of priorities are read",
+			create(manager, barrier("shop", "a-barrier", "a", map[string]string{"key": "true"})), "add keys of priorities",
+		},
+		"another key": {
+			"only keys of priorities are read", patch(manager, "shop", "mine-barrier", add("colours")), "add keys of priorities",
+		},
+		"another value": {
+			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":"blue"}}`)), "change no other",
+		},
+		"a key goes": {
+			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"data":{"colour":null}}`)), "must not remove keys",
+		},
+		"a label": {
+			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"metadata":{"labels":{"a":"b"}}}`)), "its metadata",
+		},
+		"another owner's goes": {"no pod owns it", remove(manager, "shop", "mine-barrier"), "their pod owns"},
+		"binary content": {
+			"others own it", patch(manager, "shop", "mine-barrier", []byte(`{"binaryData":{"a":"eA=="}}`)), "its metadata",
+		},
+		"an administrator writes": {
+			"the policy is about the manager", patch(g.Client, "kube-system", "aws-auth", []byte(`{"data":{"a":"b"}}`)), "",
+		},
 	}
 }
 
@@ -131,9 +161,11 @@ func (g *policyGround) untilDecided(t *testing.T) {
 	for policy, write := range map[string]func(context.Context) error{
 		"kruise-manager":           create(g.manager, barrier("shop", nobody.Name, "", nil)),
 		"kruise-manager-workloads": g.creates(unstructuredOf("CloneSet", nobody, cloneSetSpec())),
-		"kruise-manager-jobs":      g.creates(&corev1.PodTemplate{ObjectMeta: nobody, Template: corev1.PodTemplateSpec{Spec: podOf(nobody).Spec}}),
-		"kruise-manager-pods":      g.creates(podOf(nobody), runtimeclient.DryRunAll),
-		"kruise-manager-reserved":  g.creates(podOf(reserved, controlledBy("apps.kruise.io/v1beta1", "CloneSet"))),
+		"kruise-manager-jobs": g.creates(&corev1.PodTemplate{
+			ObjectMeta: nobody, Template: corev1.PodTemplateSpec{Spec: podOf(nobody).Spec},
+		}),
+		"kruise-manager-pods":     g.creates(podOf(nobody), runtimeclient.DryRunAll),
+		"kruise-manager-reserved": g.creates(podOf(reserved, controlledBy("apps.kruise.io/v1beta1", "CloneSet"))),
 		"kruise-manager-dependents": g.creates(&appsv1.ControllerRevision{
 			ObjectMeta: nobody, Data: runtime.RawExtension{Raw: []byte(`{}`)},
 		}, runtimeclient.DryRunAll),
@@ -144,10 +176,11 @@ func (g *policyGround) untilDecided(t *testing.T) {
 			`[{"op":"remove","path":"/spec/versions/0/additionalPrinterColumns"}]`, runtimeclient.DryRunAll),
 	} {
 		var last error
-		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-			last = write(ctx)
-			return refusedByPolicy(last, "'"+policy+"' with binding"), nil
-		})
+		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
+			func(ctx context.Context) (bool, error) {
+				last = write(ctx)
+				return refusedByPolicy(last, "'"+policy+"' with binding"), nil
+			})
 		if err != nil {
 			t.Fatalf("%s: %v", policy, errors.Join(err, last))
 		}
@@ -155,7 +188,9 @@ func (g *policyGround) untilDecided(t *testing.T) {
 }
 
 // creates and patches send a copy of an object, as the manager.
-func (g *policyGround) creates(o runtimeclient.Object, options ...runtimeclient.CreateOption) func(context.Context) error {
+func (g *policyGround) creates(o runtimeclient.Object, options ...runtimeclient.CreateOption) func(
+	context.Context,
+) error {
 	return func(ctx context.Context) error {
 		return g.manager.Create(ctx, o.DeepCopyObject().(runtimeclient.Object), options...)
 	}
@@ -179,22 +214,28 @@ func (g *policyGround) deletes(o runtimeclient.Object) func(context.Context) err
 	}
 }
 
-func (g *policyGround) patches(o runtimeclient.Object, as types.PatchType, body string, options ...runtimeclient.PatchOption) func(context.Context) error {
+func (g *policyGround) patches(
+	o runtimeclient.Object, as types.PatchType, body string, options ...runtimeclient.PatchOption,
+) func(context.Context) error {
 	return func(ctx context.Context) error {
 		o := o.DeepCopyObject().(runtimeclient.Object)
 		return g.manager.Patch(ctx, o, runtimeclient.RawPatch(as, []byte(body)), options...)
 	}
 }
 
-func (g *policyGround) patchesPart(subresource string, o runtimeclient.Object, body string) func(context.Context) error {
+func (g *policyGround) patchesPart(subresource string, o runtimeclient.Object, body string) func(
+	context.Context,
+) error {
 	return func(ctx context.Context) error {
 		o := o.DeepCopyObject().(runtimeclient.Object)
-		return g.manager.SubResource(subresource).Patch(ctx, o, runtimeclient.RawPatch(types.StrategicMergePatchType, []byte(body)))
+		return g.manager.SubResource(subresource).Patch(ctx, o,
+			runtimeclient.RawPatch(types.StrategicMergePatchType, []byte(body)))
 	}
 }
 
 func refusedByPolicy(err error, text string) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "kruise-manager") && strings.Contains(err.Error(), text)
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "kruise-manager") &&
+		strings.Contains(err.Error(), text)
 }
 
 // barrier is a ConfigMap that a pod owns, if one is named.

@@ -49,7 +49,9 @@ func (g *policyGround) workloads(t *testing.T) map[string]attempt {
 			"the UnitedDeployment has it no more", g.deletes(unstructuredOf("CloneSet", inShop("old"), nil)), "",
 		},
 		"a Deployment as a whole": {"a list cannot be applied", g.updates(deployment), ""},
-		"a CloneSet as a whole":   {"a list cannot be applied", g.updates(unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())), ""},
+		"a CloneSet as a whole": {
+			"a list cannot be applied", g.updates(unstructuredOf("CloneSet", inShop("mine", united), cloneSetSpec())), "",
+		},
 		"names of pods": {
 			"the pods are gone", g.patches(theirs, merge, `{"spec":{"scaleStrategy":{"podsToDelete":[]}}}`), "",
 		},
@@ -147,11 +149,9 @@ func (g *policyGround) dependents(t *testing.T) map[string]attempt {
 	custom, ofSidecarSet := revision(inShop("custom")), revision(inShop("new", controlledBy(ofOurs, "SidecarSet")))
 	custom.Namespace, ofSidecarSet.Namespace = "kruise-system", "kruise-system"
 	custom.Labels = map[string]string{"kruise.io/sidecarset-name": "a"}
-	g.create(t,
-		revision(inShop("mine", set)), revision(inShop("old", set)), revision(inShop("theirs", builtin)), revision(inShop("orphan")),
-		custom, claim(inShop("data-web-a", set)), claim(inShop("data-web-b", set)), claim(inShop("data-web-0")),
-		claim(inShop("data-web-9")), claim(inShop("data-db-0", builtin)),
-	)
+	g.create(t, revision(inShop("mine", set)), revision(inShop("old", set)), revision(inShop("theirs", builtin)),
+		revision(inShop("orphan")), custom, claim(inShop("data-web-a", set)), claim(inShop("data-web-b", set)),
+		claim(inShop("data-web-0")), claim(inShop("data-web-9")), claim(inShop("data-db-0", builtin)))
 	const handOver = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"web-b","uid":"b","controller":true},` +
 		`{"$patch":"delete","uid":"of-CloneSet"}]}}`
 	const ours, others = "that a kind of apps.kruise.io controls", "of other owners"
@@ -183,7 +183,8 @@ func (g *policyGround) dependents(t *testing.T) map[string]attempt {
 			"it goes with its pod", g.patches(claim(inShop("data-web-b")), strategic, handOver), "",
 		},
 		"a claim of a pod": {
-			"the policy of the set deletes it", g.patches(claim(inShop("data-web-0")), strategic, ownerPatch("v1", "Pod", false)), "",
+			"the policy of the set deletes it",
+			g.patches(claim(inShop("data-web-0")), strategic, ownerPatch("v1", "Pod", false)), "",
 		},
 		"a claim goes":       {"its pod is gone", g.deletes(claim(inShop("data-web-a"))), ""},
 		"a claim of others":  {"data would be lost", g.deletes(claim(inShop("data-db-0"))), ours},
@@ -222,6 +223,7 @@ func cloneSetSpec() map[string]any {
 
 // ownerPatch adds an owner reference.
 func ownerPatch(apiVersion, kind string, controller bool) string {
-	return fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":"a","uid":"b","controller":%t}]}}`,
+	return fmt.Sprintf(
+		`{"metadata":{"ownerReferences":[{"apiVersion":%q,"kind":%q,"name":"a","uid":"b","controller":%t}]}}`,
 		apiVersion, kind, controller)
 }

@@ -76,11 +76,13 @@ func (g *policyGround) pods(t *testing.T) map[string]attempt {
 			g.patches(web, merge, `{"metadata":{"finalizers":["a.b/hook"],"labels":{"a":"b"}}}`), "",
 		},
 		"adoption": {
-			"its selector matches", g.patches(bare, strategic, ownerPatch(ofOurs, "CloneSet", true), runtimeclient.DryRunAll), "",
+			"its selector matches", g.patches(bare, strategic, ownerPatch(ofOurs, "CloneSet", true), runtimeclient.DryRunAll),
+			"",
 		},
 		"release": {
 			"its selector matches no more",
-			g.patches(web, strategic, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"of-CloneSet"}]}}`, runtimeclient.DryRunAll), "",
+			g.patches(web, strategic, `{"metadata":{"ownerReferences":[{"$patch":"delete","uid":"of-CloneSet"}]}}`,
+				runtimeclient.DryRunAll), "",
 		},
 		"sidecar":          {"a SidecarSet injected it", g.patches(theirs, strategic, image("proxy")), ""},
 		"sidecar of a job": {"no daemon can stop it", g.patches(theirs, strategic, image("log")), ""},
@@ -148,7 +150,9 @@ func (g *policyGround) statuses(t *testing.T) map[string]attempt {
 		},
 		"marks of a probe": {
 			"a PodProbeMarker asks for it",
-			status(theirs, `{"metadata":{"labels":{"idle":"true"},"annotations":{"a":"b"}},"status":{"conditions":[{"type":"idle","status":"True"}]}}`), "",
+			status(theirs,
+				`{"metadata":{"labels":{"idle":"true"},"annotations":{"a":"b"}},"status":{"conditions":[{"type":"idle","status":"True"}]}}`),
+			"",
 		},
 		"end of a job": {
 			"its sidecars do not count",
@@ -166,7 +170,8 @@ func (g *policyGround) statuses(t *testing.T) map[string]attempt {
 		},
 		"containers": {
 			"the kubelet reports them",
-			status(theirs, `{"status":{"containerStatuses":[{"name":"main","ready":true,"image":"x","imageID":"forged"}]}}`), conditions,
+			status(theirs, `{"status":{"containerStatuses":[{"name":"main","ready":true,"image":"x","imageID":"forged"}]}}`),
+			conditions,
 		},
 		"finalizer": {
 			"it would hold the pod", status(theirs, `{"metadata":{"finalizers":["a.b/c"]}}`), "finalizers",
@@ -184,7 +189,9 @@ func (g *policyGround) reserved(t *testing.T) map[string]attempt {
 		return podOf(at(namespace, name), controlledBy(ofOurs, "DaemonSet"), started())
 	}
 	dns := podOf(at("kube-system", "dns"), controlledBy("apps/v1", "ReplicaSet"), func(p *corev1.Pod) {
-		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1", Env: variables("IS_INJECTED")})
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{
+			Name: "proxy", Image: "proxy:1", Env: variables("IS_INJECTED"),
+		})
 	})
 	agent, manager := ours("kube-system", "agent"), ours("kruise-system", "manager")
 	g.create(t, dns, agent, manager)

@@ -18,7 +18,9 @@ func TestNotesOfProbes(t *testing.T) {
 	logged := 0
 	ctx := log.IntoContext(context.Background(), funcr.New(func(string, string) { logged++ }, funcr.Options{}))
 	explain := nodePodProbes().Explain
-	port, full := note.Note{Code: "ProbePortUnresolved", Object: "shop/m"}, note.Note{Code: "NodeProbesFull", Object: "shop/m"}
+	port, full := note.Note{Code: "ProbePortUnresolved", Object: "shop/m"}, note.Note{
+		Code: "NodeProbesFull", Object: "shop/m",
+	}
 	for _, c := range []struct {
 		why, node string
 		notes     []note.Note
@@ -54,11 +56,14 @@ func TestProbeGates(t *testing.T) {
 		}
 		o := options.Options{Gates: g}
 		names, admitted, sent := chosen(o), admission(g), podScope(o)
-		if out := slices.Contains(names, "-podprobemarker") && slices.Contains(names, "-nodepodprobe"); out != want.out || admitted.PodProbeMarker.Off != want.off {
+		if out := slices.Contains(names, "-podprobemarker") && slices.Contains(names, "-nodepodprobe"); out != want.out ||
+			admitted.PodProbeMarker.Off != want.off {
 			t.Errorf("%s: left out %t, off %t", list, out, admitted.PodProbeMarker.Off)
 		}
-		if on := podProbeMarkers(g).Serverless; on != want.serverless || admitted.Pod.Probes.Serverless != on || sent.Serverless != on {
-			t.Errorf("%s: the reconciler %t, the step %t, the scope %t", list, on, admitted.Pod.Probes.Serverless, sent.Serverless)
+		if on := podProbeMarkers(g).Serverless; on != want.serverless || admitted.Pod.Probes.Serverless != on ||
+			sent.Serverless != on {
+			t.Errorf("%s: the reconciler %t, the step %t, the scope %t",
+				list, on, admitted.Pod.Probes.Serverless, sent.Serverless)
 		}
 	}
 }

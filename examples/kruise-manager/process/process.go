@@ -1,5 +1,5 @@
-// Package process puts the manager together: controllers on the leader, webhooks on every replica, a certificate for them, and
-// the endpoints by which a cluster sees how it is.
+// Package process puts the manager together: controllers on the leader, webhooks on every replica, a certificate for
+// them, and the endpoints by which a cluster sees how it is.
 package process
 
 import (
@@ -45,7 +45,8 @@ const (
 // New makes a manager that is ready to start, with the same context.
 func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager, error) {
 	rc = client(rc, o)
-	keeper, err := certificates.New(rc, types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificateOptions(o))
+	keeper, err := certificates.New(rc,
+		types.NamespacedName{Namespace: o.Webhook.Namespace, Name: o.Webhook.Service}, certificateOptions(o))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,9 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&unserved{reader: mgr.GetAPIReader(), recorder: recorder, options: o}); err != nil {
 		return nil, fmt.Errorf("add check of gates: %w", err)
 	}
-	if err := mgr.Add(&reserved{reader: mgr.GetAPIReader(), recorder: recorder, namespace: o.Cache.Namespace}); err != nil {
+	if err := mgr.Add(&reserved{
+		reader: mgr.GetAPIReader(), recorder: recorder, namespace: o.Cache.Namespace,
+	}); err != nil {
 		return nil, fmt.Errorf("add check of namespaces: %w", err)
 	}
 	return mgr, addAll(ctx, mgr, keeper, o)
@@ -109,7 +112,8 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	}
 	admitted := admission(o.Gates)
 	admitted.SidecarSet.Namespace, admitted.Pod.Sidecars.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
-	admitted.PersistentPodState.Namespace, admitted.ResourceDistribution.Namespace = o.Webhook.Namespace, o.Webhook.Namespace
+	admitted.PersistentPodState.Namespace, admitted.ResourceDistribution.Namespace = o.Webhook.Namespace,
+		o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
@@ -154,13 +158,23 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 	in := installed(o.Gates, resizeInSpec)
 	co := controllers.Options{
-		Names: chosen(o), Controller: controllerOptions(o), Registerer: metrics.Registry,
-		CloneSet: cloneSets(o.Gates, in), BroadcastJob: broadcastJobs(o),
-		ImagePullJob: pullJobs(o), NodeImage: nodeImages(o), PodScope: podScope(o), SidecarSet: sidecarSets(o), DaemonSet: daemonSets(o, in),
-		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec), StatefulSet: statefulSets(o, in),
-		NodePodProbe: nodePodProbes(), PodProbeMarker: podProbeMarkers(o.Gates),
-		PersistentPodState: podStates(o), ResourceDistribution: resourcedistribution.Options{Namespace: o.Webhook.Namespace},
-		WorkloadSpread: workloadspread.Options{Versioned: o.VersionedSpreads, Namespace: o.Webhook.Namespace},
+		Names:                chosen(o),
+		Controller:           controllerOptions(o),
+		Registerer:           metrics.Registry,
+		CloneSet:             cloneSets(o.Gates, in),
+		BroadcastJob:         broadcastJobs(o),
+		ImagePullJob:         pullJobs(o),
+		NodeImage:            nodeImages(o),
+		PodScope:             podScope(o),
+		SidecarSet:           sidecarSets(o),
+		DaemonSet:            daemonSets(o, in),
+		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec),
+		StatefulSet:          statefulSets(o, in),
+		NodePodProbe:         nodePodProbes(),
+		PodProbeMarker:       podProbeMarkers(o.Gates),
+		PersistentPodState:   podStates(o),
+		ResourceDistribution: resourcedistribution.Options{Namespace: o.Webhook.Namespace},
+		WorkloadSpread:       workloadspread.Options{Versioned: o.VersionedSpreads, Namespace: o.Webhook.Namespace},
 	}
 	co.CloneSet.ExcludePreparingDelete = o.ExcludePreparingDelete
 	return co
@@ -197,7 +211,8 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 	mo.LeaderElection = o.Election.Enabled
 	mo.LeaderElectionNamespace = o.Election.Namespace
 	mo.LeaderElectionID = o.Election.ID
-	mo.LeaseDuration, mo.RenewDeadline, mo.RetryPeriod = &o.Election.LeaseDuration, &o.Election.RenewDeadline, &o.Election.RetryPeriod
+	mo.LeaseDuration, mo.RenewDeadline, mo.RetryPeriod = &o.Election.LeaseDuration, &o.Election.RenewDeadline,
+		&o.Election.RetryPeriod
 	mo.LeaderElectionReleaseOnCancel = true // main ends with the manager
 	mo.GracefulShutdownTimeout = ptr.To(drain)
 	mo.Controller = config.Controller{CacheSyncTimeout: o.Cache.SyncTimeout}
@@ -208,7 +223,8 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 func targets() []certificates.Target {
 	all := []certificates.Target{
 		certificates.Mutating(mutatingConfiguration), certificates.Validating(validatingConfiguration),
-		certificates.Mutating(podsConfiguration), certificates.Validating(podsConfiguration), certificates.Mutating(newSetsConfiguration),
+		certificates.Mutating(podsConfiguration), certificates.Validating(podsConfiguration),
+		certificates.Mutating(newSetsConfiguration),
 	}
 	for _, crd := range webhooks.Conversions() {
 		all = append(all, certificates.Conversion(crd))

@@ -138,8 +138,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// The overlay for a takeover keeps pods from being created bare until the manager leads. The manager narrows the entry to the pods that
-// something concerns, with its CA, and removes it where it serves none.
+// The overlay for a takeover keeps pods from being created bare until the manager leads. The manager narrows the entry
+// to the pods that something concerns, with its CA, and removes it where it serves none.
 func TestPods(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
 	for _, namespace := range []string{"kruise-system", "kruise-daemon-config"} {
@@ -147,7 +147,8 @@ func TestPods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k", "../../../config/takeover"); err != nil {
+	if _, err := c.Kubectl(t.Context(), "apply", "--server-side", "--force-conflicts", "-k",
+		"../../../config/takeover"); err != nil {
 		t.Fatal(err)
 	}
 	create := func(ctx context.Context) error {
@@ -175,7 +176,8 @@ func TestPods(t *testing.T) {
 			return errors.New("there is no entry")
 		}
 		main := read(ctx, "kruise-mutating-webhook-configuration")[0].ClientConfig
-		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name || !bytes.Equal(got.CABundle, main.CABundle) {
+		if got := all[0].ClientConfig; all[0].Name != "mpod.kb.io" || got.Service.Name != main.Service.Name ||
+			!bytes.Equal(got.CABundle, main.CABundle) {
 			return fmt.Errorf("%s is served by %+v", all[0].Name, got)
 		}
 		if len(all) != 1 || len(all[0].MatchConditions) != 1 {
@@ -203,12 +205,14 @@ func TestManifests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict", "--force-conflicts", "-k", "../../../config/default")
+	said, err := c.Kubectl(t.Context(), "apply", "--server-side", "--dry-run=server", "--validate=strict",
+		"--force-conflicts", "-k", "../../../config/default")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"deployment.apps/kruise-controller-manager", "service/kruise-webhook-service", "poddisruptionbudget.policy/kruise-controller-manager",
+		"deployment.apps/kruise-controller-manager", "service/kruise-webhook-service",
+		"poddisruptionbudget.policy/kruise-controller-manager",
 		"role.rbac.authorization.k8s.io/kruise-manager", "daemonset.apps/kruise-daemon", "clonesets.apps.kruise.io",
 	} {
 		if !strings.Contains(said, want) {
@@ -225,10 +229,11 @@ func eventually(t *testing.T, check func(context.Context) error) {
 func within(t *testing.T, limit time.Duration, check func(context.Context) error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true,
+		func(ctx context.Context) (bool, error) {
+			last = check(ctx)
+			return last == nil, nil
+		})
 	if err != nil {
 		t.Fatalf("%v; last: %v", err, last)
 	}

@@ -36,7 +36,8 @@ func newAudit(ctx context.Context, p options.Protection) (audit, error) {
 }
 
 func (a audit) deletion(r deletion.Record) {
-	a.add(r, "Refused deletion", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name, "user", r.UserAgent, "code", r.Code)
+	a.add(r, "Refused deletion", "kind", r.Kind, "namespace", r.Namespace, "name", r.Name, "user", r.UserAgent,
+		"code", r.Code)
 }
 
 func (a audit) disruption(r disruption.Refusal) {

@@ -26,9 +26,11 @@ func TestProtectionGates(t *testing.T) {
 		on:                         {"definitions with the value Cascading are refused", protection.Policy{}},
 		"PodWebhook=false," + on:   {"the webhook of pods is another one", protection.Policy{}},
 		on + ",KruiseDaemon=false": {"nothing here needs a daemon", protection.Policy{}},
-		on + ",DeletionProtectionForCRDCascadingGate=true": {"instances are counted", protection.Policy{CountInstances: true}},
-		"DeletionProtectionForCRDCascadingGate=true":       {"it is a part of the other", protection.Policy{Disabled: true}},
-		"AllAlpha=true,AllBeta=true":                       {"both are on", protection.Policy{CountInstances: true}},
+		on + ",DeletionProtectionForCRDCascadingGate=true": {
+			"instances are counted", protection.Policy{CountInstances: true},
+		},
+		"DeletionProtectionForCRDCascadingGate=true": {"it is a part of the other", protection.Policy{Disabled: true}},
+		"AllAlpha=true,AllBeta=true":                 {"both are on", protection.Policy{CountInstances: true}},
 	}
 	for list, c := range cases {
 		g, err := gates.Parse(list)
@@ -48,7 +50,9 @@ func TestProtectionGates(t *testing.T) {
 // Flags name the users and the file. A directory that cannot be made ends the start.
 func TestProtectionFlags(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	o, err := options.Parse([]string{"--protection-exempt-users=a, system:b", "--protection-hold-namespaces", "--protection-log-path=" + dir}, func(string) string { return "" })
+	o, err := options.Parse([]string{
+		"--protection-exempt-users=a, system:b", "--protection-hold-namespaces", "--protection-log-path=" + dir,
+	}, func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,11 +61,14 @@ func TestProtectionFlags(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := guarded(deletion.Options{}, o.Protection, a)
-	if diff := cmp.Diff(protection.Policy{ExemptUsers: []string{"a", "system:b"}, HoldNamespaces: true}, got.Policy); diff != "" {
+	if diff := cmp.Diff(protection.Policy{ExemptUsers: []string{"a", "system:b"}, HoldNamespaces: true},
+		got.Policy); diff != "" {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	got.Audit(deletion.Record{Event: "DeletionProtection", Kind: "Namespace", Name: "shop", UserAgent: "tenant"})
-	a.disruption(disruption.Refusal{Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: "shop", Name: "web", User: "tenant"})
+	a.disruption(disruption.Refusal{
+		Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: "shop", Name: "web", User: "tenant",
+	})
 	text, err := os.ReadFile(filepath.Join(dir, "protection.log"))
 	want := `{"Event":"DeletionProtection","Kind":"Namespace","Namespace":"","Name":"shop","UserAgent":"tenant"}` + "\n" +
 		`{"Event":"PodUnavailableBudget","Kind":"CloneSet","Namespace":"shop","Name":"web","UserAgent":"tenant"}` + "\n"

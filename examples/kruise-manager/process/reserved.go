@@ -19,9 +19,9 @@ import (
 // reservedPolicy is the policy that reserves namespaces: see config/rbac/policy.yaml.
 const reservedPolicy = "kruise-manager-reserved"
 
-// reserved warns of workloads in a namespace in which the policy refuses the manager's pods. OpenKruise runs workloads in kube-system: after a
-// takeover their pods stay, and no other one comes. It runs once, on the leader: a read of the policy and, where the policy reserves
-// kube-system, a list of one object of each kind.
+// reserved warns of workloads in a namespace in which the policy refuses the manager's pods. OpenKruise runs workloads
+// in kube-system: after a takeover their pods stay, and no other one comes. It runs once, on the leader: a read of the
+// policy and, where the policy reserves kube-system, a list of one object of each kind.
 type reserved struct {
 	reader    runtimeclient.Reader
 	recorder  record.EventRecorder
@@ -51,14 +51,17 @@ func reserves(policy *admissionregistrationv1.ValidatingAdmissionPolicy, namespa
 	match := policy.Spec.MatchConstraints
 	return match != nil && match.NamespaceSelector != nil && slices.ContainsFunc(match.NamespaceSelector.MatchExpressions,
 		func(e metav1.LabelSelectorRequirement) bool {
-			return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn && slices.Contains(e.Values, namespace)
+			return e.Key == corev1.LabelMetadataName && e.Operator == metav1.LabelSelectorOpIn &&
+				slices.Contains(e.Values, namespace)
 		})
 }
 
 // workloadKinds are the kinds whose objects have pods or jobs made.
 func workloadKinds() []schema.GroupVersionKind {
 	all := []schema.GroupVersionKind{v1alpha1.GroupVersion.WithKind("EphemeralJob")}
-	for _, kind := range []string{"AdvancedCronJob", "BroadcastJob", "CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment"} {
+	for _, kind := range []string{
+		"AdvancedCronJob", "BroadcastJob", "CloneSet", "DaemonSet", "StatefulSet", "UnitedDeployment",
+	} {
 		all = append(all, v1beta1.GroupVersion.WithKind(kind))
 	}
 	return all
@@ -68,8 +71,10 @@ func workloadKinds() []schema.GroupVersionKind {
 func (r *reserved) look(ctx context.Context, kind schema.GroupVersionKind) {
 	one := &metav1.PartialObjectMetadataList{}
 	one.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.reader.List(ctx, one, runtimeclient.Limit(1), runtimeclient.InNamespace(metav1.NamespaceSystem)); err != nil {
-		log.FromContext(ctx).V(1).Info("Skipped looking for workloads in reserved namespaces", "kind", kind.Kind, "reason", err.Error())
+	if err := r.reader.List(ctx, one, runtimeclient.Limit(1),
+		runtimeclient.InNamespace(metav1.NamespaceSystem)); err != nil {
+		log.FromContext(ctx).V(1).Info("Skipped looking for workloads in reserved namespaces",
+			"kind", kind.Kind, "reason", err.Error())
 		return
 	}
 	if len(one.Items) == 0 {
@@ -79,7 +84,7 @@ func (r *reserved) look(ctx context.Context, kind schema.GroupVersionKind) {
 	object.SetGroupVersionKind(kind)
 	log.FromContext(ctx).Info("Workloads in a reserved namespace get no pods",
 		"kind", kind.Kind, "namespace", object.Namespace, "name", object.Name, "policy", reservedPolicy)
-	r.recorder.Eventf(object, corev1.EventTypeWarning, "NamespaceReserved",
-		"The policy %s keeps the manager from creating and deleting pods of each %s in %s: take the namespace out of the list of the policy",
+	r.recorder.Eventf(object, corev1.EventTypeWarning, "NamespaceReserved", "The policy %s keeps the manager from "+
+		"creating and deleting pods of each %s in %s: take the namespace out of the list of the policy",
 		reservedPolicy, kind.Kind, object.Namespace)
 }

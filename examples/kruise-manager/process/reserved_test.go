@@ -26,18 +26,28 @@ func TestReserved(t *testing.T) {
 		lists     int
 		warned    string
 	}{
-		"nothing there":      {why: "no workload loses its pods", reserved: both, lists: 7},
-		"a DaemonSet":        {why: "new nodes get no pod", reserved: both, has: "DaemonSet", lists: 7, warned: "DaemonSet"},
-		"not reserved":       {why: "the list was edited", reserved: both[1:], has: "DaemonSet"},
-		"no policy":          {why: "before Kubernetes 1.30", missing: errors.New("no matches"), has: "DaemonSet"},
-		"another namespace":  {why: "the manager serves shop alone", namespace: "shop", reserved: both, has: "DaemonSet"},
-		"this one namespace": {why: "the manager serves it", namespace: "kube-system", reserved: both, has: "CloneSet", lists: 7, warned: "CloneSet"},
+		"nothing there":     {why: "no workload loses its pods", reserved: both, lists: 7},
+		"a DaemonSet":       {why: "new nodes get no pod", reserved: both, has: "DaemonSet", lists: 7, warned: "DaemonSet"},
+		"not reserved":      {why: "the list was edited", reserved: both[1:], has: "DaemonSet"},
+		"no policy":         {why: "before Kubernetes 1.30", missing: errors.New("no matches"), has: "DaemonSet"},
+		"another namespace": {why: "the manager serves shop alone", namespace: "shop", reserved: both, has: "DaemonSet"},
+		"this one namespace": {
+			why:       "the manager serves it",
+			namespace: "kube-system",
+			reserved:  both,
+			has:       "CloneSet",
+			lists:     7,
+			warned:    "CloneSet",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			lists := 0
 			reader := interceptor.NewClient(nil, interceptor.Funcs{
-				Get: func(_ context.Context, _ runtimeclient.WithWatch, key runtimeclient.ObjectKey, into runtimeclient.Object, _ ...runtimeclient.GetOption) error {
+				Get: func(
+					_ context.Context, _ runtimeclient.WithWatch, key runtimeclient.ObjectKey, into runtimeclient.Object,
+					_ ...runtimeclient.GetOption,
+				) error {
 					policy := into.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 					policy.Name = key.Name
 					policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{
@@ -47,7 +57,9 @@ func TestReserved(t *testing.T) {
 					}}
 					return c.missing
 				},
-				List: func(_ context.Context, _ runtimeclient.WithWatch, into runtimeclient.ObjectList, opts ...runtimeclient.ListOption) error {
+				List: func(
+					_ context.Context, _ runtimeclient.WithWatch, into runtimeclient.ObjectList, opts ...runtimeclient.ListOption,
+				) error {
 					var lo runtimeclient.ListOptions
 					lo.ApplyOptions(opts)
 					page := into.(*metav1.PartialObjectMetadataList)
@@ -55,7 +67,9 @@ func TestReserved(t *testing.T) {
 						t.Errorf("%s: limit %d in %q", page.Kind, lo.Limit, lo.Namespace)
 					}
 					if page.Kind == c.has+"List" {
-						page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: lo.Namespace, Name: "agent"}}}
+						page.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{
+							Namespace: lo.Namespace, Name: "agent",
+						}}}
 					}
 					return nil
 				},
@@ -70,7 +84,8 @@ func TestReserved(t *testing.T) {
 			for event := range events.Events {
 				said += event
 			}
-			if lists != c.lists || (c.warned != "") != strings.Contains(said, "NamespaceReserved") || !strings.Contains(said, c.warned) {
+			if lists != c.lists || (c.warned != "") != strings.Contains(said, "NamespaceReserved") ||
+				!strings.Contains(said, c.warned) {
 				t.Errorf("%s: %d lists, events %q", c.why, lists, said)
 			}
 		})

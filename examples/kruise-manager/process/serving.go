@@ -23,7 +23,9 @@ import (
 )
 
 // webhookServer serves the webhooks within limits, to clients that can be API servers.
-func webhookServer(all options.Options, addresses *serving.Addresses, certificate func(*tls.Config)) (*serving.Server, error) {
+func webhookServer(
+	all options.Options, addresses *serving.Addresses, certificate func(*tls.Config),
+) (*serving.Server, error) {
 	o := all.Webhook
 	clients := serving.Clients{
 		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},

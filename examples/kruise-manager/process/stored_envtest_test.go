@@ -58,7 +58,8 @@ func storedAs(t *testing.T, c *cluster.Cluster) string {
 	swap := strings.NewReplacer("storage: true", "storage: false", "storage: false", "storage: true")
 	var older []string
 	for document := range strings.SplitSeq(text, "\n---\n") {
-		if strings.Contains(document, "storage: false") && !strings.Contains(document, "name: statefulsets.apps.kruise.io\n") {
+		if strings.Contains(document, "storage: false") &&
+			!strings.Contains(document, "name: statefulsets.apps.kruise.io\n") {
 			document = swap.Replace(document)
 		}
 		older = append(older, document)
@@ -111,8 +112,12 @@ func publish(ctx context.Context, c *cluster.Cluster, name, at string, s *starte
 	_, err = controllerutil.CreateOrUpdate(ctx, c.Client, slice, func() error {
 		slice.Labels = map[string]string{discoveryv1.LabelServiceName: "kruise-webhook-service"}
 		slice.AddressType = discoveryv1.AddressTypeIPv4
-		slice.Ports = []discoveryv1.EndpointPort{{Name: ptr.To("webhook"), Port: ptr.To(int32(port)), Protocol: ptr.To(corev1.ProtocolTCP)}}
-		slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{at}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(unready == nil)}}}
+		slice.Ports = []discoveryv1.EndpointPort{{
+			Name: ptr.To("webhook"), Port: ptr.To(int32(port)), Protocol: ptr.To(corev1.ProtocolTCP),
+		}}
+		slice.Endpoints = []discoveryv1.Endpoint{{
+			Addresses: []string{at}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(unready == nil)},
+		}}
 		return nil
 	})
 	return errors.Join(err, unready)

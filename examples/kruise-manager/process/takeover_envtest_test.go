@@ -40,8 +40,8 @@ type inherited struct {
 	uids map[types.UID]types.UID
 }
 
-// recordedObjects are those of a step of the recording, and of the kinds that it lacks constructed ones, in the version and the shape in
-// which OpenKruise up to 1.8 stored them.
+// recordedObjects are those of a step of the recording, and of the kinds that it lacks constructed ones, in the version
+// and the shape in which OpenKruise up to 1.8 stored them.
 func recordedObjects(t *testing.T, step string) []*unstructured.Unstructured {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("../../../test/compat/testdata/recorded", step, "*.yaml"))
@@ -81,13 +81,14 @@ func recordedObjects(t *testing.T, step string) []*unstructured.Unstructured {
 	return rehashed(t, all)
 }
 
-// rehashed gives the revisions of DaemonSets other hashes. Those of OpenKruise follow from Go structs of its libraries, and no other version
-// can compute them.
+// rehashed gives the revisions of DaemonSets other hashes. Those of OpenKruise follow from Go structs of its libraries,
+// and no other version can compute them.
 func rehashed(t *testing.T, all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	t.Helper()
 	var pairs []string
 	for _, object := range all {
-		if owner := metav1.GetControllerOf(object); object.GetKind() == "ControllerRevision" && owner != nil && owner.Kind == "DaemonSet" {
+		if owner := metav1.GetControllerOf(object); object.GetKind() == "ControllerRevision" && owner != nil &&
+			owner.Kind == "DaemonSet" {
 			hash := []byte(object.GetLabels()["controller-revision-hash"])
 			other := slices.Clone(hash)
 			slices.Reverse(other)
@@ -109,8 +110,8 @@ func rehashed(t *testing.T, all []*unstructured.Unstructured) []*unstructured.Un
 	return all
 }
 
-// settled changes what the recording has of its time and of its version: no run is due, nothing has ended long enough ago to be deleted, and
-// owners and revisions have the form of OpenKruise 1.8.
+// settled changes what the recording has of its time and of its version: no run is due, nothing has ended long enough
+// ago to be deleted, and owners and revisions have the form of OpenKruise 1.8.
 func settled(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	set := func(value any, path ...string) {
@@ -160,7 +161,9 @@ func inherit(t *testing.T, c client.Client, recorded []*unstructured.Unstructure
 		var later []*unstructured.Unstructured
 		for _, object := range left {
 			missing := func(uid types.UID) bool { return known[uid] && in.uids[uid] == "" }
-			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return missing(o.UID) })
+			owned := slices.ContainsFunc(object.GetOwnerReferences(), func(o metav1.OwnerReference) bool {
+				return missing(o.UID)
+			})
 			if owned || slices.ContainsFunc(probed(object), func(pod map[string]any) bool { return missing(uidOf(pod)) }) {
 				later = append(later, object)
 				continue
@@ -225,12 +228,16 @@ func nodes(t *testing.T, c client.Client) {
 	t.Helper()
 	for i := range 3 {
 		name := fmt.Sprintf("node-%d", i+1)
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"}}}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux"},
+		}}
 		if err := c.Create(t.Context(), node); err != nil {
 			t.Fatal(err)
 		}
 		room := corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("16Gi"), corev1.ResourcePods: resource.MustParse("110"),
+			corev1.ResourceCPU:    resource.MustParse("8"),
+			corev1.ResourceMemory: resource.MustParse("16Gi"),
+			corev1.ResourcePods:   resource.MustParse("110"),
 		}
 		node.Status.Capacity, node.Status.Allocatable = room, room
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -267,7 +274,8 @@ func gauged(t *testing.T, name, label string) map[string]float64 {
 	return values
 }
 
-// rest returns an error until the controllers have reconciled more often than before and no controller has anything to do.
+// rest returns an error until the controllers have reconciled more often than before and no controller has anything to
+// do.
 func rest(t *testing.T, before map[string]float64, controllers []string) error {
 	t.Helper()
 	passes := gauged(t, "controller_runtime_reconcile_total", "controller")
@@ -302,7 +310,9 @@ func (in *inherited) controllers() []string {
 }
 
 // names are those of all objects of a kind, with the values that a takeover must leave as they are.
-func (in *inherited) names(t *testing.T, gvk schema.GroupVersionKind, also func(u *unstructured.Unstructured) string) map[string]string {
+func (in *inherited) names(
+	t *testing.T, gvk schema.GroupVersionKind, also func(u *unstructured.Unstructured) string,
+) map[string]string {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(gvk)
@@ -312,12 +322,14 @@ func (in *inherited) names(t *testing.T, gvk schema.GroupVersionKind, also func(
 	names := map[string]string{}
 	for i := range list.Items {
 		u := &list.Items[i]
-		names[u.GetNamespace()+"/"+u.GetName()] = fmt.Sprintf("%s deleted %v %s", u.GetUID(), u.GetDeletionTimestamp() != nil, also(u))
+		names[u.GetNamespace()+"/"+u.GetName()] = fmt.Sprintf("%s deleted %v %s",
+			u.GetUID(), u.GetDeletionTimestamp() != nil, also(u))
 	}
 	return names
 }
 
-// kept are pods with their specs, revisions with their versions, claims, and the generations of the kinds, before and after.
+// kept are pods with their specs, revisions with their versions, claims, and the generations of the kinds, before and
+// after.
 func (in *inherited) kept(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	spec := func(u *unstructured.Unstructured) string { return fmt.Sprint(u.Object["spec"]) }
@@ -326,8 +338,9 @@ func (in *inherited) kept(t *testing.T) map[string]map[string]string {
 	all := map[string]map[string]string{
 		"Pod":                   in.names(t, corev1.SchemeGroupVersion.WithKind("PodList"), spec),
 		"PersistentVolumeClaim": in.names(t, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaimList"), spec),
-		"ControllerRevision":    in.names(t, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ControllerRevisionList"}, version),
-		"ConfigMap":             in.names(t, corev1.SchemeGroupVersion.WithKind("ConfigMapList"), version),
+		"ControllerRevision": in.names(t,
+			schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ControllerRevisionList"}, version),
+		"ConfigMap": in.names(t, corev1.SchemeGroupVersion.WithKind("ConfigMapList"), version),
 	}
 	for _, object := range in.all {
 		gvk := object.GroupVersionKind()
@@ -338,9 +351,9 @@ func (in *inherited) kept(t *testing.T) map[string]map[string]string {
 	return all
 }
 
-// TestTakeoverOfOlderVersions starts two replicas on objects of all kinds that a running reference left in etcd, in its versions, beside
-// objects of the newer version. No replica runs that could convert what the caches of these list, as in every restart of all replicas later. Nothing is
-// created, deleted or recreated, and no spec is written.
+// TestTakeoverOfOlderVersions starts two replicas on objects of all kinds that a running reference left in etcd, in its
+// versions, beside objects of the newer version. No replica runs that could convert what the caches of these list, as
+// in every restart of all replicas later. Nothing is created, deleted or recreated, and no spec is written.
 func TestTakeoverOfOlderVersions(t *testing.T) {
 	at := address(t)
 	c := cluster.Start(t, cluster.Options{Private: true})
@@ -363,8 +376,12 @@ func TestTakeoverOfOlderVersions(t *testing.T) {
 	applyAll(t, c, "-k", "../../../config/default")
 
 	before := gauged(t, "controller_runtime_reconcile_total", "controller")
-	flags := []string{"--namespace=", "--webhook-answer-pods", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"}
-	replicas := map[string]*started{"a": start(t, c, "kruise-system", flags...), "b": start(t, c, "kruise-system", flags...)}
+	flags := []string{
+		"--namespace=", "--webhook-answer-pods", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true",
+	}
+	replicas := map[string]*started{
+		"a": start(t, c, "kruise-system", flags...), "b": start(t, c, "kruise-system", flags...),
+	}
 	ready := func(ctx context.Context) error {
 		var all []error
 		for name, s := range replicas {
@@ -382,16 +399,20 @@ func TestTakeoverOfOlderVersions(t *testing.T) {
 	})
 	for kind, objects := range in.kept(t) {
 		for _, those := range []map[string]string{was[kind], objects} {
-			maps.DeleteFunc(those, func(name, _ string) bool { return strings.Contains(name, "/v1") }) // coldObjects, and their revisions
+			// coldObjects, and their revisions
+			maps.DeleteFunc(those, func(name, _ string) bool { return strings.Contains(name, "/v1") })
 		}
 		if diff := cmp.Diff(was[kind], objects); diff != "" {
 			t.Errorf("%s changed (-left +taken over):\n%s", kind, diff)
 		}
 	}
 	in.allKinds(t)
-	for _, plural := range []string{"podunavailablebudgets.%s.policy.kruise.io", "workloadspreads.%s.apps.kruise.io", "sidecarsets.%s.apps.kruise.io"} {
+	for _, plural := range []string{
+		"podunavailablebudgets.%s.policy.kruise.io", "workloadspreads.%s.apps.kruise.io", "sidecarsets.%s.apps.kruise.io",
+	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			names, err := c.Kubectl(t.Context(), "get", fmt.Sprintf(plural, version), "-A", "-o", "jsonpath={.items[*].metadata.name}")
+			names, err := c.Kubectl(t.Context(), "get", fmt.Sprintf(plural, version), "-A", "-o",
+				"jsonpath={.items[*].metadata.name}")
 			if err != nil || !strings.Contains(names, "v1alpha1 v1beta1") {
 				t.Errorf("%s in %s are %q: %v", plural, version, names, err)
 			}

@@ -17,8 +17,9 @@ import (
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 )
 
-// unserved warns of jobs that no controller reconciles because a gate is off. The chart of the reference sets ImagePullJobGate, which is off by
-// default: without the flag, a cluster that was taken over pulls nothing, and nothing else shows it. It runs once, on the leader.
+// unserved warns of jobs that no controller reconciles because a gate is off. The chart of the reference sets
+// ImagePullJobGate, which is off by default: without the flag, a cluster that was taken over pulls nothing, and nothing
+// else shows it. It runs once, on the leader.
 type unserved struct {
 	reader   runtimeclient.Reader
 	recorder record.EventRecorder
@@ -48,8 +49,10 @@ func (u *unserved) asked(controller string) bool {
 func (u *unserved) look(ctx context.Context, kind string, off []gates.Gate) {
 	one := &metav1.PartialObjectMetadataList{}
 	one.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
-	if err := u.reader.List(ctx, one, runtimeclient.Limit(1), runtimeclient.InNamespace(u.options.Cache.Namespace)); err != nil {
-		log.FromContext(ctx).V(1).Info("Skipped looking for jobs that are not reconciled", "kind", kind, "reason", err.Error())
+	if err := u.reader.List(ctx, one, runtimeclient.Limit(1),
+		runtimeclient.InNamespace(u.options.Cache.Namespace)); err != nil {
+		log.FromContext(ctx).V(1).Info("Skipped looking for jobs that are not reconciled",
+			"kind", kind, "reason", err.Error())
 		return
 	}
 	if len(one.Items) == 0 {

@@ -29,15 +29,53 @@ func TestUnserved(t *testing.T) {
 		// lists are the requests, and warned the kinds.
 		lists, warned []string
 	}{
-		"no job":        {"nothing is lost", nil, "", nil, []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, nil},
-		"a job":         {"the chart of the reference sets the gate", nil, "ImagePullJob", nil, []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, []string{"ImagePullJob"}},
-		"both":          {"each kind has a line", nil, "ImagePullJob ImageListPullJob", nil, []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, []string{"ImageListPullJob", "ImagePullJob"}},
-		"gate":          {"they are reconciled", []string{"--feature-gates=ImagePullJobGate=true"}, "ImagePullJob", nil, nil, nil},
-		"no daemon":     {"the gate is not enough", []string{"--feature-gates=KruiseDaemon=false,ImagePullJobGate=true"}, "ImagePullJob", nil, []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, []string{"ImagePullJob"}},
-		"left out":      {"the command line says so", []string{"--controllers=*,-imagepulljob,-imagelistpulljob"}, "ImagePullJob", nil, nil, nil},
-		"not installed": {"no job can exist", nil, "", &meta.NoKindMatchError{}, []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, nil},
-		"no answer":     {"the start does not depend on it", nil, "", errors.New("no answer"), []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"}, nil},
-		"one namespace": {"the others are not for this manager", []string{"--namespace=shop"}, "ImagePullJob", nil, []string{"ImageListPullJobList limit 1 in shop", "ImagePullJobList limit 1 in shop"}, []string{"ImagePullJob"}},
+		"no job": {
+			why: "nothing is lost", lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+		},
+		"a job": {
+			why:    "the chart of the reference sets the gate",
+			has:    "ImagePullJob",
+			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+			warned: []string{"ImagePullJob"},
+		},
+		"both": {
+			why:    "each kind has a line",
+			has:    "ImagePullJob ImageListPullJob",
+			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+			warned: []string{"ImageListPullJob", "ImagePullJob"},
+		},
+		"gate": {
+			why: "they are reconciled", args: []string{"--feature-gates=ImagePullJobGate=true"}, has: "ImagePullJob",
+		},
+		"no daemon": {
+			why:    "the gate is not enough",
+			args:   []string{"--feature-gates=KruiseDaemon=false,ImagePullJobGate=true"},
+			has:    "ImagePullJob",
+			lists:  []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+			warned: []string{"ImagePullJob"},
+		},
+		"left out": {
+			why:  "the command line says so",
+			args: []string{"--controllers=*,-imagepulljob,-imagelistpulljob"},
+			has:  "ImagePullJob",
+		},
+		"not installed": {
+			why:   "no job can exist",
+			err:   &meta.NoKindMatchError{},
+			lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+		},
+		"no answer": {
+			why:   "the start does not depend on it",
+			err:   errors.New("no answer"),
+			lists: []string{"ImageListPullJobList limit 1", "ImagePullJobList limit 1"},
+		},
+		"one namespace": {
+			why:    "the others are not for this manager",
+			args:   []string{"--namespace=shop"},
+			has:    "ImagePullJob",
+			lists:  []string{"ImageListPullJobList limit 1 in shop", "ImagePullJobList limit 1 in shop"},
+			warned: []string{"ImagePullJob"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, err := options.Parse(c.args, func(string) string { return "" })
@@ -46,7 +84,9 @@ func TestUnserved(t *testing.T) {
 			}
 			var lists, warned []string
 			reader := interceptor.NewClient(nil, interceptor.Funcs{
-				List: func(_ context.Context, _ runtimeclient.WithWatch, into runtimeclient.ObjectList, opts ...runtimeclient.ListOption) error {
+				List: func(
+					_ context.Context, _ runtimeclient.WithWatch, into runtimeclient.ObjectList, opts ...runtimeclient.ListOption,
+				) error {
 					var lo runtimeclient.ListOptions
 					lo.ApplyOptions(opts)
 					page := into.(*metav1.PartialObjectMetadataList)

@@ -1,7 +1,7 @@
 // Package gates reads the feature gates of the reference into a value, which is then passed down as plain options.
 //
-// Two things are decided after the list is read. AllAlpha and AllBeta set what the list does not name. Then some gates follow
-// from others, such as all that needs the node daemon from KruiseDaemon; Notes lists these.
+// Two things are decided after the list is read. AllAlpha and AllBeta set what the list does not name. Then some gates
+// follow from others, such as all that needs the node daemon from KruiseDaemon; Notes lists these.
 package gates
 
 import (
@@ -97,7 +97,9 @@ func (g Gates) Notes() []string { return slices.Clone(g.notes) }
 
 // Changed are the gates that are not as by default, by name.
 func (g Gates) Changed() []Gate {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.on)), func(name Gate) bool { return g.on[name] == table()[name].on })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(g.on)), func(name Gate) bool {
+		return g.on[name] == table()[name].on
+	})
 }
 
 // String lists the changed gates in a form that Parse reads.

@@ -9,17 +9,32 @@ import (
 
 func TestParse(t *testing.T) {
 	cases := map[string]struct{ why, list, want string }{
-		"none":              {"the default", "", ""},
-		"as by default":     {"naming a default changes nothing", "PodWebhook=true", ""},
-		"one":               {"", "CloneSetShortHash=true", "CloneSetShortHash=true"},
-		"spaces":            {"a list in a manifest may be broken into lines", " CloneSetShortHash = true ,\n", "CloneSetShortHash=true"},
-		"later wins":        {"as with flags", "CloneSetShortHash=true,CloneSetShortHash=false", ""},
-		"all beta":          {"also those that are off", "AllBeta=true", "ResourceDistributionGate=true,ResourcesDeletionProtection=true"},
-		"named beats all":   {"wherever it stands", "ResourceDistributionGate=false,AllBeta=true", "ResourcesDeletionProtection=true"},
-		"pull for download": {"images are downloaded by pull jobs", "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false", "ImagePullJobGate=true,PreDownloadImageForInPlaceUpdate=true"},
-		"no daemon":         {"nobody pulls images", "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true", "DaemonWatchingPod=false,InPlaceUpdateEnvFromMetadata=false,KruiseDaemon=false,PodProbeMarkerGate=false"},
-		"no pod webhook":    {"what is decided there", "PodWebhook=false", "PodUnavailableBudgetDeleteGate=false,PodWebhook=false,WorkloadSpread=false"},
-		"no protection":     {"a part of it", "DeletionProtectionForCRDCascadingGate=true", ""},
+		"none":          {"the default", "", ""},
+		"as by default": {"naming a default changes nothing", "PodWebhook=true", ""},
+		"one":           {"", "CloneSetShortHash=true", "CloneSetShortHash=true"},
+		"spaces": {
+			"a list in a manifest may be broken into lines", " CloneSetShortHash = true ,\n", "CloneSetShortHash=true",
+		},
+		"later wins": {"as with flags", "CloneSetShortHash=true,CloneSetShortHash=false", ""},
+		"all beta": {
+			"also those that are off", "AllBeta=true", "ResourceDistributionGate=true,ResourcesDeletionProtection=true",
+		},
+		"named beats all": {
+			"wherever it stands", "ResourceDistributionGate=false,AllBeta=true", "ResourcesDeletionProtection=true",
+		},
+		"pull for download": {
+			"images are downloaded by pull jobs", "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false",
+			"ImagePullJobGate=true,PreDownloadImageForInPlaceUpdate=true",
+		},
+		"no daemon": {
+			"nobody pulls images", "KruiseDaemon=false,PreDownloadImageForInPlaceUpdate=true",
+			"DaemonWatchingPod=false,InPlaceUpdateEnvFromMetadata=false,KruiseDaemon=false,PodProbeMarkerGate=false",
+		},
+		"no pod webhook": {
+			"what is decided there", "PodWebhook=false",
+			"PodUnavailableBudgetDeleteGate=false,PodWebhook=false,WorkloadSpread=false",
+		},
+		"no protection": {"a part of it", "DeletionProtectionForCRDCascadingGate=true", ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -106,10 +106,15 @@ func rules() []rule {
 			SidecarSetPatchPodMetadataDefaultsAllowed, EnhancedLivenessProbe, EnablePodProbeMarkerOnServerless,
 		}},
 		{when: []Gate{KruiseDaemon}, is: false, then: []Gate{
-			PreDownloadImageForInPlaceUpdate, PreDownloadImageForDaemonSetUpdate, DaemonWatchingPod, InPlaceUpdateEnvFromMetadata,
+			PreDownloadImageForInPlaceUpdate, PreDownloadImageForDaemonSetUpdate, DaemonWatchingPod,
+			InPlaceUpdateEnvFromMetadata,
 			PodProbeMarkerGate, SidecarTerminator, ImagePullJobGate, EnhancedLivenessProbe,
 		}},
-		{when: []Gate{PreDownloadImageForInPlaceUpdate, PreDownloadImageForDaemonSetUpdate}, is: true, then: []Gate{ImagePullJobGate}},
+		{
+			when: []Gate{PreDownloadImageForInPlaceUpdate, PreDownloadImageForDaemonSetUpdate},
+			is:   true,
+			then: []Gate{ImagePullJobGate},
+		},
 		{when: []Gate{ResourcesDeletionProtection}, is: false, then: []Gate{DeletionProtectionForCRDCascadingGate}},
 	}
 }

@@ -18,15 +18,16 @@ type Options struct {
 	Format string
 }
 
-// Flags reads the options from flags. It also accepts the flags of klog and of the logs of Kubernetes components that have no effect here, as
-// unchanged manifests may pass them. It returns why, by their names.
+// Flags reads the options from flags. It also accepts the flags of klog and of the logs of Kubernetes components that
+// have no effect here, as unchanged manifests may pass them. It returns why, by their names.
 func (o *Options) Flags(set *flag.FlagSet) (inert map[string]string) {
 	set.IntVar(&o.Verbosity, "v", 0, "how much to log: 4 is for operations, 5 and more for debugging")
 	set.StringVar(&o.Format, "logging-format", "text", "text or json")
 	const why = "logs go to stderr"
 	inert = map[string]string{}
 	for _, name := range []string{
-		"logtostderr", "alsologtostderr", "one_output", "add_dir_header", "skip_headers", "skip_log_headers", "legacy_stderr_threshold_behavior",
+		"logtostderr", "alsologtostderr", "one_output", "add_dir_header", "skip_headers", "skip_log_headers",
+		"legacy_stderr_threshold_behavior",
 		"log-text-split-stream", "log-json-split-stream",
 	} {
 		inert[name] = why

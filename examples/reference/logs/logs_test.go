@@ -15,10 +15,19 @@ func TestOptions(t *testing.T) {
 		"json":          {"for machines", "--logging-format=json", `"msg":"said"`, ""},
 		"verbose":       {"as with klog, more is more", "-v=4", "msg=detail", ""},
 		"what klog has": {"manifests pass it", "--logtostderr --stderrthreshold=INFO --skip_headers=true", "msg=said", ""},
-		"all of klog": {"every flag of klog", "--alsologtostderr --one_output --add_dir_header --skip_log_headers --vmodule=a=1 --log_dir=/a --log_file=a" +
-			" --log_file_max_size=1800 --log_backtrace_at=a.go:1 --legacy_stderr_threshold_behavior=true", "msg=said", ""},
-		"formats": {"the buffers of formats", "--log-json-split-stream --log-json-info-buffer-size=1Mi --log-text-split-stream=false --log-text-info-buffer-size=0" +
-			" --log-flush-frequency=5s", "msg=said", ""},
+		"all of klog": {
+			why: "every flag of klog",
+			args: "--alsologtostderr --one_output --add_dir_header --skip_log_headers --vmodule=a=1 --log_dir=/a --log_file=a" +
+				" --log_file_max_size=1800 --log_backtrace_at=a.go:1 --legacy_stderr_threshold_behavior=true",
+			want: "msg=said",
+		},
+		"formats": {
+			why: "the buffers of formats",
+			args: "--log-json-split-stream --log-json-info-buffer-size=1Mi --log-text-split-stream=false " +
+				"--log-text-info-buffer-size=0" +
+				" --log-flush-frequency=5s",
+			want: "msg=said",
+		},
 		"unknown":  {"", "--logging-format=xml", "", "want text or json"},
 		"negative": {"", "-v=-1", "", "must not be negative"},
 	}
@@ -47,7 +56,8 @@ func TestOptions(t *testing.T) {
 			logger.Info("said")
 			logger.V(4).Info("detail")
 			logger.V(5).Info("too much")
-			if got := out.String(); !strings.Contains(got, c.want) || strings.Contains(got, "too much") || strings.Contains(got, "detail") != (o.Verbosity == 4) {
+			if got := out.String(); !strings.Contains(got, c.want) || strings.Contains(got, "too much") ||
+				strings.Contains(got, "detail") != (o.Verbosity == 4) {
 				t.Errorf("%s: %q, want %q", c.why, got, c.want)
 			}
 		})

@@ -1,7 +1,7 @@
 // Package patience lets a manager end that waits for its cache.
 //
-// A manager starts its parts when its informers have been filled. Where they never are, because the API server is away or
-// refuses, controller-runtime does not notice that the process is stopped: it keeps a core busy until it is killed.
+// A manager starts its parts when its informers have been filled. Where they never are, because the API server is away
+// or refuses, controller-runtime does not notice that the process is stopped: it keeps a core busy until it is killed.
 package patience
 
 import (
@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// Until makes caches that do not delay the end of a process, which is when the channel is closed. They are for
-// the NewCache of a manager's options. A cache that starts then has an ended context. made makes the caches; nil for cache.New.
+// Until makes caches that do not delay the end of a process, which is when the channel is closed. They are for the
+// NewCache of a manager's options. A cache that starts then has an ended context. made makes the caches; nil for
+// cache.New.
 func Until(end <-chan struct{}, made cache.NewCacheFunc) cache.NewCacheFunc {
 	if made == nil {
 		made = cache.New

@@ -22,7 +22,9 @@ func empty(t *testing.T, end <-chan struct{}) cache.Cache {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	c, err := patience.Until(end, nil)(&rest.Config{Host: "http://127.0.0.1:1"}, cache.Options{Scheme: scheme, Mapper: mapper})
+	c, err := patience.Until(end, nil)(&rest.Config{Host: "http://127.0.0.1:1"}, cache.Options{
+		Scheme: scheme, Mapper: mapper,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

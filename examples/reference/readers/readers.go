@@ -1,8 +1,9 @@
-// Package readers asks the API server who may read the metrics of a process, as kubelets and the components of Kubernetes do: a
-// TokenReview finds the user of a bearer token, and a SubjectAccessReview whether this user may get the path.
+// Package readers asks the API server who may read the metrics of a process, as kubelets and the components of
+// Kubernetes do: a TokenReview finds the user of a bearer token, and a SubjectAccessReview whether this user may get
+// the path.
 //
-// It does what controller-runtime's filters.WithAuthenticationAndAuthorization does, without the packages of an API server, which would
-// be the larger part of a daemon.
+// It does what controller-runtime's filters.WithAuthenticationAndAuthorization does, without the packages of an API
+// server, which would be the larger part of a daemon.
 package readers
 
 import (
@@ -48,7 +49,13 @@ func Filter(open ...string) func(rc *rest.Config, httpClient *http.Client) (metr
 		if err != nil {
 			return nil, fmt.Errorf("make a client of access reviews: %w", err)
 		}
-		all := &readers{tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), open: open, asking: rate.NewLimiter(reviews, burst), known: map[key]verdict{}}
+		all := &readers{
+			tokens: tokens.TokenReviews(),
+			access: access.SubjectAccessReviews(),
+			open:   open,
+			asking: rate.NewLimiter(reviews, burst),
+			known:  map[key]verdict{},
+		}
 		return all.filter, nil
 	}
 }
@@ -134,7 +141,8 @@ func (r *readers) keep(k key, now verdict) {
 
 // ask asks the API server about a token and a path.
 func (r *readers) ask(ctx context.Context, token, path string) (int, error) {
-	reviewed, err := r.tokens.Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	reviewed, err := r.tokens.Create(ctx,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review token: %w", err)
 	}
@@ -146,10 +154,11 @@ func (r *readers) ask(ctx context.Context, token, path string) (int, error) {
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
 	}
-	allowed, err := r.access.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
-	}}, metav1.CreateOptions{})
+	allowed, err := r.access.Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+			NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: path, Verb: "get"},
+		}}, metav1.CreateOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("review access: %w", err)
 	}

@@ -107,8 +107,8 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// Readers without a right, however many, keep no reader with the right from the metrics: neither when their tokens fill the memory, nor
-// when its answer has to be asked for again.
+// Readers without a right, however many, keep no reader with the right from the metrics: neither when their tokens fill
+// the memory, nor when its answer has to be asked for again.
 func TestManyReaders(t *testing.T) {
 	api := &server{}
 	listening := httptest.NewServer(api)
@@ -116,7 +116,10 @@ func TestManyReaders(t *testing.T) {
 	rc := &rest.Config{Host: listening.URL, QPS: -1, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
 	tokens, access := authenticationclient.NewForConfigOrDie(rc), authorizationclient.NewForConfigOrDie(rc)
 	r := &readers{
-		tokens: tokens.TokenReviews(), access: access.SubjectAccessReviews(), asking: rate.NewLimiter(0, most+1), known: map[key]verdict{},
+		tokens: tokens.TokenReviews(),
+		access: access.SubjectAccessReviews(),
+		asking: rate.NewLimiter(0, most+1),
+		known:  map[key]verdict{},
 	}
 	ask := func(token string) int {
 		t.Helper()

@@ -69,11 +69,15 @@ func wanted(name, condition string) entry {
 	return entry{
 		Name: name, MatchConditions: []admissionregistrationv1.MatchCondition{{Name: scope.Selected, Expression: condition}},
 		FailurePolicy: ptr.To(admissionregistrationv1.Fail), TimeoutSeconds: ptr.To[int32](10),
-		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist}}},
-		ClientConfig:      served("").ClientConfig,
+		NamespaceSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key: "control-plane", Operator: metav1.LabelSelectorOpDoesNotExist,
+		}}},
+		ClientConfig: served("").ClientConfig,
 		Rules: []admissionregistrationv1.RuleWithOperations{{
 			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}},
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"},
+			},
 		}},
 	}
 }
@@ -176,7 +180,9 @@ func codes(all []note.Note) []string {
 }
 
 func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
-	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation}}
+	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID("uid-" + name), Generation: generation,
+	}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	return set
 }
@@ -198,7 +204,8 @@ func untyped(t *testing.T, sets ...*appsv1beta1.SidecarSet) []*unstructured.Unst
 // provisionalOf returns the provisional entry of a set.
 func provisionalOf(t *testing.T, set *appsv1beta1.SidecarSet) entry {
 	t.Helper()
-	e, err := scope.Provisional(scope.Input{Namespace: "n", Client: scope.Reach{Namespace: "n", Service: "s"}.Client()}, set)
+	e, err := scope.Provisional(scope.Input{Namespace: "n", Client: scope.Reach{Namespace: "n", Service: "s"}.Client()},
+		set)
 	if err != nil || e == nil {
 		t.Fatal(e, err)
 	}

@@ -90,7 +90,8 @@ func (c *change) revise(at string, have, want *entry, stale []requirement) {
 	if !equality.Semantic.DeepEqual(have.ClientConfig, client) {
 		c.set(at+"/clientConfig", client)
 	}
-	if next := merged(have.NamespaceSelector, want.NamespaceSelector, stale); !equality.Semantic.DeepEqual(have.NamespaceSelector, next) {
+	if next := merged(have.NamespaceSelector,
+		want.NamespaceSelector, stale); !equality.Semantic.DeepEqual(have.NamespaceSelector, next) {
 		c.set(at+"/namespaceSelector", next)
 	}
 }
@@ -137,7 +138,9 @@ const injectors = "cert-manager.io/"
 func (c *change) write(o Observation, name string) *write.Write {
 	have := o.Pods
 	if have == nil {
-		object := &configuration{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{recordKey: c.wanted}}}
+		object := &configuration{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Annotations: map[string]string{recordKey: c.wanted},
+		}}
 		if o.Main != nil {
 			for key, value := range o.Main.Annotations {
 				if strings.HasPrefix(key, injectors) {

@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// TestDisruptions: the entries of budgets, with conditions on users, follow the budgets and the list of users. An API server
-// rejects an entry that has two conditions of one name.
+// TestDisruptions: the entries of budgets, with conditions on users, follow the budgets and the list of users. An API
+// server rejects an entry that has two conditions of one name.
 func TestDisruptions(t *testing.T) {
 	g := newGround(t)
 	g.Pods = named(name)

@@ -35,11 +35,13 @@ type Policy struct {
 	Configuration string
 	// Client is how API servers reach the webhook, without a CA where there is a service.
 	Client admissionregistrationv1.WebhookClientConfig
-	// Disruptions are entries of disruptions, and not of new pods: a ValidatingWebhookConfiguration in the form of the other kind.
+	// Disruptions are entries of disruptions, and not of new pods: a ValidatingWebhookConfiguration in the form of the
+	// other kind.
 	Disruptions bool
 	// Off removes all entries.
 	Off bool
-	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default DefaultMostPause.
+	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default
+	// DefaultMostPause.
 	MostPause time.Duration
 }
 
@@ -88,7 +90,9 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	if p.MostPause == 0 {
 		p.MostPause = DefaultMostPause
 	}
-	pass := Pass{Notes: slices.Concat(o.Want.Notes, o.Steady.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main, p))}
+	pass := Pass{
+		Notes: slices.Concat(o.Want.Notes, o.Steady.Notes, policies(o.Pods, o.Want.Entries), catchAlls(o.Main, p)),
+	}
 	s.waiting = track(s.waiting, o)
 	s.repairs, s.sweeps = s.repairs.seen(version(o.Pods)), s.sweeps.seen(version(o.Provisional))
 	c, err := compare(o.Pods, o.Want.Entries)
@@ -120,7 +124,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// missingSince returns the time since which the entries are missing; zero where it is not known. It is earlier than the event of it.
+// missingSince returns the time since which the entries are missing; zero where it is not known. It is earlier than the
+// event of it.
 func missingSince(o Observation, s State) time.Time {
 	switch _, known := readRecord(o.Pods); {
 	case !s.repairs.undoneAt.IsZero():
@@ -147,7 +152,8 @@ func (pass Pass) repair(o Observation, s State, p Policy, c change) Pass {
 		})
 		return pass
 	}
-	if pass.RequeueAfter = s.repairs.wait(version(o.Pods), c.wanted, rhythm{between, p.MostPause}, o.Now); pass.RequeueAfter > 0 {
+	if pass.RequeueAfter = s.repairs.wait(version(o.Pods), c.wanted,
+		rhythm{between, p.MostPause}, o.Now); pass.RequeueAfter > 0 {
 		return pass
 	}
 	pass.Write = c.write(o, p.Configuration)
@@ -173,7 +179,8 @@ func (pass Pass) sweep(o Observation, s State, p Policy) Pass {
 		return pass
 	}
 	word := identity(s.waiting, over)
-	if pass.RequeueAfter = s.sweeps.wait(version(o.Provisional), word, rhythm{betweenSweeps, p.MostPause}, o.Now); pass.RequeueAfter > 0 {
+	if pass.RequeueAfter = s.sweeps.wait(version(o.Provisional), word,
+		rhythm{betweenSweeps, p.MostPause}, o.Now); pass.RequeueAfter > 0 {
 		return pass
 	}
 	pass.Write = removal(o.Provisional, over)

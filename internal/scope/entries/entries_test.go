@@ -15,7 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// An entry comes with a CA and goes when it is not wanted, entries of others stay, and what is as it should be is not written.
+// An entry comes with a CA and goes when it is not wanted, entries of others stay, and what is as it should be is not
+// written.
 func TestEntries(t *testing.T) {
 	foreign := wanted("theirs.example.com", "true")
 	g := newGround(t)
@@ -25,9 +26,21 @@ func TestEntries(t *testing.T) {
 		want []entry
 		have []string
 	}{
-		{"new ones come after those of others", []entry{wanted("mpod.kb.io", "a"), wanted("mpod-open.kb.io", "b")}, []string{"theirs.example.com", "mpod.kb.io=a", "mpod-open.kb.io=b"}},
-		{"a condition is brought up to date", []entry{wanted("mpod.kb.io", "c"), wanted("mpod-open.kb.io", "b")}, []string{"theirs.example.com", "mpod.kb.io=c", "mpod-open.kb.io=b"}},
-		{"one goes and one comes", []entry{wanted("mpod-0a1b2c3d.kb.io", "d"), wanted("mpod-open.kb.io", "b")}, []string{"theirs.example.com", "mpod-open.kb.io=b", "mpod-0a1b2c3d.kb.io=d"}},
+		{
+			"new ones come after those of others",
+			[]entry{wanted("mpod.kb.io", "a"), wanted("mpod-open.kb.io", "b")},
+			[]string{"theirs.example.com", "mpod.kb.io=a", "mpod-open.kb.io=b"},
+		},
+		{
+			"a condition is brought up to date",
+			[]entry{wanted("mpod.kb.io", "c"), wanted("mpod-open.kb.io", "b")},
+			[]string{"theirs.example.com", "mpod.kb.io=c", "mpod-open.kb.io=b"},
+		},
+		{
+			"one goes and one comes",
+			[]entry{wanted("mpod-0a1b2c3d.kb.io", "d"), wanted("mpod-open.kb.io", "b")},
+			[]string{"theirs.example.com", "mpod-open.kb.io=b", "mpod-0a1b2c3d.kb.io=d"},
+		},
 		{"all go", nil, []string{"theirs.example.com"}},
 	}
 	for i, s := range steps {
@@ -68,25 +81,73 @@ func TestEdits(t *testing.T) {
 		stays bool
 		ours  string
 	}{
-		"an expression":               {"no pod would be sent", func(_ *configuration, e *entry) { e.MatchConditions[0].Expression = "false" }, false, "mpod.kb.io: match conditions"},
-		"a condition that is removed": {"all pods would be sent", func(_ *configuration, e *entry) { e.MatchConditions = nil }, false, "mpod.kb.io: match conditions"},
+		"an expression": {
+			why:  "no pod would be sent",
+			edit: func(_ *configuration, e *entry) { e.MatchConditions[0].Expression = "false" },
+			ours: "mpod.kb.io: match conditions",
+		},
+		"a condition that is removed": {
+			why:  "all pods would be sent",
+			edit: func(_ *configuration, e *entry) { e.MatchConditions = nil },
+			ours: "mpod.kb.io: match conditions",
+		},
 		"a second condition of ours": {"it would exclude pods", func(_ *configuration, e *entry) {
 			e.MatchConditions = append(e.MatchConditions, condition(scope.NotTaken, "false"))
 		}, false, "mpod.kb.io: match conditions"},
 		"a condition of theirs": {"they may exclude pods", func(_ *configuration, e *entry) {
 			e.MatchConditions = append([]admissionregistrationv1.MatchCondition{condition("theirs", "t")}, e.MatchConditions...)
 		}, true, ""},
-		"a path":      {"no step answers there", func(_ *configuration, e *entry) { e.ClientConfig.Service.Path = ptr.To("/other") }, false, "mpod.kb.io: rules or client configuration"},
-		"a service":   {"no step answers there", func(_ *configuration, e *entry) { e.ClientConfig.Service.Name = "other" }, false, "mpod.kb.io: rules or client configuration"},
-		"a CA":        {"another component rotates it", func(_ *configuration, e *entry) { e.ClientConfig.CABundle = []byte("rotated") }, true, ""},
-		"rules":       {"no pod would be sent", func(_ *configuration, e *entry) { e.Rules[0].Operations[0] = admissionregistrationv1.Delete }, false, "mpod.kb.io: rules or client configuration"},
-		"a namespace": {"spared pods would be sent", func(_ *configuration, e *entry) { e.NamespaceSelector.MatchExpressions = nil }, false, "mpod.kb.io: namespace selector"},
-		"no selector": {"spared pods would be sent", func(_ *configuration, e *entry) { e.NamespaceSelector = nil }, false, "mpod.kb.io: namespace selector"},
-		"a name":      {"another entry is wanted", func(_ *configuration, e *entry) { e.Name = "theirs.example.com" }, false, "mpod.kb.io was removed"},
-		"a deletion":  {"it comes back", func(c *configuration, _ *entry) { c.Webhooks = nil }, false, "mpod.kb.io was removed"},
-		"a reset":     {"it comes back", func(c *configuration, _ *entry) { c.Webhooks, c.Annotations = nil, nil }, false, "deleted or reset"},
-		"policy":      {"they may choose", func(_ *configuration, e *entry) { e.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) }, true, ""},
-		"timeout":     {"they may choose", func(_ *configuration, e *entry) { e.TimeoutSeconds = ptr.To[int32](2) }, true, ""},
+		"a path": {
+			why:  "no step answers there",
+			edit: func(_ *configuration, e *entry) { e.ClientConfig.Service.Path = ptr.To("/other") },
+			ours: "mpod.kb.io: rules or client configuration",
+		},
+		"a service": {
+			why:  "no step answers there",
+			edit: func(_ *configuration, e *entry) { e.ClientConfig.Service.Name = "other" },
+			ours: "mpod.kb.io: rules or client configuration",
+		},
+		"a CA": {
+			why:   "another component rotates it",
+			edit:  func(_ *configuration, e *entry) { e.ClientConfig.CABundle = []byte("rotated") },
+			stays: true,
+		},
+		"rules": {
+			why:  "no pod would be sent",
+			edit: func(_ *configuration, e *entry) { e.Rules[0].Operations[0] = admissionregistrationv1.Delete },
+			ours: "mpod.kb.io: rules or client configuration",
+		},
+		"a namespace": {
+			why:  "spared pods would be sent",
+			edit: func(_ *configuration, e *entry) { e.NamespaceSelector.MatchExpressions = nil },
+			ours: "mpod.kb.io: namespace selector",
+		},
+		"no selector": {
+			why:  "spared pods would be sent",
+			edit: func(_ *configuration, e *entry) { e.NamespaceSelector = nil },
+			ours: "mpod.kb.io: namespace selector",
+		},
+		"a name": {
+			why:  "another entry is wanted",
+			edit: func(_ *configuration, e *entry) { e.Name = "theirs.example.com" },
+			ours: "mpod.kb.io was removed",
+		},
+		"a deletion": {
+			why: "it comes back", edit: func(c *configuration, _ *entry) { c.Webhooks = nil }, ours: "mpod.kb.io was removed",
+		},
+		"a reset": {
+			why:  "it comes back",
+			edit: func(c *configuration, _ *entry) { c.Webhooks, c.Annotations = nil, nil },
+			ours: "deleted or reset",
+		},
+		"policy": {
+			why:   "they may choose",
+			edit:  func(_ *configuration, e *entry) { e.FailurePolicy = ptr.To(admissionregistrationv1.Ignore) },
+			stays: true,
+		},
+		"timeout": {
+			why: "they may choose", edit: func(_ *configuration, e *entry) { e.TimeoutSeconds = ptr.To[int32](2) }, stays: true,
+		},
 		"more spaces": {"they may spare more", func(_ *configuration, e *entry) {
 			e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, theirs)
 		}, true, ""},
@@ -96,8 +157,16 @@ func TestEdits(t *testing.T) {
 		"of pods": {"they may spare more", func(_ *configuration, e *entry) {
 			e.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{theirs}}
 		}, true, ""},
-		"more entries": {"they are theirs", func(c *configuration, _ *entry) { c.Webhooks = append(c.Webhooks, wanted("theirs.example.com", "t")) }, true, ""},
-		"our names":    {"an entry that looks like ours and is not wanted goes", func(c *configuration, _ *entry) { c.Webhooks = append(c.Webhooks, wanted("mpod-open.kb.io", "t")) }, false, "deleted or reset"},
+		"more entries": {
+			why:   "they are theirs",
+			edit:  func(c *configuration, _ *entry) { c.Webhooks = append(c.Webhooks, wanted("theirs.example.com", "t")) },
+			stays: true,
+		},
+		"our names": {
+			why:  "an entry that looks like ours and is not wanted goes",
+			edit: func(c *configuration, _ *entry) { c.Webhooks = append(c.Webhooks, wanted("mpod-open.kb.io", "t")) },
+			ours: "deleted or reset",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -156,19 +225,22 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// A requirement that an earlier version of this program, or another namespace, has left goes when it is not wanted any more. What
-// others have asked for stays beside the rest.
+// A requirement that an earlier version of this program, or another namespace, has left goes when it is not wanted any
+// more. What others have asked for stays beside the rest.
 func TestOldRequirement(t *testing.T) {
 	own := func(namespace string) entry {
 		w := wanted("mpod.kb.io", "a")
-		w.NamespaceSelector.MatchExpressions = append(w.NamespaceSelector.MatchExpressions,
-			metav1.LabelSelectorRequirement{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace}})
+		w.NamespaceSelector.MatchExpressions = append(w.NamespaceSelector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{namespace},
+		})
 		return w
 	}
 	g := newGround(t).want(own("kruise-system"))
 	g.Pods = named(name)
 	g.settle()
-	theirs := metav1.LabelSelectorRequirement{Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"theirs"}}
+	theirs := metav1.LabelSelectorRequirement{
+		Key: "kubernetes.io/metadata.name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"theirs"},
+	}
 	g.edit(func(c *configuration) {
 		s := c.Webhooks[0].NamespaceSelector
 		s.MatchExpressions = append(s.MatchExpressions, theirs)
@@ -201,7 +273,8 @@ func TestMissing(t *testing.T) {
 	for i, since := range []time.Duration{time.Hour, 600 * time.Millisecond} {
 		g.Pods, g.Now = nil, g.Now.Add(since)
 		if g.next(); g.Pods == nil || len(g.announced) != i+1 {
-			t.Fatalf("a configuration that was deleted %s after the last write is not created at once: announced %v", since, g.announced)
+			t.Fatalf("a configuration that was deleted %s after the last write is not created at once: announced %v",
+				since, g.announced)
 		}
 		g.next()
 	}
@@ -225,7 +298,9 @@ func TestNothing(t *testing.T) {
 // An address has a CA of its own, which is part of what is wanted.
 func TestAddress(t *testing.T) {
 	w := wanted("mpod.kb.io", "a")
-	w.ClientConfig = admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://localhost"), CABundle: []byte("first")}
+	w.ClientConfig = admissionregistrationv1.WebhookClientConfig{
+		URL: ptr.To("https://localhost"), CABundle: []byte("first"),
+	}
 	g := newGround(t).want(w)
 	g.Pods, g.Main, g.policy.Client = named(name), nil, w.ClientConfig
 	g.settle()
@@ -257,14 +332,19 @@ func TestCatchAll(t *testing.T) {
 	sets := served("ca")
 	sets.Rules = []admissionregistrationv1.RuleWithOperations{{
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1beta1"}, Resources: []string{"sidecarsets"}},
+		Rule: admissionregistrationv1.Rule{
+			APIGroups: []string{"apps.kruise.io"}, APIVersions: []string{"v1beta1"}, Resources: []string{"sidecarsets"},
+		},
 	}}
 	g.Main = named("main", sets, left)
 	g.settle()
 	if len(g.notes) != 1 || g.notes[0].Code != entries.NoteCatchAll {
 		t.Fatalf("notes %v", g.notes)
 	}
-	for _, part := range []string{`patch mutatingwebhookconfiguration main `, `{"op":"test","path":"/webhooks/1/name","value":"mpod.kb.io"}`, `{"op":"remove","path":"/webhooks/1"}`} {
+	for _, part := range []string{
+		`patch mutatingwebhookconfiguration main `, `{"op":"test","path":"/webhooks/1/name","value":"mpod.kb.io"}`,
+		`{"op":"remove","path":"/webhooks/1"}`,
+	} {
 		if !strings.Contains(g.notes[0].Text, part) {
 			t.Errorf("%q is not in %q", part, g.notes[0].Text)
 		}
@@ -291,9 +371,14 @@ func TestNarrowed(t *testing.T) {
 
 // Entries of a former installation for disruptions of all pods are reported with the command that removes them.
 func TestCatchAllDisruptions(t *testing.T) {
-	rule := func(resource string, o ...admissionregistrationv1.OperationType) []admissionregistrationv1.RuleWithOperations {
+	rule := func(
+		resource string, o ...admissionregistrationv1.OperationType,
+	) []admissionregistrationv1.RuleWithOperations {
 		return []admissionregistrationv1.RuleWithOperations{{
-			Operations: o, Rule: admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource}},
+			Operations: o,
+			Rule: admissionregistrationv1.Rule{
+				APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{resource},
+			},
 		}}
 	}
 	for name, c := range map[string]struct {
@@ -301,7 +386,10 @@ func TestCatchAllDisruptions(t *testing.T) {
 		rules []admissionregistrationv1.RuleWithOperations
 		want  bool
 	}{
-		"vpod":         {"it sends updates and deletions of all pods", rule("pods", admissionregistrationv1.Update, admissionregistrationv1.Delete), true},
+		"vpod": {
+			"it sends updates and deletions of all pods",
+			rule("pods", admissionregistrationv1.Update, admissionregistrationv1.Delete), true,
+		},
 		"vpodeviction": {"it sends all evictions", rule("pods/eviction", admissionregistrationv1.Create), true},
 		"anything":     {"it sends what has no name, too", rule("*", admissionregistrationv1.OperationAll), true},
 		"mpod":         {"a new pod is not disrupted", rule("pods", admissionregistrationv1.Create), false},
@@ -309,7 +397,9 @@ func TestCatchAllDisruptions(t *testing.T) {
 	} {
 		left := wanted(name+".kb.io", "")
 		left.Rules = c.rules
-		pass, err := entries.Next(entries.Observation{Main: named("main", left)}, entries.State{}, entries.Policy{Configuration: "pods", Disruptions: true})
+		pass, err := entries.Next(entries.Observation{Main: named("main", left)}, entries.State{}, entries.Policy{
+			Configuration: "pods", Disruptions: true,
+		})
 		if err != nil || (len(pass.Notes) > 0) != c.want {
 			t.Fatalf("%s: %s: notes %v, %v", name, c.why, pass.Notes, err)
 		}

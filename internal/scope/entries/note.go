@@ -24,8 +24,8 @@ const (
 	NoteNoAuthority = "NoAuthority"
 )
 
-// policies reports entries whose policy was changed by another writer, as in an outage. The edit stays; the note explains why pods are
-// created without sidecars, or rejected.
+// policies reports entries whose policy was changed by another writer, as in an outage. The edit stays; the note
+// explains why pods are created without sidecars, or rejected.
 func policies(have *configuration, want []entry) []note.Note {
 	if have == nil {
 		return nil
@@ -52,12 +52,14 @@ func undoneNote(configuration string, edited []string) note.Note {
 	} else if n > 0 {
 		what = strings.Join(edited, ", ")
 	}
-	return note.Note{Code: NoteUndone, Object: configuration, Text: "another writer changed entries of the pod webhook (" + what +
-		"); they were written again, with pauses that double while this repeats"}
+	return note.Note{
+		Code: NoteUndone, Object: configuration, Text: "another writer changed entries of the pod webhook (" + what +
+			"); they were written again, with pauses that double while this repeats",
+	}
 }
 
-// catchAlls reports entries of the main configuration that send pods. A former installation leaves them there. They fail closed for
-// every pod, and send the pods of our entries twice.
+// catchAlls reports entries of the main configuration that send pods. A former installation leaves them there. They
+// fail closed for every pod, and send the pods of our entries twice.
 func catchAlls(main *configuration, p Policy) []note.Note {
 	if main == nil {
 		return nil
@@ -94,7 +96,9 @@ func disruptsPods(r admissionregistrationv1.RuleWithOperations) bool {
 }
 
 // concerns reports whether a rule is about an operation on a resource.
-func concerns(r admissionregistrationv1.RuleWithOperations, resource string, o admissionregistrationv1.OperationType) bool {
+func concerns(
+	r admissionregistrationv1.RuleWithOperations, resource string, o admissionregistrationv1.OperationType,
+) bool {
 	anyOf := func(all []string, of ...string) bool {
 		return slices.ContainsFunc(all, func(s string) bool { return slices.Contains(of, s) })
 	}

@@ -5,8 +5,9 @@ import "time"
 const (
 	// between is the least time between two writes: API servers compile the conditions again after each.
 	between = 50 * time.Millisecond
-	// burst is how many writes may come as quickly as that. Each further one waits until afterwards has passed since one before, so that no
-	// minute has more than burst and 120 writes, and nothing that is wanted waits for longer than afterwards.
+	// burst is how many writes may come as quickly as that. Each further one waits until afterwards has passed since one
+	// before, so that no minute has more than burst and 120 writes, and nothing that is wanted waits for longer than
+	// afterwards.
 	burst      = 20
 	afterwards = 500 * time.Millisecond
 	// betweenSweeps is the same for removals, which are not urgent.
@@ -33,7 +34,8 @@ type pace struct {
 	undoings int
 }
 
-// seen returns the pace after an observation. Once the cache shows another version than the one that was written over, it is not behind.
+// seen returns the pace after an observation. Once the cache shows another version than the one that was written over,
+// it is not behind.
 func (p pace) seen(version string) pace {
 	if p.over != version {
 		p.over = ""

@@ -102,7 +102,8 @@ func TestCacheBehind(t *testing.T) {
 	}
 }
 
-// What is wanted may change all the time: each change is written within half a second, and no minute has more than 140 writes.
+// What is wanted may change all the time: each change is written within half a second, and no minute has more than 140
+// writes.
 func TestFlips(t *testing.T) {
 	g := newGround(t)
 	g.Pods = named(name)

@@ -14,15 +14,16 @@ import (
 )
 
 const (
-	// settle is how long a provisional entry stays after the planned entries have the set: each API server and each replica sees them in
-	// its own time.
+	// settle is how long a provisional entry stays after the planned entries have the set: each API server and each
+	// replica sees them in its own time.
 	settle = time.Second
-	// lost is how long a provisional entry waits for a set that is not stored, because the admission of the set was rejected later, or
-	// because no API server has sent it.
+	// lost is how long a provisional entry waits for a set that is not stored, because the admission of the set was
+	// rejected later, or because no API server has sent it.
 	lost = 5 * time.Second
 )
 
-// waitingKey distinguishes the states of a set. An entry that appears again is for another state of its set, or was written back.
+// waitingKey distinguishes the states of a set. An entry that appears again is for another state of its set, or was
+// written back.
 type waitingKey struct {
 	entry string
 	mark  scope.Mark
@@ -51,7 +52,9 @@ func track(before map[waitingKey]waiting, o Observation) map[waitingKey]waiting 
 		if !seen {
 			one = waiting{since: o.Now}
 		}
-		one.known = one.known || slices.ContainsFunc(o.Sets, func(set *unstructured.Unstructured) bool { return mark.In(set) })
+		one.known = one.known || slices.ContainsFunc(o.Sets, func(set *unstructured.Unstructured) bool {
+			return mark.In(set)
+		})
 		all[key] = one
 	}
 	return all

@@ -45,12 +45,15 @@ func (o object) stored() *unstructured.Unstructured {
 	case "Required":
 		kind, spec["requiredPersistentTopology"] = "PersistentPodState", map[string]any{"nodeTopologyKeys": []any{"zone"}}
 	case "PersistentPodState":
-		spec["preferredPersistentTopology"] = []any{map[string]any{"weight": int64(1), "preference": map[string]any{"nodeTopologyKeys": []any{"zone"}}}}
+		spec["preferredPersistentTopology"] = []any{map[string]any{
+			"weight": int64(1), "preference": map[string]any{"nodeTopologyKeys": []any{"zone"}},
+		}}
 	case "PodUnavailableBudget":
 		version = "policy.kruise.io/v1beta1"
 	}
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": o.namespace, "name": o.name}, "spec": spec,
+		"apiVersion": version, "kind": kind, "metadata": map[string]any{"namespace": o.namespace, "name": o.name},
+		"spec": spec,
 	}}
 }
 
@@ -159,7 +162,8 @@ func (w *tenants) plan() {
 func (w *tenants) covered(o object) bool {
 	return slices.ContainsFunc(w.Pods.Webhooks, func(e entry) bool {
 		fails, selected := *e.FailurePolicy == admissionregistrationv1.Fail, e.MatchConditions[0].Expression
-		return fails == o.closed() && (strings.Contains(selected, "'"+o.workload()+"'") || strings.Contains(selected, "'"+o.namespace+"'"))
+		return fails == o.closed() &&
+			(strings.Contains(selected, "'"+o.workload()+"'") || strings.Contains(selected, "'"+o.namespace+"'"))
 	})
 }
 
@@ -212,9 +216,15 @@ func TestTenants(t *testing.T) {
 		writes, all int
 	}{
 		"quiet tenants": {"changes cost a write each, and removals few together", 12, 0, 3, 40, 0},
-		"one hostile":   {"all of its pods are sent after some changes of each policy, and nothing is written any more", 0, 1, 2, 50, 50},
-		"some hostile":  {"quiet tenants notice nothing", 6, 3, 1, 140, 0},
-		"many hostile":  {"no minute has more than 140 writes", 6, 20, 1, 140, 0},
+		"one hostile": {
+			why:     "all of its pods are sent after some changes of each policy, and nothing is written any more",
+			hostile: 1,
+			minutes: 2,
+			writes:  50,
+			all:     50,
+		},
+		"some hostile": {"quiet tenants notice nothing", 6, 3, 1, 140, 0},
+		"many hostile": {"no minute has more than 140 writes", 6, 20, 1, 140, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())

@@ -12,8 +12,8 @@ import (
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 
-// fitting returns the requests that there is room for, the first ones first: those that replace an entry, and those for which the
-// configuration stays within the bound.
+// fitting returns the requests that there is room for, the first ones first: those that replace an entry, and those for
+// which the configuration stays within the bound.
 func fitting(have *configuration, batch []*request) []*request {
 	names := map[string]bool{}
 	for i := range have.Webhooks {
@@ -29,7 +29,8 @@ func fitting(have *configuration, batch []*request) []*request {
 	return chosen
 }
 
-// plan returns the write that adds the entries of requests, one for each set. Have is without a version where it does not exist.
+// plan returns the write that adds the entries of requests, one for each set. Have is without a version where it does
+// not exist.
 func plan(name string, have *configuration, chosen []*request, ca []byte) *write.Write {
 	at := map[string]int{}
 	for i := range have.Webhooks {
@@ -40,7 +41,9 @@ func plan(name string, have *configuration, chosen []*request, ca []byte) *write
 		entries[i].ClientConfig.CABundle = ca
 	}
 	if have.ResourceVersion == "" {
-		return &write.Write{Verb: write.Create, Object: &configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: entries}}
+		return &write.Write{
+			Verb: write.Create, Object: &configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: entries},
+		}
 	}
 	ops := []write.Op{write.Test("/metadata/resourceVersion", have.ResourceVersion)}
 	if len(have.Webhooks) == 0 {

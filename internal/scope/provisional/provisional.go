@@ -1,5 +1,5 @@
-// Package provisional writes the entry of a SidecarSet before the set is stored, so that pods created right after it are sent to their
-// webhook. Every replica may write one, with or without a leader.
+// Package provisional writes the entry of a SidecarSet before the set is stored, so that pods created right after it
+// are sent to their webhook. Every replica may write one, with or without a leader.
 //
 //	w, err := provisional.New(client, provisional.Options{})
 //	...
@@ -7,17 +7,20 @@
 //		warn(err)
 //	}
 //
-// The entries have a configuration of their own, so that API servers compile no other condition again. They are ignored where no replica
-// answers, at most 8 at a time, and the leader removes them: see package entries.
+// The entries have a configuration of their own, so that API servers compile no other condition again. They are ignored
+// where no replica answers, at most 8 at a time, and the leader removes them: see package entries.
 //
 // Laws:
-//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other entry changes.
-//   - Cover returns within Options.Timeout. A set for which there is no room waits for as long; the sets before it do not. After an error
-//     the set is covered once the leader has reconciled it.
-//   - A review that no API server has sent can add entries of the same kind, and no others: they reject no pod, and end after seconds.
+//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other
+//     entry changes.
+//   - Cover returns within Options.Timeout. A set for which there is no room waits for as long; the sets before it do
+//     not. After an error the set is covered once the leader has reconciled it.
+//   - A review that no API server has sent can add entries of the same kind, and no others: they reject no pod, and end
+//     after seconds.
 //
-// What remains open: no API server acknowledges an entry, so that Cover waits for Options.Pause after the write. A pod goes without a new set
-// where its API server takes longer, where no replica answers in time, and where more than 8 sets wait for longer than Options.Timeout.
+// What remains open: no API server acknowledges an entry, so that Cover waits for Options.Pause after the write. A pod
+// goes without a new set where its API server takes longer, where no replica answers in time, and where more than 8
+// sets wait for longer than Options.Timeout.
 package provisional
 
 import (
@@ -102,14 +105,16 @@ func New(api API, o Options) (*Writer, error) {
 	return &Writer{api: api, options: o, turn: make(chan struct{}, 1)}, nil
 }
 
-// Cover makes API servers send the pods of a set to their webhook. The set must have its UID, as in a validating webhook.
+// Cover makes API servers send the pods of a set to their webhook. The set must have its UID, as in a validating
+// webhook.
 func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if set.UID == "" {
 		return errors.New("the set has no UID yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, w.options.Timeout)
 	defer cancel()
-	entry, err := scope.Provisional(scope.Input{Client: w.options.Reach.Client(), Namespace: w.options.Reach.Namespace}, set)
+	entry, err := scope.Provisional(scope.Input{Client: w.options.Reach.Client(), Namespace: w.options.Reach.Namespace},
+		set)
 	if err != nil || entry == nil {
 		return err
 	}
@@ -123,8 +128,8 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	return nil
 }
 
-// enter writes a request together with all that wait, or waits until another caller has written it. After an error the others write
-// themselves, because the reason may be in this request.
+// enter writes a request together with all that wait, or waits until another caller has written it. After an error the
+// others write themselves, because the reason may be in this request.
 func (w *Writer) enter(ctx context.Context, r *request) error {
 	w.mu.Lock()
 	w.waiting = append(w.waiting, r)

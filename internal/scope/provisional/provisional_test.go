@@ -27,7 +27,9 @@ import (
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 
 func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
-	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation}}
+	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
+		Name: name, UID: types.UID("uid-" + name), Generation: generation,
+	}}
 	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": name}}
 	return set
 }
@@ -155,16 +157,73 @@ func TestCover(t *testing.T) {
 		want  []string
 		err   string
 	}{
-		"the first":    {"the CA is that of the main configuration", []*configuration{named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
-		"among others": {"what is there stays, and has the CA", []*configuration{named(scope.ProvisionalConfiguration, theirs(), served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)}, 0, []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"}, ""},
-		"a later one":  {"one entry for a set", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)}, 0, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"}, ""},
-		"a conflict":   {"another writer was first", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 3, []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"}, ""},
-		"conflicts":    {"it does not go on for ever", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 1000, []string{"mpod.kb.io"}, "cannot be fulfilled"},
-		"no CA":        {"API servers would trust no answer", []*configuration{named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", ""))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "no CA"},
-		"far too long": {"API servers keep each entry in memory", []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, []*appsv1beta1.SidecarSet{large}, 0, nil, "more than 32768 bytes"},
-		"no UID":       {"its states could not be distinguished", []*configuration{named(scope.ProvisionalConfiguration)}, []*appsv1beta1.SidecarSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, 0, nil, "no UID"},
-		"no room":      {"without a leader API servers evaluate each entry for each pod", []*configuration{named(scope.ProvisionalConfiguration, many(8)...)}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, nil, "wait already for a leader"},
-		"no object":    {"it is created", []*configuration{named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))}, []*appsv1beta1.SidecarSet{newSet("a", 1)}, 0, []string{"/mutate-pod-new/a/uid-a/1 main"}, ""},
+		"the first": {
+			why: "the CA is that of the main configuration",
+			have: []*configuration{
+				named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main")),
+			},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			want: []string{"/mutate-pod-new/a/uid-a/1 main"},
+		},
+		"among others": {
+			why:  "what is there stays, and has the CA",
+			have: []*configuration{named(scope.ProvisionalConfiguration, theirs(), served("mpod.kb.io", "ca"))},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)},
+			want: []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"},
+		},
+		"a later one": {
+			why:  "one entry for a set",
+			have: []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)},
+			want: []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"},
+		},
+		"a conflict": {
+			why:   "another writer was first",
+			have:  []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
+			sets:  []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			fails: 3,
+			want:  []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"},
+		},
+		"conflicts": {
+			why:   "it does not go on for ever",
+			have:  []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
+			sets:  []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			fails: 1000,
+			want:  []string{"mpod.kb.io"},
+			err:   "cannot be fulfilled",
+		},
+		"no CA": {
+			why: "API servers would trust no answer",
+			have: []*configuration{
+				named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "")),
+			},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			err:  "no CA",
+		},
+		"far too long": {
+			why:  "API servers keep each entry in memory",
+			have: []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
+			sets: []*appsv1beta1.SidecarSet{large},
+			err:  "more than 32768 bytes",
+		},
+		"no UID": {
+			why:  "its states could not be distinguished",
+			have: []*configuration{named(scope.ProvisionalConfiguration)},
+			sets: []*appsv1beta1.SidecarSet{{ObjectMeta: metav1.ObjectMeta{Name: "a"}}},
+			err:  "no UID",
+		},
+		"no room": {
+			why:  "without a leader API servers evaluate each entry for each pod",
+			have: []*configuration{named(scope.ProvisionalConfiguration, many(8)...)},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			err:  "wait already for a leader",
+		},
+		"no object": {
+			why:  "it is created",
+			have: []*configuration{named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))},
+			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			want: []string{"/mutate-pod-new/a/uid-a/1 main"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +273,8 @@ func TestTimeout(t *testing.T) {
 // Sets that come while one is written are written together.
 func TestTogether(t *testing.T) {
 	api := &shelf{all: map[string]*configuration{
-		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration), scope.DefaultMainConfiguration: named(scope.DefaultMainConfiguration, served("m.kb.io", "ca")),
+		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration),
+		scope.DefaultMainConfiguration: named(scope.DefaultMainConfiguration, served("m.kb.io", "ca")),
 	}, held: make(chan chan struct{})}
 	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
@@ -256,7 +316,12 @@ func TestTogether(t *testing.T) {
 
 // Who cannot write for a reason of his own spoils it for no other.
 func TestApart(t *testing.T) {
-	api := &shelf{all: map[string]*configuration{scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))}, held: make(chan chan struct{})}
+	api := &shelf{
+		all: map[string]*configuration{
+			scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca")),
+		},
+		held: make(chan chan struct{}),
+	}
 	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
@@ -285,9 +350,13 @@ func TestApart(t *testing.T) {
 
 // A set for which there is no room waits until a leader has made some, and the sets before it do not wait with it.
 func TestRoom(t *testing.T) {
-	api := &shelf{all: map[string]*configuration{scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(7)...)}}
+	api := &shelf{all: map[string]*configuration{
+		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(7)...),
+	}}
 	looked := make(chan struct{}, 100)
-	w, err := provisional.New(&noticed{shelf: api, looked: looked}, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
+	w, err := provisional.New(&noticed{shelf: api, looked: looked}, provisional.Options{
+		Pause: time.Nanosecond, Timeout: time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,8 @@ func notes(widened []string) []note.Note {
 	if n := len(widened); n > most {
 		names, more = widened[:most], fmt.Sprintf(" and %d more", n-most)
 	}
-	const text = "all pods of %s%s are sent: what is selected there changes too often for entries of its own, until it is calm for minutes"
+	const text = "all pods of %s%s are sent: what is selected there changes too often for entries of its own, " +
+		"until it is calm for minutes"
 	return []note.Note{{
 		Level: note.Info, Code: NoteWidened, Object: "namespaces", Text: fmt.Sprintf(text, strings.Join(names, ", "), more),
 	}}

@@ -37,7 +37,8 @@ func begin(t *testing.T, words string) *story {
 func (s *story) want(words string) *story {
 	s.Helper()
 	s.last = steady.Next(contributions(strings.Fields(words)), s.state, s.policy, s.now)
-	if diff := cmp.Diff(s.last.Contributions, steady.Next(contributions(strings.Fields(words)), s.state, s.policy, s.now).Contributions); diff != "" {
+	if diff := cmp.Diff(s.last.Contributions,
+		steady.Next(contributions(strings.Fields(words)), s.state, s.policy, s.now).Contributions); diff != "" {
 		s.Errorf("the former state has changed: %s", diff)
 	}
 	s.state = s.last.State
@@ -124,14 +125,16 @@ func TestWidened(t *testing.T) {
 		t.Fatal("20 changes widen the namespace")
 	}
 	s.after(time.Second, "a/one! a/last b/one").has("21 changes are too many", "a/one! a b/one")
-	if n := s.last.Notes; len(n) != 1 || n[0].Code != steady.NoteWidened || !strings.Contains(n[0].Text, "all pods of a are sent") {
+	if n := s.last.Notes; len(n) != 1 || n[0].Code != steady.NoteWidened ||
+		!strings.Contains(n[0].Text, "all pods of a are sent") {
 		t.Errorf("notes %v", n)
 	}
 	for i := range 100 {
 		s.after(time.Second, fmt.Sprintf("a/one! a/m%d b/one", i)).has("further changes cost nothing", "a/one! a b/one")
 	}
 	s.after(time.Second, "a/one! b/one").has("also without any", "a/one! a b/one")
-	s.after(s.last.RequeueAfter-time.Millisecond, "a/one! a/two b/one").has("a change makes it wait for longer", "a/one! a b/one")
+	s.after(s.last.RequeueAfter-time.Millisecond, "a/one! a/two b/one").has("a change makes it wait for longer",
+		"a/one! a b/one")
 	if s.last.RequeueAfter > 30*time.Second {
 		t.Errorf("a single change costs %s", s.last.RequeueAfter)
 	}
@@ -173,7 +176,9 @@ func TestKeptBounded(t *testing.T) {
 // What the objects of the cluster select, and conditions, pass as they are.
 func TestClusterPasses(t *testing.T) {
 	in := []scope.Contribution{{
-		Selections: []scope.Selection{{Object: "set", Pod: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
+		Selections: []scope.Selection{{
+			Object: "set", Pod: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
+		}},
 		Conditions: []scope.Condition{{Expression: "true"}},
 	}}
 	first := steady.Next(in, steady.State{}, steady.Policy{}, time.Time{})
@@ -197,7 +202,9 @@ func TestSelectorsApart(t *testing.T) {
 		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In", Values: []string{"b,c"}}}},
 		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "NotIn", Values: []string{"b", "c"}}}},
 		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists"}, {Key: "b", Operator: "Exists"}}},
-		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists", Values: []string{"b", "Exists"}}}},
+		{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists", Values: []string{"b", "Exists"}}},
+		},
 	} {
 		all = append(all, scope.Selection{Object: "a/one", In: "a", Pod: &l})
 	}

@@ -24,14 +24,14 @@
 //   - Numbers alone make a number. A result that is one becomes a quantity.
 //   - A quantity with a number is one, by * / + - max and min. The number is cut to thousandths for the last four of
 //     these; a product or quotient is cut afterwards. Cut is towards 0.
-//   - A quantity times a quantity, and anything divided by a quantity, is an error of Parse. A max or min with a quantity
-//     is a quantity, whichever it returns.
+//   - A quantity times a quantity, and anything divided by a quantity, is an error of Parse. A max or min with a
+//     quantity is a quantity, whichever it returns.
 //   - A literal finer than a thousandth counts as the next one, as everywhere in Kubernetes.
 //   - A result is written as its operands are, in Mi or in M: the first of a sum that is not 0, the one that max
 //     or min takes, on a tie the first. A number is written as what it meets, and else in decimals.
 //
-// A number with a missing exponent or an unknown unit, such as 1e or 100Mx, counts as 0, because stored objects rely on that.
-// Options.Strict returns an error, so that admission can warn.
+// A number with a missing exponent or an unknown unit, such as 1e or 100Mx, counts as 0, because stored objects rely on
+// that. Options.Strict returns an error, so that admission can warn.
 //
 // # Laws
 //

@@ -14,19 +14,25 @@ type Options struct {
 	Strict bool
 }
 
-// Expression is a parsed formula, to be evaluated as often as needed. It does not change, and is safe for concurrent use. The
-// zero value fails as an empty text does.
+// Expression is a parsed formula, to be evaluated as often as needed. It does not change, and is safe for concurrent
+// use. The zero value fails as an empty text does.
 type Expression struct {
 	text string
 	root *node
 	uses []corev1.ResourceName
 }
 
-// Parse parses an expression. An accepted expression fails later only because of its values: Parse distinguishes quantities from
-// numbers, computes everything that consists of numbers, divisors included, and rejects a negative result that uses no variable.
+// Parse parses an expression. An accepted expression fails later only because of its values: Parse distinguishes
+// quantities from numbers, computes everything that consists of numbers, divisors included, and rejects a negative
+// result that uses no variable.
 func Parse(text string, o Options) (Expression, error) {
 	if len(text) > maxLength {
-		return Expression{}, &Error{Reason: Limit, At: maxLength, Expected: "at most " + strconv.Itoa(maxLength) + " bytes", Found: strconv.Itoa(len(text))}
+		return Expression{}, &Error{
+			Reason:   Limit,
+			At:       maxLength,
+			Expected: "at most " + strconv.Itoa(maxLength) + " bytes",
+			Found:    strconv.Itoa(len(text)),
+		}
 	}
 	p := &parser{text: text, options: o, uses: map[corev1.ResourceName]bool{}}
 	result, err := p.whole()
@@ -71,7 +77,9 @@ func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, erro
 	result = result.like(amount{format: resource.DecimalSI})
 	q := resource.NewMilliQuantity(result.milli, result.format)
 	if result.milli < 0 {
-		return resource.Quantity{}, &Error{Reason: Negative, At: e.root.at, Expected: "a result of at least 0", Found: q.String()}
+		return resource.Quantity{}, &Error{
+			Reason: Negative, At: e.root.at, Expected: "a result of at least 0", Found: q.String(),
+		}
 	}
 	return *q, nil
 }

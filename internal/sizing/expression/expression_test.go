@@ -88,8 +88,12 @@ func TestEvaluate(t *testing.T) {
 		"a unit that is unknown":                  {"max(cpu, 100Mx)", given("cpu", "1"), "1"},
 		"a unit in the wrong case":                {"2K", nil, "0"},
 		"other values do not matter":              {"cpu", given("cpu", "1", "memory", "-1", "disk", "1"), "1"},
-		"the largest":                             {"cpu", corev1.ResourceList{"cpu": *resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)}, "9223372036854775807m"},
-		"a value without a format":                {"cpu + 1000", corev1.ResourceList{"cpu": {}}, "1k"},
+		"the largest": {
+			"cpu",
+			corev1.ResourceList{"cpu": *resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)},
+			"9223372036854775807m",
+		},
+		"a value without a format": {"cpu + 1000", corev1.ResourceList{"cpu": {}}, "1k"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +146,12 @@ func TestParseRefuses(t *testing.T) {
 		"another sign":                 {"cpu^2", expression.Syntax, 3, "an operator", `"^"`},
 		"another alphabet":             {"cpu*½", expression.Syntax, 4, "a number", `"½"`},
 		"no text":                      {"\xff", expression.Syntax, 0, "a number", `"\xff"`},
-		"long names are cut":           {strings.Repeat("x", 30), expression.Undefined, 0, "cpu", `"` + strings.Repeat("x", 20) + `"...`},
+		"long names are cut": {
+			text:     strings.Repeat("x", 30),
+			reason:   expression.Undefined,
+			expected: "cpu",
+			found:    `"` + strings.Repeat("x", 20) + `"...`,
+		},
 		"quantity times quantity":      {"cpu*cpu", expression.Kind, 3, "a number", "a quantity"},
 		"quantity times literal":       {"2 * cpu * 100m", expression.Kind, 8, "a number", "a quantity"},
 		"divided by a quantity":        {"1/memory", expression.Kind, 1, "a number", "a quantity"},
@@ -161,9 +170,15 @@ func TestParseRefuses(t *testing.T) {
 		"a number is no such quantity": {"1e16", expression.Overflow, 0, "can be held", "2^63 thousandths"},
 		"a number meets a quantity":    {"cpu + 1e16", expression.Overflow, 4, "can be held", "2^63 thousandths"},
 		"a sum of literals":            {"5Pi+5Pi", expression.Overflow, 3, "can be held", "2^63 thousandths"},
-		"too long":                     {strings.Repeat(" ", 4096) + "1", expression.Limit, 4096, "at most 4096 bytes", "4097"},
-		"too deep":                     {deep, expression.Limit, 100, "at most 100", "more"},
-		"too many minus signs":         {strings.Repeat("-", 100) + "1", expression.Limit, 100, "at most 100", "more"},
+		"too long": {
+			text:     strings.Repeat(" ", 4096) + "1",
+			reason:   expression.Limit,
+			at:       4096,
+			expected: "at most 4096 bytes",
+			found:    "4097",
+		},
+		"too deep":             {deep, expression.Limit, 100, "at most 100", "more"},
+		"too many minus signs": {strings.Repeat("-", 100) + "1", expression.Limit, 100, "at most 100", "more"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -222,7 +237,12 @@ func TestEvaluateRefuses(t *testing.T) {
 		"a quotient":                    {"memory/1e-9", given("memory", "5Ti"), expression.Overflow, 6, "2^63"},
 		"a product":                     {"memory*3", given("memory", "5Pi"), expression.Overflow, 6, "2^63"},
 		"on the way, though not at end": {"memory*10/10", given("memory", "5Pi"), expression.Overflow, 6, "2^63"},
-		"the negative of the least":     {"-cpu", corev1.ResourceList{"cpu": *resource.NewMilliQuantity(math.MinInt64, resource.DecimalSI)}, expression.Overflow, 0, "2^63"},
+		"the negative of the least": {
+			text:   "-cpu",
+			given:  corev1.ResourceList{"cpu": *resource.NewMilliQuantity(math.MinInt64, resource.DecimalSI)},
+			reason: expression.Overflow,
+			found:  "2^63",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

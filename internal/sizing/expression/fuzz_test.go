@@ -13,7 +13,8 @@ import (
 
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
-		"", "cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "MAX(CPU, min(memory/3, -1))", "cpu +*/ 50%", "1e", "1e+", "1e3e2", "100Mx", "1.2.3",
+		"", "cpu*50% + 100m", "max(memory*20% + 100Mi, 200Mi)", "MAX(CPU, min(memory/3, -1))", "cpu +*/ 50%", "1e", "1e+",
+		"1e3e2", "100Mx", "1.2.3",
 		".5-5.", "--(1)", "cpu*cpu", "1/0", "9Pi", "1e100*1e100", "cpu - 1e-100", "max(1,2,3)", "((((", "½\xff", "8Pi+memory",
 	} {
 		f.Add(text, int64(600), int64(1000<<20*1000))
@@ -63,7 +64,8 @@ func FuzzParse(f *testing.F) {
 func sound(t *testing.T, text string, err error) {
 	t.Helper()
 	var e *expression.Error
-	if err != nil && (!errors.As(err, &e) || e.At < 0 || e.At > len(text) || e.Expected == "" || e.Found == "" || e.Reason == "") {
+	if err != nil &&
+		(!errors.As(err, &e) || e.At < 0 || e.At > len(text) || e.Expected == "" || e.Found == "" || e.Reason == "") {
 		t.Fatalf("%q: %#v", text, err)
 	}
 }
@@ -71,7 +73,8 @@ func sound(t *testing.T, text string, err error) {
 // lateFault tells whether an error may come as late as from Evaluate, with a value for each variable.
 func lateFault(err error, variables bool) bool {
 	var e *expression.Error
-	return variables && errors.As(err, &e) && slices.Contains([]expression.Reason{expression.Overflow, expression.Negative}, e.Reason)
+	return variables && errors.As(err, &e) &&
+		slices.Contains([]expression.Reason{expression.Overflow, expression.Negative}, e.Reason)
 }
 
 // same fails unless an expression gives this quantity, written so, or fails as the error does.

@@ -73,7 +73,12 @@ func (n *node) lookUp(given corev1.ResourceList) (amount, error) {
 func (n *node) undefined(given corev1.ResourceList) error {
 	for _, other := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		if _, known := given[other]; known {
-			return &Error{Reason: Undefined, At: n.at, Expected: string(other) + ", the only variable that is known here", Found: string(n.name)}
+			return &Error{
+				Reason:   Undefined,
+				At:       n.at,
+				Expected: string(other) + ", the only variable that is known here",
+				Found:    string(n.name),
+			}
 		}
 	}
 	return &Error{Reason: Undefined, At: n.at, Expected: "a value of " + string(n.name), Found: "none"}

@@ -55,7 +55,9 @@ func (o operator) between(left, right operand) (operand, error) {
 // scaled multiplies or divides a quantity.
 func (o operator) scaled(left, right operand, divide bool) (operand, error) {
 	if right.number == nil {
-		return operand{}, &Error{Reason: Kind, At: o.at, Expected: "a number on the right or, of *, on either side", Found: "a quantity"}
+		return operand{}, &Error{
+			Reason: Kind, At: o.at, Expected: "a number on the right or, of *, on either side", Found: "a quantity",
+		}
 	}
 	factor := right.number
 	if divide {

@@ -45,13 +45,15 @@ func fraction(text string) *big.Rat {
 func leaves() []formula {
 	all := []formula{{text: "cpu"}, {text: "memory"}, {text: "CPU"}, {text: "Memory"}}
 	for text, n := range map[string]string{
-		"0": "0", "1": "1", "2": "2", "3": "3", "7": "7", "0.1": "1/10", "3.14": "157/50", "50%": "1/2", "57%": "57/100", "33.3%": "333/1000",
-		"1e3": "1000", "1e-3": "1/1000", "1e15": "1e15", "1e18": "1e18", "1e": "0", "100Mx": "0", "1e60": "1e60",
+		"0": "0", "1": "1", "2": "2", "3": "3", "7": "7", "0.1": "1/10", "3.14": "157/50", "50%": "1/2", "57%": "57/100",
+		"33.3%": "333/1000",
+		"1e3":   "1000", "1e-3": "1/1000", "1e15": "1e15", "1e18": "1e18", "1e": "0", "100Mx": "0", "1e60": "1e60",
 	} {
 		all = append(all, formula{text: text, worth: worth{of: fraction(n)}})
 	}
 	for text, n := range map[string]string{
-		"1m": "1/1000", "100m": "1/10", "0.1m": "1/1000", "2k": "2000", "1.5M": "1500000", "3G": "3000000000", "1T": "1000000000000",
+		"1m": "1/1000", "100m": "1/10", "0.1m": "1/1000", "2k": "2000", "1.5M": "1500000", "3G": "3000000000",
+		"1T": "1000000000000",
 		"7P": "7000000000000000", "1Ki": "1024", "100Mi": "104857600", "1.5Gi": "1610612736", "8Pi": "9007199254740992",
 	} {
 		all = append(all, formula{text: text, worth: worth{of: fraction(n), quantity: true}})
@@ -212,8 +214,8 @@ func (o *oracle) judge(f *formula) (*big.Rat, map[expression.Reason]bool) {
 	return result.of, nil
 }
 
-// TestAgainstOracle compares random formulas with what an evaluator finds that knows no text, folds nothing and computes
-// in fractions.
+// TestAgainstOracle compares random formulas with what an evaluator finds that knows no text, folds nothing and
+// computes in fractions.
 func TestAgainstOracle(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	all, computed, faults := leaves(), 0, map[expression.Reason]int{}
@@ -250,7 +252,9 @@ func TestAgainstOracle(t *testing.T) {
 	if computed < 2000 {
 		t.Errorf("only %d formulas had a result: too few to tell", computed)
 	}
-	for _, reason := range []expression.Reason{expression.Kind, expression.DivisionByZero, expression.Overflow, expression.Undefined, expression.Negative} {
+	for _, reason := range []expression.Reason{
+		expression.Kind, expression.DivisionByZero, expression.Overflow, expression.Undefined, expression.Negative,
+	} {
 		if faults[reason] < 20 {
 			t.Errorf("only %d failed by %s: too few to tell", faults[reason], reason)
 		}

@@ -95,7 +95,9 @@ func (p *parser) factor() (operand, error) {
 	p.depth++
 	defer func() { p.depth-- }()
 	if p.depth > maxDepth {
-		return operand{}, &Error{Reason: Limit, At: p.next.at, Expected: "at most " + strconv.Itoa(maxDepth) + " in each other", Found: "more"}
+		return operand{}, &Error{
+			Reason: Limit, At: p.next.at, Expected: "at most " + strconv.Itoa(maxDepth) + " in each other", Found: "more",
+		}
 	}
 	if !p.ahead("-") {
 		return p.value()

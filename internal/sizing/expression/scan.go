@@ -82,7 +82,9 @@ func (p *parser) scanNumber(at int) (token, error) {
 	}
 	power, err := strconv.Atoi(rest[sign:size])
 	if err != nil || power > maxExponent || power < -maxExponent {
-		return token{}, &Error{Reason: Overflow, At: at, Expected: "an exponent of at most " + strconv.Itoa(maxExponent), Found: quote(t.text)}
+		return token{}, &Error{
+			Reason: Overflow, At: at, Expected: "an exponent of at most " + strconv.Itoa(maxExponent), Found: quote(t.text),
+		}
 	}
 	t.number = decimal(digits, power)
 	return t, held(t)

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Labels returns labels that all of the selectors select, if there are any. The error is of a selector that cannot be parsed.
+// Labels returns labels that all of the selectors select, if there are any. The error is of a selector that cannot be
+// parsed.
 func Labels(selectors ...*metav1.LabelSelector) (shared map[string]string, found bool, err error) {
 	all := keys{}
 	for _, s := range selectors {
@@ -27,8 +28,8 @@ func Labels(selectors ...*metav1.LabelSelector) (shared map[string]string, found
 	return shared, found, nil
 }
 
-// Namespace returns labels of a namespace that all of the selectors select, if there can be one. The error is of a selector that cannot
-// be parsed.
+// Namespace returns labels of a namespace that all of the selectors select, if there can be one. The error is of a
+// selector that cannot be parsed.
 func Namespace(selectors ...*metav1.LabelSelector) (shared map[string]string, found bool, err error) {
 	all := keys{}
 	for _, s := range selectors {

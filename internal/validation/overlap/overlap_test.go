@@ -35,7 +35,9 @@ func with(keysAndValues ...string) *metav1.LabelSelector {
 }
 
 func expr(key string, operator metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: operator, Values: values}}}
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+		Key: key, Operator: operator, Values: values,
+	}}}
 }
 
 type find = func(...*metav1.LabelSelector) (map[string]string, bool, error)
@@ -48,27 +50,118 @@ func TestOverlap(t *testing.T) {
 		want      map[string]string
 		none      bool
 	}{
-		"the same":          {why: "what both ask for", find: overlap.Labels, selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "x")}, want: map[string]string{"app": "x"}},
-		"other values":      {why: "a label has one value", find: overlap.Labels, selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "y")}, none: true},
-		"other keys":        {why: "an object can have both", find: overlap.Labels, selectors: []*metav1.LabelSelector{with("app", "x"), with("tier", "y")}, want: map[string]string{"app": "x", "tier": "y"}},
-		"exists elsewhere":  {why: "a key that the other does not name can be there", find: overlap.Labels, selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", exists)}, want: map[string]string{"app": "x", "tier": "any-0"}},
-		"not in elsewhere":  {why: "without the label, nothing is ruled out", find: overlap.Labels, selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", notIn, "a")}, want: map[string]string{"app": "x"}},
-		"in and in":         {why: "the values that both allow, the first of them", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr("app", in, "c", "b", "a"), expr("app", in, "d", "c", "b")}, want: map[string]string{"app": "b"}},
-		"all ruled out":     {why: "no value is left", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "b", "a", "c")}, none: true},
-		"by two together":   {why: "each leaves one, but not the same", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "a"), expr("app", notIn, "b")}, none: true},
-		"exists and not in": {why: "there are more values than are ruled out", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notIn, "any-0", "any-1")}, want: map[string]string{"app": "any-2"}},
-		"exists and absent": {why: "it cannot be both", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notExists)}, none: true},
-		"one with itself":   {why: "a selector can contradict itself", find: overlap.Labels, selectors: []*metav1.LabelSelector{{MatchLabels: map[string]string{"app": "x"}, MatchExpressions: expr("app", notIn, "x").MatchExpressions}}, none: true},
-		"empty":             {why: "it selects all", find: overlap.Labels, selectors: []*metav1.LabelSelector{{}, with("app", "x")}, want: map[string]string{"app": "x"}},
-		"nothing":           {why: "it selects none", find: overlap.Labels, selectors: []*metav1.LabelSelector{nil, with("app", "x")}, none: true},
-		"no selectors":      {why: "nobody asks for anything", find: overlap.Labels, want: map[string]string{}},
+		"the same": {
+			why:       "what both ask for",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "x")},
+			want:      map[string]string{"app": "x"},
+		},
+		"other values": {
+			why:       "a label has one value",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "y")},
+			none:      true,
+		},
+		"other keys": {
+			why:       "an object can have both",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{with("app", "x"), with("tier", "y")},
+			want:      map[string]string{"app": "x", "tier": "y"},
+		},
+		"exists elsewhere": {
+			why:       "a key that the other does not name can be there",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", exists)},
+			want:      map[string]string{"app": "x", "tier": "any-0"},
+		},
+		"not in elsewhere": {
+			why:       "without the label, nothing is ruled out",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", notIn, "a")},
+			want:      map[string]string{"app": "x"},
+		},
+		"in and in": {
+			why:       "the values that both allow, the first of them",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr("app", in, "c", "b", "a"), expr("app", in, "d", "c", "b")},
+			want:      map[string]string{"app": "b"},
+		},
+		"all ruled out": {
+			why:       "no value is left",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "b", "a", "c")},
+			none:      true,
+		},
+		"by two together": {
+			why:       "each leaves one, but not the same",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "a"), expr("app", notIn, "b")},
+			none:      true,
+		},
+		"exists and not in": {
+			why:       "there are more values than are ruled out",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notIn, "any-0", "any-1")},
+			want:      map[string]string{"app": "any-2"},
+		},
+		"exists and absent": {
+			why:       "it cannot be both",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notExists)},
+			none:      true,
+		},
+		"one with itself": {
+			why:  "a selector can contradict itself",
+			find: overlap.Labels,
+			selectors: []*metav1.LabelSelector{{
+				MatchLabels: map[string]string{"app": "x"}, MatchExpressions: expr("app", notIn, "x").MatchExpressions,
+			}},
+			none: true,
+		},
+		"empty": {
+			why:       "it selects all",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{{}, with("app", "x")},
+			want:      map[string]string{"app": "x"},
+		},
+		"nothing": {
+			why: "it selects none", find: overlap.Labels, selectors: []*metav1.LabelSelector{nil, with("app", "x")}, none: true,
+		},
+		"no selectors": {why: "nobody asks for anything", find: overlap.Labels, want: map[string]string{}},
 
-		"all namespaces":     {why: "no selector is all", find: overlap.Namespace, selectors: []*metav1.LabelSelector{nil, with("team", "x")}, want: map[string]string{"team": "x"}},
-		"other namespaces":   {why: "a namespace has one name", find: overlap.Namespace, selectors: []*metav1.LabelSelector{with(name, "a"), with(name, "b")}, none: true},
-		"a nameless one":     {why: "there is none", find: overlap.Namespace, selectors: []*metav1.LabelSelector{expr(name, notExists)}, none: true},
-		"nameless for a pod": {why: "a pod need not have the label", find: overlap.Labels, selectors: []*metav1.LabelSelector{expr(name, notExists)}, want: map[string]string{}},
-		"no name":            {why: "a namespace is not called that", find: overlap.Namespace, selectors: []*metav1.LabelSelector{expr(name, in, "A_b", "")}, none: true},
-		"any but one name":   {why: "there can be another", find: overlap.Namespace, selectors: []*metav1.LabelSelector{expr(name, notIn, "a")}, want: map[string]string{name: "any-0"}},
+		"all namespaces": {
+			why:       "no selector is all",
+			find:      overlap.Namespace,
+			selectors: []*metav1.LabelSelector{nil, with("team", "x")},
+			want:      map[string]string{"team": "x"},
+		},
+		"other namespaces": {
+			why:       "a namespace has one name",
+			find:      overlap.Namespace,
+			selectors: []*metav1.LabelSelector{with(name, "a"), with(name, "b")},
+			none:      true,
+		},
+		"a nameless one": {
+			why: "there is none", find: overlap.Namespace, selectors: []*metav1.LabelSelector{expr(name, notExists)}, none: true,
+		},
+		"nameless for a pod": {
+			why:       "a pod need not have the label",
+			find:      overlap.Labels,
+			selectors: []*metav1.LabelSelector{expr(name, notExists)},
+			want:      map[string]string{},
+		},
+		"no name": {
+			why:       "a namespace is not called that",
+			find:      overlap.Namespace,
+			selectors: []*metav1.LabelSelector{expr(name, in, "A_b", "")},
+			none:      true,
+		},
+		"any but one name": {
+			why:       "there can be another",
+			find:      overlap.Namespace,
+			selectors: []*metav1.LabelSelector{expr(name, notIn, "a")},
+			want:      map[string]string{name: "any-0"},
+		},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
@@ -87,7 +180,8 @@ func TestOverlapRefuses(t *testing.T) {
 	for title, f := range map[string]find{"labels": overlap.Labels, "namespaces": overlap.Namespace} {
 		t.Run(title, func(t *testing.T) {
 			got, found, err := f(nil, expr("app", "Odd"))
-			if want := `parse selector: "Odd" is not a valid label selector operator`; err == nil || err.Error() != want || found || got != nil {
+			if want := `parse selector: "Odd" is not a valid label selector operator`; err == nil || err.Error() != want ||
+				found || got != nil {
 				t.Errorf("want %s, got %v, %v, %v", want, err, found, got)
 			}
 		})
@@ -151,7 +245,9 @@ func draw(r *rand.Rand, names, values []string) *metav1.LabelSelector {
 		}
 	}
 	for range r.Intn(4) {
-		e := metav1.LabelSelectorRequirement{Key: names[r.Intn(len(names))], Operator: []metav1.LabelSelectorOperator{in, notIn, exists, notExists}[r.Intn(4)]}
+		e := metav1.LabelSelectorRequirement{
+			Key: names[r.Intn(len(names))], Operator: []metav1.LabelSelectorOperator{in, notIn, exists, notExists}[r.Intn(4)],
+		}
 		if e.Operator == in || e.Operator == notIn {
 			for range 1 + r.Intn(3) {
 				e.Values = append(e.Values, values[r.Intn(len(values))])
@@ -190,7 +286,9 @@ func told(selectors []*metav1.LabelSelector) string {
 func ExampleLabels() {
 	shared, found, err := overlap.Labels(
 		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
-		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: in, Values: []string{"bank", "shop"}}, {Key: "tier", Operator: exists}}},
+		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "app", Operator: in, Values: []string{"bank", "shop"}}, {Key: "tier", Operator: exists},
+		}},
 	)
 	fmt.Println(shared, found, err)
 	// Output: map[app:shop tier:any-0] true <nil>

@@ -32,8 +32,8 @@ func (q *Queue) Taken() string {
 	return names
 }
 
-// Happen hands a handler the event of an object that was created (before is nil), deleted (after is nil) or updated, and returns the names that
-// the handler requeues, as Taken does.
+// Happen hands a handler the event of an object that was created (before is nil), deleted (after is nil) or updated,
+// and returns the names that the handler requeues, as Taken does.
 func Happen[T any, P interface {
 	*T
 	client.Object

@@ -37,8 +37,8 @@ type Member struct {
 	Adopted bool
 }
 
-// Assign returns the subset of each pod: the one that the annotation names, or for older pods the one that suits its node best. The members are
-// sorted by name.
+// Assign returns the subset of each pod: the one that the annotation names, or for older pods the one that suits its
+// node best. The members are sorted by name.
 func Assign(in Assignment) []Member {
 	pods := slices.Clone(in.Pods)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
@@ -67,7 +67,8 @@ func Assign(in Assignment) []Member {
 	for _, i := range older {
 		m := &members[i]
 		best := in.best(m.Pod, func(s int) bool {
-			return in.Limits[s] == Unlimited || int64(taken[place{m.Version, in.Spread.Spec.Subsets[s].Name}]) < int64(in.Limits[s])
+			return in.Limits[s] == Unlimited ||
+				int64(taken[place{m.Version, in.Spread.Spec.Subsets[s].Name}]) < int64(in.Limits[s])
 		})
 		if best < 0 {
 			continue
@@ -105,8 +106,8 @@ func (in *Assignment) best(pod *corev1.Pod, room func(subset int) bool) int {
 	return best
 }
 
-// Score rates how well a subset suits a pod on its node; false where the subset excludes the node. Preferred terms weigh more than a patch that
-// the pod has already.
+// Score rates how well a subset suits a pod on its node; false where the subset excludes the node. Preferred terms
+// weigh more than a patch that the pod has already.
 func Score(pod *corev1.Pod, node *corev1.Node, s *Subset) (int64, bool) {
 	spec := &corev1.PodSpec{Affinity: pod.Spec.Affinity.DeepCopy(), Tolerations: pod.Spec.Tolerations}
 	constrain(spec, s)
@@ -138,8 +139,9 @@ func hasPatch(pod *corev1.Pod, patch []byte) bool {
 	return equality.Semantic.DeepEqual(next, pod)
 }
 
-// Marks returns the labels and the annotations that an adopted pod is to have: the annotation that names the subset, and the metadata of
-// the subset's patch, unless the WorkloadSpread excludes those. It returns the pod's own where the pod is not adopted.
+// Marks returns the labels and the annotations that an adopted pod is to have: the annotation that names the subset,
+// and the metadata of the subset's patch, unless the WorkloadSpread excludes those. It returns the pod's own where the
+// pod is not adopted.
 func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err error) {
 	labels, annotations = m.Pod.Labels, m.Pod.Annotations
 	if !m.Adopted {

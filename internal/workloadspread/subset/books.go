@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// MaxRecords is how many names of pods one subset of one version records in each map. Admission beyond counts places without names.
+	// MaxRecords is how many names of pods one subset of one version records in each map. Admission beyond counts places
+	// without names.
 	MaxRecords = 2000
 	// MaxVersions is how many versions of pods the status has.
 	MaxVersions = 100
@@ -23,10 +24,11 @@ type Arrival struct {
 	Version string
 	// ID is the name of the pod, or the UID of its Match.
 	ID string
-	// Earlier is the UID that an earlier call for the same pod has chosen; empty for none. It counts only if the books have it.
+	// Earlier is the UID that an earlier call for the same pod has chosen; empty for none. It counts only if the books
+	// have it.
 	Earlier string
-	// Given is the name of the subset that an earlier call for the same pod has chosen; empty for none. The pod keeps that subset, and is counted
-	// there.
+	// Given is the name of the subset that an earlier call for the same pod has chosen; empty for none. The pod keeps that
+	// subset, and is counted there.
 	Given string
 }
 
@@ -51,7 +53,8 @@ type Place struct {
 	ID      string
 }
 
-// Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the object, which they only read.
+// Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the
+// object, which they only read.
 type Books struct {
 	spread  *Spread
 	limits  []int32
@@ -118,17 +121,19 @@ func (b *Books) begun() int {
 	return n
 }
 
-// places returns how many places an entry has. Where its names are at their bound, the stored number counts more than they do.
+// places returns how many places an entry has. Where its names are at their bound, the stored number counts more than
+// they do.
 func (b *Books) places(i int, e *Entry) int32 {
-	missing := Missing(b.limits[i], int(e.Replicas), min(len(e.DeletingPods), int(max(e.Replicas, 0))), len(e.CreatingPods))
+	missing := Missing(b.limits[i], int(e.Replicas),
+		min(len(e.DeletingPods), int(max(e.Replicas, 0))), len(e.CreatingPods))
 	if missing > 0 && len(e.CreatingPods) >= MaxRecords {
 		return max(0, min(missing, e.MissingReplicas))
 	}
 	return missing
 }
 
-// Admit gives an arrival the subset of an earlier call, or else the first subset that is schedulable and has a place. A pod whose deletion is
-// recorded is another one, also under the same name.
+// Admit gives an arrival the subset of an earlier call, or else the first subset that is schedulable and has a place. A
+// pod whose deletion is recorded is another one, also under the same name.
 func (b *Books) Admit(a Arrival, now time.Time) Place {
 	subsets := b.spread.Spec.Subsets
 	if len(subsets) == 1 && subsets[0].MaxReplicas == nil {
@@ -178,8 +183,8 @@ func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
 	return Place{}, false
 }
 
-// Unrecorded returns the subset of an arrival that cannot be recorded: that of an earlier call, or else the first schedulable one without a limit;
-// nil where there is none.
+// Unrecorded returns the subset of an arrival that cannot be recorded: that of an earlier call, or else the first
+// schedulable one without a limit; nil where there is none.
 func Unrecorded(ws *Spread, a Arrival) *Subset {
 	if given := named(ws, a.Given); given != nil {
 		return given

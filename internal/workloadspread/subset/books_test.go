@@ -15,7 +15,10 @@ import (
 // TestAdmit: which subset an arrival gets, and what the books have then.
 func TestAdmit(t *testing.T) {
 	creating := map[string]metav1.Time{"web-1": ago(time.Second)}
-	unschedulable := subset.Entry{Name: "a", Conditions: []metav1.Condition{{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionFalse}}}
+	unschedulable := subset.Entry{
+		Name:       "a",
+		Conditions: []metav1.Condition{{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionFalse}},
+	}
 	for name, c := range map[string]struct {
 		spread *subset.Spread
 		base   int32
@@ -23,13 +26,28 @@ func TestAdmit(t *testing.T) {
 		// missing of each subset afterwards; nil where the books do not change.
 		missing []int32
 	}{
-		"a subset with places gets the pod":                           {spread: stored(spreadOf(5, -1), subset.Entry{Name: "a"}), want: "a", missing: []int32{4, -1}},
-		"a full subset passes the pod on, and no limit costs nothing": {spread: stored(spreadOf(2, -1), subset.Entry{Name: "a", Replicas: 2}), want: "b"},
-		"a pod beyond the sum is admitted as it is":                   {spread: stored(spreadOf(2, 1), subset.Entry{Name: "a", Replicas: 2}, subset.Entry{Name: "b", Replicas: 1})},
-		"a pod in the books gets its subset again":                    {spread: stored(spreadOf(2, 2), subset.Entry{Name: "a", Replicas: 2}, subset.Entry{Name: "b", CreatingPods: creating}), want: "b"},
-		"a new version begins with its limits":                        {spread: spreadOf(3, 3), want: "a", missing: []int32{2, 3}},
-		"percentages are of the base, rounded up":                     {spread: spreadOf("30%", "70%"), base: 5, want: "a", missing: []int32{1, 4}},
-		"one subset without a limit needs no books":                   {spread: spreadOf(-1), want: "a"},
+		"a subset with places gets the pod": {
+			spread: stored(spreadOf(5, -1), subset.Entry{Name: "a"}), want: "a", missing: []int32{4, -1},
+		},
+		"a full subset passes the pod on, and no limit costs nothing": {
+			spread: stored(spreadOf(2, -1), subset.Entry{Name: "a", Replicas: 2}), want: "b",
+		},
+		"a pod beyond the sum is admitted as it is": {
+			spread: stored(spreadOf(2, 1), subset.Entry{Name: "a", Replicas: 2}, subset.Entry{Name: "b", Replicas: 1}),
+		},
+		"a pod in the books gets its subset again": {
+			spread: stored(spreadOf(2, 2), subset.Entry{Name: "a", Replicas: 2}, subset.Entry{
+				Name: "b", CreatingPods: creating,
+			}),
+			want: "b",
+		},
+		"a new version begins with its limits": {
+			spread: spreadOf(3, 3), want: "a", missing: []int32{2, 3},
+		},
+		"percentages are of the base, rounded up": {
+			spread: spreadOf("30%", "70%"), base: 5, want: "a", missing: []int32{1, 4},
+		},
+		"one subset without a limit needs no books": {spread: spreadOf(-1), want: "a"},
 		"a subset that is not schedulable passes the pod on": {
 			spread: func() *subset.Spread {
 				ws := spreadOf(3, 3)
@@ -39,7 +57,11 @@ func TestAdmit(t *testing.T) {
 			want: "b", missing: []int32{3, 2},
 		},
 		"a changed limit counts before the controller has seen it": {
-			spread: stored(spreadOf(3, -1), subset.Entry{Name: "a", Replicas: 2, MissingReplicas: 0}, subset.Entry{Name: "b", MissingReplicas: -1}), want: "a", missing: []int32{0, -1},
+			spread: stored(spreadOf(3, -1), subset.Entry{Name: "a", Replicas: 2, MissingReplicas: 0}, subset.Entry{
+				Name: "b", MissingReplicas: -1,
+			}),
+			want:    "a",
+			missing: []int32{0, -1},
 		},
 		"no subsets": {spread: spreadOf()},
 	} {
@@ -81,16 +103,28 @@ func TestDepart(t *testing.T) {
 		missing int32
 		changed bool
 	}{
-		"a full subset gets a place":                     {spread: stored(spreadOf(5), subset.Entry{Name: "a", Replicas: 5}), subset: "a", missing: 1, changed: true},
-		"a subset beyond its limit gets none":            {spread: stored(spreadOf(3), subset.Entry{Name: "a", Replicas: 5}), subset: "a", changed: true},
-		"a subset that the spec lacks gets none":         {spread: stored(spreadOf(3), subset.Entry{Name: "a", Replicas: 3}), subset: "z"},
-		"a subset without a limit needs none":            {spread: stored(spreadOf(-1), subset.Entry{Name: "a", Replicas: 3}), subset: "a"},
+		"a full subset gets a place": {
+			spread: stored(spreadOf(5), subset.Entry{Name: "a", Replicas: 5}), subset: "a", missing: 1, changed: true,
+		},
+		"a subset beyond its limit gets none": {
+			spread: stored(spreadOf(3), subset.Entry{Name: "a", Replicas: 5}), subset: "a", changed: true,
+		},
+		"a subset that the spec lacks gets none": {
+			spread: stored(spreadOf(3), subset.Entry{Name: "a", Replicas: 3}), subset: "z",
+		},
+		"a subset without a limit needs none": {
+			spread: stored(spreadOf(-1), subset.Entry{Name: "a", Replicas: 3}), subset: "a",
+		},
 		"a version without a list has nothing to record": {spread: spreadOf(3), subset: "a"},
 		"a deletion that is recorded is not recorded again": {
-			spread: stored(spreadOf(3), subset.Entry{Name: "a", Replicas: 3, MissingReplicas: 1, DeletingPods: map[string]metav1.Time{"web-1": ago(0)}}), subset: "a",
+			spread: stored(spreadOf(3), subset.Entry{
+				Name: "a", Replicas: 3, MissingReplicas: 1, DeletingPods: map[string]metav1.Time{"web-1": ago(0)},
+			}),
+			subset: "a",
 		},
 		"a pod that was never observed opens nothing": {
-			spread: stored(spreadOf(3), subset.Entry{Name: "a", CreatingPods: map[string]metav1.Time{"id-1": ago(0)}}), subset: "a",
+			spread: stored(spreadOf(3), subset.Entry{Name: "a", CreatingPods: map[string]metav1.Time{"id-1": ago(0)}}),
+			subset: "a",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +133,8 @@ func TestDepart(t *testing.T) {
 			if b.Changed() != c.changed {
 				t.Fatalf("changed is %t", b.Changed())
 			}
-			if e := b.Status().VersionedSubsetStatuses[one]; c.changed && (e[0].MissingReplicas != c.missing || len(e[0].DeletingPods) != 1) {
+			if e := b.Status().VersionedSubsetStatuses[one]; c.changed &&
+				(e[0].MissingReplicas != c.missing || len(e[0].DeletingPods) != 1) {
 				t.Errorf("%+v", e[0])
 			}
 		})
@@ -149,7 +184,9 @@ func TestByOrdinal(t *testing.T) {
 	if got := at(); got != "aabbcc" {
 		t.Error(got)
 	}
-	ws.Status.SubsetStatuses = []subset.Entry{{Name: "a", Conditions: []metav1.Condition{{Type: "Schedulable", Status: metav1.ConditionFalse}}}}
+	ws.Status.SubsetStatuses = []subset.Entry{{
+		Name: "a", Conditions: []metav1.Condition{{Type: "Schedulable", Status: metav1.ConditionFalse}},
+	}}
 	if got := at(); got != "ccbbcc" {
 		t.Error(got)
 	}

@@ -28,9 +28,11 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(noon().Add(-d)) }
 
 // zoned is a subset in the zone of its name. A negative number is no limit, a text is a percentage.
 func zoned(name string, most any) subset.Subset {
-	s := subset.Subset{Name: name, RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
-		{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
-	}}}
+	s := subset.Subset{
+		Name: name, RequiredNodeSelector: &corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: zone, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
+		}},
+	}
 	switch n := most.(type) {
 	case int:
 		if n >= 0 {
@@ -74,14 +76,18 @@ func limitsOf(ws *subset.Spread, base int32) []int32 {
 // podIn is a ready pod of a subset; of none with an empty name.
 func podIn(name, in string) *corev1.Pod {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: ago(time.Hour)},
-		Spec:       corev1.PodSpec{NodeName: "node-" + in, Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: ago(time.Hour),
+		},
+		Spec: corev1.PodSpec{NodeName: "node-" + in, Containers: []corev1.Container{{Name: "app", Image: "web:1"}}},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(time.Hour)},
 		}},
 	}
 	if in != "" {
-		pod.Annotations = map[string]string{kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: in})}
+		pod.Annotations = map[string]string{
+			kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: "spread", Subset: in}),
+		}
 	}
 	return pod
 }
@@ -97,7 +103,9 @@ func pods(n int, in string) []*corev1.Pod {
 // unscheduled makes a pod wait for a node since a time.
 func unscheduled(pod *corev1.Pod, since time.Duration) *corev1.Pod {
 	pod.Spec.NodeName, pod.Status.Phase, pod.CreationTimestamp = "", corev1.PodPending, ago(since)
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+	}}
 	return pod
 }
 

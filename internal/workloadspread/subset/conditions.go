@@ -72,18 +72,25 @@ func (c *counter) schedulable(name string, conditions *[]metav1.Condition, stuck
 			return
 		}
 		setCondition(conditions, sufficient(), c.Now)
-		c.note(note.Info, NoteRecovered, name, fmt.Sprintf("Subset %s takes pods again, %s after its last pod without a node", name, UnschedulableFor))
+		c.note(note.Info, NoteRecovered, name,
+			fmt.Sprintf("Subset %s takes pods again, %s after its last pod without a node", name, UnschedulableFor))
 	default:
 		setCondition(conditions, sufficient(), c.Now)
 	}
 }
 
 func unschedulable() metav1.Condition {
-	return metav1.Condition{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionFalse, Reason: appsv1beta1.SubsetReasonPodUnschedulable}
+	return metav1.Condition{
+		Type:   string(appsv1beta1.SubsetSchedulable),
+		Status: metav1.ConditionFalse,
+		Reason: appsv1beta1.SubsetReasonPodUnschedulable,
+	}
 }
 
 func sufficient() metav1.Condition {
-	return metav1.Condition{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionTrue, Reason: appsv1beta1.SubsetReasonSufficient}
+	return metav1.Condition{
+		Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionTrue, Reason: appsv1beta1.SubsetReasonSufficient,
+	}
 }
 
 // limitKnown reports a limit that cannot be resolved.
@@ -98,7 +105,8 @@ func (c *counter) limitKnown(i int, conditions *[]metav1.Condition) {
 			reason = n.Code
 		}
 	}
-	setCondition(conditions, metav1.Condition{Type: ConditionLimitKnown, Status: metav1.ConditionFalse, Reason: reason}, c.Now)
+	setCondition(conditions,
+		metav1.Condition{Type: ConditionLimitKnown, Status: metav1.ConditionFalse, Reason: reason}, c.Now)
 }
 
 // setCondition sets a condition, and leaves one of the same status as it is.
@@ -118,7 +126,8 @@ func Schedulable(total *Entry) bool {
 // rescheduleAfter is how long a pod may find no node; zero for any time.
 func rescheduleAfter(ws *Spread) time.Duration {
 	s := &ws.Spec.ScheduleStrategy
-	if s.Type != appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil || s.Adaptive.RescheduleCriticalSeconds == nil {
+	if s.Type != appsv1beta1.AdaptiveWorkloadSpreadScheduleStrategyType || s.Adaptive == nil ||
+		s.Adaptive.RescheduleCriticalSeconds == nil {
 		return 0
 	}
 	return time.Duration(max(*s.Adaptive.RescheduleCriticalSeconds, 0)) * time.Second

@@ -29,8 +29,9 @@ type Cost struct {
 	Value int
 }
 
-// Costs returns the deletion cost of each active pod: pods beyond the limit of their subset go first, then those of the last subset. For
-// versions other than the newest, those of the first subset. The costs are sorted by the names of the pods.
+// Costs returns the deletion cost of each active pod: pods beyond the limit of their subset go first, then those of the
+// last subset. For versions other than the newest, those of the first subset. The costs are sorted by the names of the
+// pods.
 func Costs(in Ranking) []Cost {
 	n := len(in.Spread.Spec.Subsets)
 	index := map[string]int{}
@@ -76,7 +77,8 @@ func Costs(in Ranking) []Cost {
 	return costs
 }
 
-// CostWithin returns the deletion cost of a pod of the newest version within the limit of its subset, by the index of the subset.
+// CostWithin returns the deletion cost of a pod of the newest version within the limit of its subset, by the index of
+// the subset.
 func CostWithin(index, subsets int) int { return step * (subsets - index) }
 
 // OwnCost reports whether a deletion cost is one that Costs gives for so many subsets.

@@ -33,7 +33,9 @@ func ExamplePlaceTemplate() {
 	template := &corev1.PodTemplateSpec{}
 	template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
 	placed, err := subset.PlaceTemplate(template, subset.Placement{
-		Term:  corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}},
+		Term: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"},
+		}}},
 		Patch: []byte(`{"spec":{"containers":[{"name":"web","env":[{"name":"ZONE","value":"a"}]}]}}`),
 	})
 	terms := placed.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms

@@ -12,8 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Inject returns a pod with what a subset adds: tolerations, node affinity, the patch, and the annotation that names the subset. The
-// patch changes neither the identity nor the owners of the pod.
+// Inject returns a pod with what a subset adds: tolerations, node affinity, the patch, and the annotation that names
+// the subset. The patch changes neither the identity nor the owners of the pod.
 func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 	next := pod.DeepCopy()
 	constrain(&next.Spec, s)
@@ -40,9 +40,10 @@ func Injected(pod *corev1.Pod, s *Subset) bool {
 	return constrained(pod, s) && (len(s.Patch.Raw) == 0 || hasPatch(pod, s.Patch.Raw))
 }
 
-// Earlier returns the subset that an earlier call for the same pod gave the pod; nil for none. An API server sends a pod once for each webhook entry,
-// and a pod with the constraints of two subsets finds no node. The annotation alone proves nothing, for a pod template may have the annotation:
-// the pod must also have the constraints of the subset, or without constraints what the patch adds.
+// Earlier returns the subset that an earlier call for the same pod gave the pod; nil for none. An API server sends a
+// pod once for each webhook entry, and a pod with the constraints of two subsets finds no node. The annotation alone
+// proves nothing, for a pod template may have the annotation: the pod must also have the constraints of the subset, or
+// without constraints what the patch adds.
 func Earlier(ws *Spread, pod *corev1.Pod) *Subset {
 	m, is := MatchOf(pod)
 	if !is || m.Name != ws.Name {
@@ -66,7 +67,9 @@ func Earlier(ws *Spread, pod *corev1.Pod) *Subset {
 // constrained reports whether a pod has the tolerations and the node affinity that a subset adds.
 func constrained(pod *corev1.Pod, s *Subset) bool {
 	for i := range s.Tolerations {
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, s.Tolerations[i]) }) {
+		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+			return equality.Semantic.DeepEqual(t, s.Tolerations[i])
+		}) {
 			return false
 		}
 	}
@@ -75,16 +78,19 @@ func constrained(pod *corev1.Pod, s *Subset) bool {
 		a = pod.Spec.Affinity.NodeAffinity
 	}
 	for i := range s.PreferredNodeSelector {
-		if !slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution, func(t corev1.PreferredSchedulingTerm) bool {
-			return equality.Semantic.DeepEqual(t, s.PreferredNodeSelector[i])
-		}) {
+		if !slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution,
+			func(t corev1.PreferredSchedulingTerm) bool {
+				return equality.Semantic.DeepEqual(t, s.PreferredNodeSelector[i])
+			}) {
 			return false
 		}
 	}
-	return s.RequiredNodeSelector == nil || requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector)
+	return s.RequiredNodeSelector == nil ||
+		requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector)
 }
 
-// patchedAlready reports whether a patch changes nothing of a pod, and changed the pod before: it changes something of an empty one.
+// patchedAlready reports whether a patch changes nothing of a pod, and changed the pod before: it changes something of
+// an empty one.
 func patchedAlready(pod *corev1.Pod, patch []byte) bool {
 	if len(patch) == 0 {
 		return false
@@ -105,14 +111,17 @@ func requires(selector *corev1.NodeSelector, term *corev1.NodeSelectorTerm) bool
 	}
 	within := func(have, want []corev1.NodeSelectorRequirement) bool {
 		for i := range want {
-			if !slices.ContainsFunc(have, func(r corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(r, want[i]) }) {
+			if !slices.ContainsFunc(have, func(r corev1.NodeSelectorRequirement) bool {
+				return equality.Semantic.DeepEqual(r, want[i])
+			}) {
 				return false
 			}
 		}
 		return true
 	}
 	for i := range selector.NodeSelectorTerms {
-		if t := &selector.NodeSelectorTerms[i]; !within(t.MatchExpressions, term.MatchExpressions) || !within(t.MatchFields, term.MatchFields) {
+		if t := &selector.NodeSelectorTerms[i]; !within(t.MatchExpressions, term.MatchExpressions) ||
+			!within(t.MatchFields, term.MatchFields) {
 			return false
 		}
 	}
@@ -130,13 +139,17 @@ func constrain(spec *corev1.PodSpec, s *Subset) {
 	}
 	a := spec.Affinity.NodeAffinity
 	for i := range s.PreferredNodeSelector {
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution, *s.PreferredNodeSelector[i].DeepCopy())
+		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
+			*s.PreferredNodeSelector[i].DeepCopy())
 	}
 	required := s.RequiredNodeSelector
 	switch {
 	case required == nil:
-	case a.RequiredDuringSchedulingIgnoredDuringExecution == nil || len(a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0:
-		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{*required.DeepCopy()}}
+	case a.RequiredDuringSchedulingIgnoredDuringExecution == nil ||
+		len(a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0:
+		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{*required.DeepCopy()},
+		}
 	default:
 		terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
 		for i := range terms {
@@ -164,9 +177,12 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("decode the patched pod: %w", err)
 	}
 	next.TypeMeta, next.Status = pod.TypeMeta, pod.Status
-	next.Name, next.GenerateName, next.Namespace, next.UID, next.OwnerReferences = pod.Name, pod.GenerateName, pod.Namespace, pod.UID, pod.OwnerReferences
-	next.ResourceVersion, next.CreationTimestamp, next.DeletionTimestamp = pod.ResourceVersion, pod.CreationTimestamp, pod.DeletionTimestamp
-	next.Generation, next.ManagedFields, next.DeletionGracePeriodSeconds = pod.Generation, pod.ManagedFields, pod.DeletionGracePeriodSeconds
+	next.Name, next.GenerateName, next.Namespace, next.UID, next.OwnerReferences = pod.Name, pod.GenerateName,
+		pod.Namespace, pod.UID, pod.OwnerReferences
+	next.ResourceVersion, next.CreationTimestamp, next.DeletionTimestamp = pod.ResourceVersion, pod.CreationTimestamp,
+		pod.DeletionTimestamp
+	next.Generation, next.ManagedFields, next.DeletionGracePeriodSeconds = pod.Generation, pod.ManagedFields,
+		pod.DeletionGracePeriodSeconds
 	return next, nil
 }
 

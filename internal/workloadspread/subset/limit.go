@@ -82,12 +82,18 @@ func limitOf(s *Subset, base Base) (int32, *note.Note) {
 		return Unlimited, nil
 	}
 	if _, err := scale.Amount(*s.MaxReplicas, 0, scale.RoundUp); err != nil {
-		return Unresolved, &note.Note{Level: note.Blocked, Code: NoteUnreadable, Object: s.Name, Text: fmt.Sprintf("maxReplicas of subset %s takes no pods: %v", s.Name, err)}
+		return Unresolved, &note.Note{
+			Level:  note.Blocked,
+			Code:   NoteUnreadable,
+			Object: s.Name,
+			Text:   fmt.Sprintf("maxReplicas of subset %s takes no pods: %v", s.Name, err),
+		}
 	}
 	if base.Unknown && s.MaxReplicas.Type == intstr.String {
 		return Unresolved, &note.Note{
 			Level: note.Blocked, Code: NoteUnknownReplicas, Object: s.Name,
-			Text: fmt.Sprintf("maxReplicas %s of subset %s takes no pods, because the replicas of the target are unknown: use a number, or targetFilter.replicasPathList", s.MaxReplicas.StrVal, s.Name),
+			Text: fmt.Sprintf("maxReplicas %s of subset %s takes no pods, because the replicas of the target are unknown: "+
+				"use a number, or targetFilter.replicasPathList", s.MaxReplicas.StrVal, s.Name),
 		}
 	}
 	limit, _ := scale.Amount(*s.MaxReplicas, max(base.Replicas, 0), scale.RoundUp)
@@ -108,7 +114,8 @@ func Missing(limit int32, active, deleting, creating int) int32 {
 // MaxPaths is how many paths ReplicasAt sums.
 const MaxPaths = 100
 
-// ReplicasAt returns the sum of the integers at paths of an object: names, and indices of lists, joined by dots. An empty path counts 0.
+// ReplicasAt returns the sum of the integers at paths of an object: names, and indices of lists, joined by dots. An
+// empty path counts 0.
 func ReplicasAt(object map[string]any, paths []string) (int32, error) {
 	if len(paths) > MaxPaths {
 		return 0, fmt.Errorf("replicasPathList must have at most %d paths", MaxPaths)

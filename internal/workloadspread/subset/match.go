@@ -54,8 +54,8 @@ func Active(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
 
-// Selects reports whether the filter of a WorkloadSpread selects labels. A filter without a selector selects all, and one that cannot be
-// read selects none.
+// Selects reports whether the filter of a WorkloadSpread selects labels. A filter without a selector selects all, and
+// one that cannot be read selects none.
 func Selects(ws *Spread, podLabels map[string]string) bool {
 	if ws.Spec.TargetFilter == nil || ws.Spec.TargetFilter.Selector == nil {
 		return true
@@ -64,8 +64,8 @@ func Selects(ws *Spread, podLabels map[string]string) bool {
 	return err == nil && selector.Matches(labels.Set(podLabels))
 }
 
-// Admits reports whether admission gives pods with these labels a subset. A filter without a selector admits none, as in the reference: its pods
-// are counted alone.
+// Admits reports whether admission gives pods with these labels a subset. A filter without a selector admits none, as
+// in the reference: its pods are counted alone.
 func Admits(ws *Spread, podLabels map[string]string) bool {
 	if f := ws.Spec.TargetFilter; f != nil && f.Selector == nil {
 		return false
@@ -76,8 +76,8 @@ func Admits(ws *Spread, podLabels map[string]string) bool {
 // DefaultVersioned are the kinds whose pods are counted by version.
 func DefaultVersioned() []string { return []string{"deployment", "replicaset"} }
 
-// VersionOf returns the version of a pod. Only the pods of controllers of some kinds, in lower case, have versions. The controllers of the pods of
-// a Deployment are ReplicaSets.
+// VersionOf returns the version of a pod. Only the pods of controllers of some kinds, in lower case, have versions. The
+// controllers of the pods of a Deployment are ReplicaSets.
 func VersionOf(pod *corev1.Pod, controller string, versioned []string) string {
 	for _, kind := range versioned {
 		if strings.EqualFold(kind, "deployment") {

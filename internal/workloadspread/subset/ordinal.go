@@ -1,7 +1,8 @@
 package subset
 
-// ByOrdinal returns the subset of a pod of a StatefulSet by the rank of its ordinal: 0 for the first ordinal that the set wants. A pod whose
-// subset is not schedulable gets the next schedulable subset without a limit. Nil where there is none.
+// ByOrdinal returns the subset of a pod of a StatefulSet by the rank of its ordinal: 0 for the first ordinal that the
+// set wants. A pod whose subset is not schedulable gets the next schedulable subset without a limit. Nil where there is
+// none.
 func ByOrdinal(ws *Spread, limits []int32, rank int32) *Subset {
 	totals := byName(ws.Status.SubsetStatuses)
 	home := homeOf(limits, rank)

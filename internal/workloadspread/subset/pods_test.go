@@ -19,16 +19,24 @@ func TestInject(t *testing.T) {
 	s := zoned("a", 3)
 	s.Tolerations = []corev1.Toleration{{Key: "rented", Operator: corev1.TolerationOpExists}}
 	s.PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{Weight: 5}}
-	s.Patch = patch(`{"metadata":{"labels":{"subset":"a"},"name":"evil","ownerReferences":[{"$patch":"replace"}],"annotations":{"` + kruise.MatchedWorkloadSpreadKey +
-		`":"evil"}},"spec":{"priorityClassName":"low","containers":[{"name":"app","env":[{"name":"IN","value":"a"}]}]}}`)
+	s.Patch = patch(
+		`{"metadata":{"labels":{"subset":"a"},"name":"evil","ownerReferences":[{"$patch":"replace"}],"annotations":{"` +
+			kruise.MatchedWorkloadSpreadKey +
+			`":"evil"}},"spec":{"priorityClassName":"low","containers":[{"name":"app","env":[{"name":"IN","value":"a"}]}]}}`)
 	pod := podIn("web-1", "")
 	pod.Spec.NodeName, pod.Spec.Priority = "", ptr.To[int32](5)
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}},
-			{MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"}}}},
-		},
-	}}}
+	pod.Spec.Affinity = &corev1.Affinity{
+		NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "disk", Operator: corev1.NodeSelectorOpExists}}},
+				{
+					MatchFields: []corev1.NodeSelectorRequirement{{
+						Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n"},
+					}},
+				},
+			},
+		}},
+	}
 	before := pod.DeepCopy()
 	m := subset.Match{Name: "spread", Subset: "a", UID: "id"}
 	got, err := subset.Inject(pod, &s, m)
@@ -46,8 +54,9 @@ func TestInject(t *testing.T) {
 			t.Errorf("term %d: %+v", i, term)
 		}
 	}
-	if got.Name != "web-1" || got.Labels["subset"] != "a" || got.Spec.Priority != nil || got.Spec.PriorityClassName != "low" ||
-		len(got.Spec.Tolerations) != 1 || len(got.Spec.Containers[0].Env) != 1 || got.Spec.Containers[0].Image != "web:1" || len(got.OwnerReferences) > 0 {
+	if got.Name != "web-1" || got.Labels["subset"] != "a" || got.Spec.Priority != nil ||
+		got.Spec.PriorityClassName != "low" || len(got.Spec.Tolerations) != 1 || len(got.Spec.Containers[0].Env) != 1 ||
+		got.Spec.Containers[0].Image != "web:1" || len(got.OwnerReferences) > 0 {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) != 1 {
@@ -75,7 +84,10 @@ func TestAssign(t *testing.T) {
 	lost := podIn("lost", "")
 	lost.Spec.NodeName = "none"
 	in := subset.Assignment{
-		Spread: ws, Limits: limitsOf(ws, 0), Pods: []*corev1.Pod{podIn("mine", "b"), gone, other, bare, waits, far, lost}, Node: node,
+		Spread:  ws,
+		Limits:  limitsOf(ws, 0),
+		Pods:    []*corev1.Pod{podIn("mine", "b"), gone, other, bare, waits, far, lost},
+		Node:    node,
 		Version: func(*corev1.Pod) string { return one },
 	}
 	got := map[string]string{}
@@ -84,17 +96,28 @@ func TestAssign(t *testing.T) {
 		if m.Adopted {
 			got[m.Pod.Name] += "+"
 			labels, annotations, err := subset.Marks(ws, m)
-			if err != nil || (labels["subset"] == "a") != (m.Subset == "a") || annotations[kruise.MatchedWorkloadSpreadKey] != `{"name":"spread","subset":"`+m.Subset+`"}` {
+			if err != nil || (labels["subset"] == "a") != (m.Subset == "a") ||
+				annotations[kruise.MatchedWorkloadSpreadKey] != `{"name":"spread","subset":"`+m.Subset+`"}` {
 				t.Errorf("%s: %v %v %v", m.Pod.Name, labels, annotations, err)
 			}
 		}
 	}
-	want := map[string]string{"mine": "b", "gone": subset.Outside, "other": "a+", "bare": "b+", "waits": subset.Outside, "far": subset.Outside, "lost": subset.Outside}
+	want := map[string]string{
+		"mine":  "b",
+		"gone":  subset.Outside,
+		"other": "a+",
+		"bare":  "b+",
+		"waits": subset.Outside,
+		"far":   subset.Outside,
+		"lost":  subset.Outside,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	ws.Annotations = map[string]string{appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation: "True"}
-	if labels, _, err := subset.Marks(ws, subset.Member{Pod: other, Subset: "a", Adopted: true}); err != nil || len(labels) > 0 {
+	if labels, _, err := subset.Marks(ws, subset.Member{
+		Pod: other, Subset: "a", Adopted: true,
+	}); err != nil || len(labels) > 0 {
 		t.Errorf("the metadata of the patch is applied: %v %v", labels, err)
 	}
 }
@@ -111,7 +134,9 @@ func TestAssignPrefers(t *testing.T) {
 		pod.Spec.NodeName = "node-b"
 		all = append(all, pod)
 	}
-	in := subset.Assignment{Spread: ws, Limits: limitsOf(ws, 0), Pods: all, Node: node, Version: func(*corev1.Pod) string { return one }}
+	in := subset.Assignment{
+		Spread: ws, Limits: limitsOf(ws, 0), Pods: all, Node: node, Version: func(*corev1.Pod) string { return one },
+	}
 	text := func() string {
 		all := ""
 		for _, m := range subset.Assign(in) {
@@ -122,7 +147,9 @@ func TestAssignPrefers(t *testing.T) {
 	if got := text(); got != "aabb" {
 		t.Error(got)
 	}
-	ws.Spec.Subsets[1].PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: *zoned("b", 0).RequiredNodeSelector}}
+	ws.Spec.Subsets[1].PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: *zoned("b", 0).RequiredNodeSelector,
+	}}
 	if got := text(); got != "bbbb" {
 		t.Error(got)
 	}
@@ -131,7 +158,9 @@ func TestAssignPrefers(t *testing.T) {
 // TestScore: the table of the reference.
 func TestScore(t *testing.T) {
 	s := zoned("a", 1)
-	s.PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: *zoned("a", 0).RequiredNodeSelector}}
+	s.PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{
+		Weight: 100, Preference: *zoned("a", 0).RequiredNodeSelector,
+	}}
 	s.Patch = patch(`{"metadata":{"labels":{"subset":"a"}}}`)
 	pod := podIn("web", "a")
 	tainted := node("node-a")
@@ -169,20 +198,31 @@ func TestCosts(t *testing.T) {
 		// first are pods that must have the cost of surplus.
 		first []string
 	}{
-		"within the limit":           {spread: spreadOf(3, -1), pods: append(pods(3, "a"), pods(1, "b")...), want: map[int]int{200: 3, 100: 1}},
-		"beyond the limit of a":      {spread: spreadOf(3, -1), pods: pods(4, "a"), want: map[int]int{200: 3, -100: 1}},
-		"beyond the limit of b":      {spread: spreadOf(3, 3), pods: pods(4, "b"), want: map[int]int{100: 3, -200: 1}},
-		"the worst pods are surplus": {spread: spreadOf(3), pods: unready(pods(5, "a"), 2), want: map[int]int{100: 3, -100: 2}, first: []string{"web-a-03", "web-a-04"}},
-		"outside":                    {spread: spreadOf(3), pods: pods(2, "z"), want: map[int]int{-200: 2}},
+		"within the limit": {
+			spread: spreadOf(3, -1), pods: append(pods(3, "a"), pods(1, "b")...), want: map[int]int{200: 3, 100: 1},
+		},
+		"beyond the limit of a": {spread: spreadOf(3, -1), pods: pods(4, "a"), want: map[int]int{200: 3, -100: 1}},
+		"beyond the limit of b": {spread: spreadOf(3, 3), pods: pods(4, "b"), want: map[int]int{100: 3, -200: 1}},
+		"the worst pods are surplus": {
+			spread: spreadOf(3),
+			pods:   unready(pods(5, "a"), 2),
+			want:   map[int]int{100: 3, -100: 2},
+			first:  []string{"web-a-03", "web-a-04"},
+		},
+		"outside": {spread: spreadOf(3), pods: pods(2, "z"), want: map[int]int{-200: 2}},
 		"three subsets": {
-			spread: spreadOf(10, 10, -1), pods: append(append(pods(20, "a"), pods(20, "b")...), pods(20, "c")...), want: map[int]int{300: 10, -100: 10, 200: 10, -200: 10, 100: 20},
+			spread: spreadOf(10, 10, -1),
+			pods:   append(append(pods(20, "a"), pods(20, "b")...), pods(20, "c")...),
+			want:   map[int]int{300: 10, -100: 10, 200: 10, -200: 10, 100: 20},
 		},
 		"an unresolved limit has no surplus": {spread: spreadOf("x", -1), pods: pods(4, "a"), want: map[int]int{200: 4}},
 	} {
 		got := map[int]int{}
 		by := map[string]int{}
 		n := len(c.spread.Spec.Subsets)
-		for _, cost := range subset.Costs(subset.Ranking{Spread: c.spread, Limits: limitsOf(c.spread, 0), Members: members(c.pods), Newest: one}) {
+		for _, cost := range subset.Costs(subset.Ranking{
+			Spread: c.spread, Limits: limitsOf(c.spread, 0), Members: members(c.pods), Newest: one,
+		}) {
 			got[cost.Value]++
 			by[cost.Pod.Name] = cost.Value
 			if !subset.OwnCost(fmt.Sprint(cost.Value), n) {
@@ -208,10 +248,24 @@ func TestCosts(t *testing.T) {
 // TestReplicasAt: paths into a workload.
 func TestReplicasAt(t *testing.T) {
 	var object map[string]any
-	if err := json.Unmarshal([]byte(`{"spec":{"roles":[{"n":2},{"n":3}],"text":"2","deep":{"n":4},"half":0.5,"much":3000000000}}`), &object); err != nil {
+	if err := json.Unmarshal(
+		[]byte(`{"spec":{"roles":[{"n":2},{"n":3}],"text":"2","deep":{"n":4},"half":0.5,"much":3000000000}}`),
+		&object); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int32{"spec.roles.0.n": 2, "spec.deep.n": 4, "": 0, "spec.roles.2.n": -1, "spec.roles.x.n": -1, "spec.text": -1, "spec.half": -1, "spec.much": -1, "spec.no": -1, "spec.text.no": -1, "spec": -1} {
+	for path, want := range map[string]int32{
+		"spec.roles.0.n": 2,
+		"spec.deep.n":    4,
+		"":               0,
+		"spec.roles.2.n": -1,
+		"spec.roles.x.n": -1,
+		"spec.text":      -1,
+		"spec.half":      -1,
+		"spec.much":      -1,
+		"spec.no":        -1,
+		"spec.text.no":   -1,
+		"spec":           -1,
+	} {
 		got, err := subset.ReplicasAt(object, []string{path})
 		if (err != nil) != (want < 0) || err == nil && got != want {
 			t.Errorf("%q: %d, %v", path, got, err)

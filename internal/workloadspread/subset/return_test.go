@@ -12,7 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// TestReturn: a pod comes back under the name of its predecessor. Its creation is recorded, also where the deletion of the other one is.
+// TestReturn: a pod comes back under the name of its predecessor. Its creation is recorded, also where the deletion of
+// the other one is.
 func TestReturn(t *testing.T) {
 	gone := map[string]metav1.Time{"web-1": ago(time.Second)}
 	for name, c := range map[string]struct {
@@ -22,15 +23,25 @@ func TestReturn(t *testing.T) {
 		// missing of the first subset afterwards.
 		missing int32
 	}{
-		"its predecessor is being deleted":            {entry: subset.Entry{Replicas: 2, DeletingPods: gone}, want: "a"},
-		"its predecessor found no node":               {entry: unschedulable(subset.Entry{Replicas: 1, DeletingPods: gone}), want: "b", missing: 2},
-		"it is sent again":                            {entry: unschedulable(subset.Entry{Replicas: 1, DeletingPods: gone, CreatingPods: gone}), want: "a", missing: 1},
-		"it has a subset of an earlier call":          {entry: subset.Entry{Replicas: 1}, given: "b", want: "b", missing: 1},
-		"it has one that is full":                     {entry: subset.Entry{Replicas: 5}, given: "a", want: "a"},
-		"it has one that takes no pods any more":      {entry: unschedulable(subset.Entry{}), given: "a", want: "a", missing: 1},
-		"it has another one than the record":          {entry: subset.Entry{CreatingPods: gone}, given: "b", want: "b", missing: 1},
-		"it has one that the spec does not have":      {entry: subset.Entry{}, given: "z"},
-		"its record is in the subset that it has now": {entry: subset.Entry{CreatingPods: gone}, given: "a", want: "a", missing: 1},
+		"its predecessor is being deleted": {entry: subset.Entry{Replicas: 2, DeletingPods: gone}, want: "a"},
+		"its predecessor found no node": {
+			entry: unschedulable(subset.Entry{Replicas: 1, DeletingPods: gone}), want: "b", missing: 2,
+		},
+		"it is sent again": {
+			entry: unschedulable(subset.Entry{Replicas: 1, DeletingPods: gone, CreatingPods: gone}), want: "a", missing: 1,
+		},
+		"it has a subset of an earlier call": {entry: subset.Entry{Replicas: 1}, given: "b", want: "b", missing: 1},
+		"it has one that is full":            {entry: subset.Entry{Replicas: 5}, given: "a", want: "a"},
+		"it has one that takes no pods any more": {
+			entry: unschedulable(subset.Entry{}), given: "a", want: "a", missing: 1,
+		},
+		"it has another one than the record": {
+			entry: subset.Entry{CreatingPods: gone}, given: "b", want: "b", missing: 1,
+		},
+		"it has one that the spec does not have": {entry: subset.Entry{}, given: "z"},
+		"its record is in the subset that it has now": {
+			entry: subset.Entry{CreatingPods: gone}, given: "a", want: "a", missing: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.entry.Name = "a"
@@ -61,7 +72,9 @@ func TestReturn(t *testing.T) {
 }
 
 func unschedulable(e subset.Entry) subset.Entry {
-	e.Conditions = []metav1.Condition{{Type: "Schedulable", Status: metav1.ConditionFalse, LastTransitionTime: ago(time.Second)}}
+	e.Conditions = []metav1.Condition{{
+		Type: "Schedulable", Status: metav1.ConditionFalse, LastTransitionTime: ago(time.Second),
+	}}
 	return e
 }
 
@@ -81,12 +94,30 @@ func TestReturnedName(t *testing.T) {
 		pods                        []*corev1.Pod
 		creating, deleting, missing int
 	}{
-		"the successor is no pod that is being deleted":     {was: subset.Entry{DeletingPods: at(5 * time.Second)}, pods: created(2*time.Second, as), missing: 1},
-		"the predecessor is":                                {was: subset.Entry{DeletingPods: at(5 * time.Second)}, pods: created(time.Hour, as), deleting: 1, missing: 2},
-		"the predecessor is not the pod that is created":    {was: subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(time.Second)}, pods: created(time.Hour, as), creating: 1, deleting: 1, missing: 1},
-		"nor is it while it terminates":                     {was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(time.Hour, terminating), creating: 1, missing: 1},
-		"the successor is":                                  {was: subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(3 * time.Second)}, pods: created(2*time.Second, as), missing: 1},
-		"clocks that differ hold no record of another name": {was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(9*time.Second, as), missing: 1},
+		"the successor is no pod that is being deleted": {
+			was: subset.Entry{DeletingPods: at(5 * time.Second)}, pods: created(2*time.Second, as), missing: 1,
+		},
+		"the predecessor is": {
+			was: subset.Entry{DeletingPods: at(5 * time.Second)}, pods: created(time.Hour, as), deleting: 1, missing: 2,
+		},
+		"the predecessor is not the pod that is created": {
+			was:      subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(time.Second)},
+			pods:     created(time.Hour, as),
+			creating: 1,
+			deleting: 1,
+			missing:  1,
+		},
+		"nor is it while it terminates": {
+			was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(time.Hour, terminating), creating: 1, missing: 1,
+		},
+		"the successor is": {
+			was:     subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(3 * time.Second)},
+			pods:    created(2*time.Second, as),
+			missing: 1,
+		},
+		"clocks that differ hold no record of another name": {
+			was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(9*time.Second, as), missing: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.was.Name = "a"

@@ -104,7 +104,8 @@ func (c *counter) byVersion() map[string][]Member {
 	return all
 }
 
-// versions are those of the pods and of the stored status, sorted, at most MaxVersions. Versions with the most pods are kept.
+// versions are those of the pods and of the stored status, sorted, at most MaxVersions. Versions with the most pods are
+// kept.
 func (c *counter) versions(members map[string][]Member) []string {
 	names := map[string]bool{}
 	for version := range members {
@@ -115,7 +116,8 @@ func (c *counter) versions(members map[string][]Member) []string {
 	}
 	all := slices.Sorted(maps.Keys(names))
 	if len(all) > MaxVersions {
-		c.note(note.Blocked, NoteTooManyVersions, c.Spread.Name, fmt.Sprintf("the target has pods of %d versions, of which %d are counted", len(all), MaxVersions))
+		c.note(note.Blocked, NoteTooManyVersions, c.Spread.Name,
+			fmt.Sprintf("the target has pods of %d versions, of which %d are counted", len(all), MaxVersions))
 		slices.SortFunc(all, func(a, b string) int {
 			return cmp.Or(cmp.Compare(len(members[b]), len(members[a])), strings.Compare(a, b))
 		})
@@ -170,31 +172,40 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 	return entries, live
 }
 
-// creating returns the records of admitted pods that are not observed yet. A pod that is on its way out, and older than the record, is the
-// predecessor of the same name. Clocks may differ, so that age alone proves nothing.
-func (c *counter) creating(was map[string]metav1.Time, seen map[string]*corev1.Pod, deleted map[string]bool) map[string]metav1.Time {
+// creating returns the records of admitted pods that are not observed yet. A pod that is on its way out, and older than
+// the record, is the predecessor of the same name. Clocks may differ, so that age alone proves nothing.
+func (c *counter) creating(
+	was map[string]metav1.Time, seen map[string]*corev1.Pod, deleted map[string]bool,
+) map[string]metav1.Time {
 	awaited := func(id string) bool {
 		pod, since := seen[id], was[id]
 		return pod == nil || (deleted[id] || pod.DeletionTimestamp != nil) && pod.CreationTimestamp.Before(&since)
 	}
 	return c.records(was, CreatingTimeout, awaited, func(id string) {
-		c.note(note.Waiting, NoteNotCreated, id, fmt.Sprintf("Pod %s was admitted and not created within %s, and its place is free again", id, CreatingTimeout))
+		c.note(note.Waiting, NoteNotCreated, id,
+			fmt.Sprintf("Pod %s was admitted and not created within %s, and its place is free again", id, CreatingTimeout))
 	})
 }
 
-// deleting returns the records of pods that are active although their deletion was admitted. A pod that was created since is another one.
+// deleting returns the records of pods that are active although their deletion was admitted. A pod that was created
+// since is another one.
 func (c *counter) deleting(was map[string]metav1.Time, active map[string]*corev1.Pod) map[string]metav1.Time {
 	remains := func(name string) bool {
 		pod, since := active[name], was[name]
 		return pod != nil && pod.CreationTimestamp.Before(&since)
 	}
 	return c.records(was, DeletingTimeout, remains, func(name string) {
-		c.note(note.Waiting, NoteNotDeleted, name, fmt.Sprintf("Pod %s was not deleted within %s of the admission of its deletion, and keeps its place", name, DeletingTimeout))
+		c.note(note.Waiting, NoteNotDeleted, name,
+			fmt.Sprintf("Pod %s was not deleted within %s of the admission of its deletion, and keeps its place",
+				name, DeletingTimeout))
 	})
 }
 
-// records returns the records that hold, and reports those whose time has passed. A record of the future, beyond what clocks differ, has passed.
-func (c *counter) records(was map[string]metav1.Time, timeout time.Duration, holds func(string) bool, passed func(string)) map[string]metav1.Time {
+// records returns the records that hold, and reports those whose time has passed. A record of the future, beyond what
+// clocks differ, has passed.
+func (c *counter) records(
+	was map[string]metav1.Time, timeout time.Duration, holds func(string) bool, passed func(string),
+) map[string]metav1.Time {
 	var kept map[string]metav1.Time
 	for _, id := range slices.Sorted(maps.Keys(was)) {
 		if !holds(id) {

@@ -57,20 +57,69 @@ func TestStatus(t *testing.T) {
 		"80% of 5":                          {most: "80%", base: 5, pods: pods(1, "a"), replicas: 1, missing: 3},
 		"no limit":                          {most: -1, pods: pods(3, "a"), replicas: 3, missing: -1},
 		"a base of 0 still counts the pods": {most: "80%", pods: pods(2, "a"), replicas: 2, missing: 0},
-		"an unknown base takes no pods, with a note":          {most: "80%", unknown: true, pods: pods(1, "a"), replicas: 1, codes: []string{subset.NoteUnknownReplicas}},
-		"an unreadable limit takes no pods":                   {most: "many", pods: pods(1, "a"), replicas: 1, codes: []string{subset.NoteUnreadable}},
-		"a negative limit is 0":                               {most: "-10%", base: 50},
-		"a pod that is not seen holds its place":              {most: 5, was: subset.Entry{CreatingPods: times(2 * time.Second)}, missing: 4, after: 28 * time.Second, left: 1},
-		"not for ever":                                        {most: 5, was: subset.Entry{CreatingPods: times(time.Minute)}, missing: 5, codes: []string{subset.NoteNotCreated}},
-		"a time that is far ahead of the clock does not hold": {most: 5, was: subset.Entry{CreatingPods: times(-time.Hour)}, missing: 5, codes: []string{subset.NoteNotCreated}},
-		"a pod that is seen is no longer created":             {most: 5, was: subset.Entry{CreatingPods: times(time.Second)}, pods: pods(1, "a"), replicas: 1, missing: 4},
-		"a pod that is being deleted frees a place":           {most: 5, was: subset.Entry{DeletingPods: times(time.Second)}, pods: pods(5, "a"), replicas: 5, missing: 1, after: 14 * time.Second, left: 1},
-		"a deletion that does not happen frees none":          {most: 5, was: subset.Entry{DeletingPods: times(16 * time.Minute)}, pods: pods(5, "a"), replicas: 5, codes: []string{subset.NoteNotDeleted}},
-		"a deletion from beyond the limit frees none":         {most: 3, was: subset.Entry{DeletingPods: times(time.Second)}, pods: pods(5, "a"), replicas: 5, after: 14 * time.Second, left: 1},
-		"a deleted pod leaves the books":                      {most: 1, was: subset.Entry{Replicas: 1, DeletingPods: times(time.Second)}, missing: 1},
-		"a finished pod takes no place":                       {most: 5, pods: []*corev1.Pod{finished}, missing: 5},
-		"the soonest creation is the timer":                   {most: 5, was: subset.Entry{CreatingPods: times(3*time.Second, time.Second)}, missing: 3, after: 27 * time.Second, left: 2},
-		"the soonest deletion is the timer":                   {most: 5, was: subset.Entry{DeletingPods: times(3*time.Second, time.Second)}, pods: pods(5, "a"), replicas: 5, missing: 2, after: 12 * time.Second, left: 2},
+		"an unknown base takes no pods, with a note": {
+			most: "80%", unknown: true, pods: pods(1, "a"), replicas: 1, codes: []string{subset.NoteUnknownReplicas},
+		},
+		"an unreadable limit takes no pods": {
+			most: "many", pods: pods(1, "a"), replicas: 1, codes: []string{subset.NoteUnreadable},
+		},
+		"a negative limit is 0": {most: "-10%", base: 50},
+		"a pod that is not seen holds its place": {
+			most: 5, was: subset.Entry{CreatingPods: times(2 * time.Second)}, missing: 4, after: 28 * time.Second, left: 1,
+		},
+		"not for ever": {
+			most: 5, was: subset.Entry{CreatingPods: times(time.Minute)}, missing: 5, codes: []string{subset.NoteNotCreated},
+		},
+		"a time that is far ahead of the clock does not hold": {
+			most: 5, was: subset.Entry{CreatingPods: times(-time.Hour)}, missing: 5, codes: []string{subset.NoteNotCreated},
+		},
+		"a pod that is seen is no longer created": {
+			most: 5, was: subset.Entry{CreatingPods: times(time.Second)}, pods: pods(1, "a"), replicas: 1, missing: 4,
+		},
+		"a pod that is being deleted frees a place": {
+			most:     5,
+			was:      subset.Entry{DeletingPods: times(time.Second)},
+			pods:     pods(5, "a"),
+			replicas: 5,
+			missing:  1,
+			after:    14 * time.Second,
+			left:     1,
+		},
+		"a deletion that does not happen frees none": {
+			most:     5,
+			was:      subset.Entry{DeletingPods: times(16 * time.Minute)},
+			pods:     pods(5, "a"),
+			replicas: 5,
+			codes:    []string{subset.NoteNotDeleted},
+		},
+		"a deletion from beyond the limit frees none": {
+			most:     3,
+			was:      subset.Entry{DeletingPods: times(time.Second)},
+			pods:     pods(5, "a"),
+			replicas: 5,
+			after:    14 * time.Second,
+			left:     1,
+		},
+		"a deleted pod leaves the books": {
+			most: 1, was: subset.Entry{Replicas: 1, DeletingPods: times(time.Second)}, missing: 1,
+		},
+		"a finished pod takes no place": {most: 5, pods: []*corev1.Pod{finished}, missing: 5},
+		"the soonest creation is the timer": {
+			most:    5,
+			was:     subset.Entry{CreatingPods: times(3*time.Second, time.Second)},
+			missing: 3,
+			after:   27 * time.Second,
+			left:    2,
+		},
+		"the soonest deletion is the timer": {
+			most:     5,
+			was:      subset.Entry{DeletingPods: times(3*time.Second, time.Second)},
+			pods:     pods(5, "a"),
+			replicas: 5,
+			missing:  2,
+			after:    12 * time.Second,
+			left:     2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.was.Name = "a"
@@ -87,11 +136,13 @@ func TestStatus(t *testing.T) {
 			if is != (c.replicas+int32(c.left) > 0) {
 				t.Fatalf("the list is kept: %t", is)
 			}
-			if is && (list[0].Replicas != c.replicas || list[0].MissingReplicas != c.missing || len(list[0].CreatingPods)+len(list[0].DeletingPods) != c.left) {
+			if is && (list[0].Replicas != c.replicas || list[0].MissingReplicas != c.missing ||
+				len(list[0].CreatingPods)+len(list[0].DeletingPods) != c.left) {
 				t.Errorf("entry %+v", list[0])
 			}
 			ws.Status = r.Status
-			if again := report(ws, subset.Base{Replicas: c.base, Unknown: c.unknown}, members(c.pods)); !cmp.Equal(again.Status, r.Status) {
+			if again := report(ws,
+				subset.Base{Replicas: c.base, Unknown: c.unknown}, members(c.pods)); !cmp.Equal(again.Status, r.Status) {
 				t.Errorf("the status of the status differs:\n%s", cmp.Diff(r.Status, again.Status))
 			}
 		})
@@ -110,11 +161,13 @@ func TestVersions(t *testing.T) {
 	}
 	r := report(ws, subset.Base{}, ms)
 	for _, version := range []string{"v1", "v2"} {
-		if list := r.Status.VersionedSubsetStatuses[version]; len(list) != 2 || list[0].MissingReplicas != 0 || list[1].MissingReplicas != -1 {
+		if list := r.Status.VersionedSubsetStatuses[version]; len(list) != 2 || list[0].MissingReplicas != 0 ||
+			list[1].MissingReplicas != -1 {
 			t.Errorf("%s: %+v", version, list)
 		}
 	}
-	if totals := r.Status.SubsetStatuses; totals[0].Replicas != 6 || totals[1].Replicas != 4 || totals[0].MissingReplicas != 0 {
+	if totals := r.Status.SubsetStatuses; totals[0].Replicas != 6 || totals[1].Replicas != 4 ||
+		totals[0].MissingReplicas != 0 {
 		t.Errorf("%+v", totals)
 	}
 	count := map[int]int{}
@@ -133,7 +186,12 @@ func TestVersions(t *testing.T) {
 // TestReschedule: a subset whose pods find no node takes none, for a time.
 func TestReschedule(t *testing.T) {
 	condition := func(since time.Duration) []metav1.Condition {
-		return []metav1.Condition{{Type: string(appsv1beta1.SubsetSchedulable), Status: metav1.ConditionFalse, Reason: appsv1beta1.SubsetReasonPodUnschedulable, LastTransitionTime: ago(since)}}
+		return []metav1.Condition{{
+			Type:               string(appsv1beta1.SubsetSchedulable),
+			Status:             metav1.ConditionFalse,
+			Reason:             appsv1beta1.SubsetReasonPodUnschedulable,
+			LastTransitionTime: ago(since),
+		}}
 	}
 	for name, c := range map[string]struct {
 		was    []metav1.Condition
@@ -145,14 +203,34 @@ func TestReschedule(t *testing.T) {
 		after  time.Duration
 		since  time.Duration
 	}{
-		"a pod that may wait longer is waited for": {pod: unscheduled(podIn("x", "a"), 2*time.Second), status: metav1.ConditionTrue, after: 3 * time.Second},
-		"a pod that waits too long is deleted":     {pod: unscheduled(podIn("x", "a"), 6*time.Second), status: metav1.ConditionFalse, stuck: 1},
-		"the time of the first pod is kept":        {pod: unscheduled(podIn("x", "a"), 6*time.Second), was: condition(time.Minute), status: metav1.ConditionFalse, stuck: 1, since: time.Minute},
-		"pods of the last subset are left":         {pod: unscheduled(podIn("x", "b"), time.Hour), status: metav1.ConditionTrue},
-		"pods outside are left":                    {pod: unscheduled(podIn("x", ""), time.Hour), status: metav1.ConditionTrue},
-		"a subset is left alone for five minutes":  {was: condition(4 * time.Minute), status: metav1.ConditionFalse, after: time.Minute, since: 4 * time.Minute},
-		"then it takes pods again":                 {was: condition(10 * time.Minute), status: metav1.ConditionTrue, codes: []string{subset.NoteRecovered}},
-		"the strategy Fixed leaves all":            {pod: unscheduled(podIn("x", "a"), time.Hour), was: condition(time.Minute), fixed: true},
+		"a pod that may wait longer is waited for": {
+			pod: unscheduled(podIn("x", "a"), 2*time.Second), status: metav1.ConditionTrue, after: 3 * time.Second,
+		},
+		"a pod that waits too long is deleted": {
+			pod: unscheduled(podIn("x", "a"), 6*time.Second), status: metav1.ConditionFalse, stuck: 1,
+		},
+		"the time of the first pod is kept": {
+			pod:    unscheduled(podIn("x", "a"), 6*time.Second),
+			was:    condition(time.Minute),
+			status: metav1.ConditionFalse,
+			stuck:  1,
+			since:  time.Minute,
+		},
+		"pods of the last subset are left": {
+			pod: unscheduled(podIn("x", "b"), time.Hour), status: metav1.ConditionTrue,
+		},
+		"pods outside are left": {
+			pod: unscheduled(podIn("x", ""), time.Hour), status: metav1.ConditionTrue,
+		},
+		"a subset is left alone for five minutes": {
+			was: condition(4 * time.Minute), status: metav1.ConditionFalse, after: time.Minute, since: 4 * time.Minute,
+		},
+		"then it takes pods again": {
+			was: condition(10 * time.Minute), status: metav1.ConditionTrue, codes: []string{subset.NoteRecovered},
+		},
+		"the strategy Fixed leaves all": {
+			pod: unscheduled(podIn("x", "a"), time.Hour), was: condition(time.Minute), fixed: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := adaptive(spreadOf(2, -1), 5)
@@ -172,7 +250,8 @@ func TestReschedule(t *testing.T) {
 					t.Errorf("transition %s", condition.LastTransitionTime)
 				}
 			}
-			if status != c.status || len(r.Stuck) != c.stuck || r.RequeueAfter != c.after || !cmp.Equal(codes(r.Notes), c.codes) {
+			if status != c.status || len(r.Stuck) != c.stuck || r.RequeueAfter != c.after ||
+				!cmp.Equal(codes(r.Notes), c.codes) {
 				t.Errorf("status %q, %d stuck, after %s, notes %v", status, len(r.Stuck), r.RequeueAfter, r.Notes)
 			}
 			for _, list := range r.Status.VersionedSubsetStatuses { // every version has the conditions of the totals
@@ -191,7 +270,8 @@ func TestRescheduleIsBounded(t *testing.T) {
 	for _, pod := range all {
 		unscheduled(pod, time.Minute)
 	}
-	if r := report(ws, subset.Base{}, members(all)); len(r.Stuck) != subset.MaxReschedules || r.RequeueAfter != time.Second {
+	if r := report(ws, subset.Base{}, members(all)); len(r.Stuck) != subset.MaxReschedules ||
+		r.RequeueAfter != time.Second {
 		t.Errorf("%d stuck, again after %s", len(r.Stuck), r.RequeueAfter)
 	}
 }
@@ -210,7 +290,8 @@ func TestMissing(t *testing.T) {
 						want = -1
 					}
 					if got := subset.Missing(limit, active, deleting, creating); got != want {
-						t.Fatalf("limit %d, %d active, %d deleting, %d creating: %d, want %d", limit, active, deleting, creating, got, want)
+						t.Fatalf("limit %d, %d active, %d deleting, %d creating: %d, want %d",
+							limit, active, deleting, creating, got, want)
 					}
 				}
 			}

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Undecided returns the pods of which Assign reads the whole spec: each that it adopts where several subsets suit the node of the pod, and one of
-// them has a patch of more than metadata. A cache may lack most of the spec.
+// Undecided returns the pods of which Assign reads the whole spec: each that it adopts where several subsets suit the
+// node of the pod, and one of them has a patch of more than metadata. A cache may lack most of the spec.
 func (in *Assignment) Undecided() []*corev1.Pod {
 	patches := false
 	for i := range in.Spread.Spec.Subsets {

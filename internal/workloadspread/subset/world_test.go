@@ -14,7 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// world has one WorkloadSpread, pods, and replicas of the webhook and of the controller that see an older state. Writes test the version.
+// world has one WorkloadSpread, pods, and replicas of the webhook and of the controller that see an older state. Writes
+// test the version.
 type world struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -88,7 +89,9 @@ func (w *world) admit(replica int) {
 		for i, place := range places {
 			pod := podIn(fmt.Sprintf("web-%03d", w.names+i), "")
 			if place.Subset != nil {
-				injected, err := subset.Inject(pod, place.Subset, subset.Match{Name: "spread", Subset: place.Subset.Name, UID: fmt.Sprintf("id-%d", w.names+i)})
+				injected, err := subset.Inject(pod, place.Subset, subset.Match{
+					Name: "spread", Subset: place.Subset.Name, UID: fmt.Sprintf("id-%d", w.names+i),
+				})
 				if err != nil {
 					w.fail("%v", err)
 				}
@@ -134,7 +137,13 @@ func (w *world) reconcile() {
 	for _, pod := range w.seen {
 		all = append(all, pod)
 	}
-	ms := subset.Assign(subset.Assignment{Spread: w.ws, Limits: w.limits(), Pods: all, Node: func(string) *corev1.Node { return nil }, Version: func(*corev1.Pod) string { return one }})
+	ms := subset.Assign(subset.Assignment{
+		Spread:  w.ws,
+		Limits:  w.limits(),
+		Pods:    all,
+		Node:    func(string) *corev1.Node { return nil },
+		Version: func(*corev1.Pod) string { return one },
+	})
 	r := subset.Status(subset.Observation{Spread: w.ws, Limits: w.limits(), Members: ms, Now: w.now})
 	next := w.ws.DeepCopy()
 	next.Status = r.Status
@@ -165,12 +174,20 @@ func (w *world) show() {
 	maps.Copy(w.seen, w.pods)
 }
 
-// TestWorld: three replicas with old caches, pods that others reject, deletions that do not happen, and a controller that lags. No deletion that does
-// not happen may have opened a place at rest, no pod is rejected, and without such deletions no limit is ever crossed.
+// TestWorld: three replicas with old caches, pods that others reject, deletions that do not happen, and a controller
+// that lags. No deletion that does not happen may have opened a place at rest, no pod is rejected, and without such
+// deletions no limit is ever crossed.
 func TestWorld(t *testing.T) {
 	seed := rand.Uint64()
 	for run := range uint64(60) {
-		w := &world{t: t, seed: seed + run, r: rand.New(rand.NewPCG(seed+run, 2)), now: noon(), ws: spreadOf(3, "40%", -1), pods: map[string]*corev1.Pod{}}
+		w := &world{
+			t:    t,
+			seed: seed + run,
+			r:    rand.New(rand.NewPCG(seed+run, 2)),
+			now:  noon(),
+			ws:   spreadOf(3, "40%", -1),
+			pods: map[string]*corev1.Pod{},
+		}
 		w.rest()
 		deletions := run%2 == 0
 		for i := range 60 {
@@ -236,11 +253,18 @@ func FuzzStatus(f *testing.F) {
 		ws := adaptive(spreadOf(int(most), percent, -1), most)
 		ws.Spec.Subsets[0].Name = name
 		ws.Spec.Subsets[0].Patch = patch(match)
-		ws = stored(ws, subset.Entry{Name: name, Replicas: replicas, MissingReplicas: replicas, CreatingPods: map[string]metav1.Time{name: metav1.NewTime(time.Unix(at, 0))}})
+		ws = stored(ws, subset.Entry{
+			Name:            name,
+			Replicas:        replicas,
+			MissingReplicas: replicas,
+			CreatingPods:    map[string]metav1.Time{name: metav1.NewTime(time.Unix(at, 0))},
+		})
 		pod := podIn("web", "")
 		pod.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": match}
 		limits := limitsOf(ws, replicas)
-		ms := subset.Assign(subset.Assignment{Spread: ws, Limits: limits, Pods: []*corev1.Pod{pod}, Node: node, Version: func(*corev1.Pod) string { return one }})
+		ms := subset.Assign(subset.Assignment{
+			Spread: ws, Limits: limits, Pods: []*corev1.Pod{pod}, Node: node, Version: func(*corev1.Pod) string { return one },
+		})
 		r := subset.Status(subset.Observation{Spread: ws, Limits: limits, Members: ms, Now: noon()})
 		subset.Costs(subset.Ranking{Spread: ws, Limits: limits, Members: ms, Newest: one})
 		for i := range r.Status.SubsetStatuses {

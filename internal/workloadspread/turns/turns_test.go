@@ -89,7 +89,9 @@ func TestFailures(t *testing.T) {
 	if err := panics.Ask(t.Context(), "a", 1); err == nil || !strings.Contains(err.Error(), "panic: no") {
 		t.Error(err)
 	}
-	forgets := &turns.Turns[string, int]{Serve: func(_ context.Context, _ string, turn *turns.Turn[int]) { turn.Join(nil) }}
+	forgets := &turns.Turns[string, int]{Serve: func(_ context.Context, _ string, turn *turns.Turn[int]) {
+		turn.Join(nil)
+	}}
 	if err := forgets.Ask(t.Context(), "a", 1); err == nil {
 		t.Error("a request without an answer succeeds")
 	}

@@ -68,8 +68,8 @@ func (c Cache) missing(names []string) ([]string, error) {
 	return missing, nil
 }
 
-// batches divides programs into those that one call of the go command builds: neighbours of one module with the same tags. The
-// programs share packages, and where one is being linked, others are compiled.
+// batches divides programs into those that one call of the go command builds: neighbours of one module with the same
+// tags. The programs share packages, and where one is being linked, others are compiled.
 func batches(names []string) [][]string {
 	var all [][]string
 	for i, name := range names {
@@ -102,7 +102,8 @@ func (c Cache) build(ctx context.Context, names []string, compiled func()) error
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
+	cmd := exec.CommandContext(ctx, "go",
+		append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
 	cmd.Dir = filepath.Join(c.Source, p.module)
 	cmd.Env = append(os.Environ(), p.environment()...)
 	if output, err := run(cmd, compiled); err != nil {
@@ -149,7 +150,8 @@ func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :#\t")
 }
 
-// markSeccomp returns the tags to build a program with, and notes beside its target where runc gets none for want of libseccomp.
+// markSeccomp returns the tags to build a program with, and notes beside its target where runc gets none for want of
+// libseccomp.
 func (c Cache) markSeccomp(name string, p program) (tags string, err error) {
 	if p.tags != seccomp {
 		return p.tags, nil

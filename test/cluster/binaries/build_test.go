@@ -47,14 +47,16 @@ func TestArguments(t *testing.T) {
 	if n := strings.Count(all, "gitVersion=v1."); n != 1 {
 		t.Errorf("the version is stamped %d times, want once: %s", n, all)
 	}
-	if want := "go.etcd.io/etcd/server/v3 k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl"; !strings.HasSuffix(all, want) {
+	if want := "go.etcd.io/etcd/server/v3 k8s.io/kubernetes/cmd/kube-apiserver " +
+		"k8s.io/kubernetes/cmd/kubectl"; !strings.HasSuffix(all, want) {
 		t.Errorf("packages are missing: %s", all)
 	}
 }
 
 func TestExecutable(t *testing.T) {
 	for name, want := range map[string]string{
-		"etcd": "server", "pause": "pause", "runc": "runc", "kube-apiserver": "kube-apiserver", "kube-controllers": "kube-controllers",
+		"etcd": "server", "pause": "pause", "runc": "runc", "kube-apiserver": "kube-apiserver",
+		"kube-controllers":        "kube-controllers",
 		"containerd-shim-runc-v2": "containerd-shim-runc-v2",
 	} {
 		if got := strings.TrimSuffix(catalogue()[name].executable(), exeSuffix()); got != want {

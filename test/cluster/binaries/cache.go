@@ -135,7 +135,8 @@ func (c Cache) Paths(s Subset) (map[string]string, error) {
 		paths[name] = path
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("%s: %w; run `go run ./test/cluster/cmd/cluster build %s`", strings.Join(missing, ", "), ErrMissing, s)
+		return nil, fmt.Errorf("%s: %w; run `go run ./test/cluster/cmd/cluster build %s`",
+			strings.Join(missing, ", "), ErrMissing, s)
 	}
 	return paths, nil
 }
@@ -201,8 +202,8 @@ func exeSuffix() string {
 	return ""
 }
 
-// key digests the versions and the sources that a program is built from. It covers the go.mod and go.sum of the module, so that
-// the programs of others share one directory, and of the project's own code that of the program alone.
+// key digests the versions and the sources that a program is built from. It covers the go.mod and go.sum of the module,
+// so that the programs of others share one directory, and of the project's own code that of the program alone.
 func (c Cache) key(p program) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)

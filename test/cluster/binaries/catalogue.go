@@ -79,7 +79,9 @@ func catalogue() map[string]program {
 		"csi-resizer":     {module: "csi", pkg: "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer"},
 	}
 	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"} {
-		programs[name] = program{module: "kubernetes", pkg: kubernetes + "/cmd/" + name, pinned: kubernetes, ldflags: kubernetesVersion}
+		programs[name] = program{
+			module: "kubernetes", pkg: kubernetes + "/cmd/" + name, pinned: kubernetes, ldflags: kubernetesVersion,
+		}
 	}
 	for _, name := range []string{"containerd", "containerd-shim-runc-v2", "ctr"} {
 		programs[name] = program{

@@ -12,12 +12,13 @@ import (
 	"strconv"
 )
 
-// AssetsVariable names the environment variable with the directory of etcd, kube-apiserver and kubectl, as with envtest.
+// AssetsVariable names the environment variable with the directory of etcd, kube-apiserver and kubectl, as with
+// envtest.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, or where setup-envtest
-// stores them. Only a kube-apiserver of the pinned minor version or the next one counts, because the controllers are built in the
-// pinned version. It returns nothing where there is none.
+// Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, or where
+// setup-envtest stores them. Only a kube-apiserver of the pinned minor version or the next one counts, because the
+// controllers are built in the pinned version. It returns nothing where there is none.
 func (c Cache) Installed(ctx context.Context) map[string]string {
 	pinned, err := c.version(catalogue()["kube-apiserver"])
 	if err != nil {
@@ -82,8 +83,8 @@ func versionOf(ctx context.Context, path string) string {
 
 var minor = regexp.MustCompile(`v(\d+)\.(\d+)\.\d+`)
 
-// serves reports whether an API server of a version may serve controllers of another, by the texts that name the versions. As upstream
-// allows it, the API server has the same minor version as the controllers, or the next one.
+// serves reports whether an API server of a version may serve controllers of another, by the texts that name the
+// versions. As upstream allows it, the API server has the same minor version as the controllers, or the next one.
 func serves(controllers, server string) bool {
 	c, s := minor.FindStringSubmatch(controllers), minor.FindStringSubmatch(server)
 	if c == nil || s == nil || c[1] != s[1] {

@@ -14,7 +14,8 @@ func store(t *testing.T, dir, version string) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"etcd", "kube-apiserver", "kubectl"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho Kubernetes "+version+"\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name),
+			[]byte("#!/bin/sh\necho Kubernetes "+version+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

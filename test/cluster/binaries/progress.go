@@ -15,7 +15,8 @@ import (
 // usual is how long each build takes on two cores, in seconds: what an estimate begins with.
 func usual(name string) float64 {
 	seconds := map[string]float64{
-		"etcd": 50, "kube-apiserver": 190, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20, "kube-controllers": 5, "kubelet": 60,
+		"etcd": 50, "kube-apiserver": 190, "kubectl": 30, "kube-controller-manager": 90, "kube-scheduler": 20,
+		"kube-controllers": 5, "kubelet": 60,
 		"kwok": 115, "containerd": 60, "containerd-shim-runc-v2": 10, "ctr": 5, "runc": 15, "crane": 20, "pause": 1,
 		"csi-provisioner": 60, "csi-resizer": 15, "csi-hostdir": 5,
 	}
@@ -87,8 +88,8 @@ func rough(d time.Duration) string {
 // clearLine returns to the start of a terminal's line and empties it.
 const clearLine = "\r\x1b[K"
 
-// show writes the progress at once and, on a terminal, again each second until stop is called. Elsewhere it is one line.
-// Calls of compiled count packages.
+// show writes the progress at once and, on a terminal, again each second until stop is called. Elsewhere it is one
+// line. Calls of compiled count packages.
 func show(ctx context.Context, log io.Writer, p progress, began time.Time) (compiled, stop func()) {
 	if !isTerminal(log) {
 		fmt.Fprintln(log, p)

@@ -12,16 +12,32 @@ func TestProgress(t *testing.T) {
 		p    progress
 		want string
 	}{
-		"the first estimate is the usual time":            {progress{names: names, now: 1}, "building etcd, program 1 of 3, 0s elapsed, about 4m30s left"},
-		"the time in the current program counts":          {progress{names: names, now: 1, elapsed: 30 * time.Second, current: 30 * time.Second}, "building etcd, program 1 of 3, 30s elapsed, about 4m0s left"},
-		"a machine of half the speed takes twice as long": {progress{names: names, now: 1, done: 1, elapsed: 100 * time.Second}, "building kube-apiserver, program 2 of 3, 1m40s elapsed, about 7m20s left"},
-		"a fast machine takes less":                       {progress{names: names, now: 1, done: 1, elapsed: 9 * time.Second}, "building kube-apiserver, program 2 of 3, 9s elapsed, about 40s left"},
-		"an estimate that is over is no negative time":    {progress{names: names, now: 1, done: 2, elapsed: 500 * time.Second, current: 120 * time.Second}, "building kubectl, program 3 of 3, 8m20s elapsed, about 0s left"},
+		"the first estimate is the usual time": {
+			progress{names: names, now: 1}, "building etcd, program 1 of 3, 0s elapsed, about 4m30s left",
+		},
+		"the time in the current program counts": {
+			progress{names: names, now: 1, elapsed: 30 * time.Second, current: 30 * time.Second},
+			"building etcd, program 1 of 3, 30s elapsed, about 4m0s left",
+		},
+		"a machine of half the speed takes twice as long": {
+			progress{names: names, now: 1, done: 1, elapsed: 100 * time.Second},
+			"building kube-apiserver, program 2 of 3, 1m40s elapsed, about 7m20s left",
+		},
+		"a fast machine takes less": {
+			progress{names: names, now: 1, done: 1, elapsed: 9 * time.Second},
+			"building kube-apiserver, program 2 of 3, 9s elapsed, about 40s left",
+		},
+		"an estimate that is over is no negative time": {
+			progress{names: names, now: 1, done: 2, elapsed: 500 * time.Second, current: 120 * time.Second},
+			"building kubectl, program 3 of 3, 8m20s elapsed, about 0s left",
+		},
 		"programs that are built together have one line": {
 			progress{names: names, done: 1, now: 2, packages: 812, elapsed: 90 * time.Second},
 			"building kube-apiserver and kubectl, programs 2 to 3 of 3, 812 packages compiled, 1m30s elapsed, about 6m36s left",
 		},
-		"an unknown program has a time, too": {progress{now: 1, names: []string{"x"}}, "building x, program 1 of 1, 0s elapsed, about 30s left"},
+		"an unknown program has a time, too": {
+			progress{now: 1, names: []string{"x"}}, "building x, program 1 of 1, 0s elapsed, about 30s left",
+		},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

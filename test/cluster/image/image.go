@@ -119,8 +119,8 @@ func (p *Pusher) Push(ctx context.Context, s Spec) (Image, error) {
 	return Image{Name: s.Name, Digest: describe(manifestType, content).Digest, ID: manifest.Config.Digest}, nil
 }
 
-// config is the image's configuration. An uncompressed layer's digest is that of its content, which the root file system
-// is made of.
+// config is the image's configuration. An uncompressed layer's digest is that of its content, which the root file
+// system is made of.
 func (s Spec) config(layers []descriptor) ([]byte, error) {
 	if len(s.Entrypoint) == 0 && len(s.Cmd) == 0 {
 		s.Cmd = []string{"sh", "-c", serve(s.Name) + "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"}

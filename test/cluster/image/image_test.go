@@ -58,7 +58,9 @@ func registry(t *testing.T) (*Pusher, map[string][]byte) {
 
 func TestPushedImageIsComplete(t *testing.T) {
 	pusher, content := registry(t)
-	made, err := pusher.Push(t.Context(), Spec{Name: "team/app:1", Env: []string{"A=b"}, Files: map[string][]byte{"/x/y": []byte("z")}})
+	made, err := pusher.Push(t.Context(), Spec{
+		Name: "team/app:1", Env: []string{"A=b"}, Files: map[string][]byte{"/x/y": []byte("z")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

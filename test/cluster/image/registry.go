@@ -33,7 +33,8 @@ func (p *Pusher) putBlob(ctx context.Context, repository, digest string, content
 }
 
 func (p *Pusher) putManifest(ctx context.Context, repository, tag string, content []byte) error {
-	_, err := do(ctx, http.MethodPut, p.registry+"/v2/"+repository+"/manifests/"+url.PathEscape(tag), body{manifestType, content})
+	_, err := do(ctx, http.MethodPut, p.registry+"/v2/"+repository+"/manifests/"+url.PathEscape(tag),
+		body{manifestType, content})
 	return err
 }
 

@@ -23,14 +23,16 @@ type borrowed struct {
 	Hostpath bool `json:"hostpath"`
 }
 
-// inotifyInstances limits the inotify instances of a user. All nodes share the user, and a container runtime that gets none does not serve.
+// inotifyInstances limits the inotify instances of a user. All nodes share the user, and a container runtime that gets
+// none does not serve.
 const inotifyInstances, enoughInstances = "fs/inotify/max_user_instances", 1024
 
-// sysctls that change: the first for routing between the nodes, the second for their number, the others by kubelets, which insist on
-// their values.
+// sysctls that change: the first for routing between the nodes, the second for their number, the others by kubelets,
+// which insist on their values.
 func sysctls() []string {
 	return []string{
-		"net/ipv4/ip_forward", inotifyInstances, "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"net/ipv4/ip_forward", inotifyInstances, "vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic",
+		"kernel/panic_on_oops",
 		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	}
 }

@@ -73,8 +73,8 @@ func (n Network) makeCgroups(node int) error {
 	return nil
 }
 
-// weigh gives the pods of a node more than the share of one process, which is all that they would get of a machine on which
-// many others run. The files are those of v2 and v1.
+// weigh gives the pods of a node more than the share of one process, which is all that they would get of a machine on
+// which many others run. The files are those of v2 and v1.
 func weigh(dir string) error {
 	for file, value := range map[string]string{"cpu.weight": "800", "cpu.shares": "8192"} {
 		path := filepath.Join(dir, file)

@@ -25,7 +25,8 @@ func (c Config) Check() error {
 	}
 	var missing []string
 	for program, debian := range map[string]string{
-		"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "setpriv": "util-linux", "mount": "mount", "busybox": "busybox-static",
+		"ip": "iproute2", "iptables": "iptables", "nsenter": "util-linux", "setpriv": "util-linux", "mount": "mount",
+		"busybox": "busybox-static",
 	} {
 		if _, err := exec.LookPath(program); err != nil {
 			missing = append(missing, debian)
@@ -43,20 +44,22 @@ func (c Config) Check() error {
 		return fmt.Errorf("real nodes need %s (package busybox-static): %w", Busybox, ErrUnavailable)
 	}
 	if chrooted() {
-		return fmt.Errorf("nodes have mounts of their own, which a process in a chroot cannot enter: use a container: %w", ErrUnavailable)
+		return fmt.Errorf("nodes have mounts of their own, which a process in a chroot cannot enter: use a container: %w",
+			ErrUnavailable)
 	}
 	for _, program := range c.Programs {
 		for _, own := range []string{"/proc", "/run", "/var/lib", "/var/log"} {
 			if strings.HasPrefix(program, own+"/") {
-				return fmt.Errorf("nodes have a %s of their own, where they do not find %s: move the cache: %w", own, program, ErrUnavailable)
+				return fmt.Errorf("nodes have a %s of their own, where they do not find %s: move the cache: %w",
+					own, program, ErrUnavailable)
 			}
 		}
 	}
 	return nil
 }
 
-// chrooted reports whether the root of this process is not the root of its mount namespace, where nsenter and runc go. prefix is a command
-// that runs another one.
+// chrooted reports whether the root of this process is not the root of its mount namespace, where nsenter and runc go.
+// prefix is a command that runs another one.
 func chrooted(prefix ...string) bool {
 	root := func(enter ...string) (string, error) {
 		command := slices.Concat(prefix, enter, []string{Busybox, "stat", "-c", "%d:%i", "/"})

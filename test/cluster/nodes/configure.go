@@ -74,8 +74,8 @@ const containerdConfig = `version = 3
   path = "/var/lib/containerd/opt"
 `
 
-// The image garbage collector is off: on a full disk it would remove images that a test has just pulled. Containers that
-// end again and again are started soon, so that no test waits for minutes.
+// The image garbage collector is off: on a full disk it would remove images that a test has just pulled. Containers
+// that end again and again are started soon, so that no test waits for minutes.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + own + `/ca.crt}}

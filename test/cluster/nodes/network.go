@@ -53,7 +53,10 @@ func (n Network) join(ctx context.Context, node, pid int) error {
 	link, address := n.link(node), n.nodeIP(node)
 	commands := [][]string{
 		// Always the same hardware address: the machine and the other nodes find a node that has restarted at once.
-		{"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "address", fmt.Sprintf("02:00:00:00:00:%02x", node), "netns", strconv.Itoa(pid)},
+		{
+			"ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "address",
+			fmt.Sprintf("02:00:00:00:00:%02x", node), "netns", strconv.Itoa(pid),
+		},
 		{"ip", "link", "set", link, "master", n.Bridge, "up"},
 		inside("ip", "link", "set", "lo", "up"),
 		inside("ip", "addr", "add", n.mask(address), "dev", "eth0"),

@@ -21,8 +21,8 @@ const own = "/run/kruisekit"
 
 const socket = "/run/containerd/containerd.sock"
 
-// first makes the node's mounts and becomes its first process. Mounts of the machine reach the node, and none comes back;
-// within the node they propagate, as kubelet wants it for volumes.
+// first makes the node's mounts and becomes its first process. Mounts of the machine reach the node, and none comes
+// back; within the node they propagate, as kubelet wants it for volumes.
 const first = `set -e
 mount --make-rslave /
 mount --make-rshared /
@@ -68,7 +68,8 @@ func (c Config) boot(ctx context.Context, node int) error {
 	return err
 }
 
-// always starts a program again, as a service manager does: a kubelet ends where containerd serves and the CRI plugin does not yet.
+// always starts a program again, as a service manager does: a kubelet ends where containerd serves and the CRI plugin
+// does not yet.
 const always = `while :; do setpriv --pdeathsig KILL -- "$@"; sleep 1; done`
 
 // program is one to run in a node.

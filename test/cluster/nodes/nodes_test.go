@@ -121,7 +121,9 @@ func work(t *testing.T, config nodes.Config) {
 		ObjectMeta: metav1.ObjectMeta{Name: "work"},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceStorage: resource.MustParse("1Mi"),
+			}},
 		},
 	}, metav1.CreateOptions{})
 	if err != nil {

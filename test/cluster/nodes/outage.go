@@ -26,7 +26,8 @@ func (c Config) signalAPIServer(signal syscall.Signal) error {
 	return record.Signal(signal)
 }
 
-// Partition drops what an address on a node sends to the API server. What the API server sends to the address, and the answers, pass.
+// Partition drops what an address on a node sends to the API server. What the API server sends to the address, and the
+// answers, pass.
 func (c Config) Partition(ctx context.Context, address string) error {
 	_, err := execute(ctx, "iptables", append([]string{"-I", "INPUT"}, c.Network.partition(address)...)...)
 	return err

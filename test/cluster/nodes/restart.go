@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// KillNode ends a node as a power failure does: its kubelet, its container runtime and all containers end at once. What the node has below
-// /var stays, what it has below /run goes.
+// KillNode ends a node as a power failure does: its kubelet, its container runtime and all containers end at once. What
+// the node has below /var stays, what it has below /run goes.
 func (c Config) KillNode(node int) error {
 	// With its first process, the kernel ends the others. Those of the last two records stand outside, and wait for them.
 	for _, name := range []string{Name(node), runtimeName(node), kubeletName(node)} {

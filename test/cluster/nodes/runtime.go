@@ -30,7 +30,9 @@ func (c Config) StartRuntime(ctx context.Context, node int) error {
 	if err != nil {
 		return err
 	}
-	containerd, err := c.runIn(holder.PID, program{node: node, name: "containerd", args: []string{"-c", own + "/containerd.toml"}})
+	containerd, err := c.runIn(holder.PID, program{
+		node: node, name: "containerd", args: []string{"-c", own + "/containerd.toml"},
+	})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,9 @@ func take(t *testing.T, config nodes.Config) snapshot {
 	for _, line := range lines(t, "iptables-save") {
 		s["iptables"] = append(s["iptables"], volatile.ReplaceAllString(line, ""))
 	}
-	for _, dir := range []string{"/run", "/run/containerd", "/run/netns", "/var/lib", "/var/log", "/opt", "/etc/cni", "/tmp/hostpath_pv"} {
+	for _, dir := range []string{
+		"/run", "/run/containerd", "/run/netns", "/var/lib", "/var/log", "/opt", "/etc/cni", "/tmp/hostpath_pv",
+	} {
 		entries, _ := filepath.Glob(filepath.Join(dir, "*"))
 		s["files"] = append(s["files"], entries...)
 	}
@@ -63,8 +65,8 @@ func fileLines(t *testing.T, path string) []string {
 	return strings.Split(strings.TrimSpace(string(content)), "\n")
 }
 
-// cgroups are the first below the root of each hierarchy, where those of nodes are. What is further below belongs to one of
-// these, and others may be at work there.
+// cgroups are the first below the root of each hierarchy, where those of nodes are. What is further below belongs to
+// one of these, and others may be at work there.
 func cgroups(t *testing.T) []string {
 	t.Helper()
 	const root = "/sys/fs/cgroup"
@@ -79,7 +81,8 @@ func cgroups(t *testing.T) []string {
 	return all
 }
 
-// processes are those that run a program of the cluster's nodes, or that mention its state directory. Others come and go.
+// processes are those that run a program of the cluster's nodes, or that mention its state directory. Others come and
+// go.
 func processes(t *testing.T, config nodes.Config) []string {
 	t.Helper()
 	var ours []string

@@ -72,7 +72,12 @@ func (c Config) up(ctx context.Context) error {
 		return err
 	}
 	p, err := plane.Start(ctx, plane.Config{
-		Dir: c.planeDir(), Programs: c.Programs, Address: c.Network.API, Port: 443, Controllers: true, Env: []string{c.marker()},
+		Dir:             c.planeDir(),
+		Programs:        c.Programs,
+		Address:         c.Network.API,
+		Port:            443,
+		Controllers:     true,
+		Env:             []string{c.marker()},
 		ControllerFlags: []string{"--enable-hostpath-provisioner=true"},
 	})
 	if err != nil {

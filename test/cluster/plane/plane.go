@@ -48,8 +48,8 @@ type Config struct {
 	Bound bool
 	// Env is added to the environment of the programs.
 	Env []string
-	// APIServerFlags and ControllerFlags are added to the command lines of kube-apiserver, and of kube-controller-manager or
-	// kube-controllers.
+	// APIServerFlags and ControllerFlags are added to the command lines of kube-apiserver, and of kube-controller-manager
+	// or kube-controllers.
 	APIServerFlags, ControllerFlags []string
 }
 
@@ -146,8 +146,8 @@ func (p *Plane) watch() {
 	}()
 }
 
-// RecordDir is where the plane in dir has its logs, and the records of its programs for the process that stops them after the
-// process that started them.
+// RecordDir is where the plane in dir has its logs, and the records of its programs for the process that stops them
+// after the process that started them.
 func RecordDir(dir string) string { return filepath.Join(dir, "run") }
 
 // run starts one program of the plane.

@@ -94,7 +94,8 @@ func (p *Plane) startControllers() error {
 	case p.config.Controllers:
 		return p.startManager()
 	case p.config.Workloads:
-		_, err := p.run("kube-controllers", append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)...)
+		_, err := p.run("kube-controllers",
+			append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)...)
 		return err
 	}
 	return nil

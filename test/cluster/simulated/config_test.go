@@ -23,7 +23,8 @@ func TestConfig(t *testing.T) {
 	})
 	t.Run("rendered", func(t *testing.T) {
 		c := complete
-		c.StartDelay, c.RestartDelay, c.ResizeDelay, c.MaxGrace = time.Second, 4*time.Second, 90*time.Second, 1500*time.Millisecond
+		c.StartDelay, c.RestartDelay, c.ResizeDelay, c.MaxGrace = time.Second, 4*time.Second, 90*time.Second,
+			1500*time.Millisecond
 		c, err := c.withDefaults()
 		if err != nil {
 			t.Fatal(err)

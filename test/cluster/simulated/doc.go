@@ -1,5 +1,6 @@
-// Package simulated gives a real control plane nodes that exist only in the API: KWOK plays their kubelets by the stages
-// in this package. Thousands of nodes and ten thousands of pods then fit a small machine, and nothing in a pod runs.
+// Package simulated gives a real control plane nodes that exist only in the API: KWOK plays their kubelets by the
+// stages in this package. Thousands of nodes and ten thousands of pods then fit a small machine, and nothing in a pod
+// runs.
 //
 // Do not use it where the node itself is under test: there is no container runtime, no log, no exec and no probe; a
 // container is what its status says. Use real kubelets (test/cluster) for those.
@@ -9,9 +10,10 @@
 //   - Soon after it is bound its containers run, with IPs, a digest per image, an ID per run of a container, and the
 //     conditions of a kubelet. Ready honours the readiness gates and follows them.
 //   - A changed image ends that one container and starts it again with another ID and a higher restart count; Ready is
-//     False in between. Sidecars (init containers that restart always) do likewise; other init containers have completed.
-//   - A resize is first taken on (allocatedResources, PodResizeInProgress) and then done; a container whose resize policy
-//     asks for it restarts.
+//     False in between. Sidecars (init containers that restart always) do likewise; other init containers have
+//     completed.
+//   - A resize is first taken on (allocatedResources, PodResizeInProgress) and then done; a container whose resize
+//     policy asks for it restarts.
 //   - A deleted pod stays for its grace period, ends, and goes when it has no finalizers. One that runs nothing goes at
 //     once.
 //   - observedGeneration follows each of these. Changes of labels and annotations change nothing.
@@ -34,5 +36,6 @@
 //	defer nodes.Stop()
 //
 // The control plane has to bring kube-controller-manager, which takes the not-ready taint off a node, and above some
-// hundred nodes its flag --node-monitor-grace-period longer than [Config.LeaseDuration], so that heartbeats may be rare.
+// hundred nodes its flag --node-monitor-grace-period longer than [Config.LeaseDuration], so that heartbeats may be
+// rare.
 package simulated

@@ -73,9 +73,10 @@ func (n *Nodes) Names() []string {
 	return slices.Clone(n.names)
 }
 
-// SetReady lets a node's kubelet die or come back, and returns when the node shows it. A dead kubelet sends no heartbeats
-// and touches no pod. What kube-controller-manager does when the grace period of a node has passed is done at once: the
-// node's Ready condition turns Unknown, and its pods' Ready conditions False. Taints and evictions are left to it.
+// SetReady lets a node's kubelet die or come back, and returns when the node shows it. A dead kubelet sends no
+// heartbeats and touches no pod. What kube-controller-manager does when the grace period of a node has passed is done
+// at once: the node's Ready condition turns Unknown, and its pods' Ready conditions False. Taints and evictions are
+// left to it.
 func (n *Nodes) SetReady(ctx context.Context, name string, ready bool) error {
 	nodes := n.client.CoreV1().Nodes()
 	state := kubeletDead
@@ -106,7 +107,8 @@ func (n *Nodes) markPods(ctx context.Context, node string) error {
 	if err != nil {
 		return fmt.Errorf("list pods of node %s: %w", node, err)
 	}
-	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}]}}`, now())
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":"False","lastTransitionTime":%q}]}}`,
+		now())
 	return inParallel(len(list.Items), n.config.Parallelism, func(i int) error {
 		pod := &list.Items[i]
 		_, err := n.client.CoreV1().Pods(pod.Namespace).

@@ -45,7 +45,8 @@ func BenchmarkTenThousandPods(b *testing.B) {
 			start, cpu = now, used
 		}
 		for i := range deployments {
-			if _, err := w.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, deployment(i), metav1.CreateOptions{}); err != nil {
+			if _, err := w.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx,
+				deployment(i), metav1.CreateOptions{}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -58,7 +59,8 @@ func BenchmarkTenThousandPods(b *testing.B) {
 		})
 		lap("image")
 
-		if err := w.AppsV1().Deployments(metav1.NamespaceDefault).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		if err := w.AppsV1().Deployments(metav1.NamespaceDefault).DeleteCollection(ctx,
+			metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 			b.Fatal(err)
 		}
 		pods.await(ctx, b, 0, func(*corev1.Pod) bool { return true })
@@ -163,7 +165,8 @@ func (f followed) names() []string {
 	return names
 }
 
-// await returns when there are so many pods and all are as asked. It looks once in a while, lest it be what is measured.
+// await returns when there are so many pods and all are as asked. It looks once in a while, lest it be what is
+// measured.
 func (f followed) await(ctx context.Context, t testing.TB, count int, as func(*corev1.Pod) bool) {
 	t.Helper()
 	pause := time.NewTicker(200 * time.Millisecond)

@@ -44,7 +44,9 @@ func TestPods(t *testing.T) {
 func testNew(t *testing.T, w *world) {
 	pod := w.create(t, podOf("new"))
 	pod = w.await(t, pod.Name, ready)
-	for _, c := range []corev1.PodConditionType{corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReadyToStartContainers} {
+	for _, c := range []corev1.PodConditionType{
+		corev1.PodScheduled, corev1.PodInitialized, corev1.ContainersReady, corev1.PodReadyToStartContainers,
+	} {
 		if !conditionIs(pod, c, corev1.ConditionTrue) {
 			t.Errorf("condition %s is not True", c)
 		}
@@ -53,7 +55,8 @@ func testNew(t *testing.T, w *world) {
 	if s.Phase != corev1.PodRunning || s.QOSClass != corev1.PodQOSBurstable || s.StartTime == nil {
 		t.Errorf("phase %s, QoS class %s, start time %v", s.Phase, s.QOSClass, s.StartTime)
 	}
-	if s.PodIP == "" || len(s.PodIPs) != 1 || s.PodIPs[0].IP != s.PodIP || s.HostIP == "" || len(s.HostIPs) != 1 || s.HostIP == s.PodIP {
+	if s.PodIP == "" || len(s.PodIPs) != 1 || s.PodIPs[0].IP != s.PodIP || s.HostIP == "" || len(s.HostIPs) != 1 ||
+		s.HostIP == s.PodIP {
 		t.Errorf("pod IP %s %v, host IP %s %v", s.PodIP, s.PodIPs, s.HostIP, s.HostIPs)
 	}
 	if s.ObservedGeneration != pod.Generation {
@@ -93,7 +96,8 @@ func restarts(t *testing.T, w *world, name, list, container string) {
 	before := w.await(t, name, ready)
 	w.patch(t, name, `{"spec":{"`+list+`":[{"name":"`+container+`","image":"nginx:2"}]}}`)
 	stopped := w.await(t, name, func(p *corev1.Pod) bool { return !ready(p) })
-	if s := statusOf(stopped, container); s.State.Terminated == nil || s.Ready || s.ContainerID != statusOf(before, container).ContainerID {
+	if s := statusOf(stopped, container); s.State.Terminated == nil || s.Ready ||
+		s.ContainerID != statusOf(before, container).ContainerID {
 		t.Errorf("while it is not ready: %+v", s)
 	}
 	after := w.await(t, name, ready)
@@ -143,7 +147,8 @@ func testResize(t *testing.T, w *world) {
 	}
 	after := w.await(t, "resize", resized)
 	was, is := statusOf(before, "main"), statusOf(after, "main")
-	if condition(after, corev1.PodResizeInProgress) != nil || is.ContainerID != was.ContainerID || is.RestartCount != 0 || !ready(after) {
+	if condition(after, corev1.PodResizeInProgress) != nil || is.ContainerID != was.ContainerID || is.RestartCount != 0 ||
+		!ready(after) {
 		t.Errorf("after the resize: %+v", after.Status)
 	}
 }
@@ -153,7 +158,8 @@ func testResizeRefused(t *testing.T, w *world) {
 	w.await(t, "refused", ready)
 	w.patch(t, "refused", bigger, "resize")
 	pending := w.await(t, "refused", func(p *corev1.Pod) bool { return condition(p, corev1.PodResizePending) != nil })
-	if c := condition(pending, corev1.PodResizePending); c.Reason != corev1.PodReasonInfeasible || c.ObservedGeneration != pending.Generation || resized(pending) {
+	if c := condition(pending, corev1.PodResizePending); c.Reason != corev1.PodReasonInfeasible ||
+		c.ObservedGeneration != pending.Generation || resized(pending) {
 		t.Errorf("condition %+v", c)
 	}
 	w.patch(t, "refused", `{"metadata":{"annotations":{"simulated.kruisekit.dev/resize":null}}}`)
@@ -167,11 +173,14 @@ func testReadinessGate(t *testing.T, w *world) {
 	w.create(t, podOf("gate", func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
 	}))
-	pod := w.await(t, "gate", func(p *corev1.Pod) bool { return conditionIs(p, corev1.ContainersReady, corev1.ConditionTrue) })
+	pod := w.await(t, "gate", func(p *corev1.Pod) bool {
+		return conditionIs(p, corev1.ContainersReady, corev1.ConditionTrue)
+	})
 	if ready(pod) {
 		t.Fatal("ready without its gate")
 	}
-	w.patch(t, "gate", `{"status":{"conditions":[{"type":"example.com/gate","status":"True","message":"kept"}]}}`, "status")
+	w.patch(t, "gate",
+		`{"status":{"conditions":[{"type":"example.com/gate","status":"True","message":"kept"}]}}`, "status")
 	pod = w.await(t, "gate", ready)
 	if c := condition(pod, "example.com/gate"); c == nil || c.Message != "kept" {
 		t.Errorf("the gate's condition is %+v", c)
@@ -197,7 +206,8 @@ func testFinalizer(t *testing.T, w *world) {
 	w.await(t, "finalizer", ready)
 	w.delete(t, "finalizer")
 	pod := w.await(t, "finalizer", func(p *corev1.Pod) bool { return *p.DeletionGracePeriodSeconds == 0 })
-	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || ready(pod) || statusOf(pod, "main").State.Terminated == nil {
+	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || ready(pod) ||
+		statusOf(pod, "main").State.Terminated == nil {
 		t.Fatalf("the pod that waits for its finalizer: %+v", pod)
 	}
 	w.patch(t, "finalizer", `{"metadata":{"$deleteFromPrimitiveList/finalizers":["example.com/wait"]}}`)
@@ -232,7 +242,8 @@ func waitsFor(reason string) func(*corev1.Pod) bool {
 func testFailingImages(t *testing.T, w *world) {
 	w.create(t, podOf("failing", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "fail-pull:1" }))
 	pod := w.await(t, "failing", waitsFor("ImagePullBackOff"))
-	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodPending || s.ContainerID != "" || s.ImageID != "" || ready(pod) {
+	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodPending || s.ContainerID != "" || s.ImageID != "" ||
+		ready(pod) {
 		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
 	}
 	w.patch(t, "failing", `{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}`)
@@ -242,7 +253,8 @@ func testFailingImages(t *testing.T, w *world) {
 	}
 	w.patch(t, "failing", `{"spec":{"containers":[{"name":"main","image":"crash:1"}]}}`)
 	pod = w.await(t, "failing", waitsFor("CrashLoopBackOff"))
-	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodRunning || s.RestartCount != 1 || s.LastTerminationState.Terminated == nil {
+	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodRunning || s.RestartCount != 1 ||
+		s.LastTerminationState.Terminated == nil {
 		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
 	}
 }

@@ -94,7 +94,9 @@ func (w *world) awaitServiceAccount(t testing.TB) {
 		return
 	}
 	source := &cache.ListWatch{WatchFuncWithContext: accounts.Watch}
-	if _, err := watchtools.Until(t.Context(), list.ResourceVersion, source, func(watch.Event) (bool, error) { return true, nil }); err != nil {
+	if _, err := watchtools.Until(t.Context(), list.ResourceVersion, source, func(watch.Event) (bool, error) {
+		return true, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -135,10 +137,12 @@ func (w *world) await(t *testing.T, name string, as func(*corev1.Pod) bool) *cor
 		return last
 	}
 	gone := false
-	source := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-		return pods.Watch(ctx, o)
-	}}
+	source := &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+			return pods.Watch(ctx, o)
+		},
+	}
 	_, err = watchtools.Until(ctx, last.ResourceVersion, source, func(e watch.Event) (bool, error) {
 		if pod, ok := e.Object.(*corev1.Pod); ok {
 			last = pod

@@ -1,5 +1,5 @@
-// Package ground is where the demo plays: a control plane of its own with nodes that exist only in the API, the kinds of
-// kruisekit, and its reconcilers in this process. The controllers of Deployments and ReplicaSets are upstream's
+// Package ground is where the demo plays: a control plane of its own with nodes that exist only in the API, the kinds
+// of kruisekit, and its reconcilers in this process. The controllers of Deployments and ReplicaSets are upstream's
 // (kube-controllers). The scheduler and the kubelets are stand-ins in this process (test/standin).
 //
 // When not to use it: in tests, which have test/cluster.
@@ -154,7 +154,9 @@ func (g *Ground) install() error {
 	if err != nil {
 		return err
 	}
-	if _, err := envtest.InstallCRDs(g.Config, envtest.CRDInstallOptions{CRDs: kinds, Scheme: g.Scheme, MaxTime: time.Minute}); err != nil {
+	if _, err := envtest.InstallCRDs(g.Config, envtest.CRDInstallOptions{
+		CRDs: kinds, Scheme: g.Scheme, MaxTime: time.Minute,
+	}); err != nil {
 		return fmt.Errorf("install CRDs: %w", err)
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 // nodesAgent is the agent that binds pods and reports their statuses.
 const nodesAgent = "kruisekit-demo-nodes"
 
-// startNodes registers the nodes, and runs the stand-ins of the scheduler and of the kubelets. The context bounds the registration
-// alone: Stop ends the stand-ins.
+// startNodes registers the nodes, and runs the stand-ins of the scheduler and of the kubelets. The context bounds the
+// registration alone: Stop ends the stand-ins.
 func (g *Ground) startNodes(ctx context.Context, o Options) error {
 	mgr, err := g.manager(nodesAgent, o.Log, ctrl.Options{})
 	if err != nil {

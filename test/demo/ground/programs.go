@@ -10,7 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 )
 
-// builds returns the programs to build: those that are needed and not installed. Readers use kubectl, the ground does not.
+// builds returns the programs to build: those that are needed and not installed. Readers use kubectl, the ground does
+// not.
 func builds(kubectl bool, installed map[string]string) ([]string, error) {
 	names, err := binaries.Programs(binaries.Demo)
 	if err != nil {

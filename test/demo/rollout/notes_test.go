@@ -30,14 +30,20 @@ func TestNotes(t *testing.T) {
 	}
 	shows("nobody has said anything", false)
 
-	hear(limited("9 wait"), image("a", "pulls"), image("b", "starts"), image("c", "pulls"), note.Note{Code: scale.NoteNotAvailable, Text: "6 wait"})
-	pulls, starts := screen.Note{Code: inplace.NoteImage, Text: "2 pods: pulls"}, screen.Note{Code: inplace.NoteImage, Text: "1 pod: starts"}
+	hear(limited("9 wait"), image("a", "pulls"), image("b", "starts"), image("c", "pulls"), note.Note{
+		Code: scale.NoteNotAvailable, Text: "6 wait",
+	})
+	pulls, starts := screen.Note{Code: inplace.NoteImage, Text: "2 pods: pulls"}, screen.Note{
+		Code: inplace.NoteImage, Text: "1 pod: starts",
+	}
 	shows("what is said of many is said once; what the bars show is not said", false,
 		screen.Note{Code: scale.NoteUpdateLimited, Text: "9 wait"}, pulls, starts)
 
 	now = now.Add(linger / 2)
 	hear(note.Note{Code: scale.NotePartition, Text: "15 wait"}, limited("3 wait"))
-	three, partition := screen.Note{Code: scale.NoteUpdateLimited, Text: "3 wait"}, screen.Note{Code: scale.NotePartition, Text: "15 wait"}
+	three, partition := screen.Note{Code: scale.NoteUpdateLimited, Text: "3 wait"}, screen.Note{
+		Code: scale.NotePartition, Text: "15 wait",
+	}
 	shows("what is new comes last, and what was said lately stays", false, three, pulls, starts, partition)
 	shows("but not at the end", true, three, partition)
 

@@ -49,10 +49,16 @@ func TestObserve(t *testing.T) {
 	}{
 		"nothing": {"an empty cluster is a quiet one", nil, order, observed{quiet: true}},
 		"in place": {
-			"the same pods, one container has restarted once more",
-			[]corev1.Pod{pod("a", "web:2", ran(2), in(kruise.LifecycleStateNormal)), pod("b", "web:1")},
-			order,
-			observed{revisions: []screen.Revision{{Name: "web:1", Ready: 1}, {Name: "web:2", Ready: 1}}, updated: 1, kept: 2, restarted: 1, quiet: true},
+			why:   "the same pods, one container has restarted once more",
+			pods:  []corev1.Pod{pod("a", "web:2", ran(2), in(kruise.LifecycleStateNormal)), pod("b", "web:1")},
+			order: order,
+			want: observed{
+				revisions: []screen.Revision{{Name: "web:1", Ready: 1}, {Name: "web:2", Ready: 1}},
+				updated:   1,
+				kept:      2,
+				restarted: 1,
+				quiet:     true,
+			},
 		},
 		"not settled": {
 			"somebody is about to write its state",
@@ -61,16 +67,25 @@ func TestObserve(t *testing.T) {
 			observed{revisions: []screen.Revision{{Name: "web:2", Ready: 1}}, updated: 1, kept: 1, restarted: 1},
 		},
 		"by new pods": {
-			"one leaves and is kept no more, one is new and was not there before; so is one that left then",
-			[]corev1.Pod{pod("a", "web:1", leaving), pod("d", "web:2", starting), pod("c", "web:2")},
-			order,
-			observed{revisions: []screen.Revision{{Name: "web:1", Leaving: 1}, {Name: "web:2", Ready: 1, Starting: 1}}, updated: 2, started: 2},
+			why:   "one leaves and is kept no more, one is new and was not there before; so is one that left then",
+			pods:  []corev1.Pod{pod("a", "web:1", leaving), pod("d", "web:2", starting), pod("c", "web:2")},
+			order: order,
+			want: observed{
+				revisions: []screen.Revision{{Name: "web:1", Leaving: 1}, {Name: "web:2", Ready: 1, Starting: 1}},
+				updated:   2,
+				started:   2,
+			},
 		},
 		"another template": {
-			"the image alone is not the revision",
-			[]corev1.Pod{pod("a", "web:2", ran(1)), pod("b", "web:2", more)},
-			append(order, "web:2 +LEVEL"),
-			observed{revisions: []screen.Revision{{Name: "web:2", Ready: 1}, {Name: "web:2 +LEVEL", Ready: 1}}, updated: 1, kept: 2, quiet: true},
+			why:   "the image alone is not the revision",
+			pods:  []corev1.Pod{pod("a", "web:2", ran(1)), pod("b", "web:2", more)},
+			order: append(order, "web:2 +LEVEL"),
+			want: observed{
+				revisions: []screen.Revision{{Name: "web:2", Ready: 1}, {Name: "web:2 +LEVEL", Ready: 1}},
+				updated:   1,
+				kept:      2,
+				quiet:     true,
+			},
 		},
 	}
 	for name, c := range cases {

@@ -72,7 +72,11 @@ func (p *Play) Run(ctx context.Context) ([]Row, error) {
 	}
 	actors := []*actor{{workload: cloneSet{p.Notes}}, {workload: deployment{}}}
 	steps := story()
-	first := screen.Frame{Step: 1, Steps: len(steps) + 1, Title: fmt.Sprintf("%d pods of a CloneSet, and %d of a Deployment", p.Replicas, p.Replicas)}
+	first := screen.Frame{
+		Step:  1,
+		Steps: len(steps) + 1,
+		Title: fmt.Sprintf("%d pods of a CloneSet, and %d of a Deployment", p.Replicas, p.Replicas),
+	}
 	for _, a := range actors {
 		t := template(a.name())
 		a.order, a.before = []string{describe(&t.Spec)}, memory{}

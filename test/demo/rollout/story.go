@@ -1,7 +1,7 @@
 // Package rollout plays one story with a CloneSet and a Deployment side by side, shows it, and measures it.
 //
-// Both have the same pods, the same changes and the same budget: a fifth of the pods may be unavailable, and none are made
-// beyond the wanted number. What is the Deployment's own is that it has no partition.
+// Both have the same pods, the same changes and the same budget: a fifth of the pods may be unavailable, and none are
+// made beyond the wanted number. What is the Deployment's own is that it has no partition.
 package rollout
 
 import (

@@ -40,7 +40,8 @@ func sides() map[string]writes.Side {
 func (p *Play) end(ctx context.Context) error {
 	set := &v1beta1.CloneSet{}
 	set.Namespace, set.Name = Namespace, cloneSetName
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"demo.kruisekit.dev/over":"true"}}}`))
+	patch := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"demo.kruisekit.dev/over":"true"}}}`))
 	if err := p.Client.Patch(ctx, set, patch); err != nil {
 		return fmt.Errorf("mark the end: %w", err)
 	}

@@ -137,7 +137,8 @@ func (deployment) look(ctx context.Context, c client.Client, generation int64) (
 		return false, nil, fmt.Errorf("get Deployment: %w", err)
 	}
 	st, want := d.Status, *d.Spec.Replicas
-	done := st.ObservedGeneration >= generation && st.Replicas == want && st.UpdatedReplicas == want && st.AvailableReplicas == want
+	done := st.ObservedGeneration >= generation && st.Replicas == want && st.UpdatedReplicas == want &&
+		st.AvailableReplicas == want
 	var says []screen.Note
 	for _, c := range st.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && !done {

@@ -1,5 +1,5 @@
-// Package screen shows rollouts: as pictures that are drawn over each other in a terminal, or as plain lines where there is
-// none. What is shown is a value, and how it looks follows from it alone.
+// Package screen shows rollouts: as pictures that are drawn over each other in a terminal, or as plain lines where
+// there is none. What is shown is a value, and how it looks follows from it alone.
 package screen
 
 import "time"

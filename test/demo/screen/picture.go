@@ -94,7 +94,8 @@ func (w Workload) state() string {
 // bar has a cell for each pod where there is room.
 func (w Workload) bar(r Revision, width int) line {
 	size := max(narrowBar, min(wideBar, width-labelOf(width)-2-numbers))
-	ready, starting, leaving := cells(r.Ready, w.Replicas, size), cells(r.Starting, w.Replicas, size), cells(r.Leaving, w.Replicas, size)
+	ready, starting, leaving := cells(r.Ready, w.Replicas, size), cells(r.Starting, w.Replicas, size),
+		cells(r.Leaving, w.Replicas, size)
 	rest := max(0, size-ready-starting-leaving)
 	return line{
 		{"  " + pad(r.Name, labelOf(width)), plain},

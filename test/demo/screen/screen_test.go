@@ -54,8 +54,11 @@ func rollout() []screen.Frame {
 	}
 	limited := screen.Note{Code: "UpdateLimited", Text: "9 instances wait to be updated (unavailable: 6, at most: 6)"}
 	kept := screen.Note{Code: "Partition", Text: "15 instances wait at the old revision, as the partition says"}
-	blocked := screen.Note{Code: "NotInPlace", Text: "6 pods: cannot be changed in place: spec.containers[app].env: a container keeps its " +
-		"environment, but for values fed from labels and annotations"}
+	blocked := screen.Note{
+		Code: "NotInPlace",
+		Text: "6 pods: cannot be changed in place: spec.containers[app].env: a container keeps its " +
+			"environment, but for values fed from labels and annotations",
+	}
 	title := "A new image, for half of the pods"
 	stopped := web(15, 15, 0, kept)
 	stopped.Took = 3100 * time.Millisecond
@@ -63,10 +66,28 @@ func rollout() []screen.Frame {
 	idle.Idle = true
 	return []screen.Frame{
 		{Step: 2, Steps: 4, Title: title, Elapsed: second / 10, Workloads: []screen.Workload{web(30, 0, 0), plain}},
-		{Step: 2, Steps: 4, Title: title, Elapsed: 6 * second / 10, Workloads: []screen.Workload{web(24, 0, 6, limited, kept), plain}},
-		{Step: 2, Steps: 4, Title: title, Elapsed: 22 * second / 10, Workloads: []screen.Workload{web(24, 2, 4, limited, kept), plain}},
+		{
+			Step:      2,
+			Steps:     4,
+			Title:     title,
+			Elapsed:   6 * second / 10,
+			Workloads: []screen.Workload{web(24, 0, 6, limited, kept), plain},
+		},
+		{
+			Step:      2,
+			Steps:     4,
+			Title:     title,
+			Elapsed:   22 * second / 10,
+			Workloads: []screen.Workload{web(24, 2, 4, limited, kept), plain},
+		},
 		{Step: 2, Steps: 4, Title: title, Elapsed: 31 * second / 10, Workloads: []screen.Workload{stopped, plain}},
-		{Step: 3, Steps: 4, Title: "What cannot be in place", Elapsed: 0, Workloads: []screen.Workload{web(15, 9, 6, blocked), idle}},
+		{
+			Step:      3,
+			Steps:     4,
+			Title:     "What cannot be in place",
+			Elapsed:   0,
+			Workloads: []screen.Workload{web(15, 9, 6, blocked), idle},
+		},
 	}
 }
 
@@ -134,10 +155,21 @@ func TestLines(t *testing.T) {
 func TestSummary(t *testing.T) {
 	changes := []screen.Change{
 		{Title: "A new image", Rows: []screen.Row{
-			{Name: "CloneSet, first half", Pods: 30, Kept: 30, Restarted: 15, Took: 3 * second, Changed: 15, OnPods: 60, OnOthers: 8, OfNodes: 30},
+			{
+				Name:      "CloneSet, first half",
+				Pods:      30,
+				Kept:      30,
+				Restarted: 15,
+				Took:      3 * second,
+				Changed:   15,
+				OnPods:    60,
+				OnOthers:  8,
+				OfNodes:   30,
+			},
 			{Name: "Deployment", Pods: 30, Started: 30, Took: 10 * second, Changed: 30, OnPods: 60, OnOthers: 301, OfNodes: 120},
 		}},
 		{Title: "Nothing", Rows: nil},
 	}
-	golden(t, "summary", screen.Summary(changes, screen.Style{})+"---\n"+screen.Summary(changes, screen.Style{Width: 40, Colours: true}))
+	golden(t, "summary",
+		screen.Summary(changes, screen.Style{})+"---\n"+screen.Summary(changes, screen.Style{Width: 40, Colours: true}))
 }

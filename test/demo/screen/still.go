@@ -21,7 +21,8 @@ func (s *Still) Draw(f Frame) error {
 // Frame returns the frame that was kept.
 func (s *Still) Frame() Frame { return s.kept }
 
-// shown counts the revisions and notes of a frame in which every workload is under way; of another frame it returns zero.
+// shown counts the revisions and notes of a frame in which every workload is under way; of another frame it returns
+// zero.
 func shown(f Frame) int {
 	n := 0
 	for _, w := range f.Workloads {

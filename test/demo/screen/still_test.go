@@ -15,7 +15,8 @@ func (c *counter) Draw(screen.Frame) error {
 	return nil
 }
 
-// Of the recorded rollout, the last frame is kept in which both workloads are under way and all there is to see is seen.
+// Of the recorded rollout, the last frame is kept in which both workloads are under way and all there is to see is
+// seen.
 func TestStill(t *testing.T) {
 	drawn := counter(0)
 	still := &screen.Still{Next: &drawn}

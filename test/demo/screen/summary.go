@@ -20,8 +20,8 @@ type Row struct {
 	// Restarted are containers that restarted in kept pods, and Started those of new pods.
 	Restarted, Started int
 	Took               time.Duration
-	// Changed pods, and how many writes that took: of the controllers to pods and to all else, and of the scheduler and the
-	// kubelets.
+	// Changed pods, and how many writes that took: of the controllers to pods and to all else, and of the scheduler and
+	// the kubelets.
 	Changed, OnPods, OnOthers, OfNodes int
 }
 

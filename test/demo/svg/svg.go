@@ -1,5 +1,5 @@
-// Package svg draws the text of a terminal as an SVG image: colours as ANSI codes, and the cells of bars as rectangles, which
-// look the same in every font.
+// Package svg draws the text of a terminal as an SVG image: colours as ANSI codes, and the cells of bars as rectangles,
+// which look the same in every font.
 //
 // When not to use it: for anything that moves the cursor. It reads lines from top to bottom.
 package svg
@@ -45,10 +45,14 @@ func Draw(text, title string) string {
 	}
 	width, height := columns*cellWidth+2*margin, len(lines)*cellHeight+2*margin
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`+"\n", width, height)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`+"\n",
+		width, height)
 	fmt.Fprintf(&b, "<title>%s</title>\n", escape(title))
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" rx="8" fill="%s"/>`+"\n", width, height, background)
-	b.WriteString(`<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" xml:space="preserve">` + "\n")
+	b.WriteString(
+		`<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" xml:space="preserve">` +
+			"\n")
 	for i, l := range lines {
 		drawLine(&b, l, margin+i*cellHeight)
 	}

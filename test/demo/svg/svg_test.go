@@ -71,12 +71,18 @@ func TestDraw(t *testing.T) {
 
 func TestDrawPlaces(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
-		"text after a bar starts in the column after it": {"\x1b[32m██\x1b[0m 2", `<text x="40" y="29" fill="#e6edf3" textLength="8">2</text>`},
-		"a cell has its colour and its shade":            {" \x1b[33m▒\x1b[0m", `<rect x="24" y="19" width="7" height="11" fill="#d29922" fill-opacity=".75"/>`},
-		"a heading is bold":                              {"\x1b[1ma\x1b[0m", `fill="#e6edf3" font-weight="bold" textLength="8">a</text>`},
-		"the second line is below the first":             {"a\nb", `<text x="16" y="47"`},
-		"the image is as wide as its widest line":        {"a\nabcd", `width="64" height="68"`},
-		"an unknown code leaves the colour of the text":  {"\x1b[99ma", `fill="#e6edf3"`},
+		"text after a bar starts in the column after it": {
+			"\x1b[32m██\x1b[0m 2", `<text x="40" y="29" fill="#e6edf3" textLength="8">2</text>`,
+		},
+		"a cell has its colour and its shade": {
+			" \x1b[33m▒\x1b[0m", `<rect x="24" y="19" width="7" height="11" fill="#d29922" fill-opacity=".75"/>`,
+		},
+		"a heading is bold": {
+			"\x1b[1ma\x1b[0m", `fill="#e6edf3" font-weight="bold" textLength="8">a</text>`,
+		},
+		"the second line is below the first":            {"a\nb", `<text x="16" y="47"`},
+		"the image is as wide as its widest line":       {"a\nabcd", `width="64" height="68"`},
+		"an unknown code leaves the colour of the text": {"\x1b[99ma", `fill="#e6edf3"`},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

@@ -1,8 +1,8 @@
-// Package writes counts what each side of a comparison asks an API server to write, from the server's audit log: the one
-// place that sees every writer, the controllers of Deployments and ReplicaSets too, and that counts all alike.
+// Package writes counts what each side of a comparison asks an API server to write, from the server's audit log: the
+// one place that sees every writer, the controllers of Deployments and ReplicaSets too, and that counts all alike.
 //
-// What is counted are requests that create, change or delete, whatever the answer was. What is not are events, leases and
-// everything about nodes: Policy keeps them out of the log.
+// What is counted are requests that create, change or delete, whatever the answer was. What is not are events, leases
+// and everything about nodes: Policy keeps them out of the log.
 package writes
 
 import (

@@ -12,8 +12,9 @@ import (
 
 // logged is one line of an audit log.
 func logged(second int, agent, resource, name string) string {
-	return fmt.Sprintf(`{"kind":"Event","stage":"ResponseComplete","verb":"patch","user":{"username":"admin"},"userAgent":%q,`+
-		`"objectRef":{"resource":%q,"namespace":"demo","name":%q,"subresource":"status"},"requestReceivedTimestamp":"2030-01-01T12:00:%02d.000000Z"}`,
+	return fmt.Sprintf(
+		`{"kind":"Event","stage":"ResponseComplete","verb":"patch","user":{"username":"admin"},"userAgent":%q,`+
+			`"objectRef":{"resource":%q,"namespace":"demo","name":%q,"subresource":"status"},"requestReceivedTimestamp":"2030-01-01T12:00:%02d.000000Z"}`,
 		agent, resource, name, second)
 }
 

@@ -1,4 +1,5 @@
-// Command attacker attacks webhook servers as a pod of a tenant can, and prints one line for each attack. It runs in an image of a test.
+// Command attacker attacks webhook servers as a pod of a tenant can, and prints one line for each attack. It runs in an
+// image of a test.
 //
 //	attacker 10.244.1.5:9876 10.244.2.7:9876
 package main
@@ -71,8 +72,10 @@ func post(address string, body io.Reader) string {
 
 // forge sends a review that no API server has sent, for the hooks of a pod in another namespace.
 func forge(address, victim string) string {
-	return post(address, bytes.NewReader(fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",
-		"operation":"CREATE","namespace":%q,"resource":{"group":"apps.kruise.io","version":"v1beta1","resource":"containerrecreaterequests"},
+	return post(address,
+		bytes.NewReader(fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",
+		"operation":"CREATE","namespace":%q,"resource":{"group":"apps.kruise.io","version":"v1beta1",
+		"resource":"containerrecreaterequests"},
 		"object":{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"a"},
 		"spec":{"podName":"pod","containers":[{"name":"a"}]}}}}`, victim)))
 }
@@ -122,14 +125,16 @@ func stall(address string) string {
 			defer func() { _ = c.Close() }()
 			opened.Add(1)
 			_ = c.SetDeadline(begin.Add(patience))
-			_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 6000000\r\n\r\n{", path)
+			_, _ = fmt.Fprintf(c,
+				"POST %s HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 6000000\r\n\r\n{", path)
 			if _, err := io.Copy(io.Discard, c); err == nil || time.Since(begin) < patience {
 				closed.Add(1)
 			}
 		})
 	}
 	all.Wait()
-	return fmt.Sprintf("%d of %d closed, %d were opened, within %s", closed.Load(), stalled, opened.Load(), time.Since(begin).Round(time.Second/10))
+	return fmt.Sprintf("%d of %d closed, %d were opened, within %s",
+		closed.Load(), stalled, opened.Load(), time.Since(begin).Round(time.Second/10))
 }
 
 // zeros is a body without an end.

@@ -14,8 +14,8 @@ const (
 	longestBackoff = 15 * time.Minute
 )
 
-// Backoff remembers, by node, how often the pods of a workload have failed lately. The zero value remembers nothing. Nothing but the pauses
-// is lost with it.
+// Backoff remembers, by node, how often the pods of a workload have failed lately. The zero value remembers nothing.
+// Nothing but the pauses is lost with it.
 type Backoff struct {
 	failures map[string]failures
 }

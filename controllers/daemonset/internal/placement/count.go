@@ -7,16 +7,18 @@ import (
 
 // Counts are the numbers of nodes for a status.
 type Counts struct {
-	// Desired nodes are eligible. Of these, Current have a pod, and Ready, Available and Updated are the nodes whose pod is.
+	// Desired nodes are eligible. Of these, Current have a pod, and Ready, Available and Updated are the nodes whose pod
+	// is.
 	Desired, Current, Ready, Available, Updated int32
 	// Misscheduled nodes are not eligible and have a pod.
 	Misscheduled int32
 }
 
-// Count counts the nodes. Of the pods of the input, those that after maps to nil count as deleted; others are as after has them. Pods that
-// after alone has, with a UID that the input lacks, were created.
+// Count counts the nodes. Of the pods of the input, those that after maps to nil count as deleted; others are as after
+// has them. Pods that after alone has, with a UID that the input lacks, were created.
 //
-// A pod that terminates makes its node current. Ready and available is a node with any such pod; updated is one without an old pod.
+// A pod that terminates makes its node current. Ready and available is a node with any such pod; updated is one without
+// an old pod.
 func Count(in Input, after map[types.UID]*corev1.Pod) Counts {
 	in.Pods = merge(in.Pods, after)
 	p := &planner{in: &in}

@@ -35,8 +35,8 @@ type Input struct {
 	Selector labels.Selector
 	// PartitionedScaling has nodes get a pod only as far as the partition lets them be at the update revision.
 	PartitionedScaling bool
-	// Loose counts as the reference does: a pod that is not available takes nothing of MaxUnavailable where it is still to be
-	// updated, or where the partition or the selector keeps it.
+	// Loose counts as the reference does: a pod that is not available takes nothing of MaxUnavailable where it is still to
+	// be updated, or where the partition or the selector keeps it.
 	Loose bool
 	// PreDelete is the hook that holds pods before their deletion; nil for none.
 	PreDelete *kruise.LifecycleHook
@@ -44,7 +44,8 @@ type Input struct {
 	Backoff Backoff
 }
 
-// Limits are the bounds as the user wrote them. Those that cannot be parsed have their defaults: package validation reports them.
+// Limits are the bounds as the user wrote them. Those that cannot be parsed have their defaults: package validation
+// reports them.
 type Limits struct {
 	// MaxUnavailable and MaxSurge are rounded up. Where both are 0, one pod may be unavailable.
 	MaxUnavailable, MaxSurge *intstr.IntOrString

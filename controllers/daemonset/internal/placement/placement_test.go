@@ -24,8 +24,9 @@ import (
 
 func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-// parse reads "n1 n2:old n3:old,new- n4/s": nodes with their pods, the oldest first. A pod is old or new; a dash is not ready, a star
-// terminates, a bang has failed, and p prepares its deletion. A node may have /s for NoSchedule, /e for NoExecute, /x for a node that is gone.
+// parse reads "n1 n2:old n3:old,new- n4/s": nodes with their pods, the oldest first. A pod is old or new; a dash is not
+// ready, a star terminates, a bang has failed, and p prepares its deletion. A node may have /s for NoSchedule, /e for
+// NoExecute, /x for a node that is gone.
 func parse(text string) (nodes []*corev1.Node, pods []*corev1.Pod) {
 	for field := range strings.FieldsSeq(text) {
 		name, list, _ := strings.Cut(field, ":")
@@ -49,8 +50,10 @@ func parse(text string) (nodes []*corev1.Node, pods []*corev1.Pod) {
 
 func podOf(node string, i int, what string, unscheduled bool) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: fmt.Sprintf("%s-%d", node, i), UID: types.UID(fmt.Sprintf("%s-%d", node, i)),
-		CreationTimestamp: metav1.NewTime(noon().Add(time.Duration(i-100) * time.Minute)), Labels: map[string]string{"release": what[:3]},
+		Name:              fmt.Sprintf("%s-%d", node, i),
+		UID:               types.UID(fmt.Sprintf("%s-%d", node, i)),
+		CreationTimestamp: metav1.NewTime(noon().Add(time.Duration(i-100) * time.Minute)),
+		Labels:            map[string]string{"release": what[:3]},
 	}}
 	pod.Spec.NodeName = node
 	if unscheduled {
@@ -71,7 +74,9 @@ func podOf(node string, i int, what string, unscheduled bool) *corev1.Pod {
 			pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingDelete)
 		}
 	}
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: pod.CreationTimestamp}}
+	pod.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodReady, Status: ready, LastTransitionTime: pod.CreationTimestamp,
+	}}
 	return pod
 }
 
@@ -105,7 +110,8 @@ func told(r placement.Result) string {
 	for _, slot := range r.Slots {
 		all = append(all, slot+"="+bySlot[slot])
 	}
-	return fmt.Sprintf("%s | -%s | max %d, keep %d", strings.Join(all, " "), strings.Join(surplus, " -"), r.MaxUnavailable, r.Partition)
+	return fmt.Sprintf("%s | -%s | max %d, keep %d",
+		strings.Join(all, " "), strings.Join(surplus, " -"), r.MaxUnavailable, r.Partition)
 }
 
 func TestPlan(t *testing.T) {
@@ -124,41 +130,114 @@ func TestPlan(t *testing.T) {
 		changes []func(*placement.Input)
 		want    string
 	}{
-		"every node gets a slot":                               {"n1 n2:new", nil, "n1= n2=n2-0 | - | max 1, keep 0"},
-		"no nodes":                                             {"", nil, " | - | max 0, keep 0"},
-		"NoSchedule keeps a pod, and gets none":                {"n1/s n2/s:new", nil, "n2=n2-0 | - | max 0, keep 0"},
-		"NoSchedule keeps an old pod from being recreated":     {"n1/s:old", nil, "n1=n1-0~ | - | max 0, keep 1"},
-		"NoExecute deletes":                                    {"n1/e:new", nil, " | -n1-0 | max 0, keep 0"},
-		"a pod that waits for a node that is gone is deleted":  {"n1/x:new", nil, " | -n1-0 | max 0, keep 0"},
-		"the oldest of two stays":                              {"n1:new,new", nil, "n1=n1-0 | -n1-1 | max 1, keep 0"},
-		"a terminating pod holds the slot":                     {"n1:new*", nil, "n1=n1-0 | - | max 1, keep 0"},
-		"a terminating pod holds nothing beside another":       {"n1:new*,new", nil, "n1=n1-1 | - | max 1, keep 0"},
-		"with a surge it holds nothing":                        {"n1:new*", []func(*placement.Input){surge}, "n1= | - | max 0, keep 0"},
-		"a failed pod holds the slot until it is gone":         {"n1:new!", nil, "n1=n1-0 | - | max 1, keep 0"},
-		"a pod that is held before its deletion is kept":       {"n1:newp", nil, "n1=n1-0 | - | max 1, keep 0"},
-		"and is surplus beside another":                        {"n1:oldp,new", nil, "n1=n1-1 | -n1-0 | max 1, keep 0"},
-		"a surge opens a second slot for the last node":        {"n1:old n2:old", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-0~ n2/new= | - | max 0, keep 0"},
-		"an open one is enough":                                {"n1:old n2:old,new-", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-0~ n2/new=n2-1 | - | max 0, keep 0"},
-		"a new pod that serves replaces the old one":           {"n1:old n2:old,new", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-1 | -n2-0 | max 0, keep 0"},
-		"an old pod that is not ready goes at once":            {"n1:old-,new-", []func(*placement.Input){surge}, "n1=n1-1 | -n1-0 | max 0, keep 0"},
-		"old pods that are not ready surge at once":            {"n1:old- n2:old-", []func(*placement.Input){surge}, "n1=n1-0~ n1/new= n2=n2-0~ n2/new= | - | max 0, keep 0"},
-		"no surge beside two pods":                             {"n1:old,old", []func(*placement.Input){surge}, "n1=n1-0~ | -n1-1 | max 0, keep 0"},
-		"no surge while paused":                                {"n1:old", []func(*placement.Input){surge, func(in *placement.Input) { in.Updates = scale.UpdatesPaused }}, "n1=n1-0~ | - | max 0, keep 0"},
-		"no surge where no pod would come":                     {"n1/s:old", []func(*placement.Input){surge}, "n1=n1-0~ | - | max 0, keep 1"},
-		"the partition keeps the first names from a surge":     {"n1:old n2:old", []func(*placement.Input){surge, keep("2")}, "n1=n1-0~ n2=n2-0~ | - | max 0, keep 2"},
-		"a percentage of the partition is rounded down":        {"n1:old n2:old n3:old", []func(*placement.Input){keep("50%")}, "n1=n1-0 n2=n2-0 n3=n3-0 | - | max 1, keep 1"},
-		"a partition beyond the nodes is all of them":          {"n1:old", []func(*placement.Input){keep("9")}, "n1=n1-0 | - | max 1, keep 1"},
-		"nonsense is as if it were not set":                    {"n1:old", []func(*placement.Input){keep("x%"), func(in *placement.Input) { in.Limits.Burst = amount("-5") }}, "n1=n1-0 | - | max 1, keep 0"},
-		"the selector keeps other nodes":                       {"n1:old n2:old", []func(*placement.Input){func(in *placement.Input) { in.Selector = labels.SelectorFromSet(labels.Set{"name": "n2"}) }}, "n1=n1-0~ n2=n2-0 | - | max 1, keep 0"},
-		"the burst bounds creations, which count against it":   {"n1 n2 n3", []func(*placement.Input){func(in *placement.Input) { in.Limits.Burst = amount("2"); in.Limits.MaxUnavailable = amount("3") }}, "n1= n2= | - | max 2, keep 0"},
-		"the burst bounds second pods":                         {"n1:old n2:old n3:old", []func(*placement.Input){second("100%"), burst("2")}, "n1=n1-0~ n2=n2-0~ n2/new= n3=n3-0~ n3/new= | - | max 0, keep 0"},
-		"also those beside pods that are not available":        {"n1:old- n2:old n3:old-", []func(*placement.Input){second("100%"), burst("1")}, "n1=n1-0~ n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0"},
-		"together with other creations":                        {"n1 n2:old n3:old", []func(*placement.Input){second("100%"), burst("2")}, "n1= n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0"},
-		"progressive creation goes by the first names":         {"n1 n2:new n3", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n1= n2=n2-0 | - | max 1, keep 1"},
-		"and stops where as many are new as the rest":          {"n1 n2:new n3:new", []func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }}, "n2=n2-0 n3=n3-0 | - | max 1, keep 1"},
-		"a budget of the reference leaves old pods out":        {"n1:old- n2:old", []func(*placement.Input){func(in *placement.Input) { in.Loose = true }}, "n1=n1-0 n2=n2-0 | - | max 2, keep 0"},
-		"a pod where none would come does not take the budget": {"n1/s:old- n2:old", nil, "n1=n1-0~ n2=n2-0 | - | max 2, keep 1"},
-		"50% of 3, rounded up":                                 {"n1 n2 n3", []func(*placement.Input){func(in *placement.Input) { in.Limits.MaxUnavailable = amount("50%") }}, "n1= n2= n3= | - | max 2, keep 0"},
+		"every node gets a slot":                              {"n1 n2:new", nil, "n1= n2=n2-0 | - | max 1, keep 0"},
+		"no nodes":                                            {"", nil, " | - | max 0, keep 0"},
+		"NoSchedule keeps a pod, and gets none":               {"n1/s n2/s:new", nil, "n2=n2-0 | - | max 0, keep 0"},
+		"NoSchedule keeps an old pod from being recreated":    {"n1/s:old", nil, "n1=n1-0~ | - | max 0, keep 1"},
+		"NoExecute deletes":                                   {"n1/e:new", nil, " | -n1-0 | max 0, keep 0"},
+		"a pod that waits for a node that is gone is deleted": {"n1/x:new", nil, " | -n1-0 | max 0, keep 0"},
+		"the oldest of two stays":                             {"n1:new,new", nil, "n1=n1-0 | -n1-1 | max 1, keep 0"},
+		"a terminating pod holds the slot":                    {"n1:new*", nil, "n1=n1-0 | - | max 1, keep 0"},
+		"a terminating pod holds nothing beside another":      {"n1:new*,new", nil, "n1=n1-1 | - | max 1, keep 0"},
+		"with a surge it holds nothing": {
+			"n1:new*", []func(*placement.Input){surge}, "n1= | - | max 0, keep 0",
+		},
+		"a failed pod holds the slot until it is gone":   {"n1:new!", nil, "n1=n1-0 | - | max 1, keep 0"},
+		"a pod that is held before its deletion is kept": {"n1:newp", nil, "n1=n1-0 | - | max 1, keep 0"},
+		"and is surplus beside another":                  {"n1:oldp,new", nil, "n1=n1-1 | -n1-0 | max 1, keep 0"},
+		"a surge opens a second slot for the last node": {
+			"n1:old n2:old", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-0~ n2/new= | - | max 0, keep 0",
+		},
+		"an open one is enough": {
+			"n1:old n2:old,new-", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-0~ n2/new=n2-1 | - | max 0, keep 0",
+		},
+		"a new pod that serves replaces the old one": {
+			"n1:old n2:old,new", []func(*placement.Input){surge}, "n1=n1-0~ n2=n2-1 | -n2-0 | max 0, keep 0",
+		},
+		"an old pod that is not ready goes at once": {
+			"n1:old-,new-", []func(*placement.Input){surge}, "n1=n1-1 | -n1-0 | max 0, keep 0",
+		},
+		"old pods that are not ready surge at once": {
+			"n1:old- n2:old-", []func(*placement.Input){surge}, "n1=n1-0~ n1/new= n2=n2-0~ n2/new= | - | max 0, keep 0",
+		},
+		"no surge beside two pods": {
+			"n1:old,old", []func(*placement.Input){surge}, "n1=n1-0~ | -n1-1 | max 0, keep 0",
+		},
+		"no surge while paused": {
+			"n1:old",
+			[]func(*placement.Input){surge, func(in *placement.Input) { in.Updates = scale.UpdatesPaused }},
+			"n1=n1-0~ | - | max 0, keep 0",
+		},
+		"no surge where no pod would come": {
+			"n1/s:old", []func(*placement.Input){surge}, "n1=n1-0~ | - | max 0, keep 1",
+		},
+		"the partition keeps the first names from a surge": {
+			"n1:old n2:old", []func(*placement.Input){surge, keep("2")}, "n1=n1-0~ n2=n2-0~ | - | max 0, keep 2",
+		},
+		"a percentage of the partition is rounded down": {
+			"n1:old n2:old n3:old", []func(*placement.Input){keep("50%")}, "n1=n1-0 n2=n2-0 n3=n3-0 | - | max 1, keep 1",
+		},
+		"a partition beyond the nodes is all of them": {
+			"n1:old", []func(*placement.Input){keep("9")}, "n1=n1-0 | - | max 1, keep 1",
+		},
+		"nonsense is as if it were not set": {
+			"n1:old",
+			[]func(*placement.Input){keep("x%"), func(in *placement.Input) { in.Limits.Burst = amount("-5") }},
+			"n1=n1-0 | - | max 1, keep 0",
+		},
+		"the selector keeps other nodes": {
+			"n1:old n2:old",
+			[]func(*placement.Input){func(in *placement.Input) {
+				in.Selector = labels.SelectorFromSet(labels.Set{"name": "n2"})
+			}},
+			"n1=n1-0~ n2=n2-0 | - | max 1, keep 0",
+		},
+		"the burst bounds creations, which count against it": {
+			"n1 n2 n3",
+			[]func(*placement.Input){func(in *placement.Input) {
+				in.Limits.Burst = amount("2")
+				in.Limits.MaxUnavailable = amount("3")
+			}},
+			"n1= n2= | - | max 2, keep 0",
+		},
+		"the burst bounds second pods": {
+			"n1:old n2:old n3:old",
+			[]func(*placement.Input){second("100%"), burst("2")},
+			"n1=n1-0~ n2=n2-0~ n2/new= n3=n3-0~ n3/new= | - | max 0, keep 0",
+		},
+		"also those beside pods that are not available": {
+			"n1:old- n2:old n3:old-",
+			[]func(*placement.Input){second("100%"), burst("1")},
+			"n1=n1-0~ n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0",
+		},
+		"together with other creations": {
+			"n1 n2:old n3:old",
+			[]func(*placement.Input){second("100%"), burst("2")},
+			"n1= n2=n2-0~ n3=n3-0~ n3/new= | - | max 0, keep 0",
+		},
+		"progressive creation goes by the first names": {
+			"n1 n2:new n3",
+			[]func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }},
+			"n1= n2=n2-0 | - | max 1, keep 1",
+		},
+		"and stops where as many are new as the rest": {
+			"n1 n2:new n3:new",
+			[]func(*placement.Input){keep("1"), func(in *placement.Input) { in.PartitionedScaling = true }},
+			"n2=n2-0 n3=n3-0 | - | max 1, keep 1",
+		},
+		"a budget of the reference leaves old pods out": {
+			"n1:old- n2:old",
+			[]func(*placement.Input){func(in *placement.Input) { in.Loose = true }},
+			"n1=n1-0 n2=n2-0 | - | max 2, keep 0",
+		},
+		"a pod where none would come does not take the budget": {
+			"n1/s:old- n2:old", nil, "n1=n1-0~ n2=n2-0 | - | max 2, keep 1",
+		},
+		"50% of 3, rounded up": {
+			"n1 n2 n3",
+			[]func(*placement.Input){func(in *placement.Input) { in.Limits.MaxUnavailable = amount("50%") }},
+			"n1= n2= n3= | - | max 2, keep 0",
+		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, told(placement.Plan(input(c.text, c.changes...)))); diff != "" {
@@ -187,7 +266,8 @@ func TestBackoff(t *testing.T) {
 		in.Backoff = r.Backoff
 	}
 	in.Now = in.Now.Add(time.Hour)
-	if r := placement.Plan(in); len(r.Failed) != 1 || cmp.Diff(placement.Plan(input("n1")).Backoff, placement.Backoff{}, cmp.AllowUnexported(placement.Backoff{})) != "" {
+	if r := placement.Plan(in); len(r.Failed) != 1 ||
+		cmp.Diff(placement.Plan(input("n1")).Backoff, placement.Backoff{}, cmp.AllowUnexported(placement.Backoff{})) != "" {
 		t.Error("old failures still count")
 	}
 }
@@ -233,10 +313,14 @@ func checkLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	text := randomText(r)
 	in := input(text, func(in *placement.Input) {
 		pick := func() *intstr.IntOrString {
-			return []*intstr.IntOrString{nil, amount("0"), amount("1"), amount("2"), amount("50%"), amount("100%"), amount("x"), amount("-1")}[r.IntN(8)]
+			return []*intstr.IntOrString{
+				nil, amount("0"), amount("1"), amount("2"), amount("50%"), amount("100%"), amount("x"), amount("-1"),
+			}[r.IntN(8)]
 		}
 		in.Limits = placement.Limits{MaxUnavailable: pick(), MaxSurge: pick(), Partition: pick(), Burst: pick()}
-		in.Updates = []scale.Updates{scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete}[r.IntN(4)]
+		in.Updates = []scale.Updates{
+			scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete,
+		}[r.IntN(4)]
 		in.PartitionedScaling, in.Loose = r.IntN(3) == 0, r.IntN(3) == 0
 	})
 	got := placement.Plan(in)
@@ -246,8 +330,12 @@ func checkLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	}
 	shuffled := in
 	shuffled.Nodes, shuffled.Pods = slices.Clone(in.Nodes), slices.Clone(in.Pods)
-	r.Shuffle(len(shuffled.Nodes), func(i, j int) { shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i] })
-	r.Shuffle(len(shuffled.Pods), func(i, j int) { shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i] })
+	r.Shuffle(len(shuffled.Nodes), func(i, j int) {
+		shuffled.Nodes[i], shuffled.Nodes[j] = shuffled.Nodes[j], shuffled.Nodes[i]
+	})
+	r.Shuffle(len(shuffled.Pods), func(i, j int) {
+		shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i]
+	})
 	if other := told(placement.Plan(shuffled)); other != told(got) {
 		fail("another order gives %s", other)
 	}
@@ -267,7 +355,9 @@ func checkLaws(t *testing.T, r *rand.Rand, seed uint64) {
 	for _, slot := range got.Slots {
 		slots[placement.NodeOf(slot)]++
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(got.Slots), func(slot string) bool { return names[slot] })); n > int(got.Burst) {
+	if n := len(slices.DeleteFunc(slices.Clone(got.Slots), func(slot string) bool {
+		return names[slot]
+	})); n > int(got.Burst) {
 		fail("%d pods are created, and the burst is %d", n, got.Burst)
 	}
 	verdicts, opened := map[string]eligible.Verdict{}, 0
@@ -280,7 +370,8 @@ func checkLaws(t *testing.T, r *rand.Rand, seed uint64) {
 		}
 		if n == 2 && !names[node+"/new"] {
 			for _, pod := range in.Pods {
-				if ready, _ := scale.Available(pod, 0, in.Now); ready && pod.DeletionTimestamp == nil && eligible.NodeOf(pod) == node {
+				if ready, _ := scale.Available(pod, 0, in.Now); ready && pod.DeletionTimestamp == nil &&
+					eligible.NodeOf(pod) == node {
 					opened++
 					break
 				}

@@ -24,8 +24,8 @@ type planner struct {
 	places []*place
 	// deletions and creations count those of the plan, waiting those that the burst keeps.
 	deletions, creations, waitingDeletions, waitingCreations, waitingPartition int
-	// withheld is how many slots are left out although they lack an available pod, stray how many slots without one are not of eligible
-	// nodes.
+	// withheld is how many slots are left out although they lack an available pod, stray how many slots without one are
+	// not of eligible nodes.
 	withheld, stray int32
 	// strayOld is how many slots with an old pod that is not updated are not of eligible nodes.
 	strayOld int32
@@ -108,8 +108,8 @@ func (at *place) add(pod *corev1.Pod) {
 	}
 }
 
-// Older compares two pods of a node: one that is on the node comes before one that waits for the scheduler, then the older one, then by
-// name.
+// Older compares two pods of a node: one that is on the node comes before one that waits for the scheduler, then the
+// older one, then by name.
 func Older(a, b *corev1.Pod) int {
 	unscheduled := func(pod *corev1.Pod) int {
 		if pod.Spec.NodeName == "" {
@@ -117,7 +117,8 @@ func Older(a, b *corev1.Pod) int {
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(unscheduled(a), unscheduled(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(unscheduled(a), unscheduled(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Name, b.Name))
 }
 
 // resolve computes the bounds for the nodes that are eligible.
@@ -255,7 +256,8 @@ func (p *planner) mayDelete() bool {
 	return true
 }
 
-// occupy has pods that terminate hold the slots of their nodes: without a surge, the next pod is created when they are gone.
+// occupy has pods that terminate hold the slots of their nodes: without a surge, the next pod is created when they are
+// gone.
 func (p *planner) occupy() {
 	for _, at := range p.places {
 		if at.verdict.Run && at.keep == nil && !at.held && !at.occupied && p.result.Surge == 0 && len(at.leaving) > 0 {

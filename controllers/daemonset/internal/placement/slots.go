@@ -90,7 +90,8 @@ func (p *planner) keep(at *place) {
 	p.result.Instances = append(p.result.Instances, i)
 }
 
-// due returns the nodes whose pods may be updated, in the order of their updates: the last names first, as far as the partition goes.
+// due returns the nodes whose pods may be updated, in the order of their updates: the last names first, as far as the
+// partition goes.
 func (p *planner) due() []*place {
 	var due []*place
 	done := 0
@@ -153,8 +154,8 @@ func (p *planner) budget() {
 	r.Partition = min(r.Partition+p.strayOld, int32(len(r.Slots)))
 }
 
-// uncounted is how many pods that are not available the reference does not count: old ones that an update replaces at once, or that
-// the partition or the selector keeps.
+// uncounted is how many pods that are not available the reference does not count: old ones that an update replaces at
+// once, or that the partition or the selector keeps.
 func (p *planner) uncounted() int32 {
 	n := int32(0)
 	for _, at := range p.places {

@@ -1,8 +1,8 @@
 // Package contended writes objects that several reconcilers and daemons write at the same time.
 //
-// Each write is a function of the object: it is asked again with the live object after a conflict, so that no writer undoes what
-// another one has written. Writers of one process take turns per object, and see each other's writes in a ledger, so that
-// only foreign writers cause conflicts.
+// Each write is a function of the object: it is asked again with the live object after a conflict, so that no writer
+// undoes what another one has written. Writers of one process take turns per object, and see each other's writes in a
+// ledger, so that only foreign writers cause conflicts.
 //
 // When not to use it: where a patch of separate fields needs no conflict, as of labels or of a map's keys.
 package contended
@@ -48,8 +48,9 @@ func (w *Writer[T, P]) Latest(ctx context.Context, cached P) (P, error) {
 	return known[0], nil
 }
 
-// Write patches an object with what change makes of it, and returns what it became; nil where it does not exist. change returns
-// a changed copy, or nil to leave the object as it is. After a conflict it is called again with the live object.
+// Write patches an object with what change makes of it, and returns what it became; nil where it does not exist. change
+// returns a changed copy, or nil to leave the object as it is. After a conflict it is called again with the live
+// object.
 func (w *Writer[T, P]) Write(ctx context.Context, key client.ObjectKey, change func(P) (P, error)) (P, error) {
 	turn := w.turn(key)
 	turn.Lock()

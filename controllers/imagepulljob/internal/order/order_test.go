@@ -19,7 +19,9 @@ import (
 func pods() (all []*corev1.Pod) {
 	for i := range 12 {
 		name := fmt.Sprintf("web-%d", i)
-		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"first": fmt.Sprint(i % 2)}}}
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Name: name, UID: types.UID(name), Labels: map[string]string{"first": fmt.Sprint(i % 2)},
+		}}
 		all = append(all, p)
 	}
 	return all
@@ -46,7 +48,9 @@ func TestStatefulSet(t *testing.T) {
 		"from the last ordinal": {nil, []string{"web-11", "web-10", "web-9"}},
 		"without another order": {&v1beta1.RollingUpdateStatefulSetStrategy{}, []string{"web-11", "web-10", "web-9"}},
 		"priority before ordinal": {
-			&v1beta1.RollingUpdateStatefulSetStrategy{UnorderedUpdate: &v1beta1.UnorderedUpdateStrategy{PriorityStrategy: odds()}},
+			&v1beta1.RollingUpdateStatefulSetStrategy{
+				UnorderedUpdate: &v1beta1.UnorderedUpdateStrategy{PriorityStrategy: odds()},
+			},
 			[]string{"web-11", "web-9", "web-7", "web-5"},
 		},
 	}

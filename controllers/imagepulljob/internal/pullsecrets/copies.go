@@ -24,8 +24,8 @@ const copyField = "kruisekit.dev/pull-secret"
 func keyOfSource(key string) string { return "source:" + key }
 func keyOfUser(job string) string   { return "user:" + job }
 
-// Cache adds to a manager a cache of the secrets in the nodes' namespace, and returns it. The manager's own would ask for the
-// secrets of the whole cluster.
+// Cache adds to a manager a cache of the secrets in the nodes' namespace, and returns it. The manager's own would ask
+// for the secrets of the whole cluster.
 func (k *Keeper) Cache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	copies, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
@@ -54,13 +54,15 @@ func (k *Keeper) Cache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, erro
 
 // Users are the jobs that use a copy, each as namespace/name.
 func Users(o client.Object) []string {
-	users := strings.FieldsFunc(o.GetAnnotations()[v1beta1.ImagePullSecretReferencesKey], func(c rune) bool { return c == ',' || c == ' ' })
+	users := strings.FieldsFunc(o.GetAnnotations()[v1beta1.ImagePullSecretReferencesKey], func(c rune) bool {
+		return c == ',' || c == ' '
+	})
 	slices.Sort(users)
 	return slices.Compact(users)
 }
 
-// Claim brings the pull secrets of a job to where nodes may read them. The plan has the references for nodes also where it
-// cannot be executed.
+// Claim brings the pull secrets of a job to where nodes may read them. The plan has the references for nodes also where
+// it cannot be executed.
 func (k *Keeper) Claim(ctx context.Context, job *v1beta1.ImagePullJob) (imagepull.ClaimPlan, error) {
 	defer k.claiming.lock(job.Namespace)()
 	c := imagepull.Claim{Job: job, Namespace: k.namespace}
@@ -114,8 +116,8 @@ func (k *Keeper) settle(ctx context.Context, c imagepull.Claim) (imagepull.Claim
 	return plan, nil
 }
 
-// create makes a copy. If its name is taken, the next pass knows by whom: by an earlier process that made this very copy, or
-// by a stranger.
+// create makes a copy. If its name is taken, the next pass knows by whom: by an earlier process that made this very
+// copy, or by a stranger.
 func (k *Keeper) create(ctx context.Context, s *corev1.Secret) error {
 	err := k.api.Client.Create(ctx, s)
 	if err == nil {

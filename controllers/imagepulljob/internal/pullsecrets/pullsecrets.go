@@ -1,5 +1,5 @@
-// Package pullsecrets brings the pull secrets of jobs to the one namespace in which nodes may read secrets, and keeps them as their
-// sources are. What is copied is decided by package imagepull; this package reads, writes and remembers.
+// Package pullsecrets brings the pull secrets of jobs to the one namespace in which nodes may read secrets, and keeps
+// them as their sources are. What is copied is decided by package imagepull; this package reads, writes and remembers.
 //
 //	keeper := pullsecrets.New(api, pullsecrets.Options{Namespace: "kruise-daemon-config"})
 //	copies, err := keeper.Cache(ctx, mgr)     // before the manager starts
@@ -7,8 +7,8 @@
 //	plan, err := keeper.Claim(ctx, job)       // plan.References are what nodes are asked to use
 //	err = keeper.Release(ctx, job)            // when it has ended
 //
-// A source is read once and then remembered, since a manager is not to see all secrets of a cluster. Changed reads those of jobs
-// again; Touched takes the events of a watch instead.
+// A source is read once and then remembered, since a manager is not to see all secrets of a cluster. Changed reads
+// those of jobs again; Touched takes the events of a watch instead.
 package pullsecrets
 
 import (
@@ -36,8 +36,8 @@ type Keeper struct {
 	copies client.Reader
 	// writes are those of copies, by the secret that was copied.
 	writes *ledger.Ledger[*corev1.Secret]
-	// claiming is held for a namespace while its copies are read and written, so that two jobs do not both create one. Jobs of different
-	// namespaces share no copies, and no job waits for the reads of another namespace.
+	// claiming is held for a namespace while its copies are read and written, so that two jobs do not both create one.
+	// Jobs of different namespaces share no copies, and no job waits for the reads of another namespace.
 	claiming locks
 	sources  sources
 }

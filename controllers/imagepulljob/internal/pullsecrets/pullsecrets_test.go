@@ -126,7 +126,8 @@ func (s *server) took(t *testing.T, writes ...string) {
 	s.writes = nil
 }
 
-// A copy is made once, shared, kept as its source is, and released with its last job; all of it before any cache shows a write.
+// A copy is made once, shared, kept as its source is, and released with its last job; all of it before any cache shows
+// a write.
 func TestCopies(t *testing.T) {
 	s, k := start(t, false)
 	s.source("pull", "a")
@@ -149,7 +150,9 @@ func TestCopies(t *testing.T) {
 	}
 	s.source("pull", "b")
 	var woken []string
-	err = k.Changed(t.Context(), []*v1beta1.ImagePullJob{first, second}, func(job *v1beta1.ImagePullJob) { woken = append(woken, job.Name) })
+	err = k.Changed(t.Context(), []*v1beta1.ImagePullJob{first, second}, func(job *v1beta1.ImagePullJob) {
+		woken = append(woken, job.Name)
+	})
 	if slices.Sort(woken); err != nil || !slices.Equal(woken, []string{"first", "second"}) {
 		t.Errorf("woken %v, %v", woken, err)
 	}
@@ -158,7 +161,8 @@ func TestCopies(t *testing.T) {
 	}
 	s.took(t, "update")
 	copied := s.secrets[types.NamespacedName{Namespace: "nodes", Name: plan.References[0].Name}]
-	if copied == nil || !bytes.Equal(copied.Data[corev1.DockerConfigJsonKey], docker("b")) || len(pullsecrets.Users(copied)) != 2 {
+	if copied == nil || !bytes.Equal(copied.Data[corev1.DockerConfigJsonKey], docker("b")) ||
+		len(pullsecrets.Users(copied)) != 2 {
 		t.Errorf("the copy is %+v", copied)
 	}
 	s.caughtUp = true
@@ -237,7 +241,8 @@ func TestSources(t *testing.T) {
 		if _, err := k.Claim(t.Context(), job); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(k.Changed(t.Context(), nil, never), k.Changed(t.Context(), []*v1beta1.ImagePullJob{job}, never)); err != nil || s.reads != 1 {
+		if err := errors.Join(k.Changed(t.Context(), nil, never),
+			k.Changed(t.Context(), []*v1beta1.ImagePullJob{job}, never)); err != nil || s.reads != 1 {
 			t.Errorf("%d reads, %v", s.reads, err)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// sources remembers the pull secrets of jobs under way, as they were read last. Jobs that name the same secret share a read.
+// sources remembers the pull secrets of jobs under way, as they were read last. Jobs that name the same secret share a
+// read.
 type sources struct {
 	mu sync.Mutex
 	// known has nil for what does not exist.
@@ -79,8 +80,8 @@ func Same(a, b *corev1.Secret) bool {
 	return a.Type == b.Type && maps.EqualFunc(a.Data, b.Data, bytes.Equal)
 }
 
-// source is a pull secret in the namespace of its job; nil where it does not exist. It is read once: Changed or Touched notice
-// later changes.
+// source is a pull secret in the namespace of its job; nil where it does not exist. It is read once: Changed or Touched
+// notice later changes.
 func (k *Keeper) source(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	if k.unobserved {
 		return k.read(ctx, key)
@@ -103,12 +104,15 @@ func (k *Keeper) read(ctx context.Context, key types.NamespacedName) (*corev1.Se
 		return nil, err
 	}
 	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Type: secret.Type, Data: imagepull.PullSecretData(secret),
+		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+		Type:       secret.Type,
+		Data:       imagepull.PullSecretData(secret),
 	}, nil
 }
 
 // Changed reads the pull secrets of jobs again, and calls changed with each job of which one is another than before. It
-// forgets all other secrets. What no job has read yet is left to the jobs. One that cannot be read is an error beside the rest.
+// forgets all other secrets. What no job has read yet is left to the jobs. One that cannot be read is an error beside
+// the rest.
 func (k *Keeper) Changed(ctx context.Context, jobs []*v1beta1.ImagePullJob, changed func(*v1beta1.ImagePullJob)) error {
 	named := map[types.NamespacedName][]*v1beta1.ImagePullJob{}
 	for _, job := range jobs {

@@ -1,7 +1,8 @@
 // Package history decides what the ControllerRevisions of a SidecarSet contain, and which of them are kept.
 //
-// A revision contains what a set injects, as a patch of the set. [Encode] writes the bytes that the reference writes, since the
-// names of revisions derive from them; [Same] compares what two revisions mean, so that another encoding is no new revision.
+// A revision contains what a set injects, as a patch of the set. [Encode] writes the bytes that the reference writes,
+// since the names of revisions derive from them; [Same] compares what two revisions mean, so that another encoding is
+// no new revision.
 //
 // Laws: [Surplus] never returns the newest revision, one that pods have, nor one to which the set is pinned.
 package history
@@ -28,8 +29,8 @@ type content struct {
 	PatchPodMetadata []appsv1beta1.SidecarSetPatchPodMetadata `json:"patchPodMetadata"`
 }
 
-// Encode returns the data of a revision: a patch that replaces the spec, with its keys in the order in which the reference
-// writes them.
+// Encode returns the data of a revision: a patch that replaces the spec, with its keys in the order in which the
+// reference writes them.
 func Encode(set *appsv1beta1.SidecarSet) ([]byte, error) {
 	data, err := json.Marshal(content{
 		Volumes: set.Spec.Volumes, Containers: set.Spec.Containers, InitContainers: set.Spec.InitContainers,
@@ -54,7 +55,8 @@ func Encode(set *appsv1beta1.SidecarSet) ([]byte, error) {
 	return data, nil
 }
 
-// Same reports whether two revisions hold the same, however it was printed. What cannot be read is the same as nothing else.
+// Same reports whether two revisions hold the same, however it was printed. What cannot be read is the same as nothing
+// else.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -65,9 +67,12 @@ func Same(a, b []byte) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && apiequality.Semantic.DeepEqual(x, y)
 }
 
-// Surplus returns the revisions to delete, the oldest first: those beyond the limit of the set that are not in use. The given
-// revisions are sorted, the oldest first. newest is the name of the one that the set is now, onPods are those that pods have.
-func Surplus(set *appsv1beta1.SidecarSet, revisions []*appsv1.ControllerRevision, newest string, onPods []string) []*appsv1.ControllerRevision {
+// Surplus returns the revisions to delete, the oldest first: those beyond the limit of the set that are not in use. The
+// given revisions are sorted, the oldest first. newest is the name of the one that the set is now, onPods are those
+// that pods have.
+func Surplus(
+	set *appsv1beta1.SidecarSet, revisions []*appsv1.ControllerRevision, newest string, onPods []string,
+) []*appsv1.ControllerRevision {
 	limit := int32(appsv1beta1.DefaultSidecarSetRevisionHistoryLimit)
 	if l := set.Spec.RevisionHistoryLimit; l != nil {
 		limit = *l

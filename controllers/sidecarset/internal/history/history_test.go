@@ -36,7 +36,9 @@ func TestRecordedNames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := revision.Resolve(revision.Input{Owner: set.Name, Data: content}); got.Verdict != revision.Create || got.Name != set.Status.LatestRevision {
+			if got := revision.Resolve(revision.Input{
+				Owner: set.Name, Data: content,
+			}); got.Verdict != revision.Create || got.Name != set.Status.LatestRevision {
 				t.Errorf("%s: want %s, got %s", step, set.Status.LatestRevision, got.Name)
 			}
 		}
@@ -75,7 +77,9 @@ func TestSame(t *testing.T) {
 func TestSurplus(t *testing.T) {
 	var revisions []*appsv1.ControllerRevision
 	for i, version := range []string{"v1", "v2", "v2", "", ""} {
-		rev := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Name: "mesh-" + string(rune('a'+i))}, Revision: int64(i)}
+		rev := &appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: "mesh-" + string(rune('a'+i))}, Revision: int64(i),
+		}
 		rev.Labels = map[string]string{v1beta1.SidecarSetCustomVersionLabel: version}
 		revisions = append(revisions, rev)
 	}
@@ -91,13 +95,28 @@ func TestSurplus(t *testing.T) {
 	}{
 		"within the default limit":           {nil, nil, "mesh-e", nil, nil},
 		"beyond the limit: the oldest first": {ptr.To[int32](3), nil, "mesh-e", nil, []string{"mesh-a", "mesh-b"}},
-		"one always stays":                   {ptr.To[int32](0), nil, "mesh-e", nil, []string{"mesh-a", "mesh-b", "mesh-c", "mesh-d"}},
-		"less than none is none":             {ptr.To[int32](-1), nil, "mesh-e", nil, []string{"mesh-a", "mesh-b", "mesh-c", "mesh-d"}},
-		"the newest stays, however old":      {ptr.To[int32](1), nil, "mesh-a", nil, []string{"mesh-b", "mesh-c", "mesh-d", "mesh-e"}},
-		"those of pods stay":                 {ptr.To[int32](2), nil, "mesh-e", []string{"mesh-a", "mesh-c"}, []string{"mesh-b", "mesh-d"}},
-		"the pinned name stays":              {ptr.To[int32](2), pin(ptr.To("mesh-b"), nil), "mesh-e", nil, []string{"mesh-a", "mesh-c", "mesh-d"}},
-		"the newest pinned version stays":    {ptr.To[int32](2), pin(nil, ptr.To("v2")), "mesh-e", nil, []string{"mesh-a", "mesh-b", "mesh-d"}},
-		"a pinned version that is gone":      {ptr.To[int32](4), pin(nil, ptr.To("v9")), "mesh-e", nil, []string{"mesh-a"}},
+		"one always stays": {
+			limit: ptr.To[int32](0), newest: "mesh-e", want: []string{"mesh-a", "mesh-b", "mesh-c", "mesh-d"},
+		},
+		"less than none is none": {
+			limit: ptr.To[int32](-1), newest: "mesh-e", want: []string{"mesh-a", "mesh-b", "mesh-c", "mesh-d"},
+		},
+		"the newest stays, however old": {
+			limit: ptr.To[int32](1), newest: "mesh-a", want: []string{"mesh-b", "mesh-c", "mesh-d", "mesh-e"},
+		},
+		"those of pods stay": {
+			limit: ptr.To[int32](2), newest: "mesh-e", onPods: []string{"mesh-a", "mesh-c"}, want: []string{"mesh-b", "mesh-d"},
+		},
+		"the pinned name stays": {
+			limit:  ptr.To[int32](2),
+			pin:    pin(ptr.To("mesh-b"), nil),
+			newest: "mesh-e",
+			want:   []string{"mesh-a", "mesh-c", "mesh-d"},
+		},
+		"the newest pinned version stays": {
+			limit: ptr.To[int32](2), pin: pin(nil, ptr.To("v2")), newest: "mesh-e", want: []string{"mesh-a", "mesh-b", "mesh-d"},
+		},
+		"a pinned version that is gone": {ptr.To[int32](4), pin(nil, ptr.To("v9")), "mesh-e", nil, []string{"mesh-a"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package podwrites returns a reconciler's own writes of pods in many namespaces while the cache lags. It is for an object that
-// selects pods, as a SidecarSet does; the owner of pods in one namespace needs only a ledger.
+// Package podwrites returns a reconciler's own writes of pods in many namespaces while the cache lags. It is for an
+// object that selects pods, as a SidecarSet does; the owner of pods in one namespace needs only a ledger.
 package podwrites
 
 import (
@@ -44,8 +44,8 @@ func (w *Writes) patched(pod *corev1.Pod) {
 	w.ledger.Patched(owner(pod.Namespace), pod)
 }
 
-// Overlay replaces pods, by their namespace, with what the writes made of them. Writes of a namespace without pods are forgotten:
-// the cache has shown these pods before they were written, so they are gone.
+// Overlay replaces pods, by their namespace, with what the writes made of them. Writes of a namespace without pods are
+// forgotten: the cache has shown these pods before they were written, so they are gone.
 func (w *Writes) Overlay(ctx context.Context, pods map[string][]*corev1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,11 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Writes replace what the cache shows. Those of pods in a namespace that has no pods any more are forgotten, those in other
-// namespaces are not.
+// Writes replace what the cache shows. Those of pods in a namespace that has no pods any more are forgotten, those in
+// other namespaces are not.
 func TestOverlay(t *testing.T) {
 	pod := func(namespace, version string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web", UID: types.UID(namespace), ResourceVersion: version}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "web", UID: types.UID(namespace), ResourceVersion: version,
+		}}
 	}
 	w := New(nil, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	w.patched(pod("kept", "2"))

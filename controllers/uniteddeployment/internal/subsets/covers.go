@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Covers reports whether a stored object has all fields of a rendered one. What it has besides are defaults, or belong to others.
+// Covers reports whether a stored object has all fields of a rendered one. What it has besides are defaults, or belong
+// to others.
 func Covers(stored, rendered *unstructured.Unstructured) bool {
 	return len(Lacking(stored, rendered)) == 0
 }

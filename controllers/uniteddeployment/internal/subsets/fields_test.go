@@ -7,9 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// OpenKruise drops the matchFields of a term. A workload that lacks them keeps its pods, and gets them with the next template.
+// OpenKruise drops the matchFields of a term. A workload that lacks them keeps its pods, and gets them with the next
+// template.
 func TestMatchFields(t *testing.T) {
-	terms := []string{"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}
+	terms := []string{
+		"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+		"nodeSelectorTerms",
+	}
 	has := func(o *unstructured.Unstructured) bool {
 		all, _, _ := unstructured.NestedSlice(o.Object, terms...)
 		for _, term := range all {
@@ -21,7 +25,9 @@ func TestMatchFields(t *testing.T) {
 	}
 	u := divided("a")
 	without := workload(t, u, "a", 4)
-	u.Spec.Topology.Subsets[0].NodeSelectorTerm.MatchFields = []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"}}}
+	u.Spec.Topology.Subsets[0].NodeSelectorTerm.MatchFields = []corev1.NodeSelectorRequirement{{
+		Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"n1"},
+	}}
 	with := workload(t, u, "a", 4)
 	if !has(with) {
 		t.Errorf("a new workload lacks the fields: %v", with.Object["spec"])

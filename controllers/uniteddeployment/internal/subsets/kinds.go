@@ -121,9 +121,15 @@ type Child struct {
 func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child {
 	labels := o.GetLabels()
 	c := &Child{
-		Kind: kind, Object: o, Subset: cmp.Or(selected(o), labels[kruise.SubSetNameLabelKey]), Revision: labels[kruise.ControllerRevisionHashLabelKey],
-		Terminating: o.GetDeletionTimestamp() != nil, Replicas: 1,
-		Pods: number(o, "status", "replicas"), Ready: number(o, "status", "readyReplicas"), Updated: number(o, "status", "updatedReplicas"),
+		Kind:        kind,
+		Object:      o,
+		Subset:      cmp.Or(selected(o), labels[kruise.SubSetNameLabelKey]),
+		Revision:    labels[kruise.ControllerRevisionHashLabelKey],
+		Terminating: o.GetDeletionTimestamp() != nil,
+		Replicas:    1,
+		Pods:        number(o, "status", "replicas"),
+		Ready:       number(o, "status", "readyReplicas"),
+		Updated:     number(o, "status", "updatedReplicas"),
 	}
 	if _, found, err := stored.Field(o, "spec", "replicas"); found && err == nil {
 		c.Replicas = number(o, "spec", "replicas")
@@ -133,7 +139,8 @@ func Observe(kind schema.GroupVersionKind, o *unstructured.Unstructured) *Child 
 	}
 	observed, _, _ := stored.Value[int64](o, "status", "observedGeneration")
 	c.Observed = observed >= o.GetGeneration()
-	// The built-in kinds do not count updated pods that are ready. The ready ones are all updated, but for as many as there are older pods.
+	// The built-in kinds do not count updated pods that are ready. The ready ones are all updated, but for as many as
+	// there are older pods.
 	c.UpdatedReady = max(0, c.Ready-max(0, c.Pods-c.Updated))
 	if kind.Group == v1beta1.GroupVersion.Group {
 		c.UpdatedReady = number(o, "status", "updatedReadyReplicas")
@@ -169,15 +176,17 @@ func (c *Child) Owns(pod *corev1.Pod) bool {
 	case ref == nil:
 		return false
 	case c.Kind == deployment():
-		return ref.Kind == "ReplicaSet" && ref.Name == c.Object.GetName()+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+		return ref.Kind == "ReplicaSet" &&
+			ref.Name == c.Object.GetName()+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 	}
 	return ref.UID == c.Object.GetUID()
 }
 
-// Stuck reports whether the pods of the child must be looked at for one that keeps a rollout from going on: a StatefulSet waits for each pod,
-// also for one of a revision that never becomes ready.
+// Stuck reports whether the pods of the child must be looked at for one that keeps a rollout from going on: a
+// StatefulSet waits for each pod, also for one of a revision that never becomes ready.
 func (c *Child) Stuck() bool {
-	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods && !onDelete(c.Object)
+	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods &&
+		!onDelete(c.Object)
 }
 
 func onDelete(o *unstructured.Unstructured) bool {

@@ -13,8 +13,9 @@ import (
 // maxPrefix is what API servers leave of the prefix of a generated name.
 const maxPrefix = 58
 
-// Name returns the name of the workload of a subset, in the form of generated names. It is the same each time, so that a creation whose
-// answer is lost is not repeated under another name. Another attempt, where the name belongs to another owner, gives another name.
+// Name returns the name of the workload of a subset, in the form of generated names. It is the same each time, so that
+// a creation whose answer is lost is not repeated under another name. Another attempt, where the name belongs to
+// another owner, gives another name.
 func Name(owner *v1beta1.UnitedDeployment, subset string, attempt int) string {
 	prefix := owner.Name + "-" + subset + "-"
 	if len(validation.NameIsDNSSubdomain(prefix, true)) > 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/spread"
 )
 
-// Pass is what one pass is to do. All of it follows from the snapshot. The writes are in the order of their fields: Newest, Labels, on which the
-// allocation was decided, then the workloads.
+// Pass is what one pass is to do. All of it follows from the snapshot. The writes are in the order of their fields:
+// Newest, Labels, on which the allocation was decided, then the workloads.
 type Pass struct {
 	// Targets are the subsets with what they are to be, in the order of the topology.
 	Targets []*Target
@@ -75,16 +75,24 @@ func (s *Snapshot) revise(p *Pass) error {
 		return err
 	}
 	p.Resolution = revision.Resolve(revision.Input{
-		Owner: s.Object.Name, Data: data, Have: s.Revisions, Current: s.Object.Status.CurrentRevision, Collisions: s.Object.Status.CollisionCount,
-		Same: SameData,
+		Owner:      s.Object.Name,
+		Data:       data,
+		Have:       s.Revisions,
+		Current:    s.Object.Status.CurrentRevision,
+		Collisions: s.Object.Status.CollisionCount,
+		Same:       SameData,
 	})
 	p.Update, p.Current = p.Resolution.Name, p.Resolution.Name
 	if c := p.Resolution.Current; c != nil {
 		p.Current = c.Name
 	}
 	p.Store, err = revision.Store(revision.Wanted{
-		Resolution: p.Resolution, Namespace: s.Object.Namespace, Owner: *metav1.NewControllerRef(s.Object, OwnerKind()), Data: data,
-		Same: SameData, Labels: s.Template.Labels(),
+		Resolution: p.Resolution,
+		Namespace:  s.Object.Namespace,
+		Owner:      *metav1.NewControllerRef(s.Object, OwnerKind()),
+		Data:       data,
+		Same:       SameData,
+		Labels:     s.Template.Labels(),
 	})
 	return err
 }
@@ -117,7 +125,8 @@ func (s *Snapshot) updatingSince(p *Pass) time.Time {
 	if p.Current == p.Update {
 		return time.Time{}
 	}
-	if c := conditionsOf(&s.Object.Status).Find(string(v1beta1.UnitedDeploymentUpdated)); c != nil && c.Status == corev1.ConditionFalse {
+	if c := conditionsOf(&s.Object.Status).Find(string(v1beta1.UnitedDeploymentUpdated)); c != nil &&
+		c.Status == corev1.ConditionFalse {
 		return c.LastTransitionTime.Time
 	}
 	return s.Now
@@ -128,8 +137,13 @@ func (s *Snapshot) allocate(p *Pass) {
 	in := spread.Input{Replicas: s.Object.Spec.Replicas, Mode: s.Mode}
 	for _, t := range p.Targets {
 		subset := spread.Subset{
-			Name: t.Subset.Name, Replicas: t.Subset.Replicas, MinReplicas: t.Subset.MinReplicas, MaxReplicas: t.Subset.MaxReplicas,
-			Unschedulable: t.unschedulable, Marked: s.marked(t.Subset.Name), Reserved: t.reserved.Pods,
+			Name:          t.Subset.Name,
+			Replicas:      t.Subset.Replicas,
+			MinReplicas:   t.Subset.MinReplicas,
+			MaxReplicas:   t.Subset.MaxReplicas,
+			Unschedulable: t.unschedulable,
+			Marked:        s.marked(t.Subset.Name),
+			Reserved:      t.reserved.Pods,
 		}
 		if t.Child != nil {
 			subset.Exists, subset.Current, subset.Ready = true, t.Child.Replicas, t.Child.Ready
@@ -147,7 +161,8 @@ func (s *Snapshot) allocate(p *Pass) {
 	}
 }
 
-// Labelled are the workloads all of whose pods have their label of reservation once the pass has been executed, and none is reserved.
+// Labelled are the workloads all of whose pods have their label of reservation once the pass has been executed, and
+// none is reserved.
 func (p *Pass) Labelled() map[string]string {
 	all := map[string]string{}
 	for _, t := range p.Targets {

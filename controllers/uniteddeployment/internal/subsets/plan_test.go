@@ -32,7 +32,9 @@ func divided(names ...string) *v1beta1.UnitedDeployment {
 	return u
 }
 
-func plan(t *testing.T, u *v1beta1.UnitedDeployment, workloads ...*unstructured.Unstructured) (*subsets.Snapshot, *subsets.Pass) {
+func plan(
+	t *testing.T, u *v1beta1.UnitedDeployment, workloads ...*unstructured.Unstructured,
+) (*subsets.Snapshot, *subsets.Pass) {
 	t.Helper()
 	s, err := subsets.Read(u, noon())
 	if err != nil {
@@ -102,20 +104,62 @@ func TestPlan(t *testing.T) {
 		have  []*unstructured.Unstructured
 		want  string
 	}{
-		"nothing is there":      {"each subset gets a workload", []string{"a", "b"}, nil, "create a, create b"},
-		"all is there":          {"a snapshot at rest gives no writes", []string{"a", "b"}, []*unstructured.Unstructured{b, a}, ""},
-		"a subset is new":       {"the others give up replicas", []string{"a", "b", "c"}, []*unstructured.Unstructured{a, b}, "create c, update a"},
-		"a subset is gone":      {"its workload has no subset", []string{"a"}, []*unstructured.Unstructured{a, b}, "delete " + b.GetName() + " of b, update a"},
-		"two for one":           {"the one with fewer ready pods goes", []string{"a", "b"}, []*unstructured.Unstructured{named(a, "web-a-2", 1), a, b}, "delete web-a-2 of a"},
-		"of another owner":      {"the reconciler adopts none", []string{"a", "b"}, []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }), b}, "create a"},
-		"without its labels":    {"the selector has the subset", []string{"a", "b"}, []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) { o.SetLabels(nil) }), b}, "update a"},
-		"with labels of others": {"they stay", []string{"a", "b"}, []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) { o.SetLabels(with(o.GetLabels(), "team", "shop")) }), b}, ""},
-		"it is being deleted": {"the next one comes when it is gone", []string{"a", "b"}, []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) {
-			o.SetDeletionTimestamp(&metav1.Time{Time: noon()})
-		}), b}, ""},
-		"it was scaled": {"the topology decides", []string{"a", "b"}, []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) {
-			_ = unstructured.SetNestedField(o.Object, int64(9), "spec", "replicas")
-		}), b}, "update a"},
+		"nothing is there": {"each subset gets a workload", []string{"a", "b"}, nil, "create a, create b"},
+		"all is there": {
+			why: "a snapshot at rest gives no writes", names: []string{"a", "b"}, have: []*unstructured.Unstructured{b, a},
+		},
+		"a subset is new": {
+			why:   "the others give up replicas",
+			names: []string{"a", "b", "c"},
+			have:  []*unstructured.Unstructured{a, b},
+			want:  "create c, update a",
+		},
+		"a subset is gone": {
+			why:   "its workload has no subset",
+			names: []string{"a"},
+			have:  []*unstructured.Unstructured{a, b},
+			want:  "delete " + b.GetName() + " of b, update a",
+		},
+		"two for one": {
+			why:   "the one with fewer ready pods goes",
+			names: []string{"a", "b"},
+			have:  []*unstructured.Unstructured{named(a, "web-a-2", 1), a, b},
+			want:  "delete web-a-2 of a",
+		},
+		"of another owner": {
+			why:   "the reconciler adopts none",
+			names: []string{"a", "b"},
+			have:  []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) { o.SetOwnerReferences(nil) }), b},
+			want:  "create a",
+		},
+		"without its labels": {
+			why:   "the selector has the subset",
+			names: []string{"a", "b"},
+			have:  []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) { o.SetLabels(nil) }), b},
+			want:  "update a",
+		},
+		"with labels of others": {
+			why:   "they stay",
+			names: []string{"a", "b"},
+			have: []*unstructured.Unstructured{
+				changed(a, func(o *unstructured.Unstructured) { o.SetLabels(with(o.GetLabels(), "team", "shop")) }), b,
+			},
+		},
+		"it is being deleted": {
+			why:   "the next one comes when it is gone",
+			names: []string{"a", "b"},
+			have: []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) {
+				o.SetDeletionTimestamp(&metav1.Time{Time: noon()})
+			}), b},
+		},
+		"it was scaled": {
+			why:   "the topology decides",
+			names: []string{"a", "b"},
+			have: []*unstructured.Unstructured{changed(a, func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(o.Object, int64(9), "spec", "replicas")
+			}), b},
+			want: "update a",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -154,13 +198,20 @@ func TestStatusAfterFailures(t *testing.T) {
 		want       string
 		collisions int32
 	}{
-		"nothing":      {subsets.Outcome{}, "SubsetProvisioned=True SubsetUpdated=True", 0},
-		"a creation":   {subsets.Outcome{Provision: errors.New("no quota")}, "SubsetProvisioned=False SubsetUpdated=True", 0},
-		"an update":    {subsets.Outcome{Update: errors.New("no")}, "SubsetProvisioned=True SubsetUpdated=False", 0},
-		"the spec":     {subsets.Outcome{Fault: errors.New("no")}, "SubsetFailure=True SubsetProvisioned=True SubsetUpdated=True", 0},
-		"a taken name": {subsets.Outcome{Revise: &revision.TakenError{Name: "web-1"}}, "SubsetProvisioned=False SubsetUpdated=True", 1},
-		"no revision":  {subsets.Outcome{Revise: errors.New("no")}, "SubsetProvisioned=False SubsetUpdated=True", 0},
-		"several":      {subsets.Outcome{Provision: errors.New("a"), Update: errors.New("b"), Fault: errors.New("c")}, "SubsetFailure=True SubsetProvisioned=False SubsetUpdated=False", 0},
+		"nothing":    {subsets.Outcome{}, "SubsetProvisioned=True SubsetUpdated=True", 0},
+		"a creation": {subsets.Outcome{Provision: errors.New("no quota")}, "SubsetProvisioned=False SubsetUpdated=True", 0},
+		"an update":  {subsets.Outcome{Update: errors.New("no")}, "SubsetProvisioned=True SubsetUpdated=False", 0},
+		"the spec": {
+			subsets.Outcome{Fault: errors.New("no")}, "SubsetFailure=True SubsetProvisioned=True SubsetUpdated=True", 0,
+		},
+		"a taken name": {
+			subsets.Outcome{Revise: &revision.TakenError{Name: "web-1"}}, "SubsetProvisioned=False SubsetUpdated=True", 1,
+		},
+		"no revision": {subsets.Outcome{Revise: errors.New("no")}, "SubsetProvisioned=False SubsetUpdated=True", 0},
+		"several": {
+			subsets.Outcome{Provision: errors.New("a"), Update: errors.New("b"), Fault: errors.New("c")},
+			"SubsetFailure=True SubsetProvisioned=False SubsetUpdated=False", 0,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,15 +223,18 @@ func TestStatusAfterFailures(t *testing.T) {
 				}
 			}
 			slices.Sort(all)
-			if got := strings.Join(all, " "); got != c.want || ptr.Deref(status.CollisionCount, 0) != c.collisions || status.ObservedGeneration != 7 {
+			if got := strings.Join(all, " "); got != c.want || ptr.Deref(status.CollisionCount, 0) != c.collisions ||
+				status.ObservedGeneration != 7 {
 				t.Errorf("conditions %s, collisions %v, generation %d", got, status.CollisionCount, status.ObservedGeneration)
 			}
 		})
 	}
-	if status := s.Status(nil, subsets.Outcome{Revise: errors.New("no")}); status.ObservedGeneration != 7 || len(status.Conditions) != 2 {
+	if status := s.Status(nil, subsets.Outcome{Revise: errors.New("no")}); status.ObservedGeneration != 7 ||
+		len(status.Conditions) != 2 {
 		t.Errorf("without a pass: %+v", status)
 	}
-	if status := subsets.Unusable(u, errors.New("no"), noon()); status.ObservedGeneration != 7 || status.Conditions[0].Type != v1beta1.SubsetFailure {
+	if status := subsets.Unusable(u, errors.New("no"), noon()); status.ObservedGeneration != 7 ||
+		status.Conditions[0].Type != v1beta1.SubsetFailure {
 		t.Errorf("unusable: %+v", status)
 	}
 }
@@ -216,9 +270,12 @@ func TestLean(t *testing.T) {
 		t.Errorf("a workload of a UnitedDeployment changed:\n%s", diff)
 	}
 	other := a.DeepCopy()
-	other.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Rollout", UID: "r", Controller: ptr.To(true)}})
+	other.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "example.com/v1", Kind: "Rollout", UID: "r", Controller: ptr.To(true),
+	}})
 	subsets.Lean(other)
-	if other.Object["spec"] != nil || other.GetLabels()[kruise.SubSetNameLabelKey] != "" || other.GetName() != a.GetName() || len(other.GetOwnerReferences()) != 1 {
+	if other.Object["spec"] != nil || other.GetLabels()[kruise.SubSetNameLabelKey] != "" ||
+		other.GetName() != a.GetName() || len(other.GetOwnerReferences()) != 1 {
 		t.Errorf("kept %v", other.Object)
 	}
 	if _, p := plan(t, u, a, b, other); told(p) != "" {

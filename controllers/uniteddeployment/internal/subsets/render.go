@@ -35,7 +35,9 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	identity := map[string]string{kruise.ControllerRevisionHashLabelKey: w.Revision, kruise.SubSetNameLabelKey: w.Subset.Name}
+	identity := map[string]string{
+		kruise.ControllerRevisionHashLabelKey: w.Revision, kruise.SubSetNameLabelKey: w.Subset.Name,
+	}
 	pod, err := t.podTemplate(&w, identity)
 	if err != nil {
 		return nil, err
@@ -53,7 +55,9 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 	o.SetNamespace(w.Owner.Namespace)
 	o.SetName(w.Name)
 	o.SetLabels(labels)
-	o.SetAnnotations(merged(t.metadata.Annotations, map[string]string{v1beta1.AnnotationSubsetPatchKey: string(w.Subset.Patch.Raw)}))
+	o.SetAnnotations(merged(t.metadata.Annotations, map[string]string{
+		v1beta1.AnnotationSubsetPatchKey: string(w.Subset.Patch.Raw),
+	}))
 	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, OwnerKind())})
 	return o, nil
 }
@@ -68,7 +72,9 @@ func merged(all ...map[string]string) map[string]string {
 
 // podTemplate returns the template of the pods of a subset.
 func (t *Template) podTemplate(w *Wanted, identity map[string]string) (map[string]any, error) {
-	pod, err := subset.PlaceTemplate(t.pod, subset.Placement{Term: w.Subset.NodeSelectorTerm, Tolerations: w.Subset.Tolerations, Patch: w.Subset.Patch.Raw})
+	pod, err := subset.PlaceTemplate(t.pod, subset.Placement{
+		Term: w.Subset.NodeSelectorTerm, Tolerations: w.Subset.Tolerations, Patch: w.Subset.Patch.Raw,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +142,8 @@ func dropNulls(value any) {
 	}
 }
 
-// Lacking returns the fields of a rendered object that the stored one does not have, as paths, for a log; nil where the stored one
-// has them all.
+// Lacking returns the fields of a rendered object that the stored one does not have, as paths, for a log; nil where the
+// stored one has them all.
 func Lacking(object, rendered *unstructured.Unstructured) []string {
 	has, _, _ := stored.Field(object, "spec")
 	var paths []string
@@ -149,6 +155,7 @@ func Lacking(object, rendered *unstructured.Unstructured) []string {
 	lacks("spec", has, rendered.Object["spec"], &paths)
 	return slices.DeleteFunc(paths, func(path string) bool {
 		// The reconciler of CloneSets removes the names of pods that are gone.
-		return strings.HasPrefix(path, "spec.scaleStrategy.podsToDelete") || strings.HasPrefix(path, "metadata.ownerReferences")
+		return strings.HasPrefix(path, "spec.scaleStrategy.podsToDelete") ||
+			strings.HasPrefix(path, "metadata.ownerReferences")
 	})
 }

@@ -29,8 +29,8 @@ func Encode(t *v1beta1.SubsetTemplate) ([]byte, error) {
 	return data, nil
 }
 
-// SameData reports whether two revisions hold the same template. Encodings differ between releases, as in absent and empty fields, and OpenKruise
-// up to 1.8 stored the template of a CloneSet in the shape of v1alpha1.
+// SameData reports whether two revisions hold the same template. Encodings differ between releases, as in absent and
+// empty fields, and OpenKruise up to 1.8 stored the template of a CloneSet in the shape of v1alpha1.
 func SameData(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true

@@ -22,7 +22,8 @@ import (
 	"github.com/kruisekit/kruisekit/spread"
 )
 
-// Snapshot is all that one pass over a UnitedDeployment looks at. Objects in it may be those of the cache, and are only read.
+// Snapshot is all that one pass over a UnitedDeployment looks at. Objects in it may be those of the cache, and are only
+// read.
 type Snapshot struct {
 	// Object with its defaults.
 	Object   *v1beta1.UnitedDeployment
@@ -51,8 +52,8 @@ type Knowledge struct {
 	Wait conditions.Wait
 }
 
-// Read returns a snapshot with the spec of an object that has its defaults, or why nothing can be done with the spec. Other faults have a
-// safe reading.
+// Read returns a snapshot with the spec of an object that has its defaults, or why nothing can be done with the spec.
+// Other faults have a safe reading.
 func Read(object *v1beta1.UnitedDeployment, now time.Time) (*Snapshot, error) {
 	if fault := validation.UnusableUnitedDeployment(object); fault != nil {
 		return nil, failure.Brief(fault)
@@ -66,7 +67,12 @@ func Read(object *v1beta1.UnitedDeployment, now time.Time) (*Snapshot, error) {
 		return nil, err
 	}
 	s := &Snapshot{
-		Object: object, Now: now, Template: template, Selector: selector.String(), Children: map[string]*Child{}, Pods: map[string][]*corev1.Pod{},
+		Object:   object,
+		Now:      now,
+		Template: template,
+		Selector: selector.String(),
+		Children: map[string]*Child{},
+		Pods:     map[string][]*corev1.Pod{},
 	}
 	s.schedulesAs(&object.Spec.Topology.ScheduleStrategy)
 	return s, nil
@@ -91,8 +97,8 @@ func (s *Snapshot) schedulesAs(strategy *v1beta1.UnitedDeploymentScheduleStrateg
 	}
 }
 
-// Add adds the workloads of a kind that the object controls. Of two for one subset the one with more ready pods stays, and of equals the
-// older one.
+// Add adds the workloads of a kind that the object controls. Of two for one subset the one with more ready pods stays,
+// and of equals the older one.
 func (s *Snapshot) Add(kind schema.GroupVersionKind, workloads []*unstructured.Unstructured) {
 	for _, o := range bestFirst(workloads) {
 		if !owned.Controls(s.Object, o) {
@@ -107,8 +113,8 @@ func (s *Snapshot) Add(kind schema.GroupVersionKind, workloads []*unstructured.U
 	}
 }
 
-// Lean removes, from a workload that no UnitedDeployment controls, what does not identify the workload and its owners: Add does not look at
-// more. It is for caches.
+// Lean removes, from a workload that no UnitedDeployment controls, what does not identify the workload and its owners:
+// Add does not look at more. It is for caches.
 func Lean(workload *unstructured.Unstructured) {
 	if ref := metav1.GetControllerOfNoCopy(workload); ref != nil && ref.Kind == OwnerKind().Kind {
 		return
@@ -120,7 +126,9 @@ func Lean(workload *unstructured.Unstructured) {
 			kept[key] = value
 		}
 	}
-	workload.Object = map[string]any{"apiVersion": workload.Object["apiVersion"], "kind": workload.Object["kind"], "metadata": kept}
+	workload.Object = map[string]any{
+		"apiVersion": workload.Object["apiVersion"], "kind": workload.Object["kind"], "metadata": kept,
+	}
 }
 
 func (s *Snapshot) wants(subset string) bool {
@@ -156,7 +164,8 @@ func (s *Snapshot) NeedsPods(child *Child) bool {
 	return false
 }
 
-// counts change with each pod that a workload creates, and that becomes ready or updated. They are empty as long as some pods are not.
+// counts change with each pod that a workload creates, and that becomes ready or updated. They are empty as long as
+// some pods are not.
 func counts(c *Child) string {
 	if c.Ready < max(c.Replicas, c.Pods) || c.Updated < c.Pods {
 		return ""

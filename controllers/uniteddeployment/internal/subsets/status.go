@@ -18,8 +18,8 @@ import (
 
 // Outcome is what became of the writes of a pass.
 type Outcome struct {
-	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations, deletions and labels of
-	// pods, and Update that of updates.
+	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations,
+	// deletions and labels of pods, and Update that of updates.
 	Revise, Provision, Update error
 	// Fault is what of the spec cannot be met.
 	Fault error
@@ -49,7 +49,8 @@ func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
 	return reported(status, list, o.Fault, s.Now)
 }
 
-// collisions counts one more where another object has the name of the revision, so that the next pass resolves another name.
+// collisions counts one more where another object has the name of the revision, so that the next pass resolves another
+// name.
 func collisions(p *Pass, err error) *int32 {
 	n := p.Resolution.Collisions
 	var taken *revision.TakenError
@@ -67,7 +68,9 @@ func Unusable(object *v1beta1.UnitedDeployment, fault error, now time.Time) v1be
 }
 
 // reported completes a status with its conditions.
-func reported(status *v1beta1.UnitedDeploymentStatus, list conditions.List, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
+func reported(
+	status *v1beta1.UnitedDeploymentStatus, list conditions.List, fault error, now time.Time,
+) v1beta1.UnitedDeploymentStatus {
 	list.SetError(string(v1beta1.SubsetFailure), failure.Brief(fault), now)
 	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
 		c.Reason = v1beta1.UnitedDeploymentSubsetError
@@ -81,7 +84,11 @@ func setConditions(status *v1beta1.UnitedDeploymentStatus, list conditions.List)
 	status.Conditions = nil
 	for _, c := range list {
 		status.Conditions = append(status.Conditions, v1beta1.UnitedDeploymentCondition{
-			Type: v1beta1.UnitedDeploymentConditionType(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type:               v1beta1.UnitedDeploymentConditionType(c.Type),
+			Status:             c.Status,
+			LastTransitionTime: c.LastTransitionTime,
+			Reason:             c.Reason,
+			Message:            c.Message,
 		})
 	}
 }
@@ -95,7 +102,12 @@ func judge(list *conditions.List, conditionType string, err error, now time.Time
 		}
 		return
 	}
-	fresh := conditions.Condition{Type: conditionType, Status: corev1.ConditionFalse, Reason: v1beta1.UnitedDeploymentSubsetError, Message: failure.Brief(err).Error()}
+	fresh := conditions.Condition{
+		Type:    conditionType,
+		Status:  corev1.ConditionFalse,
+		Reason:  v1beta1.UnitedDeploymentSubsetError,
+		Message: failure.Brief(err).Error(),
+	}
 	if old != nil && old.Status == fresh.Status {
 		old.Message = fresh.Message
 		return
@@ -160,13 +172,19 @@ func (s *Snapshot) lags(p *Pass) bool {
 
 // status of a subset.
 func (t *Target) status() v1beta1.UnitedDeploymentSubsetStatus {
-	status := v1beta1.UnitedDeploymentSubsetStatus{Name: t.Subset.Name, Replicas: t.replicas, Partition: t.partition, ReservedPods: t.reserved.Pods}
+	status := v1beta1.UnitedDeploymentSubsetStatus{
+		Name: t.Subset.Name, Replicas: t.replicas, Partition: t.partition, ReservedPods: t.reserved.Pods,
+	}
 	if t.Child != nil {
 		status.ReadyReplicas = t.Child.Ready
 	}
 	if c := t.condition; c.Status != "" {
 		status.Conditions = []v1beta1.UnitedDeploymentSubsetCondition{{
-			Type: v1beta1.UnitedDeploymentSubsetSchedulable, Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: metav1.NewTime(c.Since),
+			Type:               v1beta1.UnitedDeploymentSubsetSchedulable,
+			Status:             c.Status,
+			Reason:             c.Reason,
+			Message:            c.Message,
+			LastTransitionTime: metav1.NewTime(c.Since),
 		}}
 	}
 	return status
@@ -183,7 +201,8 @@ func (s *Snapshot) judgeUpdate(p *Pass, o Outcome, status *v1beta1.UnitedDeploym
 		Reason: v1beta1.UnitedDeploymentRevisionUpdated, Message: "updated to revision " + p.Update,
 	}
 	if status.CurrentRevision != p.Update {
-		c.Status, c.Reason, c.Message = corev1.ConditionFalse, v1beta1.UnitedDeploymentRevisionUpdating, "updating to revision "+p.Update
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, v1beta1.UnitedDeploymentRevisionUpdating,
+			"updating to revision "+p.Update
 	}
 	list.Set(c, s.Now)
 }
@@ -206,7 +225,11 @@ func conditionsOf(status *v1beta1.UnitedDeploymentStatus) conditions.List {
 	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
 	for i, c := range status.Conditions {
 		list[i] = conditions.Condition{
-			Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, Reason: c.Reason, Message: c.Message,
+			Type:               string(c.Type),
+			Status:             c.Status,
+			LastTransitionTime: c.LastTransitionTime,
+			Reason:             c.Reason,
+			Message:            c.Message,
 		}
 	}
 	return list

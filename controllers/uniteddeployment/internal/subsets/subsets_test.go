@@ -25,9 +25,11 @@ func owner() *v1beta1.UnitedDeployment {
 	u.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	t := &v1beta1.DeploymentTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}}
 	t.Spec.Template.Labels = t.Labels
-	t.Spec.Template.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1", Resources: corev1.ResourceRequirements{
-		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")},
-	}}}
+	t.Spec.Template.Spec.Containers = []corev1.Container{{
+		Name: "web", Image: "web:1", Resources: corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1000m")},
+		},
+	}}
 	u.Spec.Template.DeploymentTemplate = t
 	return u
 }
@@ -38,7 +40,9 @@ func render(t *testing.T, u *v1beta1.UnitedDeployment) *unstructured.Unstructure
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := template.Render(subsets.Wanted{Owner: u, Subset: &v1beta1.Subset{Name: "a"}, Name: "web-a", Revision: "web-1", Replicas: 2})
+	o, err := template.Render(subsets.Wanted{
+		Owner: u, Subset: &v1beta1.Subset{Name: "a"}, Name: "web-a", Revision: "web-1", Replicas: 2,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A stored object covers what was rendered with its defaults and the fields of others, and not once something is missing or differs.
+// A stored object covers what was rendered with its defaults and the fields of others, and not once something is
+// missing or differs.
 func TestCovers(t *testing.T) {
 	u := owner()
 	rendered := render(t, u)
@@ -82,11 +87,17 @@ func TestCovers(t *testing.T) {
 			pod := o["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			pod["containers"] = append([]any{map[string]any{"name": "injected"}}, pod["containers"].([]any)...)
 		}, ""},
-		"no metadata of null":  {set(map[string]any{}, "spec", "strategy"), ""},
-		"other replicas":       {set(int64(3), "spec", "replicas"), "spec.replicas"},
-		"another image":        {func(o map[string]any) { container(o)["image"] = "web:2" }, "spec.template.spec.containers[web].image"},
-		"no container":         {func(o map[string]any) { container(o)["name"] = "other" }, "spec.template.spec.containers[web]"},
-		"no label":             {set("b", "metadata", "labels", "apps.kruise.io/subset-name"), "metadata.labels.apps.kruise.io/subset-name"},
+		"no metadata of null": {set(map[string]any{}, "spec", "strategy"), ""},
+		"other replicas":      {set(int64(3), "spec", "replicas"), "spec.replicas"},
+		"another image": {
+			func(o map[string]any) { container(o)["image"] = "web:2" }, "spec.template.spec.containers[web].image",
+		},
+		"no container": {
+			func(o map[string]any) { container(o)["name"] = "other" }, "spec.template.spec.containers[web]",
+		},
+		"no label": {
+			set("b", "metadata", "labels", "apps.kruise.io/subset-name"), "metadata.labels.apps.kruise.io/subset-name",
+		},
 		"a replaced structure": {func(o map[string]any) { o["spec"] = "none" }, "spec"},
 	}
 	for name, c := range cases {
@@ -96,7 +107,8 @@ func TestCovers(t *testing.T) {
 			packed := object.DeepCopy()
 			stored.Pack(packed)
 			for _, object := range []*unstructured.Unstructured{object, packed} {
-				if got := strings.Join(subsets.Lacking(object, rendered), " "); got != c.lacks || subsets.Covers(object, rendered) != (c.lacks == "") {
+				if got := strings.Join(subsets.Lacking(object, rendered), " "); got != c.lacks ||
+					subsets.Covers(object, rendered) != (c.lacks == "") {
 					t.Errorf("lacks %q, want %q", got, c.lacks)
 				}
 			}
@@ -116,7 +128,8 @@ func TestName(t *testing.T) {
 	for _, subset := range []string{"a", "b", strings.Repeat("z", 63)} {
 		for attempt := range 3 {
 			name := subsets.Name(u, subset, attempt)
-			if name != subsets.Name(u, subset, attempt) || seen[name] || len(name) > 63 || !strings.HasPrefix(name, "web-"+subset[:1]) {
+			if name != subsets.Name(u, subset, attempt) || seen[name] || len(name) > 63 ||
+				!strings.HasPrefix(name, "web-"+subset[:1]) {
 				t.Errorf("name %s", name)
 			}
 			seen[name] = true
@@ -131,7 +144,9 @@ func TestName(t *testing.T) {
 func TestObserveAnything(t *testing.T) {
 	for _, kind := range subsets.Kinds() {
 		for _, value := range []any{nil, "x", int64(-5), int64(1) << 40, 1.5, []any{}, map[string]any{"replicas": "many"}} {
-			o := &unstructured.Unstructured{Object: map[string]any{"spec": value, "status": map[string]any{"replicas": value, "observedGeneration": value}}}
+			o := &unstructured.Unstructured{Object: map[string]any{
+				"spec": value, "status": map[string]any{"replicas": value, "observedGeneration": value},
+			}}
 			packed := o.DeepCopy()
 			stored.Pack(packed)
 			c, same := subsets.Observe(kind, o), subsets.Observe(kind, packed)
@@ -163,24 +178,39 @@ func TestSameData(t *testing.T) {
 	}
 }
 
-// A revision that OpenKruise up to 1.8 has stored has the shape of v1alpha1. It holds the template that the object has in v1beta1.
+// A revision that OpenKruise up to 1.8 has stored has the shape of v1alpha1. It holds the template that the object has
+// in v1beta1.
 func TestSameDataOfOlderShape(t *testing.T) {
 	const pod = `"selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},` +
 		`"spec":{"containers":[{"name":"web","image":"web:1","resources":{}}]}}`
 	cloneSet := func(scale, update string) string {
-		return `{"cloneSetTemplate":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{` + pod + `,"scaleStrategy":` + scale + `,"updateStrategy":` + update + `}}`
+		return `{"cloneSetTemplate":{"metadata":{"creationTimestamp":null,"labels":{"app":"web"}},"spec":{` + pod +
+			`,"scaleStrategy":` + scale + `,"updateStrategy":` + update + `}}`
 	}
 	statefulSet := func(more string) string {
-		return `{"advancedStatefulSetTemplate":{"metadata":{"labels":{"app":"web"}},"spec":{` + pod + `,"serviceName":"web",` + more + `}}`
+		return `{"advancedStatefulSetTemplate":{"metadata":{"labels":{"app":"web"}},"spec":{` + pod +
+			`,"serviceName":"web",` + more + `}}`
 	}
 	cases := map[string]struct{ is, other string }{
-		"nothing said":              {cloneSet(`{}`, `{}`), cloneSet(`{}`, `{"maxUnavailable":1}`)},
-		"recreated":                 {cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"20%"}`), cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"30%"}`)},
-		"in place":                  {cloneSet(`{}`, `{"type":"InPlaceIfPossible"}`), cloneSet(`{}`, `{"type":"InPlaceOnly"}`)},
-		"a setting alone":           {cloneSet(`{"maxUnavailable":1}`, `{"maxUnavailable":1}`), cloneSet(`{}`, `{"maxUnavailable":1}`)},
-		"claims that are not kept":  {cloneSet(`{"disablePVCReuse":true}`, `{"type":"ReCreate"}`), cloneSet(`{}`, `{"type":"ReCreate"}`)},
-		"ordinals as numbers":       {statefulSet(`"reserveOrdinals":[1,2]`), statefulSet(`"reserveOrdinals":[1]`)},
-		"a strategy of StatefulSet": {statefulSet(`"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxUnavailable":2}}`), statefulSet(`"updateStrategy":{}`)},
+		"nothing said": {cloneSet(`{}`, `{}`), cloneSet(`{}`, `{"maxUnavailable":1}`)},
+		"recreated": {
+			cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"20%"}`),
+			cloneSet(`{}`, `{"type":"ReCreate","maxUnavailable":"30%"}`),
+		},
+		"in place": {
+			cloneSet(`{}`, `{"type":"InPlaceIfPossible"}`), cloneSet(`{}`, `{"type":"InPlaceOnly"}`),
+		},
+		"a setting alone": {
+			cloneSet(`{"maxUnavailable":1}`, `{"maxUnavailable":1}`), cloneSet(`{}`, `{"maxUnavailable":1}`),
+		},
+		"claims that are not kept": {
+			cloneSet(`{"disablePVCReuse":true}`, `{"type":"ReCreate"}`), cloneSet(`{}`, `{"type":"ReCreate"}`),
+		},
+		"ordinals as numbers": {statefulSet(`"reserveOrdinals":[1,2]`), statefulSet(`"reserveOrdinals":[1]`)},
+		"a strategy of StatefulSet": {
+			statefulSet(`"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceIfPossible","maxUnavailable":2}}`),
+			statefulSet(`"updateStrategy":{}`),
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

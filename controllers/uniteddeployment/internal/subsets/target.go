@@ -56,8 +56,8 @@ func (s *Snapshot) render(p *Pass, t *Target) {
 	t.Rendered, t.err = s.Template.Render(w)
 }
 
-// effective returns the subset with what its workload is to have of the term. OpenKruise drops matchFields, so that a workload that it has created
-// lacks them: they come with the next template, and restart no pod before.
+// effective returns the subset with what its workload is to have of the term. OpenKruise drops matchFields, so that a
+// workload that it has created lacks them: they come with the next template, and restart no pod before.
 func (t *Target) effective(update string) *v1beta1.Subset {
 	fields := t.Subset.NodeSelectorTerm.MatchFields
 	if len(fields) == 0 || t.Child == nil || t.Child.Revision != update || t.Child.matches(fields) {
@@ -70,14 +70,17 @@ func (t *Target) effective(update string) *v1beta1.Subset {
 
 // matches reports whether a required term of the pods has fields.
 func (c *Child) matches(fields []corev1.NodeSelectorRequirement) bool {
-	required, _, _ := stored.Value[map[string]any](c.Object, "spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+	required, _, _ := stored.Value[map[string]any](c.Object, "spec", "template", "spec", "affinity", "nodeAffinity",
+		"requiredDuringSchedulingIgnoredDuringExecution")
 	var selector corev1.NodeSelector
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(required, &selector) != nil {
 		return false
 	}
 	return slices.ContainsFunc(selector.NodeSelectorTerms, func(term corev1.NodeSelectorTerm) bool {
 		for i := range fields {
-			if !slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return equality.Semantic.DeepEqual(f, fields[i]) }) {
+			if !slices.ContainsFunc(term.MatchFields, func(f corev1.NodeSelectorRequirement) bool {
+				return equality.Semantic.DeepEqual(f, fields[i])
+			}) {
 				return false
 			}
 		}
@@ -85,8 +88,8 @@ func (c *Child) matches(fields []corev1.NodeSelectorRequirement) bool {
 	})
 }
 
-// allowance is how many pods of a subset may be unavailable during its update, where pods that find no node would otherwise take up the
-// budget; nil for what the template says. It never falls during an update.
+// allowance is how many pods of a subset may be unavailable during its update, where pods that find no node would
+// otherwise take up the budget; nil for what the template says. It never falls during an update.
 func (t *Target) allowance(update string) *int32 {
 	c := t.Child
 	if !t.reserved.Unschedulable || c == nil || c.Revision == update && c.Observed && c.Updated >= c.Pods-c.Partition {
@@ -125,7 +128,9 @@ func (s *Snapshot) compare(p *Pass, t *Target) {
 	if t.err = err; err != nil {
 		return
 	}
-	next, after := s.Known.Writes[t.Subset.Name].Next(applied.Attempt{UID: c.Object.GetUID(), Content: content, Lacks: lacks, Now: s.Now})
+	next, after := s.Known.Writes[t.Subset.Name].Next(applied.Attempt{
+		UID: c.Object.GetUID(), Content: content, Lacks: lacks, Now: s.Now,
+	})
 	p.recheck(after)
 	if next != nil {
 		t.Write = *next
@@ -138,7 +143,8 @@ func fingerprint(o *unstructured.Unstructured) (string, error) {
 	return strconv.FormatUint(uint64(n), 36), err
 }
 
-// stuck are pods of a StatefulSet that are to be updated and are not ready: those of an ordered update would keep it from going on for ever.
+// stuck are pods of a StatefulSet that are to be updated and are not ready: those of an ordered update would keep it
+// from going on for ever.
 func (s *Snapshot) stuck(p *Pass, t *Target) []*corev1.Pod {
 	if !t.Child.Stuck() || t.Child.Revision != p.Update {
 		return nil
@@ -148,6 +154,7 @@ func (s *Snapshot) stuck(p *Pass, t *Target) []*corev1.Pod {
 		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})
-		return !ok || ordinal < t.partition || ready || pod.DeletionTimestamp != nil || pod.Labels[kruise.ControllerRevisionHashLabelKey] == p.Update
+		return !ok || ordinal < t.partition || ready || pod.DeletionTimestamp != nil ||
+			pod.Labels[kruise.ControllerRevisionHashLabelKey] == p.Update
 	})
 }

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command pause is the first process of a pod's sandbox and of a test cluster's node: it waits for a signal to stop, and
-// meanwhile reaps the orphans that the kernel hands to the first process of a PID namespace.
+// Command pause is the first process of a pod's sandbox and of a test cluster's node: it waits for a signal to stop,
+// and meanwhile reaps the orphans that the kernel hands to the first process of a PID namespace.
 package main
 
 import (

@@ -42,8 +42,8 @@ type Config struct {
 	Extend func(ctx context.Context, p *plane.Plane, dir string) (stop func() error, err error)
 }
 
-// Run keeps a plane until it is idle, the context ends or one of its programs does. The process that starts a keeper holds
-// start.lock meanwhile.
+// Run keeps a plane until it is idle, the context ends or one of its programs does. The process that starts a keeper
+// holds start.lock meanwhile.
 func Run(ctx context.Context, c Config) (err error) {
 	life, err := flock.TryExclusive(filepath.Join(c.Dir, keeperLock))
 	if err != nil {
@@ -117,7 +117,8 @@ func (c Config) idle() (bool, error) {
 	return err == nil, err
 }
 
-// close returns start.lock if there is neither a user nor a process about to become one. As long as it is held no process can.
+// close returns start.lock if there is neither a user nor a process about to become one. As long as it is held no
+// process can.
 func (c Config) close() (*flock.Lock, error) {
 	start, err := flock.TryExclusive(filepath.Join(c.Dir, startLock))
 	if errors.Is(err, flock.ErrHeld) {

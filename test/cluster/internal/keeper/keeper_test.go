@@ -76,7 +76,9 @@ func runUser(ctx context.Context, dir string) error {
 // launch starts this binary as a keeper.
 func launch(dir string) func() (*process.Process, error) {
 	return func() (*process.Process, error) {
-		return process.Start(process.Spec{Name: "keeper", Dir: dir, Path: "/proc/self/exe", Env: []string{keep + "=" + dir, hold + "="}})
+		return process.Start(process.Spec{
+			Name: "keeper", Dir: dir, Path: "/proc/self/exe", Env: []string{keep + "=" + dir, hold + "="},
+		})
 	}
 }
 
@@ -156,7 +158,9 @@ func TestKilledUserLetsGo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	attach(t, dir).Release()
-	user, err := process.Start(process.Spec{Name: "user", Dir: t.TempDir(), Path: "/proc/self/exe", Env: []string{hold + "=" + dir}})
+	user, err := process.Start(process.Spec{
+		Name: "user", Dir: t.TempDir(), Path: "/proc/self/exe", Env: []string{hold + "=" + dir},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

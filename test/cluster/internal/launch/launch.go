@@ -94,8 +94,12 @@ type Simulation struct {
 // Simulate adds simulated nodes to a plane.
 func Simulate(ctx context.Context, p *plane.Plane, s Simulation) (*simulated.Nodes, error) {
 	added, err := simulated.Start(ctx, simulated.Config{
-		Kwok: s.Kwok, Kubeconfig: p.Kubeconfig, Dir: filepath.Join(s.Dir, "kwok"), Nodes: s.Nodes, LeaseDuration: leaseDuration,
-		Bound: true,
+		Kwok:          s.Kwok,
+		Kubeconfig:    p.Kubeconfig,
+		Dir:           filepath.Join(s.Dir, "kwok"),
+		Nodes:         s.Nodes,
+		LeaseDuration: leaseDuration,
+		Bound:         true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("simulate nodes: %w", err)
@@ -103,8 +107,8 @@ func Simulate(ctx context.Context, p *plane.Plane, s Simulation) (*simulated.Nod
 	return added, nil
 }
 
-// RealNodes is the configuration of the machine's one cluster of real nodes. Without its programs, which the error is about,
-// it can still be stopped.
+// RealNodes is the configuration of the machine's one cluster of real nodes. Without its programs, which the error is
+// about, it can still be stopped.
 func RealNodes(c binaries.Cache) (nodes.Config, error) {
 	programs, err := c.Paths(binaries.Nodes)
 	return nodes.Config{Dir: c.State("real"), Programs: programs, Network: nodes.DefaultNetwork()}, err

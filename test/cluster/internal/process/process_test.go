@@ -14,7 +14,9 @@ import (
 
 func TestStopOfAProgramThatWillNot(t *testing.T) {
 	dir := t.TempDir()
-	p, err := Start(Spec{Name: "stubborn", Dir: dir, Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"}})
+	p, err := Start(Spec{
+		Name: "stubborn", Dir: dir, Path: "/bin/sh", Args: []string{"-c", "trap '' TERM; echo up; while :; do sleep 1; done"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

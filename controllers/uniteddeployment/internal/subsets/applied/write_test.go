@@ -26,14 +26,38 @@ func TestNext(t *testing.T) {
 		write bool
 		after time.Duration
 	}{
-		"nothing was written":       {"the object lacks a field", applied.Write{}, wanted("x", 0, "spec.replicas"), true, 0},
-		"another content":           {"the user has changed the spec", written, wanted("y", 0, "spec.replicas"), true, 0},
-		"another object":            {"it has taken the place of the one that was written", first.Answered("2", nil), wanted("x", 0, "spec.replicas"), true, 0},
-		"reverted at once":          {"another writer may do so again and again", written, wanted("x", 100*time.Millisecond, "spec.replicas"), false, 900 * time.Millisecond},
-		"reverted after a while":    {"the pause is over", written, wanted("x", time.Minute, "spec.replicas"), true, 0},
-		"changed at admission":      {"the next write would be changed in the same way", changed, wanted("x", time.Hour, "spec.replicas"), false, 0},
-		"changed, and also edited":  {"another writer has changed a field as well", changed, wanted("x", time.Hour, "metadata.labels.a", "spec.replicas"), true, 0},
-		"nothing lacks, but a wish": {"the attempt has another reason than a field that lacks", written, wanted("x", time.Hour), true, 0},
+		"nothing was written": {"the object lacks a field", applied.Write{}, wanted("x", 0, "spec.replicas"), true, 0},
+		"another content":     {"the user has changed the spec", written, wanted("y", 0, "spec.replicas"), true, 0},
+		"another object": {
+			why:   "it has taken the place of the one that was written",
+			last:  first.Answered("2", nil),
+			wants: wanted("x", 0, "spec.replicas"),
+			write: true,
+		},
+		"reverted at once": {
+			why:   "another writer may do so again and again",
+			last:  written,
+			wants: wanted("x", 100*time.Millisecond, "spec.replicas"),
+			after: 900 * time.Millisecond,
+		},
+		"reverted after a while": {"the pause is over", written, wanted("x", time.Minute, "spec.replicas"), true, 0},
+		"changed at admission": {
+			why:   "the next write would be changed in the same way",
+			last:  changed,
+			wants: wanted("x", time.Hour, "spec.replicas"),
+		},
+		"changed, and also edited": {
+			why:   "another writer has changed a field as well",
+			last:  changed,
+			wants: wanted("x", time.Hour, "metadata.labels.a", "spec.replicas"),
+			write: true,
+		},
+		"nothing lacks, but a wish": {
+			why:   "the attempt has another reason than a field that lacks",
+			last:  written,
+			wants: wanted("x", time.Hour),
+			write: true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -27,8 +27,9 @@ type Writer struct {
 	Manager string
 }
 
-// Apply writes the fields of a rendered object, and takes them over from other managers. It returns the object as it is stored. An object with
-// a list that API servers accept and cannot apply, such as a variable that a container has twice, is created or updated.
+// Apply writes the fields of a rendered object, and takes them over from other managers. It returns the object as it is
+// stored. An object with a list that API servers accept and cannot apply, such as a variable that a container has
+// twice, is created or updated.
 func (w Writer) Apply(ctx context.Context, rendered *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer, err := w.apply(ctx, rendered)
 	switch {
@@ -68,7 +69,8 @@ func (w Writer) put(ctx context.Context, rendered *unstructured.Unstructured) (*
 	case err != nil:
 		return o, err
 	case rendered.GetUID() != "" && rendered.GetUID() != o.GetUID():
-		return o, apierrors.NewConflict(schema.GroupResource{Group: o.GroupVersionKind().Group, Resource: o.GetKind()}, o.GetName(), errReplaced)
+		return o, apierrors.NewConflict(schema.GroupResource{Group: o.GroupVersionKind().Group, Resource: o.GetKind()},
+			o.GetName(), errReplaced)
 	}
 	spec, _, _ := unstructured.NestedMap(rendered.Object, "spec")
 	for field, value := range spec {
@@ -104,9 +106,9 @@ func empty(like *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// Inherit makes the fields of an object that another program wrote on behalf of the same owner those of the manager, so that the next apply
-// removes the ones that are no longer rendered. Caches have no managed fields, so that the object is read live. An object with another UID
-// stays as it is.
+// Inherit makes the fields of an object that another program wrote on behalf of the same owner those of the manager, so
+// that the next apply removes the ones that are no longer rendered. Caches have no managed fields, so that the object
+// is read live. An object with another UID stays as it is.
 func (w Writer) Inherit(ctx context.Context, rendered *unstructured.Unstructured, uid types.UID) error {
 	live := empty(rendered)
 	if err := w.Live.Get(ctx, client.ObjectKeyFromObject(rendered), live); err != nil || live.GetUID() != uid {
@@ -130,8 +132,8 @@ func (w Writer) own(ctx context.Context, live *unstructured.Unstructured, manage
 	return nil
 }
 
-// predecessors are the managers that wrote the owner reference: programs that reconciled the owner. There are none of an object that the
-// manager has applied before.
+// predecessors are the managers that wrote the owner reference: programs that reconciled the owner. There are none of
+// an object that the manager has applied before.
 func (w Writer) predecessors(live *unstructured.Unstructured) sets.Set[string] {
 	managers := sets.New[string]()
 	for _, entry := range live.GetManagedFields() {

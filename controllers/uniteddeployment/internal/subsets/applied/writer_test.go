@@ -21,18 +21,27 @@ const manager = "kruisekit-test"
 
 func workload() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"namespace": "shop", "name": "web", "uid": "1"},
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{
+			"namespace": "shop", "name": "web", "uid": "1",
+		},
 		"spec": map[string]any{"replicas": int64(2)},
 	}}
 }
 
 func entry(manager string, operation metav1.ManagedFieldsOperationType, fields string) metav1.ManagedFieldsEntry {
-	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, FieldsType: "FieldsV1", APIVersion: "apps/v1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{
+		Manager:    manager,
+		Operation:  operation,
+		FieldsType: "FieldsV1",
+		APIVersion: "apps/v1",
+		FieldsV1:   &metav1.FieldsV1{Raw: []byte(fields)},
+	}
 }
 
 // An object that another program wrote for the same owner costs one write more, once.
 func TestInherit(t *testing.T) {
-	const owning, other = `{"f:metadata":{"f:ownerReferences":{}},"f:spec":{"f:replicas":{}}}`, `{"f:spec":{"f:replicas":{}}}`
+	const owning, other = `{"f:metadata":{"f:ownerReferences":{}},"f:spec":{"f:replicas":{}}}`,
+		`{"f:spec":{"f:replicas":{}}}`
 	denied := apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("no"))
 	cases := map[string]struct {
 		why     string
@@ -43,19 +52,50 @@ func TestInherit(t *testing.T) {
 		writes  int
 		fails   bool
 	}{
-		"another reconciler":   {"it wrote the owner reference", "1", []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)}, nil, nil, 1, false},
-		"a user":               {"kubectl scale wrote replicas alone", "1", []metav1.ManagedFieldsEntry{entry("kubectl", metav1.ManagedFieldsOperationUpdate, other)}, nil, nil, 0, false},
-		"the reconciler":       {"it has applied the object before", "1", []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning), entry(manager, metav1.ManagedFieldsOperationApply, owning)}, nil, nil, 0, false},
-		"another object":       {"it has taken the place of the observed one", "2", []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)}, nil, nil, 0, false},
-		"no object":            {"it was deleted", "1", nil, apierrors.NewNotFound(schema.GroupResource{}, "web"), nil, 0, false},
-		"the read is refused":  {"the pass reports it", "1", nil, denied, nil, 0, true},
-		"the write is refused": {"the pass reports it", "1", []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)}, nil, denied, 1, true},
+		"another reconciler": {
+			why:     "it wrote the owner reference",
+			uid:     "1",
+			entries: []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)},
+			writes:  1,
+		},
+		"a user": {
+			why:     "kubectl scale wrote replicas alone",
+			uid:     "1",
+			entries: []metav1.ManagedFieldsEntry{entry("kubectl", metav1.ManagedFieldsOperationUpdate, other)},
+		},
+		"the reconciler": {
+			why: "it has applied the object before",
+			uid: "1",
+			entries: []metav1.ManagedFieldsEntry{
+				entry("manager", metav1.ManagedFieldsOperationUpdate, owning),
+				entry(manager, metav1.ManagedFieldsOperationApply, owning),
+			},
+		},
+		"another object": {
+			why:     "it has taken the place of the observed one",
+			uid:     "2",
+			entries: []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)},
+		},
+		"no object": {
+			why: "it was deleted", uid: "1", reading: apierrors.NewNotFound(schema.GroupResource{}, "web"),
+		},
+		"the read is refused": {"the pass reports it", "1", nil, denied, nil, 0, true},
+		"the write is refused": {
+			why:     "the pass reports it",
+			uid:     "1",
+			entries: []metav1.ManagedFieldsEntry{entry("manager", metav1.ManagedFieldsOperationUpdate, owning)},
+			writing: denied,
+			writes:  1,
+			fails:   true,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			writes := 0
 			api := interceptor.NewClient(nil, interceptor.Funcs{
-				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				Get: func(
+					_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption,
+				) error {
 					live := workload()
 					live.SetManagedFields(c.entries)
 					into.(*unstructured.Unstructured).Object = live.Object
@@ -84,7 +124,8 @@ func TestInherit(t *testing.T) {
 	}
 }
 
-// An apply has the fields that were rendered and no others, in the name of the manager, and the answer is the stored object.
+// An apply has the fields that were rendered and no others, in the name of the manager, and the answer is the stored
+// object.
 func TestApply(t *testing.T) {
 	rendered := workload()
 	api := interceptor.NewClient(nil, interceptor.Funcs{
@@ -92,7 +133,8 @@ func TestApply(t *testing.T) {
 			data, err := p.Data(o)
 			want, _ := rendered.MarshalJSON()
 			options := (&client.PatchOptions{}).ApplyOptions(all)
-			if err != nil || string(data) != string(want) || options.FieldManager != manager || options.Force == nil || !*options.Force {
+			if err != nil || string(data) != string(want) || options.FieldManager != manager || options.Force == nil ||
+				!*options.Force {
 				t.Errorf("patch %s by %+v, %v", data, options, err)
 			}
 			o.SetResourceVersion("7")

@@ -29,7 +29,9 @@ func (*controllerServer) ControllerGetCapabilities(
 	return response, nil
 }
 
-func (s *controllerServer) CreateVolume(_ context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
+func (s *controllerServer) CreateVolume(
+	_ context.Context, request *csi.CreateVolumeRequest,
+) (*csi.CreateVolumeResponse, error) {
 	for _, capability := range request.GetVolumeCapabilities() {
 		if capability.GetBlock() != nil {
 			return nil, status.Error(codes.InvalidArgument, "a directory is no block device")
@@ -42,7 +44,9 @@ func (s *controllerServer) CreateVolume(_ context.Context, request *csi.CreateVo
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{VolumeId: request.GetName(), CapacityBytes: size}}, nil
 }
 
-func (s *controllerServer) DeleteVolume(_ context.Context, request *csi.DeleteVolumeRequest) (*csi.DeleteVolumeResponse, error) {
+func (s *controllerServer) DeleteVolume(
+	_ context.Context, request *csi.DeleteVolumeRequest,
+) (*csi.DeleteVolumeResponse, error) {
 	return &csi.DeleteVolumeResponse{}, s.volumes.remove(request.GetVolumeId())
 }
 

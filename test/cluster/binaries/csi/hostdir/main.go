@@ -1,7 +1,8 @@
-// Command hostdir is a CSI driver whose volumes are directories of the machine, and which records how large they are. It provisions, mounts
-// and expands volumes: the controller first, and then the node, as drivers with a file system do.
+// Command hostdir is a CSI driver whose volumes are directories of the machine, and which records how large they are.
+// It provisions, mounts and expands volumes: the controller first, and then the node, as drivers with a file system do.
 //
-// The kubelet finds the driver by its plugin watcher: hostdir serves the registration itself, and needs no node-driver-registrar.
+// The kubelet finds the driver by its plugin watcher: hostdir serves the registration itself, and needs no
+// node-driver-registrar.
 //
 // When not to use it: with nodes that share no directory. It enforces no size.
 package main
@@ -38,7 +39,8 @@ func run(ctx context.Context, args []string) error {
 	dir := flags.String("dir", "", "directory of the volumes, the same on all nodes")
 	socket := flags.String("socket", "", "path of the socket to serve")
 	node := flags.String("node", "", "name of the node")
-	register := flags.String("register", "", "path of a socket below the kubelet's plugins_registry; empty does not register")
+	register := flags.String("register", "",
+		"path of a socket below the kubelet's plugins_registry; empty does not register")
 	kubelet := flags.String("kubelet-socket", "", "path at which the kubelet finds the socket")
 	if err := flags.Parse(args); err != nil {
 		return err

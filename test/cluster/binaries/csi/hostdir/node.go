@@ -24,13 +24,19 @@ func (s *nodeServer) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi
 	return &csi.NodeGetInfoResponse{NodeId: s.name}, nil
 }
 
-func (*nodeServer) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+func (*nodeServer) NodeGetCapabilities(
+	context.Context, *csi.NodeGetCapabilitiesRequest,
+) (*csi.NodeGetCapabilitiesResponse, error) {
 	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{{
-		Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: csi.NodeServiceCapability_RPC_EXPAND_VOLUME}},
+		Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{
+			Type: csi.NodeServiceCapability_RPC_EXPAND_VOLUME,
+		}},
 	}}}, nil
 }
 
-func (s *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+func (s *nodeServer) NodePublishVolume(
+	_ context.Context, request *csi.NodePublishVolumeRequest,
+) (*csi.NodePublishVolumeResponse, error) {
 	id, target := request.GetVolumeId(), request.GetTargetPath()
 	size, err := s.volumes.read(id)
 	if err != nil {
@@ -57,10 +63,13 @@ func (s *nodeServer) NodePublishVolume(_ context.Context, request *csi.NodePubli
 	return &csi.NodePublishVolumeResponse{}, nil
 }
 
-func (*nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+func (*nodeServer) NodeUnpublishVolume(
+	_ context.Context, request *csi.NodeUnpublishVolumeRequest,
+) (*csi.NodeUnpublishVolumeResponse, error) {
 	target := request.GetTargetPath()
 	// EINVAL is for what is not mounted: a repeated call, or a node that has restarted since.
-	if err := syscall.Unmount(target, 0); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+	if err := syscall.Unmount(target, 0); err != nil && !errors.Is(err, syscall.EINVAL) &&
+		!errors.Is(err, fs.ErrNotExist) {
 		return nil, status.Errorf(codes.Internal, "unmount %s: %v", target, err)
 	}
 	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +78,9 @@ func (*nodeServer) NodeUnpublishVolume(_ context.Context, request *csi.NodeUnpub
 	return &csi.NodeUnpublishVolumeResponse{}, nil
 }
 
-func (s *nodeServer) NodeExpandVolume(_ context.Context, request *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+func (s *nodeServer) NodeExpandVolume(
+	_ context.Context, request *csi.NodeExpandVolumeRequest,
+) (*csi.NodeExpandVolumeResponse, error) {
 	id := request.GetVolumeId()
 	size, err := s.volumes.read(id)
 	if err != nil {

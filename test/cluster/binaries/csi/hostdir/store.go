@@ -12,8 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// store is the directory of the volumes. Each has a directory of its data, and two sizes, which differ while a volume grows: that of the
-// volume, which the controller writes, and that of its file system, which nodes write. Pods can read the second one, in the file .size.
+// store is the directory of the volumes. Each has a directory of its data, and two sizes, which differ while a volume
+// grows: that of the volume, which the controller writes, and that of its file system, which nodes write. Pods can read
+// the second one, in the file .size.
 type store struct{ dir string }
 
 func (s store) data(id string) string  { return filepath.Join(s.dir, id, "data") }

@@ -91,7 +91,8 @@ func deployments(ctx context.Context, s setUp) (func(context.Context), error) {
 		return nil, err
 	}
 	apps := s.informers.Apps().V1()
-	c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), s.informers.Core().V1().Pods(), client)
+	c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(),
+		s.informers.Core().V1().Pods(), client)
 	if err != nil {
 		return nil, fmt.Errorf("make controller of Deployments: %w", err)
 	}
@@ -103,8 +104,8 @@ func replicaSets(ctx context.Context, s setUp) (func(context.Context), error) {
 	if err != nil {
 		return nil, err
 	}
-	c := replicaset.NewReplicaSetController(ctx, s.informers.Apps().V1().ReplicaSets(), s.informers.Core().V1().Pods(), client,
-		replicaset.BurstReplicas)
+	c := replicaset.NewReplicaSetController(ctx, s.informers.Apps().V1().ReplicaSets(), s.informers.Core().V1().Pods(),
+		client, replicaset.BurstReplicas)
 	return func(ctx context.Context) { c.Run(ctx, replicaSetWorkers) }, nil
 }
 
@@ -129,8 +130,8 @@ func serviceAccounts(ctx context.Context, s setUp) (func(context.Context), error
 		return nil, err
 	}
 	core := s.informers.Core().V1()
-	c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), client,
-		serviceaccount.DefaultServiceAccountsControllerOptions())
+	c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(),
+		client, serviceaccount.DefaultServiceAccountsControllerOptions())
 	if err != nil {
 		return nil, fmt.Errorf("make controller of service accounts: %w", err)
 	}
@@ -149,7 +150,8 @@ func collector(ctx context.Context, s setUp) (func(context.Context), error) {
 	}
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client.Discovery()))
 	factory := informerfactory.NewInformerFactory(s.informers, metadatainformer.NewSharedInformerFactory(meta, resync))
-	c, err := garbagecollector.NewGarbageCollector(ctx, client, meta, mapper, garbagecollector.DefaultIgnoredResources(), factory, s.started)
+	c, err := garbagecollector.NewGarbageCollector(ctx, client, meta, mapper, garbagecollector.DefaultIgnoredResources(),
+		factory, s.started)
 	if err != nil {
 		return nil, fmt.Errorf("make garbage collector: %w", err)
 	}

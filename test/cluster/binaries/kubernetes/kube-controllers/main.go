@@ -1,8 +1,9 @@
-// Command kube-controllers runs the controllers of kube-controller-manager that workloads need: Deployments, ReplicaSets,
-// namespaces, service accounts and garbage collection. It is upstream's code with upstream's numbers of workers.
+// Command kube-controllers runs the controllers of kube-controller-manager that workloads need: Deployments,
+// ReplicaSets, namespaces, service accounts and garbage collection. It is upstream's code with upstream's numbers of
+// workers.
 //
-// For volumes, nodes and autoscaling, kube-controller-manager compiles 380 packages that kube-apiserver does not have. These
-// controllers compile 70 small ones. When not to use it: where nodes fail or pods have claims.
+// For volumes, nodes and autoscaling, kube-controller-manager compiles 380 packages that kube-apiserver does not have.
+// These controllers compile 70 small ones. When not to use it: where nodes fail or pods have claims.
 package main
 
 import (
