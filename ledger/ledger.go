@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/write"
@@ -252,6 +251,6 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 // newer reports whether a state of an object is as new as an entry, or newer. Versions that cannot be compared count as
 // newer.
 func newer[T client.Object](object T, e entry[T]) bool {
-	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), e.object.GetResourceVersion())
+	order, err := write.CompareVersions(object.GetResourceVersion(), e.object.GetResourceVersion())
 	return err != nil || order >= 0
 }

@@ -90,10 +90,13 @@ func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error 
 	var group sync.WaitGroup
 	for i, v := range unconfirmed {
 		slots <- struct{}{}
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+
 			defer func() { <-slots }()
 			failures[i] = l.confirm(ctx, v)
-		})
+		}()
 	}
 	group.Wait()
 	return errors.Join(failures...)

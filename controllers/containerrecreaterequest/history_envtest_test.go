@@ -45,11 +45,14 @@ func (b *bench) history() *history {
 		if err != nil {
 			b.Fatal(err)
 		}
-		done.Go(func() {
+		done.Add(1)
+		go func() {
+			defer done.Done()
+
 			for e := range w.ResultChan() {
 				h.add(e)
 			}
-		})
+		}()
 	}
 	b.Cleanup(func() {
 		cancel()

@@ -94,7 +94,10 @@ func newMany(t *testing.T, nodes, roles int) *many {
 	var makers sync.WaitGroup
 	names := make(chan int)
 	for range 8 {
-		makers.Go(func() {
+		makers.Add(1)
+		go func() {
+			defer makers.Done()
+
 			for i := range names {
 				labels := map[string]string{}
 				if i < roles {
@@ -104,7 +107,7 @@ func newMany(t *testing.T, nodes, roles int) *many {
 					t.Error(err)
 				}
 			}
-		})
+		}()
 	}
 	for i := range nodes {
 		names <- i

@@ -100,7 +100,10 @@ func (b *bench) haveMany(n int) {
 	var makers sync.WaitGroup
 	names := make(chan string)
 	for range 8 {
-		makers.Go(func() {
+		makers.Add(1)
+		go func() {
+			defer makers.Done()
+
 			for name := range names {
 				image := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{
 					Name: name, Labels: map[string]string{"bench": b.namespace},
@@ -109,7 +112,7 @@ func (b *bench) haveMany(n int) {
 					b.Error(err)
 				}
 			}
-		})
+		}()
 	}
 	for i := range n {
 		names <- b.node(i + 1)

@@ -140,16 +140,22 @@ func (w *watches) start(what watched, is *watch) error {
 		return fmt.Errorf("watch copies: %w", err)
 	}
 	is.cache, is.cancel = made, cancel
-	w.group.Go(func() {
+	w.group.Add(1)
+	go func() {
+		defer w.group.Done()
+
 		if err := made.Start(ctx); err != nil && ctx.Err() == nil {
 			w.failed(is, err)
 		}
-	})
-	w.group.Go(func() {
+	}()
+	w.group.Add(1)
+	go func() {
+		defer w.group.Done()
+
 		if toolscache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			w.filled(is)
 		}
-	})
+	}()
 	return nil
 }
 

@@ -29,11 +29,14 @@ func play(t *testing.T, w *world, story func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w.late = catchUp - time.Second
 	var node sync.WaitGroup
-	node.Go(func() {
+	node.Add(1)
+	go func() {
+		defer node.Done()
+
 		if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {
 			t.Error(err)
 		}
-	})
+	}()
 	time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 	w.mu.Lock()
 	w.birth(ctx)

@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/write"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -128,6 +129,6 @@ func (p *pass) asWritten(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, err
 
 // shownBy reports whether a pod is as new as what was written. Versions that cannot be compared are.
 func (m *memory) shownBy(pod *corev1.Pod) bool {
-	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, m.version)
+	order, err := write.CompareVersions(pod.ResourceVersion, m.version)
 	return err != nil || order >= 0
 }

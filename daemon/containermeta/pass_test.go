@@ -38,11 +38,14 @@ func sit(t *testing.T, test func(desk)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var node sync.WaitGroup
-		node.Go(func() {
+		node.Add(1)
+		go func() {
+			defer node.Done()
+
 			if err := w.node.Run(ctx, apiOf{world: w}, namespace); err != nil {
 				t.Error(err)
 			}
-		})
+		}()
 		bubbletest.Wait()
 		test(desk{w, d, r})
 		cancel()

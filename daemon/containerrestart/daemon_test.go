@@ -72,16 +72,26 @@ func (w *world) birth(ctx context.Context) {
 	}
 	w.now = d
 	d.queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: podName}})
-	d.done.Go(func() {
+	d.done.Add(1)
+	go func() {
+		defer d.done.Done()
+
 		if err := r.background().Start(dying); err != nil {
 			panic(err)
 		}
-	})
-	d.done.Go(func() { d.worker(dying) })
-	d.done.Go(func() {
+	}()
+	d.done.Add(1)
+	go func() {
+		defer d.done.Done()
+		d.worker(dying)
+	}()
+	d.done.Add(1)
+	go func() {
+		defer d.done.Done()
+
 		<-dying.Done()
 		d.queue.ShutDown()
-	})
+	}()
 }
 
 func (d *daemon) worker(ctx context.Context) {

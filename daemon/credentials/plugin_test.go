@@ -295,11 +295,14 @@ func TestPluginRunsOnceAtATime(t *testing.T) {
 	k := b.open()
 	var all sync.WaitGroup
 	for range 8 {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			if diff := cmp.Diff(jane, b.lookup(k, "a.example.com/x")); diff != "" {
 				t.Error(diff)
 			}
-		})
+		}()
 	}
 	all.Wait()
 	if runs := len(b.requests()); runs != 1 {

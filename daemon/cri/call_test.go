@@ -227,11 +227,14 @@ func TestCallsAtTheSameTime(t *testing.T) {
 	var all sync.WaitGroup
 	for method, do := range calls() {
 		for range 20 {
-			all.Go(func() {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+
 				if err := do(t.Context(), r); err != nil {
 					t.Errorf("%s: %v", method, err)
 				}
-			})
+			}()
 		}
 	}
 	all.Wait()

@@ -65,12 +65,19 @@ func (w *world) begin() *Reconciler {
 	w.store.watch(func() { queue.Add(r.request()) })
 	ctx, cancel := context.WithCancel(w.Context())
 	var all sync.WaitGroup
-	all.Go(func() { reconcileAll(ctx, r, queue) })
-	all.Go(func() {
+	all.Add(1)
+	go func() {
+		defer all.Done()
+		reconcileAll(ctx, r, queue)
+	}()
+	all.Add(1)
+	go func() {
+		defer all.Done()
+
 		if err := (keeper{r}).Start(ctx); err != nil {
 			w.Error(err)
 		}
-	})
+	}()
 	w.end = sync.OnceFunc(func() {
 		cancel()
 		queue.ShutDown()

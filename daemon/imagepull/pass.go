@@ -197,11 +197,14 @@ func (r *Reconciler) begin(ctx context.Context, j *job, link cri.Connection, nam
 		registry: j.registry, namespace: namespace, cancel: cancel,
 	}
 	j.running, r.busy[a] = a, struct{}{}
-	r.attempts.Go(func() {
+	r.attempts.Add(1)
+	go func() {
+		defer r.attempts.Done()
+
 		defer cancel()
 		r.mail.put(r.try(ctx, a))
 		r.bell.ring(0)
-	})
+	}()
 	return true
 }
 

@@ -83,10 +83,13 @@ func (p *prober) start(ctx context.Context, running *sync.WaitGroup) time.Durati
 		}
 		inner, cancel := context.WithCancel(ctx)
 		r := p.schedule.begin(next, cancel)
-		running.Go(func() {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+
 			defer cancel()
 			p.run(inner, r)
-		})
+		}()
 	}
 }
 

@@ -47,7 +47,11 @@ func run[T any](items []T, do func(T) error, stops func(error) bool) (succeeded 
 		results := make([]error, len(batch))
 		var group sync.WaitGroup
 		for i, item := range batch {
-			group.Go(func() { results[i] = recovered(item, do) })
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				results[i] = recovered(item, do)
+			}()
 		}
 		group.Wait()
 		for _, failed := range results {
@@ -72,7 +76,11 @@ func Isolated[T any](items []T, do func(T) error) []error {
 		end := min(begin+size, len(items))
 		var group sync.WaitGroup
 		for i := begin; i < end; i++ {
-			group.Go(func() { results[i] = recovered(items[i], do) })
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				results[i] = recovered(items[i], do)
+			}()
 		}
 		group.Wait()
 		for _, err := range results[begin:end] {

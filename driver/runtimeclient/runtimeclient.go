@@ -105,7 +105,7 @@ func subresource(w *write.Write) client.SubResourcePatchOption {
 // answer returns an object that the answer is decoded into. It is cheaper than a copy, and nothing of the old object is
 // left in it.
 func answer(of write.Object) (client.Object, error) {
-	made, is := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(of).Elem()))
+	made, is := reflect.New(reflect.TypeOf(of).Elem()).Interface().(client.Object)
 	if !is {
 		return nil, fmt.Errorf("patch %T: not an object", of)
 	}

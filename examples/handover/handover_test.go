@@ -99,7 +99,10 @@ func newLoad(t *testing.T, url string) *load {
 	l := &load{cancel: cancel, by: map[string]int{}}
 	for i := range 4 {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
-		l.running.Go(func() {
+		l.running.Add(1)
+		go func() {
+			defer l.running.Done()
+
 			for ctx.Err() == nil {
 				version, err := ask(client, url)
 				l.lock.Lock()
@@ -109,7 +112,7 @@ func newLoad(t *testing.T, url string) *load {
 				}
 				l.lock.Unlock()
 			}
-		})
+		}()
 	}
 	return l
 }

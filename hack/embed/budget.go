@@ -54,7 +54,8 @@ func budgets() []budget {
 // kube is what the types of pods need.
 func kube() []string {
 	return []string{
-		"github.com/fxamacker/cbor", "github.com/go-logr/logr", "github.com/json-iterator/go", "github.com/modern-go",
+		"github.com/fxamacker/cbor", "github.com/go-logr/logr", "github.com/gogo/protobuf", "github.com/json-iterator/go",
+		"github.com/modern-go",
 		"github.com/x448/float16", "go.yaml.in/yaml", "golang.org/x/net", "golang.org/x/text", "gopkg.in/inf.v0",
 		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog", "k8s.io/kube-openapi", "k8s.io/utils",
 		"sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/yaml",
@@ -74,6 +75,7 @@ func clients() []string {
 		"github.com/davecgh/go-spew", "github.com/emicklei/go-restful", "github.com/evanphx/json-patch",
 		"github.com/go-openapi",
 		"github.com/google", "github.com/josharian/intern", "github.com/mailru/easyjson", "github.com/munnerz/goautoneg",
+		"github.com/pkg/errors",
 		"golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term",
 		"golang.org/x/time", "google.golang.org/protobuf", "gopkg.in/yaml.v3", "k8s.io/client-go",
 		"sigs.k8s.io/controller-runtime",

@@ -38,3 +38,21 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func TestRaisedTo(t *testing.T) {
+	type require = struct{ Path, Version string }
+	before := versions{Go: "1.24.0", Require: []require{{"k8s.io/api", "v0.34.1"}, {"golang.org/x/net", "v0.38.0"}}}
+	after := versions{
+		Go: "1.25.0",
+		Require: []require{
+			{"k8s.io/api", "v0.35.0"}, {"golang.org/x/net", "v0.38.0"}, {"k8s.io/component-helpers", "v0.34.1"},
+		},
+	}
+	want := []string{"go 1.24.0 to 1.25.0", "k8s.io/api v0.34.1 to v0.35.0"}
+	if got := before.raisedTo(after); !slices.Equal(got, want) {
+		t.Errorf("raised to %q, want %q", got, want)
+	}
+	if got := before.raisedTo(before); got != nil {
+		t.Errorf("the same versions are raised to %q", got)
+	}
+}

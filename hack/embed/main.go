@@ -3,7 +3,9 @@
 //
 //	go run ./hack/embed
 //
-// It exits with 1 when a package brings along what it must not, or more than its bound.
+// It also imports all stable packages into a module of an operator that is as old as the floor of versions.
+//
+// It exits with 1 when a package brings along what it must not, or more than its bound, or raises a version.
 package main
 
 import (
@@ -27,6 +29,16 @@ func main() {
 			failed = true
 			fmt.Printf("%-18s   %s\n", "", finding)
 		}
+	}
+	higher, err := raised(root, stable())
+	if err != nil {
+		fail(err)
+	}
+	fmt.Printf("an operator on the floor that imports %d packages is raised to %d other versions\n",
+		len(stable()), len(higher))
+	for _, finding := range higher {
+		failed = true
+		fmt.Printf("  raises %s\n", finding)
 	}
 	if failed {
 		os.Exit(1)

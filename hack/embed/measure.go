@@ -16,7 +16,7 @@ func measure(root, path string) (bill, error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	files := map[string]string{
-		"go.mod": "module example.com/embedder\n\ngo 1.25.0\n\n" +
+		"go.mod": "module example.com/embedder\n\ngo 1.24.0\n\n" +
 			"require " + module + " v0.0.0\n\nreplace " + module + " => " + root + "\n",
 		"main.go": "package main\n\nimport _ \"" + module + "/" + path + "\"\n\nfunc main() {}\n",
 	}

@@ -121,21 +121,21 @@ func vague() []string {
 // floor is what the go.mod asks of embedders at most, as prefixes of versions.
 func floor() map[string]string {
 	return map[string]string{
-		"k8s.io/api":                     "v0.35.",
-		"k8s.io/apimachinery":            "v0.35.",
-		"k8s.io/client-go":               "v0.35.",
-		"k8s.io/apiextensions-apiserver": "v0.35.",
-		"k8s.io/component-base":          "v0.35.",
-		"k8s.io/component-helpers":       "v0.35.",
-		"k8s.io/cri-api":                 "v0.35.",
-		"sigs.k8s.io/controller-runtime": "v0.23.",
+		"k8s.io/api":                     "v0.34.",
+		"k8s.io/apimachinery":            "v0.34.",
+		"k8s.io/client-go":               "v0.34.",
+		"k8s.io/apiextensions-apiserver": "v0.34.",
+		"k8s.io/component-base":          "v0.34.",
+		"k8s.io/component-helpers":       "v0.34.",
+		"k8s.io/cri-api":                 "v0.34.",
+		"sigs.k8s.io/controller-runtime": "v0.22.",
 		// What cri-api asks for.
 		"google.golang.org/grpc": "v1.72.",
 	}
 }
 
 // goFloor is the Go version that the go.mod asks for, without the patch.
-const goFloor = "1.25"
+const goFloor = "1.24"
 
 // testOnly reports whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
 // Such a package is judged like a test, and only tests import it.

@@ -50,7 +50,10 @@ func binariesOf(ctx context.Context, arguments []string, out io.Writer) error {
 		turns := make(chan struct{}, runtime.NumCPU())
 		for k, dir := range run.dirs {
 			turns <- struct{}{}
-			group.Go(func() {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+
 				defer func() { <-turns }()
 				binary := filepath.Join(to, fmt.Sprintf("%d-%d.test", i, k))
 				if errs[k] = run.build(ctx, binary, dir); errs[k] != nil {
@@ -60,7 +63,7 @@ func binariesOf(ctx context.Context, arguments []string, out io.Writer) error {
 					lines[k] = fmt.Sprintf("%s\t%s\n",
 						dir, strings.Join(append([]string{binary}, run.ofBinary(usualFlags(level))...), " "))
 				}
-			})
+			}()
 		}
 		group.Wait()
 		if err := errors.Join(errs...); err != nil {

@@ -192,7 +192,10 @@ func TestReviewGrouped(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	review := func(pod *corev1.Pod) {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			d, err := g.Review(ctx, budgets.Disruption{Pod: pod, Operation: pub.Evict})
 			mu.Lock()
 			defer mu.Unlock()
@@ -206,7 +209,7 @@ func TestReviewGrouped(t *testing.T) {
 			default:
 				t.Errorf("verdict %+v", d.Verdict)
 			}
-		})
+		}()
 	}
 	pods := webs(100)
 	review(pods[0])
@@ -251,7 +254,10 @@ func TestReplicas(t *testing.T) {
 		s.show(x, "a") // the caches never learn of a spend
 	}
 	for i, pod := range webs(pods) {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			d, err := guards[i%replicas].Review(ctx, budgets.Disruption{Pod: pod, Operation: pub.Evict})
 			if err != nil {
 				t.Error(err)
@@ -259,7 +265,7 @@ func TestReplicas(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			reasons[d.Reason]++
-		})
+		}()
 	}
 	all.Wait()
 	writes, status := s.codes(), s.read("a").Status

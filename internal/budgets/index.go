@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/kruisekit/kruisekit/write"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -47,7 +48,7 @@ type known struct {
 // newer reports whether a state is later than another one of the same budget. Versions that cannot be compared are no
 // later.
 func (k known) newer(than known) bool {
-	order, err := resourceversion.CompareResourceVersion(k.version, than.version)
+	order, err := write.CompareVersions(k.version, than.version)
 	return err == nil && order > 0
 }
 

@@ -22,11 +22,14 @@ func TestShare(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range list.Items {
 		pod, want := &list.Items[i], list.Items[i].DeepCopy()
-		wait.Go(func() {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+
 			if texts.Share(pod); !reflect.DeepEqual(want, pod) {
 				t.Errorf("%s is another pod", pod.Name)
 			}
-		})
+		}()
 	}
 	wait.Wait()
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }

@@ -14,7 +14,11 @@ func TestMemory(t *testing.T) {
 	}
 	var wait sync.WaitGroup
 	for range 8 {
-		wait.Go(func() { m.Note("web", func(n *int) { *n++ }) })
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			m.Note("web", func(n *int) { *n++ })
+		}()
 	}
 	wait.Wait()
 	if got := m.Recall("web"); got != 8 {

@@ -34,11 +34,14 @@ func TestManyAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	var firsts atomic.Int32
 	for range 50 {
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+
 			if of.First(1, "a") {
 				firsts.Add(1)
 			}
-		})
+		}()
 	}
 	if group.Wait(); firsts.Load() != 1 {
 		t.Errorf("%d calls were the first", firsts.Load())

@@ -33,7 +33,11 @@ func TestEarliest(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	for i := range 10 {
-		group.Go(func() { e.In(time.Duration(i) * time.Second) })
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			e.In(time.Duration(i) * time.Second)
+		}()
 	}
 	group.Wait()
 	if got := e.After(); got != time.Second {

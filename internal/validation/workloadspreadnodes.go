@@ -14,6 +14,12 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
+// The operators of tolerations since Kubernetes 1.35, for which older libraries have no constants.
+const (
+	tolerationOpLt corev1.TolerationOperator = "Lt"
+	tolerationOpGt corev1.TolerationOperator = "Gt"
+)
+
 func checkSubsetNodes(s *appsv1beta1.WorkloadSpreadSubset, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	if s.RequiredNodeSelector != nil {
@@ -76,7 +82,7 @@ func checkToleration(t *corev1.Toleration, at *field.Path) field.ErrorList {
 			faults = append(faults, field.Invalid(at.Child("operator"), t.Value, "value must be the value of a label: "+text))
 		}
 	case corev1.TolerationOpExists:
-	case corev1.TolerationOpLt, corev1.TolerationOpGt:
+	case tolerationOpLt, tolerationOpGt:
 		if n, err := strconv.ParseInt(t.Value, 10, 64); err != nil || strconv.FormatInt(n, 10) != t.Value {
 			faults = append(faults,
 				field.Invalid(at.Child("value"), t.Value, "must be a decimal integer of 64 bits with the operators Lt and Gt"))

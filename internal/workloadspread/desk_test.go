@@ -326,7 +326,10 @@ func TestBurst(t *testing.T) {
 	var all sync.WaitGroup
 	next := make(chan int)
 	for range concurrency {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			for i := range next {
 				p, err := desks[i%2].Admit(t.Context(), spreads.Request{
 					Namespace: shop, Pod: cloned(fmt.Sprintf("web-%d", i)), UID: types.UID(fmt.Sprint(i)),
@@ -338,7 +341,7 @@ func TestBurst(t *testing.T) {
 				got[subsetOf(p)]++
 				mu.Unlock()
 			}
-		})
+		}()
 	}
 	for i := range pods {
 		next <- i

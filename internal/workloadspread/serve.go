@@ -8,9 +8,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/kruisekit/kruisekit/write"
 
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -212,7 +213,7 @@ func (d *Desk) remember(at account, state *subset.Spread) {
 
 // newer reports whether a state is later than another one. Versions that cannot be compared are no later.
 func newer(state, than *subset.Spread) bool {
-	order, err := resourceversion.CompareResourceVersion(state.ResourceVersion, than.ResourceVersion)
+	order, err := write.CompareVersions(state.ResourceVersion, than.ResourceVersion)
 	return err == nil && order > 0
 }
 

@@ -326,11 +326,14 @@ func testMany(t *testing.T, g *podGround) {
 	took := make([]time.Duration, many)
 	var all sync.WaitGroup
 	for i := range many {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			name := fmt.Sprintf("many-%d", i)
 			took[i] = g.create(t, newSidecarSet(name, name))
 			g.injected(t, namespace, name, name)
-		})
+		}()
 	}
 	all.Wait()
 	if w := g.warned(); len(w) > 0 {

@@ -79,7 +79,10 @@ func testRace(t *testing.T, g *ground) {
 	var other []error
 	var group sync.WaitGroup
 	for range clients {
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+
 			for pod := range work {
 				err := kube.CoreV1().Pods(namespace).EvictV1(t.Context(),
 					&policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}})
@@ -91,7 +94,7 @@ func testRace(t *testing.T, g *ground) {
 				}
 				mu.Unlock()
 			}
-		})
+		}()
 	}
 	group.Wait()
 	left := &corev1.PodList{}

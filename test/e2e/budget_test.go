@@ -93,7 +93,10 @@ func (s *theSet) drain(t *testing.T, replicas int) {
 	ctx, stop := context.WithCancel(t.Context())
 	least := replicas
 	var watch sync.WaitGroup
-	watch.Go(func() {
+	watch.Add(1)
+	go func() {
+		defer watch.Done()
+
 		for ctx.Err() == nil {
 			var pods corev1.PodList
 			if s.Client.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": s.name}) != nil {
@@ -107,7 +110,7 @@ func (s *theSet) drain(t *testing.T, replicas int) {
 			}
 			least = min(least, n)
 		}
-	})
+	}()
 	begin := time.Now()
 	said, err := s.Kubectl(t.Context(), "drain", node, "--pod-selector=app="+s.name, "--ignore-daemonsets", "--timeout=2m")
 	took := time.Since(begin)

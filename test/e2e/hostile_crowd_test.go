@@ -83,7 +83,10 @@ func (a *tenant) admitDuringCrowd(t *testing.T) {
 	var admitted, refused atomic.Int64
 	for i := range crowd {
 		set := ofEnvironment(a.namespace, fmt.Sprintf("crowd-%d", i), []int{60_000, 20_000, 5_000, 500}[i%4])
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			for range each {
 				if err := a.own.Create(t.Context(), set.DeepCopy(), client.DryRunAll); err != nil {
 					refused.Add(1)
@@ -91,7 +94,7 @@ func (a *tenant) admitDuringCrowd(t *testing.T) {
 					admitted.Add(1)
 				}
 			}
-		})
+		}()
 	}
 	done := make(chan struct{})
 	go func() { all.Wait(); close(done) }()

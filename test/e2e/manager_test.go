@@ -155,7 +155,10 @@ func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructure
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	reads := 0
-	running.Go(func() {
+	running.Add(1)
+	go func() {
+		defer running.Done()
+
 		for ctx.Err() == nil {
 			old := &unstructured.Unstructured{}
 			old.SetAPIVersion("apps.kruise.io/v1alpha1")
@@ -166,7 +169,7 @@ func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructure
 			}
 			reads++
 		}
-	})
+	}()
 	return func() {
 		cancel()
 		running.Wait()

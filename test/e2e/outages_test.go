@@ -102,9 +102,12 @@ func (s *soak) roll(t *testing.T) (wait func()) {
 		if err := s.flip(ctx, r.kind, r.name, []string{"spec", "template", "spec"}); err != nil {
 			t.Fatal(err)
 		}
-		running.Go(func() {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+
 			failures[i] = errors.Join(s.settles(ctx, r.kind, r.name, r.want), s.kept(ctx, r.app, r.before))
-		})
+		}()
 	}
 	return func() {
 		t.Helper()

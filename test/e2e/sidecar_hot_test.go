@@ -120,13 +120,16 @@ func newPodLoad(t *testing.T, pods map[string]*corev1.Pod) *podLoad {
 	for _, pod := range pods {
 		for _, fresh := range []bool{false, true} {
 			asker := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: fresh}}
-			l.running.Go(func() {
+			l.running.Add(1)
+			go func() {
+				defer l.running.Done()
+
 				pause := time.NewTicker(5 * time.Millisecond)
 				defer pause.Stop()
 				for ; ctx.Err() == nil; <-pause.C {
 					l.one(asker, "http://"+pod.Status.PodIP+":8080")
 				}
-			})
+			}()
 		}
 	}
 	return l

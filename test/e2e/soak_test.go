@@ -50,9 +50,17 @@ func (s *soak) run(t *testing.T, took time.Duration) {
 	defer stop()
 	var running sync.WaitGroup
 	for _, w := range s.work() {
-		running.Go(func() { s.repeat(work, w) })
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			s.repeat(work, w)
+		}()
 	}
-	running.Go(func() { s.sample(work, 15*time.Second) })
+	running.Add(1)
+	go func() {
+		defer running.Done()
+		s.sample(work, 15*time.Second)
+	}()
 	s.killUntil(work, t, begin.Add(took/2))
 	s.measure(t.Context(), "half")
 	running.Wait()

@@ -74,13 +74,16 @@ func (s *soak) evicts(ctx context.Context) error {
 	var evicted, refused atomic.Int32
 	var requests sync.WaitGroup
 	for _, pod := range pods {
-		requests.Go(func() {
+		requests.Add(1)
+		go func() {
+			defer requests.Done()
+
 			if s.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{}) == nil {
 				evicted.Add(1)
 			} else {
 				refused.Add(1)
 			}
-		})
+		}()
 	}
 	requests.Wait()
 	took := time.Since(begin)

@@ -110,7 +110,7 @@ func (s *Server) List(_ context.Context, into client.ObjectList, options ...clie
 			continue
 		}
 		item := reflect.New(list.Type().Elem())
-		made, is := reflect.TypeAssert[client.Object](item)
+		made, is := item.Interface().(client.Object)
 		if !is {
 			return fmt.Errorf("list %s: %s is no object", k.kind, item.Type())
 		}

@@ -35,7 +35,7 @@ func (s *Server) patch(o client.Object, subresource string, patch client.Patch) 
 	if raw, err = patches.Apply(raw, patch.Type(), data, have); err != nil {
 		return nil, err
 	}
-	after, is := reflect.TypeAssert[client.Object](reflect.New(reflect.TypeOf(have).Elem()))
+	after, is := reflect.New(reflect.TypeOf(have).Elem()).Interface().(client.Object)
 	if !is {
 		return nil, fmt.Errorf("patch %T: not an object", have)
 	}

@@ -42,7 +42,7 @@ func (m observedManager) Add(r manager.Runnable) error {
 	if !field.IsValid() {
 		return fmt.Errorf("observe the queue of %T: it has no NewQueue", r)
 	}
-	inner, ok := reflect.TypeAssert[newQueue](field)
+	inner, ok := field.Interface().(newQueue)
 	if !ok {
 		return fmt.Errorf("observe the queue of %T: NewQueue has another type", r)
 	}

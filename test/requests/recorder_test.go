@@ -71,7 +71,11 @@ func TestTakeWaits(t *testing.T) {
 	})
 	var sent sync.WaitGroup
 	for i, name := range []string{"slow", "stuck", "fast", "lost"} {
-		sent.Go(func() { send(through, http.MethodPatch, pods+name) })
+		sent.Add(1)
+		go func() {
+			defer sent.Done()
+			send(through, http.MethodPatch, pods+name)
+		}()
 		for r.Sent() <= i {
 			runtime.Gosched()
 		}

@@ -371,7 +371,10 @@ func testBurst(t *testing.T, g *ground) {
 	var all sync.WaitGroup
 	began := time.Now()
 	for range concurrency {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			for name := range next {
 				since := time.Now()
 				p := newPod(namespace, name, owner)
@@ -383,7 +386,7 @@ func testBurst(t *testing.T, g *ground) {
 				slowest = max(slowest, time.Since(since))
 				mu.Unlock()
 			}
-		})
+		}()
 	}
 	for _, name := range names(n) {
 		next <- name

@@ -67,16 +67,27 @@ func (k *Keeper) Start(ctx context.Context) error {
 	queue := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[Target](firstRetry, lastRetry))
 	var background sync.WaitGroup
-	background.Go(func() {
+	background.Add(1)
+	go func() {
+		defer background.Done()
+
 		<-ctx.Done()
 		queue.ShutDown()
-	})
+	}()
 	if k.options.StartTimeout > 0 && !k.options.External {
-		background.Go(func() { k.giveUp(ctx, cancel) })
+		background.Add(1)
+		go func() {
+			defer background.Done()
+			k.giveUp(ctx, cancel)
+		}()
 	}
 	queue.Add(k.secret())
 	for _, t := range append([]Target{k.secret()}, k.options.Targets...) {
-		background.Go(func() { k.follow(ctx, t, func() { queue.Add(t) }) })
+		background.Add(1)
+		go func() {
+			defer background.Done()
+			k.follow(ctx, t, func() { queue.Add(t) })
+		}()
 	}
 	for k.work(ctx, queue) {
 	}

@@ -146,12 +146,19 @@ func (w *world) replica(t *testing.T, o certificates.Options) *replica {
 	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(tls.NewListener(listener, serving)) })
-	running.Go(func() {
+	running.Add(1)
+	go func() {
+		defer running.Done()
+		_ = server.Serve(tls.NewListener(listener, serving))
+	}()
+	running.Add(1)
+	go func() {
+		defer running.Done()
+
 		if err := keeper.Start(ctx); err != nil {
 			t.Errorf("the keeper ended: %v", err)
 		}
-	})
+	}()
 	stop := sync.OnceFunc(func() {
 		cancel()
 		_ = server.Close()

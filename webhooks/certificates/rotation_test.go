@@ -111,7 +111,10 @@ func (w *world) callAllTheTime(t *testing.T, replicas []*replica) (stop func()) 
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	var calls int
-	running.Go(func() {
+	running.Add(1)
+	go func() {
+		defer running.Done()
+
 		for ctx.Err() == nil {
 			calls++
 			if err := w.callAll(ctx, replicas); err != nil && ctx.Err() == nil {
@@ -119,7 +122,7 @@ func (w *world) callAllTheTime(t *testing.T, replicas []*replica) (stop func()) 
 				return
 			}
 		}
-	})
+	}()
 	return func() {
 		cancel()
 		running.Wait()

@@ -147,11 +147,14 @@ func TestReadyIsAskedOnceInASecond(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 800 {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			if err := k.readiness.answer(t.Context(), clock, look); !errors.Is(err, down) {
 				t.Errorf("%v, want that of the one question", err)
 			}
-		})
+		}()
 	}
 	close(release)
 	all.Wait()

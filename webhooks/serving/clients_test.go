@@ -157,11 +157,14 @@ func TestForgedReviewOfNewPod(t *testing.T) {
 			g := start(t, serving.Options{Clients: serving.Clients{Check: pods.check, Settle: 50 * time.Millisecond}})
 			var all sync.WaitGroup
 			for range 5 {
-				all.Go(func() {
+				all.Add(1)
+				go func() {
+					defer all.Done()
+
 					if code, text := g.post(t, newClient(t, "127.0.0.3"), path, strings.NewReader("{}")); code != c.code {
 						t.Errorf("%s: answered %d %s, want %d", c.why, code, text, c.code)
 					}
-				})
+				}()
 			}
 			all.Wait()
 			if n := pods.checks.Load(); n != 2 {

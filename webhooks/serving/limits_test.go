@@ -40,7 +40,11 @@ func TestStalledRequests(t *testing.T) {
 		if _, err := io.WriteString(c, "POST "+path+" HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n{"); err != nil {
 			t.Fatal(err)
 		}
-		ended.Go(func() { _, _ = io.Copy(io.Discard, c) })
+		ended.Add(1)
+		go func() {
+			defer ended.Done()
+			_, _ = io.Copy(io.Discard, c)
+		}()
 	}
 	late, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -161,11 +165,14 @@ func TestShares(t *testing.T) {
 			greedy := newClient(t, "127.0.0.1")
 			var ended sync.WaitGroup
 			for i := range c.most {
-				ended.Go(func() {
+				ended.Add(1)
+				go func() {
+					defer ended.Done()
+
 					if code, text := g.post(t, greedy, paths[i], strings.NewReader(body)); code != http.StatusOK {
 						t.Errorf("%s: %d %s", c.why, code, text)
 					}
-				})
+				}()
 			}
 			eventually(t, "the handlers run", func() bool { return int(g.running.Load()) == c.most })
 			code, text := g.post(t, greedy, paths[c.most], strings.NewReader(body))
@@ -175,11 +182,14 @@ func TestShares(t *testing.T) {
 			if n := g.refused(t, c.reason); n != 1 {
 				t.Errorf("%d refused for %s", n, c.reason)
 			}
-			ended.Go(func() {
+			ended.Add(1)
+			go func() {
+				defer ended.Done()
+
 				if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader(body)); code != http.StatusOK {
 					t.Errorf("another client is answered %d %s", code, text)
 				}
-			})
+			}()
 			eventually(t, "the handler of another client runs", func() bool { return int(g.running.Load()) == c.most+1 })
 			close(g.hold)
 			ended.Wait()
@@ -279,13 +289,16 @@ func TestManyLargeReviews(t *testing.T) {
 	var late atomic.Int64
 	for i := range 36 {
 		body := review("hostile", []int{50000, 50000, 10000, 2000, 800, 200, 60, 12, 6, 6, 6, 6}[i%12])
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			for ctx.Err() == nil {
 				if code, _ := g.post(t, apiServer, path, strings.NewReader(body)); code == http.StatusTooManyRequests {
 					late.Add(1)
 				}
 			}
-		})
+		}()
 	}
 	eventually(t, "reviews of the namespace are refused", func() bool { return late.Load() > 20 })
 	for i := range 40 {

@@ -72,7 +72,11 @@ func TestSilentConnections(t *testing.T) {
 			defer cancel()
 			var opened atomic.Int64
 			for i := range 64 {
-				all.Go(func() { keepSilent(ctx, []string{"127.0.0.2", "127.0.0.3"}[i%2], g.address, &opened) })
+				all.Add(1)
+				go func() {
+					defer all.Done()
+					keepSilent(ctx, []string{"127.0.0.2", "127.0.0.3"}[i%2], g.address, &opened)
+				}()
 			}
 			eventually(t, "the pods have opened many connections", func() bool { return opened.Load() > 100 })
 			for range 20 {

@@ -16,7 +16,11 @@ func (Tasks) NeedLeaderElection() bool { return false }
 func (t Tasks) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, task := range t {
-		running.Go(func() { task(ctx) })
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			task(ctx)
+		}()
 	}
 	running.Wait()
 	return nil

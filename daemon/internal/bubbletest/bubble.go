@@ -1,10 +1,12 @@
+//go:build go1.25
+
 // Package bubbletest runs tests in bubbles of testing/synctest, except under the race detector.
 //
 // Go 1.26 crashes about once in 35 runs of such tests under the detector: SIGSEGV on a system goroutine, while the
 // timers of a bubble run. The code under test is not at fault, but a crash fails the level like any other failure. So
 // the bubble is skipped there, and the unit level (hack/level) runs the packages that import this one a second time,
 // without the detector. What such a package does with an API server is tested under the detector, at the pace of a real
-// clock.
+// clock. Go 1.24 has no bubbles, and skips these tests, too.
 //
 // Remove this package when the runtime is mended: Test becomes synctest.Test, and Wait becomes synctest.Wait.
 package bubbletest

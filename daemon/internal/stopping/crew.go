@@ -152,7 +152,11 @@ func (c *Crew[K]) Work(ctx context.Context) {
 		case <-c.more:
 		}
 		for _, turn := range c.next(ctx) {
-			working.Go(turn)
+			working.Add(1)
+			go func() {
+				defer working.Done()
+				turn()
+			}()
 		}
 	}
 }

@@ -107,8 +107,16 @@ func run(t *testing.T, fail error, test func(bench)) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var following sync.WaitGroup
-		following.Go(func() { b.Reconnections(ctx, b.runtime) })
-		following.Go(func() { b.Events(ctx, b.runtime) })
+		following.Add(1)
+		go func() {
+			defer following.Done()
+			b.Reconnections(ctx, b.runtime)
+		}()
+		following.Add(1)
+		go func() {
+			defer following.Done()
+			b.Events(ctx, b.runtime)
+		}()
 		bubbletest.Wait()
 		test(b)
 		cancel()

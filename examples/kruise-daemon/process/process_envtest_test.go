@@ -41,7 +41,11 @@ func start(t *testing.T, rc *rest.Config, dir string) *started {
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended error
 	var running sync.WaitGroup
-	running.Go(func() { ended = Run(ctx, rc, o) })
+	running.Add(1)
+	go func() {
+		defer running.Done()
+		ended = Run(ctx, rc, o)
+	}()
 	stop := sync.OnceValue(func() error {
 		cancel()
 		running.Wait()

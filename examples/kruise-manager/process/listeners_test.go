@@ -40,11 +40,14 @@ func (s *shelf) serve(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for _, server := range s.servers {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			if err := server.Start(ctx); err != nil {
 				t.Error(err)
 			}
-		})
+		}()
 	}
 	t.Cleanup(func() { cancel(); all.Wait() })
 }
@@ -103,7 +106,11 @@ func TestPortsUnderFlood(t *testing.T) {
 		var all sync.WaitGroup
 		var opened atomic.Int64
 		for range 64 {
-			all.Go(func() { hold(ctx, pod, address, &opened) })
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				hold(ctx, pod, address, &opened)
+			}()
 		}
 		for late := time.Now().Add(10 * time.Second); opened.Load() < 500; runtime.Gosched() {
 			if time.Now().After(late) {

@@ -307,7 +307,10 @@ func (in *inherited) watch(t *testing.T, c *cluster.Cluster) *seen {
 		if err != nil {
 			t.Fatal(err)
 		}
-		running.Go(func() {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+
 			for e := range w.ResultChan() {
 				if u, ok := e.Object.(*unstructured.Unstructured); ok {
 					s.mu.Lock()
@@ -316,7 +319,7 @@ func (in *inherited) watch(t *testing.T, c *cluster.Cluster) *seen {
 					s.mu.Unlock()
 				}
 			}
-		})
+		}()
 	}
 	return s
 }

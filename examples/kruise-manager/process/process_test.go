@@ -57,7 +57,11 @@ func start(t *testing.T, c *cluster.Cluster, namespace string, flags ...string) 
 	}
 	var ended error
 	var running sync.WaitGroup
-	running.Go(func() { ended = mgr.Start(ctx) })
+	running.Add(1)
+	go func() {
+		defer running.Done()
+		ended = mgr.Start(ctx)
+	}()
 	stop := sync.OnceValue(func() error {
 		cancel()
 		running.Wait()

@@ -284,12 +284,15 @@ func TestTogether(t *testing.T) {
 	var all, asking sync.WaitGroup
 	cover := func(i int) {
 		asking.Add(1)
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			asking.Done()
 			if err := w.Cover(t.Context(), newSet(fmt.Sprintf("s-%d", i), 1)); err != nil {
 				t.Error(err)
 			}
-		})
+		}()
 	}
 	cover(0)
 	first := <-api.held

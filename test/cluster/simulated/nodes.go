@@ -216,10 +216,13 @@ func inParallel(count, width int, do func(int) error) error {
 	)
 	for i := range count {
 		slots <- struct{}{}
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+
 			defer func() { <-slots }()
 			errs[i] = do(i)
-		})
+		}()
 	}
 	group.Wait()
 	return errors.Join(errs...)

@@ -91,7 +91,10 @@ func (w *world) updateAll(ctx context.Context, t testing.TB, names []string) {
 	var group sync.WaitGroup
 	work := make(chan string)
 	for range 16 {
-		group.Go(func() {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+
 			for name := range work {
 				_, err := w.CoreV1().Pods(metav1.NamespaceDefault).Patch(ctx, name, types.StrategicMergePatchType,
 					[]byte(`{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}`), metav1.PatchOptions{})
@@ -99,7 +102,7 @@ func (w *world) updateAll(ctx context.Context, t testing.TB, names []string) {
 					t.Error(err)
 				}
 			}
-		})
+		}()
 	}
 	for _, name := range names {
 		work <- name

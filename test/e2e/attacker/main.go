@@ -35,7 +35,11 @@ func main() {
 	if victim != "" { // a pod, beside another one
 		var all sync.WaitGroup
 		for _, address := range os.Args[1:] {
-			all.Go(func() { fmt.Println("silence:", silence(address)) })
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				fmt.Println("silence:", silence(address))
+			}()
 		}
 		all.Wait()
 	}
@@ -87,7 +91,10 @@ func silence(address string) string {
 	var opened, closed atomic.Int64
 	var all sync.WaitGroup
 	for range held {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			for ctx.Err() == nil {
 				if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
 					opened.Add(1)
@@ -103,7 +110,7 @@ func silence(address string) string {
 					end()
 				}
 			}
-		})
+		}()
 	}
 	all.Wait()
 	return fmt.Sprintf("%d held at a time, %d opened, %d closed or refused", held, opened.Load(), closed.Load())
@@ -116,7 +123,10 @@ func stall(address string) string {
 	begin := time.Now()
 	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}, NetDialer: &net.Dialer{Timeout: patience}}
 	for range stalled {
-		all.Go(func() {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+
 			c, err := dialer.DialContext(context.Background(), "tcp", address)
 			if err != nil {
 				closed.Add(1)
@@ -130,7 +140,7 @@ func stall(address string) string {
 			if _, err := io.Copy(io.Discard, c); err == nil || time.Since(begin) < patience {
 				closed.Add(1)
 			}
-		})
+		}()
 	}
 	all.Wait()
 	return fmt.Sprintf("%d of %d closed, %d were opened, within %s",
