@@ -79,7 +79,7 @@ func Next(u Update, p Policy, now time.Time) (Action, error) {
 	switch {
 	case u.Revision == "" && u.Change != nil:
 		return Action{}, errNoUpdate
-	case u.Revision == "" || l.pod.Labels[l.rules.label()] == u.Revision:
+	case u.Revision == "" || l.rules.revisionOf(l.pod) == u.Revision:
 		return l.step()
 	case u.Change == nil:
 		return Action{}, errNoUpdate
@@ -130,7 +130,8 @@ func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Act
 	return l.patch(func(p *patch) error {
 		e := l.edit()
 		e.update = u
-		if c.Empty() && (state == nil || !hasMore(state) && incomplete(l.pod, state, l.rules).code == "") {
+		e.settled = c.isMetadata() && (state == nil || !hasMore(state) && incomplete(l.pod, state, l.rules).code == "")
+		if e.settled && c.Empty() {
 			return e.encode(p) // the revision is all that changes
 		}
 		return e.apply(p, l.fresh(u, state, c), c)

@@ -32,7 +32,12 @@ type Metadata struct {
 
 // Empty reports whether nothing changes.
 func (c *Change) Empty() bool {
-	return len(c.Images) == 0 && len(c.Resources) == 0 && len(c.RefMetadata) == 0 && c.Metadata.empty() && len(c.Env) == 0
+	return c.isMetadata() && c.Metadata.empty()
+}
+
+// isMetadata reports whether no container changes.
+func (c *Change) isMetadata() bool {
+	return len(c.Images) == 0 && len(c.Resources) == 0 && len(c.RefMetadata) == 0 && len(c.Env) == 0
 }
 
 func (m *Metadata) empty() bool {

@@ -27,6 +27,9 @@
 // traffic and is one write. Taking a pod out of traffic needs the readiness gate InPlaceUpdateReady in its spec.
 // Containers start in the order of their launch priority: one batch after the other has become ready.
 //
+// With Policy.Relabel, the revision label changes last, once the pod is ready, and costs another write. It is for
+// workloads whose pods a built-in controller counts by that label; see RevisionOf.
+//
 // What may change: images, cpu and memory, labels and annotations, and the environment fed from these, which needs a
 // daemon on the node to restart the container; see Policy.
 //

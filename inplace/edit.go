@@ -25,6 +25,10 @@ type edit struct {
 	tests               []write.Op
 	// update that this is the first write of; nil for later ones.
 	update *Update
+	// relabelTo is what the revision label becomes; nil to leave the label alone. settled means that the node has nothing
+	// to do after the write.
+	relabelTo *string
+	settled   bool
 }
 
 func (l look) edit() *edit {
@@ -143,10 +147,15 @@ func (e *edit) encode(p *patch) error {
 		for key, value := range e.update.Labels {
 			e.labels[key] = &value
 		}
-		e.labels[e.rules.label()] = &e.update.Revision
+		if e.annotations[PendingRevisionKey] = &e.update.Revision; e.relabelNow() {
+			e.relabelTo, e.annotations[PendingRevisionKey] = &e.update.Revision, nil
+		}
 		for key, value := range e.update.Annotations {
 			e.annotations[key] = &value
 		}
+	}
+	if e.relabelTo != nil {
+		e.labels[e.rules.label()] = e.relabelTo
 	}
 	e.unchanged(p)
 	p.ops = append(p.ops, e.tests...)

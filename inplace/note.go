@@ -30,6 +30,8 @@ const (
 	NoteFinished = "InPlacePodFinished"
 	// NoteUnreadable is an annotation that cannot be parsed.
 	NoteUnreadable = "InPlaceUnreadable"
+	// NoteRelabel waits for the pod to be ready before the revision label changes, see RelabelLast.
+	NoteRelabel = "InPlaceRelabel"
 	// NoteNoGate is a pod whose containers restart in traffic, since it lacks the readiness gate.
 	NoteNoGate = "InPlaceNoReadinessGate"
 )

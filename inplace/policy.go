@@ -20,6 +20,8 @@ type Policy struct {
 	Harmless []string
 	// RevisionLabel is the label that holds a pod's revision; empty for controller-revision-hash.
 	RevisionLabel string
+	// Relabel is when the revision label of a pod changes.
+	Relabel Relabel
 	// ResizeInSpec writes resources with the rest of the pod, for API servers before 1.32.
 	ResizeInSpec bool
 	// IgnoreResources counts an update as complete whatever the node reports about resources.
@@ -36,6 +38,7 @@ type rules struct {
 	unready            Unready
 	harmlessNames      []string
 	revisionLabel      string
+	relabel            Relabel
 	resizeInSpec       bool
 	ignoreResources    bool
 	recreateInfeasible bool
@@ -44,7 +47,8 @@ type rules struct {
 
 func (p Policy) rules() rules {
 	return rules{
-		p.Unready, p.Harmless, p.RevisionLabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible, p.RecreateDeferred,
+		p.Unready, p.Harmless, p.RevisionLabel, p.Relabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible,
+		p.RecreateDeferred,
 	}
 }
 

@@ -87,7 +87,7 @@ func (l look) endGrace(g *kruise.InPlaceUpdateGrace, s *kruise.InPlaceUpdateStat
 	if err != nil {
 		return Action{}, err
 	}
-	if !revision.Match(l.pod.Labels[l.rules.label()], g.Revision) {
+	if !revision.Match(l.rules.revisionOf(l.pod), g.Revision) {
 		// The pod has got another revision meanwhile.
 		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
@@ -128,7 +128,7 @@ func (l look) makeReady() Action {
 	pod := l.pod
 	if !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) ||
 		statusOfCondition(pod, kruise.InPlaceUpdateReady) == corev1.ConditionTrue {
-		return Action{Verdict: Complete}
+		return l.relabel()
 	}
 	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
 		// The kubelet is about to report for the first time. Until then nothing depends on the gate, and of two writers that

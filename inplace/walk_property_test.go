@@ -60,6 +60,7 @@ func newRollout(r *rand.Rand) (*rollout, error) {
 		r: r, now: noon(), forgetful: r.IntN(5) == 0,
 		rules: inplace.Policy{
 			Unready:      oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
+			Relabel:      oneOf(r, inplace.RelabelFirst, inplace.RelabelLast),
 			ResizeInSpec: r.IntN(3) == 0,
 		},
 		options: inplace.Policy{Env: inplace.EnvRestart, Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},
@@ -152,7 +153,7 @@ func (o *rollout) want() {
 		// Nothing is overtaken where everything was done.
 		done, _ := inplace.Completed(o.k.pod, o.rules)
 		o.overtaken = o.overtaken || !done || o.k.undone() != "" ||
-			o.k.pod.Labels[kruise.PodRevisionLabelKey] != fmt.Sprintf("r-%d", o.wanted)
+			inplace.RevisionOf(o.k.pod, o.rules) != fmt.Sprintf("r-%d", o.wanted)
 		o.wanted, o.sinceWanted = next, 0
 		o.tell("want r-%d", next)
 	}
@@ -162,7 +163,7 @@ func (o *rollout) want() {
 func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 	o.decided++
 	var at int
-	if _, err := fmt.Sscanf(pod.Labels[kruise.PodRevisionLabelKey], "r-%d", &at); err != nil {
+	if _, err := fmt.Sscanf(inplace.RevisionOf(pod, o.rules), "r-%d", &at); err != nil {
 		o.fail("the revision label is lost: %v", pod.Labels)
 		return inplace.Action{}
 	}
@@ -219,12 +220,27 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 		condition(next, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue
 	o.keep()
 	o.ordered(o.k.pod, next)
+	o.relabelled(o.k.pod, next)
 	o.k.pod = next
 	if late := o.k.undone(); back && late != "" && o.exact() {
 		o.fail("back in traffic too soon: %s", late)
 	}
 	if state := forget(next); o.forgetful && state != "" {
 		next.Annotations[kruise.InPlaceUpdateStateKey] = state
+	}
+}
+
+// relabelled expects that the revision label changes last, where that is the policy.
+func (o *rollout) relabelled(before, after *corev1.Pod) {
+	is := after.Labels[kruise.PodRevisionLabelKey]
+	if o.rules.Relabel != inplace.RelabelLast || before.Labels[kruise.PodRevisionLabelKey] == is {
+		return
+	}
+	switch late := o.k.undone(); {
+	case late != "" && o.exact():
+		o.fail("%s is the label too soon: %s", is, late)
+	case is != inplace.RevisionOf(after, o.rules):
+		o.fail("%s is the label, and %s to come", is, inplace.RevisionOf(after, o.rules))
 	}
 }
 
@@ -333,7 +349,7 @@ func (o *rollout) ended() string {
 	if a := o.decide(pod); a.Verdict != inplace.Complete {
 		return "it is not done: " + told(a, nil)
 	}
-	if done, n := inplace.Completed(pod, o.rules); !done {
+	if done, n := inplace.Completed(pod, o.rules); !done || !inplace.Settled(pod, o.rules) {
 		return "it is done but not complete: " + n.Text
 	}
 	if late := o.k.undone(); late != "" {
@@ -399,8 +415,8 @@ func TestRollouts(t *testing.T) {
 				o.fail("it does not end: %s", o.ended())
 			}
 		}
-		// Out, a grace period, three batches of two writes each, and back.
-		if o.sinceWanted > 9 {
+		// Out, a grace period, three batches of two writes each, back, and the label.
+		if o.sinceWanted > 10 {
 			o.fail("%d writes", o.sinceWanted)
 		}
 		if o.failed != "" {

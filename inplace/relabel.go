@@ -1,0 +1,69 @@
+package inplace
+
+import (
+	"cmp"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/lifecycle"
+)
+
+// Relabel is when the revision label of a pod changes during an update.
+type Relabel string
+
+const (
+	// RelabelFirst changes the label together with the change, as OpenKruise does. It is the default.
+	RelabelFirst Relabel = ""
+	// RelabelLast changes the label when the containers run the change and the pod is ready again. It is for controllers
+	// that count a pod with the new label as updated, as those of Kubernetes do. Until then the annotation
+	// PendingRevisionKey holds the revision.
+	RelabelLast Relabel = "Last"
+)
+
+// PendingRevisionKey is the annotation of a pod that an update with RelabelLast is changing. Its value is what the
+// revision label becomes.
+const PendingRevisionKey = "kruisekit.dev/pending-revision"
+
+// RevisionOf returns the revision that the spec of a pod has, as the revision label holds it: the one that an update
+// with RelabelLast is moving the pod to, else the value of the label.
+func RevisionOf(pod *corev1.Pod, p Policy) string { return p.rules().revisionOf(pod) }
+
+func (r rules) revisionOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Annotations[PendingRevisionKey], pod.Labels[r.label()])
+}
+
+// Settled reports whether no update of a pod is under way, and the revision label of the pod is that of its spec.
+func Settled(pod *corev1.Pod, p Policy) bool {
+	done, _ := Completed(pod, p)
+	return done && pod.Annotations[PendingRevisionKey] == ""
+}
+
+// relabel writes the revision label of a pod whose update is complete, once the pod is ready.
+func (l look) relabel() Action {
+	pending, has := l.pod.Annotations[PendingRevisionKey]
+	if !has {
+		return Action{Verdict: Complete}
+	}
+	if c := lifecycle.ConditionOf(l.pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
+		return wait(recheck, newNote(l.pod, NoteRelabel, "the revision label changes when the pod is ready"))
+	}
+	return l.relabelTo(pending)
+}
+
+// relabelTo is a function of its own so that Next allocates nothing for a pod that needs nothing.
+func (l look) relabelTo(pending string) Action {
+	return l.patch(func(p *patch) error {
+		e := l.edit()
+		e.annotations[PendingRevisionKey] = nil
+		if pending != "" {
+			e.relabelTo = &pending
+		}
+		return e.encode(p)
+	})
+}
+
+// relabelNow reports whether the first write of an update changes the revision label: the policy says so, the node has
+// nothing to do, or a pod that was about to leave the revision goes back to it.
+func (e *edit) relabelNow() bool {
+	return e.rules.relabel != RelabelLast || e.settled || e.pod.Labels[e.rules.label()] == e.update.Revision
+}
