@@ -108,7 +108,7 @@ func (l *Ledger[T]) Record(owner types.NamespacedName, w *write.Write, answer wr
 		l.Doubt(owner, object, err)
 	case w.Verb == write.Create && answered:
 		l.Created(owner, fresh)
-	case w.Verb == write.Delete && (err == nil || apierrors.IsNotFound(err)):
+	case (w.Verb == write.Delete || w.Verb == write.Evict) && (err == nil || apierrors.IsNotFound(err)):
 		l.Deleted(owner, object)
 	case w.Verb == write.Patch && err == nil && answered:
 		l.Patched(owner, fresh)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,9 @@ const (
 	Create Verb = "Create"
 	// Delete deletes the object, with its UID as the precondition; see SameVersion and Propagation.
 	Delete Verb = "Delete"
+	// Evict deletes a pod by an eviction, with its UID as the precondition: PodDisruptionBudgets may refuse it with the
+	// status 429, which is an answer for now.
+	Evict Verb = "Evict"
 	// Get reads the object from the API server, past every cache: a question of a pass. Its answer is the object.
 	Get Verb = "Get"
 	// Ask is a question of a pass that the API server does not answer. Its answer is an error, or nil.
@@ -77,6 +81,15 @@ func (w *Write) DeleteOptions() metav1.DeleteOptions {
 		o.PropagationPolicy = &w.Propagation
 	}
 	return o
+}
+
+// Eviction returns the eviction of a pod, with the preconditions of a deletion.
+func (w *Write) Eviction() *policyv1.Eviction {
+	options := w.DeleteOptions()
+	return &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()},
+		DeleteOptions: &options,
+	}
 }
 
 // Deletions returns the writes that delete objects.

@@ -43,6 +43,9 @@ func Sender(c Clientset) driver.Send {
 		namespace := w.Object.GetNamespace()
 		switch w.Object.(type) {
 		case *corev1.Pod:
+			if w.Verb == write.Evict {
+				return nil, c.CoreV1().Pods(namespace).EvictV1(ctx, w.Eviction())
+			}
 			return Send(ctx, c.CoreV1().Pods(namespace), w)
 		case *corev1.PersistentVolumeClaim:
 			return Send(ctx, c.CoreV1().PersistentVolumeClaims(namespace), w)
@@ -96,7 +99,7 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 		}
 		options := metav1.PatchOptions{FieldManager: w.FieldOwner}
 		return c.Patch(ctx, object.GetName(), w.Type, data, options, w.Subresources()...)
-	case write.Ask:
+	case write.Ask, write.Evict: // no client of any kind evicts: see Sender
 	}
 	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)
 }

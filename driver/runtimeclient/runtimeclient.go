@@ -68,6 +68,8 @@ func Send( //nolint:ireturn // whichever type the write is of
 		return nil, c.Delete(ctx, w.Object, &client.DeleteOptions{
 			Preconditions: o.Preconditions, PropagationPolicy: o.PropagationPolicy,
 		})
+	case write.Evict:
+		return nil, c.SubResource("eviction").Create(ctx, w.Object, w.Eviction())
 	case write.Patch:
 		return patch(ctx, c, w)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,6 +83,19 @@ func newRequests(t *testing.T, err error) *requests {
 			}
 			return c.Delete(ctx, o, options...)
 		},
+		SubResourceCreate: func(
+			ctx context.Context, c client.Client, name string, o, body client.Object, options ...client.SubResourceCreateOption,
+		) error {
+			sent := fmt.Sprintf("POST %s/%s %s", o.GetNamespace(), o.GetName(), name)
+			if eviction, is := body.(*policyv1.Eviction); is {
+				sent += fmt.Sprintf(" of %s", *eviction.DeleteOptions.Preconditions.UID)
+			}
+			r.sent = append(r.sent, sent)
+			if r.err != nil {
+				return r.err
+			}
+			return c.SubResource(name).Create(ctx, o, body, options...)
+		},
 		Patch: func(
 			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption,
 		) error {
@@ -126,6 +140,11 @@ func TestSend(t *testing.T) {
 			why:   "only the object that was observed is deleted, and not another one of its name",
 			write: &write.Write{Verb: write.Delete, Object: newPod(nil)},
 			sent:  "DELETE shop/web of uid-web",
+		},
+		"evict": {
+			why:   "budgets may refuse what the eviction would delete, and only that object",
+			write: &write.Write{Verb: write.Evict, Object: newPod(nil)},
+			sent:  "POST shop/web eviction of uid-web",
 		},
 		"delete a version": {
 			"an object that has changed stays", &write.Write{

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -205,6 +206,25 @@ func (r *subresource) Patch(
 	_ context.Context, o client.Object, patch client.Patch, _ ...client.SubResourcePatchOption,
 ) error {
 	return r.server.patchInto(o, r.name, patch)
+}
+
+// Create implements client.SubResourceWriter for evictions, which no budget refuses.
+func (r *subresource) Create(
+	_ context.Context, o, body client.Object, _ ...client.SubResourceCreateOption,
+) error {
+	eviction, is := body.(*policyv1.Eviction)
+	if !is || r.name != "eviction" {
+		return fmt.Errorf("create %s: only evictions are served", r.name)
+	}
+	r.server.mu.Lock()
+	defer r.server.mu.Unlock()
+	options := &client.DeleteOptions{}
+	if eviction.DeleteOptions != nil {
+		options.Preconditions = eviction.DeleteOptions.Preconditions
+	}
+	err := r.server.delete(o, options)
+	r.server.record("POST", o, r.name, err)
+	return err
 }
 
 // record notes a request. The caller holds the lock.
