@@ -36,7 +36,7 @@ func (p *Pass) disrupts(i *instance) bool {
 		return true
 	}
 	for _, m := range i.members {
-		if a := p.in.ahead(m.pod); a.isNothing() && !p.target().matches(m.pod.Labels[p.in.revisionLabel()]) {
+		if a := p.in.ahead(m.pod); a.isNothing() && !p.target().matches(p.in.revisionOf(m.pod)) {
 			return true
 		}
 	}

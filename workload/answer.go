@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -45,10 +46,13 @@ func (p *Pass) answered(w *Write, object write.Object, err error) []*Write {
 	if w.member != nil {
 		w.member.busy = 0
 	}
-	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
+	if w.Action == ActionDelete && apierrors.IsNotFound(err) {
 		err = nil
 	}
 	switch {
+	case w.Verb == write.Evict && apierrors.IsTooManyRequests(err):
+		p.notEvicted(w, err)
+		return nil
 	case err == nil:
 		return p.succeeded(w, object)
 	case w.asksForName(err):
@@ -72,6 +76,20 @@ func (p *Pass) answered(w *Write, object write.Object, err error) []*Write {
 		p.lose(w)
 	}
 	return nil
+}
+
+// notEvicted ends the updates that begin in the pass: a budget has no room for the pod. Their order is kept.
+func (p *Pass) notEvicted(w *Write, err error) {
+	after := retryEviction
+	if seconds, suggests := apierrors.SuggestsClientDelay(err); suggests {
+		after = max(after, time.Duration(seconds)*time.Second)
+	}
+	p.note(note.Waiting, NoteNotEvicted, w.Pod.Name, err.Error())
+	p.wake(after)
+	p.replans = maxReplans
+	if w.of != nil {
+		w.of.over = p.stage
+	}
 }
 
 // isOutdated reports whether a write was decided upon an older object. What a pod needs may exist and was not observed:

@@ -157,7 +157,7 @@ func (s *server) send(w *workload.Write) (*corev1.Pod, error) {
 	case write.Create:
 		s.pods[name] = w.Pod
 		return w.Pod, nil
-	case write.Delete:
+	case write.Delete, write.Evict:
 		delete(s.pods, name)
 		return nil, nil
 	}

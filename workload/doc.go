@@ -80,6 +80,13 @@
 //
 // The revisions of groups come from revision.EncodeRoles. See examples/groups for a whole operator of groups.
 //
+// # Pods that another controller creates
+//
+// A pass with Scale.UpdateOnly creates no pods, deletes none that have finished or are too many, and only updates: in
+// place, or by the deletion of a pod in its slot, which the controller of the pods then creates again. Without a Store
+// it writes no revisions. Where that controller counts pods by their revision label, set Policy.Relabel, and where
+// budgets of others guard the pods, set Evict. Package workload/native does so for StatefulSets and DaemonSets.
+//
 // Laws, beside those of package scale:
 //   - Everything that must be remembered is in the pods. A pass that is sent in part, or twice, by a process that died,
 //     does no harm: the next pass continues.

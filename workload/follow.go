@@ -99,7 +99,11 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 	if w := p.beforeDelete(m); w != nil {
 		return w
 	}
-	return &Write{Write: write.Write{Verb: write.Delete, Object: m.pod}, Action: ActionDelete}
+	verb := write.Delete
+	if p.in.Evict {
+		verb = write.Evict
+	}
+	return &Write{Write: write.Write{Verb: verb, Object: m.pod}, Action: ActionDelete}
 }
 
 // beforeDelete returns the next write that comes before the deletion of a pod; nil where all are made.
@@ -214,7 +218,7 @@ func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
 // mayMove reports whether pods such as this one go to another revision. A hook that holds the pod before that goes on
 // holding it then.
 func (p *Pass) mayMove(i *instance, m *member) bool {
-	updated := p.in.Update.matches(m.pod.Labels[p.in.revisionLabel()])
+	updated := p.in.Update.matches(p.in.revisionOf(m.pod))
 	switch in := &p.in.Scale; {
 	case in.Slots == nil && updated:
 		return p.result.Difference.Update < 0

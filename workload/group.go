@@ -17,7 +17,7 @@ func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {
 	}
 	due := make([]*member, 0, len(i.members))
 	for _, m := range i.members {
-		label := m.pod.Labels[p.in.revisionLabel()]
+		label := p.in.revisionOf(m.pod)
 		if target.matches(label) {
 			continue
 		}
@@ -57,7 +57,7 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 		if p.isBusy(m) {
 			return unready // its answer comes first
 		}
-		of, _ := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
+		of, _ := p.changes.of(p.in.revisionOf(m.pod), target, p.role(m))
 		switch w := p.change(i, m, of, target); {
 		case w == nil:
 		case w.Action == ActionUnready:
@@ -98,14 +98,14 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 	if i.any(kruise.LifecycleStatePreparingDelete) {
 		return p.hold(i)
 	}
-	goal := p.in.revision(i.leader().pod.Labels[p.in.revisionLabel()])
+	goal := p.in.revision(p.in.revisionOf(i.leader().pod))
 	if goal == nil {
 		p.refuse(i, i.leader(), errUnknownRevision)
 		return nil
 	}
 	complete := true
 	for _, m := range i.members {
-		if !goal.matches(m.pod.Labels[p.in.revisionLabel()]) {
+		if !goal.matches(p.in.revisionOf(m.pod)) {
 			if p.in.Strategy == Recreate {
 				return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), goal))
 			}

@@ -130,7 +130,7 @@ func (p *Pass) Promote(current string) (name string, promoted bool) {
 func (p *Pass) Trim(stored []*appsv1.ControllerRevision, limit int32) []*write.Write {
 	live := []string{p.in.Update.Name, p.in.Current.Name}
 	for _, pod := range p.Pods() {
-		live = append(live, pod.Labels[p.in.revisionLabel()])
+		live = append(live, pod.Labels[p.in.revisionLabel()], p.in.revisionOf(pod))
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
@@ -181,10 +182,12 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
 	} else {
-		s.Updated = p.in.Update.matches(i.leader().pod.Labels[p.in.revisionLabel()])
+		s.Updated = p.in.Update.matches(p.in.revisionOf(i.leader().pod))
 	}
 	for _, m := range i.members {
 		s.Pods = append(s.Pods, m.pod)
+		s.Impaired = s.Impaired || p.in.Scale.Slots != nil && p.in.Policy.Relabel == inplace.RelabelLast &&
+			!inplace.Settled(m.pod, p.in.Policy) // without the readiness gate it may look available
 	}
 	return s
 }
@@ -192,6 +195,9 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 func (in *Input) revisionLabel() string {
 	return cmp.Or(in.Policy.RevisionLabel, kruise.PodRevisionLabelKey)
 }
+
+// revisionOf returns the revision that the spec of a pod has, or is about to have.
+func (in *Input) revisionOf(pod *corev1.Pod) string { return inplace.RevisionOf(pod, in.Policy) }
 
 // first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no
 // member of their group. Those that have finished never run again, and as long as they exist their names and claims are
@@ -203,7 +209,7 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if pod.Pod == nil || p.isMember(pod) {
+			if p.in.Scale.UpdateOnly || pod.Pod == nil || p.isMember(pod) {
 				continue
 			}
 			if before := p.in.before(pod.Pod); len(before) > 0 {
@@ -315,7 +321,7 @@ func (p *Pass) complete() []*Write {
 			writes = append(writes, p.start(i, taskDelete)...)
 			continue
 		}
-		r := p.in.revision(i.leader().pod.Labels[p.in.revisionLabel()])
+		r := p.in.revision(p.in.revisionOf(i.leader().pod))
 		for rank, m := range p.in.Members {
 			if r != nil && !i.marked && !i.any(kruise.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
 				missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})

@@ -23,6 +23,8 @@ const (
 	NoteRefused = "UpdateRefused"
 	// NoteAhead is a pod whose update waits for what comes before it, see Input.Ahead.
 	NoteAhead = "UpdateWaits"
+	// NoteNotEvicted is a pod whose eviction the API server refused for now, as for a PodDisruptionBudget without room.
+	NoteNotEvicted = "EvictionRefused"
 	// NoteReverted is a pod whose writes another writer reverts.
 	NoteReverted = "WritesReverted"
 	// NoteImagePull is a pod whose node cannot pull an image.

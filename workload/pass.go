@@ -81,6 +81,8 @@ const (
 	retryOutdated = time.Second
 	// retryRefused is when to ask again for an update that was refused.
 	retryRefused = time.Second
+	// retryEviction is when to ask again for an eviction that was refused, where the API server suggests no longer time.
+	retryEviction = 5 * time.Second
 )
 
 // Plan begins a pass. The error is one of scale.Plan.

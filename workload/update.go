@@ -17,13 +17,13 @@ func (p *Pass) update(i *instance, m *member) *Write {
 		return w
 	}
 	target := p.target()
-	if target.matches(m.pod.Labels[p.in.revisionLabel()]) {
+	if target.matches(p.in.revisionOf(m.pod)) {
 		return nil
 	}
 	if p.in.Strategy == Recreate || i.Recreate {
 		return p.recreate(i, m, target)
 	}
-	change, err := p.changes.of(m.pod.Labels[p.in.revisionLabel()], target, p.role(m))
+	change, err := p.changes.of(p.in.revisionOf(m.pod), target, p.role(m))
 	if err != nil {
 		return p.blocked(i, m, target, err)
 	}
