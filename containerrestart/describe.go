@@ -188,7 +188,7 @@ func (d *describer) restart(metas []kruise.RuntimeContainerMeta) error {
 		if is {
 			stale = append(stale, c)
 		}
-		if p, ok := inplace.LaunchPriority(c); ok && !up {
+		if p, ok := inplace.LaunchPriority(c, nil); ok && !up {
 			first = max(first, p)
 		}
 	}
@@ -197,7 +197,7 @@ func (d *describer) restart(metas []kruise.RuntimeContainerMeta) error {
 			d.note(NoteNoEnv, "container "+c.Name+" has "+name+" twice: what it is to be cannot be compared")
 			continue
 		}
-		if p, ok := inplace.LaunchPriority(c); ok && p < first {
+		if p, ok := inplace.LaunchPriority(c, nil); ok && p < first {
 			d.note(NoteLaunchOrder, "container "+c.Name+" waits for those of a higher launch priority")
 			continue
 		}

@@ -3,15 +3,14 @@ package eligible_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"github.com/kruisekit/kruisekit/eligible"
 )
@@ -51,6 +50,18 @@ func TestRulesAgreeWithTheScheduler(t *testing.T) {
 	}
 }
 
+// tolerated is what the documentation of Kubernetes says. The functions of component-helpers have other parameters in
+// each minor version.
+func tolerated(tolerations []corev1.Toleration, taint corev1.Taint) bool {
+	return slices.ContainsFunc(tolerations, func(t corev1.Toleration) bool {
+		effect := t.Effect == "" || t.Effect == taint.Effect
+		key := t.Key == "" || t.Key == taint.Key
+		value := t.Operator == corev1.TolerationOpExists ||
+			(t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value
+		return effect && key && value
+	})
+}
+
 func naive(spec *corev1.PodSpec, o eligible.Options, n *corev1.Node) (run, stay bool) {
 	pod := &corev1.Pod{Spec: *spec.DeepCopy()}
 	if o.Daemon {
@@ -63,14 +74,9 @@ func naive(spec *corev1.PodSpec, o eligible.Options, n *corev1.Node) (run, stay 
 		return false, false
 	}
 	untolerated := func(effects ...corev1.TaintEffect) bool {
-		for _, effect := range effects {
-			of := func(t *corev1.Taint) bool { return t.Effect == effect }
-			if _, found := scheduling.FindMatchingUntoleratedTaint(klog.Background(), n.Spec.Taints, pod.Spec.Tolerations, of,
-				false); found {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
+			return slices.Contains(effects, t.Effect) && !tolerated(pod.Spec.Tolerations, t)
+		})
 	}
 	if untolerated(corev1.TaintEffectNoExecute) {
 		return false, false
@@ -78,7 +84,7 @@ func naive(spec *corev1.PodSpec, o eligible.Options, n *corev1.Node) (run, stay 
 	cordon := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 	run = !untolerated(corev1.TaintEffectNoSchedule)
 	if o.Cordons && n.Spec.Unschedulable &&
-		!scheduling.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations, &cordon, false) {
+		!tolerated(pod.Spec.Tolerations, cordon) {
 		run = false
 	}
 	if o.Requests {

@@ -30,9 +30,10 @@ func (e *AnnotationError) Unwrap() error { return e.Err }
 // errNoState is for a pod in its grace period.
 var errNoState = errors.New("is missing, although the pod has a grace period")
 
-// StateOf reads how far the latest in-place update of a pod has come; nil for a pod that never had one.
-func StateOf(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
-	key, text := annotation(pod, kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKeyOld)
+// StateOf reads how far the latest in-place update of a pod has come; nil for a pod that never had one. Nil keys are
+// those of OpenKruise.
+func StateOf(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateState, error) {
+	key, text := annotation(pod, keys, (*kruise.Keys).InPlaceStateKey, kruise.InPlaceUpdateStateKeyOld)
 	if text == "" {
 		return nil, nil
 	}
@@ -43,9 +44,10 @@ func StateOf(pod *corev1.Pod) (*kruise.InPlaceUpdateState, error) {
 	return s, nil
 }
 
-// GraceOf reads the change that waits in a pod for the end of its grace period; nil when none does.
-func GraceOf(pod *corev1.Pod) (*kruise.InPlaceUpdateGrace, error) {
-	key, text := annotation(pod, kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceKeyOld)
+// GraceOf reads the change that waits in a pod for the end of its grace period; nil when none does. Nil keys are those
+// of OpenKruise.
+func GraceOf(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateGrace, error) {
+	key, text := annotation(pod, keys, (*kruise.Keys).InPlaceGraceKey, kruise.InPlaceUpdateGraceKeyOld)
 	if text == "" {
 		return nil, nil
 	}
@@ -56,10 +58,11 @@ func GraceOf(pod *corev1.Pod) (*kruise.InPlaceUpdateGrace, error) {
 	return g, nil
 }
 
-// annotation is the text under a key, or else under an older one. An empty text is as good as none.
-func annotation(pod *corev1.Pod, key, older string) (from, text string) {
-	if text, ok := pod.Annotations[key]; ok {
+// annotation is the text under a key, or else under an older one, or the oldest one of OpenKruise. An empty text is as
+// good as none.
+func annotation(pod *corev1.Pod, keys *kruise.Keys, name kruise.Name, oldest string) (from, text string) {
+	if key, text, has := keys.Lookup(pod.Annotations, name); has {
 		return key, text
 	}
-	return older, pod.Annotations[older]
+	return oldest, pod.Annotations[oldest]
 }

@@ -67,7 +67,7 @@ func TestStateOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(template(container("c1", "app:1")), "web-1")
 			pod.Annotations = tc.annotations
-			s, err := inplace.StateOf(pod)
+			s, err := inplace.StateOf(pod, nil)
 			var e *inplace.AnnotationError
 			if errors.As(err, &e) != (tc.err != "") ||
 				e != nil && (e.Key != tc.err || errors.Unwrap(err) == nil || !strings.Contains(err.Error(), tc.err)) {
@@ -111,7 +111,7 @@ func TestGraceOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running(template(container("c1", "app:1")), "web-1")
 			pod.Annotations = tc.annotations
-			g, err := inplace.GraceOf(pod)
+			g, err := inplace.GraceOf(pod, nil)
 			var e *inplace.AnnotationError
 			if errors.As(err, &e) != (tc.err != "") || e != nil && e.Key != tc.err {
 				t.Fatalf("%s: got error %v", tc.why, err)
@@ -168,7 +168,7 @@ func compareWithJSON(t *testing.T, text string) {
 	t.Helper()
 	pod := running(template(container("c1", "app:1")), "web-1")
 	pod.Annotations = map[string]string{kruise.InPlaceUpdateStateKey: text}
-	got, err := inplace.StateOf(pod)
+	got, err := inplace.StateOf(pod, nil)
 	if text == "" {
 		return
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// LaunchPriority is the launch priority in the key of a container's barrier; false when it has none.
-func LaunchPriority(c *corev1.Container) (int, bool) {
+// LaunchPriority is the launch priority in the key of a container's barrier; false when it has none. Nil keys are those
+// of OpenKruise.
+func LaunchPriority(c *corev1.Container, keys *kruise.Keys) (int, bool) {
 	for i := range c.Env {
 		e := &c.Env[i]
-		if e.Name != kruise.ContainerLaunchBarrierEnvName {
+		if e.Name != keys.LaunchBarrierEnvName() {
 			continue
 		}
 		if e.ValueFrom == nil || e.ValueFrom.ConfigMapKeyRef == nil {
@@ -34,12 +35,12 @@ func LaunchPriority(c *corev1.Container) (int, bool) {
 // split takes from a change what is written now: the containers without priority, those with the highest, and
 // all that share a label or an annotation with these. The rest has no metadata of the pod left. Containers that the
 // pod does not have are forgotten.
-func split(pod *corev1.Pod, c *Change) (now []string, rest *Change) {
+func split(pod *corev1.Pod, c *Change, keys *kruise.Keys) (now []string, rest *Change) {
 	involved := involvedIn(pod, c)
 	highest := math.MinInt
 	priorities := make(map[string]int, len(involved))
 	for _, name := range involved {
-		if p, ok := LaunchPriority(containerOf(pod, name)); ok {
+		if p, ok := LaunchPriority(containerOf(pod, name), keys); ok {
 			priorities[name] = p
 			highest = max(highest, p)
 		}

@@ -97,7 +97,7 @@ func (l look) start(u Update) (Action, error) {
 			newNote(l.pod, NoteFinished, "the pod has finished: nothing starts in it any more"),
 		}}, nil
 	}
-	state, change, err := overtake(l.pod, u.Change)
+	state, change, err := l.overtake(u.Change)
 	if err != nil {
 		return Action{}, err
 	}
@@ -106,15 +106,15 @@ func (l look) start(u Update) (Action, error) {
 
 // begin returns what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
-	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, kruise.InPlaceUpdateReady)
+	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, l.gate())
 	if takesOut && l.inTraffic() {
 		return Action{Verdict: Write, Write: l.notReady()}
 	}
 	action := l.change(u, state, c)
-	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, kruise.InPlaceUpdateReady) {
+	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, l.gate()) {
 		action.Notes = append(action.Notes,
 			newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+
-				string(kruise.InPlaceUpdateReady)))
+				string(l.gate())))
 	}
 	return action
 }
@@ -145,25 +145,28 @@ type look struct {
 	now   time.Time
 }
 
+// gate returns the readiness gate that updates of the pod close.
+func (l look) gate() corev1.PodConditionType { return l.rules.keys.InPlaceReadyOf(l.pod) }
+
 // patch is an action that changes the pod itself.
 func (l look) patch(b body) Action {
 	return Action{Verdict: Write, Write: l.write(write.Main, b)}
 }
 
 // overtake gives the state of an update that is still under way, and the change with what is left of that.
-func overtake(pod *corev1.Pod, c *Change) (*kruise.InPlaceUpdateState, *Change, error) {
-	state, err := StateOf(pod)
+func (l look) overtake(c *Change) (*kruise.InPlaceUpdateState, *Change, error) {
+	state, err := StateOf(l.pod, l.rules.keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	if state != nil && hasMore(state) {
 		c = c.over(left(state))
 	}
-	grace, err := GraceOf(pod)
+	grace, err := GraceOf(l.pod, l.rules.keys)
 	if err != nil || grace == nil {
 		return state, c, err
 	}
-	older, err := planned(pod, grace)
+	older, err := l.planned(grace)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,20 +217,15 @@ func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Chang
 		MetaDataPatch: metadata, UpdateEnvFromMetadata: len(c.Env) > 0, GraceSeconds: u.GraceSeconds,
 	})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", kruise.InPlaceUpdateGraceKey, err)
+		return fmt.Errorf("encode %s: %w", l.rules.keys.InPlaceGraceKey(), err)
 	}
 	e := l.edit()
 	e.update = u
-	e.annotations[kruise.InPlaceUpdateGraceKey] = ptr.To(string(data))
+	e.annotations[l.rules.keys.InPlaceGraceKey()] = ptr.To(string(data))
 	return e.store(p, l.fresh(u, old, c))
 }
 
-func (r rules) label() string {
-	if r.revisionLabel != "" {
-		return r.revisionLabel
-	}
-	return kruise.PodRevisionLabelKey
-}
+func (r rules) label() string { return r.keys.RevisionKey() }
 
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

@@ -104,7 +104,7 @@ func TestBegin(t *testing.T) {
 			why:   "some workloads have another",
 			from:  one,
 			to:    with(one, label("a", "1")),
-			rules: inplace.Policy{RevisionLabel: "own/revision"},
+			rules: inplace.Policy{Keys: &kruise.Keys{Revision: "own/revision"}},
 			want:  `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":[]}]}`,
 			check: func(t *testing.T, pod *corev1.Pod) {
 				t.Helper()

@@ -78,20 +78,20 @@ func (m Metadata) then(newer Metadata) Metadata {
 }
 
 // planned is the change that waits in a pod for the end of its grace period.
-func planned(pod *corev1.Pod, g *kruise.InPlaceUpdateGrace) (*Change, error) {
+func (l look) planned(g *kruise.InPlaceUpdateGrace) (*Change, error) {
 	c := &Change{
 		Images: g.ContainerImages, Resources: g.ContainerResources, RefMetadata: g.ContainerRefMetadata,
 		Env: sorted(g.ContainerRefMetadata),
 	}
 	if g.UpdateEnvFromMetadata && len(c.Env) == 0 {
 		// Removed keys feed a container, and are not listed by container.
-		for i := range pod.Spec.Containers {
-			c.Env = append(c.Env, pod.Spec.Containers[i].Name)
+		for i := range l.pod.Spec.Containers {
+			c.Env = append(c.Env, l.pod.Spec.Containers[i].Name)
 		}
 	}
 	var err error
 	if c.Metadata, err = decodeMetadata(g.MetaDataPatch); err != nil {
-		return nil, &AnnotationError{Key: kruise.InPlaceUpdateGraceKey, Err: err}
+		return nil, &AnnotationError{Key: l.rules.keys.InPlaceGraceKey(), Err: err}
 	}
 	return c, nil
 }

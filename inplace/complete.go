@@ -12,10 +12,10 @@ import (
 // Completed reports whether no in-place update of a pod is under way any more; else the note explains what it waits
 // for. An annotation that cannot be read is never complete.
 func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
-	if hasGrace(pod) {
+	if hasGrace(pod, p.Keys) {
 		return false, newNote(pod, NoteGrace, "the change is written when the grace period ends")
 	}
-	state, err := StateOf(pod)
+	state, err := StateOf(pod, p.Keys)
 	switch {
 	case err != nil:
 		return false, newNote(pod, NoteUnreadable, err.Error())
@@ -28,8 +28,8 @@ func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	return waits.code == "", waits.of(pod)
 }
 
-func hasGrace(pod *corev1.Pod) bool {
-	_, has := pod.Annotations[kruise.InPlaceUpdateGraceKey]
+func hasGrace(pod *corev1.Pod, keys *kruise.Keys) bool {
+	_, _, has := keys.Lookup(pod.Annotations, (*kruise.Keys).InPlaceGraceKey)
 	_, old := pod.Annotations[kruise.InPlaceUpdateGraceKeyOld]
 	return has || old
 }

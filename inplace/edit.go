@@ -32,17 +32,19 @@ type edit struct {
 }
 
 func (l look) edit() *edit {
-	return &edit{
+	e := &edit{
 		look: l, finalizers: l.pod.Finalizers, labels: map[string]*string{},
 		// Whatever waited is either in this write or not wanted any more.
-		annotations: map[string]*string{kruise.InPlaceUpdateGraceKey: nil, kruise.InPlaceUpdateGraceKeyOld: nil},
+		annotations: map[string]*string{l.rules.keys.InPlaceGraceKey(): nil, kruise.InPlaceUpdateGraceKeyOld: nil},
 	}
+	l.rules.keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceGraceKey)
+	return e
 }
 
 // apply writes one batch of a change, and what is left of it into the state.
 func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	c = c.due(e.pod)
-	batch, rest := split(e.pod, c)
+	batch, rest := split(e.pod, c, e.rules.keys)
 	maps.Copy(e.labels, c.Metadata.Labels)
 	maps.Copy(e.annotations, c.Metadata.Annotations)
 	e.finalizers = union(minus(e.finalizers, c.Metadata.RemoveFinalizers), c.Metadata.AddFinalizers)
@@ -132,10 +134,11 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 func (e *edit) store(p *patch, s *kruise.InPlaceUpdateState) error {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", kruise.InPlaceUpdateStateKey, err)
+		return fmt.Errorf("encode %s: %w", e.rules.keys.InPlaceStateKey(), err)
 	}
-	e.annotations[kruise.InPlaceUpdateStateKey] = ptr.To(string(data))
+	e.rules.keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceStateKey)
 	e.annotations[kruise.InPlaceUpdateStateKeyOld] = nil
+	e.annotations[e.rules.keys.InPlaceStateKey()] = ptr.To(string(data))
 	return e.encode(p)
 }
 
@@ -155,6 +158,7 @@ func (e *edit) encode(p *patch) error {
 		}
 	}
 	if e.relabelTo != nil {
+		e.rules.keys.RemoveOlder(e.labels, (*kruise.Keys).RevisionKey)
 		e.labels[e.rules.label()] = e.relabelTo
 	}
 	e.unchanged(p)

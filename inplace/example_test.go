@@ -165,14 +165,14 @@ func ExampleLaunchPriority() {
 			ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "p_10"},
 		},
 	}}}
-	fmt.Println(inplace.LaunchPriority(c))
+	fmt.Println(inplace.LaunchPriority(c, nil))
 	// Output: 10 true
 }
 
 func ExampleStateOf() {
 	pod := webPod()
 	pod.Annotations[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"nextContainerImages":{"main":"nginx:2"}}`
-	state, err := inplace.StateOf(pod)
+	state, err := inplace.StateOf(pod, nil)
 	fmt.Println(state.Revision, state.NextContainerImages, err)
 	// Output: web-2 map[main:nginx:2] <nil>
 }
@@ -180,7 +180,7 @@ func ExampleStateOf() {
 func ExampleGraceOf() {
 	pod := webPod()
 	pod.Annotations[kruise.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
-	grace, err := inplace.GraceOf(pod)
+	grace, err := inplace.GraceOf(pod, nil)
 	fmt.Println(grace.ContainerImages, grace.GraceSeconds, err)
 	// Output: map[main:nginx:2] 30 <nil>
 }

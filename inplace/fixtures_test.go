@@ -189,7 +189,7 @@ func encoded(t *testing.T, v any) string {
 
 func stateOf(t *testing.T, pod *corev1.Pod) *kruise.InPlaceUpdateState {
 	t.Helper()
-	s, err := inplace.StateOf(pod)
+	s, err := inplace.StateOf(pod, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,10 +74,10 @@ func FuzzPriority(f *testing.F) {
 				}},
 			}}
 		}
-		if _, ok := LaunchPriority(barrier(key)); !ok {
+		if _, ok := LaunchPriority(barrier(key), nil); !ok {
 			t.Errorf("%q is no barrier", key)
 		}
-		if got, ok := LaunchPriority(barrier(kruise.ContainerLaunchBarrierKeyPrefix + strconv.Itoa(n))); !ok || got != n {
+		if got, ok := LaunchPriority(barrier(kruise.ContainerLaunchBarrierKeyPrefix+strconv.Itoa(n)), nil); !ok || got != n {
 			t.Errorf("want %d, got %d", n, got)
 		}
 	})

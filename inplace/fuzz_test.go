@@ -130,7 +130,7 @@ func FuzzGrace(f *testing.F) {
 		if !ok {
 			return
 		}
-		_, err := inplace.GraceOf(pod)
+		_, err := inplace.GraceOf(pod, nil)
 		a, stepErr := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
 		if err != nil && stepErr == nil {
 			t.Errorf("a grace that cannot be read is passed over: %v", err)

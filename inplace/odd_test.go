@@ -19,25 +19,14 @@ func TestOddPods(t *testing.T) {
 	r := newRand(t)
 	verdicts := map[inplace.Verdict]int{}
 	for range 1_000 / fewer() {
-		pod := &corev1.Pod{}
-		filler := randfill.NewWithSeed(r.Int64()).NilChance(0.5).NumElements(1, 3).MaxDepth(7).Funcs(
-			func(q *resource.Quantity, _ randfill.Continue) {
-				*q = *resource.NewMilliQuantity(r.Int64N(5000), resource.DecimalSI)
-			},
-			func(s *metav1.Time, _ randfill.Continue) { *s = metav1.Unix(noon().Unix()-r.Int64N(100), 0) },
-			func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte("{}") },
-		)
-		filler.Fill(pod)
-		oddities(r, pod)
-		pod, ok := stored(pod)
-		if !ok {
-			t.Fatal("no pod")
-		}
+		pod := oddPod(t, r)
 		rules := inplace.Policy{
 			Unready:            oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"),
 			ResizeInSpec:       r.IntN(2) == 0,
 			RecreateInfeasible: r.IntN(2) == 0,
-			RevisionLabel:      oneOf(r, "", "own/label~"),
+			Keys: oneOf(r, nil, &kruise.Keys{Revision: "own/label~"}, &kruise.Keys{
+				InPlaceState: "own/state", InPlaceReady: "own/ready", Older: []kruise.Keys{{}, {InPlaceGrace: "older/grace"}},
+			}),
 		}
 		before := jsonOf(pod)
 		if a, err := inplace.Next(inplace.Update{Pod: pod}, rules, noon()); err == nil {
@@ -75,6 +64,26 @@ func TestOddPods(t *testing.T) {
 			t.Errorf("no pod was told to %s", v)
 		}
 	}
+}
+
+// oddPod is filled with anything, and with what looks like updates that are under way.
+func oddPod(t *testing.T, r *rand.Rand) *corev1.Pod {
+	t.Helper()
+	pod := &corev1.Pod{}
+	filler := randfill.NewWithSeed(r.Int64()).NilChance(0.5).NumElements(1, 3).MaxDepth(7).Funcs(
+		func(q *resource.Quantity, _ randfill.Continue) {
+			*q = *resource.NewMilliQuantity(r.Int64N(5000), resource.DecimalSI)
+		},
+		func(s *metav1.Time, _ randfill.Continue) { *s = metav1.Unix(noon().Unix()-r.Int64N(100), 0) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte("{}") },
+	)
+	filler.Fill(pod)
+	oddities(r, pod)
+	pod, ok := stored(pod)
+	if !ok {
+		t.Fatal("no pod")
+	}
+	return pod
 }
 
 // names are containers of a pod, and one that it has not.

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -48,9 +47,11 @@ func (l look) unchanged(p *patch) {
 	p.ops = append(p.ops, write.TestUID(l.pod)...)
 	p.ops = append(p.ops,
 		write.TestLabel(l.pod, l.rules.label()),
-		write.TestAnnotation(l.pod, kruise.InPlaceUpdateStateKey), write.TestAnnotation(l.pod, kruise.InPlaceUpdateGraceKey))
+		write.TestAnnotation(l.pod, l.rules.keys.InPlaceStateKey()),
+		write.TestAnnotation(l.pod, l.rules.keys.InPlaceGraceKey()))
+	gate := l.gate()
 	for i := range l.pod.Status.Conditions {
-		if c := &l.pod.Status.Conditions[i]; c.Type == kruise.InPlaceUpdateReady && c.Status == corev1.ConditionFalse {
+		if c := &l.pod.Status.Conditions[i]; c.Type == gate && c.Status == corev1.ConditionFalse {
 			p.test(c.Type, "status", "conditions", strconv.Itoa(i), "type")
 			p.test(c.Status, "status", "conditions", strconv.Itoa(i), "status")
 		}

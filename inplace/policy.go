@@ -1,6 +1,10 @@
 package inplace
 
-import "time"
+import (
+	"time"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+)
 
 // Policy is what may change in a running pod, and how. Give one policy to all functions of this package. The zero value
 // is safe where nothing of this project is installed on the nodes: all that needs a node daemon blocks an update in
@@ -18,8 +22,8 @@ type Policy struct {
 	// Harmless names containers that may restart while the pod stays in traffic. It does not apply to changes of their
 	// environment, for which daemons restart containers only out of traffic, nor with UnreadyAlways.
 	Harmless []string
-	// RevisionLabel is the label that holds a pod's revision; empty for controller-revision-hash.
-	RevisionLabel string
+	// Keys are the labels, annotations and readiness gates of the pods; nil for those of OpenKruise.
+	Keys *kruise.Keys
 	// Relabel is when the revision label of a pod changes.
 	Relabel Relabel
 	// ResizeInSpec writes resources with the rest of the pod, for API servers before 1.32.
@@ -37,7 +41,7 @@ type Policy struct {
 type rules struct {
 	unready            Unready
 	harmlessNames      []string
-	revisionLabel      string
+	keys               *kruise.Keys
 	relabel            Relabel
 	resizeInSpec       bool
 	ignoreResources    bool
@@ -47,7 +51,7 @@ type rules struct {
 
 func (p Policy) rules() rules {
 	return rules{
-		p.Unready, p.Harmless, p.RevisionLabel, p.Relabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible,
+		p.Unready, p.Harmless, p.Keys, p.Relabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible,
 		p.RecreateDeferred,
 	}
 }

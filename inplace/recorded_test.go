@@ -48,7 +48,7 @@ func TestRecordedStates(t *testing.T) {
 				continue
 			}
 			n++
-			s, err := inplace.StateOf(pod)
+			s, err := inplace.StateOf(pod, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

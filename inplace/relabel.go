@@ -29,19 +29,33 @@ const PendingRevisionKey = "kruisekit.dev/pending-revision"
 func RevisionOf(pod *corev1.Pod, p Policy) string { return p.rules().revisionOf(pod) }
 
 func (r rules) revisionOf(pod *corev1.Pod) string {
-	return cmp.Or(pod.Annotations[PendingRevisionKey], pod.Labels[r.label()])
+	return cmp.Or(r.pending(pod), r.keys.RevisionOf(pod))
+}
+
+// pending returns the revision that waits in a pod for its label. What a pod was created with, as a part of its
+// template, is none.
+func (r rules) pending(pod *corev1.Pod) string {
+	pending := pod.Annotations[PendingRevisionKey]
+	if pending == "" {
+		return ""
+	}
+	state, err := StateOf(pod, r.keys)
+	if err != nil || state == nil || state.Revision != pending || state.UpdateTimestamp.Before(&pod.CreationTimestamp) {
+		return ""
+	}
+	return pending
 }
 
 // Settled reports whether no update of a pod is under way, and the revision label of the pod is that of its spec.
 func Settled(pod *corev1.Pod, p Policy) bool {
 	done, _ := Completed(pod, p)
-	return done && pod.Annotations[PendingRevisionKey] == ""
+	return done && p.rules().pending(pod) == ""
 }
 
 // relabel writes the revision label of a pod whose update is complete, once the pod is ready.
 func (l look) relabel() Action {
-	pending, has := l.pod.Annotations[PendingRevisionKey]
-	if !has {
+	pending := l.rules.pending(l.pod)
+	if pending == "" {
 		return Action{Verdict: Complete}
 	}
 	if c := lifecycle.ConditionOf(l.pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
@@ -54,10 +68,7 @@ func (l look) relabel() Action {
 func (l look) relabelTo(pending string) Action {
 	return l.patch(func(p *patch) error {
 		e := l.edit()
-		e.annotations[PendingRevisionKey] = nil
-		if pending != "" {
-			e.relabelTo = &pending
-		}
+		e.annotations[PendingRevisionKey], e.relabelTo = nil, &pending
 		return e.encode(p)
 	})
 }
@@ -65,5 +76,5 @@ func (l look) relabelTo(pending string) Action {
 // relabelNow reports whether the first write of an update changes the revision label: the policy says so, the node has
 // nothing to do, or a pod that was about to leave the revision goes back to it.
 func (e *edit) relabelNow() bool {
-	return e.rules.relabel != RelabelLast || e.settled || e.pod.Labels[e.rules.label()] == e.update.Revision
+	return e.rules.relabel != RelabelLast || e.settled || e.rules.keys.RevisionOf(e.pod) == e.update.Revision
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -133,4 +134,23 @@ func TestRelabelOfAnotherPolicy(t *testing.T) {
 	r.run()
 	r.to(nil, nil, "")
 	r.expect("r-2", "r-2", true)
+}
+
+// TestRelabelOfATemplate has pods whose template has the annotation: it names no revision of theirs.
+func TestRelabelOfATemplate(t *testing.T) {
+	pod := running(template(container("c1", "app:1")), "r-1")
+	pod.CreationTimestamp = metav1.NewTime(noon())
+	pod.Annotations = map[string]string{inplace.PendingRevisionKey: "r-7"}
+	for _, state := range []string{
+		"", "{", `{"revision":"r-8","updateTimestamp":"2026-11-21T12:00:00Z"}`,
+		`{"revision":"r-7","updateTimestamp":"2026-11-21T11:00:00Z"}`,
+	} {
+		pod.Annotations[kruise.InPlaceUpdateStateKey] = state
+		for _, when := range []inplace.Relabel{inplace.RelabelFirst, inplace.RelabelLast} {
+			p := inplace.Policy{Relabel: when}
+			if got := inplace.RevisionOf(pod, p); got != "r-1" {
+				t.Errorf("%s, %s: revision %q, want r-1", when, state, got)
+			}
+		}
+	}
 }

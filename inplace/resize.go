@@ -16,7 +16,7 @@ func (l look) resize(c *Change) *write.Write {
 	if len(c.Resources) == 0 || l.rules.resizeInSpec {
 		return nil
 	}
-	batch, _ := split(l.pod, c.due(l.pod))
+	batch, _ := split(l.pod, c.due(l.pod), l.rules.keys)
 	var ops []write.Op
 	for _, name := range batch {
 		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)

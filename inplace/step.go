@@ -25,18 +25,18 @@ func (l look) step() (Action, error) {
 	if pod.DeletionTimestamp != nil || finished(pod) {
 		return Action{Verdict: Ignore}, nil
 	}
-	grace, err := GraceOf(pod)
+	grace, err := GraceOf(pod, l.rules.keys)
 	if err != nil {
 		return Action{}, err
 	}
-	state, err := StateOf(pod)
+	state, err := StateOf(pod, l.rules.keys)
 	if err != nil {
 		return Action{}, err
 	}
 	if grace != nil {
 		return l.endGrace(grace, state)
 	}
-	if hasGrace(pod) { // of an empty text, with which the update would never be complete
+	if hasGrace(pod, l.rules.keys) { // of an empty text, with which the update would never be complete
 		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	if state == nil {
@@ -81,9 +81,9 @@ func wait(after time.Duration, why note.Note) Action {
 // endGrace waits for the end of the grace period, and then writes the change.
 func (l look) endGrace(g *kruise.InPlaceUpdateGrace, s *kruise.InPlaceUpdateState) (Action, error) {
 	if s == nil {
-		return Action{}, &AnnotationError{Key: kruise.InPlaceUpdateStateKey, Err: errNoState}
+		return Action{}, &AnnotationError{Key: l.rules.keys.InPlaceStateKey(), Err: errNoState}
 	}
-	c, err := planned(l.pod, g)
+	c, err := l.planned(g)
 	if err != nil {
 		return Action{}, err
 	}
@@ -125,9 +125,8 @@ func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
 
 // makeReady puts a pod whose update is complete back into traffic.
 func (l look) makeReady() Action {
-	pod := l.pod
-	if !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) ||
-		statusOfCondition(pod, kruise.InPlaceUpdateReady) == corev1.ConditionTrue {
+	pod, gate := l.pod, l.gate()
+	if !lifecycle.HasGate(pod, gate) || statusOfCondition(pod, gate) == corev1.ConditionTrue {
 		return l.relabel()
 	}
 	if pod.Status.Phase == corev1.PodPending && statusOfCondition(pod, corev1.ContainersReady) == "" {
@@ -138,7 +137,7 @@ func (l look) makeReady() Action {
 	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
 		ready := corev1.PodCondition{
-			Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now),
+			Type: gate, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now),
 		}
 		p.ops = append(p.ops, lifecycle.SetConditions(pod, ready)...)
 		return nil

@@ -14,7 +14,7 @@ import (
 // inTraffic reports whether the pod is not marked yet, or marked and still ready: it may have become ready after it was
 // read for the mark, which then did not set Ready to False.
 func (l look) inTraffic() bool {
-	return statusOfCondition(l.pod, kruise.InPlaceUpdateReady) != corev1.ConditionFalse ||
+	return statusOfCondition(l.pod, l.gate()) != corev1.ConditionFalse ||
 		lifecycle.Ready(l.pod, l.now) != nil
 }
 
@@ -22,7 +22,7 @@ func (l look) inTraffic() bool {
 func (l look) notReady() *write.Write {
 	return l.write(write.Status, func(p *patch) error {
 		mark := corev1.PodCondition{
-			Type: kruise.InPlaceUpdateReady, Status: corev1.ConditionFalse,
+			Type: l.gate(), Status: corev1.ConditionFalse,
 			Reason: kruise.InPlaceUpdateReadyReasonStart, LastTransitionTime: metav1.NewTime(l.now),
 		}
 		l.unchanged(p)
@@ -37,7 +37,7 @@ func (l look) notReady() *write.Write {
 
 // takesOut reports whether a change takes a pod out of traffic. Without the gate nothing could.
 func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
-	if c.Empty() || !lifecycle.HasGate(pod, kruise.InPlaceUpdateReady) {
+	if c.Empty() || !lifecycle.HasGate(pod, r.keys.InPlaceReadyOf(pod)) {
 		return false
 	}
 	if r.unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {

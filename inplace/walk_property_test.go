@@ -267,7 +267,7 @@ func (o *rollout) ordered(before, after *corev1.Pod) {
 
 // forget gives the state of a pod as the reference writes it; empty where there is none.
 func forget(pod *corev1.Pod) string {
-	s, err := inplace.StateOf(pod)
+	s, err := inplace.StateOf(pod, nil)
 	if err != nil || s == nil {
 		return ""
 	}

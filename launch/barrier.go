@@ -20,6 +20,8 @@ type Policy struct {
 	// Started counts a container once it has started, after its startup probe and its postStart hook, and not only when it
 	// is ready. A readiness probe with a long delay then delays no other container.
 	Started bool
+	// Keys are the annotations and variables of the pods; nil for those of OpenKruise.
+	Keys *kruise.Keys
 }
 
 // held is a container with a barrier.
@@ -64,7 +66,7 @@ func heldIn(pod *corev1.Pod, r Policy) ([]held, []note.Note) {
 		c := &pod.Spec.Containers[i]
 		h := held{name: c.Name}
 		for j := range c.Env {
-			if c.Env[j].Name != kruise.ContainerLaunchBarrierEnvName {
+			if !r.Keys.IsName(c.Env[j].Name, (*kruise.Keys).LaunchBarrierEnvName) {
 				continue
 			}
 			k, ok := keyIn(&c.Env[j], barrier)
@@ -135,17 +137,17 @@ func Concerns(pod *corev1.Pod, r Policy) bool {
 		return false
 	}
 	all, _ := heldIn(pod, r)
-	done := completed(pod)
+	done := r.completed(pod)
 	return slices.ContainsFunc(all, func(h held) bool { return !h.up && (!done || h.blocked) })
 }
 
 // Incomplete reports whether a pod is ordered and not marked complete. Concerns is false for such a pod once it is up,
 // which does no harm; but a pass that has failed must be finished.
-func Incomplete(pod *corev1.Pod) bool {
-	if over(pod) || completed(pod) {
+func Incomplete(pod *corev1.Pod, r Policy) bool {
+	if over(pod) || r.completed(pod) {
 		return false
 	}
-	all, _ := heldIn(pod, Policy{})
+	all, _ := heldIn(pod, r)
 	return len(all) > 0
 }
 
@@ -154,6 +156,7 @@ func over(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-func completed(pod *corev1.Pod) bool {
-	return pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey] == "true"
+func (r Policy) completed(pod *corev1.Pod) bool {
+	_, value, _ := r.Keys.Lookup(pod.Annotations, (*kruise.Keys).LaunchCompletedKey)
+	return value == "true"
 }

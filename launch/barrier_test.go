@@ -76,7 +76,7 @@ func TestUnmarked(t *testing.T) {
 		"terminating": {terminating(five()), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := launch.Incomplete(c.pod); got != c.want {
+			if got := launch.Incomplete(c.pod, launch.Policy{}); got != c.want {
 				t.Errorf("%t, want %t", got, c.want)
 			}
 		})

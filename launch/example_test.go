@@ -69,7 +69,7 @@ func ExampleConcerns() {
 func ExampleIncomplete() {
 	pod := waiting("p_3", "p_5")
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "a", Ready: true}, {Name: "b", Ready: true}}
-	fmt.Println(launch.Concerns(pod, launch.Policy{}), launch.Incomplete(pod))
+	fmt.Println(launch.Concerns(pod, launch.Policy{}), launch.Incomplete(pod, launch.Policy{}))
 	// Output: false true
 }
 
@@ -89,7 +89,7 @@ func ExampleAddPatch() {
 }
 
 func ExampleCompletePatch() {
-	patch, err := launch.CompletePatch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1"}})
+	patch, err := launch.CompletePatch(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "u1"}}, launch.Policy{})
 	fmt.Println(string(patch), err)
 	// Output: {"metadata":{"annotations":{"apps.kruise.io/container-launch-priority-completed":"true"},"uid":"u1"}} <nil>
 }

@@ -21,6 +21,8 @@ type Options struct {
 	// Suffix completes the name of a pod that has only generateName: five random characters, other ones each time, as
 	// rand.String(5) of apimachinery gives them. Without it such a pod is an error.
 	Suffix string
+	// Keys are the annotations and variables of the pods; nil for those of OpenKruise.
+	Keys *kruise.Keys
 }
 
 // Injection is the result of Inject.
@@ -29,19 +31,21 @@ type Injection struct {
 	Pod *corev1.Pod
 	// Notes report what is unusual.
 	Notes []note.Note
+
+	keys *kruise.Keys
 }
 
 // Inject adds barriers to a new pod, so that its containers start in the order that it asks for by an annotation or by
 // priorities. It must follow whatever adds containers. A fault names the invalid field.
 func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 	if _, static := pod.Annotations[corev1.MirrorPodAnnotationKey]; static {
-		return Injection{Notes: staticNotes(pod)}, nil
+		return Injection{Notes: staticNotes(pod, o.Keys)}, nil
 	}
-	all, faults := priorities(pod)
+	all, faults := priorities(pod, o.Keys)
 	if all == nil || len(faults) > 0 {
 		return Injection{}, faults
 	}
-	i := Injection{Pod: pod.DeepCopy()}
+	i := Injection{Pod: pod.DeepCopy(), keys: o.Keys}
 	if fault := i.name(o.Suffix); fault != nil {
 		return Injection{}, field.ErrorList{fault}
 	}
@@ -49,8 +53,8 @@ func Inject(pod *corev1.Pod, o Options) (Injection, field.ErrorList) {
 	for at := range i.Pod.Spec.Containers {
 		i.hold(&i.Pod.Spec.Containers[at], barrier, all[at])
 	}
-	if _, is := i.Pod.Annotations[kruise.ContainerLaunchPriorityCompletedKey]; is {
-		delete(i.Pod.Annotations, kruise.ContainerLaunchPriorityCompletedKey)
+	if key, _, is := o.Keys.Lookup(i.Pod.Annotations, (*kruise.Keys).LaunchCompletedKey); is {
+		delete(i.Pod.Annotations, key)
 		i.note(NoteCompletedDropped, i.Pod.Name, "a new pod is not complete: its containers would wait for ever")
 	}
 	if equality.Semantic.DeepEqual(pod, i.Pod) {
@@ -66,8 +70,8 @@ func (i *Injection) note(code, object, text string) {
 	i.Notes = append(i.Notes, newNote(code, object, text))
 }
 
-func staticNotes(pod *corev1.Pod) []note.Note {
-	if all, _ := priorities(pod); all == nil {
+func staticNotes(pod *corev1.Pod, keys *kruise.Keys) []note.Note {
+	if all, _ := priorities(pod, keys); all == nil {
 		return nil
 	}
 	return []note.Note{{
@@ -99,7 +103,7 @@ func (i *Injection) name(suffix string) *field.Error {
 
 // hold makes a container wait for the key of its priority, in place of another one.
 func (i *Injection) hold(c *corev1.Container, barrier string, priority int64) {
-	wait := corev1.EnvVar{Name: kruise.ContainerLaunchBarrierEnvName, ValueFrom: &corev1.EnvVarSource{
+	wait := corev1.EnvVar{Name: i.keys.LaunchBarrierEnvName(), ValueFrom: &corev1.EnvVarSource{
 		ConfigMapKeyRef: &corev1.ConfigMapKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: barrier}, Key: keyOf(priority),
 		},

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -70,7 +69,7 @@ func Next(in Input) Plan {
 		return s.plan
 	case all:
 		s.open(func(held, key) bool { return true })
-		s.plan.Complete = !completed(in.Pod)
+		s.plan.Complete = !in.completed(in.Pod)
 	default:
 		s.open(func(h held, k key) bool { return h.up || k.number >= from })
 	}
@@ -130,7 +129,7 @@ func (s *stepper) has(h held) bool {
 // turn is the priority whose turn it is, and those above; or it is the turn of all.
 func (s *stepper) turn() (from int64, all bool) {
 	levels := pending(s.held)
-	if completed(s.Pod) || len(levels) == 0 || levels[0] == levels[len(levels)-1] {
+	if s.completed(s.Pod) || len(levels) == 0 || levels[0] == levels[len(levels)-1] {
 		return 0, true
 	}
 	lowest := levels[0]
@@ -149,7 +148,7 @@ func (s *stepper) open(wanted func(held, key) bool) {
 				continue
 			}
 			missing = append(missing, k.text)
-			lost = lost || h.up || completed(s.Pod)
+			lost = lost || h.up || s.completed(s.Pod)
 			s.keys[k.text] = true
 		}
 	}
@@ -229,9 +228,4 @@ func dataOf(keys []string) map[string]string {
 		data[k] = "true"
 	}
 	return data
-}
-
-// markOf is the annotation of a pod whose containers may all start.
-func markOf() map[string]string {
-	return map[string]string{kruise.ContainerLaunchPriorityCompletedKey: "true"}
 }

@@ -314,7 +314,7 @@ func TestPatches(t *testing.T) {
 	if want := `{"data":{"p_-1":"true","p_1":"true"},"metadata":{"uid":"b1"}}`; string(add) != want || err != nil {
 		t.Errorf("%s, %v", add, err)
 	}
-	complete, err := launch.CompletePatch(five())
+	complete, err := launch.CompletePatch(five(), launch.Policy{})
 	want := `{"metadata":{"annotations":{"apps.kruise.io/container-launch-priority-completed":"true"},"uid":"u1"}}`
 	if string(complete) != want || err != nil {
 		t.Errorf("%s, %v", complete, err)

@@ -19,6 +19,7 @@ func AddPatch(barrier *corev1.ConfigMap, keys []string) ([]byte, error) {
 
 // CompletePatch returns the body, of PatchType, that marks a pod as complete. The API server rejects it with a conflict
 // if the pod was replaced.
-func CompletePatch(pod metav1.Object) ([]byte, error) {
-	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.GetUID(), "annotations": markOf()}})
+func CompletePatch(pod metav1.Object, r Policy) ([]byte, error) {
+	mark := map[string]string{r.Keys.LaunchCompletedKey(): "true"}
+	return json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.GetUID(), "annotations": mark}})
 }

@@ -10,13 +10,13 @@ import (
 )
 
 // priorities returns those of the containers of a new pod, in their order; nil if the pod asks for no order.
-func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
+func priorities(pod *corev1.Pod, keys *kruise.Keys) ([]int64, field.ErrorList) {
 	containers := pod.Spec.Containers
 	if len(containers) < 2 {
 		return nil, nil
 	}
 	all := make([]int64, len(containers))
-	if pod.Annotations[kruise.ContainerLaunchPriorityKey] == kruise.ContainerLaunchOrdered {
+	if pod.Annotations[keys.LaunchPriorityKey()] == kruise.ContainerLaunchOrdered {
 		for i := range all {
 			all[i] = -int64(i)
 		}
@@ -25,7 +25,7 @@ func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 	var faults field.ErrorList
 	differ := false
 	for i := range containers {
-		n, fault := asked(containers[i].Env, field.NewPath("spec", "containers").Index(i).Child("env"))
+		n, fault := asked(containers[i].Env, keys, field.NewPath("spec", "containers").Index(i).Child("env"))
 		if fault != nil {
 			faults = append(faults, fault)
 		}
@@ -39,10 +39,10 @@ func priorities(pod *corev1.Pod) ([]int64, field.ErrorList) {
 }
 
 // asked returns the priority in an environment, in which the last variable of a name counts.
-func asked(env []corev1.EnvVar, at *field.Path) (int64, *field.Error) {
+func asked(env []corev1.EnvVar, keys *kruise.Keys, at *field.Path) (int64, *field.Error) {
 	for i := len(env) - 1; i >= 0; i-- {
 		e := &env[i]
-		if e.Name != kruise.ContainerLaunchPriorityEnvName {
+		if e.Name != keys.LaunchPriorityEnvName() {
 			continue
 		}
 		if e.ValueFrom != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// StateOf returns the state in the pod's label. A pod without the label counts as Normal.
-func StateOf(pod *corev1.Pod) kruise.LifecycleState {
-	return kruise.LifecycleState(pod.Labels[kruise.LifecycleStateKey])
-}
+// StateOf returns the state in the pod's label, which is that of OpenKruise; see [kruise.Keys.StateOf] for others. A
+// pod without the label counts as Normal.
+func StateOf(pod *corev1.Pod) kruise.LifecycleState { return (*kruise.Keys)(nil).StateOf(pod) }
 
 // HasAny reports whether the pod has any label or finalizer of a hook. A hook that is nil or empty has none.
 func HasAny(pod *corev1.Pod, hook *kruise.LifecycleHook) bool {

@@ -20,6 +20,8 @@ type Situation struct {
 	AtTarget bool
 	// Completed reports that no in-place update of the pod is under way.
 	Completed bool
+	// Keys are the labels, annotations and readiness gates of the pod; nil for those of OpenKruise.
+	Keys *kruise.Keys
 	// NeedsNode keeps a new pod without a preNormal hook out of Normal until the pod is scheduled, as CloneSet does.
 	NeedsNode bool
 }
@@ -45,12 +47,15 @@ type Move struct {
 	Rehook *kruise.LifecycleHook
 	// Hold and Release are keys of entries that keep the pod not ready. They are written before the state. Empty for none.
 	Hold, Release string
+
+	// Keys under which the state is written; nil for those of OpenKruise.
+	Keys *kruise.Keys
 }
 
 // Settle returns the move that follows from the pod as it is. Call it for every pod in every pass. A pod that a hook
 // holds out of traffic is held again where its entry was lost.
 func Settle(s Situation) Move {
-	switch StateOf(s.Pod) {
+	switch s.Keys.StateOf(s.Pod) {
 	case kruise.LifecycleStatePreparingNormal:
 		if s.isNormal() {
 			return s.to(kruise.LifecycleStateNormal)
@@ -82,7 +87,7 @@ func Settle(s Situation) Move {
 func (s Situation) release() Move {
 	for _, key := range []string{kruise.LifecyclePreUpdateHookKey, kruise.LifecyclePreDeleteHookKey} {
 		if s.isHeld(key) {
-			return Move{Release: key}
+			return Move{Release: key, Keys: s.Keys}
 		}
 	}
 	return Move{}
@@ -90,7 +95,7 @@ func (s Situation) release() Move {
 
 // isHeld reports whether an entry of a hook is to be released. Without the gate it has no effect, and is not written.
 func (s Situation) isHeld(key string) bool {
-	return HasGate(s.Pod, kruise.KruisePodReadyConditionType) && IsHeld(s.Pod, kruise.LifecycleUserAgent, key)
+	return HasGate(s.Pod, s.gate().Type) && s.gate().IsHeld(s.Pod, kruise.LifecycleUserAgent, key)
 }
 
 // holdAgain holds a pod that a hook has taken out of traffic, and whose entry is gone: another writer replaced the
@@ -98,20 +103,20 @@ func (s Situation) isHeld(key string) bool {
 // is.
 func (s Situation) holdAgain(hook *kruise.LifecycleHook, key string) Move {
 	if hook == nil || !hook.MarkPodNotReady || !HasAny(s.Pod, hook) ||
-		!HasGate(s.Pod, kruise.KruisePodReadyConditionType) {
+		!HasGate(s.Pod, s.gate().Type) {
 		return Move{}
 	}
-	entries, err := entriesOf(s.Pod)
+	entries, err := s.gate().entriesOf(s.Pod)
 	if err != nil || slices.Contains(entries, kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}) {
 		return Move{}
 	}
-	return Move{Hold: key}
+	return Move{Hold: key, Keys: s.Keys}
 }
 
 // BeforeUpdate returns whether an in-place update of the pod may begin. With Wait, write the move, if any.
 func BeforeUpdate(s Situation) (Verdict, Move) {
 	hook := s.hooks().InPlaceUpdate
-	switch StateOf(s.Pod) {
+	switch s.Keys.StateOf(s.Pod) {
 	case "", kruise.LifecycleStatePreparingNormal, kruise.LifecycleStateNormal:
 		if HasAny(s.Pod, hook) {
 			return Wait, s.to(kruise.LifecycleStatePreparingUpdate)
@@ -141,7 +146,7 @@ func BeforeDelete(s Situation) (Verdict, Move) {
 	if !HasAny(s.Pod, hook) {
 		return Go, Move{}
 	}
-	if StateOf(s.Pod) == kruise.LifecycleStatePreparingDelete {
+	if s.Keys.StateOf(s.Pod) == kruise.LifecycleStatePreparingDelete {
 		return Wait, s.holdAgain(hook, kruise.LifecyclePreDeleteHookKey)
 	}
 	return Wait, s.to(kruise.LifecycleStatePreparingDelete)
@@ -163,6 +168,9 @@ func (s Situation) afterUpdate() kruise.LifecycleState {
 	return kruise.LifecycleStateNormal
 }
 
+// gate returns the readiness gate of the pod that hooks close.
+func (s Situation) gate() Gate { return Gate{Type: s.Keys.PodReadyOf(s.Pod)} }
+
 func (s Situation) hooks() *kruise.Lifecycle {
 	if s.Hooks == nil {
 		return &kruise.Lifecycle{}
@@ -172,10 +180,10 @@ func (s Situation) hooks() *kruise.Lifecycle {
 
 // to returns the move to a state, with what it means for readiness.
 func (s Situation) to(state kruise.LifecycleState) Move {
-	if StateOf(s.Pod) == state {
+	if s.Keys.StateOf(s.Pod) == state {
 		return Move{}
 	}
-	m := Move{To: state}
+	m := Move{To: state, Keys: s.Keys}
 	marks := func(hook *kruise.LifecycleHook) bool { return hook != nil && hook.MarkPodNotReady }
 	switch state {
 	case kruise.LifecycleStatePreparingDelete:
@@ -205,19 +213,20 @@ func (m Move) Next(pod *corev1.Pod, now time.Time) (*write.Write, error) {
 	entry := func(key string) kruise.NotReadyEntry {
 		return kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}
 	}
+	gate := Gate{Type: m.Keys.PodReadyOf(pod)}
 	if m.Hold != "" {
-		conditions, err := held(pod, entry(m.Hold), now)
+		conditions, err := gate.held(pod, entry(m.Hold), now)
 		if err != nil || len(conditions) > 0 {
-			return writeEntries(pod, conditions, write.TestLabel(pod, kruise.LifecycleStateKey)), err
+			return gate.write(pod, conditions, write.TestLabel(pod, m.Keys.LifecycleStateKey())), err
 		}
 	}
 	if m.Release != "" {
-		conditions, err := released(pod, entry(m.Release), now)
+		conditions, err := gate.released(pod, entry(m.Release), now)
 		if err != nil || len(conditions) > 0 {
-			return writeEntries(pod, conditions, write.TestLabel(pod, kruise.LifecycleStateKey)), err
+			return gate.write(pod, conditions, write.TestLabel(pod, m.Keys.LifecycleStateKey())), err
 		}
 	}
-	if m.To == "" || StateOf(pod) == m.To {
+	if m.To == "" || m.Keys.StateOf(pod) == m.To {
 		return nil, nil
 	}
 	return m.state(pod, now), nil
@@ -237,10 +246,13 @@ func (m Move) state(pod *corev1.Pod, now time.Time) *write.Write {
 			}
 		}
 	}
-	labels[kruise.LifecycleStateKey] = (*string)(&m.To)
+	m.Keys.RemoveOlder(labels, (*kruise.Keys).LifecycleStateKey)
+	labels[m.Keys.LifecycleStateKey()] = (*string)(&m.To)
 	timestamp := now.Format(time.RFC3339)
-	ops := append(write.TestUID(pod), write.TestLabel(pod, kruise.LifecycleStateKey))
+	annotations := map[string]*string{m.Keys.LifecycleTimestampKey(): &timestamp}
+	m.Keys.RemoveOlder(annotations, (*kruise.Keys).LifecycleTimestampKey)
+	ops := append(write.TestUID(pod), write.TestLabel(pod, m.Keys.LifecycleStateKey()))
 	ops = append(ops, write.SetLabels(pod, labels)...)
-	ops = append(ops, write.SetAnnotations(pod, map[string]*string{kruise.LifecycleTimestampKey: &timestamp})...)
+	ops = append(ops, write.SetAnnotations(pod, annotations)...)
 	return write.JSON(pod, write.Main, append(ops, write.SetFinalizers(pod, finalizers)...)...)
 }

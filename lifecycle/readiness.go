@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,105 +27,60 @@ func ConditionOf(pod *corev1.Pod, t corev1.PodConditionType) *corev1.PodConditio
 	return nil
 }
 
-// IsHeld reports whether an entry of a writer keeps the pod not ready.
-func IsHeld(pod *corev1.Pod, userAgent, key string) bool {
-	entries, err := entriesOf(pod)
-	return err == nil && slices.Contains(entries, kruise.NotReadyEntry{UserAgent: userAgent, Key: key})
-}
-
-// held returns the conditions after which an entry keeps the pod not ready; none where nothing is to be written.
-func held(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
-	entries, err := entriesOf(pod)
-	if err != nil || !HasGate(pod, kruise.KruisePodReadyConditionType) || slices.Contains(entries, entry) {
-		return nil, err
+// Readiness returns the condition Ready as the kubelet computes it from the containers and all readiness gates once the
+// given conditions are written, in both directions. It returns nil where the pod has the condition with that status, or
+// ContainersReady is not known. Write it where no kubelet does, as in a simulation; on nodes write what Ready returns.
+func Readiness(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
+	current := func(t corev1.PodConditionType) *corev1.PodCondition {
+		if i := slices.IndexFunc(changes, func(c corev1.PodCondition) bool { return c.Type == t }); i >= 0 {
+			return &changes[i]
+		}
+		return ConditionOf(pod, t)
 	}
-	mark, err := kruiseReady(append(entries, entry), now)
-	if err != nil {
-		return nil, err
-	}
-	changes := []corev1.PodCondition{mark}
-	if ready := Ready(pod, now, mark); ready != nil {
-		changes = append(changes, *ready)
-	}
-	return changes, nil
-}
-
-// released returns the conditions after which an entry no longer keeps the pod not ready; none where nothing is to be
-// written.
-func released(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
-	entries, err := entriesOf(pod)
-	if err != nil || !HasGate(pod, kruise.KruisePodReadyConditionType) || !slices.Contains(entries, entry) {
-		return nil, err
-	}
-	left, err := kruiseReady(slices.DeleteFunc(entries, func(e kruise.NotReadyEntry) bool { return e == entry }), now)
-	if err != nil {
-		return nil, err
-	}
-	return []corev1.PodCondition{left}, nil
-}
-
-// Ready returns the condition Ready as it follows from all readiness gates once the given conditions are written. It
-// returns nil unless that is False and the pod's condition is not: only the kubelet makes a pod ready.
-func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
-	ready, containers := ConditionOf(pod, corev1.PodReady), ConditionOf(pod, corev1.ContainersReady)
-	if ready == nil || ready.Status == corev1.ConditionFalse || containers == nil ||
-		containers.Status != corev1.ConditionTrue {
+	containers := current(corev1.ContainersReady)
+	if containers == nil {
 		return nil
 	}
+	c := corev1.PodCondition{
+		Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(now),
+	}
+	missing := missingGates(pod, current)
+	switch {
+	case containers.Status != corev1.ConditionTrue:
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, containers.Reason, containers.Message
+	case len(missing) > 0:
+		c.Status, c.Reason, c.Message =
+			corev1.ConditionFalse, kruise.ReasonReadinessGatesNotReady, strings.Join(missing, ", ")
+	}
+	if ready := ConditionOf(pod, corev1.PodReady); ready != nil && ready.Status == c.Status {
+		return nil
+	}
+	return &c
+}
+
+// missingGates says which readiness gates of the pod are not open.
+func missingGates(pod *corev1.Pod, current func(corev1.PodConditionType) *corev1.PodCondition) []string {
 	var missing []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		c := ConditionOf(pod, gate.ConditionType)
-		if i := slices.IndexFunc(changes, func(c corev1.PodCondition) bool { return c.Type == gate.ConditionType }); i >= 0 {
-			c = &changes[i]
-		}
-		switch {
+		switch c := current(gate.ConditionType); {
 		case c == nil:
 			missing = append(missing, fmt.Sprintf("readiness gate %q has no condition", gate.ConditionType))
 		case c.Status != corev1.ConditionTrue:
 			missing = append(missing, fmt.Sprintf("readiness gate %q is %s", gate.ConditionType, c.Status))
 		}
 	}
-	if len(missing) == 0 {
+	return missing
+}
+
+// Ready returns the condition Ready as it follows from all readiness gates once the given conditions are written. It
+// returns nil unless that is False and the pod's condition is not: only the kubelet makes a pod ready.
+func Ready(pod *corev1.Pod, now time.Time, changes ...corev1.PodCondition) *corev1.PodCondition {
+	containers := ConditionOf(pod, corev1.ContainersReady)
+	if ConditionOf(pod, corev1.PodReady) == nil || containers == nil || containers.Status != corev1.ConditionTrue {
 		return nil
 	}
-	return &corev1.PodCondition{
-		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
-		Reason: kruise.ReasonReadinessGatesNotReady, Message: strings.Join(missing, ", "),
+	if c := Readiness(pod, now, changes...); c != nil && c.Status == corev1.ConditionFalse {
+		return c
 	}
-}
-
-// kruiseReady returns the condition KruisePodReady with these entries.
-func kruiseReady(entries []kruise.NotReadyEntry, now time.Time) (corev1.PodCondition, error) {
-	slices.SortFunc(entries, func(a, b kruise.NotReadyEntry) int {
-		return cmp.Or(cmp.Compare(a.UserAgent, b.UserAgent), cmp.Compare(a.Key, b.Key))
-	})
-	if entries == nil {
-		entries = []kruise.NotReadyEntry{}
-	}
-	message, err := json.Marshal(entries)
-	if err != nil {
-		return corev1.PodCondition{}, fmt.Errorf("encode entries of %s: %w", kruise.KruisePodReadyConditionType, err)
-	}
-	status := corev1.ConditionTrue
-	if len(entries) > 0 {
-		status = corev1.ConditionFalse
-	}
-	return corev1.PodCondition{
-		Type: kruise.KruisePodReadyConditionType, Status: status,
-		LastTransitionTime: metav1.NewTime(now), Message: string(message),
-	}, nil
-}
-
-// entriesOf returns the entries in the message. A message of another format is an error: replacing it would end the
-// reason of its writer to keep the pod not ready.
-func entriesOf(pod *corev1.Pod) ([]kruise.NotReadyEntry, error) {
-	c := ConditionOf(pod, kruise.KruisePodReadyConditionType)
-	if c == nil || c.Status == corev1.ConditionTrue || c.Message == "" {
-		return nil, nil
-	}
-	var entries []kruise.NotReadyEntry
-	if err := json.Unmarshal([]byte(c.Message), &entries); err != nil {
-		return nil, fmt.Errorf("read entries of %s: %w", kruise.KruisePodReadyConditionType, err)
-	}
-	return entries, nil
+	return nil
 }

@@ -1,42 +1,22 @@
 package lifecycle
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Hold returns the write of the pod's status after which an entry keeps the pod not ready: KruisePodReady, and Ready
-// where it follows at once. It returns nil where the pod has the entry already, or lacks the readiness gate.
-//
-// The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released
-// entry comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
+// Hold is Gate.Hold of the gate KruisePodReady.
 func Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := held(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
-	return writeEntries(pod, conditions), err
+	return Gate{}.Hold(pod, userAgent, key, now)
 }
 
-// Release returns the write of the pod's status after which an entry no longer keeps the pod not ready. It returns nil
-// where there is no such entry. The write tests what the write of Hold tests. The pod becomes ready when no entry is
-// left; the kubelet writes Ready itself.
+// Release is Gate.Release of the gate KruisePodReady.
 func Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := released(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
-	return writeEntries(pod, conditions), err
-}
-
-// writeEntries returns the write of KruisePodReady, and of what follows from it.
-func writeEntries(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...write.Op) *write.Write {
-	if len(conditions) == 0 {
-		return nil
-	}
-	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, kruise.KruisePodReadyConditionType),
-		SetConditions(pod, conditions...))
-	return write.JSON(pod, write.Status, ops...)
+	return Gate{}.Release(pod, userAgent, key, now)
 }
 
 // TestCondition returns the tests that a condition of the pod still has its status and message; none where the pod

@@ -104,7 +104,7 @@ func lastUpdate(pod *corev1.Pod) int64 {
 			last = later(last, batch.Timestamp.Time)
 		}
 	}
-	if state, err := inplace.StateOf(pod); err == nil && state != nil {
+	if state, err := inplace.StateOf(pod, nil); err == nil && state != nil {
 		take(state)
 	}
 	if text, ok := pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey]; ok {

@@ -17,7 +17,19 @@ func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, 
 	if pod == nil {
 		return false, 0
 	}
-	healthy, since := health(pod, lifecycle.StateOf(pod))
+	return available(pod, nil, minReadySeconds, now)
+}
+
+// Available reports whether a pod counts as available, as the function Available does, under the keys of the input.
+func (in *Input) Available(pod *corev1.Pod) (ok bool, wait time.Duration) {
+	if pod == nil {
+		return false, 0
+	}
+	return available(pod, in.Keys, in.MinReadySeconds, in.Now)
+}
+
+func available(pod *corev1.Pod, keys *kruise.Keys, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
+	healthy, since := health(pod, keys.StateOf(pod), keys)
 	if !healthy {
 		return false, 0
 	}
@@ -26,7 +38,7 @@ func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, 
 }
 
 // health is availability of a pod in a state of its life, but for the time, and since when the pod is ready.
-func health(pod *corev1.Pod, state kruise.LifecycleState) (ok bool, since time.Time) {
+func health(pod *corev1.Pod, state kruise.LifecycleState, keys *kruise.Keys) (ok bool, since time.Time) {
 	if pod.Status.Phase != corev1.PodRunning {
 		return false, since
 	}
@@ -35,7 +47,7 @@ func health(pod *corev1.Pod, state kruise.LifecycleState) (ok bool, since time.T
 	default:
 		return false, since
 	}
-	if c := lifecycle.ConditionOf(pod, kruise.InPlaceUpdateReady); c != nil && c.Status != corev1.ConditionTrue {
+	if c := lifecycle.ConditionOf(pod, keys.InPlaceReadyOf(pod)); c != nil && c.Status != corev1.ConditionTrue {
 		return false, since
 	}
 	ready := lifecycle.ConditionOf(pod, corev1.PodReady)

@@ -50,6 +50,9 @@ type Input struct {
 	MinReadySeconds int32
 	// Hooks of the workload; nil when it has none.
 	Hooks *kruise.Lifecycle
+	// Keys are the labels, annotations and readiness gates of the pods; nil for those of OpenKruise. A pass of package
+	// workload sets those of its Policy.
+	Keys *kruise.Keys
 	// Updates is whether instances are updated now.
 	Updates Updates
 	// UpdateOnly plans updates only, for when scaling failed and updates are to go on.

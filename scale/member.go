@@ -41,7 +41,7 @@ type member struct {
 	preparingDelete, preparing bool
 }
 
-func newMember(instance *Instance, minReadySeconds int32, now time.Time) member {
+func newMember(instance *Instance, in *Input) member {
 	m := member{Instance: instance, ready: true}
 	pods := 0
 	for _, pod := range instance.Pods {
@@ -49,16 +49,16 @@ func newMember(instance *Instance, minReadySeconds int32, now time.Time) member 
 			continue
 		}
 		pods++
-		state := lifecycle.StateOf(pod)
+		state := in.Keys.StateOf(pod)
 		switch state {
 		case kruise.LifecycleStatePreparingDelete:
 			m.preparingDelete = true
 		case kruise.LifecycleStatePreparingUpdate:
 			m.preparing = true
 		}
-		healthy, since := health(pod, state)
+		healthy, since := health(pod, state, in.Keys)
 		if healthy {
-			m.wait = max(m.wait, remaining(since, minReadySeconds, now))
+			m.wait = max(m.wait, remaining(since, in.MinReadySeconds, in.Now))
 		}
 		m.ready = m.ready && healthy
 	}
@@ -116,8 +116,9 @@ func (m *member) hooked(hook *kruise.LifecycleHook) bool {
 
 // inGrace reports whether a pod waits for the end of the grace period of an in-place update, so that its containers
 // have not changed yet.
-func (m *member) inGrace() bool {
+func (m *member) inGrace(keys *kruise.Keys) bool {
 	return m.any(func(pod *corev1.Pod) bool {
-		return pod.Annotations[kruise.InPlaceUpdateGraceKey] != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""
+		_, text, _ := keys.Lookup(pod.Annotations, (*kruise.Keys).InPlaceGraceKey)
+		return text != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""
 	})
 }

@@ -64,7 +64,7 @@ func (p *planner) observe() (map[string]*member, error) {
 	p.members = make([]*member, 0, len(all))
 	for i := range p.in.Instances {
 		m := &all[i]
-		*m = newMember(&p.in.Instances[i], p.in.MinReadySeconds, p.in.Now)
+		*m = newMember(&p.in.Instances[i], p.in)
 		if m.Terminating && p.in.Slots == nil {
 			continue
 		}

@@ -28,7 +28,7 @@ func (p *planner) updateCount() {
 	p.repairFirst(candidates)
 	// These are out of traffic already. What waits for the end of its grace period still runs what it ran before: taken
 	// back in time, nothing restarts.
-	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace() })
+	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace(p.in.Keys) })
 	p.update(candidates[:min(n, len(candidates))], walk{Budget: b})
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }

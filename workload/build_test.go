@@ -82,7 +82,7 @@ func ready(name, revisionName, image string) *corev1.Pod {
 		},
 	}
 	pod.Spec.NodeName = "node-1"
-	inplace.EnsureReadinessGate(&pod.Spec)
+	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	return pod
 }
 

@@ -195,7 +195,7 @@ func (p *Pass) label(m *member) *Write {
 // settle returns the move that follows from what a pod has become. A pod that is new and updated already is settled
 // when the update is complete.
 func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
-	if lifecycle.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal {
+	if p.in.Policy.Keys.StateOf(m.pod) == kruise.LifecycleStatePreparingNormal {
 		if completed, _ := inplace.Completed(m.pod, p.in.Policy); !completed {
 			return lifecycle.Move{}
 		}
@@ -206,11 +206,11 @@ func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
 // situation is a pod as its hooks see it.
 func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
 	completed := true
-	if lifecycle.StateOf(m.pod) == kruise.LifecycleStateUpdating {
+	if p.in.Policy.Keys.StateOf(m.pod) == kruise.LifecycleStateUpdating {
 		completed, _ = inplace.Completed(m.pod, p.in.Policy)
 	}
 	return lifecycle.Situation{
-		Pod: m.pod, Hooks: p.in.Scale.Hooks, NeedsNode: p.in.NeedsNode, Completed: completed,
+		Pod: m.pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys, NeedsNode: p.in.NeedsNode, Completed: completed,
 		AtTarget: !p.mayMove(i, m),
 	}
 }
@@ -234,7 +234,7 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 // the pod waits for the hook.
 func (p *Pass) stateWhileUpdated(pod *corev1.Pod) kruise.LifecycleState {
 	hooks := p.in.Scale.Hooks
-	if hooks != nil && hooks.PreNormal != nil && lifecycle.StateOf(pod) == kruise.LifecycleStatePreparingNormal &&
+	if hooks != nil && hooks.PreNormal != nil && p.in.Policy.Keys.StateOf(pod) == kruise.LifecycleStatePreparingNormal &&
 		!lifecycle.HasAll(pod, hooks.PreNormal) {
 		return kruise.LifecycleStatePreparingNormal
 	}
@@ -243,6 +243,6 @@ func (p *Pass) stateWhileUpdated(pod *corev1.Pod) kruise.LifecycleState {
 
 var errUnknownRevision = errors.New("the revision of the leader is not stored any more")
 
-func errState(pod *corev1.Pod) error {
-	return fmt.Errorf("is in state %q, which no update starts from", lifecycle.StateOf(pod))
+func (p *Pass) errState(pod *corev1.Pod) error {
+	return fmt.Errorf("is in state %q, which no update starts from", p.in.Policy.Keys.StateOf(pod))
 }

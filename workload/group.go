@@ -44,7 +44,7 @@ func (p *Pass) prepareGroup(i *instance, due []*member) (writes []*Write, wait b
 				writes = p.add(writes, i, m, p.move(i, m, move))
 			}
 		case lifecycle.Stop:
-			return p.add(nil, i, m, p.refuse(i, m, errState(m.pod))), true
+			return p.add(nil, i, m, p.refuse(i, m, p.errState(m.pod))), true
 		}
 	}
 	return writes, wait
@@ -95,7 +95,7 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 
 // continueGroup continues a group whose update has begun with its leader, and lets the pods back into traffic together.
 func (p *Pass) continueGroup(i *instance) []*Write {
-	if i.any(kruise.LifecycleStatePreparingDelete) {
+	if p.anyIn(i, kruise.LifecycleStatePreparingDelete) {
 		return p.hold(i)
 	}
 	goal := p.in.revision(p.in.revisionOf(i.leader().pod))

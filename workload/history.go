@@ -177,7 +177,7 @@ func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
 	maps.Copy(pod.Labels, in.Owner.Labels)
 	pod.Labels[in.revisionLabel()] = in.revision(c.Revision).label()
 	if in.Strategy != Recreate {
-		inplace.EnsureReadinessGate(&pod.Spec)
+		inplace.EnsureReadinessGate(&pod.Spec, in.Policy.Keys)
 	}
 	return pod, nil
 }

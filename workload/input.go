@@ -4,7 +4,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -195,7 +194,4 @@ func IsFinished(pod *corev1.Pod) bool {
 // isTerminating reports whether a pod is about to be gone.
 func isTerminating(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil || IsFinished(pod) }
 
-func isMarked(pod *corev1.Pod) bool {
-	_, marked := pod.Labels[kruise.SpecifiedDeleteKey]
-	return marked
-}
+func (in *Input) isMarked(pod *corev1.Pod) bool { return in.Policy.Keys.IsSpecifiedDelete(pod) }

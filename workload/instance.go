@@ -102,7 +102,7 @@ func (p *Pass) observe() {
 		i.Instance = &p.in.Instances[k]
 		next := n + len(i.Pods)
 		i.members, i.first = pointers[n:n:next], int32(n)
-		exists := i.observe(p.in.Members, members[n:next])
+		exists := i.observe(&p.in, members[n:next])
 		if p.in.IgnoreMarks {
 			i.marked = i.MarkedForDeletion
 		}
@@ -139,7 +139,8 @@ func (p *Pass) find(name string) *instance {
 }
 
 // observe sorts the pods of an instance, and reports whether there are any.
-func (i *instance) observe(members []Member, space []member) (exists bool) {
+func (i *instance) observe(in *Input, space []member) (exists bool) {
+	members := in.Members
 	i.marked = i.MarkedForDeletion
 	for k := range i.Pods {
 		pod := &i.Pods[k]
@@ -156,7 +157,7 @@ func (i *instance) observe(members []Member, space []member) (exists bool) {
 		}
 		m := &space[k]
 		m.pod, m.rank = pod.Pod, int32(rank)
-		i.marked = i.marked || isMarked(pod.Pod)
+		i.marked = i.marked || in.isMarked(pod.Pod)
 		i.members = append(i.members, m)
 	}
 	if len(i.members) > 1 {
@@ -193,7 +194,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 }
 
 func (in *Input) revisionLabel() string {
-	return cmp.Or(in.Policy.RevisionLabel, kruise.PodRevisionLabelKey)
+	return in.Policy.Keys.RevisionKey()
 }
 
 // revisionOf returns the revision that the spec of a pod has, or is about to have.
@@ -272,7 +273,7 @@ func (p *Pass) disposes(pod Pod) bool {
 		!IsFinished(pod.Pod) {
 		return false
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
@@ -282,7 +283,7 @@ func (p *Pass) dispose(pod Pod) *Write {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks})
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
 	if verdict == lifecycle.Go {
 		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
 	}
@@ -323,7 +324,7 @@ func (p *Pass) complete() []*Write {
 		}
 		r := p.in.revision(p.in.revisionOf(i.leader().pod))
 		for rank, m := range p.in.Members {
-			if r != nil && !i.marked && !i.any(kruise.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
+			if r != nil && !i.marked && !p.anyIn(i, kruise.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
 				missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
 			}
 		}
@@ -342,7 +343,7 @@ func (i *instance) has(rank int, name string) bool {
 		})
 }
 
-// any reports whether a pod is in a state.
-func (i *instance) any(state kruise.LifecycleState) bool {
-	return slices.ContainsFunc(i.members, func(m *member) bool { return lifecycle.StateOf(m.pod) == state })
+// anyIn reports whether a pod of an instance is in a state.
+func (p *Pass) anyIn(i *instance, state kruise.LifecycleState) bool {
+	return slices.ContainsFunc(i.members, func(m *member) bool { return p.in.Policy.Keys.StateOf(m.pod) == state })
 }

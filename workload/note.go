@@ -176,20 +176,22 @@ func (p *Pass) Counts() Counts {
 		}
 	}
 	for _, pod := range p.Pods() {
-		updated := p.in.Update.matches(pod.Labels[p.in.revisionLabel()])
-		available, _ := scale.Available(pod, p.in.Scale.MinReadySeconds, p.in.Scale.Now)
+		updated := p.in.Update.matches(p.in.Policy.Keys.RevisionOf(pod))
+		available, _ := p.in.Scale.Available(pod)
 		add(true, updated, &c.Pods, &c.UpdatedPods)
-		add(IsReady(pod), updated, &c.Ready, &c.UpdatedReady)
+		add(isReady(pod, p.in.Policy.Keys), updated, &c.Ready, &c.UpdatedReady)
 		add(available, updated, &c.Available, &c.UpdatedAvailable)
 	}
 	return c
 }
 
 // IsReady reports whether a pod serves, whatever its hooks say.
-func IsReady(pod *corev1.Pod) bool {
+func IsReady(pod *corev1.Pod) bool { return isReady(pod, nil) }
+
+func isReady(pod *corev1.Pod, keys *kruise.Keys) bool {
 	is := func(t corev1.PodConditionType, absent bool) bool {
 		c := lifecycle.ConditionOf(pod, t)
 		return c == nil && absent || c != nil && c.Status == corev1.ConditionTrue
 	}
-	return pod.Status.Phase == corev1.PodRunning && is(corev1.PodReady, false) && is(kruise.InPlaceUpdateReady, true)
+	return pod.Status.Phase == corev1.PodRunning && is(corev1.PodReady, false) && is(keys.InPlaceReadyOf(pod), true)
 }

@@ -87,6 +87,7 @@ const (
 
 // Plan begins a pass. The error is one of scale.Plan.
 func Plan(in Input) (*Pass, error) {
+	in.Scale.Keys = in.Policy.Keys
 	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
 	p.changes.in = &p.in
 	p.observe()

@@ -246,7 +246,7 @@ func (s *site) build(c workload.Creation, template *corev1.PodTemplateSpec) *cor
 	pod.Labels[groupLabel], pod.Labels[memberLabel] = instance, c.Member.Name
 	pod.Labels[kruise.PodRevisionLabelKey] = c.Revision
 	pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
-	inplace.EnsureReadinessGate(&pod.Spec)
+	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	return pod
 }
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
@@ -33,7 +32,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	case lifecycle.Wait:
 		return p.move(i, m, move)
 	case lifecycle.Stop:
-		return p.refuse(i, m, errState(m.pod))
+		return p.refuse(i, m, p.errState(m.pod))
 	}
 	return p.change(i, m, change, target)
 }
@@ -56,8 +55,8 @@ func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Re
 		Labels: map[string]string{}, Annotations: map[string]string{},
 	}
 	if !p.in.KeepState {
-		u.Labels[kruise.LifecycleStateKey] = string(p.stateWhileUpdated(m.pod))
-		u.Annotations[kruise.LifecycleTimestampKey] = p.now.Format(time.RFC3339)
+		u.Labels[p.in.Policy.Keys.LifecycleStateKey()] = string(p.stateWhileUpdated(m.pod))
+		u.Annotations[p.in.Policy.Keys.LifecycleTimestampKey()] = p.now.Format(time.RFC3339)
 	}
 	if p.in.RevisionLabels != nil {
 		maps.Copy(u.Labels, p.in.RevisionLabels(target.Name))
@@ -89,13 +88,14 @@ func (p *Pass) recreate(i *instance, m *member, target *Revision) *Write {
 		i.task = taskDelete
 		return p.delete(i, m)
 	}
-	if isMarked(m.pod) || i.marked {
+	if p.in.isMarked(m.pod) || i.marked {
 		return nil
 	}
 	i.marked = true
-	add := write.Add(write.Pointer("metadata", "labels", kruise.SpecifiedDeleteKey), "true")
+	mark := p.in.Policy.Keys.SpecifiedDeleteKey()
+	add := write.Add(write.Pointer("metadata", "labels", mark), "true")
 	if len(m.pod.Labels) == 0 {
-		add = write.Add("/metadata/labels", map[string]string{kruise.SpecifiedDeleteKey: "true"})
+		add = write.Add("/metadata/labels", map[string]string{mark: "true"})
 	}
 	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
 	return &Write{Write: *w, Action: ActionMark, Revision: target.Name}

@@ -121,7 +121,7 @@ func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *co
 		}),
 		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
 	}}
-	inplace.EnsureReadinessGate(&pod.Spec)
+	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	claims.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, s.set.Name, id)
 	return pod
 }

@@ -94,7 +94,7 @@ func (b *maker) newPod(name, node string) *corev1.Pod {
 		eligible.Pin(&pod.Spec, node)
 	}
 	if b.plan.isInPlace() && b.plan.placed.Surge == 0 {
-		inplace.EnsureReadinessGate(&pod.Spec)
+		inplace.EnsureReadinessGate(&pod.Spec, nil)
 	}
 	return pod
 }

@@ -30,7 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	if pod == nil || !launch.Concerns(pod, r.options.Policy) && !launch.Incomplete(pod) {
+	if pod == nil || !launch.Concerns(pod, r.options.Policy) && !launch.Incomplete(pod, r.options.Policy) {
 		r.memory.forget(name)
 		return nil, nil
 	}

@@ -100,7 +100,7 @@ func (p *plan) complete() (*write.Write, error) {
 	if !p.Complete || p.marked {
 		return nil, nil
 	}
-	patch, err := launch.CompletePatch(p.pod)
+	patch, err := launch.CompletePatch(p.pod, p.policy)
 	if err != nil {
 		return nil, err
 	}

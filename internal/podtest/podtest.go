@@ -51,7 +51,7 @@ func New(name, image string, changes ...Change) *corev1.Pod {
 			}},
 		},
 	}
-	inplace.EnsureReadinessGate(&pod.Spec)
+	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady, kruise.InPlaceUpdateReady} {
 		setCondition(pod, t, corev1.ConditionTrue, Noon().Add(-time.Hour))
 	}
