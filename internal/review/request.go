@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,12 +71,21 @@ func Unmarshal(raw []byte, into any) error {
 	err := utiljson.Unmarshal(raw, into)
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && wrong.Field != "" {
-		err = &TypeError{Path: wrong.Field, Found: wrong.Value, Wanted: wrong.Type.String()}
+		err = &TypeError{Path: pathOf(wrong.Field), Found: wrong.Value, Wanted: wrong.Type.String()}
 	}
 	if err != nil {
 		return fmt.Errorf("decode object: %w", err)
 	}
 	return nil
+}
+
+// pathOf drops the Go names of embedded structs, which newer decoders add to a path. Names of fields in JSON begin with
+// a lower-case letter.
+func pathOf(field string) string {
+	names := strings.Split(field, ".")
+	return strings.Join(slices.DeleteFunc(names, func(name string) bool {
+		return name != "" && name[0] >= 'A' && name[0] <= 'Z'
+	}), ".")
 }
 
 // Decode returns an object as it was sent.

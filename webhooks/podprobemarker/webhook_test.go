@@ -39,7 +39,7 @@ func TestValidate(t *testing.T) {
 		},
 		"too large": {
 			why: "a period beyond 32 bits cannot be decoded", now: with(`"exec"`, `"periodSeconds":99999999999,"exec"`),
-			want: plaintest.Want{Code: 400, Paths: "spec.probes.probe.Probe.periodSeconds"},
+			want: plaintest.Want{Code: 400, Paths: "spec.probes.probe.periodSeconds"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
