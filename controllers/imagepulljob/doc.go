@@ -5,8 +5,9 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// It needs no webhook: a job without defaults behaves as a defaulted one. Package imagepull decides; this package reads
-// and writes.
+// It needs no webhook: a job without defaults behaves as a defaulted one. Package imagepull decides about the nodes.
+// The pass in plan.go has the writes of that decision, and what follows from their answers. The keeper of the pull
+// secrets makes passes of its own, which the pass of a job asks for.
 //
 // A job asks nodes by their NodeImages, one write for each node, and writes its status when it changes: once as the job
 // begins, at most once for each node that ends, and once more for each time that it selects other nodes. The reconciler

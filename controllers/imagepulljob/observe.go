@@ -9,14 +9,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/order"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
@@ -38,14 +40,14 @@ func (s *snapshot) ended() bool {
 	return s.job.DeletionTimestamp != nil || s.job.Status.CompletionTime != nil
 }
 
-// observe makes the snapshot; nil when there is nothing to do.
+// observe makes the snapshot; nil when there is nothing to do. What it forgets is of a job that is gone.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.jobs.Latest(ctx, r.api.Cached, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case !latest.Cached:
-		return nil, r.forget(ctx, name)
+		return r.gone(name), nil
 	case latest.Object == nil:
 		return nil, nil
 	}
@@ -65,26 +67,15 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// invalid returns the first fault for which the webhook rejects a job that has its defaults; nil if there is none. Too
-// many pull secrets and too long a sandboxConfig are no such faults: takeovers find such jobs, and the plan leaves out
-// what is too much and reports it.
-func invalid(job *pullJob) error {
-	for _, fault := range validation.ImagePullJob(job) {
-		if fault.Field != "spec.pullSecrets" && fault.Field != "spec.sandboxConfig" {
-			return fault
-		}
-	}
-	return nil
-}
-
-// forget drops what is known of a job that is gone. If it went without its finalizer, its secrets are still claimed.
-func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) error {
+// gone is the snapshot of a job that is gone. If it went without its finalizer, its secrets are still claimed.
+func (r *Reconciler) gone(name types.NamespacedName) *snapshot {
 	r.jobs.Writes.Forget(name)
 	r.emitted.Forget(name)
 	r.rules.Forget(name)
-	gone := &pullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	gone.DeletionTimestamp = &metav1.Time{Time: r.api.Now()}
-	return r.secrets.Release(ctx, gone)
+	now := r.api.Now()
+	job := &pullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+	job.DeletionTimestamp = &metav1.Time{Time: now}
+	return &snapshot{job: job, now: now}
 }
 
 // selected are the NodeImages of a job, as they are after the own writes, in the order in which they pull.
@@ -193,4 +184,32 @@ func (r *Reconciler) listed(ctx context.Context, s *v1beta1.ImagePullJobNodeSele
 		}
 	}
 	return nodes, err
+}
+
+// sorted returns the pods in the order in which the workload that owns the job updates them, so that an image comes
+// first to where it is needed first. Without such an owner the order stays.
+func (r *Reconciler) sorted(ctx context.Context, s *snapshot, pods []*corev1.Pod) ([]*corev1.Pod, error) {
+	owner := metav1.GetControllerOfNoCopy(s.job)
+	if owner == nil || len(pods) < 2 || owner.Kind != "CloneSet" && owner.Kind != "StatefulSet" {
+		return pods, nil
+	}
+	if gv, err := schema.ParseGroupVersion(owner.APIVersion); err != nil || gv.Group != v1beta1.GroupVersion.Group {
+		return pods, nil //nolint:nilerr // such an owner is none of ours
+	}
+	raw := stored.Untyped(v1beta1.GroupVersion.WithKind(owner.Kind))
+	switch err := r.api.Cached.Get(ctx, types.NamespacedName{Namespace: s.job.Namespace, Name: owner.Name}, raw); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err): // it is gone, or not installed
+		return pods, nil
+	case err != nil:
+		return nil, fmt.Errorf("get %s %s: %w", owner.Kind, owner.Name, err)
+	case raw.GetUID() != owner.UID:
+		return pods, nil
+	}
+	if set := stored.Whole[v1beta1.CloneSet](raw); set != nil && owner.Kind == "CloneSet" {
+		return order.CloneSet(set, pods, s.now), nil
+	}
+	if set := stored.Whole[v1beta1.StatefulSet](raw); set != nil && owner.Kind == "StatefulSet" {
+		return order.StatefulSet(set, pods), nil
+	}
+	return pods, nil
 }

@@ -2,9 +2,7 @@ package imagepulljob
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,19 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/once"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type (
@@ -38,10 +37,9 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	jobs   stored.Kind
-	status statuspatch.Writer
+	jobs stored.Kind
 	// nodeImages are written by all jobs: a job sees also what another one has just asked of a node.
-	nodeImages contended.Writer[nodeImage, *nodeImage]
+	nodeImages contended.Sender[nodeImage, *nodeImage]
 	decoded    stored.Memo[nodeImage, *nodeImage]
 	secrets    *pullsecrets.Keeper
 	// rules are those of the jobs that label selectors of nodes or pods concern, in one list for each interest.
@@ -60,15 +58,14 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("imagepulljob: KeepSeconds is %d, and cannot be negative", *ttl)
 	}
 	o = o.withDefaults()
-	jobs := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r := &Reconciler{
-		api: api, options: o, jobs: jobs, status: statuspatch.Writer{Client: c, Kind: jobs},
+		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
 		secrets: pullsecrets.New(api, pullsecrets.Options{
 			Namespace: o.SecretNamespace, Unobserved: !o.WatchSecrets && o.SecretPeriod < 0,
 		}),
 		rules: watches.NewRules(imagepull.NewRule),
 	}
-	r.nodeImages.Client, r.nodeImages.Live, r.nodeImages.Cached = c, api.Live, r.nodeNamed
+	r.nodeImages.Sends, r.nodeImages.Cached = runtimeclient.Sender(c, api.Live), r.nodeNamed
 	r.nodeImages.Writes = ledger.New[*nodeImage](api.Live, api.Now)
 	return r, nil
 }
@@ -120,17 +117,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := r.pass(s)
-	var after time.Duration
-	switch {
-	case s.ended():
-		after, err = p.end(ctx)
-	case s.invalid != nil:
-		err = errors.Join(p.refuse(ctx), reconcile.TerminalError(s.invalid))
-	case p.plan.Wait() > 0:
-		after = p.plan.Wait()
-	default:
-		after, err = p.advance(ctx)
+	p := newPlan(s, r.options, r.jobs)
+	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
+		Send: r.nodeImages.Send, Ask: func(ctx context.Context, _ *write.Write) error { return r.keep(ctx, p) },
+		Now: r.api.Now, Owner: s.key(), Ledgers: []driver.Recorder{r.jobs},
+	})
+	r.emit(ctx, p)
+	return r.api.Result(request, p.after, err)
+}
+
+// keep makes the copies of pull secrets that a job needs, or gives up those of a job that has ended.
+func (r *Reconciler) keep(ctx context.Context, p *plan) (err error) {
+	if !p.ended() {
+		p.claim, err = r.secrets.Claim(ctx, p.job)
+		return err
 	}
-	return r.api.Result(request, after, err)
+	if err := r.secrets.Release(ctx, p.job); err != nil || !r.options.WatchSecrets { // the poll forgets by itself
+		return err
+	}
+	for _, name := range p.job.Spec.PullSecrets {
+		r.secrets.Touched(types.NamespacedName{Namespace: p.job.Namespace, Name: name})
+	}
+	return nil
 }

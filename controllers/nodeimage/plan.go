@@ -16,7 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -172,7 +171,7 @@ func (p *plan) write() (*write.Write, error) {
 	case d.Delete:
 		return p.images.Deletion(p.image), nil
 	case d.Update != nil:
-		return statuspatch.Object(p.images, p.image, d.Update)
+		return p.images.Update(p.image, d.Update)
 	case d.Status != nil:
 		return p.writeStatus()
 	}

@@ -88,18 +88,6 @@ func Write(kind stored.Kind, was, is client.Object, required map[string]any) (*w
 	}, nil
 }
 
-// Object returns the write that makes one object another one, unless the object has changed since it was read.
-func Object(kind stored.Kind, was, is client.Object) (*write.Write, error) {
-	data, err := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}).Data(is)
-	if err != nil {
-		return nil, fmt.Errorf("compare %s: %w", kind.GVK.Kind, err)
-	}
-	return &write.Write{
-		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(was)),
-		Type: types.MergePatchType, Body: write.Bytes(data),
-	}, nil
-}
-
 // Pass returns the pass that writes the status as Write does; nil where both are the same. An object that is gone has
 // not failed. written is called with the object as it was answered, and may be nil.
 func Pass( //nolint:revive // the two states are one argument to a reader

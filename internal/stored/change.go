@@ -26,11 +26,28 @@ func (k Kind) Finalizers(object metav1.Object, all []string) (*write.Write, erro
 // Update returns the write that makes one state of an object another one. An object that has changed since it was read
 // is a conflict.
 func (k Kind) Update(was, is client.Object) (*write.Write, error) {
-	data, err := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}).Data(is)
+	data, err := difference{was, is}.Data()
 	if err != nil {
-		return nil, fmt.Errorf("compare %s: %w", k.GVK.Kind, err)
+		return nil, err
 	}
 	return k.patch(client.ObjectKeyFromObject(was), data), nil
+}
+
+// Change is Update for objects of a Go type, which the answer has, too.
+func Change(was, is client.Object) *write.Write {
+	return &write.Write{Verb: write.Patch, Object: was, Type: types.MergePatchType, Body: difference{was, is}}
+}
+
+// difference is the body of a patch that makes one state of an object another one.
+type difference struct{ was, is client.Object }
+
+// Data returns the merge patch, with the version of the object that was read.
+func (d difference) Data() ([]byte, error) {
+	data, err := client.MergeFromWithOptions(d.was, client.MergeFromWithOptimisticLock{}).Data(d.is)
+	if err != nil {
+		return nil, fmt.Errorf("compare %T: %w", d.was, err)
+	}
+	return data, nil
 }
 
 func (k Kind) patch(name types.NamespacedName, data []byte) *write.Write {

@@ -17,47 +17,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // bench has one ConfigMap, a client of which all requests are counted, and a cache that never catches up.
 type bench struct {
 	*objects.Server
-	*contended.Writer[corev1.ConfigMap, *corev1.ConfigMap]
+	*contended.Sender[corev1.ConfigMap, *corev1.ConfigMap]
 
-	// foreign is called before each write, as another writer would be.
-	foreign func() error
-	refusal error
-	writes  atomic.Int32
-	reads   atomic.Int32
+	cached        *corev1.ConfigMap
+	writes, reads atomic.Int32
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	now := func() time.Time { return time.Unix(0, 0) }
-	b := &bench{Server: objects.New(scheme.Scheme, now), foreign: func() error { return nil }}
+	b := &bench{Server: objects.New(scheme.Scheme, now)}
 	err := b.Put(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"first": "kept"},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := b.stored(t)
+	b.cached = b.stored(t)
 	requests := podbench.Reads(podbench.Writes(b.Server, func(_ string, write func() error) error {
 		b.writes.Add(1)
-		if b.refusal != nil {
-			return b.refusal
-		}
-		return errors.Join(b.foreign(), write())
+		return write()
 	}), func(_ string, read func() error) error {
 		b.reads.Add(1)
 		return read()
 	})
-	b.Writer = &contended.Writer[corev1.ConfigMap, *corev1.ConfigMap]{
-		Client: requests, Live: requests, Writes: ledger.New[*corev1.ConfigMap](requests, now),
-		Cached: func(context.Context, client.ObjectKey) (*corev1.ConfigMap, error) { return cached, nil },
+	b.Sender = &contended.Sender[corev1.ConfigMap, *corev1.ConfigMap]{
+		Sends: runtimeclient.Sender(requests, requests), Writes: ledger.New[*corev1.ConfigMap](requests, now),
+		Cached: func(context.Context, client.ObjectKey) (*corev1.ConfigMap, error) { return b.cached, nil },
 	}
 	return b
 }
@@ -72,17 +69,25 @@ func (b *bench) stored(t *testing.T) *corev1.ConfigMap {
 	return is
 }
 
-func set(key string) func(*corev1.ConfigMap) (*corev1.ConfigMap, error) {
-	return func(is *corev1.ConfigMap) (*corev1.ConfigMap, error) {
-		if is.Data[key] != "" {
-			return nil, nil
+// set is the write that sets a key of what was read.
+func set(is *corev1.ConfigMap, key string) *write.Write {
+	changed := is.DeepCopy()
+	if changed.Data == nil {
+		changed.Data = map[string]string{}
+	}
+	changed.Data[key] = "set"
+	return stored.Change(is, changed)
+}
+
+// sets sends the write of a key, and again for as long as another writer of this process was faster.
+func (b *bench) sets(ctx context.Context, key string) (*corev1.ConfigMap, error) {
+	for is := b.cached; ; {
+		answer, err := b.Send(ctx, set(is, key))
+		object, _ := answer.(*corev1.ConfigMap)
+		if !apierrors.IsConflict(err) || object == nil {
+			return object, err
 		}
-		is = is.DeepCopy()
-		if is.Data == nil {
-			is.Data = map[string]string{}
-		}
-		is.Data[key] = "set"
-		return is, nil
+		is = object
 	}
 }
 
@@ -93,84 +98,54 @@ func TestWritersTakeTurns(t *testing.T) {
 	b := newBench(t)
 	var group sync.WaitGroup
 	for i := range 50 {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-
-			if is, err := b.Write(t.Context(), key, set(fmt.Sprint(i))); err != nil || is.Data[fmt.Sprint(i)] != "set" {
+		group.Go(func() {
+			if is, err := b.sets(t.Context(), fmt.Sprint(i)); err != nil || is.Data[fmt.Sprint(i)] != "set" {
 				t.Errorf("got %v, %v", is, err)
 			}
-		}()
+		})
 	}
 	group.Wait()
 	if n := len(b.stored(t).Data); n != 51 || b.writes.Load() != 50 || b.reads.Load() != 0 {
 		t.Errorf("%d keys after %d writes and %d live reads", n, b.writes.Load(), b.reads.Load())
 	}
-	if is, err := b.Write(t.Context(), key, set("1")); err != nil || len(is.Data) != 51 || b.writes.Load() != 50 {
-		t.Errorf("what is set was written again: %v, %v", is, err)
+	if is, err := b.Latest(t.Context(), b.cached); err != nil || len(is.Data) != 51 {
+		t.Errorf("the own writes left %v, %v", is, err)
 	}
 }
 
-func TestWrite(t *testing.T) {
+func TestSend(t *testing.T) {
 	broken := errors.New("broken")
-	times := func(n int) func(*testing.T, *bench) {
-		return func(t *testing.T, b *bench) {
-			t.Helper()
-			b.foreign = func() error {
-				if n--; n < 0 {
-					return nil
-				}
-				patch := fmt.Appendf(nil, `{"data":{"foreign%d":"kept"}}`, n)
-				return b.Patch(t.Context(), b.stored(t), client.RawPatch(types.MergePatchType, patch))
-			}
-		}
+	b := newBench(t)
+	foreign := client.RawPatch(types.MergePatchType, []byte(`{"data":{"foreign":"kept"}}`))
+	if err := b.Patch(t.Context(), b.stored(t), foreign); err != nil {
+		t.Fatal(err)
 	}
-	gone := func(t *testing.T, b *bench) {
-		t.Helper()
-		if err := b.Delete(t.Context(), b.stored(t)); err != nil {
-			t.Fatal(err)
-		}
+	answer, err := b.Send(t.Context(), set(b.cached, "own"))
+	if !apierrors.IsConflict(err) || answer != nil || b.writes.Load() != 1 {
+		t.Errorf("after a foreign write: got %v, %v", answer, err)
 	}
-	nothing := func(*testing.T, *bench) {}
-	cases := map[string]struct {
-		prepare func(*testing.T, *bench)
-		change  func(*corev1.ConfigMap) (*corev1.ConfigMap, error)
-		err     func(error) bool
-		exists  bool
-		keys    int
-		writes  int32
+	live, err := b.Send(t.Context(), &write.Write{Verb: write.Get, Object: b.cached})
+	if err != nil || b.reads.Load() != 1 {
+		t.Fatalf("a question is asked of the API server: got %v after %d reads", err, b.reads.Load())
+	}
+	answer, err = b.Send(t.Context(), set(live.(*corev1.ConfigMap), "own"))
+	if err != nil || len(answer.(*corev1.ConfigMap).Data) != 3 || b.writes.Load() != 2 {
+		t.Errorf("upon the live object, which the cache lacks: got %v, %v", answer, err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", ResourceVersion: "1"}}
+	if _, err = b.Send(t.Context(), stored.Change(pod, pod)); !apierrors.IsNotFound(err) || b.writes.Load() != 3 {
+		t.Errorf("another kind is sent as it is: got %v", err)
+	}
+	for name, c := range map[string]struct {
+		cached error
+		is     func(error) bool
 	}{
-		"a foreign writer in between": {
-			prepare: times(1), change: set("own"), exists: true, keys: 3, writes: 2,
-		},
-		"foreign writers all the time": {
-			prepare: times(100), change: set("own"), err: apierrors.IsConflict, exists: true, writes: 6,
-		},
-		"the object is gone": {prepare: gone, change: set("own"), writes: 1},
-		"the write is refused": {
-			prepare: func(_ *testing.T, b *bench) { b.refusal = apierrors.NewBadRequest("no") },
-			change:  set("own"), err: apierrors.IsBadRequest, exists: true, writes: 1,
-		},
-		"the change cannot be made": {
-			prepare: nothing, change: func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, broken },
-			err: func(err error) bool { return errors.Is(err, broken) }, exists: true,
-		},
-		"the object is in the right state already": {
-			prepare: nothing, change: func(*corev1.ConfigMap) (*corev1.ConfigMap, error) { return nil, nil },
-			exists: true, keys: 1,
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
-			c.prepare(t, b)
-			is, err := b.Write(t.Context(), key, c.change)
-			if (err != nil) != (c.err != nil) || err != nil && !c.err(err) {
-				t.Errorf("got %v", err)
-			}
-			if (is != nil) != c.exists || b.writes.Load() != c.writes || err == nil && is != nil && len(is.Data) != c.keys {
-				t.Errorf("got %v after %d writes", is, b.writes.Load())
-			}
-		})
+		"the cache lacks the object": {nil, apierrors.IsNotFound},
+		"the cache cannot be read":   {broken, func(err error) bool { return errors.Is(err, broken) }},
+	} {
+		b.Cached = func(context.Context, client.ObjectKey) (*corev1.ConfigMap, error) { return nil, c.cached }
+		if _, err = b.Send(t.Context(), set(b.cached, "own")); !c.is(err) || b.writes.Load() != 3 {
+			t.Errorf("%s: got %v after %d writes", name, err, b.writes.Load())
+		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,6 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // copyField is the name of the index of copies, by what was copied and by who uses it.
@@ -88,50 +90,28 @@ func (k *Keeper) Release(ctx context.Context, ended *v1beta1.ImagePullJob) error
 	return err
 }
 
-// settle reads the copies that a claim is about, and writes what is to change. What is released goes first.
+// settle reads the copies that a claim is about, and writes what is to change.
 func (k *Keeper) settle(ctx context.Context, c imagepull.Claim) (imagepull.ClaimPlan, error) {
 	var err error
 	if c.Copies, err = k.copiesOf(ctx, c.Job); err != nil {
 		return imagepull.ClaimPlan{}, err
 	}
-	plan := imagepull.Secrets(c)
-	for _, s := range plan.Delete {
-		options := client.Preconditions{UID: &s.UID, ResourceVersion: &s.ResourceVersion}
-		if err := k.api.Client.Delete(ctx, s.DeepCopy(), options); client.IgnoreNotFound(err) != nil {
-			return plan, fmt.Errorf("delete copy %s of pull secret: %w", s.Name, err)
-		}
-		k.writes.Deleted(sourceOf(s), s)
+	p := plan{ClaimPlan: imagepull.Secrets(c), copies: c.Copies}
+	err = k.api.Run(ctx, types.NamespacedName{}, p.pass(), bySource{k.writes})
+	for source, s := range p.taken {
+		k.writes.Created(source, s)
 	}
-	for _, s := range plan.Update {
-		if err := k.api.Client.Update(ctx, s); err != nil {
-			return plan, fmt.Errorf("update copy %s of pull secret: %w", s.Name, err)
-		}
-		k.writes.Patched(sourceOf(s), s)
-	}
-	for _, s := range plan.Create {
-		if err := k.create(ctx, s); err != nil {
-			return plan, err
-		}
-	}
-	return plan, nil
+	return p.ClaimPlan, err
 }
 
-// create makes a copy. If its name is taken, the next pass knows by whom: by an earlier process that made this very
-// copy, or by a stranger.
-func (k *Keeper) create(ctx context.Context, s *corev1.Secret) error {
-	err := k.api.Client.Create(ctx, s)
-	if err == nil {
-		k.writes.Created(sourceOf(s), s)
-		return nil
-	}
-	if apierrors.IsAlreadyExists(err) {
-		taken := &corev1.Secret{}
-		if err := k.api.Live.Get(ctx, client.ObjectKeyFromObject(s), taken); err == nil {
-			k.writes.Created(sourceOf(s), taken)
-		}
-	}
-	k.writes.Doubt(sourceOf(s), s, err)
-	return fmt.Errorf("create copy %s of pull secret: %w", s.Name, err)
+// bySource records the writes of copies under the secrets that were copied.
+type bySource struct {
+	writes *ledger.Ledger[*corev1.Secret]
+}
+
+// Record implements driver.Recorder.
+func (l bySource) Record(_ types.NamespacedName, w *write.Write, answer write.Object, err error) {
+	l.writes.Record(sourceOf(w.Object), w, answer, err)
 }
 
 // copiesOf are the copies of a job's secrets and those that refer to it, as they are after the own writes.
@@ -172,8 +152,8 @@ func (k *Keeper) under(ctx context.Context, key string) ([]*corev1.Secret, error
 }
 
 // sourceOf a copy is the secret under which writes of it are recorded.
-func sourceOf(s *corev1.Secret) types.NamespacedName {
-	return Name(s.Annotations[v1beta1.ImagePullSecretSourceKey])
+func sourceOf(s metav1.Object) types.NamespacedName {
+	return Name(s.GetAnnotations()[v1beta1.ImagePullSecretSourceKey])
 }
 
 // Name is the name of an object of the form namespace/name.

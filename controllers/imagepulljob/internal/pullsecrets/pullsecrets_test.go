@@ -3,6 +3,7 @@ package pullsecrets_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,7 +84,19 @@ func (s *server) Create(_ context.Context, o client.Object, _ ...client.CreateOp
 	return s.put("create", o)
 }
 
-func (s *server) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+func (s *server) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	stored := s.secrets[client.ObjectKeyFromObject(o)]
+	data, err := patch.Data(o)
+	if err == nil {
+		stored.DeepCopyInto(o.(*corev1.Secret))
+		err = json.Unmarshal(data, o)
+	}
+	if err == nil && o.GetResourceVersion() != stored.ResourceVersion {
+		err = apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, o.GetName(), nil)
+	}
+	if err != nil {
+		return err
+	}
 	return s.put("update", o)
 }
 
