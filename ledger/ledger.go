@@ -96,17 +96,20 @@ func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
 	l.record(owner, object, doubted)
 }
 
-// Record records what the API server answered to a write of an object of type T, and ignores other objects. Package
-// driver calls it for each write of a pass.
+// Record records what the API server answered to a write of an object of type T, and ignores other objects. The
+// server-side apply of an object without a UID counts as its creation. Package driver calls Record for each write of a
+// pass.
 func (l *Ledger[T]) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
 	object, is := w.Object.(T)
 	if !is {
 		return
 	}
+	creates := w.Verb == write.Create ||
+		w.Type == types.ApplyPatchType && w.Subresource == write.Main && w.Object.GetUID() == ""
 	switch fresh, answered := answer.(T); {
-	case w.Verb == write.Create && err != nil:
+	case creates && err != nil:
 		l.Doubt(owner, object, err)
-	case w.Verb == write.Create && answered:
+	case creates && answered:
 		l.Created(owner, fresh)
 	case (w.Verb == write.Delete || w.Verb == write.Evict) && (err == nil || apierrors.IsNotFound(err)):
 		l.Deleted(owner, object)

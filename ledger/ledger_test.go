@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // server is what the API server has, and how often it was asked.
@@ -375,6 +376,44 @@ func TestNamesRepeat(t *testing.T) {
 			slices.SortStableFunc(c.want, byKind)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error("the ledger shows (-want +got):", diff)
+			}
+		})
+	}
+}
+
+// The apply of an object without a UID may create the object, as long as the cache does not show it. That of an object
+// that was observed does not.
+func TestRecordApply(t *testing.T) {
+	owner, lost := types.NamespacedName{Name: "web"}, errors.New("the connection broke")
+	for name, c := range map[string]struct {
+		uid, subresource string
+		err              error
+		// pods are those after the apply, which the cache lacks, and reads the live ones that show them.
+		pods, reads int
+	}{
+		"a new object":                 {pods: 1},
+		"a new object, in doubt":       {err: lost, pods: 1, reads: 1},
+		"an object that was observed":  {uid: "a"},
+		"the status of some object":    {subresource: write.Status},
+		"an observed object, in doubt": {uid: "a", err: lost},
+		"the status of one, in doubt":  {subresource: write.Status, err: lost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stored := pod("a", 1)
+			s := &server{pods: map[client.ObjectKey]*corev1.Pod{client.ObjectKeyFromObject(stored): stored}}
+			l := ledger.New[*corev1.Pod](s, func() time.Time { return time.Unix(0, 0) })
+			rendered := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: types.UID(c.uid)}}
+			w := &write.Write{
+				Verb: write.Patch, Object: rendered, Subresource: c.subresource, Type: types.ApplyPatchType,
+			}
+			if c.err != nil {
+				l.Record(owner, w, nil, c.err)
+			} else {
+				l.Record(owner, w, stored, nil)
+			}
+			pods, _, err := l.Overlay(t.Context(), owner, nil)
+			if err != nil || len(pods) != c.pods || s.asked != c.reads {
+				t.Errorf("got %d pods after %d reads, %v", len(pods), s.asked, err)
 			}
 		})
 	}

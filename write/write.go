@@ -57,9 +57,11 @@ type Write struct {
 	Subresource string
 	// Type of the patch.
 	Type types.PatchType
-	// FieldOwner owns the fields of a server-side apply; empty for other patches. An apply is refused where another writer
-	// has set one of the fields.
+	// FieldOwner is the field manager of a creation or a patch; empty for the name of the client.
 	FieldOwner string
+	// Force takes over the fields of a server-side apply that other managers own. Without it, an apply is refused where
+	// another manager has set one of the fields.
+	Force bool
 	// Body of the patch. It is made when Data is called, so that a plan that is not sent costs nothing.
 	Body Body
 	// SameVersion makes the version of the object another precondition of a deletion: an object that has changed since the

@@ -9,8 +9,8 @@
 // controllers/cloneset and controllers/statefulset, or those of Kubernetes.
 //
 // One pass observes everything into a snapshot (observe.go). Package internal/subsets decides, without any I/O: package
-// spread divides the replicas, and the workloads are rendered and compared. The pass sends what differs (execute.go,
-// with package internal/applied), and reports (events.go).
+// spread divides the replicas, and the workloads are rendered and compared. The pass in plan.go has the writes of
+// what differs, with package applied, and what follows from their answers.
 //
 // A workload is written by server-side apply, so that fields of other writers stay. A workload that has what the subset
 // asks for costs no write and no copy. A pass reads no pod, except in a subset with schedule type Adaptive some of

@@ -5,8 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/failure"
 )
 
@@ -26,39 +24,30 @@ type emission struct {
 
 func emissions() []string { return []string{"provision", "update", "revision", "spec"} }
 
-// report writes the status, if it changed, and emits what failed.
-func (r *Reconciler) report(
-	ctx context.Context, s *snapshot, status v1beta1.UnitedDeploymentStatus, o subsets.Outcome,
-) error {
-	fresh := s.object.DeepCopy()
-	fresh.Status = status
-	_, err := r.status.Write(ctx, s.object, fresh, map[string]any{
-		"replicas": status.Replicas, "updatedReplicas": status.UpdatedReplicas, "currentRevision": status.CurrentRevision,
-	})
-	r.emit(s, "provision", reasonFailedUpdate, o.Provision)
-	r.emit(s, "update", reasonFailedUpdate, o.Update)
-	r.emit(s, "revision", reasonFailedRevision, o.Revise)
-	r.emit(s, "spec", reasonFailedReplicas, o.Fault)
-	return err
+// emit emits how many workloads were created and deleted, and what failed, and passes the notes on.
+func (r *Reconciler) emit(ctx context.Context, p *plan) {
+	if p.created > 0 {
+		r.api.Normalf(p.object, reasonChanged, "Create %d Subset (%s)", p.created, p.Template.Kind.Kind)
+	}
+	if p.deleted > 0 {
+		r.api.Normalf(p.object, reasonChanged, "Delete %d Subset (%s)", p.deleted, p.Template.Kind.Kind)
+	}
+	r.emitFailed(p, "provision", reasonFailedUpdate, p.outcome.Provision)
+	r.emitFailed(p, "update", reasonFailedUpdate, p.outcome.Update)
+	r.emitFailed(p, "revision", reasonFailedRevision, p.outcome.Revise)
+	r.emitFailed(p, "spec", reasonFailedReplicas, p.outcome.Fault)
+	if p.executed && r.options.Explain != nil {
+		r.options.Explain(ctx, p.key(), p.decision.Notes)
+	}
 }
 
-// emit emits a failure, once for as long as it is the same.
-func (r *Reconciler) emit(s *snapshot, about, reason string, err error) {
+// emitFailed emits a failure, once for as long as it is the same.
+func (r *Reconciler) emitFailed(p *plan, about, reason string, err error) {
 	text := ""
 	if err != nil {
 		text = failure.Brief(err).Error()
 	}
-	if r.emitted.Changed(emission{s.key(), about}, text) {
-		r.api.Warningf(s.object, reason, "%s", text)
-	}
-}
-
-// emitProvisioned emits how many workloads were created and deleted.
-func (r *Reconciler) emitProvisioned(s *snapshot, created, deleted int) {
-	if created > 0 {
-		r.api.Normalf(s.object, reasonChanged, "Create %d Subset (%s)", created, s.Template.Kind.Kind)
-	}
-	if deleted > 0 {
-		r.api.Normalf(s.object, reasonChanged, "Delete %d Subset (%s)", deleted, s.Template.Kind.Kind)
+	if r.emitted.Changed(emission{p.key(), about}, text) {
+		r.api.Warningf(p.object, reason, "%s", text)
 	}
 }

@@ -15,18 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets/applied"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
@@ -37,10 +34,8 @@ type Reconciler struct {
 	options Options
 
 	objects stored.Kind
-	status  statuspatch.Writer
 	// children are the writes of workloads, by kind. It has the kinds that are installed.
 	children  map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
-	applies   applied.Writer
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	memory    memory.Of[types.NamespacedName, subsets.Knowledge]
 	emitted   once.Texts[emission]
@@ -56,8 +51,6 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{},
 	}
 	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: stored.NewWrites(api.Live, api.Now)}
-	r.status = statuspatch.Writer{Client: c, Kind: r.objects}
-	r.applies = applied.Writer{Client: c, Live: api.Live, Manager: FieldManager}
 	r.revisions = ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)
 	for _, kind := range subsets.Kinds() {
 		r.children[kind] = stored.NewWrites(api.Live, api.Now)
@@ -103,17 +96,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return b.Complete(r)
 }
 
-// stall reports whether the object stands still, and keeps what it waits for.
-func (r *Reconciler) stall(s *snapshot, p *subsets.Pass, status *v1beta1.UnitedDeploymentStatus) {
-	wait, after := s.Stall(p, status)
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, after)
-	r.memory.Note(s.key(), func(k *subsets.Knowledge) { k.Wait = wait })
-}
-
 const controllerName = "uniteddeployment-controller"
-
-// FieldManager is the name under which the reconciler applies workloads.
-const FieldManager = "kruisekit-uniteddeployment"
 
 // Reconcile brings one UnitedDeployment a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -121,26 +104,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.invalid != nil {
-		if err = r.report(ctx, s, subsets.Unusable(s.object, s.invalid, s.now),
-			subsets.Outcome{Fault: s.invalid}); err == nil {
-			err = reconcile.TerminalError(s.invalid)
-		}
-		return r.api.Result(request, s.recheckAfter, err)
+	p := newPlan(s, r.objects)
+	err = r.api.Run(ctx, s.key(), p.pass(), r.ledgers()...)
+	r.remember(p)
+	r.emit(ctx, p)
+	return r.api.Result(request, p.recheckAfter, err)
+}
+
+// ledgers record the answers to writes, each those of its kind.
+func (r *Reconciler) ledgers() []driver.Recorder {
+	all := []driver.Recorder{r.objects, r.revisions}
+	for kind, writes := range r.children {
+		all = append(all, stored.Kind{GVK: kind, Writes: writes})
 	}
-	var o subsets.Outcome
-	p, err := subsets.Plan(s.Snapshot)
-	if err != nil {
-		o.Revise = err
-	} else {
-		s.recheckAfter = requeue.Sooner(s.recheckAfter, p.RecheckAfter)
-		o = r.execute(ctx, s, p)
-		o.Fault = p.Fault()
+	return all
+}
+
+// remember keeps what a pass has learned.
+func (r *Reconciler) remember(p *plan) {
+	for _, workload := range p.found {
+		r.children[workload.GroupVersionKind()].Created(p.key(), workload)
 	}
-	status := s.Status(p, o)
-	if p != nil {
-		r.stall(s, p, &status)
+	if p.decision != nil {
+		r.memory.Note(p.key(), func(k *subsets.Knowledge) { *k = p.Known })
 	}
-	err = r.report(ctx, s, status, o)
-	return r.api.Result(request, s.recheckAfter, errors.Join(err, o.Err()))
 }

@@ -89,7 +89,7 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 	case write.Get:
 		return c.Get(ctx, object.GetName(), metav1.GetOptions{})
 	case write.Create:
-		return c.Create(ctx, object, metav1.CreateOptions{})
+		return c.Create(ctx, object, metav1.CreateOptions{FieldManager: w.FieldOwner})
 	case write.Delete:
 		return answer, c.Delete(ctx, object.GetName(), w.DeleteOptions())
 	case write.Patch:
@@ -98,6 +98,9 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 			return answer, err
 		}
 		options := metav1.PatchOptions{FieldManager: w.FieldOwner}
+		if w.Force {
+			options.Force = &w.Force
+		}
 		return c.Patch(ctx, object.GetName(), w.Type, data, options, w.Subresources()...)
 	case write.Ask, write.Evict: // no client of any kind evicts: see Sender
 	}

@@ -59,7 +59,7 @@ func Send( //nolint:ireturn // whichever type the write is of
 		if !is {
 			return nil, fmt.Errorf("create %T: its copy is no object", w.Object)
 		}
-		if err := c.Create(ctx, object); err != nil {
+		if err := c.Create(ctx, object, &client.CreateOptions{FieldManager: w.FieldOwner}); err != nil {
 			return nil, err
 		}
 		return object, nil
@@ -85,23 +85,22 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	if err != nil {
 		return nil, err
 	}
+	options := client.PatchOptions{FieldManager: w.FieldOwner}
+	if w.Force {
+		options.Force = &w.Force
+	}
 	switch raw := client.RawPatch(w.Type, data); w.Subresource {
 	case write.Main:
-		err = c.Patch(ctx, object, raw, &client.PatchOptions{FieldManager: w.FieldOwner})
+		err = c.Patch(ctx, object, raw, &options)
 	case write.Status:
-		err = c.Status().Patch(ctx, object, raw, subresource(w))
+		err = c.Status().Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
 	default:
-		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, subresource(w))
+		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
 	}
 	if err != nil {
 		return nil, err
 	}
 	return object, nil
-}
-
-// subresource has the options of a patch of a subresource.
-func subresource(w *write.Write) client.SubResourcePatchOption {
-	return &client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{FieldManager: w.FieldOwner}}
 }
 
 // answer returns an object that the answer is decoded into. It is cheaper than a copy, and nothing of the old object is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -201,6 +202,52 @@ func TestSend(t *testing.T) {
 				t.Error("the answer is the object of the write")
 			}
 		})
+	}
+}
+
+// A field manager and the force of an apply are options of the request.
+func TestFieldOwner(t *testing.T) {
+	type sent struct {
+		manager string
+		force   bool
+	}
+	var got []sent
+	record := func(manager string, force *bool) error {
+		got = append(got, sent{manager, force != nil && *force})
+		return nil
+	}
+	c := interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, _ client.Object, all ...client.CreateOption) error {
+			return record((&client.CreateOptions{}).ApplyOptions(all).FieldManager, nil)
+		},
+		Patch: func(
+			_ context.Context, _ client.WithWatch, _ client.Object, _ client.Patch, all ...client.PatchOption,
+		) error {
+			o := (&client.PatchOptions{}).ApplyOptions(all)
+			return record(o.FieldManager, o.Force)
+		},
+		SubResourcePatch: func(
+			_ context.Context, _ client.Client, _ string, _ client.Object, _ client.Patch, all ...client.SubResourcePatchOption,
+		) error {
+			o := (&client.SubResourcePatchOptions{}).ApplyOptions(all)
+			return record(o.FieldManager, o.Force)
+		},
+	})
+	apply := func(subresource string, force bool) *write.Write {
+		w := raw(types.ApplyPatchType, subresource, `{}`)
+		w.FieldOwner, w.Force = "me", force
+		return w
+	}
+	for _, w := range []*write.Write{
+		{Verb: write.Create, Object: newPod(nil), FieldOwner: "me"},
+		apply(write.Main, true), apply(write.Main, false), apply(write.Status, true),
+	} {
+		if _, err := runtimeclient.Send(t.Context(), c, w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []sent{{"me", false}, {"me", true}, {"me", false}, {"me", true}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
