@@ -9,8 +9,8 @@
 // share state.
 //
 // One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, and build.go for new
-// pods and claims), sends the writes (execute.go), and reports (status.go, events.go). The plan reads nothing but the
-// snapshot and the options. Package workloads has what all workloads share of this. A ledger returns the reconciler's
+// pods and claims), sends the writes, and reports (status.go, events.go). The plan reads nothing but the snapshot and
+// the options. Package workloads has what all workloads share of this. A ledger returns the reconciler's
 // own writes while the cache lags, so that no pod is created twice. Before the first creation for a set the reconciler
 // reads the pods past the cache once, which covers a restart.
 //

@@ -4,9 +4,11 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
@@ -14,6 +16,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
+	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -178,4 +183,94 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 		l.MaxUnavailableScaling = ptr.To(amount(v, math.MaxInt32, scale.RoundUp))
 	}
 	return l
+}
+
+// parts are what the pass has beside the revision and the pods.
+func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
+	return workloads.Parts{
+		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		Report: func() (workloads.Report, error) {
+			return reporter().Report(&s.Observation, p.Plan, p.status(s))
+		},
+		Limit: *s.set.Spec.RevisionHistoryLimit,
+		Last:  func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
+	}
+}
+
+// trimNames returns the write that removes names of pods to delete that are gone.
+func (p *plan) trimNames(s *snapshot) []*write.Write {
+	named, exists := s.set.Spec.ScaleStrategy.PodsToDelete, map[string]bool{}
+	for _, pod := range p.Pass.Pods() {
+		exists[pod.Name] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return !exists[name] })
+	if len(kept) == len(named) {
+		return nil
+	}
+	const path = "/spec/scaleStrategy/podsToDelete"
+	set := stored.Kind{GVK: gvk()}.Named(s.Key())
+	return []*write.Write{write.JSON(set, write.Main, write.Test(path, named), write.Replace(path, kept))}
+}
+
+// creation is what became of the creations of a pass.
+type creation struct {
+	// existing are the ids of pods that exist now.
+	existing sync.Map
+}
+
+// answered notes the pods that exist now. A pod of the same name may be another owner's: its id is given up.
+func (c *creation) answered(w *workload.Write, err error) {
+	created := w.Action == workload.ActionCreate && w.Object == w.Pod
+	if created && (err == nil || apierrors.IsAlreadyExists(err)) {
+		c.existing.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
+	}
+}
+
+// pending returns the ids of pods whose creation was planned and has not succeeded, and whether they are others than
+// before. Where no pod is missing any more, their claims are not needed.
+func (p *plan) pending(s *snapshot) (ids []string, changed bool) {
+	switch {
+	case !p.Runs(&s.Observation):
+		return nil, false
+	case p.creations == 0:
+		return nil, len(s.known.pending) > 0
+	case len(p.ids) == 0:
+		return nil, false
+	}
+	ids = slices.DeleteFunc(slices.Concat(s.known.pending, p.ids), func(id string) bool {
+		_, exists := p.created.existing.Load(id)
+		return exists
+	})
+	slices.Sort(ids)
+	return slices.Compact(ids), true
+}
+
+// preDownload is the rollout of the set, for which nodes pull images ahead.
+func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+	policy := p.rolling.PodUpdatePolicy
+	only := policy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
+	r := s.Rollout(p.Plan)
+	r.Selector, r.Replicas, r.To = s.set.Spec.Selector, *s.set.Spec.Replicas, &s.set.Spec.Template
+	r.Recreates = policy != v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType && !only
+	r.Strategy, r.Policy = ptr.Deref(p.rolling.InPlaceUpdateStrategy, kruise.InPlaceUpdateStrategy{}), o.policy()
+	if s.set.Status.UpdateRevision == p.Update {
+		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas
+	}
+	if o.RecreateOnClaimChange && !only && r.Current != nil && r.Update != nil {
+		x, ok := r.Current.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey]
+		y, also := r.Update.Annotations[kruise.CloneSetVolumeClaimTemplateHashKey]
+		r.Recreates = r.Recreates || ok && also && x != y
+	}
+	if p.limits.Partition == 0 && p.rolling.MaxUnavailable != nil {
+		n, err := scale.AmountOr(p.rolling.MaxUnavailable, math.MaxInt32, r.Replicas, scale.RoundDown)
+		r.AtOnce = err == nil && n >= r.Replicas
+	}
+	return r
+}
+
+// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its
+// spec changes. A fault that is only reported has a safe reading, which limits and input give it: takeovers find stored
+// values that the reference accepts.
+func invalid(set *v1beta1.CloneSet) (unusable, reported error) {
+	return workloads.Judge(validation.CloneSet(set), []string{"spec.replicas", "spec.selector", "spec.template"}, nil)
 }

@@ -102,3 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	r.remember(s, p)
 	return r.kit.Finish(request, p.Plan, err)
 }
+
+// remember keeps the ids of pods whose creation was planned and has not succeeded.
+func (r *Reconciler) remember(s *snapshot, p *plan) {
+	pending, changed := p.pending(s)
+	if changed {
+		r.memory.Note(s.Key(), func(k *knowledge) { k.pending = pending })
+	}
+}

@@ -28,5 +28,8 @@
 // Everything is read from caches. A configuration that does not exist is created, for which the manager needs a right
 // that cannot be restricted by name; without it, create the configurations of config/webhook/pods.yaml.
 //
+// Beside the files that every reconciler has, metrics.go reports the size of the entries, and what they cost. There is
+// no plan.go: package internal/scope/entries plans.
+//
 // When not to use it: without the webhook of webhooks/pod, because API servers would get no answer.
 package podscope

@@ -10,14 +10,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
@@ -159,14 +156,6 @@ func (f form) only(mgr ctrl.Manager, name string) (cache.Cache, error) {
 		return nil, fmt.Errorf("add the cache of the configuration %s: %w", name, err)
 	}
 	return one, nil
-}
-
-// wake enqueues the configuration.
-func (r *Reconciler) wake() handler.EventHandler {
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.Configuration}}
-	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{request}
-	})
 }
 
 // Reconcile writes the entries that the objects ask for.

@@ -8,7 +8,7 @@
 // Package pub decides; this package reads and writes. Admission spends a budget in the same status: a write here tests
 // the resource version, so that no admitted disruption is overwritten.
 //
-// Beside the files that every reconciler has, tracker.go and tracked.go count the pods of budgets by their events.
+// Beside the files that every reconciler has, tracker.go counts the pods of budgets by their events.
 //
 // # Costs
 //

@@ -9,7 +9,7 @@
 // share state.
 //
 // One pass observes everything into a snapshot (observe.go), plans with package workload over the slots of the ordinals
-// that are wanted (plan.go, build.go for new pods, claims.go for claims), sends the writes, and reports (status.go,
+// that are wanted (plan.go, build.go for new pods and their claims), sends the writes, and reports (status.go,
 // events.go). Package workloads has what all workloads share of this. The plan reads nothing but the snapshot and the
 // options.
 //

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -133,4 +135,42 @@ func limits(set *v1beta1.StatefulSet, rolling *v1beta1.RollingUpdateStatefulSetS
 		l.MaxUnavailableScaling = ptr.To(amount(strategy.MaxUnavailable, math.MaxInt32))
 	}
 	return l
+}
+
+// preDownload is the rollout of the set, for which nodes pull images ahead.
+func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+	r := s.Rollout(p.Plan)
+	r.Selector, r.Replicas, r.To = s.set.Spec.Selector, *s.set.Spec.Replicas, &s.set.Spec.Template
+	policy := p.rolling.PodUpdatePolicy
+	inPlace := policy == v1beta1.InPlaceIfPossiblePodUpdateStrategyType ||
+		policy == v1beta1.InPlaceOnlyPodUpdateStrategyType
+	r.Recreates = !inPlace || s.set.Spec.UpdateStrategy.RollingUpdate == nil
+	// the reference reads nothing but annotations
+	r.Strategy = predownload.Annotated(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas)
+	r.Policy = workloads.Policy(o.Installed)
+	if s.set.Status.UpdateRevision == p.Update {
+		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas
+	}
+	if p.limits.Partition == 0 && isParallel(s.set) && p.rolling.MaxUnavailable != nil {
+		n, err := scale.AmountOr(p.rolling.MaxUnavailable, math.MaxInt32, r.Replicas, scale.RoundDown)
+		r.AtOnce = err == nil && n >= r.Replicas
+	}
+	return r
+}
+
+// maxReplicas bounds the pods and claims of one set. A pass holds the name of each.
+const maxReplicas = 100_000
+
+// invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its
+// spec changes. A fault that is only reported has a safe reading.
+func invalid(set *v1beta1.StatefulSet) (unusable, reported error) {
+	replicas, each := ptr.Deref(set.Spec.Replicas, 1), int64(1+len(set.Spec.VolumeClaimTemplates))
+	if limit := maxReplicas / each; int64(replicas) > limit {
+		return fmt.Errorf("spec.replicas: Invalid value: %d: must be at most %d", replicas, limit), nil
+	}
+	return workloads.Judge(
+		validation.StatefulSet(set),
+		[]string{"spec.replicas", "spec.selector", "spec.template", "spec.reserveOrdinals"},
+		[]string{"spec.template.spec.readinessGates"},
+	)
 }

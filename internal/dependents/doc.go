@@ -6,7 +6,7 @@
 //	err = r.dependents.Setup(ctx, mgr, controllerName)                 // in SetupWithManager
 //	observed, err := r.dependents.Observe(ctx, set, selector)          // in observe.go
 //	...
-//	answer, err := runtimeclient.Send(ctx, c, &w.Write)                // in execute.go
+//	answer, err := runtimeclient.Send(ctx, c, &w.Write)                // in reconciler.go
 //	r.dependents.Record(key, &w.Write, answer, err)
 //	...
 //	r.dependents.Forget(key)                                           // when the workload is gone

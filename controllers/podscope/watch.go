@@ -2,15 +2,21 @@ package podscope
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
@@ -81,4 +87,20 @@ func (f *follower) watch(kind schema.GroupVersionKind) error {
 // pause reports whether the context goes on.
 func pause(ctx context.Context, d time.Duration) bool {
 	return wait.PollUntilContextCancel(ctx, d, false, func(context.Context) (bool, error) { return true, nil }) == nil
+}
+
+// wake enqueues the configuration.
+func (r *Reconciler) wake() handler.EventHandler {
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.Configuration}}
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{request}
+	})
+}
+
+// specEvents are all events but those of a status, which changes with every pod.
+func specEvents() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
+			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+	}}
 }

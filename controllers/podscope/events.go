@@ -5,18 +5,72 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/scope/entries"
+	"github.com/kruisekit/kruisekit/note"
 )
+
+const (
+	// catchUp is the time for the cache to show what another writer has written.
+	catchUp = 200 * time.Millisecond
+
+	reasonUndone = "PodScopeUndone"
+	reasonNote   = "PodScopeNote"
+)
+
+// report emits the notes when they change.
+func (r *Reconciler) report(
+	ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note,
+) {
+	r.metrics.count(notes)
+	text := fmt.Sprint(notes)
+	if text == r.reported {
+		return
+	}
+	r.reported = text
+	for _, n := range notes {
+		log.FromContext(ctx).Info("Found entries that differ from what the sets select",
+			"reason", n.Code, "object", n.Object, "note", n.Text)
+		r.event(about, reasonNote, fmt.Sprintf("%s: %s", n.Object, n.Text))
+	}
+}
+
+// announce emits what a write has done.
+func (r *Reconciler) announce(
+	ctx context.Context, about *admissionregistrationv1.MutatingWebhookConfiguration, notes []note.Note,
+) {
+	for _, n := range notes {
+		log.FromContext(ctx).Info("Repaired entries", "reason", n.Code, "object", n.Object, "note", n.Text)
+		r.metrics.repaired()
+		r.event(about, reasonUndone, n.Text)
+	}
+}
+
+// event emits an event about the configuration of pods; nil where it does not exist.
+func (r *Reconciler) event(about *admissionregistrationv1.MutatingWebhookConfiguration, reason, text string) {
+	if about == nil {
+		about = &admissionregistrationv1.MutatingWebhookConfiguration{}
+		about.Name = r.options.Configuration
+	}
+	var object runtime.Object = about
+	if r.form.disruptions {
+		object = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: about.ObjectMeta}
+	}
+	r.options.Recorder.Event(object, corev1.EventTypeWarning, reason, failure.BriefText(text))
+}
 
 // reasonBare is the reason for which the reconciler of SidecarSets reports pods that lack containers, too.
 const reasonBare = "ContainersMissing"
