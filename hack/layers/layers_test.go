@@ -155,6 +155,69 @@ func TestCheckPackage(t *testing.T) {
 	}
 }
 
+// A breach in the files of a reconciler is found, and what does the same elsewhere is not.
+func TestCheckReconciler(t *testing.T) {
+	long := "func (r) Reconcile() {\n" + strings.Repeat("\t_ = 1\n", longestReconcile) + "}\n"
+	for why, tt := range map[string]struct {
+		path, file, text string
+		doc              string
+		want             string
+	}{
+		"a plan waits for nothing": {
+			path: "controllers/a", file: "plan.go", text: "import \"context\"\n", want: "plan.go imports context",
+		},
+		"a status is not written where it is decided": {
+			path: "controllers/a", file: "status.go",
+			text: "import _ \"sigs.k8s.io/controller-runtime/pkg/client\"\n", want: "status.go imports sigs",
+		},
+		"nor below the client": {
+			path: "controllers/a", file: "build.go",
+			text: "import _ \"sigs.k8s.io/controller-runtime/pkg/client/apiutil\"\n", want: "build.go imports sigs",
+		},
+		"client-go is a client": {
+			path: "controllers/a", file: "plan.go", text: "import _ \"k8s.io/client-go/tools/record\"\n",
+			want: "plan.go imports k8s.io/client-go/tools/record",
+		},
+		"a sender is one": {
+			path: "controllers/a", file: "plan.go", text: "import _ \"" + module + "/driver/runtimeclient\"\n",
+			want: "does no I/O",
+		},
+		"a terminal error is a value": {
+			path: "controllers/a", file: "plan.go", text: "import _ \"sigs.k8s.io/controller-runtime/pkg/reconcile\"\n",
+		},
+		"observe reads":              {path: "controllers/a", file: "observe.go", text: "import \"context\"\n"},
+		"a package below is its own": {path: "controllers/a/b", file: "plan.go", text: "import \"context\"\n"},
+		"a plan of a webhook":        {path: "webhooks/a", file: "plan.go", text: "import \"context\"\n"},
+		"another name": {
+			path: "controllers/a", file: "other.go", want: "other.go is a name of its own",
+		},
+		"another name that is explained": {
+			path: "controllers/a", file: "other.go", doc: "// Package a has other.go for the rest.\n",
+		},
+		"a reconcile that does all itself": {
+			path: "controllers/a", file: "reconciler.go", text: "type r struct{}\n\n" + long,
+			want: "Reconcile has 42 lines",
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			dir := t.TempDir()
+			files := map[string]string{"doc.go": tt.doc + "package a\n", tt.file: "package a\n\n" + tt.text}
+			for name, text := range files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found, err := checkReconciler(listed{
+				ImportPath: module + "/" + tt.path, Dir: dir, GoFiles: []string{"doc.go", tt.file},
+			})
+			got := strings.Join(found, "\n")
+			if err != nil || (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("found %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
 // TestRun checks a module with one fault of each sort that only shows on disk.
 func TestRun(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
@@ -164,12 +227,12 @@ func TestRun(t *testing.T) {
 	for name, text := range map[string]string{
 		"go.mod": "module " + module +
 			"\n\ngo 1.26.0\n\nrequire k8s.io/api v0.36.0\n\nreplace k8s.io/api => ./elsewhere\n",
-		"doc.go":               "// Package kruisekit is documented.\npackage kruisekit\n",
-		"elsewhere/go.mod":     "module k8s.io/api\n",
-		"inplace/inplace.go":   "// Package inplace is documented.\npackage inplace\n\nfunc init() {}\n",
-		"scale/scale.go":       "// Package scale is documented.\npackage scale\n\nimport _ \"" + module + "/inplace\"\n",
-		"scale/tagged_test.go": "//go:build e2e\n\npackage scale\n\nimport _ \"" + module + "/controllers/a\"\n",
-		"controllers/a/a.go":   "package a\n",
+		"doc.go":                "// Package kruisekit is documented.\npackage kruisekit\n",
+		"elsewhere/go.mod":      "module k8s.io/api\n",
+		"inplace/inplace.go":    "// Package inplace is documented.\npackage inplace\n\nfunc init() {}\n",
+		"scale/scale.go":        "// Package scale is documented.\npackage scale\n\nimport _ \"" + module + "/inplace\"\n",
+		"scale/tagged_test.go":  "//go:build e2e\n\npackage scale\n\nimport _ \"" + module + "/controllers/a\"\n",
+		"controllers/a/plan.go": "package a\n\nimport _ \"context\"\n",
 		"examples/x/main.go": "// X has an init function, as a main may.\npackage main\n\nfunc init() {}\n\n" +
 			"func main() {}\n",
 		"inplace/notours/go.mod": "module example.com/nested\n",
@@ -189,9 +252,10 @@ func TestRun(t *testing.T) {
 	}
 	want := []string{
 		"controllers/a: has no package comment",
-		"go.mod: asks for go 1.26.0, the floor is 1.24",
+		"controllers/a: plan.go imports context: it decides, and does no I/O",
+		"go.mod: asks for go 1.26.0, the floor is 1.25",
 		"go.mod: replaces k8s.io/api, which an embedder would have to repeat",
-		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.34.x",
+		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.35.x",
 		"inplace: inplace.go has an init function",
 		"scale: a test imports " + module + "/controllers/a: arrows point down only",
 		"scale: imports " + module + "/inplace: siblings do not import each other",

@@ -1,5 +1,6 @@
 // Layers checks what holds the house together and what a linter that sees one file at a time cannot see: which package
-// imports which, what comes in through others, and the floor of versions that the module promises to embedders.
+// imports which, what comes in through others, the files of reconcilers, and the floor of versions that the module
+// promises to embedders.
 //
 //	go run ./hack/layers
 //
@@ -44,11 +45,13 @@ func run(dir string) (findings []string, packages int, err error) {
 		}
 		packages++
 		findings = append(findings, checkPackage(p)...)
-		inits, err := checkInits(p)
-		if err != nil {
-			return nil, 0, err
+		for _, check := range []func(listed) ([]string, error){checkInits, checkReconciler} {
+			more, err := check(p)
+			if err != nil {
+				return nil, 0, err
+			}
+			findings = append(findings, more...)
 		}
-		findings = append(findings, inits...)
 	}
 	findings = append(findings, checkModule(mod)...)
 	slices.Sort(findings)
