@@ -22,6 +22,9 @@ type Request struct {
 	Pod       *corev1.Pod
 	// UID of the admission request stands for a pod without a name.
 	UID types.UID
+	// Review takes the pod as its subset makes it, nil for as it is, through what may still refuse the pod. Only then the
+	// pod is recorded. It is called again where the pod gets another subset meanwhile. Nil refuses nothing.
+	Review func(ctx context.Context, pod *corev1.Pod) error
 }
 
 // PatchError is a patch of a subset that cannot be applied to a pod.
@@ -45,10 +48,12 @@ type choice struct {
 	subset *subset.Subset
 	// uid of a pod without a name.
 	uid string
+	// final reports that the pod is recorded, or needs no record.
+	final bool
 }
 
-// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, or
-// a *PatchError.
+// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, a
+// *PatchError, or that of the review. A pod that is refused leaves no record.
 func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
 		return nil, nil
@@ -57,34 +62,95 @@ func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	if err != nil || ws == nil {
 		return nil, err
 	}
-	c, err := d.choose(ctx, ws, r)
-	if err != nil || c.subset == nil {
-		return nil, err
+	earlier := subset.Earlier(ws, r.Pod)
+	if target, _ := TargetOf(ws); !isStatefulSet(target) {
+		return d.recorded(ctx, ws, r, earlier)
+	} else if earlier == nil {
+		if earlier, err = d.byOrdinal(ctx, ws, target, r); err != nil {
+			return nil, err
+		}
 	}
-	return c.apply(r.Pod)
+	return choice{spread: ws, subset: earlier}.reviewed(ctx, r)
 }
 
-// choose returns the subset of a pod: by its ordinal, or by the places.
-func (d *Desk) choose(ctx context.Context, ws *subset.Spread, r Request) (choice, error) {
-	earlier := subset.Earlier(ws, r.Pod)
-	if target, _ := TargetOf(ws); isStatefulSet(target) {
-		if earlier != nil {
-			return choice{spread: ws, subset: earlier}, nil
-		}
-		s, err := d.byOrdinal(ctx, ws, target, r)
-		return choice{spread: ws, subset: s}, err
-	}
+// most is how often a pod is prepared for a subset that has no place any more.
+const most = 5
+
+// recorded prepares a pod for the subset that it is about to get, and records it there.
+func (d *Desk) recorded(
+	ctx context.Context, ws *subset.Spread, r Request, earlier *subset.Subset,
+) (*corev1.Pod, error) {
 	a := &subset.Arrival{Version: d.versionOf(r.Pod), ID: r.Pod.Name}
 	if earlier != nil {
 		a.Given = earlier.Name
 	}
-	if r.Pod.Name != "" {
-		c := d.place(ctx, ws, a)
-		c.uid = ""
-		return c, nil
+	if r.Pod.Name == "" {
+		a.ID, a.Earlier = string(r.UID), earlierUID(ws, r.Pod)
 	}
-	a.ID, a.Earlier = string(r.UID), earlierUID(ws, r.Pod)
-	return d.place(ctx, ws, a), nil
+	c := d.guess(ws, a)
+	for attempt := 0; ; attempt++ {
+		c.named(r.Pod)
+		next, err := c.reviewed(ctx, r)
+		if err != nil || c.final {
+			return next, err
+		}
+		actual := d.place(ctx, ws, a, c)
+		if attempt == most && !actual.final {
+			actual = choice{ws, subset.Unrecorded(ws, *a), cmp.Or(a.Earlier, a.ID), true}
+		}
+		actual.named(r.Pod)
+		if actual.final && actual.same(c) {
+			return next, nil
+		}
+		c = actual
+	}
+}
+
+// named drops the identity where the pod has a name.
+func (c *choice) named(pod *corev1.Pod) {
+	if pod.Name != "" {
+		c.uid = ""
+	}
+}
+
+// same reports whether two choices make the same of a pod.
+func (c choice) same(other choice) bool {
+	return c.name() == other.name() && c.uid == other.uid && c.spread.Generation == other.spread.Generation
+}
+
+// name is that of the subset; empty for none.
+func (c choice) name() string {
+	if c.subset == nil {
+		return ""
+	}
+	return c.subset.Name
+}
+
+// reviewed returns the pod with what its subset adds, once the review has not refused it.
+func (c choice) reviewed(ctx context.Context, r Request) (next *corev1.Pod, err error) {
+	if c.subset != nil {
+		if next, err = c.apply(r.Pod); err != nil {
+			return nil, err
+		}
+	}
+	if r.Review != nil {
+		if err := r.Review(ctx, next); err != nil {
+			return nil, err
+		}
+	}
+	return next, nil
+}
+
+// guess returns the subset that a pod is about to get, without a read: percentages are taken from the places that the
+// status has. Where the guess is wrong, the pod is prepared again.
+func (d *Desk) guess(ws *subset.Spread, a *subset.Arrival) choice {
+	last, _ := d.recall(account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID})
+	if last != nil && newer(last, ws) {
+		ws = last
+	}
+	id := cmp.Or(a.Earlier, a.ID)
+	place := subset.Open(ws, subset.StoredLimits(ws, a.Version)).Admit(*a, d.options.Now())
+	return choice{spread: ws, subset: place.Subset, uid: cmp.Or(place.ID, id)}
 }
 
 // apply returns the pod with what its subset adds; nil where the pod has all of that.
@@ -121,26 +187,27 @@ func earlierUID(ws *subset.Spread, pod *corev1.Pod) string {
 	return ""
 }
 
-// place has an arrival recorded, and returns its subset, with its identity. A pod that would have to wait too long, or
+// place has an arrival recorded in the subset that the pod is prepared for, and returns its subset, with its identity:
+// another one, and no final choice, where that subset has no place any more. A pod that would have to wait too long, or
 // whose record fails, gets the subset of an earlier call, or one without a limit.
-func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival) choice {
+func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, prepared choice) choice {
 	wait, id := longest, cmp.Or(a.Earlier, a.ID)
 	if until, is := ctx.Deadline(); is {
 		wait = min(wait, until.Sub(d.options.Now())*3/4)
 	}
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	e := &entry{arrival: a}
+	e := &entry{arrival: a, prepared: prepared}
 	if err := d.turns.Ask(asking,
 		account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
 		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
 			"workloadSpread", ws.Name, "namespace", ws.Namespace)
-		return choice{ws, subset.Unrecorded(ws, *a), id}
+		return choice{ws, subset.Unrecorded(ws, *a), id, true}
 	}
 	if e.place.Subset == nil {
-		return choice{spread: ws}
+		return choice{spread: prepared.spread, uid: prepared.uid, final: true}
 	}
-	return choice{e.spread, e.place.Subset, cmp.Or(e.place.ID, id)}
+	return choice{e.spread, e.place.Subset, cmp.Or(e.place.ID, id), !e.place.Unprepared}
 }
 
 // longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a

@@ -39,6 +39,8 @@ type cluster struct {
 	writes, reads atomic.Int32
 	// fail is asked before each write of a status.
 	fail func() error
+	// index is what a replica sees.
+	index *spreads.Index
 	// failRead is asked before each live read.
 	failRead func() error
 }

@@ -72,7 +72,9 @@ type kept struct {
 type entry struct {
 	arrival   *subset.Arrival
 	departure *subset.Departure
-	place     subset.Place
+	// prepared is what the pod of an arrival has been prepared for.
+	prepared choice
+	place    subset.Place
 	// spread that the place is of.
 	spread *subset.Spread
 }

@@ -17,6 +17,8 @@
 //     limit, or is admitted as it is.
 //   - A pod that is recorded was recorded in a status that no other writer had changed since it was read.
 //   - The same admission request gets the same subset, and is recorded once.
+//   - A pod that the review of a request refuses is not recorded. The review is of the pod as its subset makes it, and
+//     is repeated where other pods have taken the place meanwhile.
 //   - A departure never fails, and waits no longer than its context.
 //   - What a Desk keeps of a WorkloadSpread is freed when the cache shows it.
 //   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A

@@ -99,10 +99,21 @@ func (d *Desk) decide(ctx context.Context, state *subset.Spread, all batch) (*su
 	}
 	for _, r := range all {
 		if e := r.Value; e.arrival != nil {
-			e.place, e.spread = books.Admit(*e.arrival, now), state
+			e.place, e.spread = books.Admit(e.preparedFor(state), now), state
 		}
 	}
 	return books, nil
+}
+
+// preparedFor returns an arrival with the subset that its pod has been prepared for: no subset of a spec that has
+// changed since.
+func (e *entry) preparedFor(state *subset.Spread) subset.Arrival {
+	a, name := *e.arrival, e.prepared.name()
+	if e.prepared.spread.Generation != state.Generation {
+		name = ""
+	}
+	a.Prepared = &name
+	return a
 }
 
 // unrecorded gives pods that cannot be recorded the subset of an earlier call, or the first one without a limit.

@@ -18,7 +18,8 @@ type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 	// ended.
 	Ready(ctx context.Context) error
-	// Admit returns the pod with what its subset adds; nil where the pod stays as it is.
+	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. It records the pod once the
+	// review of the request has not refused the pod.
 	Admit(ctx context.Context, r SpreadRequest) (*corev1.Pod, error)
 }
 
@@ -34,9 +35,14 @@ func Spread(s Spreads) Step {
 		if s == nil || r.DryRun {
 			return Result{}, nil
 		}
-		next, err := s.Admit(ctx, SpreadRequest{Namespace: r.Namespace, Pod: r.Pod, UID: r.UID})
+		next, err := s.Admit(ctx, SpreadRequest{
+			Namespace: r.Namespace, Pod: r.Pod, UID: r.UID, Review: r.Rest,
+		})
 		var patch *spreads.PatchError
+		var refused *StepError
 		switch {
+		case errors.As(err, &refused):
+			return Result{}, refused
 		case errors.As(err, &patch):
 			return Result{}, &InvalidError{Err: err}
 		case err != nil:

@@ -71,6 +71,9 @@ type Request struct {
 	Now time.Time
 	// DryRun forbids to record anything.
 	DryRun bool
+	// Rest takes the pod as a step would leave it, nil for as it is, through the steps that follow, and returns why they
+	// refuse the pod. A step that records something about the pod calls Rest before, and returns the error.
+	Rest func(ctx context.Context, pod *corev1.Pod) error
 }
 
 // Result is what a step makes of a pod.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Webhook answers admission requests for new pods.
@@ -117,48 +118,109 @@ func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.R
 		Now:       w.options.Now(),
 		DryRun:    ptr.Deref(q.DryRun, false),
 	}
-	after, warnings, fault := w.run(ctx, r)
-	if fault != nil {
-		if !c.open || !fault.retriable() {
-			return fault.response(q.Pod)
+	o := w.run(ctx, r, passage{sent: q.Pod})
+	if o.fault != nil {
+		if !c.open || !o.fault.retriable() {
+			return o.fault.response(q.Pod)
 		}
 		answer := admission.Allowed("")
-		answer.Warnings = shortened(append(warnings, "created without what kruise would add: "+fault.Error()))
+		answer.Warnings = shortened(append(o.warnings, "created without what kruise would add: "+o.fault.Error()))
 		return answer
 	}
 	answer := admission.Allowed("")
-	if after != q.Pod {
-		patch, err := difference(q.Pod, after)
-		if err != nil {
-			return (&StepError{Step: "patch", Err: err}).response(q.Pod)
-		}
-		answer = review.Patched(patch)
+	if o.patch != nil {
+		answer = review.Patched(o.patch)
 	}
-	answer.Warnings = shortened(warnings)
+	answer.Warnings = shortened(o.warnings)
 	return answer
 }
 
-// run takes a pod through the steps. It returns the pod, and the warnings also of steps before an error.
-func (w *Webhook) run(ctx context.Context, r Request) (*corev1.Pod, []string, *StepError) {
-	var warnings []string
-	began := r.Now
-	for i, s := range w.steps {
-		result, err := s.Apply(ctx, r)
-		warnings = append(warnings, result.Warnings...)
-		if err == nil {
-			err = ctx.Err()
-		}
-		ended := w.options.Now()
-		w.metrics.record(i, ended.Sub(began), outcomeOf(result, err))
-		began = ended
-		if err != nil {
-			return nil, warnings, &StepError{Step: s.Name, Err: err}
-		}
-		if result.Pod != nil {
-			r.Pod = result.Pod
-		}
+// verdict is what becomes of a pod.
+type verdict struct {
+	// patch is nil for none.
+	patch []write.Op
+	// warnings are also those of the steps before a fault.
+	warnings []string
+	// fault is why a step refuses the pod.
+	fault *StepError
+}
+
+// passage is a pod on its way through the steps.
+type passage struct {
+	// sent is the pod of the request.
+	sent *corev1.Pod
+	// step is the index of the next step.
+	step int
+}
+
+// rest is what the steps after one have made of the pod, where that step has asked.
+type rest struct {
+	of      *corev1.Pod
+	verdict *verdict
+	took    time.Duration
+}
+
+// run takes a pod through a step and those after it. What a step has asked of the steps after it is not repeated.
+func (w *Webhook) run(ctx context.Context, r Request, p passage) verdict {
+	if p.step == len(w.steps) {
+		return p.end(r.Pod)
 	}
-	return r.Pod, warnings, nil
+	s, began, after := w.steps[p.step], w.options.Now(), rest{}
+	r.Rest = func(ctx context.Context, pod *corev1.Pod) error {
+		began := w.options.Now()
+		after.of = cmp.Or(pod, r.Pod)
+		v := w.run(ctx, r.with(after.of), passage{p.sent, p.step + 1})
+		after.verdict, after.took = &v, after.took+w.options.Now().Sub(began)
+		if v.fault != nil {
+			return v.fault
+		}
+		return nil
+	}
+	result, err := s.Apply(ctx, r)
+	if err == nil && after.verdict == nil {
+		err = ctx.Err()
+	}
+	took, next := w.options.Now().Sub(began)-after.took, cmp.Or(result.Pod, r.Pod)
+	if v := after.verdict; v != nil && v.fault != nil && errors.Is(err, v.fault) {
+		w.metrics.record(p.step, took, outcomeOf(Result{Pod: changedPod(r.Pod, after.of)}, nil))
+		return *v
+	}
+	w.metrics.record(p.step, took, outcomeOf(result, err))
+	if err != nil {
+		return verdict{warnings: result.Warnings, fault: &StepError{Step: s.Name, Err: err}}
+	}
+	if after.verdict == nil || after.of != next {
+		v := w.run(ctx, r.with(next), passage{p.sent, p.step + 1})
+		after.verdict = &v
+	}
+	after.verdict.warnings = append(result.Warnings, after.verdict.warnings...)
+	return *after.verdict
+}
+
+// with returns the request as the next step sees it.
+func (r Request) with(pod *corev1.Pod) Request {
+	r.Pod, r.Rest = pod, nil
+	return r
+}
+
+// changedPod returns a pod; nil where it is the one from before.
+func changedPod(before, pod *corev1.Pod) *corev1.Pod {
+	if pod == before {
+		return nil
+	}
+	return pod
+}
+
+// end returns the patch after the last step.
+func (p passage) end(pod *corev1.Pod) verdict {
+	if pod == p.sent {
+		return verdict{}
+	}
+	patch, err := difference(p.sent, pod)
+	if err != nil {
+		return verdict{fault: &StepError{Step: "patch", Err: err}}
+	}
+	return verdict{patch: patch}
 }
 
 // The bounds of API servers on warnings.

@@ -30,6 +30,9 @@ type Arrival struct {
 	// Given is the name of the subset that an earlier call for the same pod has chosen; empty for none. The pod keeps that
 	// subset, and is counted there.
 	Given string
+	// Prepared is the name of the subset that the pod has been prepared for; nil for any. A pod that gets another place is
+	// not recorded: it is prepared for that one first.
+	Prepared *string
 }
 
 // Departure is a pod whose deletion is admitted.
@@ -51,6 +54,8 @@ type Place struct {
 	// Counted reports that the books have the pod, by its ID.
 	Counted bool
 	ID      string
+	// Unprepared reports that the pod is not recorded, because it has been prepared for another subset.
+	Unprepared bool
 }
 
 // Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the
@@ -158,6 +163,9 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 		if !given && e.MissingReplicas <= 0 {
 			continue
 		}
+		if !a.isPreparedFor(e.Name) {
+			return Place{Subset: &subsets[i], Unprepared: true}
+		}
 		if len(e.CreatingPods) < MaxRecords {
 			e.CreatingPods = with(e.CreatingPods, a.ID, now)
 		}
@@ -167,6 +175,8 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 	}
 	return Place{}
 }
+
+func (a Arrival) isPreparedFor(subset string) bool { return a.Prepared == nil || *a.Prepared == subset }
 
 // recorded returns the place of an arrival that the page has.
 func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
