@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/podstate"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/uniteddeployment"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -42,7 +42,7 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("| a NodeImage, with the names of images, jobs and pull secrets | %d MiB,", imagepull.MaxNodeBytes>>20),
 		fmt.Sprintf("| `sandboxConfig` of a job, of all images of a node | %d KiB, %d KiB;",
 			imagepull.MaxSandboxBytes>>10, imagepull.MaxNodeSandboxBytes>>10),
-		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", validation.MaxSubsets),
+		fmt.Sprintf("| subsets of a UnitedDeployment | %d;", uniteddeployment.MaxSubsets),
 		fmt.Sprintf("| probes of all pods of a node | %d KiB of JSON in their NodePodProbe", podprobe.MaxContent>>10),
 	} {
 		if !strings.Contains(string(page), row) {

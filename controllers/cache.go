@@ -20,9 +20,8 @@ import (
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
-	"github.com/kruisekit/kruisekit/internal/cached"
-	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/lean"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
@@ -71,7 +70,7 @@ func ManagerOptions() (ctrl.Options, error) {
 
 // MeasureCache has the caches of options report kruisekit_cached_object_bytes. Call it when all transforms are set.
 func MeasureCache(o *ctrl.Options, registerer prometheus.Registerer) error {
-	sizes, err := collectors.Register(registerer, cached.NewSizes())
+	sizes, err := metrics.Register(registerer, metrics.NewSizes())
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -30,7 +30,7 @@ const (
 
 // emitted are the events that were emitted: about the spec, about a tick, and about a create.
 type emitted struct {
-	invalid, waiting, failing once.Texts[types.NamespacedName]
+	invalid, waiting, failing memory.Texts[types.NamespacedName]
 }
 
 func (e *emitted) forget(name types.NamespacedName) {

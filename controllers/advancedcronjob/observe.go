@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // snapshot is all that one pass looks at, as it is after the own writes.
@@ -117,7 +116,7 @@ func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedNam
 // judge returns the schedule of an object, or why it can have no children. Admission rejects more: what the reference
 // has stored goes on.
 func (r *Reconciler) judge(job *v1beta1.AdvancedCronJob) (schedule.Schedule, error) {
-	if faults := validation.AdvancedCronJobChildren(effective(job)); len(faults) > 0 {
+	if faults := schedule.ValidateChildren(effective(job)); len(faults) > 0 {
 		return schedule.Schedule{}, faults[0]
 	}
 	parsed, err := schedule.Parse(job.Spec.Schedule, schedule.In{Zone: job.Spec.TimeZone, Local: r.options.Local})

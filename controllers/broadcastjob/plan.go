@@ -16,7 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -49,7 +48,7 @@ type plan struct {
 // invalid returns the first fault for which the webhook rejects a job, and for which pods cannot be created as the user
 // wants.
 func invalid(job *broadcastJob) error {
-	for _, fault := range validation.BroadcastJob(job) {
+	for _, fault := range broadcast.Validate(job) {
 		long := fault.Field == "metadata.name" && strings.Contains(fault.Detail, "no more than")
 		if long || fault.Field == "spec.parallelism" || fault.Field == "spec.template.spec.restartPolicy" {
 			return fault

@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
@@ -39,7 +38,7 @@ type Reconciler struct {
 	// waits are what jobs waited for at the end of their last passes.
 	waits memory.Of[types.NamespacedName, conditions.Wait]
 	// emitted are the warnings that were emitted as events.
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.

@@ -14,9 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -26,7 +24,7 @@ type Reconciler struct {
 	options Options
 	memory  memory.Of[types.NamespacedName, knowledge]
 	// limited are the texts about creation that waits for pods to become available.
-	limited once.Texts[types.NamespacedName]
+	limited memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -57,7 +55,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name: controllerName, Options: o, Pods: podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy()},
+		Name: controllerName, Options: o, Pods: workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy()},
 	})
 	if err != nil {
 		return err

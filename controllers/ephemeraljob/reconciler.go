@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -37,7 +36,7 @@ type Reconciler struct {
 	// refused are the pods that refuse containers, by job.
 	refused memory.Of[types.NamespacedName, map[types.UID]ephemeral.Refusal]
 	// emitted are the events about invalid specs.
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.

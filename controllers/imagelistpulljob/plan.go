@@ -17,9 +17,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/imagejobs"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -52,7 +52,7 @@ type plan struct {
 // their jobs. Neither are too many pull secrets, of which the jobs get the first ones, or too long a sandboxConfig,
 // which the jobs do not get.
 func invalid(list *v1beta1.ImageListPullJob) error {
-	for _, fault := range validation.ImageListPullJob(list) {
+	for _, fault := range imagejobs.ValidateListPullJob(list) {
 		ofImage := strings.HasPrefix(fault.Field, "spec.images[") && fault.Type != field.ErrorTypeDuplicate
 		if !ofImage && fault.Field != "spec.pullSecrets" && fault.Field != "spec.sandboxConfig" {
 			return fault

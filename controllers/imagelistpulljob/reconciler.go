@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
@@ -28,7 +28,7 @@ type Reconciler struct {
 	// listObjects and jobObjects are read untyped, as the own writes left them.
 	listObjects, jobObjects stored.Kind
 	// emitted are the events of lists that cannot work.
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.

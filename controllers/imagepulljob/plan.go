@@ -13,8 +13,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/imagejobs"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -52,7 +52,7 @@ type plan struct {
 // many pull secrets and too long a sandboxConfig are no such faults: takeovers find such jobs, and the plan leaves out
 // what is too much and reports it.
 func invalid(job *pullJob) error {
-	for _, fault := range validation.ImagePullJob(job) {
+	for _, fault := range imagejobs.ValidatePullJob(job) {
 		if fault.Field != "spec.pullSecrets" && fault.Field != "spec.sandboxConfig" {
 			return fault
 		}

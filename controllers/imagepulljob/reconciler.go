@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -45,7 +45,7 @@ type Reconciler struct {
 	// rules are those of the jobs that label selectors of nodes or pods concern, in one list for each interest.
 	rules *watches.Rules[pullJob, *imagepull.Rule]
 	// emitted are the notes that were emitted as events.
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.

@@ -3,13 +3,13 @@ package nodeimage
 import (
 	"fmt"
 
-	"github.com/kruisekit/kruisekit/internal/nodestatus"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 // writeStatus returns the write that ends pulls in place of the node.
 func (p *plan) writeStatus() (*write.Write, error) {
-	patch, err := nodestatus.Patch(p.image, p.decision.Status)
+	patch, err := statuspatch.NodeImage(p.image, p.decision.Status)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -33,7 +33,7 @@ type Reconciler struct {
 	index *podstates.Index
 	kinds *kinds
 	// emitted are the events about a state that lasts.
-	emitted once.Texts[about]
+	emitted memory.Texts[about]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.

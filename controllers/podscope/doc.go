@@ -1,6 +1,6 @@
 // Package podscope keeps the entries of the pod webhook in a MutatingWebhookConfiguration of their own, so that API
 // servers send the pods that a step of the webhook concerns, and no others. It plans the entries from the sources of
-// internal/scope, and brings the live ones in line with them as internal/scope/entries decides.
+// internal/scope, and brings the live ones in line with them as controllers/podscope/internal/entries decides.
 //
 //	r, err := podscope.New(mgr.GetClient(), podscope.Options{})
 //	if err != nil {
@@ -29,7 +29,7 @@
 // that cannot be restricted by name; without it, create the configurations of config/webhook/pods.yaml.
 //
 // Beside the files that every reconciler has, metrics.go reports the size of the entries, and what they cost. There is
-// no plan.go: package internal/scope/entries plans.
+// no plan.go: package controllers/podscope/internal/entries plans.
 //
 // When not to use it: without the webhook of webhooks/pod, because API servers would get no answer.
 package podscope

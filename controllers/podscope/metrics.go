@@ -3,9 +3,9 @@ package podscope
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/controllers/podscope/internal/entries"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/entries"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -46,13 +46,13 @@ func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error
 			Help: "Namespaces of which all pods are sent because their selections change too often.",
 		},
 	} {
-		gauges, err := collectors.Register(registerer, prometheus.NewGaugeVec(o, []string{"webhook"}))
+		gauges, err := metrics.Register(registerer, prometheus.NewGaugeVec(o, []string{"webhook"}))
 		if err != nil {
 			return nil, err
 		}
 		*into = gauges.WithLabelValues(webhook)
 	}
-	writes, err := collectors.Register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+	writes, err := metrics.Register(registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_pod_scope_writes_total",
 		Help: "Writes of the webhook configurations of pods. " +
 			"API servers compile all conditions of a configuration again after each.",
@@ -70,7 +70,7 @@ func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error
 
 // lacks registers what counts what the entries lack.
 func (m *meters) lacks(registerer prometheus.Registerer) error {
-	notes, err := collectors.Register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	notes, err := metrics.Register(registerer, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kruisekit_pod_scope_notes",
 		Help: "Notes about the entries of the pod webhook by their code: entries that are wider than the sets, " +
 			"that other writers changed, or that a former installation left.",
@@ -78,14 +78,14 @@ func (m *meters) lacks(registerer prometheus.Registerer) error {
 	if err != nil {
 		return err
 	}
-	m.repairs, err = collectors.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
+	m.repairs, err = metrics.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kruisekit_pod_scope_repairs_total",
 		Help: "Writes of entries of the pod webhook that another writer had changed or removed.",
 	}))
 	if err != nil {
 		return err
 	}
-	m.bare, err = collectors.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
+	m.bare, err = metrics.Register(registerer, prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kruisekit_pod_scope_bare_pods_total",
 		Help: "Pods that were created without their SidecarSets while entries of the pod webhook were missing.",
 	}))

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/controllers/podscope/internal/entries"
+	"github.com/kruisekit/kruisekit/controllers/podscope/internal/steady"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/entries"
-	"github.com/kruisekit/kruisekit/internal/scope/steady"
 	"github.com/kruisekit/kruisekit/write"
 )
 

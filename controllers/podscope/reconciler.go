@@ -17,11 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/kruisekit/kruisekit/controllers/podscope/internal/entries"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/entries"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -106,7 +105,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller)
 	}
 	r.objects = mgr.GetCache()
-	b := ctrl.NewControllerManagedBy(mgr).Named(r.form.controller).WithOptions(retries.WithDefaults(o))
+	b := ctrl.NewControllerManagedBy(mgr).Named(r.form.controller).WithOptions(binding.ControllerOptions(o))
 	for _, name := range r.names() {
 		one, err := r.form.only(mgr, name)
 		if err != nil {

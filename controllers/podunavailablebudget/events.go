@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
 )
@@ -14,7 +14,7 @@ import (
 // emitter emits the events of budgets, each once until its reason is gone.
 type emitter struct {
 	api     *binding.Binding
-	emitted once.Texts[about]
+	emitted memory.Texts[about]
 }
 
 // about is one reason of one budget.

@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -41,7 +40,7 @@ type Reconciler struct {
 	// known is what the last pass of a distribution found out, by name.
 	known memory.Of[string, map[string]distribution.Known]
 	// emitted are the events about invalid specs.
-	emitted once.Texts[string]
+	emitted memory.Texts[string]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/standstill"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -38,13 +37,13 @@ func (r *Reconciler) emitInvalid(p *plan, known *state, why error) {
 		return
 	}
 	known.judged = p.set.Generation
-	if faults := validation.SidecarSet(p.set); p.malformed == nil && len(faults) > 0 {
+	if faults := sidecarsets.Validate(p.set); p.malformed == nil && len(faults) > 0 {
 		why = faults.ToAggregate()
 	}
 	if why != nil {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, why.Error())
 	}
-	if text := validation.SidecarSetSpared(p.set, scope.Sent(r.options.Namespace)); text != "" {
+	if text := sidecarsets.Spared(p.set, scope.Sent(r.options.Namespace)); text != "" {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonSpared, text)
 	}
 }
@@ -101,31 +100,31 @@ func (r *Reconciler) emitStall(p *plan, known *state) (after time.Duration) {
 
 // meters are the metrics of the reconciler.
 type meters struct {
-	lacking    *prometheus.GaugeVec
-	standstill *standstill.Metrics
+	lacking *prometheus.GaugeVec
+	stalled *metrics.Stalled
 }
 
 // newMeters registers the metrics, unless the registerer is nil or another reconciler of the process has done so.
 func newMeters(registerer prometheus.Registerer) (meters, error) {
-	stands, err := standstill.Register(registerer)
+	stands, err := metrics.RegisterStalled(registerer)
 	if err != nil {
 		return meters{}, err
 	}
-	m := meters{standstill: stands, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m := meters{stalled: stands, lacking: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "kruisekit_sidecarset_pods_lacking_containers",
 		Help: "Pods that a SidecarSet selects, that record it, and that lack a container of it.",
 	}, []string{"sidecarset"})}
 	if registerer != nil {
-		m.lacking, err = collectors.Register(registerer, m.lacking)
+		m.lacking, err = metrics.Register(registerer, m.lacking)
 	}
 	return m, err
 }
 
 // stands reports in the metrics whether updates stand still.
 func (m meters) stands(set string, is bool) {
-	var why standstill.Reason
+	var why metrics.Reason
 	if is {
-		why = standstill.Reason{Status: string(corev1.ConditionUnknown), Code: rollout.NoteUpdateLimited}
+		why = metrics.Reason{Status: string(corev1.ConditionUnknown), Code: rollout.NoteUpdateLimited}
 	}
-	m.standstill.Set(gvk().Kind, types.NamespacedName{Name: set}, why)
+	m.stalled.Set(gvk().Kind, types.NamespacedName{Name: set}, why)
 }

@@ -175,8 +175,8 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// memory is the state of sets that the API server does not store. It may be lost at any time.
-type memory struct {
+// setMemory is the state of sets that the API server does not store. It may be lost at any time.
+type setMemory struct {
 	newWrites func() *podwrites.Writes
 
 	mu   sync.Mutex
@@ -198,7 +198,7 @@ type state struct {
 }
 
 // of returns the state of a set.
-func (m *memory) of(name string) *state {
+func (m *setMemory) of(name string) *state {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sets == nil {
@@ -210,7 +210,7 @@ func (m *memory) of(name string) *state {
 	return m.sets[name]
 }
 
-func (m *memory) forget(name string) {
+func (m *setMemory) forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.sets, name)

@@ -24,7 +24,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -38,10 +38,10 @@ type Reconciler struct {
 
 	sets      stored.Kind
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	memory    memory
+	memory    setMemory
 	meters    meters
 	// failures are those that were emitted as events.
-	failures once.Texts[string]
+	failures memory.Texts[string]
 	// answers are whether sets that the cache lacks do not exist.
 	answers *cache.LRUExpireCache
 }
@@ -60,7 +60,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o.withDefaults(), meters: meters, sets: sets,
 		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
-		memory:    memory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
+		memory:    setMemory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
 		answers:   cache.NewLRUExpireCacheWithClock(answersKept, clock(api.Now)),
 	}, nil
 }

@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
 )
 
 // emitted returns the events since the last call.
@@ -120,7 +120,7 @@ func TestReports(t *testing.T) {
 			}
 			want := c.events
 			if c.invalid {
-				want = []string{"Warning InvalidSpec " + validation.SidecarSet(w.set).ToAggregate().Error()}
+				want = []string{"Warning InvalidSpec " + sidecarsets.Validate(w.set).ToAggregate().Error()}
 			}
 			request := ctrl.Request{NamespacedName: types.NamespacedName{Name: w.set.Name}}
 			for pass := range 3 {

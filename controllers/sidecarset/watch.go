@@ -150,7 +150,7 @@ const (
 
 // pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands,
 // whose pods change all the time while they are updated, the pause keeps passes to a small part of the time.
-func (m *memory) pause(name string) time.Duration {
+func (m *setMemory) pause(name string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.sets[name]; known != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/dependents"
-	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -53,7 +52,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
 		Name:    controllerName,
 		Options: o,
-		Pods:    podwatch.Options{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
+		Pods:    workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
 	})
 	if err != nil {
 		return err

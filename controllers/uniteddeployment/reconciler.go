@@ -22,7 +22,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -38,7 +37,7 @@ type Reconciler struct {
 	children  map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	memory    memory.Of[types.NamespacedName, subsets.Knowledge]
-	emitted   once.Texts[emission]
+	emitted   memory.Texts[emission]
 }
 
 // New returns a Reconciler. The client may read from a cache.

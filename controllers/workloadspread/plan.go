@@ -13,7 +13,6 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/serial"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
@@ -112,7 +111,7 @@ func plan(s *snapshot, now time.Time) *pass {
 		return p
 	}
 	// what can be done is done all the same
-	if faults := validation.WorkloadSpread(s.spread, s.allowed...); len(faults) > 0 {
+	if faults := subset.Validate(s.spread, s.allowed...); len(faults) > 0 {
 		p.note(noteInvalid, s.spread.Name, faults.ToAggregate().Error())
 	}
 	if len(s.spread.Spec.Subsets) == 0 {
@@ -212,7 +211,7 @@ func changed(was, is map[string]string) map[string]*string {
 func unmark(pod *corev1.Pod) *write.Write {
 	annotations := maps.Clone(pod.Annotations)
 	delete(annotations, kruise.MatchedWorkloadSpreadKey)
-	if subset.OwnCost(pod.Annotations[corev1.PodDeletionCost], validation.MaxSpreadSubsets) {
+	if subset.OwnCost(pod.Annotations[corev1.PodDeletionCost], subset.MaxSubsets) {
 		delete(annotations, corev1.PodDeletionCost)
 	}
 	return patchOf(pod, pod.Labels, annotations)

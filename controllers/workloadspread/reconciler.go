@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -34,7 +34,7 @@ type Reconciler struct {
 	index   *spreads.Index
 	targets *spreads.Targets
 	pods    patched
-	emitted once.Texts[about]
+	emitted memory.Texts[about]
 	pace    pacer
 
 	// watching is held while watches of workloads are started.

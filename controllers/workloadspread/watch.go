@@ -23,7 +23,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
@@ -174,7 +173,7 @@ func (r *Reconciler) watchWorkloads() error {
 	if r.started || r.controller == nil {
 		return nil
 	}
-	for _, kind := range validation.SpreadTargets() {
+	for _, kind := range subset.Targets() {
 		mapping, err := r.targets.Finder.Mapper.RESTMapping(kind)
 		if meta.IsNoMatchError(err) {
 			continue

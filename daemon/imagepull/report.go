@@ -14,7 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/nodestatus"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -113,7 +113,7 @@ func firstSync(s v1beta1.NodeImageStatus, now time.Time) *v1beta1.SyncStatus {
 // write patches the changed fields of the status. The patch fails after a write of another client, such as a controller
 // that has ended a pull.
 func (r *Reconciler) write(ctx context.Context, n, fresh *v1beta1.NodeImage) error {
-	patch, err := nodestatus.Patch(n, &fresh.Status)
+	patch, err := statuspatch.NodeImage(n, &fresh.Status)
 	if err != nil {
 		return err
 	}

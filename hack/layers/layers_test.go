@@ -23,7 +23,7 @@ func TestForbidden(t *testing.T) {
 		"a primitive sees nothing shared":           {"scale", module + "/internal/owned", "down only"},
 		"the kinds see no primitive":                {"api/apps/v1beta1", module + "/inplace", "down only"},
 		"the kinds share their insides":             {"api/apps/v1alpha1", module + "/api/internal/roundtrip", ""},
-		"a primitive may share what decides":        {"sidecar", module + "/internal/sizing/expression", ""},
+		"a primitive may share what decides":        {"sidecar", module + "/internal/sizing", ""},
 		"decisions of a kind serve its reconciler": {
 			"controllers/daemonset", module + "/controllers/daemonset/internal/placement", "",
 		},

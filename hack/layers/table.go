@@ -54,22 +54,24 @@ func below() map[string][]string {
 		// it reports the hashes that inplace waits for
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
-		"internal/broadcast":                       {"note", "eligible", "scale"},
+		"internal/broadcast":                       {"note", "eligible", "scale", "internal/validation"},
 		"internal/distribution":                    {"note", "write"},
 		"internal/ordinals":                        nil,
 		"internal/podprobe":                        {"note", "write"},
 		"internal/podstate":                        {"note", "write", "internal/ordinals"},
-		"internal/schedule":                        {"note"},
+		"internal/imagejobs":                       {"imagepull", "internal/validation"},
+		"internal/schedule":                        {"note", "internal/broadcast", "internal/imagejobs"},
+		"internal/sidecarsets":                     {"scale", "sidecar", "internal/sizing", "internal/validation"},
+		"internal/uniteddeployment":                {"spread", "internal/validation"},
+		"internal/validation":                      {"scale", "internal/ordinals"},
 		"internal/sizing":                          {"note"},
-		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale"),
+		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale", "internal/validation"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "eligible", "scale"),
 		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
 		"controllers/sidecarset/rollout":           append(slices.Clone(base), "inplace", "scale", "sidecar"),
 		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
-		"internal/validation": append(slices.Clone(base), "inplace", "scale", "sidecar", "imagepull", "containerrestart",
-			"spread", "internal/ordinals", "internal/podprobe", "internal/podstate", "internal/schedule", "internal/sizing"),
 	}
 }
 
@@ -81,7 +83,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 func podOnly() []string {
 	return []string{
 		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload",
-		"internal/ordinals", "internal/schedule", "controllers/daemonset/internal/placement",
+		"internal/ordinals", "controllers/daemonset/internal/placement",
 	}
 }
 

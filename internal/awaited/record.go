@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
 // Record has the parts of a manager that wait. Its zero value has none, and so has nil.
@@ -71,7 +71,7 @@ func NewGauge(registerer prometheus.Registerer, o prometheus.GaugeOpts, label st
 	if registerer == nil {
 		return Gauge{gauge}, nil
 	}
-	gauge, err := collectors.Register(registerer, gauge)
+	gauge, err := metrics.Register(registerer, gauge)
 	return Gauge{gauge}, err
 }
 

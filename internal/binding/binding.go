@@ -27,7 +27,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/internal/retries"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -87,7 +86,7 @@ func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Opt
 		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(
-		retries.WithDefaults(o)).WatchesRawSource(&b.Queue)
+		ControllerOptions(o)).WatchesRawSource(&b.Queue)
 }
 
 // Event emits an event. It comes after the write that it announces.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
-	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // What admission rejects has a valid value of the same effect. What is valid stays.
@@ -72,7 +71,7 @@ func TestEffectivePlan(t *testing.T) {
 		want := plan(t, in)
 		job := in.Job.DeepCopy()
 		job.Spec = *broadcast.Effective(&in.Job.Spec)
-		if faults := validation.BroadcastJobSpec(&job.Spec, nil); len(faults) > 0 {
+		if faults := broadcast.ValidateSpec(&job.Spec, nil); len(faults) > 0 {
 			t.Fatalf("seed %d: %v", seed, faults)
 		}
 		in.Job = job

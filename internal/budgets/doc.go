@@ -5,8 +5,8 @@
 //	...
 //	decision, err := guard.Review(ctx, budgets.Disruption{Pod: pod, Operation: pub.Evict, User: user})
 //
-// An Index follows the budgets. All disruptions under one budget that arrive while a write of its status is under way
-// are decided together on the answer of that write, and committed with one write.
+// An Index follows the budgets. Disruptions under one budget that arrive while a write of its status is under way are
+// decided together upon the answer of that write, and committed with one write, as package groupcommit does.
 //
 // Laws:
 //   - A pod of a namespace without a budget costs one map lookup.

@@ -57,7 +57,7 @@ func TestReviewExempt(t *testing.T) {
 				if c.fault != nil {
 					open := make(chan struct{})
 					close(open)
-					l.Client, o.Pause = &slow{Client: s, open: open, fault: c.fault}, func(int) time.Duration { return time.Second }
+					l.Client, o.Backoff = &slow{Client: s, open: open, fault: c.fault}, func(int) time.Duration { return time.Second }
 				}
 			})
 			s.show(x, "a")

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/groupcommit"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -23,7 +23,7 @@ import (
 // Unguarded admits: no budget guards the pod, or its budget was deleted meanwhile.
 const Unguarded pub.Reason = "Unguarded"
 
-// Manager is the user of the questions that reconcilers ask, as in the reference.
+// Manager is the user of the reviews that reconcilers ask for, as in the reference.
 const Manager = "kruise-manager"
 
 // Options of a Guard. The zero value is the default of the reference.
@@ -40,9 +40,9 @@ type Options struct {
 	Now func() time.Time
 	// SyncTimeout is how long a review waits for the status of a budget that is new or changed. Default 2 seconds.
 	SyncTimeout time.Duration
-	// Pause returns the pause before a review is made again after as many conflicts; nil for pauses that grow to a quarter
+	// Backoff returns the pause after a conflict, before a review is made again; nil for pauses that grow to a quarter
 	// of a second.
-	Pause func(conflicts int) time.Duration
+	Backoff func(conflicts int) time.Duration
 }
 
 // Lookups are what a Guard reads and writes.
@@ -64,9 +64,7 @@ type Guard struct {
 	lookups Lookups
 	options Options
 	report  report
-
-	mu    sync.Mutex
-	lines map[types.UID]*line
+	reviews *groupcommit.Committer[known, *review]
 }
 
 // New returns a Guard.
@@ -77,15 +75,13 @@ func New(l Lookups, o Options) (*Guard, error) {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}
-	if o.Pause == nil {
-		o.Pause = pause
-	}
 	o.SyncTimeout = cmp.Or(o.SyncTimeout, 2*time.Second)
 	r, err := newReport(o)
 	if err != nil {
 		return nil, fmt.Errorf("budgets: %w", err)
 	}
-	return &Guard{lookups: l, options: o, report: r, lines: map[types.UID]*line{}}, nil
+	reviews := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{Now: o.Now, Backoff: o.Backoff})
+	return &Guard{lookups: l, options: o, report: r, reviews: reviews}, nil
 }
 
 // Ready waits until all budgets can be read. It returns at once if they can, also with a context that has ended.
@@ -189,13 +185,16 @@ func (g *Guard) review(ctx context.Context, d Disruption) (Decision, error) {
 	return all[0], nil
 }
 
-// Ask answers a question of a workload: whether its pods may be updated, from the first one on. It returns nil,
+// askTimeout bounds the review of an update.
+const askTimeout = 10 * time.Second
+
+// Ask reviews an update of pods of a workload, from the first pod on. It returns nil,
 // a *workload.RefusedError, or the error of a lookup or a write.
 func (g *Guard) Ask(ctx context.Context, pods []*corev1.Pod) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, unbounded) // conflicts without end must not hold a reconciler
+	ctx, cancel := context.WithTimeout(ctx, askTimeout) // conflicts without end must not hold a reconciler
 	defer cancel()
 	all, err := g.reviewAll(ctx, pods, Disruption{Operation: pub.Update, User: Manager})
 	if err != nil {
@@ -248,49 +247,20 @@ func (g *Guard) reviewAll(ctx context.Context, pods []*corev1.Pod, d Disruption)
 
 // reviewUnder reviews disruptions under one budget, up to the first one that is refused.
 func (g *Guard) reviewUnder(ctx context.Context, b pub.Budget, pods []*corev1.Pod, d Disruption) ([]Decision, error) {
-	q := &question{dryRun: d.DryRun, done: make(chan struct{})}
+	r := &review{dryRun: d.DryRun}
 	for _, pod := range pods {
-		q.disruptions = append(q.disruptions, pub.Disruption{
+		r.disruptions = append(r.disruptions, pub.Disruption{
 			Pod: pod, Operation: d.Operation, User: d.User, Policy: g.options.Policy,
 		})
 	}
-	if !q.free(b, g.options.Now()) {
-		if err := g.commit(ctx, b, q); err != nil {
-			return nil, err
+	if !r.isStateless(b, g.options.Now()) {
+		if err := g.commit(ctx, b, r); err != nil {
+			return nil, fmt.Errorf("decide by budget %s: %w", b.Name, err)
 		}
 	}
-	if q.gone {
-		q.verdicts = make([]pub.Verdict, len(pods))
-		for i := range q.verdicts {
-			q.verdicts[i] = pub.Verdict{Allowed: true, Reason: Unguarded}
-		}
-	}
-	all := make([]Decision, len(q.verdicts))
-	for i, v := range q.verdicts {
+	all := make([]Decision, len(r.verdicts))
+	for i, v := range r.verdicts {
 		all[i] = Decision{Verdict: v, Budget: &b}
 	}
 	return all, nil
-}
-
-// commit has a question decided in the line of its budget. A budget without a status of its generation is waited for.
-func (g *Guard) commit(ctx context.Context, b pub.Budget, q *question) error {
-	until, cancel := context.WithTimeout(ctx, g.options.SyncTimeout)
-	defer cancel()
-	for {
-		if err := g.enqueue(ctx, b, q); err != nil {
-			return err
-		}
-		last := len(q.verdicts) - 1
-		if q.gone || q.verdicts[last].Reason != pub.Unsynced {
-			return nil
-		}
-		synced := g.lookups.Budgets.await(until, func() bool {
-			now, is := g.lookups.Budgets.find(nameOf(b))
-			return !is || now.budget.UID != b.UID || now.budget.Synced()
-		})
-		if !synced {
-			return nil // refused, as the verdict says
-		}
-		*q = question{disruptions: q.disruptions, dryRun: q.dryRun, done: make(chan struct{})}
-	}
 }

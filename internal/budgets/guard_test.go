@@ -249,7 +249,7 @@ func TestReplicas(t *testing.T) {
 	for i := range guards {
 		var x *budgets.Index
 		guards[i], x = s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
-			o.Pause = func(int) time.Duration { return 100 * time.Microsecond }
+			o.Backoff = func(int) time.Duration { return 100 * time.Microsecond }
 		})
 		s.show(x, "a") // the caches never learn of a spend
 	}
@@ -314,7 +314,7 @@ func TestReviewPanics(t *testing.T) {
 	times := 0
 	g, x := s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
 		o.Now = func() time.Time {
-			if times++; times == 2 { // the first call is before the line
+			if times++; times == 2 { // the first call is before the batch
 				panic("no time")
 			}
 			return noon()

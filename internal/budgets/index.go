@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/write"
-
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/pub"
@@ -43,13 +41,6 @@ type known struct {
 	budget  pub.Budget
 	version string
 	object  *policyv1beta1.PodUnavailableBudget
-}
-
-// newer reports whether a state is later than another one of the same budget. Versions that cannot be compared are no
-// later.
-func (k known) newer(than known) bool {
-	order, err := write.CompareVersions(k.version, than.version)
-	return err == nil && order > 0
 }
 
 // NewIndex returns an empty index.

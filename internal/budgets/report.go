@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
 // reasonRefused is the reason of the events of pods, for every operation.
@@ -43,7 +43,7 @@ func newReport(o Options) (report, error) {
 	if o.Registerer == nil {
 		return r, nil
 	}
-	counts, err := collectors.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+	counts, err := metrics.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "pod_unavailable_budget",
 		Help: "Operations on pods that a PodUnavailableBudget refused, by the workload of the pod and the user.",
 	}, []string{"kind_namespace_name", "username"}))

@@ -61,7 +61,7 @@ func TestRestored(t *testing.T) {
 	freed(t, g)
 }
 
-// freed waits until nothing is kept: a line ends a moment after its last answer.
+// freed waits until nothing is kept: a queue ends a moment after its last answer.
 func freed(t *testing.T, g *budgets.Guard) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

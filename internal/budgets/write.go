@@ -1,35 +1,14 @@
 package budgets
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/pub"
 )
-
-// write commits what a batch spends, if no other writer changed the budget since the state was read.
-func (g *Guard) write(ctx context.Context, batch []*question, from known, after pub.Budget) (known, error) {
-	ctx, cancel := within(ctx, batch)
-	defer cancel()
-	data, err := spending(from, after)
-	if err != nil {
-		return known{}, err
-	}
-	answer := stored.Untyped(Kind())
-	answer.SetNamespace(after.Namespace)
-	answer.SetName(after.Name)
-	if err := g.lookups.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return known{}, err
-	}
-	return read(answer)
-}
 
 // spending is the merge patch of the records that a state lacks. It tests the resource version of the state.
 func spending(from known, after pub.Budget) ([]byte, error) {

@@ -29,20 +29,33 @@ type Follower struct {
 	Put    func(ctx context.Context, object *unstructured.Unstructured)
 	Delete func(object *unstructured.Unstructured)
 
+	// Before waits for what Put needs; false if the context ends before. It is nil where Put needs nothing.
+	Before func(ctx context.Context) bool
+
 	cache  cache.Cache
 	mapper meta.RESTMapper
 	filled chan struct{}
 	fill   func()
+	// look waits until the next look for a kind that is not installed; false if the context ends before.
+	look func(ctx context.Context) bool
 }
 
 // AddTo has a manager run the follower. It must be called before the manager starts.
 func (f *Follower) AddTo(mgr ctrl.Manager) error {
-	f.cache, f.mapper, f.filled = mgr.GetCache(), mgr.GetRESTMapper(), make(chan struct{})
-	f.fill = sync.OnceFunc(func() { close(f.filled) })
+	f.bind(mgr.GetCache(), mgr.GetRESTMapper())
 	if err := mgr.Add(f); err != nil {
 		return fmt.Errorf("add the index of %s: %w", f.Kind.Kind, err)
 	}
 	return nil
+}
+
+func (f *Follower) bind(c cache.Cache, mapper meta.RESTMapper) {
+	f.cache, f.mapper, f.filled = c, mapper, make(chan struct{})
+	f.fill = sync.OnceFunc(func() { close(f.filled) })
+	f.look = func(ctx context.Context) bool {
+		at := func(context.Context) (bool, error) { return true, nil }
+		return wait.PollUntilContextCancel(ctx, lookFor, false, at) == nil
+	}
 }
 
 // NeedLeaderElection returns false: all replicas answer.
@@ -50,21 +63,15 @@ func (*Follower) NeedLeaderElection() bool { return false }
 
 // Start follows the objects until the context ends.
 func (f *Follower) Start(ctx context.Context) error {
-	if !f.installed(ctx) {
+	if f.Before != nil && !f.Before(ctx) || !f.installed(ctx) {
 		return nil
 	}
 	informer, err := f.cache.GetInformer(ctx, stored.Untyped(f.Kind))
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", f.Kind.Kind, err)
 	}
-	put := func(now any) {
-		if raw, is := now.(*unstructured.Unstructured); is {
-			f.Put(ctx, raw)
-		}
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: put, UpdateFunc: func(_, now any) { put(now) }, DeleteFunc: f.remove,
-	})
+	put := func(raw *unstructured.Unstructured) { f.Put(ctx, raw) }
+	registration, err := informer.AddEventHandler(Handler(put, f.Delete))
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", f.Kind.Kind, err)
 	}
@@ -75,12 +82,19 @@ func (f *Follower) Start(ctx context.Context) error {
 	return nil
 }
 
-func (f *Follower) remove(object any) {
-	if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
-		object = last.Obj
+// Handler returns the handler of an informer of untyped objects.
+func Handler(put, remove func(*unstructured.Unstructured)) toolscache.ResourceEventHandler {
+	call := func(f func(*unstructured.Unstructured), object any) {
+		if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+			object = last.Obj
+		}
+		if raw, is := object.(*unstructured.Unstructured); is {
+			f(raw)
+		}
 	}
-	if raw, is := object.(*unstructured.Unstructured); is {
-		f.Delete(raw)
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { call(put, now) }, UpdateFunc: func(_, now any) { call(put, now) },
+		DeleteFunc: func(last any) { call(remove, last) },
 	}
 }
 
@@ -98,7 +112,7 @@ func (f *Follower) installed(ctx context.Context) bool {
 			logger.Info("Waiting for a kind that is not installed", "kind", f.Kind.Kind)
 			f.fill()
 		}
-		if wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) { return true, nil }) != nil {
+		if !f.look(ctx) {
 			return false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 // mostSpreads and mostSpreadLetters are what one namespace may take up in the entries, as for budgets.
@@ -62,7 +62,7 @@ func (g *guarded) spread(namespace string, all []*appsv1beta1.WorkloadSpread) {
 	for _, ws := range all {
 		t := ws.Spec.TargetReference
 		letters += len(t.Kind) + len(t.Name)
-		whole = whole || !slices.ContainsFunc(validation.SpreadTargets(), func(k schema.GroupKind) bool {
+		whole = whole || !slices.ContainsFunc(subset.Targets(), func(k schema.GroupKind) bool {
 			return k.Kind == t.Kind
 		})
 	}

@@ -18,7 +18,7 @@ const (
 type Fault struct {
 	// Field of the policy, as resourcesExpr.limits.cpu.
 	Field string
-	// Err is the reason; of a formula, it is an *expression.Error.
+	// Err is the reason; of a formula, it is an *ExpressionError.
 	Err error
 }
 

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/sizing/expression"
 )
 
 // Policy is a parsed resourcesPolicy. It does not change, and is safe for concurrent use. The zero value
@@ -23,7 +22,7 @@ type Policy struct {
 type want struct {
 	list    string // limits or requests
 	of      corev1.ResourceName
-	formula expression.Expression
+	formula Expression
 	fault   error // of an invalid formula
 }
 
@@ -112,7 +111,7 @@ func formulas(list string, of *appsv1beta1.ResourceExprList) []want {
 			continue
 		}
 		w := want{list: list, of: given.of}
-		w.formula, w.fault = expression.Parse(given.text, expression.Options{})
+		w.formula, w.fault = ParseExpression(given.text, ExpressionOptions{})
 		wants = append(wants, w)
 	}
 	return wants

@@ -57,7 +57,7 @@ func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 }
 
 // Size returns the resources of a container from its targets. Without targets the error is ErrNoTarget; else it is
-// an *expression.Error of a formula that is invalid or fails for these values.
+// an *ExpressionError of a formula that is invalid or fails for these values.
 func (p Policy) Size(targets []corev1.Container) (Sized, error) {
 	if len(targets) == 0 {
 		return Sized{}, ErrNoTarget

@@ -14,7 +14,6 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/sizing"
-	"github.com/kruisekit/kruisekit/internal/sizing/expression"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -180,13 +179,13 @@ func TestSizeRefuses(t *testing.T) {
 	targets := []corev1.Container{container("a", list("1", "1Gi"), nil)}
 	cases := map[string]struct {
 		policy *appsv1beta1.ResourcesPolicy
-		reason expression.Reason
+		reason sizing.Reason
 		where  string
 	}{
-		"negative":           {policy(sum, "cpu-2"), expression.Negative, "limits.cpu"},
-		"broken":             {policy(sum, "", "memory*"), expression.Syntax, "limits.memory"},
-		"the other variable": {policy(sum, "", "", "memory"), expression.Undefined, "requests.cpu"},
-		"too large":          {policy(sum, "", "memory*1e9"), expression.Overflow, "limits.memory"},
+		"negative":           {policy(sum, "cpu-2"), sizing.Negative, "limits.cpu"},
+		"broken":             {policy(sum, "", "memory*"), sizing.Syntax, "limits.memory"},
+		"the other variable": {policy(sum, "", "", "memory"), sizing.Undefined, "requests.cpu"},
+		"too large":          {policy(sum, "", "memory*1e9"), sizing.Overflow, "limits.memory"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +194,7 @@ func TestSizeRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			sized, err := p.Size(targets)
-			var fault *expression.Error
+			var fault *sizing.ExpressionError
 			if !errors.As(err, &fault) || fault.Reason != c.reason || !strings.Contains(err.Error(), c.where) {
 				t.Errorf("want %s in %s, got %v, %v", c.reason, c.where, sized, err)
 			}

@@ -6,12 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/scale"
 )
 
 // CloneSet returns what is invalid in a CloneSet, with its defaults or without. Of the pod template it checks only what
@@ -23,8 +21,8 @@ func CloneSet(set *appsv1beta1.CloneSet) field.ErrorList {
 	if n := replicas(spec); n < 0 {
 		faults = append(faults, field.Invalid(at.Child("replicas"), n, "must not be negative"))
 	}
-	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
-	faults = append(faults, checkRunsForever(&spec.Template.Spec, "CloneSet", at.Child("template", "spec"))...)
+	faults = append(faults, Selector(spec.Selector, &spec.Template, at)...)
+	faults = append(faults, RunsForever(&spec.Template.Spec, "CloneSet", at.Child("template", "spec"))...)
 	faults = append(faults, checkScaleStrategy(spec, at.Child("scaleStrategy"))...)
 	faults = append(faults, checkCloneSetStrategy(spec, at.Child("updateStrategy"))...)
 	return append(faults, checkProgressDeadline(spec, at.Child("progressDeadlineSeconds"))...)
@@ -81,7 +79,7 @@ func checkScaleStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field.Er
 		}
 		seen.Insert(name)
 	}
-	_, more := amount(spec.ScaleStrategy.MaxUnavailable, replicas(spec), at.Child("maxUnavailable"))
+	_, more := Amount(spec.ScaleStrategy.MaxUnavailable, replicas(spec), at.Child("maxUnavailable"))
 	return append(faults, more...)
 }
 
@@ -95,17 +93,4 @@ func checkProgressDeadline(spec *appsv1beta1.CloneSetSpec, at *field.Path) field
 		return field.ErrorList{field.Invalid(at, *deadline, "must be greater than minReadySeconds")}
 	}
 	return nil
-}
-
-// amount returns a number of pods, or a percentage of total rounded up; 0 for nil.
-func amount(v *intstr.IntOrString, total int32, at *field.Path) (int32, field.ErrorList) {
-	n, err := scale.AmountOr(v, 0, max(total, 0), scale.RoundUp)
-	if err != nil {
-		return 0, field.ErrorList{field.Invalid(at, v.String(), "must be a number, or a percentage as 20%: "+err.Error())}
-	}
-	// Every percentage of no pods is 0, so the sign is that of a percentage of 100.
-	if sign, _ := scale.AmountOr(v, 0, 100, scale.RoundDown); n < 0 || sign < 0 {
-		return 0, field.ErrorList{field.Invalid(at, v.String(), "must not be negative")}
-	}
-	return n, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
 )
 
 // rolling wraps a patch of the block of rolling updates.
@@ -196,11 +197,11 @@ func TestCloneSet(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			set := hubSet(t, c.patch)
-			if diff := cmp.Diff(c.want, places(validation.CloneSet(set))); diff != "" {
+			if diff := cmp.Diff(c.want, validationtest.Places(validation.CloneSet(set))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 			set.Default()
-			if diff := cmp.Diff(c.want, places(validation.CloneSet(set))); diff != "" {
+			if diff := cmp.Diff(c.want, validationtest.Places(validation.CloneSet(set))); diff != "" {
 				t.Errorf("with defaults (-want +got):\n%s", diff)
 			}
 		})
@@ -211,7 +212,7 @@ func TestCloneSetMetadata(t *testing.T) {
 	set := hubSet(t, "")
 	set.Name, set.Labels = "Not A Name", map[string]string{"a b": "c"}
 	if diff := cmp.Diff([]string{"metadata.name: Invalid value", "metadata.labels: Invalid value"},
-		places(validation.CloneSet(set))); diff != "" {
+		validationtest.Places(validation.CloneSet(set))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -282,7 +283,8 @@ func TestCloneSetUpdate(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, places(validation.CloneSetUpdate(hubSet(t, c.to), hubSet(t, c.from)))); diff != "" {
+			faults := validation.CloneSetUpdate(hubSet(t, c.to), hubSet(t, c.from))
+			if diff := cmp.Diff(c.want, validationtest.Places(faults)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})
@@ -294,7 +296,7 @@ func hubSet(t testing.TB, patch string) *appsv1beta1.CloneSet {
 	t.Helper()
 	set := &appsv1beta1.CloneSet{}
 	set.Namespace, set.Name = "default", "a"
-	patched(t, `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
+	validationtest.Patched(t, `{"selector":{"matchLabels":{"app":"a"}},"template":{"metadata":{"labels":{"app":"a"}},
 		"spec":{"containers":[{"name":"main","image":"app:1"}]}}}`, patch, &set.Spec)
 	return set
 }

@@ -36,18 +36,18 @@ func checkCloneSetStrategy(spec *appsv1beta1.CloneSetSpec, at *field.Path) field
 		}))
 	}
 	faults = append(faults, checkCloneSetBudgets(u, replicas(spec), at)...)
-	faults = append(faults, checkPriority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
-	faults = append(faults, checkScatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
+	faults = append(faults, Priority(u.PriorityStrategy, at.Child("priorityStrategy"))...)
+	faults = append(faults, Scatter(u.ScatterStrategy, at.Child("scatterStrategy"))...)
 	return append(faults, checkInPlaceUpdate(u.InPlaceUpdateStrategy, at.Child("inPlaceUpdateStrategy"))...)
 }
 
 func checkCloneSetBudgets(u *appsv1beta1.RollingUpdateCloneSetStrategy, total int32, at *field.Path) field.ErrorList {
-	_, faults := amount(u.Partition, total, at.Child("partition"))
-	unavailable, wrong := amount(u.MaxUnavailable, total, at.Child("maxUnavailable"))
+	_, faults := Amount(u.Partition, total, at.Child("partition"))
+	unavailable, wrong := Amount(u.MaxUnavailable, total, at.Child("maxUnavailable"))
 	if u.MaxUnavailable == nil {
 		unavailable = 1 // the default, rounded up, is never less
 	}
-	surge, more := amount(u.MaxSurge, total, at.Child("maxSurge"))
+	surge, more := Amount(u.MaxSurge, total, at.Child("maxSurge"))
 	faults = append(append(faults, wrong...), more...)
 	if surge > 0 && u.PodUpdatePolicy == appsv1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType {
 		faults = append(faults,

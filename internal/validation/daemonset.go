@@ -18,8 +18,8 @@ func DaemonSet(set *appsv1beta1.DaemonSet) field.ErrorList {
 	at, spec := field.NewPath("spec"), &set.Spec
 	faults := validation.ValidateObjectMeta(&set.ObjectMeta, true, validation.NameIsDNSSubdomain,
 		field.NewPath("metadata"))
-	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
-	faults = append(faults, checkRunsForever(&spec.Template.Spec, "DaemonSet", at.Child("template", "spec"))...)
+	faults = append(faults, Selector(spec.Selector, &spec.Template, at)...)
+	faults = append(faults, RunsForever(&spec.Template.Spec, "DaemonSet", at.Child("template", "spec"))...)
 	if n := spec.MinReadySeconds; n < 0 {
 		faults = append(faults, field.Invalid(at.Child("minReadySeconds"), n, "must not be negative"))
 	}
@@ -30,7 +30,7 @@ func DaemonSet(set *appsv1beta1.DaemonSet) field.ErrorList {
 		faults = append(faults,
 			field.Forbidden(at.Child("lifecycle", "inPlaceUpdate"), "a DaemonSet has no hook around updates in place"))
 	}
-	if n, wrong := amount(spec.BurstReplicas, 100, at.Child("burstReplicas")); len(wrong) > 0 {
+	if n, wrong := Amount(spec.BurstReplicas, 100, at.Child("burstReplicas")); len(wrong) > 0 {
 		faults = append(faults, wrong...)
 	} else if spec.BurstReplicas != nil && n == 0 {
 		faults = append(faults, field.Invalid(at.Child("burstReplicas"), spec.BurstReplicas.String(), "must be more than 0"))
@@ -72,7 +72,7 @@ func checkDaemonSetStrategy(s *appsv1beta1.DaemonSetUpdateStrategy, at *field.Pa
 	_, wrong := share(u.Partition, at.Child("partition"))
 	faults = append(faults, wrong...)
 	if u.Selector != nil {
-		faults = append(faults, checkLabels(u.Selector, at.Child("selector"))...)
+		faults = append(faults, LabelSelector(u.Selector, at.Child("selector"))...)
 	}
 	return faults
 }
@@ -97,7 +97,7 @@ func checkDaemonSetBudgets(u *appsv1beta1.RollingUpdateDaemonSet, at *field.Path
 
 // share returns a number of nodes, or a percentage of at most 100%, of one hundred nodes; 0 for nil.
 func share(v *intstr.IntOrString, at *field.Path) (int32, field.ErrorList) {
-	n, faults := amount(v, 100, at)
+	n, faults := Amount(v, 100, at)
 	if len(faults) > 0 || v == nil || v.Type == intstr.Int {
 		return n, faults
 	}

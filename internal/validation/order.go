@@ -9,8 +9,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// checkPriority validates the order of updates. All faults are reported as missing values, as by the reference.
-func checkPriority(s *kruise.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
+// Priority validates the order of updates. All faults are reported as missing values, as by the reference.
+func Priority(s *kruise.UpdatePriorityStrategy, at *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
@@ -39,8 +39,8 @@ func checkPriority(s *kruise.UpdatePriorityStrategy, at *field.Path) field.Error
 	return faults
 }
 
-// checkScatter validates how updates are scattered, and reports faults as checkPriority does.
-func checkScatter(s kruise.UpdateScatterStrategy, at *field.Path) field.ErrorList {
+// Scatter validates how updates are scattered, and reports faults as Priority does.
+func Scatter(s kruise.UpdateScatterStrategy, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
 	seen := map[kruise.UpdateScatterTerm]bool{}
 	for i, term := range s {

@@ -28,8 +28,8 @@ func StatefulSet(set *appsv1beta1.StatefulSet) field.ErrorList {
 	if n := spec.RevisionHistoryLimit; n != nil && *n < 0 {
 		faults = append(faults, field.Invalid(at.Child("revisionHistoryLimit"), *n, "must not be negative"))
 	}
-	faults = append(faults, checkSelector(spec.Selector, &spec.Template, at)...)
-	faults = append(faults, checkRunsForever(&spec.Template.Spec, "StatefulSet", at.Child("template", "spec"))...)
+	faults = append(faults, Selector(spec.Selector, &spec.Template, at)...)
+	faults = append(faults, RunsForever(&spec.Template.Spec, "StatefulSet", at.Child("template", "spec"))...)
 	faults = append(faults, checkOrdinals(spec, at)...)
 	faults = append(faults,
 		checkRetention(spec.PersistentVolumeClaimRetentionPolicy, at.Child("persistentVolumeClaimRetentionPolicy"))...)
@@ -117,7 +117,7 @@ func checkSlotBudget(v *intstr.IntOrString, spec *appsv1beta1.StatefulSetSpec, a
 	if v == nil {
 		return nil
 	}
-	if _, faults := amount(v, 1, at); len(faults) > 0 {
+	if _, faults := Amount(v, 1, at); len(faults) > 0 {
 		return faults
 	}
 	switch n, _ := scale.AmountOr(v, 0, 1, scale.RoundUp); {
@@ -170,7 +170,7 @@ func checkStatefulSetStrategy(spec *appsv1beta1.StatefulSetSpec, at *field.Path)
 			"must be absent unless podManagementPolicy is Parallel"))
 	}
 	return append(faults,
-		checkPriority(u.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))...)
+		Priority(u.UnorderedUpdate.PriorityStrategy, at.Child("unorderedUpdate", "priorityStrategy"))...)
 }
 
 func checkPodUpdatePolicy(

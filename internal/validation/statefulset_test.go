@@ -7,6 +7,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
 )
 
 const plainStatefulSet = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"selector":{"matchLabels":{"app":"a"}},"serviceName":"web",
@@ -21,7 +22,7 @@ func statefulSet(t *testing.T, patch string) *appsv1beta1.StatefulSet {
 	if patch != "" {
 		patch = `{"spec":` + patch + `}`
 	}
-	patched(t, plainStatefulSet, patch, set)
+	validationtest.Patched(t, plainStatefulSet, patch, set)
 	return set
 }
 
@@ -168,7 +169,7 @@ func TestStatefulSet(t *testing.T) {
 				if defaults {
 					set.Default()
 				}
-				if diff := cmp.Diff(test.want, places(validation.StatefulSet(set))); diff != "" {
+				if diff := cmp.Diff(test.want, validationtest.Places(validation.StatefulSet(set))); diff != "" {
 					t.Errorf("%s; with defaults: %t (-want +got):\n%s", test.why, defaults, diff)
 				}
 			}
@@ -176,7 +177,8 @@ func TestStatefulSet(t *testing.T) {
 	}
 	long := statefulSet(t, "")
 	long.Name = "web.db"
-	if diff := cmp.Diff([]string{"metadata.name: Invalid value"}, places(validation.StatefulSet(long))); diff != "" {
+	faults := validationtest.Places(validation.StatefulSet(long))
+	if diff := cmp.Diff([]string{"metadata.name: Invalid value"}, faults); diff != "" {
 		t.Errorf("the name becomes a host name (-want +got):\n%s", diff)
 	}
 }
@@ -217,9 +219,9 @@ func TestStatefulSetUpdate(t *testing.T) {
 			stored, set := statefulSet(t, test.stored), statefulSet(t, test.stored)
 			if test.patch != "" {
 				data := `{"spec":` + test.patch + `}`
-				patched(t, encode(t, set), data, set)
+				validationtest.Patched(t, validationtest.Encode(t, set), data, set)
 			}
-			if diff := cmp.Diff(test.want, places(validation.StatefulSetUpdate(set, stored))); diff != "" {
+			if diff := cmp.Diff(test.want, validationtest.Places(validation.StatefulSetUpdate(set, stored))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.why, diff)
 			}
 		})
@@ -284,7 +286,8 @@ func TestStatefulSetExpansion(t *testing.T) {
 			for i := range resizes {
 				resized = append(resized, validation.ClaimTemplates().Key(resizes[i].Name).String())
 			}
-			if diff := cmp.Diff([][]string{test.want, test.resized}, [][]string{places(faults), resized}); diff != "" {
+			got := [][]string{validationtest.Places(faults), resized}
+			if diff := cmp.Diff([][]string{test.want, test.resized}, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.why, diff)
 			}
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
@@ -50,7 +49,7 @@ type Kit struct {
 
 	options Options
 	memory  memory.Of[types.NamespacedName, Known]
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // Known is what is known of a workload beside what the API server stores. It may be lost at any time.

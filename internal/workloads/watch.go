@@ -15,7 +15,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/podwatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -24,7 +23,7 @@ type Controller struct {
 	Name    string
 	Options controller.Options
 	// Pods chooses the events of pods that matter.
-	Pods podwatch.Options
+	Pods WatchOptions
 }
 
 // Controller begins the controller of a kind, which reconciles a workload on events of the workload and of its pods. It
@@ -35,7 +34,7 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 		return nil, err
 	}
 	c.Pods.Now = k.Now
-	changes := builder.WithPredicates(podwatch.Changes(c.Pods))
+	changes := builder.WithPredicates(Changes(c.Pods))
 	bound.For(stored.Untyped(of),
 		builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
 	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind), changes)

@@ -3,6 +3,7 @@ package spreads
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/groupcommit"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -144,8 +146,7 @@ func (c choice) reviewed(ctx context.Context, r Request) (next *corev1.Pod, err 
 // guess returns the subset that a pod is about to get, without a read: percentages are taken from the places that the
 // status has. Where the guess is wrong, the pod is prepared again.
 func (d *Desk) guess(ws *subset.Spread, a *subset.Arrival) choice {
-	last, _ := d.recall(account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID})
-	if last != nil && newer(last, ws) {
+	if last, is := d.records.Newest(keyOf(ws)); is {
 		ws = last
 	}
 	id := cmp.Or(a.Earlier, a.ID)
@@ -197,17 +198,17 @@ func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, 
 	}
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	e := &entry{arrival: a, prepared: prepared}
-	if err := d.turns.Ask(asking,
-		account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID}, e); err != nil {
+	r := &record{arrival: a, prepared: prepared}
+	err := d.records.Commit(asking, keyOf(ws), r)
+	if err != nil && !errors.Is(err, groupcommit.ErrGone) {
 		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
 			"workloadSpread", ws.Name, "namespace", ws.Namespace)
 		return choice{ws, subset.Unrecorded(ws, *a), id, true}
 	}
-	if e.place.Subset == nil {
+	if r.place.Subset == nil {
 		return choice{spread: prepared.spread, uid: prepared.uid, final: true}
 	}
-	return choice{e.spread, e.place.Subset, cmp.Or(e.place.ID, id), !e.place.Unprepared}
+	return choice{r.spread, r.place.Subset, cmp.Or(r.place.ID, id), !r.place.Unprepared}
 }
 
 // longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/groupcommit"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/internal/workloadspread/turns"
 )
 
 // Options of a Desk. The zero value is the default of the reference.
@@ -47,36 +47,10 @@ type Lookups struct {
 type Desk struct {
 	lookups Lookups
 	options Options
-	turns   turns.Turns[account, *entry]
+	records *groupcommit.Committer[*subset.Spread, *record]
 
 	mu     sync.Mutex
-	kept   map[types.UID]*kept
 	owners map[types.UID]*metav1.OwnerReference
-}
-
-// account is one WorkloadSpread.
-type account struct {
-	types.NamespacedName
-	uid types.UID
-}
-
-// kept is what a Desk keeps of a WorkloadSpread.
-type kept struct {
-	// last is the newest state that this process wrote or read live, and at the time of that; nil where there is none.
-	last   *subset.Spread
-	at     time.Time
-	gather time.Duration
-}
-
-// entry is one pod for the books.
-type entry struct {
-	arrival   *subset.Arrival
-	departure *subset.Departure
-	// prepared is what the pod of an arrival has been prepared for.
-	prepared choice
-	place    subset.Place
-	// spread that the place is of.
-	spread *subset.Spread
 }
 
 // New returns a Desk.
@@ -93,9 +67,10 @@ func New(l Lookups, o Options) (*Desk, error) {
 	if o.Gather == nil {
 		o.Gather = gather
 	}
-	d := &Desk{lookups: l, options: o, kept: map[types.UID]*kept{}, owners: map[types.UID]*metav1.OwnerReference{}}
-	d.turns.Serve = d.serve
-	return d, nil
+	records := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
+		Now: o.Now, MaxConflicts: maxConflicts, Gather: o.Gather,
+	})
+	return &Desk{lookups: l, options: o, records: records, owners: map[types.UID]*metav1.OwnerReference{}}, nil
 }
 
 // Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
@@ -113,20 +88,6 @@ func (d *Desk) In(namespace string) []*subset.Spread { return d.lookups.Spreads.
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (d *Desk) Allowed(ctx context.Context) []schema.GroupKind {
 	return d.lookups.Targets.Kinds.Read(ctx).Targets
-}
-
-// limits returns the limits of the subsets. The target is read only for percentages.
-func (d *Desk) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {
-	base := subset.Base{}
-	if subset.NeedsBase(ws.Spec.Subsets) {
-		target, err := d.lookups.Targets.Read(ctx, ws)
-		if err != nil {
-			return nil, err
-		}
-		base = target.Base
-	}
-	limits, _ := subset.Limits(ws.Spec.Subsets, base)
-	return limits, nil
 }
 
 // Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes
@@ -148,8 +109,11 @@ func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	departure := &subset.Departure{Version: d.versionOf(pod), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name}
-	return d.turns.Ask(ctx, account{types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name}, ws.UID},
-		&entry{departure: departure})
+	err = d.records.Commit(ctx, keyOf(ws), &record{departure: departure})
+	if errors.Is(err, groupcommit.ErrGone) {
+		return nil
+	}
+	return err
 }
 
 // bounded reports whether a subset has a limit.

@@ -1,8 +1,4 @@
 package spreads
 
-// Kept counts the WorkloadSpreads of which something is kept.
-func (d *Desk) Kept() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.kept)
-}
+// Kept counts the WorkloadSpreads that take memory.
+func (d *Desk) Kept() int { return d.records.Kept() }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 	mostKinds = 100
 )
 
-// Allowed are the kinds that an installation allows besides validation.SpreadTargets.
+// Allowed are the kinds that an installation allows besides subset.Targets.
 type Allowed struct {
 	// Targets are what WorkloadSpreads may refer to.
 	Targets []schema.GroupKind
@@ -114,4 +114,4 @@ func parseKinds(text string) (Allowed, error) {
 }
 
 // BuiltIn reports whether every WorkloadSpread may have a target of a kind.
-func BuiltIn(kind schema.GroupKind) bool { return slices.Contains(validation.SpreadTargets(), kind) }
+func BuiltIn(kind schema.GroupKind) bool { return slices.Contains(subset.Targets(), kind) }

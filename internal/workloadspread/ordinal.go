@@ -37,7 +37,7 @@ func (d *Desk) byOrdinal(ctx context.Context, ws *subset.Spread, target pub.Targ
 	if err != nil {
 		return nil, err
 	}
-	limits, err := d.limits(ctx, ws)
+	limits, err := d.lookups.Targets.limits(ctx, ws)
 	if err != nil {
 		return nil, err
 	}

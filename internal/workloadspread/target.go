@@ -17,7 +17,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/pub"
 )
@@ -45,7 +44,7 @@ func (t *Targets) watch() error {
 	if t.watched {
 		return nil
 	}
-	for _, kind := range validation.SpreadTargets() {
+	for _, kind := range subset.Targets() {
 		if kind == Jobs() {
 			continue
 		}
@@ -177,4 +176,18 @@ func costed(target pub.Target) bool {
 func HasCosts(ws *subset.Spread) bool {
 	target, is := TargetOf(ws)
 	return is && costed(target)
+}
+
+// limits returns the limits of the subsets. The target is read only for percentages.
+func (t *Targets) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {
+	base := subset.Base{}
+	if subset.NeedsBase(ws.Spec.Subsets) {
+		target, err := t.Read(ctx, ws)
+		if err != nil {
+			return nil, err
+		}
+		base = target.Base
+	}
+	limits, _ := subset.Limits(ws.Spec.Subsets, base)
+	return limits, nil
 }

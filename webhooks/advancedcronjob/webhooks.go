@@ -11,7 +11,7 @@ import (
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -28,7 +28,7 @@ func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
 		Kind: appsv1beta1.GroupVersion.WithKind("AdvancedCronJob"),
 		Hub:  &appsv1beta1.AdvancedCronJob{}, Old: &appsv1alpha1.AdvancedCronJob{},
 		MutatePath: MutatePath, ValidatePath: ValidatePath,
-		Validate: validation.AdvancedCronJob, ValidateUpdate: validation.AdvancedCronJobUpdate,
+		Validate: schedule.Validate, ValidateUpdate: schedule.ValidateUpdate,
 		Lookup:   jobFaults,
 		Template: &kinds.Template{At: templateIn},
 	}, o)

@@ -9,7 +9,6 @@ import (
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -45,7 +44,7 @@ func New(api kinds.API, o Options) (kinds.Webhooks, error) {
 
 // fixed returns what an update must not change. In v1alpha1 the begin of the grace is an annotation.
 func fixed(c change) field.ErrorList {
-	faults := validation.ContainerRecreateRequestUpdate(c.Now, c.Before)
+	faults := containerrestart.CheckUpdate(c.Before, c.Now)
 	if c.Old {
 		faults = append(faults, containerrestart.CheckGrace(c.Before, c.Now)...)
 	}
@@ -55,7 +54,7 @@ func fixed(c change) field.ErrorList {
 // admit completes a request with what must be known of its pod later. Nothing is read for a request that is invalid by
 // itself.
 func admit(ctx context.Context, api kinds.API, c change) (*request, field.ErrorList, error) {
-	if faults := validation.ContainerRecreateRequest(c.Now); len(faults) > 0 {
+	if faults := containerrestart.Check(c.Now); len(faults) > 0 {
 		return nil, faults, nil
 	}
 	pod, node, err := whereabouts(ctx, api, c.Namespace, c.Now.Spec.PodName)

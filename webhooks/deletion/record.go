@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/protection"
 )
 
@@ -58,7 +58,7 @@ func newMeters(o Options) (*meters, error) {
 	if o.Registerer == nil {
 		return nil, nil //nolint:nilnil // count accepts nil
 	}
-	all, err := collectors.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+	all, err := metrics.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_deletion_protection_refused_total",
 		Help: "Deletions that the label policy.kruise.io/delete-protection refused, by group and kind of the object, " +
 			"and by reason.",
@@ -66,7 +66,7 @@ func newMeters(o Options) (*meters, error) {
 	m := &meters{all: all}
 	add := func(into **named, vec *prometheus.CounterVec) {
 		if err == nil {
-			vec, err = collectors.Register(o.Registerer, vec)
+			vec, err = metrics.Register(o.Registerer, vec)
 			*into = &named{vec: vec, most: o.Series, seen: map[[2]string]bool{}}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -20,7 +19,7 @@ func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
 	return kinds.New(api, kinds.Row[*v1alpha1.EphemeralJob]{
 		Kind: v1alpha1.GroupVersion.WithKind("EphemeralJob"), Hub: &v1alpha1.EphemeralJob{},
 		ValidatePath: Path, AdmitDeleting: true,
-		Validate: validation.EphemeralJob, ValidateUpdate: validation.EphemeralJobUpdate,
+		Validate: validate, ValidateUpdate: validateUpdate,
 		Lookup: containerFaults,
 	}, o)
 }

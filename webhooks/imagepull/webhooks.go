@@ -10,7 +10,7 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/imagejobs"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -49,9 +49,9 @@ func jobs(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.ImagePullJob{}, Old: &appsv1alpha1.ImagePullJob{},
 		MutatePath: mutatePath + "imagepulljob", ValidatePath: validatePath + "imagepulljob",
 		Closed: o.closed(true), Code: http.StatusBadRequest,
-		Validate: validation.ImagePullJob, Complete: completeJob,
+		Validate: imagejobs.ValidatePullJob, Complete: completeJob,
 		Fixed: func(c kinds.Change[*appsv1beta1.ImagePullJob]) field.ErrorList {
-			return validation.ImagePullJobUpdate(c.Now, c.Before)
+			return imagejobs.ValidatePullJobUpdate(c.Now, c.Before)
 		},
 	}, kinds.Options{})
 }
@@ -62,7 +62,7 @@ func lists(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.ImageListPullJob{}, Old: &appsv1alpha1.ImageListPullJob{},
 		MutatePath: mutatePath + "imagelistpulljob", ValidatePath: validatePath + "imagelistpulljob",
 		Closed: o.closed(true), Code: http.StatusBadRequest,
-		Validate: validation.ImageListPullJob,
+		Validate: imagejobs.ValidateListPullJob,
 		Complete: func(c kinds.Change[*appsv1beta1.ImageListPullJob]) { c.Now.Default() },
 	}, kinds.Options{})
 }
@@ -73,7 +73,7 @@ func nodes(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.NodeImage{}, Old: &appsv1alpha1.NodeImage{},
 		MutatePath: mutatePath + "nodeimage", ValidatePath: validatePath + "nodeimage",
 		Closed: o.closed(false), Code: http.StatusBadRequest,
-		Validate: validation.NodeImage, Arrange: sortTags,
+		Validate: imagejobs.ValidateNodeImage, Arrange: sortTags,
 		Complete: func(c kinds.Change[*appsv1beta1.NodeImage]) { completeNode(c.Now, o.Now()) },
 	}, kinds.Options{})
 }

@@ -1,5 +1,5 @@
 // Package persistentpodstate serves the validating admission webhook of PersistentPodStates. The rules are
-// validation.PersistentPodState and validation.PersistentPodStateUpdate; the webhook adds what must be looked up.
+// podstate.Validate and podstate.ValidateUpdate; the webhook adds what must be looked up.
 //
 //	webhooks, err := persistentpodstate.New(client, persistentpodstate.Options{})
 //	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -47,9 +46,9 @@ func New(api kinds.API, o Options) (kinds.Webhooks, error) {
 		ValidatePath: Path, AdmitDeleting: true, Code: http.StatusBadRequest,
 		Rules: func(ctx context.Context, api kinds.API, c change) (rules, error) {
 			listed, err := whiteList(ctx, api, at, c.Now)
-			return func(s *podstate.State) field.ErrorList { return validation.PersistentPodState(s, listed...) }, err
+			return func(s *podstate.State) field.ErrorList { return podstate.Validate(s, listed...) }, err
 		},
-		ValidateUpdate: validation.PersistentPodStateUpdate, Lookup: conflict,
+		ValidateUpdate: podstate.ValidateUpdate, Lookup: conflict,
 	}, kinds.Options{})
 }
 
@@ -93,7 +92,7 @@ func conflict(ctx context.Context, api kinds.API, c change) (found kinds.Finding
 			others = append(others, *other)
 		}
 	}
-	if fault := validation.PersistentPodStateConflict(c.Now, others); fault != nil {
+	if fault := podstate.Conflict(c.Now, others); fault != nil {
 		found.Faults = field.ErrorList{fault}
 	}
 	return found, nil

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
 // meters measure the steps.
@@ -29,10 +29,10 @@ func newMeters(registerer prometheus.Registerer, steps []Step) (*meters, error) 
 		Help: "Steps over new pods by how they ended: skipped, changed, lacking a set that may be missing, refused.",
 	}, []string{"step", "outcome"})
 	var err error
-	if seconds, err = collectors.Register(registerer, seconds); err != nil {
+	if seconds, err = metrics.Register(registerer, seconds); err != nil {
 		return nil, err
 	}
-	if ended, err = collectors.Register(registerer, ended); err != nil {
+	if ended, err = metrics.Register(registerer, ended); err != nil {
 		return nil, err
 	}
 	m := &meters{}

@@ -4,26 +4,19 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
-	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/util/wait"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // sidecarsFromManager binds the step to the caches of a manager, on all replicas. Of revisions it keeps only those of
@@ -34,15 +27,20 @@ func sidecarsFromManager(mgr ctrl.Manager, o Options) (Step, error) {
 	if err != nil {
 		return Step{}, err
 	}
-	f := newFiller(mgr.GetCache(), mgr.GetRESTMapper(), revisions)
+	index := NewIndex()
+	// No informer of the cache of revisions runs before a set is pinned, so this waits for its start alone.
+	f := &following.Follower{
+		Kind: scope.Kind(), Before: revisions.WaitForCacheSync, Put: index.decode,
+		Delete: func(raw *unstructured.Unstructured) { index.Delete(raw.GetName()) },
+	}
 	if err := mgr.Add(replicated{revisions}); err != nil {
 		return Step{}, fmt.Errorf("add the cache of revisions: %w", err)
 	}
-	if err := mgr.Add(f); err != nil {
-		return Step{}, fmt.Errorf("add the index of sets: %w", err)
+	if err := f.AddTo(mgr); err != nil {
+		return Step{}, err
 	}
 	return Sidecars(SidecarLookups{
-		Sets: f.index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.wait,
+		Sets: index, Namespaces: mgr.GetCache(), Revisions: revisions, Live: mgr.GetAPIReader(), Filled: f.Wait,
 	}, o.Sidecars)
 }
 
@@ -71,124 +69,17 @@ type replicated struct{ cache.Cache }
 // NeedLeaderElection returns false: all replicas answer.
 func (replicated) NeedLeaderElection() bool { return false }
 
-// filler keeps an index in line with the cache. It is started once.
-type filler struct {
-	index     *Index
-	cache     cache.Cache
-	mapper    meta.RESTMapper
-	revisions cache.Cache
-	// look waits until the next look for a kind that is not installed; false if the context ends before.
-	look func(ctx context.Context) bool
-
-	filled chan struct{}
-	fill   func()
-}
-
-// lookFor is the time between two looks for a kind that is not installed. The leader waits for longer before it has
-// pods sent for its objects: see Options.LookFor of controllers/podscope.
-const lookFor = 5 * time.Second
-
-func newFiller(c cache.Cache, mapper meta.RESTMapper, revisions cache.Cache) *filler {
-	f := &filler{index: NewIndex(), cache: c, mapper: mapper, revisions: revisions, filled: make(chan struct{})}
-	f.fill = sync.OnceFunc(func() { close(f.filled) })
-	f.look = func(ctx context.Context) bool {
-		return wait.PollUntilContextCancel(ctx, lookFor, false, func(context.Context) (bool, error) {
-			return true, nil
-		}) == nil
-	}
-	return f
-}
-
-// NeedLeaderElection returns false: all replicas answer.
-func (*filler) NeedLeaderElection() bool { return false }
-
-// Start follows the SidecarSets until the context ends.
-func (f *filler) Start(ctx context.Context) error {
-	// No informer of the cache runs before a set is pinned, so this waits for its start alone.
-	if !f.revisions.WaitForCacheSync(ctx) {
-		return nil
-	}
-	if !f.installed(ctx) {
-		return nil
-	}
-	// Untyped, so that a set that cannot be decoded does not hide the others.
-	informer, err := f.cache.GetInformer(ctx, stored.Untyped(scope.Kind()))
-	if err != nil {
-		return fmt.Errorf("follow sidecarsets: %w", err)
-	}
-	put := func(object any) {
-		if raw, is := object.(*unstructured.Unstructured); is {
-			f.put(log.FromContext(ctx), raw)
-		}
-	}
-	registration, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    put,
-		UpdateFunc: func(_, now any) { put(now) },
-		DeleteFunc: func(object any) {
-			if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
-				object = last.Obj
-			}
-			if set, is := object.(*unstructured.Unstructured); is {
-				f.index.Delete(set.GetName())
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("follow sidecarsets: %w", err)
-	}
-	if toolscache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-		f.fill()
-	}
-	<-ctx.Done()
-	return nil
-}
-
-// installed waits until SidecarSets are installed; false if the context ends before. Without them the index is complete
-// as it is.
-func (f *filler) installed(ctx context.Context) bool {
-	logger := log.FromContext(ctx)
-	for waiting := false; ; waiting = true {
-		is, err := binding.Installed(f.mapper, scope.Kind())
-		switch {
-		case is:
-			return true
-		case err != nil:
-			logger.Error(err, "Failed to look up SidecarSets")
-		case !waiting:
-			logger.Info("Waiting for SidecarSets, which are not installed")
-			f.fill()
-		}
-		if !f.look(ctx) {
-			return false
-		}
-	}
-}
-
-func (f *filler) put(logger logr.Logger, raw *unstructured.Unstructured) {
+// decode files a set as it is stored.
+func (x *Index) decode(ctx context.Context, raw *unstructured.Unstructured) {
 	set, invalid, err := scope.Decode(raw)
 	if err == nil && invalid != nil {
-		f.index.PutInvalid(set, invalid)
+		x.PutInvalid(set, invalid)
 		err = invalid
 	} else if err == nil {
-		err = f.index.Put(set)
+		err = x.Put(set)
 	}
 	if err != nil {
-		logger.Error(err, "Failed to read a sidecarset in full, pods that it may select are rejected",
+		log.FromContext(ctx).Error(err, "Failed to read a sidecarset in full, pods that it may select are rejected",
 			"sidecarset", raw.GetName())
-	}
-}
-
-// wait until the index has all sets of the cache.
-func (f *filler) wait(ctx context.Context) error {
-	select {
-	case <-f.filled:
-		return nil
-	default:
-	}
-	select {
-	case <-f.filled:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

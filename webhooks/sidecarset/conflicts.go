@@ -14,8 +14,8 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -37,9 +37,9 @@ func (w *Webhooks) conflicts(
 	}
 	var had field.ErrorList
 	if before != nil {
-		had = validation.SidecarSetConflicts(before, others)
+		had = sidecarsets.Conflicts(before, others)
 	}
-	faults, borne = review.Added(validation.SidecarSetConflicts(set, others), had)
+	faults, borne = review.Added(sidecarsets.Conflicts(set, others), had)
 	return faults, borne, nil
 }
 
@@ -50,7 +50,7 @@ func (w *Webhooks) confirmed(
 ) ([]*appsv1beta1.SidecarSet, error) {
 	var all []*appsv1beta1.SidecarSet
 	for _, other := range others {
-		if len(validation.SidecarSetConflicts(set, []*appsv1beta1.SidecarSet{other})) == 0 {
+		if len(sidecarsets.Conflicts(set, []*appsv1beta1.SidecarSet{other})) == 0 {
 			continue
 		}
 		raw := stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))

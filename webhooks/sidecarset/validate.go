@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
 )
 
 // Validate rejects an invalid object, with every fault.
@@ -54,8 +54,8 @@ func (w *Webhooks) Validate(ctx context.Context, req admission.Request) admissio
 		inVersion(version, found.borne, namespaced))
 	answer.Warnings = append(answer.Warnings, review.Unknown(found.unknown)...)
 	answer.Warnings = append(answer.Warnings, warningsOfVersion(version, r.now.content)...)
-	answer.Warnings = append(answer.Warnings, validation.SidecarSetWarnings(r.now.set)...)
-	if text := validation.SidecarSetSpared(r.now.set, scope.Sent(w.options.Namespace)); text != "" {
+	answer.Warnings = append(answer.Warnings, sidecarsets.Warnings(r.now.set)...)
+	if text := sidecarsets.Spared(r.now.set, scope.Sent(w.options.Namespace)); text != "" {
 		answer.Warnings = append(answer.Warnings, text)
 	}
 	if found.refused != nil {
@@ -125,11 +125,11 @@ func (w *Webhooks) judge(ctx context.Context, r change) (found findings, err err
 	set, before := r.now.set, r.stored()
 	var had field.ErrorList
 	if before != nil {
-		had = validation.SidecarSet(before)
+		had = sidecarsets.Validate(before)
 	}
-	found.faults, found.borne = review.Added(validation.SidecarSet(set), had)
+	found.faults, found.borne = review.Added(sidecarsets.Validate(set), had)
 	if before != nil {
-		found.faults = append(found.faults, validation.SidecarSetUpdate(set, before)...)
+		found.faults = append(found.faults, sidecarsets.ValidateUpdate(set, before)...)
 	}
 	parts, err := w.partVerdict(ctx, r)
 	if isRefused(err) {

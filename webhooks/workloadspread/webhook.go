@@ -10,7 +10,7 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -43,7 +43,7 @@ func New(s Spreads, api API, o Options) (kinds.Webhooks, error) {
 		Kind: appsv1beta1.GroupVersion.WithKind("WorkloadSpread"),
 		Hub:  &appsv1beta1.WorkloadSpread{}, Old: &appsv1alpha1.WorkloadSpread{},
 		ValidatePath: Path, AdmitDeleting: true, Code: http.StatusBadRequest,
-		ValidateUpdate: validation.WorkloadSpreadUpdate,
+		ValidateUpdate: subset.ValidateUpdate,
 	}
 	switch {
 	case o.Off:
@@ -69,8 +69,8 @@ func rulesOf(ctx context.Context, s Spreads, now *appsv1beta1.WorkloadSpread) ru
 		allowed = s.Allowed(ctx)
 	}
 	return func(ws *appsv1beta1.WorkloadSpread) field.ErrorList {
-		faults := validation.WorkloadSpread(ws, allowed...)
-		if conflict := validation.WorkloadSpreadConflict(ws, s.In(ws.Namespace)); conflict != nil {
+		faults := subset.Validate(ws, allowed...)
+		if conflict := subset.Conflict(ws, s.In(ws.Namespace)); conflict != nil {
 			faults = append(faults, conflict)
 		}
 		return faults

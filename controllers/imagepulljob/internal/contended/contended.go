@@ -15,14 +15,13 @@ import (
 	"hash/fnv"
 	"sync"
 
+	"github.com/kruisekit/kruisekit/write"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // Sender sends the patches of objects of one kind, and records the answers. The key of an object is also the owner of
@@ -76,7 +75,7 @@ func (s *Sender[T, P]) Send( //nolint:ireturn // as driver.Send
 	case latest == nil:
 		return nil, apierrors.NewNotFound(resource, key.Name)
 	}
-	order, err := resourceversion.CompareResourceVersion(latest.GetResourceVersion(), object.GetResourceVersion())
+	order, err := write.CompareVersions(latest.GetResourceVersion(), object.GetResourceVersion())
 	if err == nil && order > 0 {
 		return latest, apierrors.NewConflict(resource, key.Name, errChanged)
 	}

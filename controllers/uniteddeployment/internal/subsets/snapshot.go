@@ -18,7 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/validation"
+	"github.com/kruisekit/kruisekit/internal/uniteddeployment"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -55,7 +55,7 @@ type Knowledge struct {
 // Read returns a snapshot with the spec of an object that has its defaults, or why nothing can be done with the spec.
 // Other faults have a safe reading.
 func Read(object *v1beta1.UnitedDeployment, now time.Time) (*Snapshot, error) {
-	if fault := validation.UnusableUnitedDeployment(object); fault != nil {
+	if fault := uniteddeployment.Unusable(object); fault != nil {
 		return nil, failure.Brief(fault)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)

@@ -1,0 +1,260 @@
+package schedule_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/schedule"
+	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+)
+
+// cron is a valid object without a template.
+const (
+	cronOfJobs   = `{"metadata":{"namespace":"shop","name":"web"},"spec":{"schedule":"*/5 * * * *","template":{"jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never"}}}}}}}`
+	cronOfPulls  = `{"metadata":{"namespace":"shop","name":"web"},"spec":{"schedule":"@daily","template":{"imageListPullJobTemplate":{"spec":{"images":["web:1"]}}}}}`
+	cronOfNodes  = `{"metadata":{"namespace":"shop","name":"web"},"spec":{"schedule":"@daily","template":{"broadcastJobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Never"}}}}}}}`
+	pullTemplate = "spec.template.imageListPullJobTemplate.spec"
+)
+
+func TestAdvancedCronJob(t *testing.T) {
+	spec := func(text string) string { return `{"spec":{` + text + `}}` }
+	pulls := func(text string) string {
+		return spec(`"template":{"imageListPullJobTemplate":{"spec":{` + text + `}}}`)
+	}
+	many := make([]string, 256)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"web:%d"`, i)
+	}
+	for why, c := range map[string]struct {
+		object, patch string
+		want          []string
+	}{
+		"Jobs":          {cronOfJobs, ``, nil},
+		"BroadcastJobs": {cronOfNodes, ``, nil},
+		"pulls":         {cronOfPulls, ``, nil},
+		"every field": {
+			cronOfJobs,
+			spec(`"timeZone":"Asia/Shanghai","startingDeadlineSeconds":0,"concurrencyPolicy":"Forbid","paused":true,"successfulJobsHistoryLimit":0,"failedJobsHistoryLimit":0`),
+			nil,
+		},
+		"a zone in front":         {cronOfJobs, spec(`"schedule":"TZ=Asia/Shanghai 0 10 * * ?"`), nil},
+		"a name of 63 characters": {cronOfJobs, `{"metadata":{"name":"` + strings.Repeat("a", 63) + `"}}`, nil},
+		"a name of 64 characters": {
+			cronOfJobs, `{"metadata":{"name":"` + strings.Repeat("a", 64) + `"}}`, []string{"metadata.name: Too long"},
+		},
+		"a name with a dot": {
+			cronOfJobs, `{"metadata":{"name":"a.b"}}`, []string{"metadata.name: Invalid value"},
+		},
+		"a name that will be generated": {cronOfJobs, `{"metadata":{"name":"","generateName":"web-"}}`, nil},
+		"no schedule":                   {cronOfJobs, spec(`"schedule":""`), []string{"spec.schedule: Required value"}},
+		"three fields":                  {cronOfJobs, spec(`"schedule":"* * *"`), []string{"spec.schedule: Invalid value"}},
+		"only a zone": {
+			cronOfJobs, spec(`"schedule":"TZ=Foo"`), []string{"spec.schedule: Invalid value"},
+		},
+		"an unknown zone": {
+			cronOfJobs, spec(`"timeZone":"Mars/Olympus"`), []string{"spec.timeZone: Invalid value"},
+		},
+		"the zone of a process": {cronOfJobs, spec(`"timeZone":"Local"`), []string{"spec.timeZone: Invalid value"}},
+		"an empty zone":         {cronOfJobs, spec(`"timeZone":""`), []string{"spec.timeZone: Invalid value"}},
+		"two zones": {
+			cronOfJobs, spec(`"timeZone":"UTC","schedule":"TZ=UTC @daily"`), []string{"spec.schedule: Invalid value"},
+		},
+		"negative numbers": {
+			cronOfJobs, spec(`"startingDeadlineSeconds":-1,"successfulJobsHistoryLimit":-1,"failedJobsHistoryLimit":-1`),
+			[]string{
+				"spec.startingDeadlineSeconds: Invalid value", "spec.successfulJobsHistoryLimit: Invalid value",
+				"spec.failedJobsHistoryLimit: Invalid value",
+			},
+		},
+		"a deadline of 292 years": {cronOfJobs, spec(`"startingDeadlineSeconds":9223372036`), nil},
+		"a deadline no duration can hold": {
+			cronOfJobs, spec(`"startingDeadlineSeconds":9223372037`), []string{"spec.startingDeadlineSeconds: Invalid value"},
+		},
+		"no template": {
+			cronOfJobs, spec(`"template":{"jobTemplate":null}`), []string{"spec.template: Forbidden"},
+		},
+		"two templates": {
+			cronOfJobs, spec(`"template":{"broadcastJobTemplate":{"spec":{}}}`), []string{"spec.template: Forbidden"},
+		},
+		"an unknown policy": {
+			cronOfJobs, spec(`"concurrencyPolicy":"Sometimes"`), []string{"spec.concurrencyPolicy: Unsupported value"},
+		},
+		"pods that run for ever": {
+			cronOfNodes, spec(`"template":{"broadcastJobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"Always"}}}}}`),
+			[]string{"spec.template.broadcastJobTemplate.spec.template.spec.restartPolicy: Unsupported value"},
+		},
+		"pulls beside each other": {
+			cronOfPulls, spec(`"concurrencyPolicy":"Allow"`), []string{"spec.concurrencyPolicy: Invalid value"},
+		},
+		"pulls one after the other": {cronOfPulls, spec(`"concurrencyPolicy":"Forbid"`), nil},
+		"no images": {
+			cronOfPulls, pulls(`"images":[]`), []string{pullTemplate + ".images: Required value"},
+		},
+		"255 images": {cronOfPulls, pulls(`"images":[` + strings.Join(many[:255], ",") + `]`), nil},
+		"256 images": {
+			cronOfPulls, pulls(`"images":[` + strings.Join(many, ",") + `]`), []string{pullTemplate + ".images: Too many"},
+		},
+		"an image twice": {
+			cronOfPulls, pulls(`"images":["a","a"]`), []string{pullTemplate + ".images[1]: Duplicate value"},
+		},
+		"no image": {
+			cronOfPulls, pulls(`"images":["Not An Image"]`), []string{pullTemplate + ".images[0]: Invalid value"},
+		},
+		"a time to live": {
+			cronOfPulls, pulls(`"completionPolicy":{"ttlSecondsAfterFinished":1}`),
+			[]string{pullTemplate + ".completionPolicy.ttlSecondsAfterFinished: Forbidden"},
+		},
+		"pulls without an end": {
+			cronOfPulls, pulls(`"completionPolicy":{"type":"Never"}`),
+			[]string{pullTemplate + ".completionPolicy.type: Unsupported value"},
+		},
+		"more than a day": {
+			cronOfPulls, pulls(`"completionPolicy":{"activeDeadlineSeconds":86401}`),
+			[]string{pullTemplate + ".completionPolicy.activeDeadlineSeconds: Invalid value"},
+		},
+		"less than one attempt": {
+			cronOfPulls, pulls(`"completionPolicy":{"activeDeadlineSeconds":599}`),
+			[]string{pullTemplate + ".completionPolicy.activeDeadlineSeconds: Invalid value"},
+		},
+		"nodes and pods": {
+			cronOfPulls, pulls(`"selector":{},"podSelector":{}`), []string{pullTemplate + ".selector: Forbidden"},
+		},
+		"names and labels": {
+			cronOfPulls, pulls(`"selector":{"names":["a"],"matchLabels":{"a":"b"}}`),
+			[]string{pullTemplate + ".selector.names: Forbidden"},
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			job := &appsv1beta1.AdvancedCronJob{}
+			validationtest.Patched(t, c.object, c.patch, job)
+			before := validationtest.Encode(t, job)
+			got := validationtest.Places(schedule.Validate(job))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if children := schedule.ValidateChildren(job); len(got) == 0 && len(children) > 0 {
+				t.Errorf("a valid object can have no child: %v", children)
+			}
+			if diff := cmp.Diff(before, validationtest.Encode(t, job)); diff != "" {
+				t.Errorf("the input has changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Templates stay as they are, but for the images to pull.
+func TestAdvancedCronJobUpdate(t *testing.T) {
+	for why, c := range map[string]struct {
+		object, patch string
+		forbidden     bool
+	}{
+		"nothing": {cronOfJobs, ``, false},
+		"schedule, limits and pause": {
+			cronOfJobs,
+			`{"spec":{"schedule":"@daily","timeZone":"UTC","paused":true,"concurrencyPolicy":"Forbid","startingDeadlineSeconds":7,"successfulJobsHistoryLimit":7,"failedJobsHistoryLimit":7}}`,
+			false,
+		},
+		"the pods of Jobs": {
+			cronOfJobs, `{"spec":{"template":{"jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}}}}`,
+			true,
+		},
+		"the labels of Jobs": {
+			cronOfJobs, `{"spec":{"template":{"jobTemplate":{"metadata":{"labels":{"a":"b"}}}}}}`, false,
+		},
+		"the labels of BroadcastJobs": {
+			cronOfNodes,
+			`{"spec":{"template":{"broadcastJobTemplate":{"metadata":{"labels":{"a":"b"},"annotations":{"a":"b"}}}}}}`, false,
+		},
+		"the labels of pulls": {
+			cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":{"metadata":{"labels":{"a":"b"}}}}}}`, false,
+		},
+		"the pods of BroadcastJobs": {
+			cronOfNodes,
+			`{"spec":{"template":{"broadcastJobTemplate":{"metadata":{"labels":{"a":"b"}},"spec":{"template":{"spec":{"restartPolicy":"OnFailure"}}}}}}}`,
+			true,
+		},
+		"a policy of BroadcastJobs": {
+			cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"spec":{"failurePolicy":{"type":"Continue"}}}}}}`, true,
+		},
+		"a kind more": {
+			cronOfJobs, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a"]}}}}}`, true,
+		},
+		"another kind": {
+			cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":null,"broadcastJobTemplate":{"spec":{}}}}}`, true,
+		},
+		"images": {
+			cronOfPulls, `{"spec":{"template":{"imageListPullJobTemplate":{"spec":{"images":["a","b"],"parallelism":3}}}}}`,
+			false,
+		},
+		"a default": {
+			cronOfNodes, `{"spec":{"template":{"broadcastJobTemplate":{"metadata":{},"spec":{"paused":false}}}}}`, false,
+		},
+	} {
+		t.Run(why, func(t *testing.T) {
+			stored, now := &appsv1beta1.AdvancedCronJob{}, &appsv1beta1.AdvancedCronJob{}
+			validationtest.Patched(t, c.object, ``, stored)
+			validationtest.Patched(t, c.object, c.patch, now)
+			faults := schedule.ValidateUpdate(now, stored)
+			if (len(faults) > 0) != c.forbidden || c.forbidden && faults[0].Field != "spec" {
+				t.Errorf("got %v", faults)
+			}
+		})
+	}
+}
+
+// Faults that OpenKruise has stored can be mended, and nothing else of the template beside them.
+func TestAdvancedCronJobMended(t *testing.T) {
+	for why, c := range map[string]struct {
+		fault, mended string
+		forbidden     bool
+	}{
+		"an unknown failure policy": {`"failurePolicy":{"type":"continue"}`, `"failurePolicy":{"type":"Continue"}`, false},
+		"a negative limit of restarts": {
+			`"failurePolicy":{"type":"Continue","restartLimit":-1}`, `"failurePolicy":{"type":"Continue","restartLimit":1}`,
+			false,
+		},
+		"an unknown completion policy": {
+			`"completionPolicy":{"type":"always"}`, `"completionPolicy":{"type":"Always"}`, false,
+		},
+		"a negative deadline": {`"completionPolicy":{"activeDeadlineSeconds":-1}`, `"completionPolicy":{}`, false},
+		"a life of jobs without end": {
+			`"completionPolicy":{"type":"Never","ttlSecondsAfterFinished":1}`, `"completionPolicy":{"type":"Never"}`, false,
+		},
+		"a parallelism in words": {`"parallelism":"many"`, `"parallelism":"50%"`, false},
+		"pods that run for ever": {
+			`"template":{"spec":{"restartPolicy":"Always"}}`, `"template":{"spec":{"restartPolicy":"Never"}}`, false,
+		},
+		"a label of the controller": {
+			`"template":{"metadata":{"labels":{"a":"b","broadcastjob-name":"a"}}}`,
+			`"template":{"metadata":{"labels":{"a":"b"}}}`, false,
+		},
+		"another field": {
+			`"failurePolicy":{"type":"continue"},"paused":true`, `"failurePolicy":{"type":"Continue"},"paused":false`, true,
+		},
+		"another label": {
+			`"template":{"metadata":{"labels":{"broadcastjob-name":"a"}}}`, `"template":{"metadata":{"labels":{"a":"b"}}}`, true,
+		},
+		"a fault that stays": {`"failurePolicy":{"type":"continue"}`, `"failurePolicy":{"type":"continue"}`, false},
+	} {
+		t.Run(why, func(t *testing.T) {
+			object := func(spec string) *appsv1beta1.AdvancedCronJob {
+				job := &appsv1beta1.AdvancedCronJob{}
+				validationtest.Patched(t,
+					`{"metadata":{"name":"web"},"spec":{"schedule":"@daily","template":{"broadcastJobTemplate":{"spec":{`+spec+`}}}}}`,
+					``, job)
+				return job
+			}
+			stored, now := object(c.fault), object(c.mended)
+			if len(schedule.Validate(stored)) != 1 {
+				t.Errorf("stored: %v", schedule.Validate(stored))
+			}
+			if faults := schedule.ValidateUpdate(now, stored); (len(faults) > 0) != c.forbidden {
+				t.Errorf("got %v", faults)
+			}
+		})
+	}
+}
