@@ -17,8 +17,8 @@
 // Laws:
 //   - Writes of a stage are sent in parallel: one, then twice as many at a time as before, at most 64. An API server
 //     that fails is asked once for each size of a batch, not once for each object.
-//   - A refusal of one write stops no other write, but for creations, which are alike; see Options.Unlike. Any other
-//     error ends the stage.
+//   - A refusal of one write stops no other write, but for creations, which are alike; see [Isolation]. Any other error
+//     ends the stage.
 //   - A pass is called from one goroutine at a time, with every answer of a write that was sent.
 //   - A panic while a write is sent is the error of that write. One while the pass takes an answer is an error of the
 //     run.

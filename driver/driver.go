@@ -56,14 +56,25 @@ type Options[W Request] struct {
 	Ledgers []Recorder
 	// Answered is called after each answer, before the pass takes it, as for events. Nil for no call.
 	Answered func(request W, object write.Object, err error)
-	// Isolated is for requests in namespaces of their own: an error of any kind ends no stage, as of a webhook that fails
-	// for one namespace. Where more than the size of the largest batch fail in a row, the API server is taken to be down.
-	Isolated bool
-	// Unlike means that the objects that a pass creates are unlike each other: the refusal of one stops no other one.
-	Unlike bool
+	// Isolation says which failures concern one request alone. Others end the stage.
+	Isolation Isolation
 	// Now is the clock of the answers; nil for time.Now.
 	Now func() time.Time
 }
+
+// Isolation says which failures of a request concern that request alone, and end no stage.
+type Isolation int
+
+const (
+	// Alike isolates refusals, but those of creations: the objects that a pass creates are alike, as pods of one template,
+	// and what refuses one refuses all.
+	Alike Isolation = iota
+	// Objects isolates refusals, also those of creations.
+	Objects
+	// Namespaces isolates any error: the requests are in namespaces of their own, and a webhook may fail for one of them.
+	// Where more than the size of the largest batch fail in a row, the API server is taken to be down.
+	Namespaces
+)
 
 // Run sends what a pass asks for until nothing is left, and returns what failed, as the pass reports it. A pass that
 // was decided upon older objects has not failed: make another one after RequeueAfter.
@@ -74,10 +85,10 @@ func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	r := runner[W]{pass: pass, options: o}
 	for requests := pass.Next(); len(requests) > 0; requests = pass.Next() {
 		send := func(request W) error { return r.recovered(ctx, request) }
-		switch { // the pass has the failures
-		case o.Isolated:
+		switch creates := requests[0].Request().Verb == write.Create; { // the pass has the failures
+		case o.Isolation == Namespaces:
 			_ = batches.Isolated(requests, send)
-		case requests[0].Request().Verb == write.Create && !o.Unlike:
+		case o.Isolation == Alike && creates:
 			_, _ = batches.Run(requests, send)
 		default:
 			_, _ = batches.Each(requests, send)

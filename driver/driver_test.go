@@ -89,14 +89,13 @@ func TestStops(t *testing.T) {
 		w.Verb = write.Create
 	}
 	for name, c := range map[string]struct {
-		writes []*write.Write
-		answer error
-		// isolated is Options.Isolated.
-		isolated bool
-		want     int
+		writes    []*write.Write
+		answer    error
+		isolation driver.Isolation
+		want      int
 	}{
 		"namespaces without an answer": {
-			writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolated: true, want: 60,
+			writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolation: driver.Namespaces, want: 60,
 		},
 		"no answer":         {writes: deletions(names...), answer: errors.New("connection refused"), want: 1},
 		"refused deletions": {writes: deletions(names...), answer: refused("x"), want: 100},
@@ -104,30 +103,17 @@ func TestStops(t *testing.T) {
 		"creations whose name is there": {
 			writes: creations, answer: apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), want: 100,
 		},
+		"creations of unlike objects":    {writes: creations, answer: refused("x"), isolation: driver.Objects, want: 100},
 		"an API server that is too busy": {writes: deletions(names...), answer: apierrors.NewTooManyRequests("", 1), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(*write.Write) error { return c.answer }}
 			o := options(s)
-			o.Isolated = c.isolated
+			o.Isolation = c.isolation
 			if err := driver.Run(t.Context(), driver.Writes(c.writes...), o); err == nil || len(s.sent) != c.want {
 				t.Errorf("%v after %d writes, want %d", err, len(s.sent), c.want)
 			}
 		})
-	}
-}
-
-// Creations of objects that are unlike each other do not end with a refusal.
-func TestUnlike(t *testing.T) {
-	creations := deletions("a", "b", "c")
-	for _, w := range creations {
-		w.Verb = write.Create
-	}
-	s := &server{answer: func(*write.Write) error { return refused("x") }}
-	o := options(s)
-	o.Unlike = true
-	if err := driver.Run(t.Context(), driver.Writes(creations...), o); err == nil || len(s.sent) != len(creations) {
-		t.Errorf("%v after %q", err, s.sent)
 	}
 }
 

@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,5 +31,44 @@ func ExampleRun() {
 	// Output:
 	// get configmap old
 	// delete configmap old
+	// <nil>
+}
+
+// Writes that follow each other: the second one is not sent where the first one fails.
+func ExampleSequence() {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}}
+	pass := driver.Sequence(
+		driver.Then("create config", func() (*write.Write, error) {
+			return &write.Write{Verb: write.Create, Object: config}, nil
+		}, nil),
+		driver.Then("delete old config", func() (*write.Write, error) {
+			return &write.Write{Verb: write.Delete, Object: config}, nil
+		}, nil),
+	)
+	send := func(_ context.Context, w *write.Write) (write.Object, error) {
+		fmt.Println(w)
+		return nil, errors.New("the quota is used up")
+	}
+	fmt.Println(driver.Run(context.Background(), pass, driver.Options[*write.Write]{Send: send}))
+	// Output:
+	// create configmap new
+	// create config: the quota is used up
+}
+
+// Deletions that nothing follows. One that is refused stops no other one.
+func ExampleWrites() {
+	var old []*corev1.ConfigMap
+	for _, name := range []string{"a", "b"} {
+		old = append(old, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "1"}})
+	}
+	send := func(_ context.Context, w *write.Write) (write.Object, error) {
+		fmt.Println(w)
+		return nil, nil
+	}
+	pass := driver.Writes(write.Deletions(old)...)
+	fmt.Println(driver.Run(context.Background(), pass, driver.Options[*write.Write]{Send: send}))
+	// Output:
+	// delete configmap a
+	// delete configmap b
 	// <nil>
 }

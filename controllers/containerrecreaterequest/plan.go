@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -35,23 +35,23 @@ func newPlan(s *snapshot) *plan {
 }
 
 // pass is all that is written. An error leaves the rest to the next pass.
-func (p *plan) pass() *serial.Writes {
+func (p *plan) pass() driver.Pass[*write.Write] {
 	if p.refused {
-		return serial.Pass(p.step(p.refuse))
+		return driver.Sequence(p.step(p.refuse))
 	}
 	pod := func() (*write.Write, error) { return p.Pod, nil }
-	return serial.Pass(
+	return driver.Sequence(
 		p.step(p.addFinalizer),
-		serial.Step{Doing: "write conditions of pod", Plan: pod},
+		driver.Then("write conditions of pod", pod, nil),
 		p.step(p.writeStatus),
 		p.step(p.tidy),
-		serial.Step{Doing: "delete request", Plan: p.remove},
+		driver.Then("delete request", p.remove, nil),
 	)
 }
 
 // step is a write of the request, after which the pass goes on with what the API server answered.
-func (p *plan) step(of func() (*write.Write, error)) serial.Step {
-	return serial.Step{Doing: "write request", Plan: of, Answered: func(answer write.Object, err error) error {
+func (p *plan) step(of func() (*write.Write, error)) driver.Step[*write.Write] {
+	return driver.Then("write request", of, func(answer write.Object, err error) error {
 		raw, is := answer.(*unstructured.Unstructured)
 		if err != nil || !is {
 			return err
@@ -61,7 +61,7 @@ func (p *plan) step(of func() (*write.Write, error)) serial.Step {
 			p.request = fresh
 		}
 		return err
-	}}
+	})
 }
 
 func (p *plan) addFinalizer() (*write.Write, error) {

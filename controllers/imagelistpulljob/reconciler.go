@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	p := newPlan(s, r.listObjects, r.jobObjects)
 	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: s.key(), Unlike: true,
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: s.key(), Isolation: driver.Objects,
 		Ledgers: []driver.Recorder{r.listObjects, r.jobObjects},
 	})
 	for _, job := range p.found {

@@ -5,7 +5,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -14,6 +14,9 @@ import (
 type plan struct {
 	*snapshot
 	launch.Plan
+
+	// over reports that nothing is left to do: the pod is gone.
+	over bool
 }
 
 func newPlan(s *snapshot) *plan {
@@ -21,13 +24,13 @@ func newPlan(s *snapshot) *plan {
 }
 
 // pass is all that is written. An error leaves the rest to the next pass.
-func (p *plan) pass() *serial.Writes {
-	return serial.Pass(
-		serial.Step{Doing: "read pod", Plan: p.ask, Answered: p.isThere},
-		serial.Step{Doing: "delete the barrier of a former pod", Plan: p.remove, Answered: ignoreNotFound},
-		serial.Step{Doing: "create barrier", Plan: p.create},
-		serial.Step{Doing: "add keys to barrier", Plan: p.add},
-		serial.Step{Doing: "mark pod", Plan: p.complete},
+func (p *plan) pass() driver.Pass[*write.Write] {
+	return driver.Sequence(
+		driver.Then("read pod", p.ask, p.isThere),
+		driver.Then("delete the barrier of a former pod", p.remove, ignoreNotFound),
+		driver.Then("create barrier", p.create, nil),
+		driver.Then("add keys to barrier", p.add, nil),
+		driver.Then("mark pod", p.complete, nil),
 	)
 }
 
@@ -49,19 +52,20 @@ func (p *plan) ask() (*write.Write, error) {
 }
 
 func (p *plan) isThere(answer write.Object, err error) error {
-	switch {
-	case apierrors.IsNotFound(err):
-		return serial.ErrStop
-	case err != nil:
-		return err
-	case answer.GetUID() != p.pod.UID || answer.GetDeletionTimestamp() != nil:
-		return serial.ErrStop // the event of the pod that is there comes
+	if apierrors.IsNotFound(err) {
+		p.over = true
+		return nil
 	}
+	if err != nil {
+		return err
+	}
+	// The event of another pod of this name comes.
+	p.over = answer.GetUID() != p.pod.UID || answer.GetDeletionTimestamp() != nil
 	return nil
 }
 
 func (p *plan) remove() (*write.Write, error) {
-	if p.Remove == "" {
+	if p.over || p.Remove == "" {
 		return nil, nil
 	}
 	former := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
@@ -78,14 +82,14 @@ func ignoreNotFound(_ write.Object, err error) error {
 }
 
 func (p *plan) create() (*write.Write, error) {
-	if p.Create == nil {
+	if p.over || p.Create == nil {
 		return nil, nil
 	}
 	return &write.Write{Verb: write.Create, Object: p.Create}, nil
 }
 
 func (p *plan) add() (*write.Write, error) {
-	if len(p.Add) == 0 {
+	if p.over || len(p.Add) == 0 {
 		return nil, nil
 	}
 	patch, err := launch.AddPatch(p.barrier, p.Add)
@@ -97,7 +101,7 @@ func (p *plan) add() (*write.Write, error) {
 
 // complete marks the pod, once: the cache may not know yet.
 func (p *plan) complete() (*write.Write, error) {
-	if !p.Complete || p.marked {
+	if p.over || !p.Complete || p.marked {
 		return nil, nil
 	}
 	patch, err := launch.CompletePatch(p.pod, p.policy)

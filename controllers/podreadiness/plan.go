@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -23,8 +23,8 @@ func waits(pod *corev1.Pod) bool {
 }
 
 // plan returns the pass that applies the condition and nothing else.
-func plan(s *snapshot) *serial.Writes {
-	return serial.Pass(serial.Step{Doing: "write condition of pod", Plan: s.condition})
+func plan(s *snapshot) driver.Pass[*write.Write] {
+	return driver.Sequence(driver.Then("write condition of pod", s.condition, nil))
 }
 
 func (s *snapshot) condition() (*write.Write, error) {

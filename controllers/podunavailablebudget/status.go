@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -19,7 +19,7 @@ type planned struct {
 
 	// count plans with the pods as they are counted now; nil for a budget that was forgotten meanwhile.
 	count  func(*snapshot) *pass
-	status *serial.Contended
+	status *statuspatch.Contended
 	// decided is the last plan; nil where the budget was forgotten.
 	decided *pass
 }
@@ -27,7 +27,7 @@ type planned struct {
 // newPlan returns the plan of a budget.
 func newPlan(s *snapshot, count func(*snapshot) *pass) *planned {
 	p := &planned{snapshot: s, count: count}
-	p.status = &serial.Contended{Kind: kind(), Object: s.object, Attempts: attempts, Plan: p.report, Read: s.read}
+	p.status = &statuspatch.Contended{Kind: kind(), Object: s.object, Attempts: attempts, Plan: p.report, Read: s.read}
 	return p
 }
 
@@ -44,7 +44,7 @@ func (p *planned) report(time.Time) (*write.Write, error) {
 	}
 	is, status := *p.object, p.decided.status
 	is.Status = status
-	return serial.Status(kind(), p.object, &is, map[string]any{ // the schema requires these
+	return statuspatch.WriteVersion(kind(), p.object, &is, map[string]any{ // the schema requires these
 		"unavailableAllowed": status.UnavailableAllowed, "currentAvailable": status.CurrentAvailable,
 		"desiredAvailable": status.DesiredAvailable, "totalReplicas": status.TotalReplicas,
 	})

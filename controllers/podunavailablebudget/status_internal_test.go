@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -42,7 +42,7 @@ func TestReporting(t *testing.T) {
 		},
 		"another spec": {
 			why: "what was observed is of the former spec", statuses: []error{conflict}, generation: 2,
-			writes: 1, gone: true, fails: serial.ErrOutdated,
+			writes: 1, gone: true, fails: statuspatch.ErrOutdated,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

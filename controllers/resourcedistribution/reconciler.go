@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	p := newPlan(s)
 	all := p.pass()
 	err = driver.Run(ctx, all, driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Isolated: true,
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Isolation: driver.Namespaces,
 		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.copies, r.distributions.Writes},
 	})
 	r.known.Note(request.Name, func(known *map[string]distribution.Known) { *known = p.copies.of.Known() })

@@ -4,7 +4,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -13,21 +13,28 @@ type plan struct {
 	finish.Action
 
 	in finish.Input
+	// over reports that nothing is left to do in this pass.
+	over bool
 }
 
 func newPlan(in finish.Input) *plan { return &plan{Action: finish.Next(in), in: in} }
 
 // pass is all that is written. An error leaves the rest to the next pass.
-func (p *plan) pass() *serial.Writes {
-	var steps []serial.Step
+func (p *plan) pass() driver.Pass[*write.Write] {
+	var steps []driver.Step[*write.Write]
 	for _, w := range p.Writes(p.in) {
-		step := serial.Step{Doing: describe(w), Plan: func() (*write.Write, error) { return w, nil }}
+		var answered func(write.Object, error) error
 		if w.Verb == write.Create {
-			step.Answered = p.created
+			answered = p.created
 		}
-		steps = append(steps, step)
+		steps = append(steps, driver.Then(describe(w), func() (*write.Write, error) {
+			if p.over {
+				return nil, nil
+			}
+			return w, nil
+		}, answered))
 	}
-	return serial.Pass(steps...)
+	return driver.Sequence(steps...)
 }
 
 // created takes the answer to the creation of a request. By the time of the next pass nothing stands between the plan
@@ -35,7 +42,8 @@ func (p *plan) pass() *serial.Writes {
 func (p *plan) created(_ write.Object, err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err): // the cache did not show it yet
-		return serial.ErrStop
+		p.over = true
+		return nil
 	case err == nil:
 		p.RequeueAfter = patience
 	}

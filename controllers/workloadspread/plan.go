@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
@@ -30,7 +30,7 @@ type planned struct {
 
 	// marks patches pods, and status writes the status.
 	marks  sequence
-	status *serial.Contended
+	status *statuspatch.Contended
 	// decided is the last plan: first the one of the patches, then that of the status.
 	decided *pass
 }
@@ -39,7 +39,7 @@ type planned struct {
 func newPlan(s *snapshot) *planned {
 	p := &planned{snapshot: s, decided: plan(s, s.now)}
 	p.marks = driver.Writes(p.decided.patches...)
-	p.status = &serial.Contended{
+	p.status = &statuspatch.Contended{
 		Kind: kind(), Object: s.spread, Attempts: attempts, Now: s.now, Plan: p.report, Read: s.read,
 	}
 	return p

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kruisekit/kruisekit/internal/serial"
+	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
@@ -27,7 +27,7 @@ func (p *planned) report(now time.Time) (*write.Write, error) {
 	if p.unmarked {
 		is.Status.ObservedGeneration = p.spread.Status.ObservedGeneration
 	}
-	return serial.Status(kind(), p.spread, &is, nil)
+	return statuspatch.WriteVersion(kind(), p.spread, &is, nil)
 }
 
 // read takes the WorkloadSpread as it is stored.

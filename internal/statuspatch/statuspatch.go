@@ -6,14 +6,12 @@
 package statuspatch
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,15 +73,25 @@ func Always(was, is client.Object, required map[string]any, guard Guard) (client
 // as for Merge.
 func Write(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
 	patch, err := Merge(was, is, required, SameObject)
+	return sent(kind, was, patch, err)
+}
+
+// WriteVersion is Write, which the API server refuses where another client has changed the object.
+func WriteVersion(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
+	patch, err := Merge(was, is, required, SameVersion)
+	return sent(kind, was, patch, err)
+}
+
+func sent(kind stored.Kind, of client.Object, patch client.Patch, err error) (*write.Write, error) {
 	if err != nil || patch == nil {
 		return nil, err
 	}
-	data, err := patch.Data(is)
+	data, err := patch.Data(of)
 	if err != nil {
 		return nil, fmt.Errorf("encode status: %w", err)
 	}
 	return &write.Write{
-		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(was)), Subresource: write.Status,
+		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(of)), Subresource: write.Status,
 		Type: patch.Type(), Body: write.Bytes(data),
 	}, nil
 }
@@ -107,33 +115,4 @@ func Pass( //nolint:revive // the two states are one argument to a reader
 		}
 		return nil, nil
 	}), nil
-}
-
-// Writer writes statuses of a kind. Its answers are recorded where the kind has a ledger.
-type Writer struct {
-	Client client.Client
-	Kind   stored.Kind
-}
-
-// Write makes the status of one object that of another, if the object is still there. It returns the answer of the API
-// server; nil where nothing was written. required is as for Merge.
-func (w Writer) Write(
-	ctx context.Context, was, is client.Object, required map[string]any,
-) (*unstructured.Unstructured, error) {
-	patch, err := Merge(was, is, required, SameObject)
-	if err != nil || patch == nil {
-		return nil, err
-	}
-	name := client.ObjectKeyFromObject(was)
-	answer := w.Kind.Named(name)
-	switch err := w.Client.Status().Patch(ctx, answer, patch); {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("write status: %w", err)
-	}
-	if w.Kind.Writes != nil {
-		w.Kind.Writes.Patched(name, answer)
-	}
-	return answer, nil
 }

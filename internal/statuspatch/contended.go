@@ -1,4 +1,4 @@
-package serial
+package statuspatch
 
 import (
 	"errors"
@@ -9,9 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -105,20 +103,3 @@ func (*Contended) Notes() []note.Note { return nil }
 
 // RequeueAfter returns 0.
 func (*Contended) RequeueAfter() time.Duration { return 0 }
-
-// Status returns the write that makes the status of one object that of another, which the API server refuses where
-// another client has changed the object; nil where both are the same. required are the fields that the schema requires.
-func Status(kind stored.Kind, was, is client.Object, required map[string]any) (*write.Write, error) {
-	patch, err := statuspatch.Merge(was, is, required, statuspatch.SameVersion)
-	if err != nil || patch == nil {
-		return nil, err
-	}
-	data, err := patch.Data(is)
-	if err != nil {
-		return nil, fmt.Errorf("encode status: %w", err)
-	}
-	return &write.Write{
-		Verb: write.Patch, Object: kind.Named(client.ObjectKeyFromObject(was)), Subresource: write.Status,
-		Type: patch.Type(), Body: write.Bytes(data),
-	}, nil
-}
