@@ -64,10 +64,10 @@ type Options struct {
 	Budgets *disruption.Guard
 	// NoSpreads leaves pods without the subsets of WorkloadSpreads.
 	NoSpreads bool
-	// Desk is for what gives pods their subsets.
-	Desk workloadspread.DeskOptions
+	// Allocator has the options of Spreads, where Spreads is nil.
+	Allocator workloadspread.AllocatorOptions
 	// Spreads gives pods their subsets. Nil makes one.
-	Spreads *workloadspread.Desk
+	Spreads *workloadspread.Allocator
 	// PodProbeMarker is for that of PodProbeMarkers.
 	PodProbeMarker podprobemarker.Options
 	// ResourceDistribution is for that of ResourceDistributions.
@@ -191,7 +191,7 @@ func (o *Options) spread(mgr ctrl.Manager) (err error) {
 		return nil
 	}
 	if o.Spreads == nil {
-		if o.Spreads, err = workloadspread.NewDesk(mgr, o.Desk); err != nil {
+		if o.Spreads, err = workloadspread.NewAllocator(mgr, o.Allocator); err != nil {
 			return err
 		}
 	}

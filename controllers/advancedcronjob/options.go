@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -16,7 +16,7 @@ type Options struct {
 	// Live reads past the cache. SetupWithManager takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// Local is where a schedule without a time zone holds; nil for the zone of the process.
@@ -26,6 +26,3 @@ type Options struct {
 	// waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, job types.NamespacedName, notes []note.Note)
 }
-
-// Recorder emits events.
-type Recorder = binding.Recorder

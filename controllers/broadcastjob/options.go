@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -16,7 +16,7 @@ type Options struct {
 	// Live reads past the cache. SetupWithManager takes the reader of the manager where it is nil.
 	Live client.Reader
 	// Recorder emits events. SetupWithManager takes the recorder of the manager where it is nil.
-	Recorder binding.Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 

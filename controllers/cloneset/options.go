@@ -5,11 +5,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
@@ -21,7 +21,7 @@ type Options struct {
 	// the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// NewID returns the instance id of a new pod, with which its name ends; nil for five random characters.
@@ -56,11 +56,6 @@ type Options struct {
 	// traces and screens. The context is that of the pass. A rollout that stands still has the same notes in its next
 	// pass. The pass waits for the return. Nil for no call.
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
-}
-
-// Recorder emits events. A record.EventRecorder is one.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
 }
 
 func (o Options) withDefaults() Options {

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -20,7 +20,7 @@ type Options struct {
 	// the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
@@ -49,9 +49,4 @@ type Options struct {
 	// Explain is called in each pass, after its writes, with why the plan is as it is and what pods wait for. The pass
 	// waits for the return. Nil for no call.
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
-}
-
-// Recorder emits events. A record.EventRecorder is one.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
 }

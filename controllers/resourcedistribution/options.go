@@ -6,7 +6,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -18,7 +18,7 @@ type Options struct {
 	// Live reads copies past the cache. SetupWithManager takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder emits events. SetupWithManager takes the manager's where it is nil.
-	Recorder binding.Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// Explain takes the notes of each pass, after its writes: conflicts, and namespaces that are missing. The pass waits

@@ -7,10 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -22,7 +22,7 @@ type Options struct {
 	// where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 	// Registerer takes the metrics; nil for none.
@@ -39,11 +39,6 @@ type Options struct {
 	// Explain is called at each pass, after its writes, with the reasons why pods wait. The context is that of the pass,
 	// which Explain delays as long as it takes. Nil is not called.
 	Explain func(ctx context.Context, set string, notes []note.Note)
-}
-
-// Recorder emits events. It is a part of record.EventRecorder.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
 }
 
 func (o Options) withDefaults() Options {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -77,7 +77,7 @@ func snapshotOf(ws *subset.Spread, pods ...*corev1.Pod) *snapshot {
 		versioned: subset.DefaultVersioned(),
 		newest:    appsv1beta1.WorkloadSpreadVersionIgnored,
 		nodes:     map[string]*corev1.Node{},
-		target:    spreads.Target{UID: "uid-web", Base: subset.Base{Replicas: int32(len(pods))}},
+		target:    workloadspread.Target{UID: "uid-web", Base: subset.Base{Replicas: int32(len(pods))}},
 	}
 }
 

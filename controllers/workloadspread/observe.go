@@ -22,7 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
@@ -34,7 +34,7 @@ type snapshot struct {
 	spread *subset.Spread
 	// malformed is why the spec cannot be read.
 	malformed error
-	target    spreads.Target
+	target    workloadspread.Target
 	pods      []*corev1.Pod
 	// allowed are further kinds of targets.
 	allowed []schema.GroupKind
@@ -83,7 +83,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if s.spread, s.malformed, err = stored.Decode[subset.Spread](latest.Object); err != nil {
 		return nil, err
 	}
-	if target, is := spreads.TargetOf(s.spread); is && !spreads.BuiltIn(schema.GroupKind{
+	if target, is := workloadspread.TargetOf(s.spread); is && !workloadspread.BuiltIn(schema.GroupKind{
 		Group: target.Group, Kind: target.Kind,
 	}) {
 		s.allowed = r.targets.Kinds.Read(ctx).Targets
@@ -123,7 +123,7 @@ func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*sn
 // readPods lists the pods of the target that the filter selects and no other WorkloadSpread takes, as the own writes
 // left them.
 func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
-	target, is := spreads.TargetOf(s.spread)
+	target, is := workloadspread.TargetOf(s.spread)
 	if !is || s.target.Gone {
 		r.pods.Forget(s.key())
 		return nil
@@ -150,7 +150,7 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 			}
 		}
 	}
-	if !spreads.BuiltIn(of.GroupKind()) {
+	if !workloadspread.BuiltIn(of.GroupKind()) {
 		more, err := r.distantPods(ctx, s)
 		if err != nil {
 			return err
@@ -291,11 +291,11 @@ func (r *Reconciler) readNewest(ctx context.Context, s *snapshot) error {
 			sets[s.newest] = owner.Name
 		}
 	}
-	if len(sets) < 2 || !spreads.HasCosts(s.spread) {
+	if len(sets) < 2 || !workloadspread.HasCosts(s.spread) {
 		return nil
 	}
 	var err error
-	if target, _ := spreads.TargetOf(s.spread); target.Kind == "CloneSet" {
+	if target, _ := workloadspread.TargetOf(s.spread); target.Kind == "CloneSet" {
 		s.newest, err = r.newestOfCloneSet(ctx, s)
 	} else {
 		s.newest, err = r.newestOfReplicaSets(ctx, s, sets)

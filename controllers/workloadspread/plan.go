@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -141,7 +141,7 @@ func (p *pass) note(code, object, text string) {
 // mark plans the patches of pods: annotations of those that are older than the WorkloadSpread, and deletion costs.
 func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 	costs := map[string]int{}
-	if spreads.HasCosts(s.spread) {
+	if workloadspread.HasCosts(s.spread) {
 		for _, c := range subset.Costs(subset.Ranking{Spread: s.spread, Limits: limits, Members: members, Newest: s.newest}) {
 			costs[c.Pod.Name] = c.Value
 		}

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -30,7 +30,7 @@ func TestTakeover(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := snapshotOf(all[0])
-		s.target = spreads.Target{UID: "uid", Base: subset.Base{Replicas: 3}}
+		s.target = workloadspread.Target{UID: "uid", Base: subset.Base{Replicas: 3}}
 		for _, pod := range pods {
 			if pod.Labels["app"] == "plain" {
 				s.pods = append(s.pods, pod)

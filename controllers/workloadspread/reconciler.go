@@ -19,7 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -31,8 +31,8 @@ type Reconciler struct {
 
 	spreads stored.Kind
 	// index has what the events have shown, to find the WorkloadSpreads of a pod.
-	index   *spreads.Index
-	targets *spreads.Targets
+	index   *workloadspread.Index
+	targets *workloadspread.Targets
 	pods    patched
 	emitted memory.Texts[about]
 	pace    pacer
@@ -55,10 +55,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	finder := &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now}
 	return &Reconciler{
-		api: api, options: o, index: spreads.NewIndex(),
-		spreads: stored.Kind{GVK: spreads.Kind(), Writes: stored.NewWrites(api.Live, api.Now)},
-		targets: &spreads.Targets{
-			Finder: finder, Live: api.Live, Kinds: &spreads.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now},
+		api: api, options: o, index: workloadspread.NewIndex(),
+		spreads: stored.Kind{GVK: workloadspread.Kind(), Writes: stored.NewWrites(api.Live, api.Now)},
+		targets: &workloadspread.Targets{
+			Finder: finder, Live: api.Live, Kinds: &workloadspread.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now},
 		},
 		pods: patched{lean.NewWrites(api.Live, api.Now)},
 	}, nil
@@ -86,7 +86,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		return fmt.Errorf("index pods: %w", err)
 	}
 	c, err := r.api.Bind(mgr, controllerName, o).
-		Watches(stored.Untyped(spreads.Kind()), r.spreadEvents()).
+		Watches(stored.Untyped(workloadspread.Kind()), r.spreadEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Build(r)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -52,7 +52,7 @@ func raw(t *testing.T, ws *subset.Spread) *unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	o := &unstructured.Unstructured{Object: content}
-	o.SetGroupVersionKind(spreads.Kind())
+	o.SetGroupVersionKind(workloadspread.Kind())
 	return o
 }
 

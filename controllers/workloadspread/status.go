@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -16,7 +16,7 @@ import (
 const attempts = 5
 
 // kind is that of WorkloadSpreads.
-func kind() stored.Kind { return stored.Kind{GVK: spreads.Kind()} }
+func kind() stored.Kind { return stored.Kind{GVK: workloadspread.Kind()} }
 
 // report returns the write of the status, if the status changed. A generation is observed when the costs of the pods
 // stand, so that a scale-in after it deletes the right pods.

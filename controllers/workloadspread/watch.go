@@ -23,7 +23,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -78,7 +78,7 @@ func (r *Reconciler) rivalsOf(ctx context.Context, ws *subset.Spread) []*subset.
 	if ws == nil {
 		return nil
 	}
-	target, is := spreads.TargetOf(ws)
+	target, is := workloadspread.TargetOf(ws)
 	if !is {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.Ob
 	if owner == nil || !r.index.Any(o.GetNamespace()) {
 		return nil
 	}
-	if pod, is := o.(*corev1.Pod); is && !spreads.BuiltIn(replicas.Of(o.GetNamespace(), owner).GroupKind()) {
+	if pod, is := o.(*corev1.Pod); is && !workloadspread.BuiltIn(replicas.Of(o.GetNamespace(), owner).GroupKind()) {
 		return r.spreadsOfDistant(pod)
 	}
 	of := replicas.Of(o.GetNamespace(), owner)

@@ -64,9 +64,9 @@ func (r *Reconciler) remember(name types.NamespacedName, uid types.UID) *memory 
 
 // forget drops what is known of a pod that is gone, and gives up what is done to it.
 func (r *Reconciler) forget(name types.NamespacedName) {
-	for k := range r.crew.Known() {
+	for k := range r.workers.Known() {
 		if k.pod == name {
-			r.crew.Forget(k)
+			r.workers.Forget(k)
 		}
 	}
 	r.waiting.Drop(name)

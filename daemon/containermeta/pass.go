@@ -115,7 +115,7 @@ func (p *pass) find(pod *corev1.Pod) bool {
 
 // settle takes note of what has become of containers that were to be stopped.
 func (p *pass) settle() {
-	for k, outcome := range p.crew.Known() {
+	for k, outcome := range p.workers.Known() {
 		if k.pod != p.name || !outcome.Done {
 			continue
 		}
@@ -124,14 +124,14 @@ func (p *pass) settle() {
 		} else {
 			p.unstopped[k.containerID] = p.unstopped[k.containerID].fail(p.now, longestStop)
 		}
-		p.crew.Forget(k)
+		p.workers.Forget(k)
 	}
 }
 
 // busy are the containers that are not to be stopped now: they are being, or could not be a moment ago.
 func (p *pass) busy() []string {
 	var ids []string
-	for k := range p.crew.Known() {
+	for k := range p.workers.Known() {
 		if k.pod == p.name {
 			ids = append(ids, k.containerID)
 		}
@@ -195,7 +195,7 @@ func (p *pass) restart(ctx context.Context, view containerrestart.View) error {
 	for _, k := range is.Restart {
 		i := slices.IndexFunc(view.Containers, func(c containerrestart.Container) bool { return c.ID == k.ContainerID })
 		runtime, id := p.runtime, k.ContainerID[strings.Index(k.ContainerID, "://")+len("://"):]
-		p.crew.Begin(attempt{p.name, k.ContainerID}, stopping.Order{
+		p.workers.Begin(attempt{p.name, k.ContainerID}, stopping.Order{
 			Kill: k, Runtime: runtime,
 			Object: stopping.ContainerOf(view.Containers[i].Pod, &pod.Spec, k.Container),
 			Moot: func(ctx context.Context) bool {

@@ -155,19 +155,19 @@ func TestNewestValues(t *testing.T) {
 			bubbletest.Wait()
 		}
 		d.look(t)
-		if known := d.r.crew.Known(); len(known) > 0 {
+		if known := d.r.workers.Known(); len(known) > 0 {
 			t.Errorf("to be stopped: %v", known)
 		}
 		d.see()
 		d.look(t)
-		if known := d.r.crew.Known(); len(known) > 0 {
+		if known := d.r.workers.Known(); len(known) > 0 {
 			t.Errorf("to be stopped when the cache has caught up: %v", known)
 		}
 		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "2" })
 		d.see()
 		d.look(t)
 		d.look(t)
-		if known := d.r.crew.Known(); len(known) != 2 {
+		if known := d.r.workers.Known(); len(known) != 2 {
 			t.Errorf("to be stopped after a change: %v", known)
 		}
 	})
@@ -183,13 +183,13 @@ func TestCalm(t *testing.T) {
 			d.lookNow(t)
 			time.Sleep(catchUp - time.Millisecond) //nolint:forbidigo // the time of the bubble
 			d.lookNow(t)
-			if known := d.r.crew.Known(); len(known) > 0 {
+			if known := d.r.workers.Known(); len(known) > 0 {
 				t.Fatalf("to be stopped for value %s: %v", value, known)
 			}
 		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // the time of the bubble
 		d.lookNow(t)
-		if known := d.r.crew.Known(); len(known) != 2 {
+		if known := d.r.workers.Known(); len(known) != 2 {
 			t.Errorf("to be stopped: %v", known)
 		}
 	})
@@ -202,14 +202,14 @@ func TestGone(t *testing.T) {
 		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
 		d.see()
 		d.look(t)
-		if known := d.r.crew.Known(); len(known) != 2 || len(d.r.memory) != 1 {
+		if known := d.r.workers.Known(); len(known) != 2 || len(d.r.memory) != 1 {
 			t.Fatalf("to be stopped: %v", known)
 		}
 		now := d.pod.CreationTimestamp
 		d.change(func(pod *corev1.Pod) { pod.DeletionTimestamp, pod.Finalizers = &now, []string{nodetest.Stay} })
 		d.see()
 		d.look(t)
-		if known := d.r.crew.Known(); len(known) > 0 || len(d.r.memory) > 0 {
+		if known := d.r.workers.Known(); len(known) > 0 || len(d.r.memory) > 0 {
 			t.Errorf("still to be stopped: %v; remembered: %v", known, d.r.memory)
 		}
 	})

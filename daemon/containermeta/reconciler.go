@@ -45,7 +45,7 @@ type Reconciler struct {
 	runtimes map[string]Runtime
 	options  Options
 
-	crew    *stopping.Crew[attempt]
+	workers    *stopping.Workers[attempt]
 	waiting *waiting.List
 
 	mu     sync.Mutex
@@ -74,7 +74,7 @@ func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Rec
 		}
 	}
 	var err error
-	r.crew, err = stopping.New(stopping.Options{
+	r.workers, err = stopping.New(stopping.Options{
 		By:         "containermeta",
 		Most:       r.options.Stops,
 		Recorder:   r.options.Recorder,
@@ -121,7 +121,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		if err != nil {
 			return err
 		}
-		r.crew.Record(recorder)
+		r.workers.Record(recorder)
 	}
 	if err := mgr.Add(r.background()); err != nil {
 		return fmt.Errorf("add what stops containers: %w", err)
@@ -148,7 +148,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 
 // background is what works beside the workers of the controller.
 func (r *Reconciler) background() background.Tasks {
-	tasks := background.Tasks{r.crew.Work}
+	tasks := background.Tasks{r.workers.Work}
 	for _, runtime := range r.runtimes {
 		if is, ok := runtime.(waiting.Connected); ok {
 			tasks = append(tasks, func(ctx context.Context) { r.waiting.Reconnections(ctx, is) })

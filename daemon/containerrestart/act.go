@@ -145,7 +145,7 @@ func asksPod(r *request) bool {
 // attempts are those in the pod of a request.
 func (a *act) attempts(r *request) []containerrestart.Attempt {
 	var all []containerrestart.Attempt
-	for k, outcome := range a.crew.Known() {
+	for k, outcome := range a.workers.Known() {
 		if k.pod == a.name && k.podUID == podUID(r) {
 			all = append(all, containerrestart.Attempt{
 				Request: k.uid, Container: k.container, Done: outcome.Done, Err: outcome.Err,
@@ -191,7 +191,7 @@ func (a *act) begin(w containerrestart.Work, k containerrestart.Kill) {
 	}
 	name, _ := containerrestart.RuntimeOf(r, a.known())
 	is := containerrestart.Pod{Namespace: a.name.Namespace, Name: a.name.Name, UID: podUID(r)}
-	a.crew.Begin(a.key(r, k.Container), stopping.Order{
+	a.workers.Begin(a.key(r, k.Container), stopping.Order{
 		Kill: k, Runtime: a.runtimes[name], Object: stopping.ContainerOf(is, spec, k.Container),
 	})
 }
@@ -202,20 +202,20 @@ func (a *act) key(r *request, container string) attempt {
 
 // giveUp has the containers of a request stopped no longer.
 func (a *act) giveUp(r *request, forget bool) {
-	for k := range a.crew.Known() {
+	for k := range a.workers.Known() {
 		switch {
 		case k.uid != r.UID:
 		case forget:
-			a.crew.Forget(k)
+			a.workers.Forget(k)
 		default:
-			a.crew.Cancel(k)
+			a.workers.Cancel(k)
 		}
 	}
 }
 
 // forget drops what is known of the attempts for a request that is over, when all of them are.
 func (a *act) forget(r *request) {
-	known := a.crew.Known()
+	known := a.workers.Known()
 	for k, outcome := range known {
 		if k.uid == r.UID && !outcome.Done {
 			return
@@ -223,7 +223,7 @@ func (a *act) forget(r *request) {
 	}
 	for k := range known {
 		if k.uid == r.UID {
-			a.crew.Forget(k)
+			a.workers.Forget(k)
 		}
 	}
 }

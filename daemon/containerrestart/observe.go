@@ -76,7 +76,7 @@ func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*r
 	if err != nil {
 		return nil, err
 	}
-	known := r.crew.Known()
+	known := r.workers.Known()
 	fresh := map[types.UID]*request{}
 	var all []*request
 	for _, raw := range written {
@@ -141,7 +141,7 @@ func attempted(known map[attempt]stopping.Outcome, uid types.UID) bool {
 // recall adds the requests for which containers are being stopped and that the cache has lost: because they have ended,
 // where it holds active ones alone, or because they are gone. In the latter case the stops are cancelled.
 func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
-	for a := range r.crew.Known() {
+	for a := range r.workers.Known() {
 		if a.pod != s.name || slices.ContainsFunc(s.requests, func(one *request) bool { return one.UID == a.uid }) {
 			continue
 		}
@@ -157,7 +157,7 @@ func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
 				continue
 			}
 		}
-		r.crew.Forget(a)
+		r.workers.Forget(a)
 	}
 	return nil
 }

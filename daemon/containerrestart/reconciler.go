@@ -53,7 +53,7 @@ type Reconciler struct {
 
 	writes  *ledger.Ledger[*unstructured.Unstructured]
 	decoded decoded
-	crew    *stopping.Crew[attempt]
+	workers    *stopping.Workers[attempt]
 	waiting *waiting.List
 }
 
@@ -81,7 +81,7 @@ func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Rec
 		}
 	}
 	var err error
-	r.crew, err = stopping.New(stopping.Options{
+	r.workers, err = stopping.New(stopping.Options{
 		By: "crr", Most: r.options.Stops, Recorder: r.options.Recorder, Registerer: r.options.Registerer, Now: r.options.Now,
 	}, func(a attempt) { r.waiting.Wake(a.pod) })
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		if err != nil {
 			return err
 		}
-		r.crew.Record(recorder)
+		r.workers.Record(recorder)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), byPod, podNameOf); err != nil {
 		return fmt.Errorf("index requests by pod: %w", err)
@@ -175,7 +175,7 @@ func withDefaults(o controller.Options) controller.Options {
 
 // background is what works beside the workers of the controller.
 func (r *Reconciler) background() background.Tasks {
-	tasks := background.Tasks{r.crew.Work}
+	tasks := background.Tasks{r.workers.Work}
 	for _, runtime := range r.runtimes {
 		if is, ok := runtime.(waiting.Connected); ok {
 			tasks = append(tasks, func(ctx context.Context) { r.waiting.Reconnections(ctx, is) })

@@ -297,5 +297,5 @@ func (w *world) ended() bool {
 			return false
 		}
 	}
-	return len(w.now.reconciler.crew.Known()) == 0
+	return len(w.now.reconciler.workers.Known()) == 0
 }

@@ -120,7 +120,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if o.RateLimiter == nil {
 		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
 	}
-	if err := mgr.Add(r.Background()); err != nil {
+	if err := mgr.Add(r.background()); err != nil {
 		return fmt.Errorf("add what runs probes: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
@@ -131,8 +131,8 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		Complete(r)
 }
 
-// Background is what runs the probes, beside the workers of the controller. SetupWithManager adds it to the manager.
-func (r *Reconciler) Background() background.Tasks { return background.Tasks{r.prober.work} }
+// background is what runs the probes, beside the workers of the controller. SetupWithManager adds it to the manager.
+func (r *Reconciler) background() background.Tasks { return background.Tasks{r.prober.work} }
 
 func (r *Reconciler) hang(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	r.mu.Lock()

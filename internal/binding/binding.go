@@ -31,17 +31,12 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// Recorder emits events.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
-}
-
 // Options are those that every reconciler has.
 type Options struct {
 	// Live reads past the cache; nil for the reader of the manager.
 	Live client.Reader
 	// Recorder emits events; nil for the recorder of the manager.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
@@ -60,7 +55,7 @@ type Binding struct {
 	Now func() time.Time
 
 	live     client.Reader
-	recorder Recorder
+	recorder driver.EventRecorder
 }
 
 // New binds a reconciler to a client. Without a manager, the client also stands for the cache and for the API server.

@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"cmp"
@@ -56,7 +56,7 @@ type choice struct {
 
 // Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, a
 // *PatchError, or that of the review. A pod that is refused leaves no record.
-func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
+func (d *Allocator) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
 		return nil, nil
 	}
@@ -79,7 +79,7 @@ func (d *Desk) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
 const most = 5
 
 // recorded prepares a pod for the subset that it is about to get, and records it there.
-func (d *Desk) recorded(
+func (d *Allocator) recorded(
 	ctx context.Context, ws *subset.Spread, r Request, earlier *subset.Subset,
 ) (*corev1.Pod, error) {
 	a := &subset.Arrival{Version: d.versionOf(r.Pod), ID: r.Pod.Name}
@@ -145,7 +145,7 @@ func (c choice) reviewed(ctx context.Context, r Request) (next *corev1.Pod, err 
 
 // guess returns the subset that a pod is about to get, without a read: percentages are taken from the places that the
 // status has. Where the guess is wrong, the pod is prepared again.
-func (d *Desk) guess(ws *subset.Spread, a *subset.Arrival) choice {
+func (d *Allocator) guess(ws *subset.Spread, a *subset.Arrival) choice {
 	if last, is := d.records.Newest(keyOf(ws)); is {
 		ws = last
 	}
@@ -172,7 +172,7 @@ func (c choice) apply(pod *corev1.Pod) (*corev1.Pod, error) {
 			return nil, &PatchError{Spread: c.spread.Name, Err: err}
 		}
 	}
-	price(next, c.spread, c.subset)
+	setDeletionCost(next, c.spread, c.subset)
 	return next, nil
 }
 
@@ -191,7 +191,7 @@ func earlierUID(ws *subset.Spread, pod *corev1.Pod) string {
 // place has an arrival recorded in the subset that the pod is prepared for, and returns its subset, with its identity:
 // another one, and no final choice, where that subset has no place any more. A pod that would have to wait too long, or
 // whose record fails, gets the subset of an earlier call, or one without a limit.
-func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, prepared choice) choice {
+func (d *Allocator) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, prepared choice) choice {
 	wait, id := longest, cmp.Or(a.Earlier, a.ID)
 	if until, is := ctx.Deadline(); is {
 		wait = min(wait, until.Sub(d.options.Now())*3/4)
@@ -215,9 +215,9 @@ func (d *Desk) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, 
 // place that is gone.
 const longest = 7 * time.Second
 
-// price gives a new pod the deletion cost that the controller would give it, so that the controller has nothing to
-// write.
-func price(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
+// setDeletionCost gives a new pod the deletion cost that the controller would give it, so that the controller has
+// nothing to write.
+func setDeletionCost(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
 	if !HasCosts(ws) {
 		return
 	}

@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
@@ -40,7 +40,7 @@ type cluster struct {
 	// fail is asked before each write of a status.
 	fail func() error
 	// index is what a replica sees.
-	index *spreads.Index
+	index *workloadspread.Index
 	// failRead is asked before each live read.
 	failRead func() error
 }
@@ -113,13 +113,13 @@ func mapper() meta.RESTMapper {
 	return m
 }
 
-// replica is a Desk with a cache of its own.
-func (c *cluster) replica(o spreads.Options) (*spreads.Desk, *spreads.Index) {
+// replica is an Allocator with a cache of its own.
+func (c *cluster) replica(o workloadspread.Options) (*workloadspread.Allocator, *workloadspread.Index) {
 	c.Helper()
-	x := spreads.NewIndex()
+	x := workloadspread.NewIndex()
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-	d, err := spreads.New(spreads.Lookups{Spreads: x, Client: c, Live: c, Targets: &spreads.Targets{
-		Finder: finder, Live: c, Kinds: &spreads.Kinds{Live: c, Now: time.Now},
+	d, err := workloadspread.New(workloadspread.Lookups{Spreads: x, Client: c, Live: c, Targets: &workloadspread.Targets{
+		Finder: finder, Live: c, Kinds: &workloadspread.Kinds{Live: c, Now: time.Now},
 	}}, o)
 	if err != nil {
 		c.Fatal(err)
@@ -136,11 +136,11 @@ func (c *cluster) put(o client.Object) {
 }
 
 // show has an index show what is stored now.
-func (c *cluster) show(x *spreads.Index, names ...string) {
+func (c *cluster) show(x *workloadspread.Index, names ...string) {
 	c.Helper()
 	for _, name := range names {
 		raw := &unstructured.Unstructured{}
-		raw.SetGroupVersionKind(spreads.Kind())
+		raw.SetGroupVersionKind(workloadspread.Kind())
 		if err := c.Server.Get(c.Context(), types.NamespacedName{Namespace: shop, Name: name}, raw); err != nil {
 			c.Fatal(err)
 		}
@@ -207,9 +207,9 @@ func (c *cluster) stored(name string) *subset.Spread {
 	return ws
 }
 
-func (c *cluster) admit(d *spreads.Desk, p *corev1.Pod, uid string) *corev1.Pod {
+func (c *cluster) admit(d *workloadspread.Allocator, p *corev1.Pod, uid string) *corev1.Pod {
 	c.Helper()
-	next, err := d.Admit(c.Context(), spreads.Request{Namespace: shop, Pod: p, UID: types.UID(uid)})
+	next, err := d.Admit(c.Context(), workloadspread.Request{Namespace: shop, Pod: p, UID: types.UID(uid)})
 	if err != nil {
 		c.Fatal(fmt.Errorf("admit %s: %w", p.Name, err))
 	}

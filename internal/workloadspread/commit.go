@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -123,7 +123,7 @@ func (s *store) Write(ctx context.Context, from, after *subset.Spread) (*subset.
 }
 
 // Seen frees what is kept of a WorkloadSpread that the cache shows or has lost.
-func (d *Desk) Seen(uid types.UID, name types.NamespacedName) {
+func (d *Allocator) Seen(uid types.UID, name types.NamespacedName) {
 	d.records.Seen(groupcommit.Key{NamespacedName: name, UID: uid})
 }
 

@@ -1,15 +1,15 @@
-// Package spreads finds the WorkloadSpread of a pod, and keeps the books of admission in its status. The webhook of new
-// pods and that of deletions share one Desk.
+// Package workloadspread finds the WorkloadSpread of a pod, and records admissions in its status. The webhook of new
+// pods and that of deletions share one Allocator.
 //
-//	desk, err := spreads.FromManager(mgr, spreads.Options{})
+//	allocator, err := workloadspread.FromManager(mgr, workloadspread.Options{})
 //	...
 //	// Nil leaves the pod as it is.
-//	next, err := desk.Admit(ctx, spreads.Request{Namespace: namespace, Pod: pod, UID: uid})
-//	desk.Depart(ctx, pod) // after the deletion was admitted otherwise
+//	next, err := allocator.Admit(ctx, workloadspread.Request{Namespace: namespace, Pod: pod, UID: uid})
+//	allocator.Depart(ctx, pod) // after the deletion was admitted otherwise
 //
-// Each replica of the webhook has a Desk. All pods that wait for one WorkloadSpread are given their subsets together,
-// and recorded with one patch of the status that tests its resource version. While other replicas write the same
-// status, a Desk gathers pods for longer before it writes, so that writes become fewer and larger.
+// Each replica of the webhook has an Allocator. All pods that wait for one WorkloadSpread are given their subsets
+// together, and recorded with one patch of the status that tests its resource version. While other replicas write the
+// same status, an Allocator gathers pods for longer before it writes, so that writes become fewer and larger.
 //
 // Laws:
 //   - A pod in a namespace without a WorkloadSpread costs one map lookup.
@@ -20,9 +20,9 @@
 //   - A pod that the review of a request refuses is not recorded. The review is of the pod as its subset makes it, and
 //     is repeated where other pods have taken the place meanwhile.
 //   - A departure never fails, and waits no longer than its context.
-//   - What a Desk keeps of a WorkloadSpread is freed when the cache shows it.
+//   - What an Allocator keeps of a WorkloadSpread is freed when the cache shows it.
 //   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A
 //     list that cannot be read leaves the last one in force.
 //
-// When not to use it: for decisions without a cluster, which package spread/subset makes.
-package spreads
+// When not to use it: for decisions without a cluster, which package subset makes.
+package workloadspread

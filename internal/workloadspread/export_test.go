@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 // Kept counts the WorkloadSpreads that take memory.
-func (d *Desk) Kept() int { return d.records.Kept() }
+func (d *Allocator) Kept() int { return d.records.Kept() }

@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const maxChain = 4
 
 // find returns the WorkloadSpread of a pod; nil where there is none. Owners are read only in namespaces where one may
 // matter.
-func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*subset.Spread, error) {
+func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod) (*subset.Spread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !d.lookups.Spreads.Any(namespace) {
 		return nil, nil
@@ -50,18 +50,18 @@ func (d *Desk) find(ctx context.Context, namespace string, pod *corev1.Pod) (*su
 }
 
 // hasCustom reports whether a WorkloadSpread of a namespace has a target of a further kind.
-func (d *Desk) hasCustom(namespace string) bool {
+func (d *Allocator) hasCustom(namespace string) bool {
 	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
 }
 
 // allows reports whether the installation allows a further kind. The list is read only where a WorkloadSpread may need
 // it.
-func (d *Desk) allows(ctx context.Context, namespace string, kind schema.GroupKind) bool {
+func (d *Allocator) allows(ctx context.Context, namespace string, kind schema.GroupKind) bool {
 	return d.hasCustom(namespace) && slices.Contains(d.lookups.Targets.Kinds.Read(ctx).Owners, kind)
 }
 
 // mayHaveOwner reports whether a WorkloadSpread of the namespace may have the owner of a workload as its target.
-func (d *Desk) mayHaveOwner(ctx context.Context, namespace string, kind schema.GroupKind) bool {
+func (d *Allocator) mayHaveOwner(ctx context.Context, namespace string, kind schema.GroupKind) bool {
 	if kind == replicas.ReplicaSets() && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool {
 		return k == replicas.Deployments()
 	}) {
@@ -78,7 +78,7 @@ func (d *Desk) mayHaveOwner(ctx context.Context, namespace string, kind schema.G
 const maxOwners = 10000
 
 // ownerOf returns the controller of a workload, which is read once; nil where it has none or does not exist.
-func (d *Desk) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.OwnerReference, error) {
+func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.OwnerReference, error) {
 	d.mu.Lock()
 	known, is := d.owners[of.UID]
 	d.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *Desk) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.Owner
 }
 
 // versionOf returns the version of a pod by the kind of its controller.
-func (d *Desk) versionOf(pod *corev1.Pod) string {
+func (d *Allocator) versionOf(pod *corev1.Pod) string {
 	kind := ""
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 		kind = owner.Kind

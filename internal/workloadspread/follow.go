@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/kruisekit/kruisekit/internal/replicas"
 )
 
-// FromManager returns a Desk that follows the WorkloadSpreads in the cache of a manager, on all replicas. It must be
-// called before the manager starts, once for all webhooks of the manager.
-func FromManager(mgr ctrl.Manager, o Options) (*Desk, error) {
+// FromManager returns an Allocator that follows the WorkloadSpreads in the cache of a manager, on all replicas. It must
+// be called before the manager starts, once for all webhooks of the manager.
+func FromManager(mgr ctrl.Manager, o Options) (*Allocator, error) {
 	index := NewIndex()
 	f := &following.Follower{Kind: Kind()}
 	c := mgr.GetClient()

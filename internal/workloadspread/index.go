@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"maps"

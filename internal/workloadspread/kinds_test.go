@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 const listed = `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game","subResources":[{"Group":"example.com","Version":"v1","Kind":"Match"}],"replicasPath":"spec.size"}]}`
@@ -22,7 +22,7 @@ const listed = `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game
 func TestKinds(t *testing.T) {
 	s := newCluster(t)
 	now := time.Unix(0, 0)
-	k := &spreads.Kinds{Live: s, Now: func() time.Time { return now }}
+	k := &workloadspread.Kinds{Live: s, Now: func() time.Time { return now }}
 	game := schema.GroupKind{Group: "example.com", Kind: "Game"}
 	set := func(text string) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestFurtherKinds(t *testing.T) {
 				APIVersion: "example.com/v1", Kind: "Game", Name: "web", UID: types.UID("uid-web"), Controller: ptr.To(true),
 			}})
 			s.put(match)
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			if got := subsetOf(s.admit(d, pod("p", "example.com/v1", "Match", "m"), "1")); got != c.want {
 				t.Errorf("%s: subset %q", c.why, got)

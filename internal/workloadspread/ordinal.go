@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -28,7 +28,9 @@ const (
 // byOrdinal returns the subset of a pod of a StatefulSet: by the rank of its ordinal among those that the set wants.
 // OpenKruise takes the ordinal as it is, so that the first and the reserved ordinals move the ranges. The pods of a set
 // that OpenKruise has spread stay where their volumes are.
-func (d *Desk) byOrdinal(ctx context.Context, ws *subset.Spread, target pub.Target, r Request) (*subset.Subset, error) {
+func (d *Allocator) byOrdinal(
+	ctx context.Context, ws *subset.Spread, target pub.Target, r Request,
+) (*subset.Subset, error) {
 	_, ordinal, is := ordinals.Split(r.Pod.Name)
 	if !is {
 		return nil, nil
@@ -98,7 +100,7 @@ func (v view) witnesses(ordinal int32) []int32 {
 
 // shown reports whether another pod of a StatefulSet has the subset of its ordinal as it is, rather than that of its
 // rank. It reads few pods, live, and only where the two differ.
-func (d *Desk) shown(ctx context.Context, v view, target pub.Target, r Request) (bool, error) {
+func (d *Allocator) shown(ctx context.Context, v view, target pub.Target, r Request) (bool, error) {
 	set, ordinal, _ := ordinals.Split(r.Pod.Name)
 	for _, other := range v.witnesses(ordinal) {
 		name := types.NamespacedName{Namespace: v.spread.Namespace, Name: ordinals.Name(set, other)}

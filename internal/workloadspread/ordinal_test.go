@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 // TestOrdinals: OpenKruise compared the ordinals of a StatefulSet as they are, also where the first ones are reserved.
@@ -76,7 +76,7 @@ func TestOrdinals(t *testing.T) {
 				other.OwnerReferences[0].Controller = ptr.To(true)
 				s.put(other)
 			}
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			got := subsetOf(s.admit(d, pod(fmt.Sprintf("web-%d", c.pod), "apps/v1", "StatefulSet", "web"), "1"))
 			if got != c.want || s.reads.Load() != c.reads {

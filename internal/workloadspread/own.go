@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Desk.Admit: the nearest target in
-// the chain of controllers of a pod, then the first WorkloadSpread by name. It reads each controller once, and from the
-// cache alone. Where the cache does not have the whole chain, a pod stays with the WorkloadSpread that admission or an
-// earlier pass gave the pod to.
+// Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Allocator.Admit: the nearest
+// target in the chain of controllers of a pod, then the first WorkloadSpread by name. It reads each controller once,
+// and from the cache alone. Where the cache does not have the whole chain, a pod stays with the WorkloadSpread that
+// admission or an earlier pass gave the pod to.
 func (t *Targets) Own(ctx context.Context, x *Index, ws *subset.Spread, pods []*corev1.Pod) ([]*corev1.Pod, error) {
 	target, is := TargetOf(ws)
 	if !is || !x.others(ws) {

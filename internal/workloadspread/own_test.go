@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -21,7 +21,7 @@ import (
 // from another one.
 func TestOwnWithoutSelector(t *testing.T) {
 	c := newCluster(t)
-	_, x := c.replica(spreads.Options{})
+	_, x := c.replica(workloadspread.Options{})
 	c.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: shop, Name: "web-1", UID: "uid-web-1",
 		OwnerReferences: []metav1.OwnerReference{{
@@ -36,7 +36,7 @@ func TestOwnWithoutSelector(t *testing.T) {
 		c.show(x, ws.Name)
 	}
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-	targets := &spreads.Targets{Finder: finder, Live: c}
+	targets := &workloadspread.Targets{Finder: finder, Live: c}
 	bare, spread := pod("bare", "apps/v1", "ReplicaSet", "web-1"), pod("spread", "apps/v1", "ReplicaSet", "web-1")
 	spread.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": `{"name":"far","subset":"a"}`}
 	for ws, want := range map[*subset.Spread]int{near: 1, far: 2} {
@@ -52,7 +52,7 @@ func TestOwn(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := newCluster(t)
-		d, x := c.replica(spreads.Options{})
+		d, x := c.replica(workloadspread.Options{})
 		c.put(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 			Namespace: shop, Name: "web-1", UID: "uid-web-1",
 			OwnerReferences: []metav1.OwnerReference{{
@@ -75,7 +75,7 @@ func TestOwn(t *testing.T) {
 			all = append(all, ws)
 		}
 		finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-		targets := &spreads.Targets{Finder: finder, Live: c}
+		targets := &workloadspread.Targets{Finder: finder, Live: c}
 		for i := range 2 {
 			p := pod("p", "apps/v1", "ReplicaSet", "web-1")
 			p.Labels["role"] = fmt.Sprint(i)

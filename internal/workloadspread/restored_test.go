@@ -1,11 +1,11 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"errors"
 	"testing"
 	"time"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
@@ -21,14 +21,14 @@ func free() *subset.Spread {
 
 // taken is a cluster in which a replica has given that place to the pod web-x, at a high version. Its cache shows the
 // state before.
-func taken(t *testing.T) (*cluster, *spreads.Desk, *spreads.Index, *time.Time) {
+func taken(t *testing.T) (*cluster, *workloadspread.Allocator, *workloadspread.Index, *time.Time) {
 	t.Helper()
 	c, now := newCluster(t), time.Now()
 	for range 50 {
 		c.put(spread("other", "CloneSet", 1, -1))
 	}
 	c.put(free())
-	d, x := c.replica(spreads.Options{
+	d, x := c.replica(workloadspread.Options{
 		Now: func() time.Time { return now }, Gather: func(time.Duration, int, int) time.Duration { return 0 },
 	})
 	c.show(x, "s")
@@ -39,7 +39,7 @@ func taken(t *testing.T) (*cluster, *spreads.Desk, *spreads.Index, *time.Time) {
 }
 
 // again admits the pod that has the place, which changes nothing, and says how many live reads that takes.
-func (c *cluster) again(d *spreads.Desk, reads int32) {
+func (c *cluster) again(d *workloadspread.Allocator, reads int32) {
 	c.Helper()
 	c.reads.Store(0)
 	c.writes.Store(0)

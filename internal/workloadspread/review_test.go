@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -21,7 +21,7 @@ func TestReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*subset.Spread)
 		// between happens while the first review is under way.
-		between func(s *cluster, d *spreads.Desk)
+		between func(s *cluster, d *workloadspread.Allocator)
 		err     error
 		// seen are the subsets of the reviews.
 		seen   []string
@@ -31,11 +31,11 @@ func TestReview(t *testing.T) {
 		"nothing refuses the pod": {seen: []string{"a"}, want: "a", writes: 1},
 		"a step refuses the pod":  {err: errRefused, seen: []string{"a"}},
 		"another pod takes the place meanwhile": {
-			between: func(s *cluster, d *spreads.Desk) { s.admit(d, cloned("p2"), "2") },
+			between: func(s *cluster, d *workloadspread.Allocator) { s.admit(d, cloned("p2"), "2") },
 			seen:    []string{"a", "b"}, want: "b", writes: 1,
 		},
 		"the subsets change meanwhile": {
-			between: func(s *cluster, _ *spreads.Desk) {
+			between: func(s *cluster, _ *workloadspread.Allocator) {
 				ws := s.stored("s")
 				ws.Generation = 2
 				s.put(ws)
@@ -52,11 +52,11 @@ func TestReview(t *testing.T) {
 				c.change(ws)
 			}
 			s.put(ws)
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.index = x
 			s.show(x, "s")
 			var seen []string
-			got, err := d.Admit(t.Context(), spreads.Request{
+			got, err := d.Admit(t.Context(), workloadspread.Request{
 				Namespace: shop, Pod: cloned("p"), UID: "1", Review: func(_ context.Context, p *corev1.Pod) error {
 					if s.writes.Load() > 0 && c.between == nil {
 						t.Error("the pod is recorded before the review")

@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ import (
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 // TestUnwatched: a target is read again by time only where no event reports a change of its replicas.
@@ -73,7 +73,7 @@ func TestUnwatched(t *testing.T) {
 				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{ReplicasPathList: c.paths}
 			}
 			finder := &replicas.Finder{Cached: have.Server, Live: have, Scales: have, Mapper: mapper(), Now: time.Now}
-			targets := &spreads.Targets{Finder: finder, Live: have, Kinds: &spreads.Kinds{Live: have, Now: time.Now}}
+			targets := &workloadspread.Targets{Finder: finder, Live: have, Kinds: &workloadspread.Kinds{Live: have, Now: time.Now}}
 			got, err := targets.Read(t.Context(), ws)
 			if err != nil || got.Gone || got.Base.Replicas != c.replicas || got.Unwatched != c.unwatched {
 				t.Errorf("%+v, %v", got, err)

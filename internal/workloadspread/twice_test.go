@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// leave has a desk record the deletion of a pod of subset a.
-func (c *cluster) leave(d *spreads.Desk, name string) {
+// leave has a allocator record the deletion of a pod of subset a.
+func (c *cluster) leave(d *workloadspread.Allocator, name string) {
 	c.Helper()
 	gone := cloned(name)
 	gone.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": `{"name":"s","subset":"a"}`}
@@ -31,7 +31,7 @@ func TestTwice(t *testing.T) {
 				{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1},
 			}}
 			c.put(ws)
-			d, x := c.replica(spreads.Options{})
+			d, x := c.replica(workloadspread.Options{})
 			c.show(x, "s")
 			first := c.admit(d, owner, "1")
 			c.leave(d, "web-x")
@@ -80,7 +80,7 @@ func TestForged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
 			s.put(spread("s", "CloneSet", 1, -1))
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			if c.want == "b" && c.creating > 0 { // the place is taken
 				s.admit(d, cloned(""), "0")
@@ -102,7 +102,7 @@ func TestForged(t *testing.T) {
 			if creating != c.creating {
 				t.Errorf("%d pods are counted", creating)
 			}
-			if d, x := s.replica(spreads.Options{}); c.creating == 1 { // another replica gives the place to no second pod
+			if d, x := s.replica(workloadspread.Options{}); c.creating == 1 { // another replica gives the place to no second pod
 				s.show(x, "s")
 				if got := subsetOf(s.admit(d, cloned("web-y"), "2")); got != "b" {
 					t.Errorf("the next pod gets %q", got)
@@ -125,7 +125,7 @@ func TestReturn(t *testing.T) {
 	}
 	ws.Status.VersionedSubsetStatuses = map[string][]subset.Entry{one: ws.Status.SubsetStatuses}
 	c.put(ws)
-	d, x := c.replica(spreads.Options{})
+	d, x := c.replica(workloadspread.Options{})
 	c.show(x, "s")
 	c.leave(d, "web-x")
 	if other, same := subsetOf(c.admit(d, cloned("web-y"), "1")),

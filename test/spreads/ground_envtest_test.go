@@ -62,8 +62,8 @@ type ground struct {
 	turn   atomic.Int64
 	down   atomic.Bool
 	// handlers of the replicas, by path.
-	handlers [2]map[string]http.Handler
-	desks    [2]*webhook.Desk
+	handlers   [2]map[string]http.Handler
+	allocators [2]*webhook.Allocator
 	// calls by replica, and requests that the replicas send by kind.
 	calls [2]atomic.Int64
 
@@ -156,19 +156,19 @@ func (g *ground) start(t *testing.T, i int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk, err := webhook.NewDesk(mgr, webhook.DeskOptions{})
+	allocator, err := webhook.NewAllocator(mgr, webhook.AllocatorOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pods, err := pod.New([]pod.Step{pod.Spread(desk)}, pod.Options{})
+	pods, err := pod.New([]pod.Step{pod.Spread(allocator)}, pod.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	departures, err := disruption.New(nil, mgr.GetAPIReader(), disruption.Options{Spreads: desk})
+	departures, err := disruption.New(nil, mgr.GetAPIReader(), disruption.Options{Spreads: allocator})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.desks[i] = desk
+	g.allocators[i] = allocator
 	g.handlers[i] = map[string]http.Handler{
 		pod.Path: pods.Handler(false), pod.OpenPath: pods.Handler(true), disruption.OpenPath: departures.OpenHandler(),
 	}
@@ -187,7 +187,7 @@ func (g *ground) start(t *testing.T, i int) {
 	g.until(t, "the replica is not ready", func(context.Context) error {
 		ready, end := context.WithCancel(ctx)
 		end()
-		return errors.Join(desk.Ready(ready), pods.Ready((&http.Request{}).WithContext(ctx)),
+		return errors.Join(allocator.Ready(ready), pods.Ready((&http.Request{}).WithContext(ctx)),
 			departures.Ready((&http.Request{}).WithContext(ctx)))
 	})
 }
@@ -249,7 +249,7 @@ func (g *ground) spread(t *testing.T, ws *appsv1beta1.WorkloadSpread, target cli
 	}
 	owner := g.owner(t, target)
 	g.until(t, "no pod is sent", func(ctx context.Context) error {
-		for i, d := range g.desks {
+		for i, d := range g.allocators {
 			if len(d.In(namespace)) == 0 {
 				return fmt.Errorf("replica %d does not have the WorkloadSpread", i)
 			}

@@ -154,7 +154,7 @@ func testDeployment(t *testing.T, g *ground) {
 func (g *ground) sent(t *testing.T, create func(context.Context) error, namespace string) {
 	t.Helper()
 	g.until(t, "no pod is sent", func(ctx context.Context) error {
-		if len(g.desks[0].In(namespace)) == 0 || len(g.desks[1].In(namespace)) == 0 {
+		if len(g.allocators[0].In(namespace)) == 0 || len(g.allocators[1].In(namespace)) == 0 {
 			return errors.New("a replica does not have the WorkloadSpread")
 		}
 		before := g.calls[0].Load() + g.calls[1].Load()
@@ -319,7 +319,7 @@ func testAdaptive(t *testing.T, g *ground) {
 		return nil
 	})
 	g.until(t, "no replica has the condition", func(context.Context) error {
-		for _, d := range g.desks {
+		for _, d := range g.allocators {
 			for _, ws := range d.In(namespace) {
 				if len(ws.Status.SubsetStatuses) == 0 || len(ws.Status.SubsetStatuses[0].Conditions) == 0 ||
 					ws.Status.SubsetStatuses[0].Conditions[0].Status != metav1.ConditionFalse {

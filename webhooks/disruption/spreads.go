@@ -15,7 +15,7 @@ import (
 // departTimeout is how long an admitted deletion waits at most for its record.
 const departTimeout = time.Second
 
-// Spreads records in WorkloadSpreads that pods are deleted, so that the next pod can have the place. A Desk of
+// Spreads records in WorkloadSpreads that pods are deleted, so that the next pod can have the place. An Allocator of
 // webhooks/workloadspread does.
 type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has

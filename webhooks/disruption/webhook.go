@@ -44,7 +44,8 @@ type Options struct {
 	NoDeletes bool
 	// Updates reviews updates in place and resizes, too.
 	Updates bool
-	// Spreads records admitted deletions in WorkloadSpreads; nil records none. A Desk of webhooks/workloadspread does.
+	// Spreads records admitted deletions in WorkloadSpreads; nil records none. An Allocator of webhooks/workloadspread
+	// does.
 	Spreads Spreads
 	// Timeout bounds a review where the request does not carry the timeout of the API server. Default 8 seconds.
 	Timeout time.Duration

@@ -40,8 +40,8 @@ type Options struct {
 	Sidecars SidecarOptions
 	// Budgets finds the PodUnavailableBudget of a new pod; nil leaves pods without the stamp of theirs.
 	Budgets Budgets
-	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. A Desk of webhooks/workloadspread
-	// does.
+	// Spreads gives pods the subsets of their WorkloadSpreads; nil leaves pods without. An Allocator of
+	// webhooks/workloadspread does.
 	Spreads Spreads
 	// EnhancedLiveness moves the liveness probes of pods that ask for it into an annotation, and nothing runs them.
 	EnhancedLiveness bool

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
 // Spreads gives new pods the subsets of their WorkloadSpreads. A Desk of webhooks/workloadspread does.
@@ -24,7 +24,7 @@ type Spreads interface {
 }
 
 // SpreadRequest is a new pod, as Spreads sees it.
-type SpreadRequest = spreads.Request
+type SpreadRequest = workloadspread.Request
 
 // Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning:
 // the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
@@ -38,7 +38,7 @@ func Spread(s Spreads) Step {
 		next, err := s.Admit(ctx, SpreadRequest{
 			Namespace: r.Namespace, Pod: r.Pod, UID: r.UID, Review: r.Rest,
 		})
-		var patch *spreads.PatchError
+		var patch *workloadspread.PatchError
 		var refused *StepError
 		switch {
 		case errors.As(err, &refused):

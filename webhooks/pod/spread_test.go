@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -118,7 +118,7 @@ func TestSpread(t *testing.T) {
 		},
 		"a bad patch": {
 			why:      "a retry cannot succeed",
-			subsets:  &subsets{fault: &spreads.PatchError{Spread: "s", Err: errors.New("no list")}},
+			subsets:  &subsets{fault: &workloadspread.PatchError{Spread: "s", Err: errors.New("no list")}},
 			rejected: true,
 		},
 		"a dry run": {why: "nothing is recorded", subsets: &subsets{name: "a"}, dry: true, unasked: true},

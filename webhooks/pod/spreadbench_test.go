@@ -25,7 +25,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
@@ -81,22 +81,22 @@ func spreadHandler(b *testing.B) http.Handler {
 		b.Fatal(err)
 	}
 	raw := &unstructured.Unstructured{}
-	raw.SetGroupVersionKind(spreads.Kind())
+	raw.SetGroupVersionKind(workloadspread.Kind())
 	if err := s.Get(b.Context(), types.NamespacedName{Namespace: "one", Name: "s"}, raw); err != nil {
 		b.Fatal(err)
 	}
-	x := spreads.NewIndex()
+	x := workloadspread.NewIndex()
 	if err := x.Put(raw); err != nil {
 		b.Fatal(err)
 	}
 	finder := &replicas.Finder{Cached: s, Live: s, Scales: s, Now: time.Now}
-	desk, err := spreads.New(spreads.Lookups{
-		Spreads: x, Client: s, Live: s, Targets: &spreads.Targets{Finder: finder, Live: s},
-	}, spreads.Options{})
+	allocator, err := workloadspread.New(workloadspread.Lookups{
+		Spreads: x, Client: s, Live: s, Targets: &workloadspread.Targets{Finder: finder, Live: s},
+	}, workloadspread.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := pod.New([]pod.Step{pod.Spread(desk)}, pod.Options{})
+	w, err := pod.New([]pod.Step{pod.Spread(allocator)}, pod.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

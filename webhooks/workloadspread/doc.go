@@ -1,10 +1,10 @@
-// Package workloadspread serves the validating admission webhook of WorkloadSpread, and has the Desk that the webhooks
-// of pods share. The rules are validation.WorkloadSpread; the webhook adds the other WorkloadSpreads of the namespace,
-// from a cache, and the pod template of the target, read live.
+// Package workloadspread serves the validating admission webhook of WorkloadSpread, and has the Allocator that the
+// webhooks of pods share. The rules are validation.WorkloadSpread; the webhook adds the other WorkloadSpreads of the
+// namespace, from a cache, and the pod template of the target, read live.
 //
-//	desk, err := workloadspread.NewDesk(mgr, workloadspread.DeskOptions{})
+//	allocator, err := workloadspread.NewAllocator(mgr, workloadspread.AllocatorOptions{})
 //	...
-//	webhook, err := workloadspread.New(desk, client, workloadspread.Options{})
+//	webhook, err := workloadspread.New(allocator, client, workloadspread.Options{})
 //	if err != nil {
 //		return err
 //	}

@@ -23,7 +23,7 @@ type Options struct {
 	Off bool
 }
 
-// Spreads has the WorkloadSpreads of a cluster. A Desk has them.
+// Spreads has the WorkloadSpreads of a cluster. An Allocator has them.
 type Spreads interface {
 	// In returns the WorkloadSpreads of a namespace, which must not be changed.
 	In(namespace string) []*appsv1beta1.WorkloadSpread
@@ -49,7 +49,7 @@ func New(s Spreads, api API, o Options) (kinds.Webhooks, error) {
 	case o.Off:
 		row.Closed = "feature gate WorkloadSpread must be on"
 	case s == nil || api == nil:
-		return nil, errors.New("workloadspread webhook: a Desk and a client are required")
+		return nil, errors.New("workloadspread webhook: an Allocator and a client are required")
 	}
 	row.Rules = func(ctx context.Context, _ kinds.API, c change) (rules, error) { return rulesOf(ctx, s, c.Now), nil }
 	row.Lookup = func(ctx context.Context, _ kinds.API, c change) (found kinds.Finding, err error) {

@@ -173,6 +173,6 @@ func TestValidate(t *testing.T) {
 		})
 	}
 	if _, err := workloadspread.New(nil, nil, workloadspread.Options{}); err == nil {
-		t.Error("without a Desk")
+		t.Error("without an Allocator")
 	}
 }

@@ -17,7 +17,7 @@ const (
 	hookCut    = "cut"
 )
 
-// metrics count what a crew does.
+// metrics count what workers do.
 type metrics struct {
 	stops, hooks *prometheus.CounterVec
 }
@@ -46,7 +46,7 @@ func newMetrics(by string, to prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// register takes over what another crew of the same name has registered.
+// register takes over what other workers of the same name has registered.
 func register(to prometheus.Registerer, vec **prometheus.CounterVec) error {
 	err := to.Register(*vec)
 	var there prometheus.AlreadyRegisteredError

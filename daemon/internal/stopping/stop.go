@@ -26,7 +26,7 @@ const (
 )
 
 // stop carries out an order.
-func (c *Crew[K]) stop(ctx context.Context, o Order) error {
+func (c *Workers[K]) stop(ctx context.Context, o Order) error {
 	if o.Moot != nil && o.Moot(ctx) {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (c *Crew[K]) stop(ctx context.Context, o Order) error {
 	return err
 }
 
-func (c *Crew[K]) kill(ctx context.Context, o Order) error {
+func (c *Workers[K]) kill(ctx context.Context, o Order) error {
 	c.event(o, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
 	began := c.options.Now()
 	if o.Kill.Hook != nil && o.Kill.Grace > 0 {
@@ -61,7 +61,7 @@ func (c *Crew[K]) kill(ctx context.Context, o Order) error {
 
 // prepare runs the hook, within the grace period. A hook that fails changes only events, metrics and logs: the stop
 // continues.
-func (c *Crew[K]) prepare(ctx context.Context, o Order) {
+func (c *Workers[K]) prepare(ctx context.Context, o Order) {
 	within, cancel := context.WithTimeout(ctx, o.Kill.Grace)
 	defer cancel()
 	err := c.hooks.run(within, o)
@@ -79,7 +79,7 @@ func (c *Crew[K]) prepare(ctx context.Context, o Order) {
 	}
 }
 
-func (c *Crew[K]) event(o Order, eventType, reason, text string) {
+func (c *Workers[K]) event(o Order, eventType, reason, text string) {
 	if c.options.Recorder != nil {
 		c.options.Recorder.Event(o.Object, eventType, reason, text)
 	}

@@ -117,7 +117,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	admitted.Reach.Service = o.Webhook.Service
 	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
-	admitted.Desk.Versioned, admitted.Desk.Namespace = o.VersionedSpreads, o.Webhook.Namespace
+	admitted.Allocator.Versioned, admitted.Allocator.Namespace = o.VersionedSpreads, o.Webhook.Namespace
 	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {
 		return err
 	}

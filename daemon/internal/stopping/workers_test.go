@@ -71,8 +71,8 @@ func (*story) AnnotatedEventf(apiruntime.Object, map[string]string, string, stri
 	panic("not used")
 }
 
-// crew works in the bubble of a test until the test ends.
-func (s *story) crew(t *testing.T, most int, r prometheus.Registerer) (c *stopping.Crew[string], quit func()) {
+// workers works in the bubble of a test until the test ends.
+func (s *story) workers(t *testing.T, most int, r prometheus.Registerer) (c *stopping.Workers[string], quit func()) {
 	t.Helper()
 	s.began = time.Now()
 	c, err := stopping.New(stopping.Options{By: "test", Most: most, Recorder: s, Registerer: r, Now: time.Now},
@@ -210,16 +210,16 @@ func TestSequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubbletest.Test(t, func(t *testing.T) {
 				s := &story{exec: tt.exec, stop: tt.stop}
-				crew, quit := s.crew(t, 1, nil)
+				workers, quit := s.workers(t, 1, nil)
 				defer quit()
-				crew.Begin("k", s.order(tt.grace, tt.hook))
-				for !crew.Known()["k"].Done {
+				workers.Begin("k", s.order(tt.grace, tt.hook))
+				for !workers.Known()["k"].Done {
 					time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 				}
 				if diff := cmp.Diff(tt.want, s.told()); diff != "" {
 					t.Errorf("it goes otherwise (-want +got):\n%s", diff)
 				}
-				if err := crew.Known()["k"].Err; (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+				if err := workers.Known()["k"].Err; (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 					t.Errorf("error %v, want %q", err, tt.err)
 				}
 			})
@@ -237,11 +237,11 @@ func TestRuntimeComesBack(t *testing.T) {
 			}
 			return nil
 		}
-		crew, quit := s.crew(t, 1, nil)
+		workers, quit := s.workers(t, 1, nil)
 		defer quit()
-		crew.Begin("k", s.order(20*time.Second, nil))
+		workers.Begin("k", s.order(20*time.Second, nil))
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the time of the bubble
-		if got := crew.Known()["k"]; !got.Done || got.Err != nil {
+		if got := workers.Known()["k"]; !got.Done || got.Err != nil {
 			t.Errorf("got %+v\n%s", got, strings.Join(s.told(), "\n"))
 		}
 		lines := s.told()
@@ -254,26 +254,26 @@ func TestRuntimeComesBack(t *testing.T) {
 func TestCancel(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{exec: execAfter(time.Hour, 0, nil)}
-		crew, quit := s.crew(t, 1, nil)
+		workers, quit := s.workers(t, 1, nil)
 		defer quit()
 		hook := &containerrestart.Hook{Exec: []string{"drain"}}
-		crew.Begin("first", s.order(2*time.Hour, hook))
-		crew.Begin("second", s.order(2*time.Hour, hook))
-		crew.Begin("third", s.order(2*time.Hour, hook))
+		workers.Begin("first", s.order(2*time.Hour, hook))
+		workers.Begin("second", s.order(2*time.Hour, hook))
+		workers.Begin("third", s.order(2*time.Hour, hook))
 		bubbletest.Wait()
-		crew.Cancel("second") // it has not begun
+		workers.Cancel("second") // it has not begun
 		bubbletest.Wait()
-		if got := crew.Known(); got["first"].Done || !errors.Is(got["second"].Err, context.Canceled) || got["third"].Done {
+		if got := workers.Known(); got["first"].Done || !errors.Is(got["second"].Err, context.Canceled) || got["third"].Done {
 			t.Errorf("after the second was given up: %+v", got)
 		}
-		crew.Cancel("first")
+		workers.Cancel("first")
 		bubbletest.Wait()
-		if got := crew.Known(); !got["first"].Done || !errors.Is(got["first"].Err, context.Canceled) {
+		if got := workers.Known(); !got["first"].Done || !errors.Is(got["first"].Err, context.Canceled) {
 			t.Errorf("after the first was given up: %+v", got)
 		}
-		crew.Forget("third") // its turn has come since
+		workers.Forget("third") // its turn has come since
 		bubbletest.Wait()
-		if got := crew.Known(); len(got) != 2 {
+		if got := workers.Known(); len(got) != 2 {
 			t.Errorf("after the third was forgotten: %+v", got)
 		}
 		want := []string{
@@ -289,11 +289,11 @@ func TestCancel(t *testing.T) {
 func TestEndHasNoOutcome(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: after(time.Hour, nil)}
-		crew, quit := s.crew(t, 1, nil)
-		crew.Begin("k", s.order(2*time.Hour, nil))
+		workers, quit := s.workers(t, 1, nil)
+		workers.Begin("k", s.order(2*time.Hour, nil))
 		bubbletest.Wait()
 		quit()
-		if got, ok := crew.Known()["k"]; !ok || got.Done {
+		if got, ok := workers.Known()["k"]; !ok || got.Done {
 			t.Errorf("got %+v, %v", got, ok)
 		}
 	})
@@ -303,13 +303,13 @@ func TestEndHasNoOutcome(t *testing.T) {
 func TestBound(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: after(10*time.Second, nil)}
-		crew, quit := s.crew(t, 2, nil)
+		workers, quit := s.workers(t, 2, nil)
 		defer quit()
 		for _, k := range []string{"a", "b", "c", "d", "a"} {
 			o := s.order(20*time.Second, nil)
 			o.Kill.ContainerID = "containerd://" + k
 			o.Moot = func(context.Context) bool { return k == "c" && time.Since(s.began) > time.Second }
-			crew.Begin(k, o)
+			workers.Begin(k, o)
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
 		stops := map[string]string{}
@@ -321,7 +321,7 @@ func TestBound(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"a": "0", "b": "0", "d": "10"}, stops); diff != "" {
 			t.Errorf("stopped at (-want +got):\n%s", diff)
 		}
-		if got := crew.Known(); !got["c"].Done || got["c"].Err != nil {
+		if got := workers.Known(); !got["c"].Done || got["c"].Err != nil {
 			t.Errorf("what was moot: %+v", got["c"])
 		}
 	})
@@ -331,14 +331,14 @@ func TestBound(t *testing.T) {
 func TestPanicOfAStop(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: func(context.Context) error { panic("an odd container") }}
-		crew, quit := s.crew(t, 1, nil)
+		workers, quit := s.workers(t, 1, nil)
 		defer quit()
-		crew.Begin("odd", s.order(time.Second, nil))
+		workers.Begin("odd", s.order(time.Second, nil))
 		bubbletest.Wait()
 		s.stop = nil
-		crew.Begin("plain", s.order(time.Second, nil))
+		workers.Begin("plain", s.order(time.Second, nil))
 		bubbletest.Wait()
-		known := crew.Known()
+		known := workers.Known()
 		if odd := known["odd"]; !odd.Done || odd.Err == nil || odd.Err.Error() != "stop container: panic: an odd container" {
 			t.Errorf("%+v", odd)
 		}
@@ -353,12 +353,12 @@ func TestMetrics(t *testing.T) {
 	for range 2 { // of one name in one process, they count together
 		bubbletest.Test(t, func(t *testing.T) {
 			s := &story{exec: execAfter(0, 1, nil)}
-			crew, quit := s.crew(t, 1, registry)
+			workers, quit := s.workers(t, 1, registry)
 			defer quit()
-			crew.Begin("k", s.order(time.Minute, &containerrestart.Hook{Exec: []string{"drain"}}))
+			workers.Begin("k", s.order(time.Minute, &containerrestart.Hook{Exec: []string{"drain"}}))
 			bubbletest.Wait()
 			s.stop = func(context.Context) error { return errors.New("it does not stop") }
-			crew.Begin("l", s.order(time.Minute, &containerrestart.Hook{Sleep: ptr.To(time.Hour)}))
+			workers.Begin("l", s.order(time.Minute, &containerrestart.Hook{Sleep: ptr.To(time.Hour)}))
 			time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of the bubble
 		})
 	}

@@ -1,4 +1,4 @@
-package spreads
+package workloadspread
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// Options of a Desk. The zero value is the default of the reference.
+// Options of an Allocator. The zero value is the default of the reference.
 type Options struct {
 	// Versioned are the kinds, in lower case, whose pods are counted by version; nil for subset.DefaultVersioned.
 	Versioned []string
@@ -25,12 +25,12 @@ type Options struct {
 	Namespace string
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Gather returns how long a Desk gathers pods before a write, by its last pause and whether other replicas wrote
+	// Gather returns how long an Allocator gathers pods before a write, by its last pause and whether other replicas wrote
 	// meanwhile; nil for pauses that grow to 0.4 seconds with conflicts, and end without.
 	Gather func(last time.Duration, written, conflicts int) time.Duration
 }
 
-// Lookups are what a Desk reads and writes.
+// Lookups are what an Allocator reads and writes.
 type Lookups struct {
 	Spreads *Index
 	// Client writes statuses of WorkloadSpreads.
@@ -43,8 +43,8 @@ type Lookups struct {
 	Filled func(context.Context) error
 }
 
-// Desk gives pods their subsets, and keeps the books.
-type Desk struct {
+// Allocator gives pods their subsets, and records them.
+type Allocator struct {
 	lookups Lookups
 	options Options
 	records *groupcommit.Committer[*subset.Spread, *record]
@@ -53,10 +53,10 @@ type Desk struct {
 	owners map[types.UID]*metav1.OwnerReference
 }
 
-// New returns a Desk.
-func New(l Lookups, o Options) (*Desk, error) {
+// New returns an Allocator.
+func New(l Lookups, o Options) (*Allocator, error) {
 	if l.Spreads == nil || l.Client == nil || l.Live == nil || l.Targets == nil {
-		return nil, errors.New("spreads: an index, a client and readers are required")
+		return nil, errors.New("workloadspread: an index, a client and readers are required")
 	}
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
@@ -70,12 +70,12 @@ func New(l Lookups, o Options) (*Desk, error) {
 	records := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
 		Now: o.Now, MaxConflicts: maxConflicts, Gather: o.Gather,
 	})
-	return &Desk{lookups: l, options: o, records: records, owners: map[types.UID]*metav1.OwnerReference{}}, nil
+	return &Allocator{lookups: l, options: o, records: records, owners: map[types.UID]*metav1.OwnerReference{}}, nil
 }
 
 // Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 // ended.
-func (d *Desk) Ready(ctx context.Context) error {
+func (d *Allocator) Ready(ctx context.Context) error {
 	if d.lookups.Filled == nil {
 		return nil
 	}
@@ -83,16 +83,16 @@ func (d *Desk) Ready(ctx context.Context) error {
 }
 
 // In returns the WorkloadSpreads of a namespace that the cache has, in no order. They must not be changed.
-func (d *Desk) In(namespace string) []*subset.Spread { return d.lookups.Spreads.In(namespace) }
+func (d *Allocator) In(namespace string) []*subset.Spread { return d.lookups.Spreads.In(namespace) }
 
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
-func (d *Desk) Allowed(ctx context.Context) []schema.GroupKind {
+func (d *Allocator) Allowed(ctx context.Context) []schema.GroupKind {
 	return d.lookups.Targets.Kinds.Read(ctx).Targets
 }
 
 // Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes
 // the deletion anyway.
-func (d *Desk) Depart(ctx context.Context, pod *corev1.Pod) error {
+func (d *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error {
 	m, is := subset.MatchOf(pod)
 	if !is || !subset.Active(pod) || metav1.GetControllerOfNoCopy(pod) == nil {
 		return nil

@@ -1,4 +1,4 @@
-package spreads_test
+package workloadspread_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -133,7 +133,7 @@ func TestAdmit(t *testing.T) {
 			if c.objects != nil {
 				c.objects(s)
 			}
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			next := s.admit(d, c.pod, "request-1")
 			if subsetOf(next) != c.want || next != nil && next.Annotations[corev1.PodDeletionCost] != c.cost {
@@ -163,8 +163,8 @@ func TestAdmit(t *testing.T) {
 func TestAdmitStale(t *testing.T) {
 	s := newCluster(t)
 	s.put(spread("s", "CloneSet", 1, -1))
-	d1, x1 := s.replica(spreads.Options{})
-	d2, x2 := s.replica(spreads.Options{})
+	d1, x1 := s.replica(workloadspread.Options{})
+	d2, x2 := s.replica(workloadspread.Options{})
 	s.show(x1, "s")
 	s.show(x2, "s")
 	if got := subsetOf(s.admit(d1, cloned("p1"), "1")); got != "a" {
@@ -219,7 +219,7 @@ func TestFailures(t *testing.T) {
 			if c.reading != nil {
 				s.failRead = func() error { return c.reading }
 			}
-			d, x := s.replica(spreads.Options{})
+			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			ctx := t.Context()
 			if c.timeout > 0 {
@@ -227,7 +227,7 @@ func TestFailures(t *testing.T) {
 				defer cancel()
 				ctx = bounded
 			}
-			next, err := d.Admit(ctx, spreads.Request{Namespace: shop, Pod: cloned("p"), UID: "1"})
+			next, err := d.Admit(ctx, workloadspread.Request{Namespace: shop, Pod: cloned("p"), UID: "1"})
 			if err != nil || subsetOf(next) != c.want {
 				t.Errorf("%v, %q", err, subsetOf(next))
 			}
@@ -243,7 +243,7 @@ func TestDepart(t *testing.T) {
 		{Name: "a", Replicas: 1}, {Name: "b", MissingReplicas: -1},
 	}}
 	s.put(ws)
-	d, x := s.replica(spreads.Options{})
+	d, x := s.replica(workloadspread.Options{})
 	s.show(x, "s")
 	leaves := cloned("p1")
 	leaves.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": `{"name":"s","subset":"a"}`}
@@ -274,7 +274,7 @@ func TestPercentages(t *testing.T) {
 		Selector: &metav1.LabelSelector{}, ReplicasPathList: []string{"spec.parallelism"},
 	}
 	s.put(ws)
-	d, x := s.replica(spreads.Options{})
+	d, x := s.replica(workloadspread.Options{})
 	s.show(x, "s")
 	if got := subsetOf(s.admit(d, pod("p0", "batch/v1", "Job", "web"), "0")); got != "b" { // no Job, no replicas
 		t.Error(got)
@@ -284,11 +284,11 @@ func TestPercentages(t *testing.T) {
 // TestIdle: a pod of a namespace without a WorkloadSpread costs nothing, and nothing is kept of what the cache shows.
 func TestIdle(t *testing.T) {
 	s := newCluster(t)
-	d, x := s.replica(spreads.Options{})
+	d, x := s.replica(workloadspread.Options{})
 	p := cloned("p")
 	p.Namespace = "other"
 	if n := testing.AllocsPerRun(100, func() {
-		if next, err := d.Admit(t.Context(), spreads.Request{
+		if next, err := d.Admit(t.Context(), workloadspread.Request{
 			Namespace: "other", Pod: p, UID: "1",
 		}); next != nil || err != nil {
 			t.Fatal(next, err)
@@ -321,11 +321,11 @@ func TestBurst(t *testing.T) {
 	s := newCluster(t)
 	s.latency = 3 * time.Millisecond
 	s.put(spread("s", "CloneSet", 300, 400, -1))
-	var desks []*spreads.Desk
+	var allocators []*workloadspread.Allocator
 	for range 2 {
-		d, x := s.replica(spreads.Options{})
+		d, x := s.replica(workloadspread.Options{})
 		s.show(x, "s")
-		desks = append(desks, d)
+		allocators = append(allocators, d)
 	}
 	var mu sync.Mutex
 	got := map[string]int{}
@@ -337,7 +337,7 @@ func TestBurst(t *testing.T) {
 			defer all.Done()
 
 			for i := range next {
-				p, err := desks[i%2].Admit(t.Context(), spreads.Request{
+				p, err := allocators[i%2].Admit(t.Context(), workloadspread.Request{
 					Namespace: shop, Pod: cloned(fmt.Sprintf("web-%d", i)), UID: types.UID(fmt.Sprint(i)),
 				})
 				if err != nil {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// Options of a Crew.
+// Options of a Workers.
 type Options struct {
 	// By is who has containers stopped, for metrics.
 	By string
@@ -26,8 +26,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Crew stops containers. Each order has a key, by which it is known until it is forgotten.
-type Crew[K comparable] struct {
+// Workers stops containers. Each order has a key, by which it is known until it is forgotten.
+type Workers[K comparable] struct {
 	options Options
 	metrics *metrics
 	hooks   hooks
@@ -56,23 +56,23 @@ type job struct {
 	forgotten bool
 }
 
-// New returns a crew, which starts with its first order when Work is called. The crew calls over when an order is over,
+// New returns workers, which start with their first order when Work is called. They call over when an order is over,
 // unless the order is forgotten.
-func New[K comparable](o Options, over func(K)) (*Crew[K], error) {
+func New[K comparable](o Options, over func(K)) (*Workers[K], error) {
 	m, err := newMetrics(o.By, o.Registerer)
 	if err != nil {
 		return nil, err
 	}
-	return &Crew[K]{
+	return &Workers[K]{
 		options: o, metrics: m, hooks: newHooks(), over: over, jobs: map[K]*job{}, more: make(chan struct{}, 1),
 	}, nil
 }
 
 // Record has events go to a recorder. It must come before Work.
-func (c *Crew[K]) Record(to record.EventRecorder) { c.options.Recorder = to }
+func (c *Workers[K]) Record(to record.EventRecorder) { c.options.Recorder = to }
 
 // Begin takes an order. It does nothing if one of that key is known.
-func (c *Crew[K]) Begin(k K, o Order) {
+func (c *Workers[K]) Begin(k K, o Order) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.jobs[k] != nil {
@@ -84,7 +84,7 @@ func (c *Crew[K]) Begin(k K, o Order) {
 }
 
 // Known are the orders that are not forgotten.
-func (c *Crew[K]) Known() map[K]Outcome {
+func (c *Workers[K]) Known() map[K]Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := make(map[K]Outcome, len(c.jobs))
@@ -97,7 +97,7 @@ func (c *Crew[K]) Known() map[K]Outcome {
 }
 
 // Cancel gives up an order. It is over with the error of a context that was canceled, unless it ends otherwise before.
-func (c *Crew[K]) Cancel(k K) {
+func (c *Workers[K]) Cancel(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if j := c.jobs[k]; j != nil {
@@ -106,7 +106,7 @@ func (c *Crew[K]) Cancel(k K) {
 }
 
 // Forget drops an order, and gives it up if it is not over.
-func (c *Crew[K]) Forget(k K) {
+func (c *Workers[K]) Forget(k K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jobs[k]
@@ -121,7 +121,7 @@ func (c *Crew[K]) Forget(k K) {
 	c.cancel(k, j)
 }
 
-func (c *Crew[K]) cancel(k K, j *job) {
+func (c *Workers[K]) cancel(k K, j *job) {
 	switch {
 	case j.outcome.Done:
 	case j.cancel != nil:
@@ -134,7 +134,7 @@ func (c *Crew[K]) cancel(k K, j *job) {
 }
 
 // nudge has Work look for orders.
-func (c *Crew[K]) nudge() {
+func (c *Workers[K]) nudge() {
 	select {
 	case c.more <- struct{}{}:
 	default:
@@ -142,7 +142,7 @@ func (c *Crew[K]) nudge() {
 }
 
 // Work carries out orders until the context ends, and returns when the last of them has ended too.
-func (c *Crew[K]) Work(ctx context.Context) {
+func (c *Workers[K]) Work(ctx context.Context) {
 	var working sync.WaitGroup
 	defer working.Wait()
 	for {
@@ -162,7 +162,7 @@ func (c *Crew[K]) Work(ctx context.Context) {
 }
 
 // next is the work of those whose turn has come.
-func (c *Crew[K]) next(ctx context.Context) []func() {
+func (c *Workers[K]) next(ctx context.Context) []func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var turns []func()
@@ -192,7 +192,7 @@ func (c *Crew[K]) next(ctx context.Context) []func() {
 }
 
 // carryOut stops a container. A panic fails the order, and ends no other work of the daemon.
-func (c *Crew[K]) carryOut(ctx context.Context, o Order) (err error) {
+func (c *Workers[K]) carryOut(ctx context.Context, o Order) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			log.FromContext(ctx).Error(fmt.Errorf("panic: %v", fault), "Recovered panic of a stop",
@@ -204,13 +204,13 @@ func (c *Crew[K]) carryOut(ctx context.Context, o Order) (err error) {
 }
 
 // leave makes room for another.
-func (c *Crew[K]) leave() {
+func (c *Workers[K]) leave() {
 	c.working--
 	c.nudge()
 }
 
 // end records that an order is over, and calls over.
-func (c *Crew[K]) end(k K, j *job, err error) {
+func (c *Workers[K]) end(k K, j *job, err error) {
 	if j.forgotten {
 		delete(c.jobs, k)
 		return
