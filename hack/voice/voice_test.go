@@ -31,6 +31,7 @@ func TestCheck(t *testing.T) {
 		"comment of an unexported type": {
 			"a/a.go", "package a\n\n// t tells.\ntype t int\n\n// M tells.\nfunc (t) M() {}", nil,
 		},
+		"a word for workers":             {"a/a.go", "// Package a has a crew.\npackage a", []string{`a/a.go:1: "crew"`}},
 		"a word that contains another":   {"a/a.go", "// Package a has tellers, and becomes official.\npackage a", nil},
 		"words that are broken by lines": {"a.md", "It lets\ngo.\n", []string{`a.md:1: "lets go"`}},
 		"a document": {

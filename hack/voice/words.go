@@ -37,6 +37,7 @@ func words() []word {
 		{`(?:is|are|was|were|be) at work`, "run"},
 		{`(?:tell|tells|told|telling)`, "report, return or describe"},
 		{`(?:know|knows) of`, "observe or have"},
+		{`crews?`, "workers"},
 	}
 	all := make([]word, 0, len(list))
 	for _, l := range list {

@@ -17,8 +17,8 @@
 // Check is for admission: it returns every fault, not only those that one pod would meet. An invalid formula does no
 // harm as long as it is not needed, as the formula of a limit for targets without limits.
 //
-// The variable cpu of limits.cpu is the cpu limits of all targets, added or the largest of them; that of requests.cpu is
-// their cpu requests, and so on. No other variable has a value.
+// The variable cpu of limits.cpu is the cpu limits of all targets, added or the largest of them; that of requests.cpu
+// is their cpu requests, and so on. No other variable has a value.
 //
 // # The language
 //
@@ -32,8 +32,8 @@
 //   - Numbers alone make a number. A result that is one becomes a quantity.
 //   - A quantity with a number is one, by * / + - max and min. The number is cut to thousandths for the last four of
 //     these; a product or quotient is cut afterwards. Cut is towards 0.
-//   - A quantity times a quantity, and anything divided by a quantity, is an error of ParseExpression. A max or min with
-//     a quantity is a quantity, whichever it returns.
+//   - A quantity times a quantity, and anything divided by a quantity, is an error of ParseExpression. A max or min
+//     with a quantity is a quantity, whichever it returns.
 //   - A literal finer than a thousandth counts as the next one, as everywhere in Kubernetes.
 //   - A result is written as its operands are, in Mi or in M: the first of a sum that is not 0, the one that max
 //     or min takes, on a tie the first. A number is written as what it meets, and else in decimals.
