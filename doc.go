@@ -23,6 +23,8 @@
 //   - [github.com/kruisekit/kruisekit/scale]: how many to create, delete and update, which ones, in which order.
 //   - [github.com/kruisekit/kruisekit/inplace]: changes made in running pods.
 //   - [github.com/kruisekit/kruisekit/workload]: all of these in one pass over the pods of a workload.
+//   - [github.com/kruisekit/kruisekit/workload/native]: the same for the pods of StatefulSets and DaemonSets of
+//     Kubernetes.
 //   - [github.com/kruisekit/kruisekit/eligible]: which nodes get a pod where each node gets one.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.

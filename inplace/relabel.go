@@ -16,7 +16,7 @@ const (
 	RelabelFirst Relabel = ""
 	// RelabelLast changes the label when the containers run the change and the pod is ready again. It is for controllers
 	// that count a pod with the new label as updated, as those of Kubernetes do. Until then the annotation
-	// PendingRevisionKey holds the revision.
+	// PendingRevisionKey holds the revision. RelabelFirst ends such an update once the containers run the change.
 	RelabelLast Relabel = "Last"
 )
 
@@ -58,7 +58,8 @@ func (l look) relabel() Action {
 	if pending == "" {
 		return Action{Verdict: Complete}
 	}
-	if c := lifecycle.ConditionOf(l.pod, corev1.PodReady); c == nil || c.Status != corev1.ConditionTrue {
+	c := lifecycle.ConditionOf(l.pod, corev1.PodReady)
+	if l.rules.relabel == RelabelLast && (c == nil || c.Status != corev1.ConditionTrue) {
 		return wait(recheck, newNote(l.pod, NoteRelabel, "the revision label changes when the pod is ready"))
 	}
 	return l.relabelTo(pending)

@@ -130,9 +130,7 @@ func TestRelabelOfAnotherPolicy(t *testing.T) {
 	r.to(one, with(one, image(0, "app:2")), "r-2")
 	r.run()
 	r.policy.Relabel = inplace.RelabelFirst
-	r.to(nil, nil, "")
-	r.run()
-	r.to(nil, nil, "")
+	r.to(nil, nil, "") // ready or not
 	r.expect("r-2", "r-2", true)
 }
 

@@ -64,8 +64,8 @@ type Input struct {
 	// Ask has the pass ask before updates begin, as for a budget that is kept elsewhere: see ActionAsk. MayUpdate is asked
 	// first.
 	Ask bool
-	// Evict has the pass evict the pods of instances rather than delete them, so that PodDisruptionBudgets hold. An eviction
-	// that is refused for now is no failure: it ends the updates that begin in the pass, and is asked for again.
+	// Evict has the pass evict the pods of instances rather than delete them, so that PodDisruptionBudgets hold. An
+	// eviction that is refused for now is no failure: it ends the updates that begin in the pass, and is asked for again.
 	Evict bool
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
 	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.

@@ -167,7 +167,7 @@ type counted struct {
 	made    int
 }
 
-func (s *counted) name(k int) string { return fmt.Sprintf("web-%d", k+1) }
+func (*counted) name(k int) string { return fmt.Sprintf("web-%d", k+1) }
 
 func (s *counted) revisions() (update workload.Revision, others []workload.Revision) {
 	for k, image := range s.images {
@@ -261,7 +261,7 @@ func (s *counted) out() (n int32) {
 // killed, and passes that end after any write.
 func TestUpdateOnlyRandom(t *testing.T) {
 	for seed := range uint64(60) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
+		r := rand.New(rand.NewPCG(seed, 1))
 		s := &counted{
 			server: newServer(t), r: r, images: []string{"web:1"}, runs: map[types.UID]string{}, changed: map[string]int{},
 			max: 1 + r.Int32N(2),

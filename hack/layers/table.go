@@ -47,6 +47,8 @@ func below() map[string][]string {
 		"sidecar":   append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
 		"spread":    append(slices.Clone(base), "scale", "eligible"),
 		"workload":  append(slices.Clone(base), "inplace", "scale"),
+		// the pods of built-in controllers
+		"workload/native": append(slices.Clone(base), "inplace", "scale", "workload"),
 		// a pod whose update in place is under way is unavailable
 		"pub":        append(slices.Clone(base), "inplace", "scale"),
 		"protection": base,
@@ -54,24 +56,22 @@ func below() map[string][]string {
 		// it reports the hashes that inplace waits for
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
-		"internal/broadcast":                       {"note", "eligible", "scale", "internal/validation"},
+		"internal/broadcast":                       {"note", "eligible", "scale"},
 		"internal/distribution":                    {"note", "write"},
 		"internal/ordinals":                        nil,
 		"internal/podprobe":                        {"note", "write"},
 		"internal/podstate":                        {"note", "write", "internal/ordinals"},
-		"internal/imagejobs":                       {"imagepull", "internal/validation"},
-		"internal/schedule":                        {"note", "internal/broadcast", "internal/imagejobs"},
-		"internal/sidecarsets":                     {"scale", "sidecar", "internal/sizing", "internal/validation"},
-		"internal/uniteddeployment":                {"spread", "internal/validation"},
-		"internal/validation":                      {"scale", "internal/ordinals"},
+		"internal/schedule":                        {"note"},
 		"internal/sizing":                          {"note"},
-		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale", "internal/validation"),
+		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "eligible", "scale"),
 		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
 		"controllers/sidecarset/rollout":           append(slices.Clone(base), "inplace", "scale", "sidecar"),
 		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
+		"internal/validation": append(slices.Clone(base), "inplace", "scale", "sidecar", "imagepull", "containerrestart",
+			"spread", "internal/ordinals", "internal/podprobe", "internal/podstate", "internal/schedule", "internal/sizing"),
 	}
 }
 
@@ -82,8 +82,8 @@ func onClients() []string { return []string{"driver", "ledger"} }
 // pods.
 func podOnly() []string {
 	return []string{
-		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload",
-		"internal/ordinals", "controllers/daemonset/internal/placement",
+		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload", "workload/native",
+		"internal/ordinals", "internal/schedule", "controllers/daemonset/internal/placement",
 	}
 }
 
@@ -123,21 +123,21 @@ func vague() []string {
 // floor is what the go.mod asks of embedders at most, as prefixes of versions.
 func floor() map[string]string {
 	return map[string]string{
-		"k8s.io/api":                     "v0.34.",
-		"k8s.io/apimachinery":            "v0.34.",
-		"k8s.io/client-go":               "v0.34.",
-		"k8s.io/apiextensions-apiserver": "v0.34.",
-		"k8s.io/component-base":          "v0.34.",
-		"k8s.io/component-helpers":       "v0.34.",
-		"k8s.io/cri-api":                 "v0.34.",
-		"sigs.k8s.io/controller-runtime": "v0.22.",
+		"k8s.io/api":                     "v0.35.",
+		"k8s.io/apimachinery":            "v0.35.",
+		"k8s.io/client-go":               "v0.35.",
+		"k8s.io/apiextensions-apiserver": "v0.35.",
+		"k8s.io/component-base":          "v0.35.",
+		"k8s.io/component-helpers":       "v0.35.",
+		"k8s.io/cri-api":                 "v0.35.",
+		"sigs.k8s.io/controller-runtime": "v0.23.",
 		// What cri-api asks for.
 		"google.golang.org/grpc": "v1.72.",
 	}
 }
 
 // goFloor is the Go version that the go.mod asks for, without the patch.
-const goFloor = "1.24"
+const goFloor = "1.25"
 
 // testOnly reports whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
 // Such a package is judged like a test, and only tests import it.

@@ -1,0 +1,220 @@
+package native
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
+)
+
+// The codes of notes about a set whose updates do not begin.
+const (
+	// NoteNotObserved waits for the built-in controller to observe the template, or for its revision to be read.
+	NoteNotObserved = "TemplateNotObserved"
+	// NoteStrategy is a set whose updateStrategy does not leave the update of its pods to this package.
+	NoteStrategy = "UpdateStrategy"
+)
+
+// Observed is what the built-in controller has made of a set. Objects of other owners are left out, so that lists may
+// be those of a selector.
+type Observed struct {
+	// Now is the time of the observation.
+	Now time.Time
+	// Pods and Revisions that exist.
+	Pods      []*corev1.Pod
+	Revisions []*appsv1.ControllerRevision
+	// Installed is what the cluster offers beside Kubernetes; the zero value is nothing. A resize is asked for by the
+	// rollout.
+	Installed inplace.Installation
+	// Repeats are what Pass.Repeats returned after the pass before.
+	Repeats workload.Repeats
+}
+
+// StatefulSet returns the input of a pass over the pods of a StatefulSet, and why no update begins; nil where updates
+// may begin.
+func StatefulSet(set *appsv1.StatefulSet, o Observed, r Rollout) (workload.Input, []note.Note) {
+	in := o.input(set, &r)
+	in.Scale.Slots = slotsOf(set)
+	in.Scale.MinReadySeconds = r.minReady(set.Spec.MinReadySeconds)
+	in.Scale.Limits = limits(&r, len(in.Scale.Slots), scale.RoundDown)
+	for _, rev := range owned(set, o.Revisions) {
+		stored := workload.Revision{Name: rev.Name, Data: rev.Data.Raw}
+		in.Revisions = append(in.Revisions, stored)
+		if rev.Name == set.Status.UpdateRevision && set.Status.ObservedGeneration >= set.Generation {
+			in.Update = stored
+		}
+	}
+	in.Current = in.Update
+	rolling, why := vehicle(set)
+	if why != "" {
+		return o.handOver(in, set, why)
+	}
+	if rolling && in.Strategy == workload.InPlaceIfPossible {
+		in.Strategy = workload.InPlaceOnly // another pod would come back at the old revision
+	}
+	if rolling && in.Strategy == workload.Recreate {
+		const why = "podUpdatePolicy ReCreate needs updateStrategy OnDelete: with RollingUpdate and a partition, " +
+			"another pod has the old revision"
+		return o.handOver(in, set, why)
+	}
+	return o.observed(in, set)
+}
+
+// DaemonSet returns the input of a pass over the pods of a DaemonSet, and why no update begins; nil where updates may
+// begin.
+func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []note.Note) {
+	in := o.input(set, &r)
+	for _, i := range in.Instances {
+		in.Scale.Slots = append(in.Scale.Slots, i.Name)
+	}
+	// A node without its pod is a slot without an instance. No pod has such a name.
+	for k := len(in.Scale.Slots); k < min(int(set.Status.DesiredNumberScheduled), mostSlots); k++ {
+		in.Scale.Slots = append(in.Scale.Slots, "missing "+strconv.Itoa(k))
+	}
+	in.Scale.Priority = &kruise.UpdatePriorityStrategy{} // any pod may stay at its revision
+	in.Scale.MinReadySeconds = r.minReady(set.Spec.MinReadySeconds)
+	in.Scale.Limits = limits(&r, len(in.Scale.Slots), scale.RoundUp)
+	have := owned(set, o.Revisions)
+	for _, rev := range have {
+		in.Revisions = append(in.Revisions, hashed(rev))
+	}
+	if data, err := revision.Encode(&set.Spec.Template); err == nil && set.Status.ObservedGeneration >= set.Generation {
+		found := revision.Resolve(revision.Input{Owner: set.Name, Data: data, Have: have})
+		if found.Verdict == revision.Use {
+			in.Update = hashed(found.Update)
+		}
+	}
+	in.Current = in.Update
+	if set.Spec.UpdateStrategy.Type != appsv1.OnDeleteDaemonSetStrategyType {
+		return o.handOver(in, set, "updateStrategy is "+string(set.Spec.UpdateStrategy.Type)+
+			": the built-in controller updates the pods; set OnDelete")
+	}
+	return o.observed(in, set)
+}
+
+// hashed is a revision whose pods have its hash in their label.
+func hashed(rev *appsv1.ControllerRevision) workload.Revision {
+	label := rev.Labels[appsv1.DefaultDaemonSetUniqueLabelKey]
+	if label == "" {
+		label = revision.Short(rev.Name)
+	}
+	return workload.Revision{Name: rev.Name, Label: label, Data: rev.Data.Raw}
+}
+
+// input is what both kinds have in common.
+func (o *Observed) input(set metav1.Object, r *Rollout) workload.Input {
+	o.Installed.Resize = o.Installed.Resize || r.Resources == ResourcesInPlace
+	in := workload.Input{
+		// The built-in controller creates pods, and deletes those that have finished or are too many.
+		Scale:     scale.Input{Now: o.Now, Slots: []string{}, UpdateOnly: true, UnavailableFirst: true},
+		Instances: workload.Pods(owned(set, o.Pods)),
+		Strategy:  workload.InPlaceIfPossible, GraceSeconds: r.GracePeriodSeconds, Policy: o.Installed.Policy(),
+		Evict: true, KeepState: true, IgnoreMarks: true, Repeats: o.Repeats,
+	}
+	in.Policy.Relabel = inplace.RelabelLast // the built-in controller counts by the label
+	if r.Resources != ResourcesInPlace {
+		in.Policy.Resources = inplace.ResourcesFixed
+	}
+	switch r.PodUpdatePolicy {
+	case ReCreate:
+		in.Strategy = workload.Recreate
+	case InPlaceOnly:
+		in.Strategy = workload.InPlaceOnly
+	}
+	if r.Paused {
+		in.Scale.Updates = scale.UpdatesPaused
+	}
+	return in
+}
+
+func limits(r *Rollout, slots int, rounding scale.Rounding) scale.Limits {
+	n := int32(min(slots, math.MaxInt32))
+	return scale.Limits{Partition: min(max(r.Partition, 0), n), MaxUnavailable: r.maxUnavailable(n, rounding)}
+}
+
+// owned returns the objects that a set controls.
+func owned[T metav1.Object](set metav1.Object, objects []T) []T {
+	all := make([]T, 0, len(objects))
+	for _, object := range objects {
+		if metav1.IsControlledBy(object, set) {
+			all = append(all, object)
+		}
+	}
+	return all
+}
+
+// mostSlots bounds the memory that a typing error in the number of replicas takes.
+const mostSlots = 100_000
+
+// slotsOf are the names of the wanted pods, in the order of their ordinals.
+func slotsOf(set *appsv1.StatefulSet) []string {
+	replicas, start := int32(1), int32(0)
+	if set.Spec.Replicas != nil {
+		replicas = *set.Spec.Replicas
+	}
+	if set.Spec.Ordinals != nil {
+		start = set.Spec.Ordinals.Start
+	}
+	slots := make([]string, 0, min(max(replicas, 0), mostSlots))
+	for k := range min(max(replicas, 0), mostSlots) {
+		slots = append(slots, fmt.Sprintf("%s-%d", set.Name, int64(start)+int64(k)))
+	}
+	return slots
+}
+
+// vehicle reports whether the strategy of a StatefulSet is RollingUpdate with a partition that keeps all pods, and why
+// it does not leave the pods to this package; empty where it does.
+func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
+	strategy := set.Spec.UpdateStrategy
+	if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return false, ""
+	}
+	partition, replicas := int32(0), int32(1)
+	if strategy.RollingUpdate != nil && strategy.RollingUpdate.Partition != nil {
+		partition = *strategy.RollingUpdate.Partition
+	}
+	if set.Spec.Replicas != nil {
+		replicas = *set.Spec.Replicas
+	}
+	if partition < replicas || partition == 0 {
+		return true, fmt.Sprintf("updateStrategy is RollingUpdate with partition %d, below the %d replicas: the built-in "+
+			"controller updates the pods; set OnDelete or a partition of 2147483647", partition, replicas)
+	}
+	return true, ""
+}
+
+// observed returns the input, unless the update revision is not known yet.
+func (*Observed) observed(in workload.Input, set metav1.Object) (workload.Input, []note.Note) {
+	if in.Update.Name != "" {
+		return in, nil
+	}
+	in.Scale.Updates = scale.UpdatesPaused
+	return in, []note.Note{{
+		Level: note.Waiting, Code: NoteNotObserved, Object: set.GetName(),
+		Text: "the built-in controller has not observed the template yet",
+	}}
+}
+
+// handOver returns the input that begins no update, and ends those that are under way. The built-in controller
+// recreates each pod whose label is old: the label changes as soon as the containers run the change.
+func (*Observed) handOver(in workload.Input, set metav1.Object, why string) (workload.Input, []note.Note) {
+	return Finish(in), []note.Note{{Level: note.Blocked, Code: NoteStrategy, Object: set.GetName(), Text: why}}
+}
+
+// Finish returns an input of this package that begins no update, and ends those that are under way, as for a set that
+// another controller updates from now on.
+func Finish(in workload.Input) workload.Input {
+	in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelFirst
+	return in
+}

@@ -1,0 +1,270 @@
+package native_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/native"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// planned returns the first writes of the pods of a pass, and the codes of what is noted.
+func planned(t *testing.T, in workload.Input, codes ...string) (got []string) {
+	t.Helper()
+	pass, err := workload.Plan(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
+		for _, w := range writes {
+			action := string(w.Action)
+			if w.Verb == write.Evict {
+				action = "Evict"
+			}
+			got = append(got, action+" "+w.Object.GetName())
+		}
+	}
+	return append(got, codes...)
+}
+
+func TestStatefulSet(t *testing.T) {
+	rolling := func(partition int32) func(*appsv1.StatefulSet) {
+		return func(s *appsv1.StatefulSet) {
+			s.Spec.UpdateStrategy = appsv1.StatefulSetUpdateStrategy{
+				Type:          appsv1.RollingUpdateStatefulSetStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: &partition},
+			}
+		}
+	}
+	env := func(r *appsv1.ControllerRevision) {
+		r.Data.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2","env":[{"name":"A","value":"b"}]}]}}}}`)
+	}
+	cases := map[string]struct {
+		why     string
+		set     func(*appsv1.StatefulSet)
+		newest  func(*appsv1.ControllerRevision)
+		rollout native.Rollout
+		pods    func([]*corev1.Pod)
+		want    []string
+	}{
+		"image": {why: "the highest ordinal goes first", want: []string{"Update db-2"}},
+		"two": {
+			why:     "as many as may be",
+			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromInt32(2))},
+			want:    []string{"Update db-2", "Update db-1"},
+		},
+		"half": {
+			why:     "a percentage is rounded down",
+			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("60%"))},
+			want:    []string{"Update db-2"},
+		},
+		"a little": {
+			why:     "to one at least",
+			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("1%"))},
+			want:    []string{"Update db-2"},
+		},
+		"ordered": {
+			why:     "is one at a time",
+			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("ordered"))},
+			want:    []string{"Update db-2"},
+		},
+		"partition": {why: "keeps the lowest ordinals", rollout: native.Rollout{Partition: 3}},
+		"beyond":    {why: "a partition may be beyond the replicas", rollout: native.Rollout{Partition: 99}},
+		"paused":    {why: "no update begins", rollout: native.Rollout{Paused: true}},
+		"recreate": {
+			why:     "the pod is evicted",
+			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
+			want:    []string{"Evict db-2"},
+		},
+		"env": {why: "needs another pod", newest: env, want: []string{"Evict db-2"}},
+		"env only": {
+			why:     "which InPlaceOnly refuses",
+			newest:  env,
+			rollout: native.Rollout{PodUpdatePolicy: native.InPlaceOnly},
+		},
+		"broken": {
+			why:  "a pod that does not serve goes first, and spends the budget",
+			pods: func(pods []*corev1.Pod) { pods[0].Status.Conditions[0].Status = corev1.ConditionFalse },
+			want: []string{"Update db-0"},
+		},
+		"not ready for long": {
+			why: "minReadySeconds of the set counts", set: func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 10 },
+			pods: func(pods []*corev1.Pod) { pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon()) },
+			want: []string{"Update db-0"},
+		},
+		"rolling": {
+			why:  "a partition that keeps all pods leaves them to us",
+			set:  rolling(3),
+			want: []string{"Update db-2"},
+		},
+		"rolling env": {why: "another pod would have the old revision", set: rolling(3), newest: env},
+		"rolling to two": {
+			why:  "the built-in controller updates the rest",
+			set:  rolling(2),
+			want: []string{native.NoteStrategy},
+		},
+		"rolling all": {why: "and all of them", set: rolling(0), want: []string{native.NoteStrategy}},
+		"rolling, others": {
+			why:     "no pod could get the revision",
+			set:     rolling(9),
+			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
+			want:    []string{native.NoteStrategy},
+		},
+		"not observed": {
+			why:  "the status is of another template",
+			set:  func(s *appsv1.StatefulSet) { s.Generation = 9 },
+			want: []string{native.NoteNotObserved},
+		},
+		"not read": {
+			why:  "the cache lacks the revision",
+			set:  func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "db-9" },
+			want: []string{native.NoteNotObserved},
+		},
+		"start": {why: "ordinals may begin elsewhere", set: func(s *appsv1.StatefulSet) {
+			s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1}
+			s.Spec.Replicas = ptr.To(int32(2))
+		}, want: []string{"Update db-2"}},
+		"missing": {
+			why: "a pod that is missing spends the budget",
+			set: func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(4)) },
+		},
+		"surplus": {
+			why:  "a pod that is about to go is left alone",
+			set:  func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(1)) },
+			want: []string{"Update db-0"},
+		},
+		"a typing error": {
+			why: "takes no memory",
+			set: func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(2_000_000_000)) },
+		},
+		"no replicas": {
+			why:  "the default is one",
+			set:  func(s *appsv1.StatefulSet) { s.Spec.Replicas = nil },
+			want: []string{"Update db-0"},
+		},
+		"of others": {
+			why:  "pods of other owners are left alone",
+			pods: func(pods []*corev1.Pod) { pods[2].OwnerReferences = nil },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set := setOf("app:2")
+			set.Spec.Replicas, set.Status.UpdateRevision = ptr.To(int32(3)), "db-2"
+			newest := revisionOf(2, "app:2")
+			var pods []*corev1.Pod
+			for k := range 3 {
+				pods = append(pods, podOf(fmt.Sprintf("db-%d", k), "db-1", "app:1"))
+			}
+			if c.set != nil {
+				c.set(set)
+			}
+			if c.newest != nil {
+				c.newest(newest)
+			}
+			if c.pods != nil {
+				c.pods(pods)
+			}
+			in, notes := native.StatefulSet(set, native.Observed{
+				Now: noon(), Pods: pods, Revisions: []*appsv1.ControllerRevision{revisionOf(1, "app:1"), newest},
+			}, c.rollout)
+			var codes []string
+			for _, n := range notes {
+				codes = append(codes, n.Code)
+			}
+			if d := cmp.Diff(c.want, planned(t, in, codes...)); d != "" {
+				t.Errorf("%s: %s", c.why, d)
+			}
+		})
+	}
+}
+
+func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func TestDaemonSet(t *testing.T) {
+	cases := map[string]struct {
+		why     string
+		set     func(*appsv1.DaemonSet)
+		pods    func([]*corev1.Pod)
+		rollout native.Rollout
+		want    []string
+	}{
+		"image": {why: "one at a time", want: []string{"Update db-c"}},
+		"most": {
+			why:     "a percentage is rounded up",
+			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("34%"))},
+			want:    []string{"Update db-c", "Update db-b"},
+		},
+		"partition": {why: "any pod may stay", rollout: native.Rollout{Partition: 2}, want: []string{"Update db-c"}},
+		"a node more": {
+			why: "a pod that is missing spends the budget",
+			set: func(s *appsv1.DaemonSet) { s.Status.DesiredNumberScheduled = 4 },
+		},
+		"rolling": {
+			why:  "the built-in controller updates the pods",
+			set:  func(s *appsv1.DaemonSet) { s.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType },
+			want: []string{native.NoteStrategy},
+		},
+		"not observed": {
+			why:  "the status is of another template",
+			set:  func(s *appsv1.DaemonSet) { s.Generation = 9 },
+			want: []string{native.NoteNotObserved},
+		},
+		"rolled back": {
+			why:  "until the revision of the template is the newest again",
+			set:  func(s *appsv1.DaemonSet) { s.Spec.Template = templateOf("app:1") },
+			want: []string{native.NoteNotObserved},
+		},
+		"recreate": {
+			why:     "the pod is evicted",
+			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
+			want:    []string{"Evict db-c"},
+		},
+		"updated": {
+			why:  "the label is the hash of the revision",
+			pods: func(pods []*corev1.Pod) { pods[2].Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "2" },
+			want: []string{"Update db-b"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			of := setOf("app:2")
+			set := &appsv1.DaemonSet{
+				ObjectMeta: of.ObjectMeta, Spec: appsv1.DaemonSetSpec{Template: of.Spec.Template, Selector: of.Spec.Selector},
+				Status: appsv1.DaemonSetStatus{ObservedGeneration: 1, DesiredNumberScheduled: 3},
+			}
+			set.Spec.UpdateStrategy.Type = appsv1.OnDeleteDaemonSetStrategyType
+			revisions := []*appsv1.ControllerRevision{revisionOf(1, "app:1"), revisionOf(2, "app:2")}
+			for k, rev := range revisions {
+				rev.Labels = map[string]string{appsv1.DefaultDaemonSetUniqueLabelKey: fmt.Sprint(k + 1)}
+			}
+			var pods []*corev1.Pod
+			for _, name := range []string{"db-a", "db-b", "db-c"} {
+				pods = append(pods, podOf(name, "1", "app:1"))
+			}
+			if c.set != nil {
+				c.set(set)
+			}
+			if c.pods != nil {
+				c.pods(pods)
+			}
+			in, notes := native.DaemonSet(set, native.Observed{Now: noon(), Pods: pods, Revisions: revisions}, c.rollout)
+			var codes []string
+			for _, n := range notes {
+				codes = append(codes, n.Code)
+			}
+			if d := cmp.Diff(c.want, planned(t, in, codes...)); d != "" {
+				t.Errorf("%s: %s", c.why, d)
+			}
+		})
+	}
+}

@@ -1,0 +1,186 @@
+package native
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// RolloutKey is the annotation that asks for the rollout of a set, with a Rollout as JSON.
+const RolloutKey = "kruisekit.dev/rollout"
+
+// Kind is the kind of a set.
+type Kind string
+
+// The kinds.
+const (
+	KindStatefulSet Kind = "StatefulSet"
+	KindDaemonSet   Kind = "DaemonSet"
+)
+
+// UpdatePolicy is how a pod goes to another revision.
+type UpdatePolicy string
+
+const (
+	// InPlaceIfPossible changes the running pod, and evicts it where that is not possible. It is the default.
+	InPlaceIfPossible UpdatePolicy = "InPlaceIfPossible"
+	// InPlaceOnly changes the running pod, and reports where that is not possible.
+	InPlaceOnly UpdatePolicy = "InPlaceOnly"
+	// ReCreate evicts the pod.
+	ReCreate UpdatePolicy = "ReCreate"
+)
+
+// Resources is what happens where cpu and memory of a container change.
+type Resources string
+
+const (
+	// ResourcesRecreate takes such a change for one that is not possible in place. It is the default.
+	ResourcesRecreate Resources = "Recreate"
+	// ResourcesInPlace resizes the running pod, which needs Kubernetes 1.33.
+	ResourcesInPlace Resources = "InPlace"
+)
+
+// Ordered is a value of maxUnavailable: the pods of a StatefulSet are updated one at a time, the highest ordinal first,
+// each once all others are available.
+const Ordered = "ordered"
+
+// Rollout is how the pods of a set go to another revision. The zero value updates one pod at a time, in place where
+// that is possible.
+type Rollout struct {
+	// Class is the installation that acts; empty for the one without a class.
+	Class string `json:"class,omitempty"`
+	// PodUpdatePolicy is how a pod goes to another revision; empty for InPlaceIfPossible.
+	PodUpdatePolicy UpdatePolicy `json:"podUpdatePolicy,omitempty"`
+	// MaxUnavailable is how many pods may be unavailable: a number, a percentage of the pods, or Ordered. Nil is for one.
+	// A percentage is at least one pod; it is rounded down for a StatefulSet and up for a DaemonSet, as in their own
+	// strategies.
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+	// Partition is how many pods stay at their revision: those with the lowest ordinals, or any of a DaemonSet.
+	Partition int32 `json:"partition,omitempty"`
+	// Paused begins no update.
+	Paused bool `json:"paused,omitempty"`
+	// MinReadySeconds is how long a pod is ready before it counts as available; nil for that of the set.
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+	// GracePeriodSeconds pass between taking a pod out of traffic and changing its containers.
+	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
+	// Resources is what happens where cpu and memory change; empty for ResourcesRecreate.
+	Resources Resources `json:"resources,omitempty"`
+}
+
+// Parse reads the value of the annotation of a set. The errors name all that is wrong with it; the Rollout is then of
+// no use.
+func Parse(text string, kind Kind, path *field.Path) (Rollout, field.ErrorList) {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &values); err != nil || values == nil {
+		return Rollout{}, field.ErrorList{field.Invalid(path, text, "must be a JSON object, such as {}")}
+	}
+	var r Rollout
+	into := map[string]any{
+		"class": &r.Class, "podUpdatePolicy": &r.PodUpdatePolicy, "maxUnavailable": &r.MaxUnavailable,
+		"partition": &r.Partition, "paused": &r.Paused, "minReadySeconds": &r.MinReadySeconds,
+		"gracePeriodSeconds": &r.GracePeriodSeconds, "resources": &r.Resources,
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(into)), ", ")
+	var faults field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		at := path.Child(name)
+		switch target, is := into[name]; {
+		case !is:
+			faults = append(faults, field.Invalid(at, name, "is unknown; the fields are "+known))
+		case bytes.Equal(values[name], []byte("null")):
+		default:
+			if err := json.Unmarshal(values[name], target); err != nil {
+				faults = append(faults, field.Invalid(at, string(values[name]), "must be "+wordOf(target)))
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return Rollout{}, faults
+	}
+	return r, r.validate(kind, path)
+}
+
+// wordOf is what a field takes.
+func wordOf(target any) string {
+	switch target.(type) {
+	case *bool:
+		return "true or false"
+	case *int32, **int32:
+		return "a whole number"
+	case **intstr.IntOrString:
+		return "a whole number, a percentage or " + Ordered
+	}
+	return "a string"
+}
+
+// validate returns what is wrong with the values.
+func (r *Rollout) validate(kind Kind, path *field.Path) field.ErrorList {
+	var faults field.ErrorList
+	if values := []UpdatePolicy{InPlaceIfPossible, InPlaceOnly, ReCreate}; r.PodUpdatePolicy != "" &&
+		!slices.Contains(values, r.PodUpdatePolicy) {
+		faults = append(faults, field.NotSupported(path.Child("podUpdatePolicy"), r.PodUpdatePolicy, values))
+	}
+	if values := []Resources{ResourcesRecreate, ResourcesInPlace}; r.Resources != "" &&
+		!slices.Contains(values, r.Resources) {
+		faults = append(faults, field.NotSupported(path.Child("resources"), r.Resources, values))
+	}
+	for name, value := range map[string]int32{
+		"partition": r.Partition, "gracePeriodSeconds": r.GracePeriodSeconds, "minReadySeconds": r.minReady(0),
+	} {
+		if value < 0 {
+			faults = append(faults, field.Invalid(path.Child(name), value, "must be greater than or equal to 0"))
+		}
+	}
+	slices.SortFunc(faults, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+	return append(faults, r.validateAmount(kind, path.Child("maxUnavailable"))...)
+}
+
+func (r *Rollout) validateAmount(kind Kind, path *field.Path) field.ErrorList {
+	v := r.MaxUnavailable
+	if v == nil || r.isOrdered() && kind == KindStatefulSet {
+		return nil
+	}
+	if r.isOrdered() {
+		return field.ErrorList{field.Invalid(path, v.StrVal, fmt.Sprintf("must be for a StatefulSet; this is a %s", kind))}
+	}
+	n, err := scale.Amount(*v, 100, scale.RoundUp)
+	switch {
+	case err != nil:
+		return field.ErrorList{field.Invalid(path, v.String(), "must be a whole number, a percentage or "+Ordered)}
+	case n <= 0 || v.Type == intstr.String && n > 100:
+		return field.ErrorList{field.Invalid(path, v.String(), "must be greater than 0, and not more than 100%")}
+	}
+	return nil
+}
+
+func (r *Rollout) isOrdered() bool {
+	return r.MaxUnavailable != nil && r.MaxUnavailable.Type == intstr.String && r.MaxUnavailable.StrVal == Ordered
+}
+
+// minReady is how long a pod is ready before it counts as available.
+func (r *Rollout) minReady(ofSet int32) int32 {
+	if r.MinReadySeconds != nil {
+		return *r.MinReadySeconds
+	}
+	return ofSet
+}
+
+// maxUnavailable is how many of some pods may be unavailable. A value that Parse refuses counts as one.
+func (r *Rollout) maxUnavailable(of int32, rounding scale.Rounding) int32 {
+	if r.isOrdered() {
+		return 1
+	}
+	n, err := scale.AmountOr(r.MaxUnavailable, 1, of, rounding)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}

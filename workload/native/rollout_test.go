@@ -1,0 +1,140 @@
+package native_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/workload/native"
+)
+
+func TestParse(t *testing.T) {
+	amount := func(text string) *intstr.IntOrString { return ptr.To(intstr.Parse(text)) }
+	cases := map[string]struct {
+		why    string
+		text   string
+		kind   native.Kind
+		want   native.Rollout
+		faults []string
+	}{
+		"empty": {why: "all has a default", text: `{}`},
+		"all": {
+			why: "every field is read",
+			text: `{"class":"blue","podUpdatePolicy":"InPlaceOnly","maxUnavailable":"25%","partition":2,"paused":true,` +
+				`"minReadySeconds":0,"gracePeriodSeconds":7,"resources":"InPlace"}`,
+			want: native.Rollout{
+				Class: "blue", PodUpdatePolicy: native.InPlaceOnly, MaxUnavailable: amount("25%"), Partition: 2, Paused: true,
+				MinReadySeconds: ptr.To(int32(0)), GracePeriodSeconds: 7, Resources: native.ResourcesInPlace,
+			},
+		},
+		"null": {why: "is as good as missing", text: `{"maxUnavailable":null}`},
+		"ordered": {
+			why:  "is for StatefulSets",
+			text: `{"maxUnavailable":"ordered"}`,
+			want: native.Rollout{MaxUnavailable: amount("ordered")},
+		},
+		"no text": {
+			why:    "an empty annotation asks for nothing",
+			text:   ``,
+			faults: []string{"rollout: Invalid value: \"\": must be a JSON object, such as {}"},
+		},
+		"no object": {why: "a word is no object", text: `"ReCreate"`, faults: []string{"must be a JSON object"}},
+		"a null":    {why: "nor is null", text: `null`, faults: []string{"must be a JSON object"}},
+		"a list":    {why: "nor is a list", text: `[]`, faults: []string{"must be a JSON object"}},
+		"unknown": {
+			why:  "a typing error must not be lost",
+			text: `{"maxUnavailible":1}`,
+			faults: []string{
+				"rollout.maxUnavailible: Invalid value: \"maxUnavailible\": is unknown; the fields are class,",
+			},
+		},
+		"types": {
+			why:  "all faults are named",
+			text: `{"paused":"yes","partition":1.5,"podUpdatePolicy":1}`,
+			faults: []string{
+				"rollout.partition",
+				"rollout.paused: Invalid value: \"\\\"yes\\\"\": must be true or false",
+				"rollout.podUpdatePolicy",
+			},
+		},
+		"policy": {
+			why:  "there are three",
+			text: `{"podUpdatePolicy":"InPlace"}`,
+			faults: []string{
+				`rollout.podUpdatePolicy: Unsupported value: "InPlace": supported values: "InPlaceIfPossible", "InPlaceOnly", "ReCreate"`,
+			},
+		},
+		"resources": {
+			why:    "there are two",
+			text:   `{"resources":"Replaced"}`,
+			faults: []string{"rollout.resources: Unsupported value"},
+		},
+		"negative": {
+			why:    "no number is",
+			text:   `{"partition":-1,"gracePeriodSeconds":-1,"minReadySeconds":-1}`,
+			faults: []string{"rollout.gracePeriodSeconds", "rollout.minReadySeconds", "rollout.partition"},
+		},
+		"none": {
+			why:    "no update would ever begin",
+			text:   `{"maxUnavailable":0}`,
+			faults: []string{"rollout.maxUnavailable: Invalid value: \"0\": must be greater than 0"},
+		},
+		"too many": {
+			why:    "no more than all",
+			text:   `{"maxUnavailable":"101%"}`,
+			faults: []string{"rollout.maxUnavailable"},
+		},
+		"a word": {
+			why:    "no other word is known",
+			text:   `{"maxUnavailable":"one"}`,
+			faults: []string{"must be a whole number, a percentage or ordered"},
+		},
+		"of daemons": {
+			why:    "nodes have no order",
+			text:   `{"maxUnavailable":"ordered"}`,
+			kind:   native.KindDaemonSet,
+			faults: []string{"must be for a StatefulSet; this is a DaemonSet"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c.kind == "" {
+				c.kind = native.KindStatefulSet
+			}
+			got, faults := native.Parse(c.text, c.kind, field.NewPath("rollout"))
+			if len(faults) != len(c.faults) {
+				t.Fatalf("%s: %v", c.why, faults)
+			}
+			for k, fault := range faults {
+				if !strings.Contains(fault.Error(), c.faults[k]) {
+					t.Errorf("%s: got %q, want %q", c.why, fault.Error(), c.faults[k])
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" && len(c.faults) == 0 {
+				t.Errorf("%s: %s", c.why, d)
+			}
+		})
+	}
+}
+
+// FuzzParse: whatever an annotation has, Parse returns, and what it accepts keeps its promises.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"maxUnavailable":"10%","partition":3}`, `{"maxUnavailable":{}}`, `{"a":[`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, faults := native.Parse(text, native.KindStatefulSet, nil)
+		if len(faults) == 0 && (r.Partition < 0 || r.GracePeriodSeconds < 0) {
+			t.Errorf("%q: %+v", text, r)
+		}
+		for _, fault := range faults {
+			if fault.Error() == "" {
+				t.Errorf("%q: a fault without a text", text)
+			}
+		}
+	})
+}
