@@ -57,6 +57,8 @@
 //   - [github.com/kruisekit/kruisekit/controllers/imagepulljob]: images pulled ahead of need, node by node.
 //   - [github.com/kruisekit/kruisekit/controllers/workloadspread]: subsets of the pods of a workload.
 //   - [github.com/kruisekit/kruisekit/controllers/imagelistpulljob]: a pull job for each image of a list.
+//   - [github.com/kruisekit/kruisekit/controllers/native]: StatefulSets and DaemonSets of Kubernetes that ask for
+//     updates in place by an annotation.
 //   - [github.com/kruisekit/kruisekit/controllers/nodeimage]: what each node pulls ahead, kept in line with nodes and
 //     jobs.
 //   - [github.com/kruisekit/kruisekit/controllers/launchpriority]: containers of pods started in their order.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagelistpulljob"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
 	"github.com/kruisekit/kruisekit/controllers/launchpriority"
+	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
 	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
@@ -43,7 +45,8 @@ import (
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
 type Options struct {
-	// Names choose: "*" is all, "x" is one, "-x" leaves one out. Empty is all.
+	// Names choose: "*" is all of the reference, "x" is one, "-x" leaves one out. Empty is "*". The reconciler native, which
+	// the reference does not have, must be named.
 	Names []string
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must
 	// be a new one each time.
@@ -71,6 +74,8 @@ type Options struct {
 	ImageListPullJob imagelistpulljob.Options
 	// ImagePullJob is for the reconciler of ImagePullJobs.
 	ImagePullJob imagepulljob.Options
+	// Native is for the reconciler of StatefulSets and DaemonSets of apps/v1 that ask for updates in place.
+	Native native.Options
 	// NodeImage is for the reconciler of NodeImages.
 	NodeImage nodeimage.Options
 	// NodePodProbe is for the reconciler of NodePodProbes, which also marks the pods of nodes with a daemon.
@@ -154,6 +159,9 @@ func list() []entry { //nolint:funlen // one entry for each reconciler
 				return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
 			},
 		},
+		{nameNative, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
+			return native.New(mgr.GetClient(), o.Native)
+		}},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},
@@ -222,6 +230,9 @@ func list() []entry { //nolint:funlen // one entry for each reconciler
 		},
 	}
 }
+
+// nameNative is the name of the reconciler that the reference does not have.
+const nameNative = "native"
 
 func pods() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }
 
@@ -304,7 +315,8 @@ func chosen(all []entry, choice []string) ([]entry, error) {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(e entry) bool {
-		in := len(choice) == 0 || slices.Contains(choice, "*") || slices.Contains(choice, e.name)
+		all := (len(choice) == 0 || slices.Contains(choice, "*")) && e.name != nameNative
+		in := all || slices.Contains(choice, e.name)
 		return !in || slices.Contains(choice, "-"+e.name)
 	}), nil
 }

@@ -20,6 +20,7 @@ func testBare(t *testing.T, c *cluster.Cluster, p *programs) {
 		"in place":                               testInPlace,
 		"resize beyond the node":                 testResizeBeyondTheNode,
 		"embed":                                  p.testEmbedExample,
+		"native":                                 testNative,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, c) })
 	}

@@ -50,6 +50,9 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RefreshNotUpdate is about SidecarSets.
 	RefreshNotUpdate bool
+	// NativeClass is the class of the StatefulSets and DaemonSets of apps/v1 that are updated in place; empty for those
+	// without a class.
+	NativeClass string
 	// VersionedSpreads are the kinds whose pods WorkloadSpreads count by version; nil for the default.
 	VersionedSpreads []string
 	// NodeImageCreationDelay is how long a node has been ready before it gets its NodeImage.

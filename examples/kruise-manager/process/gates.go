@@ -66,6 +66,12 @@ func chosen(o options.Options) []string {
 	if len(names) == 0 {
 		names = []string{"*"} // what empty means, before something is left out of it
 	}
+	switch on := o.Gates.On(gates.NativeRollouts); { // which the reference does not have
+	case on && slices.Contains(names, "*"):
+		names = append(names, "native")
+	case !on && slices.Contains(names, "native"):
+		names = append(names, "-native")
+	}
 	for _, name := range slices.Sorted(maps.Keys(needs())) {
 		if slices.ContainsFunc(needs()[name], func(g gates.Gate) bool { return !o.Gates.On(g) }) {
 			names = append(names, "-"+name)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kruisekit/kruisekit/controllers"
+	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
@@ -146,6 +147,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 	co := reconcilers(o, inSpec)
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
+		co.Native.Ask = f.guard.Ask
 	}
 	co.LeftOut = &controllers.LeftOut{}
 	if err := mgr.AddReadyzCheck("controllers", f.coldStart(co.LeftOut.Check)); err != nil {
@@ -164,6 +166,7 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		CloneSet:             cloneSets(o.Gates, in),
 		BroadcastJob:         broadcastJobs(o),
 		ImagePullJob:         pullJobs(o),
+		Native:               native.Options{Class: o.NativeClass, Installed: *in, Registerer: metrics.Registry},
 		NodeImage:            nodeImages(o),
 		PodScope:             podScope(o),
 		SidecarSet:           sidecarSets(o),

@@ -17,10 +17,12 @@ func TestParse(t *testing.T) {
 		},
 		"later wins": {"as with flags", "CloneSetShortHash=true,CloneSetShortHash=false", ""},
 		"all beta": {
-			"also those that are off", "AllBeta=true", "ResourceDistributionGate=true,ResourcesDeletionProtection=true",
+			"also those that are off", "AllBeta=true",
+			"NativeRollouts=true,ResourceDistributionGate=true,ResourcesDeletionProtection=true",
 		},
 		"named beats all": {
-			"wherever it stands", "ResourceDistributionGate=false,AllBeta=true", "ResourcesDeletionProtection=true",
+			"wherever it stands", "ResourceDistributionGate=false,AllBeta=true",
+			"NativeRollouts=true,ResourcesDeletionProtection=true",
 		},
 		"pull for download": {
 			"images are downloaded by pull jobs", "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false",
@@ -76,7 +78,7 @@ func TestEveryGateHasAPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(alpha.String(), "="), 27; got != want {
+	if got, want := strings.Count(alpha.String(), "="), 28; got != want {
 		t.Errorf("%d gates are off by default, want %d", got, want)
 	}
 	if got, want := strings.Count(none.String(), "="), 9; got != want {

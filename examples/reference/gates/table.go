@@ -43,10 +43,14 @@ const (
 	WorkloadSpread                            Gate = "WorkloadSpread"
 )
 
+// NativeRollouts is the one gate that the reference does not have: updates in place of StatefulSets and DaemonSets of
+// apps/v1.
+const NativeRollouts Gate = "NativeRollouts"
+
 // feature is a gate's default and stage.
 type feature struct{ on, alpha bool }
 
-// table has every gate as the reference has it.
+// table has every gate, those of the reference as the reference has them.
 func table() map[Gate]feature {
 	alpha, on, off := feature{alpha: true}, feature{on: true}, feature{}
 	return map[Gate]feature{
@@ -68,6 +72,7 @@ func table() map[Gate]feature {
 		InPlaceWorkloadVerticalScaling:            alpha,
 		KruiseDaemon:                              on,
 		KruisePodReadinessGate:                    alpha,
+		NativeRollouts:                            off,
 		PodIndexLabel:                             on,
 		PodProbeMarkerGate:                        on,
 		PodUnavailableBudgetDeleteGate:            on,

@@ -1,0 +1,90 @@
+package native
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// The reasons of events about sets.
+const (
+	reasonInPlace    = "UpdatedPodInPlace"
+	reasonEvicted    = "EvictedPod"
+	reasonFailed     = "FailedUpdatePod"
+	reasonComplete   = "RolloutComplete"
+	reasonInvalid    = "InvalidRollout"
+	reasonNotInPlace = "NotInPlace"
+)
+
+// run makes the pass, and emits the events of its writes.
+func (l *loop) run(ctx context.Context, s *snapshot, p *plan) error {
+	err := driver.Run(ctx, p.pass, driver.Options[*workload.Write]{
+		Send: runtimeclient.Sender(l.Client, l.Live), Now: l.Now, Owner: s.key(), Ledgers: l.Ledgers(),
+		Ask: func(ctx context.Context, w *workload.Write) error { return l.options.Ask(ctx, w.Asked) },
+		Answered: func(w *workload.Write, answer write.Object, err error) {
+			if err == nil {
+				l.emit(s, p, w, answer)
+			}
+		},
+	})
+	l.repeats.Note(s.key(), func(r *workload.Repeats) { *r = p.pass.Repeats() })
+	for _, f := range p.pass.Failures() {
+		if f.Write != nil && l.emitted.First(s.key(), f.Err.Error()) {
+			l.Warningf(s.set, reasonFailed, "Failed to update pod %s: %v", f.Object, f.Err)
+		}
+	}
+	if p.pass.Err() != nil { // else the driver itself failed
+		return failed(p.pass)
+	}
+	return err
+}
+
+// emit emits the event of a write that succeeded, and counts the pod.
+func (l *loop) emit(s *snapshot, p *plan, w *workload.Write, answer write.Object) {
+	after, _ := answer.(*corev1.Pod)
+	switch {
+	case w.Verb == write.Evict:
+		l.Normalf(s.set, reasonEvicted, "Evicted pod %s, to be created at revision %s", w.Pod.Name, p.in.Update.Name)
+		l.moved.WithLabelValues(string(l.kind), "evicted").Inc()
+	case movedLabel(w.Pod, after):
+		l.Normalf(s.set, reasonInPlace, "Updated pod %s in place to revision %s", w.Pod.Name, after.Labels[revisionLabel])
+		l.moved.WithLabelValues(string(l.kind), "in_place").Inc()
+	}
+}
+
+// report writes the status where it changed, and emits what follows from it.
+func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
+	notes := p.reasons()
+	binding.LogNotes(ctx, notes)
+	progress := p.progress(s)
+	for _, n := range notes {
+		if (n.Level == note.Blocked || n.Code == inplace.NoteNoGate) && l.emitted.First(s.key(), n.Code+n.Text) {
+			l.EmitNotes(s.set, n)
+		}
+	}
+	if !s.wanted && progress.InProgress == 0 {
+		progress = nil // a plain set again
+	} else if !s.wanted && s.reported == nil {
+		return nil
+	}
+	w, err := s.write(progress)
+	if err != nil || w == nil {
+		return err
+	}
+	if err := l.Run(ctx, s.key(), driver.Writes(w)); err != nil {
+		return err
+	}
+	if progress != nil && progress.State == StateComplete && s.reported != nil && s.reported.State != StateComplete {
+		l.Normalf(s.set, reasonComplete, "All %d pods are updated: %d in place, %d recreated", progress.Updated,
+			progress.InPlace, progress.Recreated)
+	}
+	return nil
+}

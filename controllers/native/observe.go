@@ -1,0 +1,64 @@
+package native
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/dependents"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/native"
+)
+
+// snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
+type snapshot struct {
+	dependents.Observed
+
+	set     client.Object
+	kind    native.Kind
+	now     time.Time
+	repeats workload.Repeats
+	// rollout is what the annotation asks for, and wanted whether there is one. faults are what is wrong with it.
+	rollout native.Rollout
+	wanted  bool
+	faults  field.ErrorList
+	// reported is the last status; nil for none.
+	reported *Progress
+}
+
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.set) }
+
+// pods are those that the set controls, whether its selector matches them or not.
+func (s *snapshot) pods() []*corev1.Pod { return slices.Concat(s.Active, s.Inactive, s.Unselected) }
+
+// observe makes the snapshot; nil where there is nothing to do.
+func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
+	set := l.empty()
+	if err := l.Client.Get(ctx, name, set); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("get %s: %w", l.kind, err)
+		}
+		l.Dependents.Forget(name)
+		l.repeats.Forget(name)
+		l.emitted.Forget(name)
+		return nil, nil
+	}
+	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
+	if s.readAnnotations(); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
+		return nil, nil
+	}
+	observed, err := l.Observe(ctx, set, labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	s.Observed = *observed
+	return s, nil
+}

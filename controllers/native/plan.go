@@ -1,0 +1,136 @@
+package native
+
+import (
+	"encoding/json"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/native"
+)
+
+// plan is what one pass is to do. All of it follows from the snapshot.
+type plan struct {
+	in   workload.Input
+	pass *workload.Pass
+	// notes are why no update begins; empty where updates may begin.
+	notes []note.Note
+}
+
+// retryUnobserved is when to look again at a set whose controller has not observed the template, or whose revision the
+// cache lacks. No event announces the latter.
+const retryUnobserved = time.Second
+
+// readAnnotations reads what the set asks for, and what was reported last.
+func (s *snapshot) readAnnotations() {
+	annotations := s.set.GetAnnotations()
+	text, has := annotations[native.RolloutKey]
+	if s.wanted = has; has {
+		path := field.NewPath("metadata", "annotations").Key(native.RolloutKey)
+		s.rollout, s.faults = native.Parse(text, s.kind, path)
+	}
+	if text, has := annotations[StatusKey]; has {
+		s.reported = &Progress{}
+		if json.Unmarshal([]byte(text), s.reported) != nil {
+			s.reported = &Progress{}
+		}
+	}
+}
+
+// acts reports whether a set is this installation's: its annotation says so, the last status says that updates may be
+// under way, or its pods wait for their readiness gate to be opened.
+func (o Options) acts(s *snapshot) bool {
+	switch {
+	case len(s.faults) > 0:
+		return o.Class == s.lastClass() // the class cannot be read
+	case s.wanted:
+		return o.Class == s.rollout.Class
+	case s.reported != nil:
+		return o.Class == s.reported.Class
+	}
+	return o.Class == "" && hasGate(s.set)
+}
+
+func (s *snapshot) lastClass() string {
+	if s.reported == nil {
+		return ""
+	}
+	return s.reported.Class
+}
+
+// hasGate reports whether pods of a set have the readiness gate of updates in place.
+func hasGate(set any) bool {
+	var template *corev1.PodTemplateSpec
+	switch of := set.(type) {
+	case *appsv1.StatefulSet:
+		template = &of.Spec.Template
+	case *appsv1.DaemonSet:
+		template = &of.Spec.Template
+	default:
+		return false
+	}
+	for _, gate := range template.Spec.ReadinessGates {
+		if gate.ConditionType == kruise.InPlaceUpdateReady {
+			return true
+		}
+	}
+	return false
+}
+
+// plan reads nothing but the snapshot and the options.
+func (o Options) plan(s *snapshot) (*plan, error) {
+	p := &plan{}
+	observed := native.Observed{
+		Now: s.now, Pods: s.pods(), Revisions: s.Revisions, Installed: o.Installed, Repeats: s.repeats,
+	}
+	switch set := s.set.(type) {
+	case *appsv1.StatefulSet:
+		p.in, p.notes = native.StatefulSet(set, observed, s.rollout)
+	case *appsv1.DaemonSet:
+		p.in, p.notes = native.DaemonSet(set, observed, s.rollout)
+	}
+	p.in.Ask = o.Ask != nil
+	switch {
+	case len(s.faults) > 0: // the set is left as it is until its annotation changes
+		p.in = native.Finish(p.in)
+		p.notes = []note.Note{{
+			Level: note.Blocked, Code: reasonInvalid, Object: s.set.GetName(), Text: s.faults.ToAggregate().Error(),
+		}}
+	case !s.wanted:
+		p.in, p.notes = native.Finish(p.in), nil
+	}
+	var err error
+	p.pass, err = workload.Plan(p.in)
+	return p, err
+}
+
+// after is when to make another pass although no object changes; 0 for never.
+func (p *plan) after(s *snapshot) time.Duration {
+	after := requeue.Sooner(s.RecheckAfter, p.pass.RequeueAfter())
+	for _, n := range p.notes {
+		if n.Code == native.NoteNotObserved {
+			after = requeue.Sooner(after, retryUnobserved)
+		}
+	}
+	return after
+}
+
+// inProgress counts the pods whose update in place is under way.
+func (p *plan) inProgress() (n int32) {
+	for _, pod := range p.pass.Pods() {
+		if !inplace.Settled(pod, p.in.Policy) {
+			n++
+		}
+	}
+	return n
+}
+
+// revisionLabel is the label by which the built-in controllers count.
+const revisionLabel = appsv1.ControllerRevisionHashLabelKey

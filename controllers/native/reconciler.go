@@ -1,0 +1,97 @@
+package native
+
+import (
+	"context"
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/collectors"
+	"github.com/kruisekit/kruisekit/internal/dependents"
+	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/native"
+)
+
+// Reconciler rolls out StatefulSets and DaemonSets that ask for it. It has a controller for each of the two.
+type Reconciler struct {
+	statefulSets, daemonSets *loop
+}
+
+// loop reconciles the sets of one kind. It is safe for concurrent use.
+type loop struct {
+	*binding.Binding
+	*dependents.Dependents
+
+	kind    native.Kind
+	options Options
+	repeats memory.Of[types.NamespacedName, workload.Repeats]
+	emitted once.Texts[types.NamespacedName]
+	moved   *prometheus.CounterVec
+}
+
+// New returns a Reconciler. The client may read from a cache.
+func New(c client.Client, o Options) (*Reconciler, error) {
+	moved := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kruise_native_pods_total",
+		Help: "Pods of StatefulSets and DaemonSets of apps/v1 that went to another revision, by kind and how.",
+	}, []string{"kind", "how"})
+	if o.Registerer != nil {
+		var err error
+		if moved, err = collectors.Register(o.Registerer, moved); err != nil {
+			return nil, err
+		}
+	}
+	of := func(kind native.Kind) (*loop, error) {
+		api, err := binding.New("native", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
+		if err != nil {
+			return nil, err
+		}
+		return &loop{
+			Binding: api, Dependents: dependents.New(api, dependents.Options{Successors: true}),
+			kind: kind, options: o, moved: moved,
+		}, nil
+	}
+	statefulSets, err := of(native.KindStatefulSet)
+	daemonSets, failed := of(native.KindDaemonSet)
+	return &Reconciler{statefulSets: statefulSets, daemonSets: daemonSets}, errors.Join(err, failed)
+}
+
+// SetupWithManager registers the reconciler. It must come before the manager starts. Its rights are in config/native:
+// a manager that does not run it must not have them.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
+	return errors.Join(r.statefulSets.setup(ctx, mgr, o), r.daemonSets.setup(ctx, mgr, o))
+}
+
+// StatefulSets returns the reconciler of StatefulSets alone, for a caller with queues of its own.
+func (r *Reconciler) StatefulSets() reconcile.Reconciler { return r.statefulSets } //nolint:ireturn // the type is internal
+
+// DaemonSets returns the reconciler of DaemonSets alone, for a caller with queues of its own.
+func (r *Reconciler) DaemonSets() reconcile.Reconciler { return r.daemonSets } //nolint:ireturn // the type is internal
+
+// Reconcile brings the pods of one set a step closer to its template.
+func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := l.observe(ctx, request.NamespacedName)
+	if err != nil || s == nil {
+		return ctrl.Result{}, err
+	}
+	p, err := l.options.plan(s)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	err = l.run(ctx, s, p)
+	return l.Result(request, p.after(s), errors.Join(err, l.report(ctx, s, p)))
+}
+
+// movedLabel reports whether a write has changed the revision label of a pod.
+func movedLabel(before, after *corev1.Pod) bool {
+	return before != nil && after != nil && before.Labels[revisionLabel] != after.Labels[revisionLabel]
+}
