@@ -1,4 +1,4 @@
-//go:build simulated
+//go:build simulated && !nightly
 
 package native_test
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -180,8 +181,7 @@ func (n *natives) testStatefulSet(t *testing.T) {
 	began := time.Now()
 	n.patch(t, set, imageOf(n.images[1]))
 	two := n.pods(t, set, n.images[1], 1)
-	t.Logf("%d pods in place in %v, %d requests of the reconciler in the namespace", nodes,
-		time.Since(began).Round(time.Second), len(n.requests.Take()))
+	t.Logf("%d pods in place in %v, requests %v", nodes, time.Since(began).Round(100*time.Millisecond), n.writes())
 	samePods(t, one, two)
 
 	// In the middle of the next rollout a pod is drained: it comes back at the newest revision, with its volume.
@@ -199,8 +199,9 @@ func (n *natives) testStatefulSet(t *testing.T) {
 		eviction); err != nil {
 		t.Fatal(err)
 	}
-	n.settles(t, set, n.images[2], nil)
 	three := n.settles(t, set, n.images[2], nil)
+	n.writes()
+	began = time.Now()
 	for name := range three {
 		if old, is := two[name], three[name]; (old.UID == is.UID) != (name != "db-0") || volumeOf(&old) != volumeOf(&is) {
 			t.Errorf("pod %s: %s with %s, was %s with %s", name, is.UID, volumeOf(&is), old.UID, volumeOf(&old))
@@ -210,12 +211,50 @@ func (n *natives) testStatefulSet(t *testing.T) {
 	// A change of the environment needs other pods, from the highest ordinal on.
 	n.patch(t, set, `{"spec":{"template":{"spec":{"containers":[{"name":"web","env":[{"name":"A","value":"b"}]}]}}}}`)
 	four := n.settles(t, set, n.images[2], func(pod *corev1.Pod) bool { return len(pod.Spec.Containers[0].Env) == 1 })
+	t.Logf("%d pods evicted in %v, requests %v", nodes, time.Since(began).Round(100*time.Millisecond), n.writes())
 	for k := range nodes - 1 {
 		low, high := four[fmt.Sprintf("db-%d", k)], four[fmt.Sprintf("db-%d", k+1)]
 		if low.CreationTimestamp.Before(&high.CreationTimestamp) || low.UID == three[low.Name].UID {
 			t.Errorf("%s of %v, %s of %v", low.Name, low.CreationTimestamp, high.Name, high.CreationTimestamp)
 		}
 	}
+	n.testHandOver(t, set, four)
+}
+
+// testHandOver changes the strategy: nothing restarts, and the built-in controller goes on with the next template.
+func (n *natives) testHandOver(t *testing.T, set *appsv1.StatefulSet, before map[string]corev1.Pod) {
+	t.Helper()
+	n.patch(t, set, `{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}}}}`)
+	eventually(t, func(ctx context.Context) error {
+		err := n.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		if err == nil && set.Status.CurrentRevision != set.Status.UpdateRevision {
+			err = fmt.Errorf("status %+v", set.Status)
+		}
+		return err
+	})
+	samePods(t, before, n.settles(t, set, n.images[2], nil))
+	began := time.Now()
+	n.patch(t, set, imageOf(n.images[0]))
+	for name, pod := range n.settles(t, set, n.images[0], nil) {
+		if pod.UID == before[name].UID {
+			t.Errorf("pod %s is the one from before", name)
+		}
+	}
+	t.Logf("%d pods by the built-in controller in %v", nodes, time.Since(began).Round(100*time.Millisecond))
+}
+
+// writes counts the requests since the last call that write pods and sets, by what they write.
+func (n *natives) writes() map[string]int {
+	all := map[string]int{}
+	for _, request := range n.requests.Take() {
+		fields := strings.Fields(request)
+		if len(fields) < 2 || fields[0] == "GET" {
+			continue
+		}
+		parts := strings.Split(fields[1], "/")
+		all[fields[0]+" "+parts[0]+strings.Join(parts[min(2, len(parts)):], "/")]++
+	}
+	return all
 }
 
 func volumeOf(pod *corev1.Pod) string {
@@ -268,8 +307,11 @@ func (n *natives) testDaemonSet(t *testing.T) {
 	one := n.pods(t, set, n.images[0], 0)
 	n.patch(t, set, imageOf(n.images[1]))
 	samePods(t, one, n.pods(t, set, n.images[1], 1))
-	if err := n.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil ||
-		set.Status.UpdatedNumberScheduled != nodes {
-		t.Errorf("%v: status %+v", err, set.Status)
-	}
+	eventually(t, func(ctx context.Context) error {
+		err := n.Client.Get(ctx, client.ObjectKeyFromObject(set), set)
+		if err == nil && set.Status.UpdatedNumberScheduled != nodes {
+			err = fmt.Errorf("status %+v", set.Status)
+		}
+		return err
+	})
 }
