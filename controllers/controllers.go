@@ -45,8 +45,8 @@ import (
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
 type Options struct {
-	// Names choose: "*" is all of the reference, "x" is one, "-x" leaves one out. Empty is "*". The reconciler native, which
-	// the reference does not have, must be named.
+	// Names choose: "*" is all of the reference, "x" is one, "-x" leaves one out. Empty is "*". The reconciler native,
+	// which the reference does not have, must be named.
 	Names []string
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must
 	// be a new one each time.
@@ -159,9 +159,10 @@ func list() []entry { //nolint:funlen // one entry for each reconciler
 				return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
 			},
 		},
-		{nameNative, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return native.New(mgr.GetClient(), o.Native)
-		}},
+		{
+			nameNative, appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+			func(mgr ctrl.Manager, o Options) (reconciler, error) { return native.New(mgr.GetClient(), o.Native) },
+		},
 		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
 			return nodeimage.New(mgr.GetClient(), o.NodeImage)
 		}},

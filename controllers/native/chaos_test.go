@@ -131,7 +131,8 @@ func (c *chaos) observe(kind watch.EventType, pod *corev1.Pod) {
 			c.breaks("%s: %d restarts, and %d images", pod.Name, status.RestartCount, at.images)
 		}
 	}
-	if label := pod.Labels[appsv1.ControllerRevisionHashLabelKey]; label != before.Labels[appsv1.ControllerRevisionHashLabelKey] {
+	const key = appsv1.ControllerRevisionHashLabelKey
+	if label := pod.Labels[key]; label != before.Labels[key] {
 		c.judgeLabel(s, pod, label)
 	}
 }

@@ -62,17 +62,13 @@ func (l *loop) emit(s *snapshot, p *plan, w *workload.Write, answer write.Object
 
 // report writes the status where it changed, and emits what follows from it.
 func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
-	notes := p.reasons()
-	binding.LogNotes(ctx, notes)
+	l.explain(ctx, s, p)
 	progress := p.progress(s)
-	for _, n := range notes {
-		if (n.Level == note.Blocked || n.Code == inplace.NoteNoGate) && l.emitted.First(s.key(), n.Code+n.Text) {
-			l.EmitNotes(s.set, n)
-		}
-	}
-	if !s.wanted && progress.InProgress == 0 {
+	switch {
+	case s.wanted:
+	case progress.InProgress == 0:
 		progress = nil // a plain set again
-	} else if !s.wanted && s.reported == nil {
+	case s.reported == nil:
 		return nil
 	}
 	w, err := s.write(progress)
@@ -87,4 +83,15 @@ func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
 			progress.InPlace, progress.Recreated)
 	}
 	return nil
+}
+
+// explain logs the notes of a pass, and emits once what a user must know.
+func (l *loop) explain(ctx context.Context, s *snapshot, p *plan) {
+	notes := p.reasons()
+	binding.LogNotes(ctx, notes)
+	for _, n := range notes {
+		if (n.Level == note.Blocked || n.Code == inplace.NoteNoGate) && l.emitted.First(s.key(), n.Code+n.Text) {
+			l.EmitNotes(s.set, n)
+		}
+	}
 }

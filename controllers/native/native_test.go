@@ -277,8 +277,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestReleased: a set whose annotation is removed in the middle of an update is a plain set again, and no pod stays out of
-// traffic.
+// TestReleased: a set whose annotation is removed in the middle of an update is a plain set again, and no pod stays out
+// of traffic.
 func TestReleased(t *testing.T) {
 	m := newModel(t, native.Options{}, gated, asks(`{"maxUnavailable":2}`))
 	m.Still()

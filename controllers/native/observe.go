@@ -46,7 +46,7 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("get %s: %w", l.kind, err)
 		}
-		l.Dependents.Forget(name)
+		l.Forget(name)
 		l.repeats.Forget(name)
 		l.emitted.Forget(name)
 		return nil, nil

@@ -26,8 +26,8 @@ type Options struct {
 	// Installed is what in-place updates find in the cluster beside Kubernetes. Without a daemon, a change of a label or
 	// an annotation that feeds an environment variable recreates the pod.
 	Installed inplace.Installation
-	// Ask is called before updates of pods begin, with all of these pods in the order of their updates, as for budgets. Nil
-	// for the error lets all begin, a *workload.RefusedError the first ones. Nil for no call.
+	// Ask is called before updates of pods begin, with all of these pods in the order of their updates, as for budgets.
+	// Nil for the error lets all begin, a *workload.RefusedError the first ones. Nil for no call.
 	Ask func(ctx context.Context, pods []*corev1.Pod) error
 	// Registerer gets the counter kruise_native_pods_total, by kind and by how a pod went to its revision: in_place or
 	// evicted. Nil for none.

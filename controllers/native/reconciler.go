@@ -56,7 +56,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 			return nil, err
 		}
 		return &loop{
-			Binding: api, Dependents: dependents.New(api, dependents.Options{Successors: true}),
+			Binding: api, Dependents: dependents.New(api, dependents.Options{}),
 			kind: kind, options: o, moved: moved,
 		}, nil
 	}
@@ -72,10 +72,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 }
 
 // StatefulSets returns the reconciler of StatefulSets alone, for a caller with queues of its own.
-func (r *Reconciler) StatefulSets() reconcile.Reconciler { return r.statefulSets } //nolint:ireturn // the type is internal
+func (r *Reconciler) StatefulSets() reconcile.Reconciler { return r.statefulSets }
 
 // DaemonSets returns the reconciler of DaemonSets alone, for a caller with queues of its own.
-func (r *Reconciler) DaemonSets() reconcile.Reconciler { return r.daemonSets } //nolint:ireturn // the type is internal
+func (r *Reconciler) DaemonSets() reconcile.Reconciler { return r.daemonSets }
 
 // Reconcile brings the pods of one set a step closer to its template.
 func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

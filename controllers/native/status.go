@@ -127,7 +127,9 @@ func (p *plan) reasons() []note.Note {
 	}
 	for _, f := range p.pass.Failures() {
 		if f.NotInPlace {
-			reasons = append(reasons, note.Note{Level: note.Blocked, Code: reasonNotInPlace, Object: f.Object, Text: f.Err.Error()})
+			reasons = append(reasons, note.Note{
+				Level: note.Blocked, Code: reasonNotInPlace, Object: f.Object, Text: f.Err.Error(),
+			})
 		}
 	}
 	return reasons

@@ -44,9 +44,12 @@ type subject struct {
 
 func newSubjects() []*subject {
 	all := []*subject{
-		{name: "ondelete", max: 1}, {name: "ondelete-gate", max: 2, gate: true},
-		{name: "rolling", max: 1, rolling: true}, {name: "rolling-gate", max: 2, gate: true, rolling: true},
-		{name: "daemon", max: 1, daemon: true}, {name: "daemon-gate", max: 2, daemon: true, gate: true},
+		{name: "ondelete", max: 1},
+		{name: "ondelete-gate", max: 2, gate: true},
+		{name: "rolling", max: 1, rolling: true},
+		{name: "rolling-gate", max: 2, gate: true, rolling: true},
+		{name: "daemon", max: 1, daemon: true},
+		{name: "daemon-gate", max: 2, daemon: true, gate: true},
 	}
 	for _, s := range all {
 		s.out, s.replicas, s.least, s.envs = map[string]bool{}, 4, 4, []int{0}
@@ -94,7 +97,7 @@ func (s *subject) needless(pod *corev1.Pod) bool {
 }
 
 // object is the set as the user wants it.
-func (s *subject) object(namespace string) client.Object { //nolint:ireturn // one of two types
+func (s *subject) object(namespace string) client.Object {
 	rollout, _ := json.Marshal(map[string]any{"maxUnavailable": s.max, "paused": s.paused})
 	meta := metav1.ObjectMeta{
 		Namespace: namespace, Name: s.name, Annotations: map[string]string{adapter.RolloutKey: string(rollout)},
@@ -148,10 +151,9 @@ func (c *chaos) use(ctx context.Context, s *subject, r *rand.Rand) {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	<-ctx.Done()
 }
 
 // change changes the template.
@@ -182,7 +184,8 @@ func specOf(set client.Object) any {
 		spec["template"], spec["updateStrategy"] = daemon.Spec.Template, daemon.Spec.UpdateStrategy
 	}
 	if of, is := set.(*appsv1.StatefulSet); is {
-		spec["template"], spec["updateStrategy"], spec["replicas"] = of.Spec.Template, of.Spec.UpdateStrategy, of.Spec.Replicas
+		spec["template"], spec["updateStrategy"] = of.Spec.Template, of.Spec.UpdateStrategy
+		spec["replicas"] = of.Spec.Replicas
 	}
 	if raw, err := json.Marshal(spec["updateStrategy"]); err == nil && !strings.Contains(string(raw), "rollingUpdate") {
 		strategy := map[string]any{}

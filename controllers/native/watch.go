@@ -38,7 +38,7 @@ func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options
 }
 
 // empty returns a set of the kind.
-func (l *loop) empty() client.Object { //nolint:ireturn // one of two types
+func (l *loop) empty() client.Object {
 	if l.kind == native.KindDaemonSet {
 		return &appsv1.DaemonSet{}
 	}
