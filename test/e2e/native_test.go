@@ -286,7 +286,7 @@ func (n *natives) settles(
 			return fmt.Errorf("%+v", set.Status)
 		}
 		for k, pod := range list.Items {
-			if pod.Spec.Containers[0].Image != image || is != nil && !is(&list.Items[k]) {
+			if pod.Spec.Containers[0].Image != image || pod.Status.PodIP == "" || is != nil && !is(&list.Items[k]) {
 				return fmt.Errorf("pod %s has %s", pod.Name, pod.Spec.Containers[0].Image)
 			}
 			all[pod.Name] = pod
