@@ -37,7 +37,7 @@ func (l *loop) run(ctx context.Context, s *snapshot, p *plan) error {
 	})
 	l.repeats.Note(s.key(), func(r *workload.Repeats) { *r = p.pass.Repeats() })
 	for _, f := range p.pass.Failures() {
-		if f.Write != nil && l.emitted.First(s.key(), f.Err.Error()) {
+		if f.Write != nil {
 			l.Warningf(s.set, reasonFailed, "Failed to update pod %s: %v", f.Object, f.Err)
 		}
 	}
