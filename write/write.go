@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -83,15 +82,6 @@ func (w *Write) DeleteOptions() metav1.DeleteOptions {
 		o.PropagationPolicy = &w.Propagation
 	}
 	return o
-}
-
-// Eviction returns the eviction of a pod, with the preconditions of a deletion.
-func (w *Write) Eviction() *policyv1.Eviction {
-	options := w.DeleteOptions()
-	return &policyv1.Eviction{
-		ObjectMeta:    metav1.ObjectMeta{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()},
-		DeleteOptions: &options,
-	}
 }
 
 // Deletions returns the writes that delete objects.

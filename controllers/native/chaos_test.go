@@ -154,11 +154,15 @@ func (c *chaos) judgeLabel(s *subject, pod *corev1.Pod, label string) {
 			c.breaks("%s: %v", rev.Name, err)
 			return
 		}
-		image := template.Spec.Containers[0].Image
-		if pod.Spec.Containers[0].Image != image || pod.Status.ContainerStatuses[0].Image != image ||
-			pod.Status.ContainerStatuses[0].State.Running == nil {
+		image, statuses := template.Spec.Containers[0].Image, pod.Status.ContainerStatuses
+		if len(statuses) == 0 {
+			c.breaks("%s has label %s, and no container has run", pod.Name, label)
+			return
+		}
+		if pod.Spec.Containers[0].Image != image || statuses[0].Image != image ||
+			statuses[0].State.Running == nil {
 			c.breaks("%s has label %s of image %s, spec %s and status %+v", pod.Name, label, image,
-				pod.Spec.Containers[0].Image, pod.Status.ContainerStatuses[0])
+				pod.Spec.Containers[0].Image, statuses[0])
 		}
 		return
 	}

@@ -44,7 +44,7 @@ func Sender(c Clientset) driver.Send {
 		switch w.Object.(type) {
 		case *corev1.Pod:
 			if w.Verb == write.Evict {
-				return nil, c.CoreV1().Pods(namespace).EvictV1(ctx, w.Eviction())
+				return nil, c.CoreV1().Pods(namespace).EvictV1(ctx, driver.Eviction(w))
 			}
 			return Send(ctx, c.CoreV1().Pods(namespace), w)
 		case *corev1.PersistentVolumeClaim:

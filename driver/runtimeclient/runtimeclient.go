@@ -69,7 +69,7 @@ func Send( //nolint:ireturn // whichever type the write is of
 			Preconditions: o.Preconditions, PropagationPolicy: o.PropagationPolicy,
 		})
 	case write.Evict:
-		return nil, c.SubResource("eviction").Create(ctx, w.Object, w.Eviction())
+		return nil, c.SubResource("eviction").Create(ctx, w.Object, driver.Eviction(w))
 	case write.Patch:
 		return patch(ctx, c, w)
 	}
