@@ -10,6 +10,8 @@ import (
 // Keys are the names under which updates in place, hooks, scaling and launch order keep on pods what they know. An
 // empty field is the name of OpenKruise, so that nil and the zero value have all of its names. The formats of the
 // values are the same under any name.
+//
+// +kubebuilder:object:generate=false
 type Keys struct {
 	// InPlaceState and InPlaceGrace are annotations: how far an update has come, and the change that waits for the end
 	// of a grace period.
@@ -33,6 +35,8 @@ type Keys struct {
 }
 
 // A Name is a method of Keys that returns the name of one key.
+//
+// +kubebuilder:object:generate=false
 type Name func(*Keys) string
 
 // Lookup returns the name under which values have a key, and the value: the own name, or the first older one. Where

@@ -387,7 +387,11 @@ func runChaos(t *testing.T, seed uint64, length time.Duration) {
 	defer cancel()
 	var users sync.WaitGroup
 	for k, s := range c.sets {
-		users.Go(func() { c.use(ctx, s, rand.New(rand.NewPCG(seed, uint64(k)+1))) })
+		users.Add(1)
+		go func() {
+			defer users.Done()
+			c.use(ctx, s, rand.New(rand.NewPCG(seed, uint64(k)+1)))
+		}()
 	}
 	kills := c.run(ctx, r)
 	users.Wait()

@@ -13,10 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/collectors"
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/once"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
@@ -34,7 +33,7 @@ type loop struct {
 	kind    native.Kind
 	options Options
 	repeats memory.Of[types.NamespacedName, workload.Repeats]
-	emitted once.Texts[types.NamespacedName]
+	emitted memory.Texts[types.NamespacedName]
 	moved   *prometheus.CounterVec
 }
 
@@ -46,7 +45,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}, []string{"kind", "how"})
 	if o.Registerer != nil {
 		var err error
-		if moved, err = collectors.Register(o.Registerer, moved); err != nil {
+		if moved, err = metrics.Register(o.Registerer, moved); err != nil {
 			return nil, err
 		}
 	}

@@ -90,7 +90,7 @@ func (p *plan) isUpdated(pod *corev1.Pod) bool {
 
 // wasChanged reports whether a pod got the revision in its label by an update in place.
 func wasChanged(pod *corev1.Pod) bool {
-	state, err := inplace.StateOf(pod)
+	state, err := inplace.StateOf(pod, nil)
 	return err == nil && state != nil && state.Revision == pod.Labels[revisionLabel]
 }
 

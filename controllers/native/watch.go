@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/podwatch"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
 
@@ -30,7 +30,7 @@ func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options
 	}
 	bound := l.Bind(mgr, name, o).For(l.empty(), builder.WithPredicates(matters()))
 	bound.Watches(&corev1.Pod{}, owned.By(appsv1.GroupName, string(l.kind)),
-		builder.WithPredicates(podwatch.Changes(podwatch.Options{Now: l.Now})))
+		builder.WithPredicates(workloads.Changes(workloads.WatchOptions{Now: l.Now})))
 	if err := bound.Complete(l); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}

@@ -45,7 +45,7 @@ type Reconciler struct {
 	runtimes map[string]Runtime
 	options  Options
 
-	workers    *stopping.Workers[attempt]
+	workers *stopping.Workers[attempt]
 	waiting *waiting.List
 
 	mu     sync.Mutex

@@ -53,7 +53,7 @@ type Reconciler struct {
 
 	writes  *ledger.Ledger[*unstructured.Unstructured]
 	decoded decoded
-	workers    *stopping.Workers[attempt]
+	workers *stopping.Workers[attempt]
 	waiting *waiting.List
 }
 

@@ -56,22 +56,24 @@ func below() map[string][]string {
 		// it reports the hashes that inplace waits for
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
-		"internal/broadcast":                       {"note", "eligible", "scale"},
+		"internal/broadcast":                       {"note", "eligible", "scale", "internal/validation"},
 		"internal/distribution":                    {"note", "write"},
 		"internal/ordinals":                        nil,
 		"internal/podprobe":                        {"note", "write"},
 		"internal/podstate":                        {"note", "write", "internal/ordinals"},
-		"internal/schedule":                        {"note"},
+		"internal/imagejobs":                       {"imagepull", "internal/validation"},
+		"internal/schedule":                        {"note", "internal/broadcast", "internal/imagejobs"},
+		"internal/sidecarsets":                     {"scale", "sidecar", "internal/sizing", "internal/validation"},
+		"internal/uniteddeployment":                {"spread", "internal/validation"},
+		"internal/validation":                      {"scale", "internal/ordinals"},
 		"internal/sizing":                          {"note"},
-		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale"),
+		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale", "internal/validation"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "eligible", "scale"),
 		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
 		"controllers/sidecarset/rollout":           append(slices.Clone(base), "inplace", "scale", "sidecar"),
 		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
-		"internal/validation": append(slices.Clone(base), "inplace", "scale", "sidecar", "imagepull", "containerrestart",
-			"spread", "internal/ordinals", "internal/podprobe", "internal/podstate", "internal/schedule", "internal/sizing"),
 	}
 }
 
@@ -83,7 +85,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 func podOnly() []string {
 	return []string{
 		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload", "workload/native",
-		"internal/ordinals", "internal/schedule", "controllers/daemonset/internal/placement",
+		"internal/ordinals", "controllers/daemonset/internal/placement",
 	}
 }
 
@@ -123,21 +125,21 @@ func vague() []string {
 // floor is what the go.mod asks of embedders at most, as prefixes of versions.
 func floor() map[string]string {
 	return map[string]string{
-		"k8s.io/api":                     "v0.35.",
-		"k8s.io/apimachinery":            "v0.35.",
-		"k8s.io/client-go":               "v0.35.",
-		"k8s.io/apiextensions-apiserver": "v0.35.",
-		"k8s.io/component-base":          "v0.35.",
-		"k8s.io/component-helpers":       "v0.35.",
-		"k8s.io/cri-api":                 "v0.35.",
-		"sigs.k8s.io/controller-runtime": "v0.23.",
+		"k8s.io/api":                     "v0.34.",
+		"k8s.io/apimachinery":            "v0.34.",
+		"k8s.io/client-go":               "v0.34.",
+		"k8s.io/apiextensions-apiserver": "v0.34.",
+		"k8s.io/component-base":          "v0.34.",
+		"k8s.io/component-helpers":       "v0.34.",
+		"k8s.io/cri-api":                 "v0.34.",
+		"sigs.k8s.io/controller-runtime": "v0.22.",
 		// What cri-api asks for.
 		"google.golang.org/grpc": "v1.72.",
 	}
 }
 
 // goFloor is the Go version that the go.mod asks for, without the patch.
-const goFloor = "1.25"
+const goFloor = "1.24"
 
 // testOnly reports whether a package helps tests, as net/http/httptest does: the last element of its path ends in test.
 // Such a package is judged like a test, and only tests import it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -114,17 +114,17 @@ func TestBatch(t *testing.T) {
 		}
 	}
 	all.Add(1)
-go func() {
-defer all.Done()
-commit()
-}()
+	go func() {
+		defer all.Done()
+		commit()
+	}()
 	<-entered
 	for range 20 {
 		all.Add(1)
-go func() {
-defer all.Done()
-commit()
-}()
+		go func() {
+			defer all.Done()
+			commit()
+		}()
 	}
 	eventually(t, func() bool { return c.Waiting() == 20 })
 	close(open)

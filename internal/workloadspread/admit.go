@@ -200,12 +200,13 @@ func (d *Allocator) place(ctx context.Context, ws *subset.Spread, a *subset.Arri
 	defer cancel()
 	r := &record{arrival: a, prepared: prepared}
 	err := d.records.Commit(asking, keyOf(ws), r)
-	if err != nil && !errors.Is(err, groupcommit.ErrGone) {
+	gone := errors.Is(err, groupcommit.ErrGone)
+	if err != nil && !gone {
 		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
 			"workloadSpread", ws.Name, "namespace", ws.Namespace)
 		return choice{ws, subset.Unrecorded(ws, *a), id, true}
 	}
-	if r.place.Subset == nil {
+	if gone || r.place.Subset == nil {
 		return choice{spread: prepared.spread, uid: prepared.uid, final: true}
 	}
 	return choice{r.spread, r.place.Subset, cmp.Or(r.place.ID, id), !r.place.Unprepared}

@@ -15,10 +15,11 @@ import (
 	"hash/fnv"
 	"sync"
 
-	"github.com/kruisekit/kruisekit/write"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/write"
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/ledger"

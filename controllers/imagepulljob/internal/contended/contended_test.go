@@ -99,14 +99,13 @@ func TestWritersTakeTurns(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Add(1)
-go func() {
-defer group.Done()
+		go func() {
+			defer group.Done()
 
 			if is, err := b.sets(t.Context(), fmt.Sprint(i)); err != nil || is.Data[fmt.Sprint(i)] != "set" {
 				t.Errorf("got %v, %v", is, err)
 			}
-		
-}()
+		}()
 	}
 	group.Wait()
 	if n := len(b.stored(t).Data); n != 51 || b.writes.Load() != 50 || b.reads.Load() != 0 {
