@@ -74,7 +74,8 @@ func TestOwnKeys(t *testing.T) {
 			continue
 		}
 		written++
-		if want, got := names.Replace(encoded(t, plain)), encoded(t, after); want != got && encoded(t, renamed(plain)) != got {
+		if want, got := names.Replace(encoded(t, plain)), encoded(t, after); want != got &&
+			encoded(t, renamed(plain)) != got {
 			t.Fatalf("the pod under own keys (-want +got):\n%s", cmp.Diff(want, got))
 		}
 	}

@@ -104,18 +104,22 @@ func (l *Ledger[T]) Record(owner types.NamespacedName, w *write.Write, answer wr
 	if !is {
 		return
 	}
-	creates := w.Verb == write.Create ||
-		w.Type == types.ApplyPatchType && w.Subresource == write.Main && w.Object.GetUID() == ""
 	switch fresh, answered := answer.(T); {
-	case creates && err != nil:
+	case creates(w) && err != nil:
 		l.Doubt(owner, object, err)
-	case creates && answered:
+	case creates(w) && answered:
 		l.Created(owner, fresh)
 	case (w.Verb == write.Delete || w.Verb == write.Evict) && (err == nil || apierrors.IsNotFound(err)):
 		l.Deleted(owner, object)
 	case w.Verb == write.Patch && err == nil && answered:
 		l.Patched(owner, fresh)
 	}
+}
+
+// creates reports whether a write may create its object.
+func creates(w *write.Write) bool {
+	return w.Verb == write.Create ||
+		w.Type == types.ApplyPatchType && w.Subresource == write.Main && w.Object.GetUID() == ""
 }
 
 // Forget drops all entries of an owner.

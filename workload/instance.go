@@ -273,7 +273,9 @@ func (p *Pass) disposes(pod Pod) bool {
 		!IsFinished(pod.Pod) {
 		return false
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
+		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
+	})
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
@@ -283,7 +285,9 @@ func (p *Pass) dispose(pod Pod) *Write {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
+		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
+	})
 	if verdict == lifecycle.Go {
 		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
 	}

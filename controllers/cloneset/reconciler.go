@@ -55,7 +55,9 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name: controllerName, Options: o, Pods: workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy()},
+		Name:    controllerName,
+		Options: o,
+		Pods:    workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy()},
 	})
 	if err != nil {
 		return err

@@ -101,7 +101,6 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
-		//nolint:staticcheck // the newer API does not set the source
 		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller)
 	}
 	r.objects = mgr.GetCache()

@@ -110,7 +110,6 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.keepLedger()
 	}
 	if r.options.Recorder == nil {
-		//nolint:staticcheck // the newer API does not set the source
 		r.options.Recorder = mgr.GetEventRecorderFor(eventSource)
 	}
 	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)

@@ -78,7 +78,7 @@ func (b *Binding) Bind(mgr ctrl.Manager, controllerName string, o controller.Opt
 		b.live = mgr.GetAPIReader()
 	}
 	if b.recorder == nil {
-		b.recorder = mgr.GetEventRecorderFor(controllerName) //nolint:staticcheck // the newer API does not set the source
+		b.recorder = mgr.GetEventRecorderFor(controllerName)
 	}
 	return ctrl.NewControllerManagedBy(mgr).Named(controllerName).WithOptions(
 		ControllerOptions(o)).WatchesRawSource(&b.Queue)

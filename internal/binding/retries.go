@@ -9,15 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The pauses after failures. The cause of a failure, such as a quota, may end without an event, so that a user waits for
-// the longest pause.
+// The pauses after failures. The cause of a failure, such as a quota, may end without an event, so that a user waits
+// for the longest pause.
 const (
 	leastPause = 5 * time.Millisecond
 	mostPause  = time.Minute
 )
 
-// ControllerOptions defaults what is not set: a failed request is retried after pauses that grow up to a minute, and two
-// managers of a process may have controllers of the same name.
+// ControllerOptions defaults what is not set: a failed request is retried after pauses that grow up to a minute, and
+// two managers of a process may have controllers of the same name.
 func ControllerOptions(o controller.Options) controller.Options {
 	if o.SkipNameValidation == nil {
 		o.SkipNameValidation = ptr.To(true)

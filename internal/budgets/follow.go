@@ -17,7 +17,6 @@ import (
 func FromManager(mgr ctrl.Manager, o Options) (*Guard, error) {
 	index, f := NewIndex(), &following.Follower{Kind: Kind()}
 	if o.Recorder == nil {
-		//nolint:staticcheck // the newer API does not set the source
 		o.Recorder = mgr.GetEventRecorderFor("podunavailablebudget-webhook")
 	}
 	g, err := New(Lookups{

@@ -16,6 +16,6 @@
 // write a status.
 //
 // A transform gets each object that enters a cache, and none that leaves the cache: an object counts until the garbage
-// collector has freed it. So the sizes need neither events nor informers, also in replicas that do not lead, and include
-// what is held beside a cache. Sizes are those of an encoded object; memory is up to twice of that.
+// collector has freed it. So the sizes need neither events nor informers, also in replicas that do not lead, and
+// include what is held beside a cache. Sizes are those of an encoded object; memory is up to twice of that.
 package metrics

@@ -16,7 +16,7 @@
 //	in.First = o.Ownership() // release and adopt pods
 //	p.Pass, err = workload.Plan(in)
 //	...
-//	err = r.kit.Run(ctx, o, p, workloads.Parts{...}) // all writes, with their events: the revision first, the status last
+//	err = r.kit.Run(ctx, o, p, workloads.Parts{...}) // all writes: the revision first, the status last
 //	return r.kit.Finish(request, p, err)
 //
 // A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an

@@ -73,7 +73,9 @@ func TestUnwatched(t *testing.T) {
 				ws.Spec.TargetFilter = &appsv1beta1.TargetFilter{ReplicasPathList: c.paths}
 			}
 			finder := &replicas.Finder{Cached: have.Server, Live: have, Scales: have, Mapper: mapper(), Now: time.Now}
-			targets := &workloadspread.Targets{Finder: finder, Live: have, Kinds: &workloadspread.Kinds{Live: have, Now: time.Now}}
+			targets := &workloadspread.Targets{
+				Finder: finder, Live: have, Kinds: &workloadspread.Kinds{Live: have, Now: time.Now},
+			}
 			got, err := targets.Read(t.Context(), ws)
 			if err != nil || got.Gone || got.Base.Replicas != c.replicas || got.Unwatched != c.unwatched {
 				t.Errorf("%+v, %v", got, err)

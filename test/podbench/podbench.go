@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	crconfig "sigs.k8s.io/controller-runtime/pkg/config"
+
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -145,6 +149,7 @@ func (b *Bench) run(config *rest.Config, add func(ctrl.Manager) error) (stop fun
 		MapperProvider: mapper,
 		Scheme:         b.Scheme, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 		Cache: b.Cache, NewCache: o.newCache,
+		Controller: crconfig.Controller{UsePriorityQueue: ptr.To(true)}, // the one that is observed
 	})
 	if err != nil {
 		b.Fatal(err)

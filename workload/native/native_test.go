@@ -46,7 +46,8 @@ func TestStatefulSet(t *testing.T) {
 		}
 	}
 	env := func(r *appsv1.ControllerRevision) {
-		r.Data.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2","env":[{"name":"A","value":"b"}]}]}}}}`)
+		r.Data.Raw = []byte(
+			`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2","env":[{"name":"A","value":"b"}]}]}}}}`)
 	}
 	cases := map[string]struct {
 		why     string

@@ -14,7 +14,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -80,7 +79,6 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
-	//nolint:staticcheck // the newer API does not set the source
 	recorder := mgr.GetEventRecorderFor(UserAgent)
 	if err := mgr.Add(&unserved{reader: mgr.GetAPIReader(), recorder: recorder, options: o}); err != nil {
 		return nil, fmt.Errorf("add check of gates: %w", err)
@@ -218,7 +216,7 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 		&o.Election.RetryPeriod
 	mo.LeaderElectionReleaseOnCancel = true // main ends with the manager
 	mo.GracefulShutdownTimeout = ptr.To(drain)
-	mo.Controller = config.Controller{CacheSyncTimeout: o.Cache.SyncTimeout}
+	mo.Controller.CacheSyncTimeout = o.Cache.SyncTimeout
 	return mo, nil
 }
 
