@@ -63,7 +63,7 @@ func Parse(list string) (Gates, error) {
 		if f.alpha {
 			all = allAlpha
 		}
-		if on, ok := named[all]; ok {
+		if on, ok := named[all]; ok && !f.named {
 			g.on[name] = on
 		}
 		if on, ok := named[name]; ok {

@@ -18,11 +18,14 @@ func TestParse(t *testing.T) {
 		"later wins": {"as with flags", "CloneSetShortHash=true,CloneSetShortHash=false", ""},
 		"all beta": {
 			"also those that are off", "AllBeta=true",
-			"NativeRollouts=true,ResourceDistributionGate=true,ResourcesDeletionProtection=true",
+			"ResourceDistributionGate=true,ResourcesDeletionProtection=true",
+		},
+		"not of the reference": {
+			"it needs rights that no manifest of the reference gives", "NativeRollouts=true", "NativeRollouts=true",
 		},
 		"named beats all": {
 			"wherever it stands", "ResourceDistributionGate=false,AllBeta=true",
-			"NativeRollouts=true,ResourcesDeletionProtection=true",
+			"ResourcesDeletionProtection=true",
 		},
 		"pull for download": {
 			"images are downloaded by pull jobs", "PreDownloadImageForInPlaceUpdate=true,ImagePullJobGate=false",
@@ -78,7 +81,7 @@ func TestEveryGateHasAPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(alpha.String(), "="), 28; got != want {
+	if got, want := strings.Count(alpha.String(), "="), 27; got != want {
 		t.Errorf("%d gates are off by default, want %d", got, want)
 	}
 	if got, want := strings.Count(none.String(), "="), 9; got != want {

@@ -44,11 +44,11 @@ const (
 )
 
 // NativeRollouts is the one gate that the reference does not have: updates in place of StatefulSets and DaemonSets of
-// apps/v1.
+// apps/v1. AllAlpha and AllBeta, which name gates of the reference, do not turn it on: it needs rights of its own.
 const NativeRollouts Gate = "NativeRollouts"
 
-// feature is a gate's default and stage.
-type feature struct{ on, alpha bool }
+// feature is a gate's default and stage. One that is named is only set by its name.
+type feature struct{ on, alpha, named bool }
 
 // table has every gate, those of the reference as the reference has them.
 func table() map[Gate]feature {
@@ -72,7 +72,7 @@ func table() map[Gate]feature {
 		InPlaceWorkloadVerticalScaling:            alpha,
 		KruiseDaemon:                              on,
 		KruisePodReadinessGate:                    alpha,
-		NativeRollouts:                            off,
+		NativeRollouts:                            {named: true},
 		PodIndexLabel:                             on,
 		PodProbeMarkerGate:                        on,
 		PodUnavailableBudgetDeleteGate:            on,
