@@ -33,6 +33,7 @@ func budgets() []budget {
 		{path: "revision", allowed: kube(), most: 70},
 		{path: "scale", allowed: kube(), most: 71},
 		{path: "workload", allowed: kube(), most: 78},
+		{path: "workload/native", allowed: kube(), most: 80},
 		{path: "write", allowed: kube(), most: 70},
 		{path: "protection", allowed: kube(), most: 70},
 		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
