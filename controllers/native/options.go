@@ -29,7 +29,7 @@ type Options struct {
 	// Ask is called before updates of pods begin, with all of these pods in the order of their updates, as for budgets.
 	// Nil for the error lets all begin, a *workload.RefusedError the first ones. Nil for no call.
 	Ask func(ctx context.Context, pods []*corev1.Pod) error
-	// Registerer gets the counter kruise_native_pods_total, by kind and by how a pod went to its revision: in_place or
+	// Registerer gets the counter kruisekit_native_pods_total, by kind and by how a pod went to its revision: in_place or
 	// evicted. Nil for none.
 	Registerer prometheus.Registerer
 }

@@ -40,7 +40,7 @@ type loop struct {
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	moved := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "kruise_native_pods_total",
+		Name: "kruisekit_native_pods_total",
 		Help: "Pods of StatefulSets and DaemonSets of apps/v1 that went to another revision, by kind and how.",
 	}, []string{"kind", "how"})
 	if o.Registerer != nil {
