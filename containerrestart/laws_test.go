@@ -113,7 +113,7 @@ func (w *world) atRest() bool {
 	return len(w.kills) == 0
 }
 
-// mishap is what nobody plans.
+// mishap is what happens unplanned.
 func (w *world) mishap() {
 	switch w.Intn(60) {
 	case 0, 1, 2:
@@ -217,7 +217,7 @@ func TestDeathChangesNothing(t *testing.T) {
 			s := w.stored["again"].Status
 			s.CompletionTime, s.Conditions, s.ContainerStatusSnapshot = nil, nil, nil
 			told := text(s)
-			for n := range 20 { // how often one crashed depends on when somebody looked
+			for n := range 20 { // how often one crashed depends on the time of the look
 				told = strings.ReplaceAll(told, fmt.Sprintf("ended %d times", n), "ended")
 			}
 			return told, w.text()

@@ -28,7 +28,7 @@ const (
 // otherPod makes a request one of another pod.
 func otherPod(r *request) { r.Labels[appsv1beta1.ContainerRecreateRequestPodUIDKey] = "other" }
 
-// TestSupervise looks at requests 30 seconds after most were made: how they end where nobody answers, what is noted of
+// TestSupervise looks at requests 30 seconds after most were made: how they end without an answer, what is noted of
 // new containers, and how a pod leaves traffic and comes back.
 func TestSupervise(t *testing.T) {
 	limit := func(seconds int64) func(*request) {

@@ -11,7 +11,7 @@ import (
 
 func done30(r *request) { r.Status.CompletionTime = ptr.To(stamp(30)) }
 
-// TestWritePatch says which writes somebody else's write keeps from happening.
+// TestWritePatch says which writes another client's write keeps from happening.
 func TestWritePatch(t *testing.T) {
 	stopped := []containerrestart.Attempt{{Request: "r1", Container: "app", Done: true}}
 	states := in(recreating, st("app", pending, false, ""), st("log", pending, false, ""))

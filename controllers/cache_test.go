@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// What the cache drops of a node is what nobody reads, and no more.
+// What the cache drops of a node is what no reconciler reads, and no more.
 func TestLeanNodes(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}

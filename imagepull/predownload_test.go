@@ -159,7 +159,7 @@ func TestParallelism(t *testing.T) {
 	}
 }
 
-// Names of revisions and containers are long enough to make a name of a job that nobody takes.
+// Names of revisions and containers are long enough to make a name of a job that no other job takes.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("x", 62)
 	r := rollout(template(), template(long+"a=x:1", long+"b=x:2"))

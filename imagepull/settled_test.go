@@ -72,7 +72,7 @@ func countOf(n *v1beta1.NodeImage, s *v1beta1.NodeImageStatus) v1beta1.NodeImage
 	return want
 }
 
-// settled says what should not be there any more, or what nobody waits for.
+// settled says what should not be there any more, or what no job waits for.
 func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 	waits := false
 	for name, image := range n.Spec.Images {
@@ -103,7 +103,7 @@ func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 	return ""
 }
 
-// TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; nobody else's use is forgotten.
+// TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; no other client's use is forgotten.
 func TestSecretsLaws(t *testing.T) {
 	eachCase(t, 5_000, func(r *random) string {
 		c := imagepull.Claim{

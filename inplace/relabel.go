@@ -16,8 +16,10 @@ const (
 	RelabelFirst Relabel = ""
 	// RelabelLast changes the label when the containers run the change and the pod is ready again. It is for controllers
 	// that count a pod with the new label as updated, as those of Kubernetes do. Until then the annotation
-	// PendingRevisionKey holds the revision. RelabelFirst ends such an update once the containers run the change.
+	// PendingRevisionKey holds the revision.
 	RelabelLast Relabel = "Last"
+	// RelabelDone ends such updates as soon as the containers run the change, ready or not.
+	RelabelDone Relabel = "Done"
 )
 
 // PendingRevisionKey is the annotation of a pod that an update with RelabelLast is changing. Its value is what the
@@ -32,18 +34,13 @@ func (r rules) revisionOf(pod *corev1.Pod) string {
 	return cmp.Or(r.pending(pod), r.keys.RevisionOf(pod))
 }
 
-// pending returns the revision that waits in a pod for its label. What a pod was created with, as a part of its
-// template, is none.
+// pending returns the revision that waits in a pod for its label. With RelabelFirst none does: the annotation is then one
+// of the template.
 func (r rules) pending(pod *corev1.Pod) string {
-	pending := pod.Annotations[PendingRevisionKey]
-	if pending == "" {
+	if r.relabel == RelabelFirst {
 		return ""
 	}
-	state, err := StateOf(pod, r.keys)
-	if err != nil || state == nil || state.Revision != pending || state.UpdateTimestamp.Before(&pod.CreationTimestamp) {
-		return ""
-	}
-	return pending
+	return pod.Annotations[PendingRevisionKey]
 }
 
 // Settled reports whether no update of a pod is under way, and the revision label of the pod is that of its spec.
@@ -52,7 +49,7 @@ func Settled(pod *corev1.Pod, p Policy) bool {
 	return done && p.rules().pending(pod) == ""
 }
 
-// relabel writes the revision label of a pod whose update is complete, once the pod is ready.
+// relabel writes the revision label of a pod whose update is complete, and with RelabelLast once the pod is ready.
 func (l look) relabel() Action {
 	pending := l.rules.pending(l.pod)
 	if pending == "" {
@@ -77,5 +74,5 @@ func (l look) relabelTo(pending string) Action {
 // relabelNow reports whether the first write of an update changes the revision label: the policy says so, the node has
 // nothing to do, or a pod that was about to leave the revision goes back to it.
 func (e *edit) relabelNow() bool {
-	return e.rules.relabel != RelabelLast || e.settled || e.rules.keys.RevisionOf(e.pod) == e.update.Revision
+	return e.rules.relabel == RelabelFirst || e.settled || e.rules.keys.RevisionOf(e.pod) == e.update.Revision
 }

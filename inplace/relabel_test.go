@@ -3,6 +3,7 @@ package inplace_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,26 +130,42 @@ func TestRelabelOfAnotherPolicy(t *testing.T) {
 	r := &relabelling{T: t, k: k, policy: inplace.Policy{Relabel: inplace.RelabelLast}}
 	r.to(one, with(one, image(0, "app:2")), "r-2")
 	r.run()
-	r.policy.Relabel = inplace.RelabelFirst
+	r.policy.Relabel = inplace.RelabelDone
 	r.to(nil, nil, "") // ready or not
 	r.expect("r-2", "r-2", true)
 }
 
-// TestRelabelOfATemplate has pods whose template has the annotation: it names no revision of theirs.
+// TestRelabelOfATemplate has pods whose template has the annotation: where labels change first, it means nothing.
 func TestRelabelOfATemplate(t *testing.T) {
 	pod := running(template(container("c1", "app:1")), "r-1")
-	pod.CreationTimestamp = metav1.NewTime(noon())
 	pod.Annotations = map[string]string{inplace.PendingRevisionKey: "r-7"}
-	for _, state := range []string{
-		"", "{", `{"revision":"r-8","updateTimestamp":"2026-11-21T12:00:00Z"}`,
-		`{"revision":"r-7","updateTimestamp":"2026-11-21T11:00:00Z"}`,
-	} {
-		pod.Annotations[kruise.InPlaceUpdateStateKey] = state
-		for _, when := range []inplace.Relabel{inplace.RelabelFirst, inplace.RelabelLast} {
-			p := inplace.Policy{Relabel: when}
-			if got := inplace.RevisionOf(pod, p); got != "r-1" {
-				t.Errorf("%s, %s: revision %q, want r-1", when, state, got)
-			}
+	if got := inplace.RevisionOf(pod, inplace.Policy{}); got != "r-1" || !inplace.Settled(pod, inplace.Policy{}) {
+		t.Errorf("revision %q, want r-1 and settled", got)
+	}
+	a, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon())
+	if err != nil || a.Verdict != inplace.Complete {
+		t.Errorf("%+v, %v; want nothing to do", a, err)
+	}
+}
+
+// TestRelabelByAnotherClock updates a pod that, by the clock of its controller, is not created yet.
+func TestRelabelByAnotherClock(t *testing.T) {
+	p := inplace.Policy{Relabel: inplace.RelabelLast}
+	pod := running(template(container("c1", "app:1")), "r-1")
+	pod.CreationTimestamp = metav1.NewTime(noon().Add(time.Hour))
+	u := inplace.Update{Pod: pod, Revision: "r-2", Change: &inplace.Change{Images: images("c1", "app:2")}}
+	for _, subresource := range []string{write.Status, write.Main} {
+		a, err := inplace.Next(u, p, noon())
+		if err != nil || a.Verdict != inplace.Write || a.Write.Subresource != subresource {
+			t.Fatalf("%+v, %v", a, err)
 		}
+		after, refused, err := apply(u.Pod, a.Write)
+		if refused != nil || err != nil {
+			t.Fatal(refused, err)
+		}
+		u.Pod = after
+	}
+	if got := inplace.RevisionOf(u.Pod, p); got != "r-2" {
+		t.Errorf("revision %q, want r-2", got)
 	}
 }

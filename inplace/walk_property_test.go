@@ -60,7 +60,7 @@ func newRollout(r *rand.Rand) (*rollout, error) {
 		r: r, now: noon(), forgetful: r.IntN(5) == 0,
 		rules: inplace.Policy{
 			Unready:      oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
-			Relabel:      oneOf(r, inplace.RelabelFirst, inplace.RelabelLast),
+			Relabel:      oneOf(r, inplace.RelabelFirst, inplace.RelabelLast, inplace.RelabelDone),
 			ResizeInSpec: r.IntN(3) == 0,
 		},
 		options: inplace.Policy{Env: inplace.EnvRestart, Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},

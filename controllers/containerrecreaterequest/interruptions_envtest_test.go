@@ -245,7 +245,7 @@ func TestLatePodHasNotGone(t *testing.T) {
 	}
 }
 
-// The pod changes between the look and the write: what somebody else wrote stays.
+// The pod changes between the look and the write: what another client wrote stays.
 func TestPodChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -67,7 +67,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// The deadline ends also what nobody works on.
+// The deadline also ends a request that no daemon works on.
 func TestDeadlineOfAnyPhase(t *testing.T) {
 	for _, p := range []v1beta1.ContainerRecreateRequestPhase{"", pending, recreating} {
 		t.Run("phase "+string(p), func(t *testing.T) {

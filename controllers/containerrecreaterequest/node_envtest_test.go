@@ -36,7 +36,7 @@ const (
 )
 
 // node is one with a runtime, a kubelet and, once it serves, a daemon. What runs is kept here and not in the pods, so
-// that nothing that somebody writes can change it. The kubelet starts again what has ended, the daemon does what
+// that nothing that a client writes can change it. The kubelet starts again what has ended, the daemon does what
 // containerrestart.Next says.
 type node struct {
 	client    client.Client
@@ -68,7 +68,7 @@ func newNode(b *bench) *node {
 	}
 	b.run(b.config, func(mgr ctrl.Manager) error {
 		var err error
-		// What no request can be is stored, too: untyped, it stops nobody.
+		// What no request can be is stored, too: untyped, it stops no reconciler.
 		n.client, err = client.New(b.config, client.Options{
 			Scheme: b.scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache(), Unstructured: true},
 		})
@@ -87,7 +87,7 @@ func newNode(b *bench) *node {
 // serve starts the daemon.
 func (n *node) serve() { n.set(func() { n.serving = true }) }
 
-// hold has kills not end until they are let go.
+// hold has kills not end until they are released.
 func (n *node) hold(is bool) { n.set(func() { n.holding = is }) }
 
 // crash ends a container.

@@ -90,7 +90,7 @@ func TestNextIsLookedAt(t *testing.T) {
 			b.becomes(second, inTurn)
 			b.finalizers(first)
 			stop()
-			// Nobody answers it either.
+			// It gets no answer either.
 			b.reconcile(ahead(2*time.Hour), plain)
 			b.becomes(second, ended("daemon has not responded for a long time"))
 		})

@@ -51,7 +51,7 @@ func benchOfBothVersions(t *testing.T) *bench {
 			t.Fatal(err)
 		}
 	}
-	// Whoever watches a kind that is not served yet tries again after ten seconds.
+	// A watch of a kind that is not served yet is tried again after ten seconds.
 	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			all, err := client.New(c.Config, client.Options{Scheme: schemeOf(t, v1alpha1.AddToScheme, v1beta1.AddToScheme)})

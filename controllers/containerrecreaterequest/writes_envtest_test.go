@@ -31,7 +31,7 @@ func (b *bench) still() {
 	}
 }
 
-// barrier returns when the reconciler has come round to a request that was made now: one that nobody has completed,
+// barrier returns when the reconciler has come round to a request that was made now: one that is not completed,
 // which ends at once. What was due before has been looked at.
 func (b *bench) barrier() {
 	b.Helper()

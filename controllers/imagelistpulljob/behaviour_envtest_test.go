@@ -214,7 +214,7 @@ func TestTimeToLive(t *testing.T) {
 	if asked := b.Asked(); len(asked) != 1 || len(requests.About(asked, "DELETE imagelistpulljobs/ahead 200")) != 1 {
 		t.Errorf("asked %q", asked)
 	}
-	// By itself, where nobody touches it.
+	// By itself, where no client touches it.
 	b.ahead.Store(0)
 	soon := b.create("soon", []string{"nginx:1"}, func(l *v1beta1.ImageListPullJob) {
 		l.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](1)
@@ -249,7 +249,7 @@ func TestNever(t *testing.T) {
 	b.change(leaving, func(l *v1beta1.ImageListPullJob) { l.Finalizers = nil })
 }
 
-// A job that somebody deletes is made again, also while the old one is still on its way out.
+// A job that a client deletes is made again, also while the old one is still on its way out.
 func TestDeletedJob(t *testing.T) {
 	b := start(t)
 	list := b.create("ahead", []string{"nginx:1"})

@@ -192,7 +192,7 @@ func TestMadeBefore(t *testing.T) {
 			t.Errorf("%s is another job", image)
 		}
 	}
-	// One that goes before the cache has shown it is made again, by a pass that nobody has to ask for.
+	// One that goes before the cache has shown it is made again, by a pass that no event asks for.
 	if err := b.Client.Delete(t.Context(), first["nginx:1"]); err != nil {
 		t.Fatal(err)
 	}

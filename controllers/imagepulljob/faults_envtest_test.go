@@ -149,7 +149,7 @@ func TestRestart(t *testing.T) {
 	b.copied(`login {} gone,web`)
 	stop()
 	b.nodes.tell("nginx:1", v1beta1.ImagePhaseSucceeded)
-	// Nobody holds it any more, and nobody has released what it used.
+	// No finalizer holds it any more, and what it used is not released.
 	b.change(gone, func(j *v1beta1.ImagePullJob) { j.Finalizers = nil })
 	if err := b.client.Delete(t.Context(), gone); err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// A secret has one copy, whoever names it; it follows its source, and goes with the last job that uses it.
+// A secret has one copy, however many jobs name it; it follows its source, and goes with the last job that uses it.
 func testSecrets(t *testing.T, o imagepulljob.Options) {
 	b := start(t, o)
 	b.have(2)
@@ -116,7 +116,7 @@ func testSecrets(t *testing.T, o imagepulljob.Options) {
 	b.until(func() error { return b.unheld(first) })
 }
 
-// Copies that somebody deletes are made again; a copy's cost is counted.
+// Copies that a client deletes are made again; a copy's cost is counted.
 func TestSecretWrites(t *testing.T) {
 	b := start(t, imagepulljob.Options{SecretPeriod: time.Hour})
 	b.have(8)

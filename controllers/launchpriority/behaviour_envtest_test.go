@@ -155,7 +155,7 @@ func TestLost(t *testing.T) {
 	b.set(pod, blocked, "b")
 	b.has(pod, "p_-1", "p_0")
 
-	// One key of it, by somebody's hand.
+	// One key of it, by hand.
 	barrier = b.barrier(pod)
 	b.set(pod, ready, "b")
 	if err := b.Client.Patch(t.Context(), barrier,

@@ -126,7 +126,7 @@ func laggingCache(b *bench) {
 	}
 }
 
-// Where pull jobs are not installed, nobody knows who asked. All else goes on.
+// Where pull jobs are not installed, the jobs that asked are unknown. All else goes on.
 func noPullJobs(b *bench) {
 	gone := b.job("gone")
 	b.remove(gone)
@@ -191,7 +191,7 @@ func ownWrites(b *bench) {
 	}
 }
 
-// A NodeImage that goes before the cache has shown it is made again, by a pass that nobody has to ask for.
+// A NodeImage that goes before the cache has shown it is made again, by a pass that no event asks for.
 func goneUnseen(b *bench) {
 	b.node("1")
 	r := b.direct(nodeimage.Options{}, "NodeImage")
@@ -222,7 +222,7 @@ func (m mute) Get(context.Context, client.ObjectKey, client.Object, ...client.Ge
 	return m.err
 }
 
-// Where nobody can say whether something is gone, it stays. It is asked again, unless that is forbidden.
+// Where it is unknown whether something is gone, it stays. It is asked again, unless that is forbidden.
 func unreadable(b *bench) {
 	gone := b.job("gone")
 	b.remove(gone)

@@ -154,7 +154,7 @@ func timeToLive(b *bench) {
 		}
 		return nil
 	})
-	// Nobody touches the node now: the reconciler comes back by itself.
+	// No event comes now: the reconciler comes back by itself.
 	b.clock.ahead.Store(0)
 	change(b, image, b.tag("3"), func(n *v1beta1.NodeImage) {
 		n.Spec.Images["nginx"].Tags[0].PullPolicy = &v1beta1.ImageTagPullPolicy{TTLSecondsAfterFinished: ptr.To[int32](1)}

@@ -188,7 +188,7 @@ func (b *bench) send(
 	}
 }
 
-// Somebody takes the pod out of traffic before the first word, and the cache does not show it yet.
+// A client takes the pod out of traffic before the first word, and the cache does not show it yet.
 func TestSomebodyIsFaster(t *testing.T) {
 	t.Parallel()
 	b := &bench{podbench.New(t, cluster.Options{})}

@@ -69,7 +69,7 @@ func testLatency(b *bench) {
 	})
 }
 
-// Somebody puts the object back to what is written elsewhere, whenever it is not that. Both would write all day; this
+// A client puts the object back to what is written elsewhere, whenever it is not that. Both would write all day; this
 // side does so less and less, says why, and does not stop doing what it is there for.
 func testAdversary(b *bench) {
 	c := b.create()
@@ -104,7 +104,7 @@ func testAdversary(b *bench) {
 	b.until("there are no entries in the end", func() bool { return len(b.read().Webhooks) == 1 })
 }
 
-// undo changes the configuration whenever somebody else has, as another controller would.
+// undo changes the configuration whenever another client has, as another controller would.
 func (b *bench) undo(change func(*configuration) bool, name string) (stop func(), times func() int) {
 	b.Helper()
 	watching, err := client.NewWithWatch(b.Config, client.Options{Scheme: b.scheme})
@@ -147,7 +147,7 @@ func (b *bench) undo(change func(*configuration) bool, name string) (stop func()
 	}
 }
 
-// A cloud adds requirements to every entry, and an admin has another policy. Both stay, and nobody writes against them.
+// A cloud adds requirements to every entry, and an admin has another policy. Both stay, and no reconciler writes against them.
 func testEnforcer(b *bench) {
 	c := b.create()
 	theirs := metav1.LabelSelectorRequirement{

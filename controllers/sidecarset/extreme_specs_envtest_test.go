@@ -18,7 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarset"
 )
 
-// odd are sets as they can be stored while nobody judges them.
+// odd are sets as they can be stored while no webhook validates them.
 func odd() map[string]func(*v1beta1.SidecarSet) {
 	near := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Near"}}}
 	return map[string]func(*v1beta1.SidecarSet){

@@ -36,7 +36,7 @@ func explain(to chan string) func(context.Context, string, []note.Note) {
 	return func(_ context.Context, set string, _ []note.Note) {
 		select {
 		case to <- set:
-		default: // nobody waits for it any more
+		default: // the test waits for it no longer
 		}
 	}
 }

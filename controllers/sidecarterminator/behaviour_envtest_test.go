@@ -289,7 +289,7 @@ func TestVirtual(t *testing.T) {
 	}
 }
 
-// made are the requests without those that came too late, because somebody wrote in the same moment.
+// made are the requests without those that came too late, because a client wrote in the same moment.
 func made(all []string) []string {
 	var some []string
 	for _, one := range all {

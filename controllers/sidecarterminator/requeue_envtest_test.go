@@ -44,7 +44,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// The end of a request wakes its pod, and so does its deletion by somebody else.
+// The end of a request wakes its pod, and so does its deletion by another client.
 func TestWoken(t *testing.T) {
 	b := newBench(t, nil)
 	b.reconcile(ahead(time.Hour), plain)

@@ -186,7 +186,7 @@ func TestRuntimeAway(t *testing.T) {
 	b.described(pod)
 }
 
-// TestQuiet asks nobody for anything when nothing that matters changes.
+// TestQuiet makes no request when nothing that matters changes.
 func TestQuiet(t *testing.T) {
 	b := start(t, nil, containermeta.Options{})
 	pod := b.pod("web", nil)

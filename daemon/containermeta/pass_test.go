@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// desk is a daemon in a world whose cache is what a test says, and that looks when a test says so.
-type desk struct {
+// fixture is a daemon in a world whose cache is what a test says, and that looks when a test says so.
+type fixture struct {
 	*world
 
 	d *daemon
@@ -27,7 +27,7 @@ type desk struct {
 }
 
 // sit has a test look at a world with its own eyes. What is to be stopped there is not.
-func sit(t *testing.T, test func(desk)) {
+func sit(t *testing.T, test func(fixture)) {
 	t.Helper()
 	bubbletest.Test(t, func(t *testing.T) {
 		w := newWorld(1, nil)
@@ -47,28 +47,28 @@ func sit(t *testing.T, test func(desk)) {
 			}
 		}()
 		bubbletest.Wait()
-		test(desk{w, d, r})
+		test(fixture{w, d, r})
 		cancel()
 		node.Wait()
 	})
 }
 
 // see has the cache know what is.
-func (d desk) see() {
+func (d fixture) see() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.d.seen = d.pod
 }
 
 // look looks when the kubelet has had its time, too.
-func (d desk) look(t *testing.T) {
+func (d fixture) look(t *testing.T) {
 	t.Helper()
 	d.lookNow(t)
 	time.Sleep(catchUp) //nolint:forbidigo // the time of the bubble
 	d.lookNow(t)
 }
 
-func (d desk) lookNow(t *testing.T) {
+func (d fixture) lookNow(t *testing.T) {
 	t.Helper()
 	if _, err := d.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{
 		Namespace: namespace, Name: podName,
@@ -80,7 +80,7 @@ func (d desk) lookNow(t *testing.T) {
 
 // TestReadsItsWrites looks twice before the cache has what was written, and once after.
 func TestReadsItsWrites(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.see()
 		d.look(t)
 		d.look(t)
@@ -92,7 +92,7 @@ func TestReadsItsWrites(t *testing.T) {
 		if d.writes != 1 {
 			t.Errorf("%d writes", d.writes)
 		}
-		// Where somebody takes the annotation away, it is written again.
+		// Where a client takes the annotation away, it is written again.
 		d.change(func(pod *corev1.Pod) { delete(pod.Annotations, kruise.RuntimeContainerMetaKey) })
 		d.see()
 		d.look(t)
@@ -105,7 +105,7 @@ func TestReadsItsWrites(t *testing.T) {
 // TestRestored has etcd go back to a version before the annotation, which the cache has never shown. The annotation is
 // written again a minute later, unprompted.
 func TestRestored(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.change(func(*corev1.Pod) { d.version = 50 })
 		d.see()
 		older := d.pod.DeepCopy()
@@ -130,7 +130,7 @@ func TestRestored(t *testing.T) {
 
 // TestCacheLagsForMinutes looks again and again at a cache that does not show the annotation.
 func TestCacheLagsForMinutes(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.see()
 		for range 20 {
 			d.lookNow(t)
@@ -145,7 +145,7 @@ func TestCacheLagsForMinutes(t *testing.T) {
 // TestNewestValues has a container start by itself with values that the cache does not know yet. It is not stopped for
 // those that the cache knows.
 func TestNewestValues(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.change(ready(corev1.ConditionFalse))
 		d.see()
 		d.look(t)
@@ -175,7 +175,7 @@ func TestNewestValues(t *testing.T) {
 
 // TestCalm stops nothing before the kubelet has had its time to see the newest values.
 func TestCalm(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.change(ready(corev1.ConditionFalse))
 		for _, value := range []string{"1", "2"} {
 			d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = value })
@@ -197,7 +197,7 @@ func TestCalm(t *testing.T) {
 
 // TestGone gives up what is done to a pod, and forgets it.
 func TestGone(t *testing.T) {
-	sit(t, func(d desk) {
+	sit(t, func(d fixture) {
 		d.change(ready(corev1.ConditionFalse))
 		d.change(func(pod *corev1.Pod) { pod.Annotations["conf"] = "1" })
 		d.see()

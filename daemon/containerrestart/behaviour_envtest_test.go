@@ -124,7 +124,7 @@ func TestRuntimeAway(t *testing.T) {
 	b.ends(r, "", up("app"), up("log"))
 }
 
-// TestQuiet asks nobody for anything where nothing is under way, and listens to no events.
+// TestQuiet makes no request where nothing is under way, and listens to no events.
 func TestQuiet(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	b := start(t, ways{"log": {Stop: func(context.Context) error { return errors.New("no such signal") }}},

@@ -315,7 +315,7 @@ func (r runtimeOf) Stop(ctx context.Context, id string, _ time.Duration) error {
 	if err != nil {
 		return away(err)
 	}
-	// It asks the container to end at once, and nobody can take that back.
+	// It asks the container to end at once, and that cannot be taken back.
 	ended := make(chan error, 1)
 	time.AfterFunc(time.Second, func() { ended <- r.end(id) })
 	select {

@@ -39,7 +39,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }
 
-// bench is a namespace with a node of its own, and with somebody who does the manager's part.
+// bench is a namespace with a node of its own, and with what does the manager's part.
 type bench struct {
 	*testing.T
 

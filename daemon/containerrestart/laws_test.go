@@ -111,7 +111,7 @@ func TestDeathChangesNothing(t *testing.T) {
 				}
 				for name, n := range w.hooks {
 					if w.ways[name].unstoppable {
-						continue // nobody knows that it was tried
+						continue // the try is unknown
 					}
 					if n > names[name]+w.deaths+w.failures {
 						t.Errorf("-seed=%d: the hook of %s ran %d times in %d deaths", *seed+i, name, n, w.deaths)

@@ -147,7 +147,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// What somebody else says has ended is pulled no further. What the reference tells of such a pull is not told.
+// What another client says has ended is pulled no further. What the reference tells of such a pull is not told.
 func TestSettledBySomebodyElse(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.images.pull = takes(time.Hour)
@@ -341,7 +341,7 @@ func TestWritesAreLimited(t *testing.T) {
 	})
 }
 
-// An event counts when it may be about what is to be pulled, or about what somebody else says of it.
+// An event counts when it may be about what is to be pulled, or about what another client says of it.
 func TestEventsThatCount(t *testing.T) {
 	at := func(change func(*v1beta1.NodeImage)) *v1beta1.NodeImage {
 		n := newStore().object.DeepCopy()

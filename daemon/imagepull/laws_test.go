@@ -166,7 +166,7 @@ func (l *laws) calm() {
 	l.settle()
 }
 
-// elsewhere marks what somebody else has settled.
+// elsewhere marks what another client has settled.
 const elsewhere = "settled elsewhere"
 
 func (l *laws) settleElsewhere(name string) {

@@ -67,7 +67,7 @@ func (s *store) written() int {
 	return len(s.writes)
 }
 
-// change writes as somebody else.
+// change writes as another client.
 func (s *store) change(how func(*v1beta1.NodeImage)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // Upgrades under load: every request is answered, by one version and later by the other.
 func TestHandover(t *testing.T) {
 	application := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		<-time.NewTimer(5 * time.Millisecond).C // so that requests are under way whenever somebody stops
+		<-time.NewTimer(5 * time.Millisecond).C // so that requests are under way at each stop
 		_, _ = fmt.Fprint(w, "hello")
 	}))
 	defer application.Close()
@@ -64,7 +64,7 @@ func TestHandover(t *testing.T) {
 	t.Logf("answered by version: %v", load.by)
 }
 
-// The one that idles is not waited for, and nobody waits for ever.
+// The one that idles is not waited for, and no wait lasts for ever.
 func TestMigrate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "listener")
 	if err := migrate(t.Context(), path, "0"); err != nil {

@@ -52,7 +52,7 @@ const (
 )
 
 // The daemon as a process of its own, with the rights of config/daemon, on a node with pods of a CloneSet that all run:
-// it asks nobody anything, and takes next to nothing.
+// it makes no request, and takes next to nothing.
 func TestIdle(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	dir := t.TempDir()

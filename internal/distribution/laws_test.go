@@ -52,7 +52,7 @@ func (w *world) namespace() string {
 	return w.in.Namespaces[w.rand.IntN(len(w.in.Namespaces))].Name
 }
 
-// act is what somebody else does.
+// act is what another client does.
 func (w *world) act() {
 	w.Helper()
 	n := w.namespace()

@@ -22,7 +22,7 @@ import (
 func TestIndexTwice(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{corev1.SchemeGroupVersion})
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
-	// Nobody listens there, and the cache is not started.
+	// No server listens there, and the cache is not started.
 	c, err := cache.New(&rest.Config{Host: "http://127.0.0.1:1"}, cache.Options{Scheme: scheme.Scheme, Mapper: mapper})
 	if err != nil {
 		t.Fatal(err)

@@ -141,7 +141,7 @@ func untilSent(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook, base s
 }
 
 // The largest scope that is written is taken by an API server, and pods pass it in time; one that is not sent is
-// created also while nobody answers.
+// created also while no webhook answers.
 func TestLarge(t *testing.T) {
 	c := cluster.Start(t, cluster.Options{Private: true})
 	hook := scopetest.New(t)

@@ -24,7 +24,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// TestFirstPods: whoever applies a set and pods at once gets pods with sidecars, whether or not anybody leads.
+// TestFirstPods: a set and pods that are applied at once give pods with sidecars, with and without a leader.
 func TestFirstPods(t *testing.T) {
 	t.Parallel()
 	g := newPodGround(t)

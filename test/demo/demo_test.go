@@ -26,7 +26,7 @@ import (
 type written struct {
 	mu   sync.Mutex
 	text strings.Builder
-	// until is what somebody waits for.
+	// until is what the demo waits for.
 	until string
 	done  chan struct{}
 }

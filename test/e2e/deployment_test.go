@@ -179,7 +179,7 @@ func deploy(t *testing.T, c *cluster.Cluster, kustomization string, workloads ..
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		// The next test process waits until all is gone, see waitForRemoval; at the end of a level nobody needs to.
+		// The next test process waits until all is gone, see waitForRemoval; at the end of a level no test needs to.
 		if _, err := c.Kubectl(ctx, "delete", "--ignore-not-found", "--wait=false",
 			"-k", "../../config/default"); err != nil {
 			t.Errorf("remove what was deployed: %v", err)

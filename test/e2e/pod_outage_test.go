@@ -19,7 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// failurePolicyKey is by which the owner of a set says what becomes of pods while nobody can inject it.
+// failurePolicyKey is by which the owner of a set says what becomes of pods while no webhook can inject it.
 const failurePolicyKey = "kruisekit.dev/injection-failure-policy"
 
 // podOutage creates pods before, during and after an outage of the manager.

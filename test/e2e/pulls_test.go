@@ -48,7 +48,7 @@ func (m *deployed) newPulls(t *testing.T) *pulls {
 	return p
 }
 
-// push makes an image of one layer that nobody has.
+// push makes an image of one layer that no node has.
 func (p *pulls) push(t *testing.T, repository string) image.Image {
 	t.Helper()
 	content := make([]byte, 4*large)

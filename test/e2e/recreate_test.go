@@ -47,7 +47,7 @@ func (m *deployed) newRecreation(t *testing.T, node string, change func(*corev1.
 		t.Fatal(err)
 	}
 	if len(pod.Spec.ReadinessGates) > 0 {
-		// Whoever makes pods with the gate sets it at first.
+		// The creator of pods with the gate sets it at first.
 		set := client.RawPatch(types.StrategicMergePatchType,
 			[]byte(`{"status":{"conditions":[{"type":"KruisePodReady","status":"True"}]}}`))
 		if err := m.Client.Status().Patch(t.Context(), pod, set); err != nil {
@@ -281,7 +281,7 @@ func (m *deployed) testRecreateGone(t *testing.T) {
 	})
 }
 
-// begun waits until somebody works on the request.
+// begun waits until the daemon works on the request.
 func (r *recreation) begun(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {

@@ -39,7 +39,7 @@ type remains struct {
 	images map[string]image.Image
 	// reports of the daemon.
 	reports map[string]kruise.RuntimeContainerMeta
-	// pods as they were when nobody led them any more; of revisions and claims, UID and resource version.
+	// pods as they were when no manager led any more; of revisions and claims, UID and resource version.
 	pods              map[string]*corev1.Pod
 	revisions, claims map[string]string
 }

@@ -146,7 +146,7 @@ func (w *world) callAll(ctx context.Context, replicas []*replica) error {
 	return nil
 }
 
-// The reference may have left a Secret that somebody created empty, or one that is about to end.
+// The reference may have left a Secret that a client created empty, or one that is about to end.
 func TestSecretOfBeforeIsFilled(t *testing.T) {
 	w := newWorld(t)
 	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{

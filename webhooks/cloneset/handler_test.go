@@ -159,7 +159,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// v1alpha1 has some fields as annotations, which nobody validated.
+// v1alpha1 has some fields as annotations, which no schema validates.
 func TestOldAnnotations(t *testing.T) {
 	const key = "apps.kruise.io/image-predownload-parallelism"
 	r := request(t, [3]string{"v1alpha1", "", ""})

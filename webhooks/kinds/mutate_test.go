@@ -131,7 +131,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("validation %d: %d calls, want %d", i, len(server.Asked), want)
 		}
 	}
-	// Those that nobody redeems make place for others.
+	// Those that are not redeemed make place for others.
 	for range 300 {
 		w[mutate](t.Context(), change(t, "v1beta1", "", ""))
 	}

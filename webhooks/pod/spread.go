@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
-// Spreads gives new pods the subsets of their WorkloadSpreads. A Desk of webhooks/workloadspread does.
+// Spreads gives new pods the subsets of their WorkloadSpreads. An Allocator of webhooks/workloadspread does.
 type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 	// ended.

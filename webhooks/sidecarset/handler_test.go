@@ -145,7 +145,7 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestConflictWithNobody: a set that is listed, but has gone, is in the way of nobody.
+// TestConflictWithNobody: a set that is listed, but has gone, is in the way of no other set.
 func TestConflictWithNobody(t *testing.T) {
 	gone := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"gone"`, 1)
 	for why, server := range map[string]*plainServer{

@@ -24,6 +24,8 @@ const (
 	NoteNotObserved = "TemplateNotObserved"
 	// NoteStrategy is a set whose updateStrategy does not leave the update of its pods to this package.
 	NoteStrategy = "UpdateStrategy"
+	// NoteTemplate is a set whose template has the annotation in which a pod keeps its next revision.
+	NoteTemplate = "PendingRevisionInTemplate"
 )
 
 // Observed is what the built-in controller has made of a set. Objects of other owners are left out, so that lists may
@@ -68,7 +70,7 @@ func StatefulSet(set *appsv1.StatefulSet, o Observed, r Rollout) (workload.Input
 			"another pod has the old revision"
 		return o.handOver(in, set, why)
 	}
-	return o.observed(in, set)
+	return o.observed(in, set, &set.Spec.Template)
 }
 
 // DaemonSet returns the input of a pass over the pods of a DaemonSet, and why no update begins; nil where updates may
@@ -100,7 +102,7 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 		return o.handOver(in, set, "updateStrategy is "+string(set.Spec.UpdateStrategy.Type)+
 			": the built-in controller updates the pods; set OnDelete")
 	}
-	return o.observed(in, set)
+	return o.observed(in, set, &set.Spec.Template)
 }
 
 // hashed is a revision whose pods have its hash in their label.
@@ -194,8 +196,18 @@ func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
 	return true, ""
 }
 
-// observed returns the input, unless the update revision is not known yet.
-func (*Observed) observed(in workload.Input, set metav1.Object) (workload.Input, []note.Note) {
+// observed returns the input, unless the template cannot be rolled out or its revision is not known yet.
+func (*Observed) observed(
+	in workload.Input, set metav1.Object, template *corev1.PodTemplateSpec,
+) (workload.Input, []note.Note) {
+	if _, has := template.Annotations[inplace.PendingRevisionKey]; has {
+		// Each new pod would count as one that is about to leave its revision.
+		in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelFirst
+		return in, []note.Note{{
+			Level: note.Blocked, Code: NoteTemplate, Object: set.GetName(),
+			Text: "the template must not have the annotation " + inplace.PendingRevisionKey,
+		}}
+	}
 	if in.Update.Name != "" {
 		return in, nil
 	}
@@ -215,6 +227,6 @@ func (*Observed) handOver(in workload.Input, set metav1.Object, why string) (wor
 // Finish returns an input of this package that begins no update, and ends those that are under way, as for a set that
 // another controller updates from now on.
 func Finish(in workload.Input) workload.Input {
-	in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelFirst
+	in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelDone
 	return in
 }

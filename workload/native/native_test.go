@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 	"github.com/kruisekit/kruisekit/write"
@@ -119,6 +120,13 @@ func TestStatefulSet(t *testing.T) {
 			set:     rolling(9),
 			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
 			want:    []string{native.NoteStrategy},
+		},
+		"a pending revision in the template": {
+			why: "each new pod would count as one that leaves its revision",
+			set: func(s *appsv1.StatefulSet) {
+				s.Spec.Template.Annotations = map[string]string{inplace.PendingRevisionKey: "db-9"}
+			},
+			want: []string{native.NoteTemplate},
 		},
 		"not observed": {
 			why:  "the status is of another template",

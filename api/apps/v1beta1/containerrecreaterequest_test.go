@@ -35,7 +35,7 @@ func TestContainerRecreateRequestDefault(t *testing.T) {
 	}
 }
 
-// The schema knows no empty phase: a status that nobody wrote must not be sent.
+// The schema knows no empty phase: a status that no client wrote must not be sent.
 func TestContainerRecreateRequestWithoutStatus(t *testing.T) {
 	data, err := json.Marshal(v1beta1.ContainerRecreateRequest{})
 	if err != nil {

@@ -73,7 +73,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// FuzzApply feeds annotations that somebody wrote by hand.
+// FuzzApply feeds annotations that a client wrote by hand.
 func FuzzApply(f *testing.F) {
 	f.Add(`{"a":{"b":[1,{"c":2}]}}`,
 		`[{"path":"/a/b/1/c","is":3},{"path":"","is":1},{"path":"/a/b/9"},{"path":"/a/b","was":"x","in":[{"path":"/0"}]}]`)

@@ -8,8 +8,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// TestRandomWorlds: two sets on the same pods get new images, good and bad ones, are paused and resumed, while nobody
-// waits for the last change, and the controller dies now and then. When a good image is left alone, all pods have it.
+// TestRandomWorlds: two sets on the same pods get new images, good and bad ones, are paused and resumed, also before
+// the last change is done, and the controller dies now and then. When a good image is left alone, all pods have it.
 func TestRandomWorlds(t *testing.T) {
 	eachCase(t, 150, func(r *random) string {
 		budget := maxUnavailable(pick(r, "1", "2", "50%", "100%"))

@@ -380,7 +380,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestWithoutWebhook: a set that nobody hashed is hashed.
+// TestWithoutWebhook: a set without hashes is hashed.
 func TestWithoutWebhook(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	set, bare := edited(before, image("mesh:2")), edited(before, image("mesh:2"))

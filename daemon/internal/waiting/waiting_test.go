@@ -44,7 +44,7 @@ func (r *runtime) set(now cri.Connection) {
 	r.changed = make(chan struct{})
 }
 
-// listens says how often somebody began to listen, and how many do now.
+// listens says how often a client began to listen, and how many do now.
 func (r *runtime) listens() [2]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -88,7 +88,7 @@ func (s *started) answers(path string, code int, body string) error {
 	return nil
 }
 
-// as is the administrator's configuration for somebody else.
+// as is the administrator's configuration for another program.
 func as(c *cluster.Cluster, user string) *rest.Config {
 	rc := rest.CopyConfig(c.Config)
 	rc.Impersonate = rest.ImpersonationConfig{

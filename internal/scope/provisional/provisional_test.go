@@ -258,7 +258,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-// An API server that does not answer holds nobody up for longer than the time that there is.
+// An API server that does not answer delays no request for longer than its timeout.
 func TestTimeout(t *testing.T) {
 	api := &shelf{silent: true}
 	w, err := provisional.New(api, provisional.Options{Timeout: time.Millisecond})

@@ -32,7 +32,7 @@ type world struct {
 	took  time.Duration // for the nodes
 }
 
-// newWorld starts one and ends it with the test. Heartbeats are rare, and nobody misses them.
+// newWorld starts one and ends it with the test. Heartbeats are rare, and no controller needs them.
 func newWorld(t testing.TB, c simulated.Config) *world {
 	t.Helper()
 	c.LeaseDuration = 10 * time.Minute

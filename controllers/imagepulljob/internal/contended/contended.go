@@ -19,10 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/write"
-
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Sender sends the patches of objects of one kind, and records the answers. The key of an object is also the owner of
