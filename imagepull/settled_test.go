@@ -103,7 +103,8 @@ func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 	return ""
 }
 
-// TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; no other client's use is forgotten.
+// TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; no other client's use is
+// forgotten.
 func TestSecretsLaws(t *testing.T) {
 	eachCase(t, 5_000, func(r *random) string {
 		c := imagepull.Claim{

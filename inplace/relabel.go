@@ -34,8 +34,8 @@ func (r rules) revisionOf(pod *corev1.Pod) string {
 	return cmp.Or(r.pending(pod), r.keys.RevisionOf(pod))
 }
 
-// pending returns the revision that waits in a pod for its label. With RelabelFirst none does: the annotation is then one
-// of the template.
+// pending returns the revision that waits in a pod for its label. With RelabelFirst none does: the annotation is then
+// one of the template.
 func (r rules) pending(pod *corev1.Pod) string {
 	if r.relabel == RelabelFirst {
 		return ""

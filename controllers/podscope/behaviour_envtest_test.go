@@ -147,7 +147,8 @@ func (b *bench) undo(change func(*configuration) bool, name string) (stop func()
 	}
 }
 
-// A cloud adds requirements to every entry, and an admin has another policy. Both stay, and no reconciler writes against them.
+// A cloud adds requirements to every entry, and an admin has another policy. Both stay, and no reconciler writes
+// against them.
 func testEnforcer(b *bench) {
 	c := b.create()
 	theirs := metav1.LabelSelectorRequirement{

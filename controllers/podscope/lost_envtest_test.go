@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
-// A set that was admitted, and that another webhook refused then, leaves an entry that is in force for its time and goes.
-// To write it takes no more rights than the manager has.
+// A set that was admitted, and that another webhook refused then, leaves an entry that is in force for its time and
+// goes. To write it takes no more rights than the manager has.
 func testLost(b *bench) {
 	b.create()
 	var later atomic.Int64

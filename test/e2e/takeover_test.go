@@ -170,8 +170,8 @@ func (r *remains) testLeftAlone(t *testing.T) {
 	r.check(t)
 }
 
-// stillUpdating says that the pod's update has not been taken for done without a reason: no kubelet has yet reported that
-// the container runs with what the annotation says.
+// stillUpdating says that the pod's update has not been taken for done without a reason: no kubelet has yet reported
+// that the container runs with what the annotation says.
 func (r *remains) stillUpdating(t *testing.T) {
 	t.Helper()
 	pod := r.pod(t.Context(), t, first)

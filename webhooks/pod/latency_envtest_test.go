@@ -27,8 +27,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// What the webhook costs a client that creates a pod, through an API server, by turns: pods that three of a hundred sets
-// select, pods that none does, and pods that have by themselves what the first ones get. To tell what of it is the
+// What the webhook costs a client that creates a pod, through an API server, by turns: pods that three of a hundred
+// sets select, pods that none does, and pods that have by themselves what the first ones get. To tell what of it is the
 // webhook's own, there is one that gives the same answer without looking at anything. Times are the machine's as much
 // as ours: without -latency=5ms, on a quiet one, the proportion is judged.
 func testLatency(t *testing.T, g *ground) {

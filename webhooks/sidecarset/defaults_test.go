@@ -10,8 +10,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
-// TestDefaultsOfStored: a container that has its defaults gets none that the user has not asked for, be it written with or
-// without those that it has.
+// TestDefaultsOfStored: a container that has its defaults gets none that the user has not asked for, be it written with
+// or without those that it has.
 func TestDefaultsOfStored(t *testing.T) {
 	const (
 		probe = `"startupProbe":{"exec":{"command":["true"]}}`
