@@ -74,8 +74,9 @@ const containerdConfig = `version = 3
   path = "/var/lib/containerd/opt"
 `
 
-// The image garbage collector is off: on a full disk it would remove images that a test has just pulled. Containers
-// that end again and again are started soon, so that no test waits for minutes.
+// The image garbage collector is off: on a full disk it would remove images that a test has just pulled. For the same
+// reason the kubelet evicts only when next to nothing is left: one per cent of a large disk is more than all tests
+// write. Containers that end again and again are started soon, so that no test waits for minutes.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + own + `/ca.crt}}
@@ -87,7 +88,7 @@ crashLoopBackOff: {maxContainerRestartPeriod: 2s}
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
-evictionHard: {memory.available: 100Mi, nodefs.available: 1%%, imagefs.available: 1%%}
+evictionHard: {memory.available: 100Mi, nodefs.available: 100Mi, imagefs.available: 100Mi}
 imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 maxPods: 200
