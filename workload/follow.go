@@ -24,9 +24,11 @@ func (p *Pass) follow(i *instance) []*Write {
 	case p.stage == stageFirst:
 		return p.prepare(i)
 	case i.task == taskUpdate && p.isGroup():
-		return p.updateGroup(i, p.target())
+		return p.updateGroup(i, p.target(), true)
 	case i.task == taskContinue && p.isGroup():
 		return p.continueGroup(i)
+	case i.task == taskDelete && p.deletesInOrder():
+		return p.deleteInOrder(i)
 	}
 	var writes []*Write
 	for _, m := range i.members {

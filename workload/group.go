@@ -1,30 +1,37 @@
 package workload
 
 import (
+	"slices"
+
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
-// The pods of a group serve together, so they change together: all leave traffic, the leader changes first, the others
-// follow when the leader runs what it should, and all come back when the last one does. Where the group stands follows
-// from its pods alone: a process that dies in between leaves a group that the next pass continues.
+// With TrafficTogether the pods of a group serve together, so they change together: all leave traffic, the leader
+// changes first, the others follow when the leader runs what it should, and all come back when the last one does. With
+// TrafficEach each pod leaves and comes back by itself, in the order of the roles and within their bounds. Where the
+// group stands follows from its pods alone: a process that dies in between leaves a group that the next pass continues.
 
-// updateGroup returns what to write next so that a group gets to a revision.
-func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {
+// updateGroup returns what to write next so that a group gets to a revision. planned means that the plan has chosen it
+// for that.
+func (p *Pass) updateGroup(i *instance, target *Revision, planned bool) []*Write {
 	if p.in.Strategy == Recreate || i.Recreate {
-		return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), target))
+		return p.recreateGroup(i, target)
 	}
-	due := make([]*member, 0, len(i.members))
+	due := make([]due, 0, len(i.members))
 	for _, m := range i.members {
-		label := p.in.revisionOf(m.pod)
-		if target.matches(label) {
-			continue
+		if d := p.dueIn(m, target); d.member != nil {
+			if d.blocked != nil && p.recreatesGroup(i, m) {
+				return p.blockedGroup(i, target, d.blocked)
+			}
+			due = append(due, d)
 		}
-		if _, err := p.changes.of(label, target, p.role(m)); err != nil {
-			return p.add(nil, i, i.leader(), p.blocked(i, i.leader(), target, err))
-		}
-		due = append(due, m)
+	}
+	if p.in.Group.Traffic == TrafficEach {
+		return p.updateEach(i, due, target, planned)
 	}
 	if writes, wait := p.prepareGroup(i, due); wait {
 		return writes
@@ -32,39 +39,240 @@ func (p *Pass) updateGroup(i *instance, target *Revision) []*Write {
 	return p.changeGroup(i, due, target)
 }
 
+// due is a member that is to be updated.
+type due struct {
+	*member
+
+	change *inplace.Change
+	// blocked is why the update is not possible in place.
+	blocked error
+}
+
+// dueIn returns the update of a member, and nothing for a member that has the revision.
+func (p *Pass) dueIn(m *member, target *Revision) due {
+	label := p.in.revisionOf(m.pod)
+	if m.deleted || target.matches(label) {
+		return due{}
+	}
+	d := due{member: m}
+	d.change, d.blocked = p.changes.of(label, target, p.role(m))
+	return d
+}
+
+// recreatesGroup reports whether a change of a pod that is not possible in place recreates its group.
+func (p *Pass) recreatesGroup(i *instance, m *member) bool {
+	return p.in.Group.Blocked == BlockedGroup || p.in.Strategy == InPlaceOnly ||
+		m == i.leader() && p.in.Group.Restart.Policy != RestartPod
+}
+
+// blockedGroup deals with a change of a group that is not possible in place.
+func (p *Pass) blockedGroup(i *instance, target *Revision, why error) []*Write {
+	if p.in.Strategy == InPlaceOnly {
+		p.blocked(i, i.leader(), target, why)
+		return nil
+	}
+	p.note(note.Info, NoteNotInPlace, i.leader().pod.Name, why.Error())
+	return p.recreateGroup(i, target)
+}
+
+// deletesInOrder reports whether the leader of a group is deleted after the others. Its mark is for the next pass. Where
+// a group may lack its leader, nothing else shows that the group is to go.
+func (p *Pass) deletesInOrder() bool {
+	return p.isGroup() && (p.in.Group.DeleteInOrder || p.in.Group.Restart.Policy == RestartPod)
+}
+
+// recreateGroup has a group replaced.
+func (p *Pass) recreateGroup(i *instance, target *Revision) []*Write {
+	if p.deletesInOrder() && p.in.Scale.Slots != nil {
+		i.task = taskDelete
+		return p.deleteInOrder(i)
+	}
+	return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), target))
+}
+
+// deleteInOrder deletes the pods of a group that no other pod follows.
+func (p *Pass) deleteInOrder(i *instance) []*Write {
+	if len(i.members) == 0 {
+		return nil
+	}
+	if leader := i.leader(); !i.gone && len(i.members) > 1 && !p.in.isMarked(leader.pod) {
+		if p.isBusy(leader) {
+			return nil
+		}
+		return p.add(nil, i, leader, p.mark(leader, p.in.revisionOf(leader.pod)))
+	}
+	var writes []*Write
+	follows := func(rank int, m *member) bool {
+		if p.in.Group.DeleteInOrder {
+			return p.order.follows(rank, int(m.rank))
+		}
+		return m == i.leader() && rank != int(m.rank)
+	}
+	for _, m := range i.members {
+		followed := func(rank int, other Member) bool {
+			return follows(rank, m) && i.has(rank, other.Name)
+		}
+		waits := false
+		for rank, other := range p.in.Members {
+			waits = waits || followed(rank, other)
+		}
+		if !waits && !m.deleted && !p.isBusy(m) {
+			writes = p.add(writes, i, m, p.delete(i, m))
+		}
+	}
+	return writes
+}
+
+// updateEach updates pods of a group in their order, each by itself.
+func (p *Pass) updateEach(i *instance, all []due, target *Revision, planned bool) []*Write {
+	p.sortEach(all)
+	var writes []*Write
+	for _, d := range all {
+		m := d.member
+		if p.isBusy(m) || !p.isNext(i, d, all, target) {
+			continue
+		}
+		var w *Write
+		switch up := p.isUp(m); {
+		case up && p.in.Scale.Updates == scale.UpdatesPaused:
+			continue
+		case d.blocked != nil:
+			if up && !p.mayDisrupt(i, m, planned) {
+				continue
+			}
+			p.note(note.Info, NoteNotInPlace, m.pod.Name, d.blocked.Error())
+			w = p.delete(i, m)
+		default:
+			if w = p.changeEach(i, d, target); up && p.isDisruptive(w, d) && !p.mayDisrupt(i, m, planned) {
+				continue
+			}
+		}
+		if p.isOver(i) {
+			return nil
+		}
+		writes = p.add(writes, i, m, w)
+	}
+	return writes
+}
+
+// sortEach brings those forward that are not available: a broken revision is replaced where it is broken.
+func (p *Pass) sortEach(all []due) {
+	slices.SortStableFunc(all, func(a, b due) int {
+		switch up := p.isUp(a.member); {
+		case up == p.isUp(b.member):
+			return 0
+		case up:
+			return 1
+		}
+		return -1
+	})
+}
+
+// isNext reports whether all that comes before the update of a pod is done.
+func (p *Pass) isNext(i *instance, d due, all []due, target *Revision) bool {
+	done := func(rank int) bool {
+		before := i.at(rank)
+		return p.isUp(before) && p.isDone(before, target)
+	}
+	for _, rank := range p.order.before[d.rank] {
+		if !done(rank) {
+			return false
+		}
+	}
+	role := p.order.roles[d.rank]
+	if role == nil || role.Last == nil || !role.Last(d.pod) {
+		return true
+	}
+	for rank, m := range p.in.Members {
+		others := m.Role == p.role(d.member) && rank != int(d.rank)
+		isLast := func(other due) bool { return int(other.rank) == rank && role.Last(other.pod) }
+		if others && !done(rank) && !slices.ContainsFunc(all, isLast) {
+			return false
+		}
+	}
+	return true
+}
+
+// isDone reports whether a pod runs a revision.
+func (p *Pass) isDone(m *member, target *Revision) bool {
+	done, _ := inplace.Completed(m.pod, p.in.Policy)
+	return done && target.matches(p.in.revisionOf(m.pod))
+}
+
+// changeEach returns the next write of the update of a pod, which its hook may hold.
+func (p *Pass) changeEach(i *instance, d due, target *Revision) *Write {
+	s := p.situation(i, d.member)
+	s.AtTarget = false
+	switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
+	case lifecycle.Wait:
+		return p.move(i, d.member, move)
+	case lifecycle.Stop:
+		return p.refuse(i, d.member, p.errState(d.pod))
+	}
+	return p.change(i, d.member, d.change, target)
+}
+
+// isDisruptive reports whether a write makes an available pod unavailable.
+func (p *Pass) isDisruptive(w *Write, d due) bool {
+	if w == nil || w.Action != ActionUpdate {
+		return w != nil
+	}
+	gated := lifecycle.HasGate(d.pod, p.in.Policy.Keys.InPlaceReadyOf(d.pod))
+	return !p.keepsState(d.change) || !gated && changesContainers(d.change)
+}
+
+// keepsState reports whether a pod keeps its lifecycle state while it changes. With TrafficEach a pod stays Normal whose
+// containers do not change, unless a hook waits for the state.
+func (p *Pass) keepsState(change *inplace.Change) bool {
+	hooks := p.in.Scale.Hooks
+	return p.in.KeepState || p.in.Group.Traffic == TrafficEach && p.in.Policy.Unready != inplace.UnreadyAlways &&
+		!changesContainers(change) && (hooks == nil || hooks.InPlaceUpdate == nil)
+}
+
+func changesContainers(c *inplace.Change) bool { return len(c.Images)+len(c.Env)+len(c.Resources) > 0 }
+
 // prepareGroup asks the hooks of all pods that are due. No pod changes while a hook holds one.
-func (p *Pass) prepareGroup(i *instance, due []*member) (writes []*Write, wait bool) {
-	for _, m := range due {
-		s := p.situation(i, m)
+func (p *Pass) prepareGroup(i *instance, all []due) (writes []*Write, wait bool) {
+	for _, d := range all {
+		if d.blocked != nil {
+			continue // its hook is that of deletions
+		}
+		s := p.situation(i, d.member)
 		s.AtTarget = false
 		switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
 		case lifecycle.Wait:
 			wait = true
-			if !p.isBusy(m) {
-				writes = p.add(writes, i, m, p.move(i, m, move))
+			if !p.isBusy(d.member) {
+				writes = p.add(writes, i, d.member, p.move(i, d.member, move))
 			}
 		case lifecycle.Stop:
-			return p.add(nil, i, m, p.refuse(i, m, p.errState(m.pod))), true
+			return p.add(nil, i, d.member, p.refuse(i, d.member, p.errState(d.pod))), true
 		}
 	}
 	return writes, wait
 }
 
 // changeGroup changes the pods in their order.
-func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Write {
+func (p *Pass) changeGroup(i *instance, all []due, target *Revision) []*Write {
 	var unready, change []*Write
-	for _, m := range due {
-		if p.isBusy(m) {
+	for _, d := range all {
+		if p.isBusy(d.member) {
 			return unready // its answer comes first
 		}
-		of, _ := p.changes.of(p.in.revisionOf(m.pod), target, p.role(m))
-		switch w := p.change(i, m, of, target); {
+		var w *Write
+		if d.blocked == nil {
+			w = p.change(i, d.member, d.change, target)
+		} else {
+			p.note(note.Info, NoteNotInPlace, d.pod.Name, d.blocked.Error())
+			w = p.delete(i, d.member)
+		}
+		switch {
 		case w == nil:
 		case w.Action == ActionUnready:
-			unready = p.add(unready, i, m, w)
+			unready = p.add(unready, i, d.member, w)
 		default:
 			change = append(change, w)
-			w.member = m
+			w.member = d.member
 		}
 		if p.isOver(i) {
 			return nil
@@ -73,56 +281,92 @@ func (p *Pass) changeGroup(i *instance, due []*member, target *Revision) []*Writ
 	if len(unready) > 0 {
 		return unready
 	}
-	leader := i.leader()
-	for _, w := range change {
-		if w.member == leader {
-			return p.add(nil, i, leader, w)
-		}
-	}
-	if done, n := inplace.Completed(leader.pod, p.in.Policy); !done {
-		p.notes = append(p.notes, n)
-		if p.isBusy(leader) {
-			return nil
-		}
-		return p.add(nil, i, leader, p.proceed(i, leader))
-	}
+	return p.changeInOrder(i, change, target)
+}
+
+// changeInOrder returns the writes of pods whose predecessors have been updated, and continues the updates of
+// predecessors.
+func (p *Pass) changeInOrder(i *instance, change []*Write, target *Revision) []*Write {
 	var writes []*Write
+	waits := map[*member]bool{}
 	for _, w := range change {
-		writes = p.add(writes, i, w.member, w)
+		next := true
+		for _, rank := range p.order.before[w.member.rank] {
+			before := i.at(rank)
+			if before != nil && p.isDone(before, target) {
+				continue
+			}
+			next = false
+			if before != nil && target.matches(p.in.revisionOf(before.pod)) {
+				waits[before] = true
+			}
+		}
+		if next {
+			writes = p.add(writes, i, w.member, w)
+		}
+	}
+	for _, before := range i.members {
+		if !waits[before] {
+			continue
+		}
+		_, n := inplace.Completed(before.pod, p.in.Policy)
+		p.notes = append(p.notes, n)
+		if !p.isBusy(before) {
+			writes = p.add(writes, i, before, p.proceed(i, before))
+		}
 	}
 	return writes
 }
 
-// continueGroup continues a group whose update has begun with its leader, and lets the pods back into traffic together.
+// continueGroup continues a group whose update has begun, and lets its pods back into traffic.
 func (p *Pass) continueGroup(i *instance) []*Write {
 	if p.anyIn(i, kruise.LifecycleStatePreparingDelete) {
 		return p.hold(i)
 	}
-	goal := p.in.revision(p.in.revisionOf(i.leader().pod))
+	goal := p.in.revision(p.goalOf(i))
 	if goal == nil {
 		p.refuse(i, i.leader(), errUnknownRevision)
 		return nil
 	}
-	complete := true
+	each := p.in.Group.Traffic == TrafficEach
+	complete, mixed := true, false
 	for _, m := range i.members {
-		if !goal.matches(p.in.revisionOf(m.pod)) {
-			if p.in.Strategy == Recreate {
-				return p.add(nil, i, i.leader(), p.recreate(i, i.leader(), goal))
-			}
-			if i.chosen && !p.scaled && goal != p.target() {
-				return nil // the plan updates the group to another revision, which needs no detour
-			}
-			return p.updateGroup(i, goal)
+		if !goal.matches(p.in.revisionOf(m.pod)) && !m.deleted {
+			mixed = true
 		}
 		done, _ := inplace.Completed(m.pod, p.in.Policy)
 		complete = complete && done
 	}
 	var writes []*Write
-	for _, m := range i.members {
-		if done, _ := inplace.Completed(m.pod, p.in.Policy); p.isBusy(m) || done && !complete {
-			continue // a pod that is done waits for the others
+	if mixed {
+		switch {
+		case p.in.Strategy == Recreate:
+			return p.recreateGroup(i, goal)
+		case i.chosen && !p.scaled && goal != p.target():
+			if !each {
+				return nil // the plan updates the group to another revision, which needs no detour
+			}
+		default:
+			writes = p.updateGroup(i, goal, false)
 		}
-		writes = p.add(writes, i, m, p.proceed(i, m))
+		if !each || p.isOver(i) || i.task == taskDelete {
+			return writes
+		}
+	}
+	return p.proceedAll(i, goal, complete, writes)
+}
+
+// proceedAll continues the updates of pods that have the revision of their group. With TrafficTogether a pod that is
+// done waits for the others.
+func (p *Pass) proceedAll(i *instance, goal *Revision, complete bool, writes []*Write) []*Write {
+	each := p.in.Group.Traffic == TrafficEach
+	for _, m := range i.members {
+		done, _ := inplace.Completed(m.pod, p.in.Policy)
+		switch {
+		case p.isBusy(m) || m.deleted:
+		case each && goal.matches(p.in.revisionOf(m.pod)), !each && (!done || complete):
+			writes = p.add(writes, i, m, p.proceed(i, m))
+		}
 	}
 	return writes
 }

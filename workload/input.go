@@ -29,6 +29,8 @@ type Input struct {
 	// Members are the pods of each instance, the leader first. Nil where an instance is one pod. A pod of an instance that
 	// is no member is deleted.
 	Members []Member
+	// Group is how the pods of a group go together.
+	Group Group
 	// Update is the revision that instances go to, Current the one that they come from. They are the same where no rollout
 	// is under way.
 	Update, Current Revision
@@ -70,6 +72,8 @@ type Input struct {
 	// Repeats are what Pass.Repeats returned after the pass before. Without them a write that another writer reverts is
 	// bounded in each pass alone, and a pass with outdated writes is made again after a second each time.
 	Repeats Repeats
+	// Restarts are what Pass.Restarts returned after the pass before, as the status of the owner stores them.
+	Restarts Restarts
 	// KeepState leaves the lifecycle state of a pod alone while the pod is updated in place, as DaemonSet does.
 	KeepState bool
 	// IgnoreMarks gives the label apps.kruise.io/specified-delete of pods no effect, as DaemonSet does. It is for slots:

@@ -39,6 +39,9 @@ type instance struct {
 	// over is the stage from which on nothing more is written: see isOver.
 	over stage
 
+	// restarts is what the pass does about pods that failed; nil for nothing.
+	restarts *restarting
+
 	marked bool
 	// gone means that a group has lost its leader: what is left goes too.
 	gone bool
@@ -103,6 +106,7 @@ func (p *Pass) observe() {
 		next := n + len(i.Pods)
 		i.members, i.first = pointers[n:n:next], int32(n)
 		exists := i.observe(&p.in, members[n:next])
+		i.restarts = p.restarting[i.Name]
 		if p.in.IgnoreMarks {
 			i.marked = i.MarkedForDeletion
 		}
@@ -163,7 +167,8 @@ func (i *instance) observe(in *Input, space []member) (exists bool) {
 	if len(i.members) > 1 {
 		slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
 	}
-	i.gone = len(i.members) == 0 || len(members) > 0 && i.leader().rank != 0
+	i.gone = len(i.members) == 0 ||
+		len(members) > 0 && i.leader().rank != 0 && in.Group.Restart.Policy != RestartPod
 	return exists
 }
 
@@ -183,7 +188,10 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
 	} else {
-		s.Updated = p.in.Update.matches(p.in.revisionOf(i.leader().pod))
+		s.Updated = p.in.Update.matches(p.goalOf(i))
+		if p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) {
+			s.Size++ // it spends of the budget until it is updated, also while all its pods are available
+		}
 	}
 	for _, m := range i.members {
 		s.Pods = append(s.Pods, m.pod)
@@ -210,7 +218,7 @@ func (p *Pass) first() []*Write {
 	}
 	for k := range p.in.Instances {
 		for _, pod := range p.in.Instances[k].Pods {
-			if p.in.Scale.UpdateOnly || pod.Pod == nil || p.isMember(pod) {
+			if p.in.Scale.UpdateOnly || pod.Pod == nil || p.isMember(pod) || p.keeps(p.in.Instances[k].Name, pod.Pod) {
 				continue
 			}
 			if before := p.in.before(pod.Pod); len(before) > 0 {
@@ -270,7 +278,7 @@ func (p *Pass) disposeInTurn(i *Instance, pod Pod) *Write {
 // to make.
 func (p *Pass) disposes(pod Pod) bool {
 	if !p.in.Scale.InOrder || len(p.in.Members) > 0 || pod.Pod == nil || pod.DeletionTimestamp != nil ||
-		!IsFinished(pod.Pod) {
+		!IsFinished(pod.Pod) || p.keeps(pod.Name, pod.Pod) {
 		return false
 	}
 	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
@@ -313,23 +321,27 @@ func (p *Pass) isSurplus(member string) bool {
 	return len(p.in.Members) > 0 && !slices.ContainsFunc(p.in.Members, func(m Member) bool { return m.Name == member })
 }
 
-// complete creates the members that groups lack, at the revision of their leader, and deletes what is left of groups
-// without one.
+// complete creates the members that groups lack, at the revision of their group, and deletes what is left of groups
+// without a leader, and pods that failed.
 func (p *Pass) complete() []*Write {
-	if len(p.in.Members) == 0 {
+	if len(p.in.Members) == 0 && p.restarting == nil {
 		return nil
 	}
 	var writes []*Write
 	var missing []Creation
 	for _, i := range p.instances {
-		if i.gone {
+		switch {
+		case i.restarts != nil && i.restarts.held:
+		case len(p.in.Members) > 0 && i.gone, i.restarts != nil && i.restarts.all:
 			writes = append(writes, p.start(i, taskDelete)...)
-			continue
-		}
-		r := p.in.revision(p.in.revisionOf(i.leader().pod))
-		for rank, m := range p.in.Members {
-			if r != nil && !i.marked && !p.anyIn(i, kruise.LifecycleStatePreparingDelete) && !i.has(rank, m.Name) {
-				missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
+		default:
+			for _, m := range i.members {
+				if p.restartsPod(i, m) {
+					writes = p.add(writes, i, m, p.delete(i, m))
+				}
+			}
+			if !i.gone && !i.marked && !p.anyIn(i, kruise.LifecycleStatePreparingDelete) {
+				missing = append(missing, p.missing(i)...)
 			}
 		}
 	}
@@ -337,6 +349,39 @@ func (p *Pass) complete() []*Write {
 		writes = append(writes, p.create(missing)...)
 	}
 	return writes
+}
+
+// missing returns the members to create of a group. Where a pod that was deleted for its update left no other pod of
+// its revision behind, the plan shows which revision the group goes to.
+func (p *Pass) missing(i *instance) []Creation {
+	r := p.in.revision(p.goalOf(i))
+	if p.in.Group.Blocked == BlockedPod && i.chosen {
+		r = p.target()
+	}
+	if r == nil || slices.ContainsFunc(p.result.Delete, func(d scale.Instance) bool { return d.Name == i.Name }) {
+		return nil
+	}
+	var missing []Creation
+	for rank, m := range p.in.Members {
+		if !i.has(rank, m.Name) && (!p.in.Group.CreateInOrder || p.isNextToCreate(i, rank)) {
+			missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
+		}
+	}
+	if len(missing) > 0 && p.in.Scale.Slots != nil && !slices.Contains(p.in.Scale.Slots, i.Name) {
+		return nil // the group is about to go
+	}
+	return missing
+}
+
+// isNextToCreate reports whether all pods that come before a member are ready.
+func (p *Pass) isNextToCreate(i *instance, rank int) bool {
+	for _, before := range p.order.before[rank] {
+		m := i.at(before)
+		if m == nil || !isReady(m.pod, p.in.Policy.Keys) {
+			return false
+		}
+	}
+	return true
 }
 
 // has reports whether a member exists, or a pod that terminates still has its name.

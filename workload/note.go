@@ -25,6 +25,10 @@ const (
 	NoteAhead = "UpdateWaits"
 	// NoteNotEvicted is a pod whose eviction the API server refused for now, as for a PodDisruptionBudget without room.
 	NoteNotEvicted = "EvictionRefused"
+	// NotePodsLimited is a group whose pods wait for their update, for a bound of the group or of a role.
+	NotePodsLimited = "PodsUpdateLimited"
+	// NoteRestart is a pod that has failed, see Restart.
+	NoteRestart = "PodRestart"
 	// NoteReverted is a pod whose writes another writer reverts.
 	NoteReverted = "WritesReverted"
 	// NoteImagePull is a pod whose node cannot pull an image.

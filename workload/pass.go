@@ -19,6 +19,10 @@ type Pass struct {
 	labels    map[string][]label
 	result    scale.Result
 	repeats   repeats
+	order     order
+	// restarts are what is known of restarts, and restarting is what the pass does about failed pods, by instance.
+	restarts   Restarts
+	restarting map[string]*restarting
 
 	stage stage
 	// round counts the stages that have begun. A member is busy in the round in which its last write was returned.
@@ -85,11 +89,15 @@ const (
 	retryEviction = 5 * time.Second
 )
 
-// Plan begins a pass. The error is one of scale.Plan.
+// Plan begins a pass. The error is one of scale.Plan, also for what is wrong with Input.Group.
 func Plan(in Input) (*Pass, error) {
 	in.Scale.Keys = in.Policy.Keys
 	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
-	p.changes.in = &p.in
+	if err := in.checkGroup(); err != nil {
+		return nil, err
+	}
+	p.changes.in, p.order, p.restarts = &p.in, orderOf(&p.in), in.Restarts
+	p.observeRestarts()
 	p.observe()
 	if err := p.plan(planAll); err != nil {
 		return nil, err

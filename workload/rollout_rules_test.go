@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // siteRules are what must never happen to a site. They are checked after every single write.
@@ -29,6 +30,8 @@ type siteRules struct {
 	images, moves map[types.UID]int32
 	written       map[types.UID]int64
 	broken        []string
+	plan          *workload.Pass
+	going         map[string]bool
 	updates       map[types.UID]int
 	counted       []int
 }
@@ -92,6 +95,7 @@ func (r *siteRules) changed(old, fresh client.Object) {
 		r.keepsReplicas(before, after)
 		r.keepsPartition(before, after)
 		r.keepsTraffic(before, after)
+		r.keepsRoles(before, after)
 		r.count(before, after)
 		r.written[pod.UID] = math.MaxInt64 // a pod that is gone
 		if after != nil {
@@ -165,7 +169,7 @@ func (r *siteRules) whole(pods map[string]*corev1.Pod, is func(*corev1.Pod) bool
 
 // leads reports whether a pod is the only one of its instance, or the leader.
 func (r *siteRules) leads(pod *corev1.Pod) bool {
-	return r.size() == 1 || pod.Labels[memberLabel] == "0"
+	return r.size() == 1 || pod.Labels[memberLabel] == "0" || r.layout != nil && pod.Labels[memberLabel] == r.layout[0].Name
 }
 
 // keepsReplicas: no more instances are created than replicas.
@@ -196,12 +200,15 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 		return
 	}
 	if ordinal, ok := r.slot(after); ok {
-		if ordinal < r.limits.Partition {
+		if ordinal < r.limits.Partition && !r.hasBegun(after, updated) {
 			r.breaks("%s gets the new revision, below the partition of %d", after.Name, r.limits.Partition)
 		}
 		return
 	}
-	old := r.leaders(func(pod *corev1.Pod) bool { return !updated(pod) })
+	old := r.leaders(func(pod *corev1.Pod) bool { return !updated(pod) && !r.hasBegun(pod, updated) })
+	if r.hasBegun(after, updated) {
+		return
+	}
 	for _, pod := range r.pass { // what the pass could not see
 		now := r.live[pod.Name]
 		gone := now == nil || now.UID != pod.UID || now.DeletionTimestamp != nil
@@ -215,6 +222,17 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 	}
 }
 
+// hasBegun reports whether the update of a group has begun with another pod than the leader. Pods that follow none
+// are updated in any order.
+func (r *siteRules) hasBegun(leader *corev1.Pod, updated func(*corev1.Pod) bool) bool {
+	for _, pod := range r.podsOf(leader.Labels[groupLabel]) {
+		if pod.Name != leader.Name && len(r.settings(r.roleOf(pod)).After) == 0 && r.group.Roles != nil && updated(pod) {
+			return true
+		}
+	}
+	return false
+}
+
 // keepsTraffic: no container changes while a pod of its instance is in traffic, and a pod goes back into traffic only
 // when it runs what its spec asks for.
 func (r *siteRules) keepsTraffic(before, after *corev1.Pod) {
@@ -223,7 +241,8 @@ func (r *siteRules) keepsTraffic(before, after *corev1.Pod) {
 	}
 	if before.Spec.Containers[0].Image != after.Spec.Containers[0].Image {
 		for _, pod := range r.live {
-			if pod.Labels[groupLabel] == after.Labels[groupLabel] && inTraffic(pod) {
+			together := pod.Name == after.Name || r.group.Traffic == workload.TrafficTogether
+			if together && pod.Labels[groupLabel] == after.Labels[groupLabel] && inTraffic(pod) {
 				r.breaks("%s changes while %s is in traffic", after.Name, pod.Name)
 			}
 		}
@@ -256,8 +275,12 @@ func (r *siteRules) count(before, after *corev1.Pod) {
 
 // slot is the ordinal of a pod that has a slot.
 func (r *siteRules) slot(pod *corev1.Pod) (int32, bool) {
-	_, ordinal, ok := ordinals.Split(pod.Name)
-	return ordinal, ok && r.mode == slots
+	name := pod.Name
+	if r.numbered {
+		name = pod.Labels[groupLabel]
+	}
+	_, ordinal, ok := ordinals.Split(name)
+	return ordinal, ok && (r.mode == slots || r.numbered)
 }
 
 // isUp reports whether a pod is available.

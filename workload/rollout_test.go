@@ -39,7 +39,13 @@ type site struct {
 	inOrder bool
 	grace   int32
 	hooks   *kruise.Lifecycle
-	set     *appsv1.StatefulSet
+	// group is how the pods of a group go together, and layout its members; nil for a leader and two workers. numbered
+	// gives groups slots.
+	group    workload.Group
+	layout   []workload.Member
+	numbered bool
+	restarts workload.Restarts
+	set      *appsv1.StatefulSet
 	// random orders the writes of a pass.
 	random *rand.Rand
 
@@ -90,7 +96,10 @@ func (s *site) start(c client.Client) {
 }
 
 func (s *site) size() int32 {
-	if s.mode == groups {
+	switch {
+	case s.layout != nil:
+		return int32(len(s.layout))
+	case s.mode == groups:
 		return members
 	}
 	return 1
@@ -121,8 +130,13 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	set, pods, have := read(s.T, s.reads)
 	data, err := revision.Encode(&set.Spec.Template)
 	if s.mode == groups {
-		both := &set.Spec.Template
-		data, err = revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": both, "worker": both})
+		all := map[string]*corev1.PodTemplateSpec{}
+		for _, m := range append([]workload.Member{{Role: "leader"}, {Role: "worker"}}, s.layout...) {
+			if s.layout == nil || m.Name != "" {
+				all[m.Role] = templateOf(set, m.Role)
+			}
+		}
+		data, err = revision.EncodeRoles(all)
 	}
 	if err != nil {
 		return ctrl.Result{}, err
@@ -142,10 +156,12 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	s.rules.plan, s.rules.going = pass, map[string]bool{}
+	s.rules.planned(pass.Result())
 	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 		s.sendAll(ctx, pass, writes)
 	}
-	s.repeats = pass.Repeats()
+	s.repeats, s.restarts = pass.Repeats(), pass.Restarts()
 	if current, promoted := pass.Promote(set.Status.CurrentRevision); promoted {
 		before := set.DeepCopy()
 		set.Status.CurrentRevision = current
@@ -208,11 +224,16 @@ func (s *site) planned(set *appsv1.StatefulSet, pods []*corev1.Pod) *workload.In
 		Strategy:  workload.InPlaceIfPossible, GraceSeconds: s.grace, Repeats: s.repeats, NeedsNode: true,
 	}
 	if s.mode == groups {
-		in.Members = []workload.Member{{Name: "0", Role: "leader"}}
-		for n := 1; n < members; n++ {
-			in.Members = append(in.Members, workload.Member{Name: strconv.Itoa(n), Role: "worker"})
+		in.Members, in.Group, in.Restarts = s.layout, s.group, s.restarts
+		for n := 0; n < members && s.layout == nil; n++ {
+			role := "worker"
+			if n == 0 {
+				role = "leader"
+			}
+			in.Members = append(in.Members, workload.Member{Name: strconv.Itoa(n), Role: role})
 		}
-	} else {
+	}
+	if s.mode == slots || s.numbered {
 		in.Scale.Slots, in.Scale.InOrder, in.Scale.UnavailableFirst = []string{}, s.inOrder, true
 		for n := range *set.Spec.Replicas {
 			in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", set.Name, n))
@@ -234,6 +255,8 @@ func (s *site) planned(set *appsv1.StatefulSet, pods []*corev1.Pod) *workload.In
 func (s *site) build(c workload.Creation, template *corev1.PodTemplateSpec) *corev1.Pod {
 	instance, name := c.Instance+c.Slot, c.Slot
 	switch {
+	case s.numbered:
+		name = instance + "-" + c.Member.Name
 	case c.Instance != "": // a worker
 		name = c.Instance + "-" + c.Member.Name
 	case c.Slot == "":
@@ -248,6 +271,20 @@ func (s *site) build(c workload.Creation, template *corev1.PodTemplateSpec) *cor
 	pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	return pod
+}
+
+// templateOf is the template of a role. An annotation of the set keeps a role as it is, another one gives the role an
+// environment of its own, which only new pods take.
+func templateOf(set *appsv1.StatefulSet, role string) *corev1.PodTemplateSpec {
+	template := set.Spec.Template.DeepCopy()
+	c := &template.Spec.Containers[0]
+	if image := set.Annotations[role+".image"]; image != "" {
+		c.Image = image
+	}
+	if value := set.Annotations[role+".env"]; value != "" {
+		c.Env = append(c.Env, corev1.EnvVar{Name: "ROLE", Value: value})
+	}
+	return template
 }
 
 // limitsOf are the bounds of a set. One replica may be unavailable where the set does not ask for another number.
@@ -284,7 +321,7 @@ func (s *site) unsettled() error {
 		if !inTraffic(pod) || pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
 			return fmt.Errorf("%s does not serve", pod.Name)
 		}
-		c, want := pod.Spec.Containers[0], set.Spec.Template.Spec.Containers[0]
+		c, want := pod.Spec.Containers[0], templateOf(set, s.roleOf(pod)).Spec.Containers[0]
 		if c.Image == want.Image && len(c.Env) == len(want.Env) {
 			updated++
 		}
@@ -293,6 +330,16 @@ func (s *site) unsettled() error {
 		return fmt.Errorf("%d pods are updated, want %d", updated, least)
 	}
 	return nil
+}
+
+// roleOf is the role of a pod.
+func (s *site) roleOf(pod *corev1.Pod) string {
+	for _, m := range s.layout {
+		if m.Name == pod.Labels[memberLabel] {
+			return m.Role
+		}
+	}
+	return ""
 }
 
 // picture is the pods in a few characters each: the name and the release of the image; a dash for not ready, a star

@@ -51,10 +51,10 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 // change returns the next write of an update in place that begins.
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
-		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup(),
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup() && p.in.Group.Traffic == TrafficTogether,
 		Labels: map[string]string{}, Annotations: map[string]string{},
 	}
-	if !p.in.KeepState {
+	if !p.keepsState(change) {
 		u.Labels[p.in.Policy.Keys.LifecycleStateKey()] = string(p.stateWhileUpdated(m.pod))
 		u.Annotations[p.in.Policy.Keys.LifecycleTimestampKey()] = p.now.Format(time.RFC3339)
 	}
@@ -92,13 +92,18 @@ func (p *Pass) recreate(i *instance, m *member, target *Revision) *Write {
 		return nil
 	}
 	i.marked = true
+	return p.mark(m, target.Name)
+}
+
+// mark marks a pod to be deleted.
+func (p *Pass) mark(m *member, target string) *Write {
 	mark := p.in.Policy.Keys.SpecifiedDeleteKey()
 	add := write.Add(write.Pointer("metadata", "labels", mark), "true")
 	if len(m.pod.Labels) == 0 {
 		add = write.Add("/metadata/labels", map[string]string{mark: "true"})
 	}
 	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
-	return &Write{Write: *w, Action: ActionMark, Revision: target.Name}
+	return &Write{Write: *w, Action: ActionMark, Revision: target}
 }
 
 // target is the revision that the plan moves instances to.

@@ -1,0 +1,309 @@
+package workload
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+)
+
+// Group is how the pods of a group go together. The zero value suits a leader and its workers: the leader is created
+// and updated first, the group leaves traffic as a whole for an update, and the group is recreated as a whole where an
+// update is not possible in place and where its leader is gone.
+type Group struct {
+	// Roles order the updates of a group, and bound them. Nil has all pods follow the leader. Where roles are given, a
+	// pod follows those of its Role.After alone, and roles that are not listed follow none. The leader follows none.
+	Roles []Role
+	// Traffic is which pods leave traffic for an update.
+	Traffic Traffic
+	// MaxUnavailable is how many pods of a group may be unavailable while updates of its pods begin; nil for no bound. It
+	// requires TrafficEach.
+	MaxUnavailable *int32
+	// Blocked is what is recreated where an update is not possible in place. It must be BlockedGroup where a restart
+	// recreates the group, as a pod that is gone restarts that group, and where a preDelete hook holds the pods.
+	Blocked Blocked
+	// CreateInOrder creates a pod when all pods of the roles before its role are ready. Without it, a pod is created when
+	// the leader exists.
+	CreateInOrder bool
+	// DeleteInOrder deletes a pod when all pods that follow it are gone. The pass marks the leader first, by which the next
+	// pass knows the group: it must not be set with IgnoreMarks.
+	DeleteInOrder bool
+	// Restart is what happens when a pod fails.
+	Restart Restart
+}
+
+// Role is how the pods of a template go, in each group.
+type Role struct {
+	// Name of the role, as in Member.Role.
+	Name string
+	// After are the roles that come before this one: their pods have been updated, and with TrafficEach are available,
+	// before a pod of this role is updated.
+	After []string
+	// MaxUnavailable is how many pods of the role may be unavailable, in one group, while updates of its pods begin; nil
+	// for no bound. It requires TrafficEach. See scale.Quorum for members that vote.
+	MaxUnavailable *int32
+	// Last reports whether a pod is updated after the others of its role, as the leader that members have elected. It may
+	// change from one pass to the next. It requires TrafficEach. Nil for none.
+	Last func(*corev1.Pod) bool
+}
+
+// Traffic is which pods of a group leave traffic for an update.
+type Traffic string
+
+const (
+	// TrafficTogether takes all pods of a group out of traffic before the first one changes, and puts all of them back
+	// when the last one is done. It is the default, for pods that serve only together.
+	TrafficTogether Traffic = ""
+	// TrafficEach takes a pod out of traffic for its own change alone, and puts it back when that is done. A pod whose
+	// containers do not restart stays in traffic: see inplace.Policy.
+	TrafficEach Traffic = "Each"
+)
+
+// Blocked is what is recreated where the update of a pod of a group is not possible in place.
+type Blocked string
+
+const (
+	// BlockedGroup recreates the group. It is the default.
+	BlockedGroup Blocked = ""
+	// BlockedPod recreates the pod, in its turn; and the group where the pod is the leader and the loss of the leader
+	// recreates the group.
+	BlockedPod Blocked = "Pod"
+)
+
+// checkGroup returns a *scale.InputError for a group that cannot work.
+func (in *Input) checkGroup() error {
+	g, each := &in.Group, in.Group.Traffic == TrafficEach
+	known := map[string]int{}
+	for k, r := range g.Roles {
+		path := fmt.Sprintf("Group.Roles[%d]", k)
+		if _, twice := known[r.Name]; twice {
+			return &scale.InputError{Field: path + ".Name", Reason: fmt.Sprintf("must not be %q twice", r.Name)}
+		}
+		known[r.Name] = k
+		switch {
+		case r.MaxUnavailable != nil && !each:
+			return &scale.InputError{Field: path + ".MaxUnavailable", Reason: "must be nil without TrafficEach"}
+		case r.Last != nil && !each:
+			return &scale.InputError{Field: path + ".Last", Reason: "must be nil without TrafficEach"}
+		case len(r.After) > 0 && len(in.Members) > 0 && in.Members[0].Role == r.Name:
+			return &scale.InputError{Field: path + ".After", Reason: "must be empty for the role of the leader"}
+		}
+	}
+	if err := checkOrder(g.Roles, known); err != nil {
+		return err
+	}
+	slots, hooked := in.Scale.Slots != nil, in.Scale.Hooks != nil && in.Scale.Hooks.PreDelete != nil
+	for _, f := range []struct {
+		field, reason string
+		wrong         bool
+	}{
+		{"Group.MaxUnavailable", "must be nil without TrafficEach", g.MaxUnavailable != nil && !each},
+		{
+			"Group.Blocked", "must be BlockedGroup with RestartGroup",
+			g.Blocked != BlockedGroup && g.Restart.Policy == RestartGroup,
+		},
+		{"Group.Blocked", "must be BlockedGroup with a preDelete hook", g.Blocked != BlockedGroup && hooked},
+		{"Group.Restart.Policy", "must not be RestartGroup with a preDelete hook", g.Restart.Policy == RestartGroup && hooked},
+		{"Group.Restart.Failed", "must be nil with a preDelete hook", g.Restart.Failed != nil && hooked},
+		{
+			"Group.Restart.Policy", "must not be RestartPod with IgnoreMarks",
+			g.Restart.Policy == RestartPod && in.IgnoreMarks && len(in.Members) > 0,
+		},
+		{"Group.DeleteInOrder", "must be false with IgnoreMarks", g.DeleteInOrder && in.IgnoreMarks},
+		{"Group.Restart", "must be empty without Slots and Members", g.Restart.isSet() && !slots && len(in.Members) == 0},
+		{
+			"Group.Restart.Policy", "must not be RestartGroup without Slots",
+			g.Restart.Policy == RestartGroup && !slots,
+		},
+	} {
+		if f.wrong {
+			return &scale.InputError{Field: f.field, Reason: f.reason}
+		}
+	}
+	return nil
+}
+
+// checkOrder returns an error for a role that follows an unknown one, or itself.
+func checkOrder(roles []Role, known map[string]int) error {
+	const open, closed = 1, 2
+	state := make([]int8, len(roles))
+	var visit func(k int) error
+	visit = func(k int) error {
+		state[k] = open
+		for j, name := range roles[k].After {
+			path := fmt.Sprintf("Group.Roles[%d].After[%d]", k, j)
+			before, ok := known[name]
+			switch {
+			case !ok:
+				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must be a role, and %q is none", name)}
+			case state[before] == open:
+				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must not be %q, which follows %q", name, roles[k].Name)}
+			case state[before] == closed:
+				continue
+			}
+			if err := visit(before); err != nil {
+				return err
+			}
+		}
+		state[k] = closed
+		return nil
+	}
+	for k := range roles {
+		if state[k] == 0 {
+			if err := visit(k); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// order is which members of a group come before which.
+type order struct {
+	// before are, by rank, the ranks that come before.
+	before [][]int
+	// roles are, by rank, the settings of the role of the member; nil for none.
+	roles []*Role
+	// sizes are how many members each role has.
+	sizes map[string]int32
+}
+
+// orderOf returns the order of the members of each group.
+func orderOf(in *Input) order {
+	o := order{
+		before: make([][]int, len(in.Members)), roles: make([]*Role, len(in.Members)), sizes: map[string]int32{},
+	}
+	ranks := map[string][]int{}
+	for rank, m := range in.Members {
+		ranks[m.Role] = append(ranks[m.Role], rank)
+		o.sizes[m.Role]++
+		if in.Group.Roles == nil && rank > 0 {
+			o.before[rank] = []int{0}
+		}
+		if k := slices.IndexFunc(in.Group.Roles, func(r Role) bool { return r.Name == m.Role }); k >= 0 {
+			o.roles[rank] = &in.Group.Roles[k]
+		}
+	}
+	for rank, r := range o.roles {
+		if r == nil {
+			continue
+		}
+		for _, name := range r.After {
+			o.before[rank] = append(o.before[rank], ranks[name]...)
+		}
+	}
+	return o
+}
+
+// follows reports whether a member follows another one.
+func (o *order) follows(rank, other int) bool { return slices.Contains(o.before[rank], other) }
+
+// at returns the member of a rank; nil where it does not exist.
+func (i *instance) at(rank int) *member {
+	for _, m := range i.members {
+		if int(m.rank) == rank && !m.deleted {
+			return m
+		}
+	}
+	return nil
+}
+
+// goalOf returns the revision label that a group is at, or on its way to: that of the members that follow none. Where
+// these differ, the way leads to the update revision.
+func (p *Pass) goalOf(i *instance) string {
+	first := p.in.revisionOf(i.leader().pod)
+	if p.in.Group.Roles == nil {
+		return first
+	}
+	var found [2]string
+	for _, m := range i.members {
+		label := p.in.revisionOf(m.pod)
+		if len(p.order.before[m.rank]) > 0 {
+			continue
+		}
+		for k, r := range []*Revision{&p.in.Update, &p.in.Current} {
+			if r.matches(label) {
+				found[k] = label
+			}
+		}
+	}
+	for _, label := range found {
+		if label != "" {
+			return label
+		}
+	}
+	return first
+}
+
+// isUp reports whether a pod of a group is available, and no write of this pass may have changed that.
+func (p *Pass) isUp(m *member) bool {
+	if m == nil || m.deleted || p.isBusy(m) {
+		return false
+	}
+	available, _ := p.in.Scale.Available(m.pod)
+	return available
+}
+
+// isWhole reports whether all pods of a group are available.
+func (p *Pass) isWhole(i *instance) bool {
+	return len(i.members) >= len(p.in.Members) && !slices.ContainsFunc(i.members, func(m *member) bool { return !p.isUp(m) })
+}
+
+// isMixed reports whether the pods of a group have several revisions.
+func (p *Pass) isMixed(i *instance) bool {
+	label := p.in.revisionOf(i.leader().pod)
+	return slices.ContainsFunc(i.members, func(m *member) bool { return !revision.Match(p.in.revisionOf(m.pod), label) })
+}
+
+// mayDisrupt reports whether an available pod may leave traffic: no bound of its role, its group or the workload is
+// crossed then. The plan has allowed the first pod of an update.
+func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
+	up, upInRole := int32(0), int32(0)
+	for _, other := range i.members {
+		if p.isUp(other) {
+			up++
+			if p.role(other) == p.role(m) {
+				upInRole++
+			}
+		}
+	}
+	down, downInRole := int32(len(p.in.Members))-up, p.order.sizes[p.role(m)]-upInRole
+	role := p.order.roles[m.rank]
+	const text = "waits to be updated: %d %s are unavailable, and %d may be"
+	switch {
+	case p.in.Group.MaxUnavailable != nil && down >= *p.in.Group.MaxUnavailable:
+		p.note(note.Waiting, NotePodsLimited, i.Name, fmt.Sprintf(text, down, "pods of the group", *p.in.Group.MaxUnavailable))
+		return false
+	case role != nil && role.MaxUnavailable != nil && downInRole >= *role.MaxUnavailable:
+		p.note(note.Waiting, NotePodsLimited, i.Name,
+			fmt.Sprintf(text, downInRole, "pods of role "+role.Name, *role.MaxUnavailable))
+		return false
+	case planned || !p.isWhole(i) || p.sparesGroup(i):
+		return true
+	}
+	p.note(note.Waiting, NotePodsLimited, i.Name, "waits to be updated until more groups are available")
+	return false
+}
+
+// sparesGroup reports whether enough other groups are available for one to become unavailable.
+func (p *Pass) sparesGroup(i *instance) bool {
+	slots, limits, whole := p.in.Scale.Slots, p.in.Scale.Limits, int32(0)
+	count := func(other *instance) {
+		if other != nil && other != i && !other.gone && p.isWhole(other) {
+			whole++
+		}
+	}
+	for _, slot := range slots {
+		count(p.find(slot))
+	}
+	if slots == nil {
+		for _, other := range p.instances {
+			count(other)
+		}
+	}
+	return whole >= max(limits.Replicas, int32(len(slots)))-max(limits.MaxUnavailable, 0)
+}
