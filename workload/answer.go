@@ -161,7 +161,11 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	case ActionMove, ActionLabel:
 		p.moved = true
 	}
-	if pod, is := object.(*corev1.Pod); is && pod != nil && w.member != nil {
+	switch pod, is := object.(*corev1.Pod); {
+	case w.member == nil || object == nil:
+	case w.member.child != nil:
+		w.member.child, w.member.pod = object, p.in.Children.stand(&p.in, object)
+	case is && pod != nil:
 		w.member.pod = pod
 	}
 	p.repeats.made(w, p.now)

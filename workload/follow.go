@@ -27,6 +27,8 @@ func (p *Pass) follow(i *instance) []*Write {
 		return p.updateGroup(i, p.target(), true)
 	case i.task == taskContinue && p.isGroup():
 		return p.continueGroup(i)
+	case i.task == taskDelete && p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) && !p.mayGo(i):
+		return nil
 	case i.task == taskDelete && p.deletesInOrder():
 		return p.deleteInOrder(i)
 	}
@@ -105,7 +107,7 @@ func (p *Pass) delete(i *instance, m *member) *Write {
 	if p.in.Evict {
 		verb = write.Evict
 	}
-	return &Write{Write: write.Write{Verb: verb, Object: m.pod}, Action: ActionDelete}
+	return &Write{Write: write.Write{Verb: verb, Object: m.object()}, Action: ActionDelete}
 }
 
 // beforeDelete returns the next write that comes before the deletion of a pod; nil where all are made.
@@ -126,6 +128,9 @@ func (in *Input) before(pod *corev1.Pod) []write.Write {
 
 // proceed continues an update that has begun, then moves the state, then adds missing labels.
 func (p *Pass) proceed(i *instance, m *member) *Write {
+	if m.child != nil {
+		return nil // its controller continues it
+	}
 	action, err := inplace.Next(inplace.Update{Pod: m.pod}, p.in.Policy, p.now)
 	if err != nil {
 		return p.refuse(i, m, err)

@@ -19,13 +19,13 @@ import (
 // for that.
 func (p *Pass) updateGroup(i *instance, target *Revision, planned bool) []*Write {
 	if p.in.Strategy == Recreate || i.Recreate {
-		return p.recreateGroup(i, target)
+		return p.recreateGroup(i, target, planned)
 	}
 	due := make([]due, 0, len(i.members))
 	for _, m := range i.members {
 		if d := p.dueIn(m, target); d.member != nil {
 			if d.blocked != nil && p.recreatesGroup(i, m) {
-				return p.blockedGroup(i, target, d.blocked)
+				return p.blockedGroup(i, target, d.blocked, planned)
 			}
 			due = append(due, d)
 		}
@@ -66,13 +66,13 @@ func (p *Pass) recreatesGroup(i *instance, m *member) bool {
 }
 
 // blockedGroup deals with a change of a group that is not possible in place.
-func (p *Pass) blockedGroup(i *instance, target *Revision, why error) []*Write {
+func (p *Pass) blockedGroup(i *instance, target *Revision, why error, planned bool) []*Write {
 	if p.in.Strategy == InPlaceOnly {
 		p.blocked(i, i.leader(), target, why)
 		return nil
 	}
 	p.note(note.Info, NoteNotInPlace, i.leader().pod.Name, why.Error())
-	return p.recreateGroup(i, target)
+	return p.recreateGroup(i, target, planned)
 }
 
 // deletesInOrder reports whether the leader of a group is deleted after the others. Its mark is for the next pass. Where
@@ -82,7 +82,10 @@ func (p *Pass) deletesInOrder() bool {
 }
 
 // recreateGroup has a group replaced.
-func (p *Pass) recreateGroup(i *instance, target *Revision) []*Write {
+func (p *Pass) recreateGroup(i *instance, target *Revision, planned bool) []*Write {
+	if each := p.in.Group.Traffic == TrafficEach; each && (!planned || p.isMixed(i)) && !p.mayGo(i) {
+		return nil
+	}
 	if p.deletesInOrder() && p.in.Scale.Slots != nil {
 		i.task = taskDelete
 		return p.deleteInOrder(i)
@@ -341,7 +344,7 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 	if mixed {
 		switch {
 		case p.in.Strategy == Recreate:
-			return p.recreateGroup(i, goal)
+			return p.recreateGroup(i, goal, false)
 		case i.chosen && !p.scaled && goal != p.target():
 			if !each {
 				return nil // the plan updates the group to another revision, which needs no detour

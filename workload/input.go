@@ -31,6 +31,8 @@ type Input struct {
 	Members []Member
 	// Group is how the pods of a group go together.
 	Group Group
+	// Children has instances be objects of another kind; nil for pods.
+	Children *Children
 	// Update is the revision that instances go to, Current the one that they come from. They are the same where no rollout
 	// is under way.
 	Update, Current Revision
@@ -108,6 +110,9 @@ type Pod struct {
 
 	// Member is the name in Input.Members; empty where an instance is one pod.
 	Member string
+
+	// object is what the pod stands for; nil for a pod.
+	object write.Object
 }
 
 // Member is one pod of a group.

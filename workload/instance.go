@@ -56,6 +56,8 @@ type instance struct {
 // member is one pod of an instance.
 type member struct {
 	pod *corev1.Pod
+	// child is the object that the pod stands for; nil for a pod.
+	child write.Object
 	// rank is the place in Input.Members; below zero where an instance is one pod.
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
@@ -160,7 +162,7 @@ func (i *instance) observe(in *Input, space []member) (exists bool) {
 			continue // it is deleted first
 		}
 		m := &space[k]
-		m.pod, m.rank = pod.Pod, int32(rank)
+		m.pod, m.child, m.rank = pod.Pod, pod.object, int32(rank)
 		i.marked = i.marked || in.isMarked(pod.Pod)
 		i.members = append(i.members, m)
 	}
@@ -297,7 +299,7 @@ func (p *Pass) dispose(pod Pod) *Write {
 		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
 	})
 	if verdict == lifecycle.Go {
-		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.Pod}, Action: ActionDelete}
+		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.owned()}, Action: ActionDelete}
 	}
 	w, err := move.Next(pod.Pod, p.now)
 	if err != nil {

@@ -101,6 +101,11 @@ func (in *Input) checkGroup() error {
 		field, reason string
 		wrong         bool
 	}{
+		{"Members", "must be empty with Children", in.Children != nil && len(in.Members) > 0},
+		{"Build", "must be set with Children", in.Children != nil && in.Build == nil},
+		{"Evict", "must be false with Children", in.Children != nil && in.Evict},
+		{"Scale.Hooks", "must be nil with Children", in.Children != nil && in.Scale.Hooks != nil},
+		{"Children", "must have Observe and Patch", in.Children != nil && !in.Children.isComplete()},
 		{"Group.MaxUnavailable", "must be nil without TrafficEach", g.MaxUnavailable != nil && !each},
 		{
 			"Group.Blocked", "must be BlockedGroup with RestartGroup",
@@ -282,10 +287,18 @@ func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
 		p.note(note.Waiting, NotePodsLimited, i.Name,
 			fmt.Sprintf(text, downInRole, "pods of role "+role.Name, *role.MaxUnavailable))
 		return false
-	case planned || !p.isWhole(i) || p.sparesGroup(i):
+	}
+	return planned && !p.isMixed(i) || p.mayGo(i)
+}
+
+// mayGo reports whether a group may become unavailable. The plan counts a group in mid-update as unavailable, also
+// while all its pods are available, so what the plan does with such a group may be too much.
+func (p *Pass) mayGo(i *instance) bool {
+	slots := p.in.Scale.Slots
+	if slots != nil && !slices.Contains(slots, i.Name) || !p.isWhole(i) || p.sparesGroup(i) {
 		return true
 	}
-	p.note(note.Waiting, NotePodsLimited, i.Name, "waits to be updated until more groups are available")
+	p.note(note.Waiting, NotePodsLimited, i.Name, "waits until more groups are available")
 	return false
 }
 

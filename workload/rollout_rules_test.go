@@ -226,7 +226,9 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 // are updated in any order.
 func (r *siteRules) hasBegun(leader *corev1.Pod, updated func(*corev1.Pod) bool) bool {
 	for _, pod := range r.podsOf(leader.Labels[groupLabel]) {
-		if pod.Name != leader.Name && len(r.settings(r.roleOf(pod)).After) == 0 && r.group.Roles != nil && updated(pod) {
+		first := len(r.settings(r.roleOf(pod)).After) == 0 && r.group.Roles != nil ||
+			r.group.Restart.Policy == workload.RestartPod
+		if pod.Name != leader.Name && first && updated(pod) {
 			return true
 		}
 	}

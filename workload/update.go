@@ -22,6 +22,9 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if p.in.Strategy == Recreate || i.Recreate {
 		return p.recreate(i, m, target)
 	}
+	if m.child != nil {
+		return p.updateChild(i, m, target)
+	}
 	change, err := p.changes.of(p.in.revisionOf(m.pod), target, p.role(m))
 	if err != nil {
 		return p.blocked(i, m, target, err)
@@ -102,7 +105,7 @@ func (p *Pass) mark(m *member, target string) *Write {
 	if len(m.pod.Labels) == 0 {
 		add = write.Add("/metadata/labels", map[string]string{mark: "true"})
 	}
-	w := write.JSON(m.pod, write.Main, write.Test("/metadata/uid", m.pod.UID), add)
+	w := write.JSON(m.object(), write.Main, write.Test("/metadata/uid", m.pod.UID), add)
 	return &Write{Write: *w, Action: ActionMark, Revision: target}
 }
 

@@ -109,12 +109,13 @@ func TestTwoContainers(t *testing.T) {
 // TestDeadlineDuringStop lets a stop that has begun go on, and its result be told.
 func TestDeadlineDuringStop(t *testing.T) {
 	b := start(t, nil, containerrestart.Options{})
-	pod := b.pod("web", sleeps(6))
-	r := b.ask("again", pod, func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To(int64(3)) })
+	pod := b.pod("web", sleeps(9))
+	r := b.ask("again", pod, func(r *request) { r.Spec.ActiveDeadlineSeconds = ptr.To(int64(6)) })
 	b.ends(r, "recreating has exceeded the activeDeadlineSeconds", state{Name: "app", Phase: pending},
 		state{Name: "log", Phase: pending})
 	b.becomes(r, func(r *request) error {
-		if got := r.Status.ContainerRecreateStates[0]; got != (state{Name: "app", Phase: recreating, IsKilled: true}) {
+		stopped := state{Name: "app", Phase: recreating, IsKilled: true}
+		if got := r.Status.ContainerRecreateStates; len(got) != 2 || got[0] != stopped {
 			return errNotYet
 		}
 		return nil
