@@ -260,6 +260,9 @@ func (p *Pass) isWhole(i *instance) bool {
 
 // isMixed reports whether the pods of a group have several revisions.
 func (p *Pass) isMixed(i *instance) bool {
+	if len(i.members) == 0 {
+		return false
+	}
 	label := p.in.revisionOf(i.leader().pod)
 	return slices.ContainsFunc(i.members, func(m *member) bool { return !revision.Match(p.in.revisionOf(m.pod), label) })
 }

@@ -107,6 +107,11 @@ func (r *siteRules) goes(group string) bool {
 			marked = marked || pod.Labels[kruise.SpecifiedDeleteKey] != ""
 		}
 	}
+	whole := r.group.Blocked == workload.BlockedGroup && r.group.Restart.Policy == workload.RestartNone
+	first := r.live[group+"-"+r.layout[0].Name]
+	if whole && first != nil && first.DeletionTimestamp != nil {
+		return true // the group is recreated
+	}
 	return !leader || marked || r.going[group]
 }
 

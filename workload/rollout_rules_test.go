@@ -186,7 +186,7 @@ func (r *siteRules) keepsReplicas(before, after *corev1.Pod) {
 // leaders is how many instances something is true of.
 func (r *siteRules) leaders(is func(*corev1.Pod) bool) (n int32) {
 	for _, pod := range r.live {
-		if r.leads(pod) && pod.DeletionTimestamp == nil && is(pod) {
+		if r.leads(pod) && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed && is(pod) {
 			n++
 		}
 	}
