@@ -32,8 +32,10 @@ type siteRules struct {
 	broken        []string
 	plan          *workload.Pass
 	going         map[string]bool
-	updates       map[types.UID]int
-	counted       []int
+	// refused means that a creation of the pass has failed.
+	refused bool
+	updates map[types.UID]int
+	counted []int
 }
 
 func newSiteRules(s *site) *siteRules {
@@ -49,6 +51,7 @@ func (r *siteRules) breaks(format string, args ...any) {
 
 // begin begins a pass.
 func (r *siteRules) begin(set *appsv1.StatefulSet, pods []*corev1.Pod, update string) {
+	r.refused = false
 	r.pass, r.version = map[string]*corev1.Pod{}, r.reads.Version()
 	for _, pod := range pods {
 		r.pass[pod.Name] = pod.DeepCopy()
@@ -206,8 +209,8 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 		return
 	}
 	old := r.leaders(func(pod *corev1.Pod) bool { return !updated(pod) && !r.hasBegun(pod, updated) })
-	if r.hasBegun(after, updated) {
-		return
+	if r.hasBegun(after, updated) || before == nil && r.refused {
+		return // an old one that was not created is created next
 	}
 	for _, pod := range r.pass { // what the pass could not see
 		now := r.live[pod.Name]

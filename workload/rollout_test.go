@@ -189,6 +189,7 @@ func (s *site) sendAll(ctx context.Context, pass *workload.Pass, writes []*workl
 func (s *site) send(ctx context.Context, w *write.Write) (write.Object, error) {
 	object, err := runtimeclient.Send(ctx, s.client, w)
 	s.written = s.Server.Version()
+	s.rules.refused = s.rules.refused || err != nil && w.Verb == write.Create
 	return object, err
 }
 
