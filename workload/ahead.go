@@ -36,7 +36,7 @@ func (p *Pass) disrupts(i *instance) bool {
 		return true
 	}
 	for _, m := range i.members {
-		if a := p.in.ahead(m.pod); a.isNothing() && !p.target().matches(p.in.revisionOf(m.pod)) {
+		if a := p.in.ahead(m.pod); a.isNothing() && !p.targetOf(i).matches(p.in.revisionOf(m.pod)) {
 			return true
 		}
 	}

@@ -38,7 +38,7 @@ type Child struct {
 func (c *Children) Instances(in *Input, objects []write.Object) []Instance {
 	all := make([]Instance, len(objects))
 	for k, object := range objects {
-		all[k] = Instance{Name: object.GetName(), Pods: []Pod{{Pod: c.stand(in, object), object: object}}}
+		all[k] = Instance{Name: object.GetName(), Pods: []Pod{{Pod: c.stand(in, object), Child: object}}}
 	}
 	return all
 }
@@ -82,8 +82,8 @@ func (m *member) object() write.Object {
 
 // owned is what the pod is to the API server.
 func (p *Pod) owned() write.Object {
-	if p.object != nil {
-		return p.object
+	if p.Child != nil {
+		return p.Child
 	}
 	return p.Pod
 }

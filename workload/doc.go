@@ -70,15 +70,20 @@
 //
 // # Instances
 //
-// An instance is a pod, or a group of pods with a template per role. Instances are interchangeable, or have slots as
-// those of a StatefulSet: see scale.Input. The pods of a group change together. All leave traffic, the leader changes
-// first, the others follow once it is done, and all come back together. A change that is not possible in place
-// recreates the group as a whole. A pod of a group that is no member is deleted: the size of groups was lowered.
+// An instance is a pod, a group of pods with a template per role, or an object of another kind. Instances are
+// interchangeable, or have slots as those of a StatefulSet: see scale.Input. A pod of a group that is no member is
+// deleted: the size of groups was lowered.
 //
 //	in.Members = []workload.Member{{Name: "leader", Role: "leader"}, {Name: "w1", Role: "worker"}}
 //	in.Instances = workload.Groups(pods, "example.com/group", "example.com/member") // labels of pods
 //
-// The revisions of groups come from revision.EncodeRoles. See examples/groups for a whole operator of groups.
+// The revisions of groups come from revision.EncodeRoles. Input.Group is how the pods of a group go together: the order
+// of roles, the bounds of roles and of the group, which pods leave traffic, what a blocked change recreates, the order
+// of creation and deletion, restarts. Its zero value suits a leader and its workers. All pods leave traffic, the leader
+// changes first, the others follow once it is done, and all come back together. A change that is not possible in place
+// recreates the group.
+//
+// Input.Children has instances be objects whose controller is another one, or the same engine one level down.
 //
 // # Pods that another controller creates
 //
@@ -92,6 +97,8 @@
 //     does no harm: the next pass continues.
 //   - No order of answers, whether success, conflict, refusal or timeout, keeps a pod out of traffic for good, or
 //     creates an instance twice.
+//   - With TrafficEach, no update takes a pod out of traffic beyond the bounds of its role, its group and the workload.
+//     A group that is deleted or recreated as a whole has only the bound of the workload.
 //   - Each failure stops only its own instance. Where an update is refused, another instance takes its turn.
 //   - A write that was decided upon an older pod is no failure: the pass asks to be made again. Neither is
 //     ErrUnobserved.

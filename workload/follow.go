@@ -24,7 +24,7 @@ func (p *Pass) follow(i *instance) []*Write {
 	case p.stage == stageFirst:
 		return p.prepare(i)
 	case i.task == taskUpdate && p.isGroup():
-		return p.updateGroup(i, p.target(), true)
+		return p.updateGroup(i, p.targetOf(i), true)
 	case i.task == taskContinue && p.isGroup():
 		return p.continueGroup(i)
 	case i.task == taskDelete && p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) && !p.mayGo(i):
@@ -225,6 +225,9 @@ func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
 // mayMove reports whether pods such as this one go to another revision. A hook that holds the pod before that goes on
 // holding it then.
 func (p *Pass) mayMove(i *instance, m *member) bool {
+	if own := p.in.ownRevision(i.Name); own != nil {
+		return !own.matches(p.in.revisionOf(m.pod))
+	}
 	updated := p.in.Update.matches(p.in.revisionOf(m.pod))
 	switch in := &p.in.Scale; {
 	case in.Slots == nil && updated:

@@ -345,7 +345,7 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 		switch {
 		case p.in.Strategy == Recreate:
 			return p.recreateGroup(i, goal, false)
-		case i.chosen && !p.scaled && goal != p.target():
+		case i.chosen && !p.scaled && goal != p.targetOf(i):
 			if !each {
 				return nil // the plan updates the group to another revision, which needs no detour
 			}

@@ -38,6 +38,10 @@ type Input struct {
 	Update, Current Revision
 	// Revisions are the others that pods may still have.
 	Revisions []Revision
+	// Targets are the names of the revisions of instances that have one of their own, by the name of the instance or slot:
+	// a canary of one instance, or a template for each. These instances are updated within the budget, whatever the
+	// partition: see scale.Input.Pinned.
+	Targets map[string]string
 	// Strategy is how a pod goes from one revision to another.
 	Strategy Strategy
 	// GraceSeconds pass between taking a pod out of traffic and changing its containers.
@@ -111,8 +115,8 @@ type Pod struct {
 	// Member is the name in Input.Members; empty where an instance is one pod.
 	Member string
 
-	// object is what the pod stands for; nil for a pod.
-	object write.Object
+	// Child is the object that the pod stands for, see Children; nil for a pod.
+	Child write.Object
 }
 
 // Member is one pod of a group.

@@ -162,7 +162,7 @@ func (i *instance) observe(in *Input, space []member) (exists bool) {
 			continue // it is deleted first
 		}
 		m := &space[k]
-		m.pod, m.child, m.rank = pod.Pod, pod.object, int32(rank)
+		m.pod, m.child, m.rank = pod.Pod, pod.Child, int32(rank)
 		i.marked = i.marked || in.isMarked(pod.Pod)
 		i.members = append(i.members, m)
 	}
@@ -190,7 +190,11 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
 	} else {
-		s.Updated = p.in.Update.matches(p.goalOf(i))
+		target := &p.in.Update
+		if own := p.in.ownRevision(i.Name); own != nil {
+			target = own
+		}
+		s.Updated = target.matches(p.goalOf(i))
 		if p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) {
 			s.Size++ // it spends of the budget until it is updated, also while all its pods are available
 		}
@@ -358,7 +362,7 @@ func (p *Pass) complete() []*Write {
 func (p *Pass) missing(i *instance) []Creation {
 	r := p.in.revision(p.goalOf(i))
 	if p.in.Group.Blocked == BlockedPod && i.chosen {
-		r = p.target()
+		r = p.targetOf(i)
 	}
 	if r == nil || slices.ContainsFunc(p.result.Delete, func(d scale.Instance) bool { return d.Name == i.Name }) {
 		return nil

@@ -130,6 +130,9 @@ func (p *Pass) plan(e extent) error {
 		creation := Creation{Slot: c.Slot, Revision: p.in.Current.Name}
 		if c.Updated {
 			creation.Revision = p.in.Update.Name
+			if own := p.in.ownRevision(c.Slot); own != nil {
+				creation.Revision = own.Name
+			}
 		}
 		if len(p.in.Members) > 0 {
 			creation.Member = p.in.Members[0] // the others follow when the leader exists

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,6 +96,12 @@ func (in *Input) checkGroup() error {
 	}
 	if err := checkOrder(g.Roles, known); err != nil {
 		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.Targets)) {
+		if in.ownRevision(name) == nil {
+			field, reason := fmt.Sprintf("Targets[%s]", name), fmt.Sprintf("must be a revision, and %q is none", in.Targets[name])
+			return &scale.InputError{Field: field, Reason: reason}
+		}
 	}
 	slots, hooked := in.Scale.Slots != nil, in.Scale.Hooks != nil && in.Scale.Hooks.PreDelete != nil
 	for _, f := range []struct {
@@ -224,13 +231,17 @@ func (p *Pass) goalOf(i *instance) string {
 	if p.in.Group.Roles == nil {
 		return first
 	}
+	own := p.in.ownRevision(i.Name)
+	if own == nil {
+		own = &p.in.Update
+	}
 	var found [2]string
 	for _, m := range i.members {
 		label := p.in.revisionOf(m.pod)
 		if len(p.order.before[m.rank]) > 0 {
 			continue
 		}
-		for k, r := range []*Revision{&p.in.Update, &p.in.Current} {
+		for k, r := range []*Revision{own, &p.in.Current} {
 			if r.matches(label) {
 				found[k] = label
 			}

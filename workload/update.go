@@ -15,7 +15,7 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if w, waits := p.goAhead(i, m); waits {
 		return w
 	}
-	target := p.target()
+	target := p.targetOf(i)
 	if target.matches(p.in.revisionOf(m.pod)) {
 		return nil
 	}
@@ -109,7 +109,23 @@ func (p *Pass) mark(m *member, target string) *Write {
 	return &Write{Write: *w, Action: ActionMark, Revision: target}
 }
 
-// target is the revision that the plan moves instances to.
+// targetOf is the revision that the plan moves an instance to.
+func (p *Pass) targetOf(i *instance) *Revision {
+	if own := p.in.ownRevision(i.Name); own != nil {
+		return own
+	}
+	return p.target()
+}
+
+// ownRevision returns the revision that an instance, or a slot, has of its own; nil for none.
+func (in *Input) ownRevision(name string) *Revision {
+	if target := in.Targets[name]; target != "" {
+		return in.revision(target)
+	}
+	return nil
+}
+
+// target is the revision that the plan moves other instances to.
 func (p *Pass) target() *Revision {
 	if p.result.Backward {
 		return &p.in.Current
