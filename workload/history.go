@@ -169,7 +169,9 @@ func (in *Input) Template(c Creation) (*corev1.PodTemplateSpec, error) {
 
 // Pod returns the pod of a creation: the template of its revision and its role, with the revision label, the labels and
 // the reference of the owner, and the readiness gate that updates in place need. The pod has the name of its slot;
-// without slots the API server generates a name.
+// without slots the API server generates a name. With Group.Label, the pods of a group have the labels of their group
+// and their member. The leader then has the name of the group, another pod the name of the group and of the member, so
+// that a creation that is sent twice never makes two pods.
 func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
 	template, err := in.Template(c)
 	if err != nil {
@@ -187,6 +189,13 @@ func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
 		pod.Labels = map[string]string{}
 	}
 	maps.Copy(pod.Labels, in.Owner.Labels)
+	if in.Group.Label != "" {
+		group := cmp.Or(c.Instance, c.Slot)
+		if pod.Name, pod.GenerateName = group, ""; c.Member.Name != in.Members[0].Name {
+			pod.Name += "-" + c.Member.Name
+		}
+		pod.Labels[in.Group.Label], pod.Labels[in.Group.MemberLabel] = group, c.Member.Name
+	}
 	pod.Labels[in.revisionLabel()] = in.revision(c.Revision).label()
 	if in.Strategy != Recreate {
 		inplace.EnsureReadinessGate(&pod.Spec, in.Policy.Keys)

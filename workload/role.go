@@ -16,6 +16,9 @@ import (
 // and updated first, the group leaves traffic as a whole for an update, and the group is recreated as a whole where an
 // update is not possible in place and where its leader is gone.
 type Group struct {
+	// Label and MemberLabel are the labels that name the group and the member of a pod, as those of Groups. Input.Pod sets
+	// them, and names the pods after them. Both or none; they require slots. Without them, Build names the pods.
+	Label, MemberLabel string
 	// Roles order the updates of a group, and bound them. Nil has all pods follow the leader. Where roles are given, a
 	// pod follows those of its Role.After alone, and roles that are not listed follow none. The leader follows none.
 	Roles []Role
@@ -113,6 +116,11 @@ func (in *Input) checkGroup() error {
 		{"Evict", "must be false with Children", in.Children != nil && in.Evict},
 		{"Scale.Hooks", "must be nil with Children", in.Children != nil && in.Scale.Hooks != nil},
 		{"Children", "must have Observe and Patch", in.Children != nil && !in.Children.isComplete()},
+		{
+			"Group.MemberLabel", "must be set where Group.Label is, and differ",
+			(g.Label == "") != (g.MemberLabel == "") || g.Label != "" && g.Label == g.MemberLabel,
+		},
+		{"Group.Label", "must be empty without Slots and Members", g.Label != "" && (!slots || len(in.Members) == 0)},
 		{"Group.MaxUnavailable", "must be nil without TrafficEach", g.MaxUnavailable != nil && !each},
 		{
 			"Group.Blocked", "must be BlockedGroup with RestartGroup",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // team is the resource that team.yaml defines.
@@ -49,6 +47,7 @@ func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision)
 		Owner:     workload.OwnedBy(t, kind, labels.Set{teamLabel: t.Name}),
 		Instances: workload.Groups(pods, groupLabel, memberLabel),
 		Members:   []workload.Member{{Name: "leader", Role: "leader"}},
+		Group:     workload.Group{Label: groupLabel, MemberLabel: memberLabel}, // the pods are named after them
 		Strategy:  workload.InPlaceIfPossible,
 	}
 	for i := int32(1); i < t.Spec.Size; i++ {
@@ -59,33 +58,7 @@ func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision)
 		in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", t.Name, i))
 	}
 	_, in.Scale.Limits.MaxUnavailable, err = scale.ResolveFenceposts(nil, t.Spec.MaxUnavailable, t.Spec.Replicas)
-	in.Build = func(creations []workload.Creation) (all [][]write.Object, err error) {
-		for _, c := range creations {
-			pod, err := build(&in, c)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, []write.Object{pod})
-		}
-		return all, nil
-	}
 	return in, errors.Join(err, in.SetHistory(workload.History{
 		Data: data, Stored: revisions, Current: t.Status.CurrentRevision, Limit: historyLimit,
 	}))
-}
-
-// build makes a pod. The slots name the leaders, and a leader names its workers: a creation that is sent twice never
-// makes two pods.
-func build(in *workload.Input, c workload.Creation) (*corev1.Pod, error) {
-	pod, err := in.Pod(c)
-	if err != nil {
-		return nil, err
-	}
-	group := cmp.Or(c.Instance, c.Slot)
-	pod.Name, pod.GenerateName = group, ""
-	if c.Member.Role == "worker" {
-		pod.Name += "-" + c.Member.Name // never the name of a leader, which ends with a number
-	}
-	pod.Labels[groupLabel], pod.Labels[memberLabel] = group, c.Member.Name
-	return pod, nil
 }
