@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,18 +100,37 @@ func (p *Pass) observeRestarts() {
 				p.restartOf(i.Name).mark(pod.Pod, restarts)
 			}
 		}
-		p.keepGone(i)
+	}
+	p.keepGone()
+}
+
+// keepGone keeps what is known of pods that do not exist now, and whose successors are about to be created.
+func (p *Pass) keepGone() {
+	for key, known := range p.in.Restarts {
+		name, member, _ := strings.Cut(key, "/")
+		exists := func(i Instance) bool {
+			has := func(pod Pod) bool { return pod.Pod != nil && pod.Member == member }
+			return i.Name == name && (member == "" || slices.ContainsFunc(i.Pods, has))
+		}
+		isMember := member == "" || slices.ContainsFunc(p.in.Members, func(m Member) bool { return m.Name == member })
+		wanted := slices.Contains(p.in.Scale.Slots, name) ||
+			slices.ContainsFunc(p.in.Instances, func(i Instance) bool { return i.Name == name })
+		if isMember && wanted && !slices.ContainsFunc(p.in.Instances, exists) {
+			p.remember(key, p.recent(known))
+		}
 	}
 }
 
-// keepGone keeps what is known of members that do not exist now: their successors are about to be created.
-func (p *Pass) keepGone(i *Instance) {
-	for _, m := range p.in.Members {
-		key := i.Name + "/" + m.Name
-		if _, seen := p.restarts[key]; !seen {
-			p.remember(key, p.in.Restarts[key])
-		}
+// recent is what is known of restarts, and nothing where the pods have run for long since the last one.
+func (p *Pass) recent(known Restarted) Restarted {
+	reset := p.in.Group.Restart.ResetAfter
+	if reset <= 0 {
+		reset = defaultReset
 	}
+	if since := known.RestartedAt; known.FailedAt == nil && since != nil && p.now.Sub(since.Time) >= reset {
+		return Restarted{}
+	}
+	return known
 }
 
 // failedPods returns why pods of an instance have failed. Those whose deletion has begun are not among them.
@@ -165,15 +185,7 @@ func (p *Pass) restartGroup(i *Instance, failed map[*corev1.Pod]string) {
 
 // restart decides whether what failed is restarted now, or waits for the end of its back-off.
 func (p *Pass) restart(key, pod, why string, failed bool) (restarts, held bool) {
-	known, r := p.in.Restarts[key], &p.in.Group.Restart
-	reset := r.ResetAfter
-	if reset <= 0 {
-		reset = defaultReset
-	}
-	since := known.RestartedAt
-	if known.FailedAt == nil && since != nil && p.now.Sub(since.Time) >= reset {
-		known = Restarted{}
-	}
+	known, r := p.recent(p.in.Restarts[key]), &p.in.Group.Restart
 	if !failed {
 		known.FailedAt = nil
 		p.remember(key, known)

@@ -303,3 +303,48 @@ func TestGroupInvalid(t *testing.T) {
 		})
 	}
 }
+
+// A back-off doubles with each restart up to its maximum, and begins anew when the pods have run for long.
+func TestRestartBackOff(t *testing.T) {
+	for _, policy := range []workload.RestartPolicy{workload.RestartPod, workload.RestartGroup} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := newSite(t, groups, 1, func(s *site) {
+				s.layout, s.numbered, s.set.Spec.Replicas = layoutOf("leader", 1, "worker", 1), true, ptr.To[int32](1)
+				s.group.Restart = workload.Restart{
+					Policy: policy, BackOff: 10 * time.Second, MaxBackOff: 25 * time.Second, ResetAfter: 5 * time.Minute,
+				}
+			})
+			s.settled()
+			for k, want := range []time.Duration{10, 20, 25, 25, 10} {
+				if k == 4 {
+					s.Advance(5 * time.Minute)
+				}
+				s.fail("web-0-1")
+				failed := s.Clock
+				for s.runs("web-0-1") {
+					s.turn()
+					s.Advance(time.Second)
+				}
+				if waited := s.Clock.Sub(failed).Round(time.Second) - time.Second; waited != want*time.Second {
+					t.Errorf("restart %d after %s, want %d s", k+1, waited, want)
+				}
+				s.settled()
+			}
+			for key, known := range s.restarts {
+				if known.Count != 1 {
+					t.Errorf("%s: %+v", key, known)
+				}
+			}
+		})
+	}
+}
+
+// runs reports whether a pod exists whose deletion has not begun.
+func (s *site) runs(name string) bool {
+	for _, pod := range s.Pods() {
+		if pod.Name == name {
+			return pod.DeletionTimestamp == nil
+		}
+	}
+	return false
+}
