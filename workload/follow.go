@@ -72,7 +72,7 @@ func (p *Pass) add(writes []*Write, i *instance, m *member, w *Write) []*Write {
 		p.wake(pause)
 		return writes
 	}
-	m.busy = p.round
+	m.busy, m.harmless = p.round, w.harmless || w.Action == ActionContinue || w.Action == ActionLabel
 	return append(writes, w)
 }
 

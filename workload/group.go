@@ -146,8 +146,13 @@ func (p *Pass) updateEach(i *instance, all []due, target *Revision, planned bool
 			p.note(note.Info, NoteNotInPlace, m.pod.Name, d.blocked.Error())
 			w = p.delete(i, m)
 		default:
-			if w = p.changeEach(i, d, target); up && p.isDisruptive(w, d) && !p.mayDisrupt(i, m, planned) {
+			w = p.changeEach(i, d, target)
+			disruptive := p.isDisruptive(w, d)
+			if up && disruptive && !p.mayDisrupt(i, m, planned) {
 				continue
+			}
+			if w != nil {
+				w.harmless = !disruptive
 			}
 		}
 		if p.isOver(i) {

@@ -62,6 +62,8 @@ type member struct {
 	rank int32
 	// busy is the round in which the write was returned that is under way; zero for none.
 	busy int32
+	// harmless means that the write that is under way leaves the pod available.
+	harmless bool
 	// prepared counts the writes of Input.Before that have succeeded, ahead those of Input.Ahead.
 	prepared, ahead int16
 	deleted         bool

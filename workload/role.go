@@ -265,7 +265,7 @@ func (p *Pass) goalOf(i *instance) string {
 
 // isUp reports whether a pod of a group is available, and no write of this pass may have changed that.
 func (p *Pass) isUp(m *member) bool {
-	if m == nil || m.deleted || p.isBusy(m) {
+	if m == nil || m.deleted || p.isBusy(m) && !m.harmless {
 		return false
 	}
 	available, _ := p.in.Scale.Available(m.pod)

@@ -72,7 +72,9 @@ type Write struct {
 	// member of the instance that is written; rest are the objects to create after this one.
 	member *member
 	rest   []write.Object
-	repeat repeatKey
+	// harmless means that the pod stays available.
+	harmless bool
+	repeat   repeatKey
 }
 
 // String returns what the write does to which object, for errors.
