@@ -71,6 +71,10 @@ func Partition(v *intstr.IntOrString, replicas int32) (int32, error) {
 	return min(max(n, 0), max(replicas, 0)), nil
 }
 
+// FailureTolerance returns how many of a number of members may be unavailable while a majority of them stays available,
+// as the members of a store that needs a quorum: 1 of 3 and of 4, 2 of 5. It is a MaxUnavailable for them.
+func FailureTolerance(members int32) int32 { return (max(members, 1) - 1) / 2 }
+
 // ResolveFenceposts resolves the surge and the unavailable pods of a rolling update as a Deployment does: the surge is
 // rounded up, and the unavailable pods are rounded down. Where both would be 0, one pod may be unavailable, so that the
 // update never stands still: 10% of 6 is 1. A missing value is 0, and no result is negative.

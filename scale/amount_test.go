@@ -178,3 +178,18 @@ func TestResolveFenceposts(t *testing.T) {
 		}
 	}
 }
+
+// TestFailureTolerance has a majority stay, and not if one more is missing.
+func TestFailureTolerance(t *testing.T) {
+	for _, n := range []int32{1, 2, 3, 4, 5, 6, 7, 100, 101, math.MaxInt32} {
+		missing := int64(scale.FailureTolerance(n))
+		if all := int64(n); 2*(all-missing) <= all || 2*(all-missing-1) > all {
+			t.Errorf("of %d members %d may be missing", n, missing)
+		}
+	}
+	for _, n := range []int32{0, -1, math.MinInt32} {
+		if got := scale.FailureTolerance(n); got != 0 {
+			t.Errorf("of %d members %d may be missing", n, got)
+		}
+	}
+}

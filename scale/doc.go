@@ -51,7 +51,7 @@
 //
 // Budget is the walk by which all plans keep to the number of instances that may be unavailable. It, Available, Differ,
 // Prioritise and Scatter serve callers that make plans of their own; Amount, Partition and ResolveFenceposts resolve
-// what the user wrote.
+// what the user wrote, and FailureTolerance is a limit for members that need a quorum.
 //
 // # Reading one's own writes
 //

@@ -32,6 +32,18 @@ func ExamplePartition() {
 	// Output: 19 <nil>
 }
 
+func ExampleFailureTolerance() {
+	for _, members := range []int32{1, 2, 3, 4, 5} {
+		fmt.Println(members, scale.FailureTolerance(members))
+	}
+	// Output:
+	// 1 0
+	// 2 0
+	// 3 1
+	// 4 1
+	// 5 2
+}
+
 func ExampleDiffer() {
 	old := scale.Count{Available: 5}
 	d := scale.Differ(old, scale.Count{}, scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxSurge: 2})
