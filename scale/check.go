@@ -20,13 +20,7 @@ func (in *Input) check() error {
 		return &InputError{"NodeLabels", "must be empty without SpreadKeys"}
 	}
 	if in.Slots == nil {
-		switch {
-		case in.InOrder:
-			return &InputError{"InOrder", "must be false without Slots"}
-		case in.NoCreate:
-			return &InputError{"NoCreate", "must be false without Slots"}
-		}
-		return nil
+		return in.checkAlike()
 	}
 	const withSlots = " with Slots"
 	for _, f := range []struct {
@@ -37,7 +31,12 @@ func (in *Input) check() error {
 			"Limits.Replicas", fmt.Sprintf("must be 0 or the number of Slots, %d", len(in.Slots)),
 			in.Limits.Replicas != 0 && int(in.Limits.Replicas) != len(in.Slots),
 		},
-		{"Limits.MaxSurge", "must be 0" + withSlots, in.Limits.MaxSurge != 0},
+		{"Limits.MaxSurge", "must be 0 with InOrder", in.Limits.MaxSurge != 0 && in.InOrder},
+		{"SurgeSlots", "must be empty with InOrder", len(in.SurgeSlots) > 0 && in.InOrder},
+		{
+			"Limits.MaxSurge", "must be 0 with Slots and without SurgeSlots",
+			in.Limits.MaxSurge != 0 && len(in.SurgeSlots) == 0,
+		},
 		{"Limits.NoRollback", "must be false" + withSlots, in.Limits.NoRollback},
 		{"Limits.ExcludePreparingDelete", "must be false" + withSlots, in.Limits.ExcludePreparingDelete},
 		{"Limits.MaxUnavailableScaling", "must be nil with InOrder", in.Limits.MaxUnavailableScaling != nil && in.InOrder},
@@ -48,6 +47,19 @@ func (in *Input) check() error {
 		if f.ignored {
 			return &InputError{f.field, f.reason}
 		}
+	}
+	return nil
+}
+
+// checkAlike returns an *InputError for the first field that needs Slots.
+func (in *Input) checkAlike() error {
+	switch {
+	case in.InOrder:
+		return &InputError{"InOrder", "must be false without Slots"}
+	case in.NoCreate:
+		return &InputError{"NoCreate", "must be false without Slots"}
+	case len(in.SurgeSlots) > 0:
+		return &InputError{"SurgeSlots", "must be empty without Slots"}
 	}
 	return nil
 }

@@ -57,9 +57,30 @@ func TestIgnoredFields(t *testing.T) {
 			"Limits.Replicas must be 0 or the number of Slots, 2",
 		},
 		"surge": {
-			"a slot has one instance",
+			"the names for it are missing",
 			scale.Input{Slots: slots, Limits: scale.Limits{MaxSurge: 1}},
-			"Limits.MaxSurge must be 0 with Slots",
+			"Limits.MaxSurge must be 0 with Slots and without SurgeSlots",
+		},
+		"surge and its names": {
+			"nothing is ignored",
+			scale.Input{Slots: slots, SurgeSlots: []string{"c"}, Limits: scale.Limits{MaxSurge: 1}},
+			"",
+		},
+		"names for surge alone": {
+			"limits change, and the names stay", scale.Input{Slots: slots, SurgeSlots: []string{"c"}}, "",
+		},
+		"names for surge without slots": {
+			"instances are alike", scale.Input{SurgeSlots: []string{"c"}}, "SurgeSlots must be empty without Slots",
+		},
+		"surge in order": {
+			"all slots wait for instances beyond them",
+			scale.Input{Slots: slots, SurgeSlots: []string{"c"}, InOrder: true, Limits: scale.Limits{MaxSurge: 1}},
+			"Limits.MaxSurge must be 0 with InOrder",
+		},
+		"names for surge in order": {
+			"all slots wait for instances beyond them",
+			scale.Input{Slots: slots, SurgeSlots: []string{"c"}, InOrder: true},
+			"SurgeSlots must be empty with InOrder",
 		},
 		"no rollback": {
 			"slots never go back",

@@ -22,6 +22,8 @@ type world struct {
 	broken  bool // some pods never become ready
 	born    int
 	never   map[string]bool
+	// disturbed is until when the user changes the workload.
+	disturbed int
 }
 
 // apply does what a controller does with a plan.
@@ -34,7 +36,7 @@ func (w *world) apply(plan scale.Result) {
 		in(kruise.LifecycleStatePreparingNormal)(w.input.Instances[at[i.Name]].Pods[0])
 	}
 	for _, i := range plan.Update {
-		w.update(&w.input.Instances[at[i.Name]], !plan.Backward)
+		w.update(&w.input.Instances[at[i.Name]], !plan.Backward || slices.Contains(w.input.Pinned, i.Name))
 	}
 	for _, i := range plan.Delete {
 		instance := &w.input.Instances[at[i.Name]]
@@ -133,6 +135,19 @@ func newWorld(r *random) *world {
 			w.input.Slots = append(w.input.Slots, fmt.Sprintf("web-%d", i))
 		}
 	}
+	if w.input.Slots != nil && r.once(2) {
+		w.disturbed, w.input.InOrder = r.Intn(60), false
+		w.resize(w.input.Limits.Replicas)
+		w.rule(1+r.n(1), r.n(1))
+	}
+	for i := range 14 {
+		if r.once(6) && !w.input.InOrder {
+			w.input.Pinned = append(w.input.Pinned, fmt.Sprintf("web-%d", i))
+		}
+	}
+	if w.input.Slots == nil && w.input.Limits.MaxSurge > 0 && r.once(2) {
+		w.input.Limits.MaxUnavailable = 0
+	}
 	w.input = sensible(w.input)
 	for i := range r.Intn(14) {
 		instance := old(fmt.Sprintf("web-%d", i), onNode(fmt.Sprintf("n%d", r.Intn(5))))
@@ -146,11 +161,54 @@ func newWorld(r *random) *world {
 	return w
 }
 
+// rule sets limits that let updates go on.
+func (w *world) rule(surge, unavailable int32) {
+	w.input.Limits.MaxSurge, w.input.Limits.MaxUnavailable = surge, max(unavailable, 1-surge)
+}
+
+// resize has other slots, and as names for surge those after them.
+func (w *world) resize(n int32) {
+	w.input.Slots, w.input.SurgeSlots = []string{}, nil
+	for i := range n + 4 {
+		if name := fmt.Sprintf("web-%d", i); i < n {
+			w.input.Slots = append(w.input.Slots, name)
+		} else {
+			w.input.SurgeSlots = append(w.input.SurgeSlots, name)
+		}
+	}
+	w.input.Limits.Replicas, w.input.Limits.Partition = n, min(w.input.Limits.Partition, n)
+}
+
+// disturb changes what is wanted, now and then, until the world is left alone.
+func (w *world) disturb(step int) {
+	if step == w.disturbed && len(w.input.SurgeSlots) > 0 {
+		w.input.Updates = pick(w.random, scale.UpdatesRun, scale.UpdatesRun, scale.UpdatesPaused)
+		w.rule(w.n(2), w.n(1))
+	}
+	if step >= w.disturbed || !w.once(6) {
+		return
+	}
+	switch w.Intn(5) {
+	case 0:
+		w.input.Updates = pick(w.random, scale.UpdatesRun, scale.UpdatesPaused, scale.UpdatesOnDelete)
+	case 1: // a rollback
+		for k := range w.input.Instances {
+			w.input.Instances[k].Updated = !w.input.Instances[k].Updated
+		}
+	case 2:
+		w.rule(w.n(3), w.n(2))
+	case 3:
+		w.resize(w.n(12))
+	case 4:
+		w.input.Limits.Partition = w.n(w.input.Limits.Replicas)
+	}
+}
+
 // TestComputeConverges carries plans out until there is nothing left to plan.
 func TestComputeConverges(t *testing.T) {
 	const patience = 60
 	stood := 0
-	eachCase(t, 3_000, func(r *random) string {
+	eachCase(t, 4_000, func(r *random) string {
 		w := newWorld(r)
 		var told []string
 		for idle := 0; idle < patience; {
@@ -164,6 +222,7 @@ func TestComputeConverges(t *testing.T) {
 			if story(plan) != told[max(0, len(told)-2)] {
 				idle = 0
 			}
+			w.disturb(len(told))
 			if len(told) > 3000 {
 				return "it goes on for ever:\n" + tale()
 			}
@@ -174,6 +233,8 @@ func TestComputeConverges(t *testing.T) {
 		case converged(w.input):
 		case slices.ContainsFunc(w.input.Instances, preparing):
 			// A hook held it for an update that is no longer to be; the way back is for its lifecycle.
+		case w.input.Updates == scale.UpdatesPaused && len(w.input.Instances) == len(w.input.Slots):
+			// No surge instance is left behind.
 		case !w.broken:
 			return fmt.Sprintf("it stands still, and nothing is broken: %+v\n%s", w.input.Limits, strings.Join(told, "\n"))
 		default:

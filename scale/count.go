@@ -41,11 +41,15 @@ func (p *planner) isUpdated(m *member) bool {
 }
 
 func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
-	var sides [2]Count
+	all := counts{}
 	for _, m := range p.members {
-		c := &sides[0]
-		if updated(m) {
-			c = &sides[1]
+		c := &all.old
+		switch {
+		case m.pinned:
+			c = &all.pinned
+			all.due += m.duePinned()
+		case updated(m):
+			c = &all.updated
 		}
 		switch {
 		case m.preparingDelete:
@@ -58,11 +62,10 @@ func (p *planner) differ(updated func(*member) bool, l Limits) Difference {
 			c.Unavailable++
 		}
 	}
-	d := Differ(sides[0], sides[1], l)
+	d := all.differ(l)
 	// Where both sides lack instances, or both have too many, it is not for updates to even that out: they would only
 	// take from one side what it needs itself.
-	oldLacks, updatedLacks := l.Partition-sides[0].staying(), l.Replicas-l.Partition-sides[1].staying()
-	if oldLacks > 0 && updatedLacks > 0 || oldLacks < 0 && updatedLacks < 0 {
+	if old, updated, _ := all.excess(l); old > 0 && updated > 0 || old < 0 && updated < 0 {
 		d.Update, d.UpdateUnavailable = 0, 0
 	}
 	return d
@@ -194,18 +197,24 @@ func (p *planner) scaleIn(d Difference) {
 		p.noteWaiting(NoteWaitingForDeletion, int(d.Delete), "to be deleted until those chosen or held before are gone")
 		return
 	}
+	var pinned []*member
 	old, updated := make([]*member, 0, len(p.members)), make([]*member, 0, len(p.members))
 	for _, m := range p.members {
-		if p.isUpdated(m) {
+		switch {
+		case m.pinned:
+			pinned = append(pinned, m)
+		case p.isUpdated(m):
 			updated = append(updated, m)
-		} else {
+		default:
 			old = append(old, m)
 		}
 	}
 	fromOld := min(d.DeleteOld, d.Delete)
+	fromUpdated := min(d.Delete-fromOld, int32(len(updated)))
 	b := Budget{Max: d.DeleteAvailable}
-	staying := p.deleteVictims(old, updated, fromOld, &b)
-	p.deleteVictims(updated, staying, d.Delete-fromOld, &b)
+	old = p.deleteVictims(old, append(updated, pinned...), fromOld, &b)
+	p.deleteVictims(updated, append(old, pinned...), fromUpdated, &b)
+	p.deleteVictims(pinned, nil, d.Delete-fromOld-fromUpdated, &b) // none of the others stays then
 	p.noteWaiting(NoteDeleteLimited, int(d.Delete)-len(p.plan.Delete), "to be deleted until more are available")
 }
 

@@ -55,19 +55,44 @@ type Difference struct {
 
 // Differ computes the difference. old and updated count the instances by their revision.
 func Differ(old, updated Count, l Limits) Difference {
-	n := old.all() + updated.all()
-	oldDiff := old.staying() - l.Partition
-	newDiff := updated.staying() - (l.Replicas - l.Partition)
+	c := counts{old: old, updated: updated}
+	return c.differ(l)
+}
+
+// counts are the instances of both sides, and those that are pinned, of which some are due to be updated.
+type counts struct {
+	old, updated, pinned Count
+	due                  int32
+}
+
+// excess is how many instances each side has too many, or, below zero, lacks. Pinned instances that stay are replicas,
+// and the partition applies to the others. keep is how many of these stay old.
+func (c *counts) excess(l Limits) (old, updated, keep int32) {
+	replicas, keep := l.Replicas, l.Partition
+	if pinned := c.pinned.Unavailable + c.pinned.Available; pinned > 0 {
+		replicas = max(replicas-pinned, 0)
+		keep = min(keep, replicas)
+	}
+	return c.old.staying() - keep, c.updated.staying() - (replicas - keep), keep
+}
+
+func (c *counts) differ(l Limits) Difference {
+	old, updated := c.old, c.updated
+	n := old.all() + updated.all() + c.pinned.all()
+	oldDiff, newDiff, keep := c.excess(l)
 	if l.NoRollback {
 		oldDiff, newDiff = max(oldDiff, 0), min(newDiff, 0)
 	}
-	unavailable := old.PreparingDelete + old.Unavailable + updated.PreparingDelete + updated.Unavailable
-	markedForDeletion := old.MarkedForDeletion + updated.MarkedForDeletion
+	preparing := old.PreparingDelete + updated.PreparingDelete + c.pinned.PreparingDelete
+	unavailable := preparing + old.Unavailable + updated.Unavailable + c.pinned.Unavailable
+	replaced := updated.MarkedForDeletion + c.pinned.MarkedForDeletion
+	markedForDeletion := old.MarkedForDeletion + replaced
 
 	surge, surgeOld := int32(0), int32(0)
 	if l.MaxSurge > 0 {
-		forDoomed, forDoomedOld := l.surgeForDoomed(markedForDeletion, updated.MarkedForDeletion, unavailable)
+		forDoomed, forDoomedOld := l.surgeForDoomed(markedForDeletion, replaced, unavailable)
 		forUpdate, forUpdateOld := surgeForUpdate(oldDiff, newDiff)
+		forUpdate += c.due
 		surge, surgeOld = forDoomed, forDoomedOld
 		if forUpdate > forDoomed {
 			surge, surgeOld = forUpdate, forUpdateOld
@@ -77,10 +102,10 @@ func Differ(old, updated Count, l Limits) Difference {
 	}
 	current, currentOld := n, old.all()
 	if l.ExcludePreparingDelete {
-		current -= old.PreparingDelete + updated.PreparingDelete
+		current -= preparing
 		currentOld -= old.PreparingDelete
 	}
-	target, targetOld := l.Replicas+surge, l.Partition+surgeOld
+	target, targetOld := l.Replicas+surge, keep+surgeOld
 
 	d := Difference{}
 	if missing := target - current; missing > 0 {
@@ -92,7 +117,7 @@ func Differ(old, updated Count, l Limits) Difference {
 		d.Delete = surplus
 		d.DeleteOld = max(currentOld-old.MarkedForDeletion-targetOld, 0)
 	}
-	spare := saturatingAdd(l.MaxUnavailable, n-l.Replicas)
+	spare := l.spare(n)
 	if markedForDeletion > 0 || d.Delete > 0 {
 		d.DeleteAvailable = max(saturatingAdd(spare, -unavailable), 0)
 	}
@@ -106,14 +131,17 @@ func Differ(old, updated Count, l Limits) Difference {
 	return d
 }
 
+// spare is how many of n instances may be unavailable.
+func (l Limits) spare(n int32) int32 { return saturatingAdd(l.MaxUnavailable, n-l.Replicas) }
+
 // surgeForDoomed is how many instances more than the wanted ones deletions by choice need that the budget does not
-// cover, and how many of these are old.
-func (l Limits) surgeForDoomed(markedForDeletion, updatedDoomed, unavailable int32) (all, old int32) {
+// cover, and how many of these are old. replaced are those in whose place no old one is created for that.
+func (l Limits) surgeForDoomed(markedForDeletion, replaced, unavailable int32) (all, old int32) {
 	if markedForDeletion <= 0 {
 		return 0, 0
 	}
 	all = min(max(unavailable+markedForDeletion-l.MaxUnavailable, 0), markedForDeletion)
-	return all, max(all-updatedDoomed, 0)
+	return all, max(all-replaced, 0)
 }
 
 // surgeForUpdate is how many instances more updates can use, where one side has too many and the other too few. They

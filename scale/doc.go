@@ -40,12 +40,29 @@
 // updated from the last to the first, but for the first ones, which the partition keeps. With a Priority, even an
 // empty one, any of them may be kept. InOrder makes it one step at a time, each when all slots before it are available.
 // Only other deletions wait for an instance without a slot that its preDelete hook holds.
-// There is no surge, and no way back to the old revision; an old instance in a slot stays until it is updated.
+// There is no way back to the old revision; an old instance in a slot stays until it is updated.
 //
-// A DaemonSet without surge is Slots in the order of its nodes' names, an empty Priority, and UnavailableFirst. Its own
-// are: surge on a node, a selector of the nodes to update, duplicates on a node, backoff of failed pods, and the
-// revision of what it creates, which is always the new one. Unavailable instances of all slots count against the
-// budget, those that the partition keeps included.
+// With Input.SurgeSlots, a rollout has up to MaxSurge more instances, at the update revision. Plan creates them while a
+// slot is due: its instance is to be updated, or was chosen to be deleted. Each one that is available lets one more
+// slot be unavailable, so that with a MaxUnavailable of 0 and a MaxSurge of 1 the slots go one at a time, each once the
+// surge instance is available. Plan deletes them, the last first, when no slot is due and those that were updated are
+// available; when updates stop, the limit is lowered, or the update revision changes; and never while fewer would be
+// available than may be. An instance whose name becomes a slot is the one of that slot. One whose name becomes one for
+// surge serves as that if it has the update revision. InOrder has no surge.
+//
+// A DaemonSet without surge on a node is Slots in the order of its nodes' names, an empty Priority, and
+// UnavailableFirst. Its own are: surge on a node, a selector of the nodes to update, duplicates on a node, backoff of
+// failed pods, and the revision of what it creates, which is always the new one. Unavailable instances of all slots
+// count against the budget, those that the partition keeps included.
+//
+// # Instances with a revision of their own
+//
+// An instance in Input.Pinned has a revision of its own, as a canary, and its Updated is about that one. Until it has
+// that revision, it is updated before others, whatever the partition, within the same budget. It is neither old nor
+// updated: the partition applies to the others. Of 10 replicas with a partition of 8 and 1 pinned instance, 8 stay old
+// and 1 is updated; with a partition of 10, 9 stay old. Where the partition keeps the first slots, pinned ones among
+// these take places of it. A pinned slot that is missing comes back at its own revision. Scaling in deletes pinned
+// instances last, and without slots an instance that replaces a pinned one is not pinned.
 //
 // # Limits
 //
@@ -67,7 +84,11 @@
 //   - Nothing is created beyond replicas and surge, or while more than may be are unavailable, which with slots are
 //     those before the slot to fill. Nothing is deleted or updated so that fewer are available than may be, or fewer
 //     old ones are left than the partition keeps. Where a bound is crossed already, no plan makes it worse. What is
-//     exempt: a deletion that a hook has released, an instance whose slot is not wanted.
+//     exempt: a deletion that a hook has released, an instance whose name is in neither list of slots.
+//   - With slots, MaxSurge bounds the instances beside them, and those in surge count as available ones. A missing slot
+//     is filled all the same. No surge instance stays once the rollout is done, paused or limited to none, unless it
+//     makes up for a slot that must be available.
+//   - No plan moves a pinned instance that has its own revision.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and

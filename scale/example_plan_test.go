@@ -120,6 +120,53 @@ func ExamplePlan_slots() {
 	// again in 10s
 }
 
+// A surge instance comes before the first slot is updated, and makes up for the slot.
+func ExamplePlan_surge() {
+	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	input := scale.Input{
+		Now:        noon,
+		Slots:      []string{"g-0", "g-1"},
+		SurgeSlots: []string{"g-2"},
+		Limits:     scale.Limits{MaxSurge: 1},
+		Instances: []scale.Instance{
+			{Name: "g-0", Pods: []*corev1.Pod{running("g-0", time.Hour)}},
+			{Name: "g-1", Pods: []*corev1.Pod{running("g-1", time.Hour)}},
+		},
+	}
+	fmt.Println(tale(scale.Plan(input)))
+
+	extra := scale.Instance{Name: "g-2", Pods: []*corev1.Pod{running("g-2", time.Minute)}, Updated: true}
+	input.Instances = append(input.Instances, extra)
+	fmt.Println(tale(scale.Plan(input)))
+
+	input.Instances[0].Updated, input.Instances[1].Updated = true, true
+	fmt.Println(tale(scale.Plan(input)))
+	// Output:
+	// create g-2 updated: true
+	// update g-1
+	// UpdateLimited - 1 instance waits to be updated (unavailable: 1, at most: 1)
+	// delete g-2
+	// ScaleIn g-2 it is beyond the slots, and no update needs it
+}
+
+// A canary has a revision of its own. The partition keeps all others.
+func ExamplePlan_pinned() {
+	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+	input := scale.Input{
+		Now:    noon,
+		Slots:  []string{"db-0", "db-1", "db-2"},
+		Pinned: []string{"db-1"},
+		Limits: scale.Limits{Partition: 3, MaxUnavailable: 1},
+	}
+	for _, name := range []string{"db-0", "db-1", "db-2"} {
+		input.Instances = append(input.Instances, scale.Instance{Name: name, Pods: []*corev1.Pod{running(name, time.Hour)}})
+	}
+	fmt.Println(tale(scale.Plan(input)))
+	// Output:
+	// update db-1
+	// Partition - 2 instances wait at the old revision, as the partition says
+}
+
 func ExampleAvailable() {
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	fmt.Println(scale.Available(running("a", time.Minute), 10, noon))

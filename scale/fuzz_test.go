@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -148,6 +149,10 @@ func (b *tape) input() scale.Input {
 			input.Slots = append(input.Slots, fmt.Sprint(i*(1+b.next()%2)))
 		}
 	}
+	for range b.next() % 4 {
+		input.SurgeSlots = append(input.SurgeSlots, b.text("", "5", "6", "7", "8", "9", "10", "20"))
+		input.Pinned = append(input.Pinned, b.text("", "0", "1", "2", "3", "7"))
+	}
 	for i := range b.next() % 12 {
 		instance := scale.Instance{
 			Name:              fmt.Sprint(i),
@@ -155,6 +160,8 @@ func (b *tape) input() scale.Input {
 			Updated:           b.bool(),
 			MarkedForDeletion: b.bool(),
 			Terminating:       b.next()%8 == 1,
+			Outdated:          b.next()%8 == 1,
+			Impaired:          b.next()%8 == 1,
 		}
 		if b.next() == 9 {
 			instance.Name = ""
@@ -190,6 +197,16 @@ func FuzzCompute(f *testing.F) {
 		}
 		if len(plan.Update) > 0 && len(plan.Create)+len(plan.Delete)+len(plan.Restore) > 0 {
 			t.Errorf("it updates, and changes the number of instances: %+v", plan)
+		}
+		beside := 0
+		for _, i := range input.Instances {
+			beside += int(1 - truth(slices.Contains(input.Slots, i.Name)))
+		}
+		for _, c := range plan.Create {
+			if beside += int(1 - truth(slices.Contains(input.Slots, c.Slot))); input.Slots != nil &&
+				!slices.Contains(input.Slots, c.Slot) && beside > int(input.Limits.MaxSurge) {
+				t.Errorf("%d are beside the slots", beside)
+			}
 		}
 		touched := map[string]bool{}
 		for _, all := range [][]scale.Instance{plan.Restore, plan.Delete, plan.Update} {

@@ -18,7 +18,7 @@ type Instance struct {
 	Pods []*corev1.Pod
 	// Size is how many pods make the instance whole; 0 means 1. An instance that is not whole is not available.
 	Size int
-	// Updated means that it has the update revision.
+	// Updated means that it has the update revision, or the one of its own where Input.Pinned has its name.
 	Updated bool
 	// MarkedForDeletion means that the user chose it to be deleted.
 	MarkedForDeletion bool
@@ -37,8 +37,8 @@ type Instance struct {
 }
 
 // Input is a workload as its controller sees it. A field that the mode ignores must have its zero value, else Plan
-// returns an *InputError: with Slots these are MaxSurge, NoRollback and ExcludePreparingDelete of the limits, and
-// SpreadKeys; Scatter with Slots needs a Priority.
+// returns an *InputError: with Slots these are NoRollback and ExcludePreparingDelete of the limits, and SpreadKeys;
+// Scatter with Slots needs a Priority, and MaxSurge needs SurgeSlots.
 type Input struct {
 	// Now is the time of the decision.
 	Now time.Time
@@ -77,6 +77,14 @@ type Input struct {
 	// Slots are the names that instances are to have, in the order of their creation: the ordinals of a StatefulSet,
 	// the nodes of a DaemonSet. Nil where one instance is as good as another.
 	Slots []string
+	// SurgeSlots are the names of instances beyond Slots, in the order of their creation: at most MaxSurge of them exist,
+	// and only while a rollout needs them. A name that is in Slots, too, is a slot. The names should stay the same when
+	// the limits change: an instance whose name is in neither list is deleted at once. With Slots and without InOrder
+	// only.
+	SurgeSlots []string
+	// Pinned are the names of instances and slots that have a revision of their own, as a canary. Updated then means that
+	// the instance has that one. The names need not exist.
+	Pinned []string
 	// InOrder creates a slot only when those before it are available, and deletes from the end, one at a time; with Slots
 	// only.
 	InOrder bool
@@ -104,8 +112,9 @@ type Result struct {
 	// Delete are the instances to delete, unless a hook holds them.
 	Delete []Instance
 	// Update are the instances to move to the other revision, unless a hook holds them: forward, or, with Backward, back.
+	// A pinned one moves to the revision of its own.
 	Update []Instance
-	// Backward means that Update goes from the update revision to the current one.
+	// Backward means that Update goes from the update revision to the current one, but for pinned instances.
 	Backward bool
 	// Difference is what the plan was made from, of all there is to do; zero where Slots are given.
 	Difference Difference
@@ -119,6 +128,6 @@ type Result struct {
 type Creation struct {
 	// Slot is its name, where slots are given.
 	Slot string
-	// Updated means that it gets the update revision, else the current one.
+	// Updated means that it gets the update revision, or that of its own where the slot is pinned, else the current one.
 	Updated bool
 }

@@ -107,7 +107,8 @@ func keptOf(input scale.Input) string {
 	for _, i := range input.Instances {
 		at := slices.Index(input.Slots, i.Name)
 		ordered := input.Slots != nil && input.Priority == nil
-		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating && (input.Slots == nil || at >= 0) &&
+		if !i.Updated && !i.MarkedForDeletion && !leaving(i) && !i.Terminating &&
+			!slices.Contains(input.Pinned, i.Name) && (input.Slots == nil || at >= 0) &&
 			(!ordered || at < int(input.Limits.Partition)) {
 			n++
 		}
@@ -123,7 +124,7 @@ func keptOf(input scale.Input) string {
 
 // converged says that nothing is left to do, with updates and scaling on.
 func converged(input scale.Input) bool {
-	o, old, updated := oracle{input}, int32(0), int32(0)
+	o, old, updated, pinned := oracle{input}, int32(0), int32(0), int32(0)
 	position := map[string]int{}
 	for i, name := range input.Slots {
 		position[name] = i
@@ -134,6 +135,10 @@ func converged(input scale.Input) bool {
 		case input.Slots == nil && i.Terminating:
 		case i.MarkedForDeletion || !o.available(i) || input.Slots != nil && !wanted:
 			return false
+		case o.pinned(i.Name) && !i.Updated:
+			return false
+		case o.pinned(i.Name):
+			pinned++
 		case i.Updated:
 			updated++
 		case input.Slots != nil && input.Priority == nil && at >= int(input.Limits.Partition):
@@ -143,10 +148,10 @@ func converged(input scale.Input) bool {
 		}
 	}
 	if input.Slots != nil {
-		return old+updated == int32(len(input.Slots)) && old <= input.Limits.Partition
+		return old+updated+pinned == int32(len(input.Slots)) && old <= input.Limits.Partition
 	}
-	return old+updated == input.Limits.Replicas &&
-		(old == input.Limits.Partition || old < input.Limits.Partition && input.Limits.NoRollback)
+	keep := min(input.Limits.Partition, input.Limits.Replicas-pinned)
+	return old+updated+pinned == input.Limits.Replicas && (old == keep || old < keep && input.Limits.NoRollback)
 }
 
 // crosses says which bound the plan crosses, or makes worse where it is crossed already.
@@ -164,6 +169,11 @@ func crosses(input scale.Input, plan scale.Result) string {
 		}
 		touched[i.Name] = true
 	}
+	for _, i := range plan.Update {
+		if slices.Contains(input.Pinned, i.Name) && i.Updated {
+			return i.Name + " has its own revision, and is updated"
+		}
+	}
 	if input.Slots != nil {
 		return crossesSlots(input, plan)
 	}
@@ -174,12 +184,14 @@ func hasLabel(i scale.Instance) bool { return i.Updated }
 
 func crossesCount(input scale.Input, plan scale.Result) string {
 	o, l := oracle{input}, input.Limits
+	rest, pinned := o.rest(), o.countPinned()
 	sides := [2]scale.Count{o.count(false, hasLabel), o.count(true, hasLabel)}
 	staying := func(c scale.Count) int32 { return c.MarkedForDeletion + c.Unavailable + c.Available }
 	old, updated := staying(sides[0]), staying(sides[1])
-	gone := sides[0].PreparingDelete + sides[1].PreparingDelete
-	all, unavailable := old+updated+gone, gone+sides[0].Unavailable+sides[1].Unavailable
-	available, surplus := int32(0), old+updated-l.Replicas
+	gone := sides[0].PreparingDelete + sides[1].PreparingDelete + pinned.PreparingDelete
+	unavailable := gone + sides[0].Unavailable + sides[1].Unavailable + pinned.Unavailable
+	staysAll := old + updated + staying(pinned)
+	available, surplus := int32(0), staysAll-l.Replicas
 	for _, i := range input.Instances {
 		available += int32(truth(o.available(i)))
 	}
@@ -194,11 +206,20 @@ func crossesCount(input scale.Input, plan scale.Result) string {
 			}
 		}
 	}
-	counted := all
+	counted := staysAll + gone
 	if l.ExcludePreparingDelete {
-		counted = old + updated
+		counted = staysAll
 	}
-	n, moved := int32(len(plan.Create)), int32(len(plan.Update))
+	n, moved, chosen, pins := int32(len(plan.Create)), int32(len(plan.Update)), int32(0), int32(0)
+	for _, i := range plan.Update {
+		moved -= int32(truth(o.pinned(i.Name)))
+	}
+	for _, i := range plan.Delete {
+		if !leaving(i) && !i.MarkedForDeletion {
+			chosen++
+			pins += int32(truth(o.pinned(i.Name)))
+		}
+	}
 	switch {
 	case available < least:
 		return fmt.Sprintf("%d are available, %d were to be", available, least)
@@ -206,67 +227,12 @@ func crossesCount(input scale.Input, plan scale.Result) string {
 		return "it crosses the surge"
 	case n > 0 && unavailable+n > scalingOf(l):
 		return "it creates more than may be unavailable"
-	case !plan.Backward && moved > 0 && old-moved < l.Partition:
+	case pins > 0 && staying(pinned)-pins < l.Replicas:
+		return "it deletes a pinned one where others are left"
+	case !plan.Backward && moved > 0 && old-moved < rest.Partition:
 		return "it crosses the partition"
-	case plan.Backward && updated-moved < l.Replicas-l.Partition:
+	case plan.Backward && moved > 0 && updated-moved < rest.Replicas-rest.Partition:
 		return "it crosses the partition backwards"
-	}
-	return ""
-}
-
-// unavailableUpTo is how many instances up to the last one to create are not available, once all of these exist.
-func (o slotOracle) unavailableUpTo(creations []scale.Creation) int {
-	n, unavailable := 0, 0
-	for _, slot := range o.in.Slots {
-		created := slices.ContainsFunc(creations, func(c scale.Creation) bool { return c.Slot == slot })
-		if unavailable += int(truth(created || !o.missing(slot) && !o.fine(slot))); created {
-			n = unavailable
-		}
-	}
-	return n
-}
-
-func crossesSlots(input scale.Input, plan scale.Result) string {
-	o := slotOracle{oracle: oracle{input}}
-	wanted := func(name string) bool { return slices.Contains(input.Slots, name) }
-	settled, disrupted, unplaced := 0, int32(0), 0
-	for _, i := range input.Instances {
-		if wanted(i.Name) {
-			settled += int(truth(i.Updated))
-		}
-	}
-	for _, i := range slices.Concat(plan.Delete, plan.Update) {
-		if wanted(i.Name) {
-			disrupted += int32(truth(o.available(i)))
-		}
-	}
-	for _, i := range plan.Delete {
-		unplaced += int(1 - truth(wanted(i.Name)))
-	}
-	for _, b := range plan.Create {
-		if !wanted(b.Slot) || !o.missing(b.Slot) {
-			return "it creates what is there, or not wanted"
-		}
-	}
-	for _, i := range plan.Update {
-		at := slices.Index(input.Slots, i.Name)
-		if at < 0 || input.Priority == nil && at < int(input.Limits.Partition) {
-			return "it crosses the partition"
-		}
-	}
-	n := int32(len(plan.Create))
-	switch {
-	case disrupted > max(0, input.Limits.MaxUnavailable-o.broken()):
-		return fmt.Sprintf("%d are unavailable, and %d more are to be", o.broken(), disrupted)
-	case n > 0 && !input.InOrder && int64(o.unavailableUpTo(plan.Create)) > int64(scalingOf(input.Limits)):
-		return "it creates more than may be unavailable"
-	case input.Priority != nil && len(plan.Update) > 0 &&
-		settled+len(plan.Update) > len(input.Slots)-int(input.Limits.Partition):
-		return "it crosses the partition"
-	case input.InOrder && (n > 1 || unplaced > 1):
-		return "it does two things at once, and not in order"
-	case plan.Difference != scale.Difference{} || plan.Backward:
-		return "slots have no such thing"
 	}
 	return ""
 }

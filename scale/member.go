@@ -39,6 +39,8 @@ type member struct {
 	wait             time.Duration
 	// preparingDelete and preparing are held by a hook, before deletion and before an update.
 	preparingDelete, preparing bool
+	// pinned has a revision of its own.
+	pinned bool
 }
 
 func newMember(instance *Instance, in *Input) member {

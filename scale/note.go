@@ -76,7 +76,7 @@ func (p *planner) noteWaiting(code string, n int, why string) {
 func (p *planner) noteKept(among []*member) {
 	old := 0
 	for _, m := range among {
-		if m != nil && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion && !m.Terminating {
+		if m != nil && !m.pinned && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion && !m.Terminating {
 			old++
 		}
 	}

@@ -29,7 +29,7 @@ func (o oracle) plan() string {
 	plan := scale.Result{}
 	if !o.in.UpdateOnly {
 		if plan.Restore = o.restore(); len(plan.Restore) == 0 {
-			d := formula(o.count(false, o.isUpdated), o.count(true, o.isUpdated), l)
+			d := o.formula(o.isUpdated, l)
 			for i := range d.Create {
 				plan.Create = append(plan.Create, scale.Creation{Updated: i >= d.CreateOld})
 			}
@@ -40,10 +40,11 @@ func (o oracle) plan() string {
 	}
 	if len(plan.Restore)+len(plan.Create)+len(plan.Delete) == 0 {
 		old, updated := o.count(false, hasLabel), o.count(true, hasLabel)
-		d := formula(old, updated, l)
+		d := o.formula(hasLabel, l)
 		// Where both sides lack some, or both have too many, the formula takes from one what it needs itself.
-		oldDiff := old.Available + old.Unavailable + old.MarkedForDeletion - l.Partition
-		newDiff := updated.Available + updated.Unavailable + updated.MarkedForDeletion - (l.Replicas - l.Partition)
+		rest := o.rest()
+		oldDiff := old.Available + old.Unavailable + old.MarkedForDeletion - rest.Partition
+		newDiff := updated.Available + updated.Unavailable + updated.MarkedForDeletion - (rest.Replicas - rest.Partition)
 		if oldDiff*newDiff > 0 {
 			d.Update = 0
 		}
@@ -51,6 +52,33 @@ func (o oracle) plan() string {
 		plan.Backward = d.Update < 0 && len(plan.Update) > 0
 	}
 	return story(plan)
+}
+
+func (o oracle) formula(isUpdated func(scale.Instance) bool, l scale.Limits) scale.Difference {
+	return formulaWith(o.count(false, isUpdated), o.count(true, isUpdated), o.countPinned(), int32(len(o.pinnedDue())), l)
+}
+
+func (o oracle) countPinned() scale.Count {
+	p := o
+	p.in.Pinned = nil
+	p.in.Instances = slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
+		return !o.pinned(i.Name)
+	})
+	return p.count(true, func(scale.Instance) bool { return true })
+}
+
+// rest are the limits of the instances that are not pinned.
+func (o oracle) rest() scale.Limits {
+	l, pinned := o.in.Limits, o.countPinned()
+	l.Replicas = max(l.Replicas-pinned.Available-pinned.Unavailable, 0)
+	l.Partition = min(l.Partition, l.Replicas)
+	return l
+}
+
+func (o oracle) pinnedDue() []scale.Instance {
+	return slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
+		return !o.pinned(i.Name) || i.Updated || i.MarkedForDeletion || leaving(i) || i.Terminating
+	})
 }
 
 func (o oracle) restore() []scale.Instance {
@@ -103,19 +131,24 @@ func (o oracle) delete(d scale.Difference) []scale.Instance {
 	if planned || d.Delete == 0 {
 		return out
 	}
-	var old, updated []scale.Instance
+	var old, updated, pinned []scale.Instance
 	for _, i := range o.in.Instances {
-		if o.isUpdated(i) {
+		switch {
+		case o.pinned(i.Name):
+			pinned = append(pinned, i)
+		case o.isUpdated(i):
 			updated = append(updated, i)
-		} else {
+		default:
 			old = append(old, i)
 		}
 	}
 	fromOld := min(int(d.DeleteOld), int(d.Delete), len(old))
 	fromUpdated := min(int(d.Delete)-fromOld, len(updated))
-	old = o.victims(old, updated)
-	victims := old[:fromOld]
-	victims = slices.Concat(victims, o.victims(updated, old[fromOld:])[:fromUpdated])
+	fromPinned := int(d.Delete) - fromOld - fromUpdated // where there are not enough others
+	old = o.victims(old, slices.Concat(updated, pinned))
+	updated = o.victims(updated, slices.Concat(old[fromOld:], pinned))
+	pinned = o.victims(pinned, slices.Concat(old[fromOld:], updated[fromUpdated:]))
+	victims := slices.Concat(old[:fromOld], updated[:fromUpdated], pinned[:fromPinned])
 	budget = int(d.DeleteAvailable)
 	for _, i := range victims {
 		if o.ready(i) {
@@ -133,18 +166,21 @@ func inGrace(p *corev1.Pod) bool {
 }
 
 func (o oracle) update(d scale.Difference) []scale.Instance {
-	if d.Update == 0 || o.in.Updates != scale.UpdatesRun {
+	pinned := o.pinnedDue()
+	if d.Update == 0 && len(pinned) == 0 || o.in.Updates != scale.UpdatesRun {
 		return nil
 	}
+	d.UpdateUnavailable = o.in.Limits.MaxUnavailable + int32(len(o.in.Instances)) - o.in.Limits.Replicas
 	var waiting []scale.Instance
 	for _, i := range o.in.Instances {
-		if i.Updated == (d.Update < 0) && !leaving(i) {
+		if i.Updated == (d.Update < 0) && !leaving(i) && !o.pinned(i.Name) {
 			waiting = append(waiting, i)
 		}
 	}
-	waiting = sorted(waiting, func(a, b scale.Instance) bool {
+	readyLast := func(a, b scale.Instance) bool {
 		return o.before(a, b, "assigned phase ready since restarts created", nil)
-	})
+	}
+	waiting = sorted(waiting, readyLast)
 	labels := func(i scale.Instance) map[string]string {
 		if len(podsOf(i)) == 0 {
 			return nil
@@ -159,11 +195,16 @@ func (o oracle) update(d scale.Difference) []scale.Instance {
 		rest := slices.DeleteFunc(slices.Clone(waiting), first)
 		waiting = append(slices.DeleteFunc(waiting, func(i scale.Instance) bool { return !first(i) }), rest...)
 	}
-	if o.in.UnavailableFirst {
-		front(func(i scale.Instance) bool { return !o.available(i) })
+	inFront := func() {
+		if o.in.UnavailableFirst {
+			front(func(i scale.Instance) bool { return !o.available(i) })
+		}
+		front(func(i scale.Instance) bool { return preparing(i) || anyPod(i, inGrace) })
 	}
-	front(func(i scale.Instance) bool { return preparing(i) || anyPod(i, inGrace) })
+	inFront()
 	waiting = waiting[:min(len(waiting), max(int(d.Update), -int(d.Update)))]
+	waiting = append(sorted(pinned, readyLast), waiting...)
+	inFront()
 	return o.walk(waiting, d)
 }
 
@@ -172,20 +213,25 @@ func (o oracle) walk(waiting []scale.Instance, d scale.Difference) []scale.Insta
 	for _, i := range o.in.Instances {
 		if !o.available(i) {
 			unavailable++
-			if i.Updated == (d.Update > 0) {
-				moving++
-			}
+			moving += int(truth(i.Updated == (d.Update >= 0 || o.pinned(i.Name))))
 		}
 	}
-	for taken, i := range waiting {
-		if moving+taken >= int(d.UpdateUnavailable) || o.available(i) && unavailable >= int(d.UpdateUnavailable) {
-			return waiting[:taken]
-		}
-		if o.available(i) {
+	var taken []scale.Instance
+	for _, i := range waiting {
+		switch {
+		case moving+len(taken) >= int(d.UpdateUnavailable):
+			return taken
+		case !o.available(i):
+		case unavailable < int(d.UpdateUnavailable):
 			unavailable++
+		case o.pinned(i.Name):
+			continue // what comes after it may be broken, and costs nothing
+		default:
+			return taken
 		}
+		taken = append(taken, i)
 	}
-	return waiting
+	return taken
 }
 
 // TestComputeAgainstTheOracle compares whole plans.

@@ -20,6 +20,21 @@ type slotOracle struct {
 	n, keep int
 }
 
+// newSlotOracle has the partition among the slots that are not pinned: with a priority any of these, else the first
+// slots.
+func newSlotOracle(input scale.Input) slotOracle {
+	o := slotOracle{oracle{input}, 0, int(input.Limits.Partition)}
+	for _, slot := range input.Slots {
+		if !o.pinned(slot) {
+			o.n++
+		}
+	}
+	if input.Priority != nil {
+		o.keep = min(o.keep, o.n)
+	}
+	return o
+}
+
 func (o slotOracle) at(slot string) *scale.Instance {
 	for _, i := range o.in.Instances {
 		if i.Name == slot {
@@ -72,7 +87,7 @@ func (o slotOracle) restore() []scale.Instance {
 		if o.in.Priority != nil {
 			kept = o.keep == o.n
 		}
-		if i.Updated || kept || o.in.Updates == scale.UpdatesOnDelete {
+		if i.Updated || kept && !o.pinned(slot) || o.in.Updates == scale.UpdatesOnDelete {
 			out = append(out, *i)
 		}
 	}
@@ -84,7 +99,7 @@ func (o slotOracle) create() []scale.Creation {
 	old := 0
 	broken, limit := int32(0), int64(scalingOf(o.in.Limits))
 	for _, slot := range o.in.Slots {
-		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) {
+		if !o.missing(slot) && !o.isUpdated(*o.at(slot)) && !o.pinned(slot) {
 			old++
 		}
 	}
@@ -100,7 +115,7 @@ func (o slotOracle) create() []scale.Creation {
 			if o.in.Priority != nil {
 				keeps = old < o.keep
 			}
-			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete; keeps {
+			if keeps = keeps && o.in.Updates != scale.UpdatesOnDelete && !o.pinned(slot); keeps {
 				old++
 			}
 			out = append(out, scale.Creation{Slot: slot, Updated: !keeps})
@@ -109,7 +124,7 @@ func (o slotOracle) create() []scale.Creation {
 			break
 		}
 	}
-	return out
+	return append(out, o.createSurge(int64(broken)+int64(len(out)), limit)...)
 }
 
 // surplus are the instances without a slot, the last one first.
@@ -121,7 +136,7 @@ func (o slotOracle) surplus() []scale.Instance {
 		return n
 	}
 	surplus := slices.DeleteFunc(slices.Clone(o.in.Instances), func(i scale.Instance) bool {
-		return slices.Contains(o.in.Slots, i.Name)
+		return slices.Contains(o.in.Slots, i.Name) || slices.Contains(o.in.SurgeSlots, i.Name)
 	})
 	return sorted(surplus, func(a, b scale.Instance) bool { return ordinal(a.Name) > ordinal(b.Name) })
 }
@@ -153,10 +168,12 @@ func (o slotOracle) delete() []scale.Instance {
 		surplus = nil
 	}
 	out = append(out, surplus...)
+	surge := o.surgeToDelete()
+	out = append(out, surge...)
 	if o.in.Updates != scale.UpdatesRun {
 		return out
 	}
-	broken := o.broken()
+	broken := o.broken() - o.serving(o.surge()) + o.serving(surge)
 	for _, slot := range slices.Backward(o.in.Slots) {
 		i := o.at(slot)
 		if i == nil || !i.MarkedForDeletion || i.Terminating || leaving(*i) {
@@ -193,7 +210,7 @@ func (o slotOracle) last(surplus []scale.Instance) []scale.Instance {
 }
 
 func (o slotOracle) update() []scale.Instance {
-	budget, broken := o.in.Limits.MaxUnavailable, o.broken()
+	budget, broken := o.in.Limits.MaxUnavailable, o.broken()-o.serving(o.surge())
 	surplus := o.surplus()
 	onlyBegun := false
 	if o.in.InOrder && (broken > 0 || len(surplus) > 0 && !o.held(surplus[0])) {
@@ -207,8 +224,11 @@ func (o slotOracle) update() []scale.Instance {
 		}) {
 			continue
 		}
-		if fine && broken >= budget {
-			break
+		switch {
+		case fine && broken >= budget && o.pinned(i.Name):
+			continue // what comes after it may be broken, and costs nothing
+		case fine && broken >= budget:
+			return out
 		}
 		if out = append(out, i); fine {
 			broken++
@@ -218,10 +238,14 @@ func (o slotOracle) update() []scale.Instance {
 }
 
 func (o slotOracle) candidates() []scale.Instance {
-	var done, held, due []scale.Instance
+	var pinned, done, held, due []scale.Instance
 	for position, slot := range slices.Backward(o.in.Slots) {
 		i := o.at(slot)
 		switch {
+		case o.pinned(slot):
+			if i != nil {
+				pinned = append(pinned, *i)
+			}
 		case o.in.Priority == nil && position < o.keep:
 		case i == nil:
 			done = append(done, scale.Instance{Updated: true})
@@ -246,7 +270,10 @@ func (o slotOracle) candidates() []scale.Instance {
 		due = scale.Scatter(due, o.in.Instances, labels, o.in.Scatter)
 	}
 	all := slices.Concat(done, held, due)
-	all = all[:min(len(all), o.n-o.keep)]
+	if o.in.Priority != nil {
+		all = all[:min(len(all), o.n-o.keep)]
+	}
+	all = append(pinned, all...)
 	out := slices.DeleteFunc(slices.Clone(all), func(i scale.Instance) bool {
 		return i.Updated || i.Terminating || leaving(i)
 	})
@@ -264,7 +291,7 @@ func TestSlotsAgainstTheOracle(t *testing.T) {
 		if r.once(2) && input.Priority == nil {
 			input.Priority = &kruise.UpdatePriorityStrategy{}
 		}
-		got, want := compute(t, input), slotOracle{oracle{input}, len(input.Slots), int(input.Limits.Partition)}.plan()
+		got, want := compute(t, input), newSlotOracle(input).plan()
 		got.Notes = nil
 		if strings.TrimSpace(story(got)) != strings.TrimSpace(want) {
 			return "want " + want + ", got " + story(got)

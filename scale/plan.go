@@ -12,6 +12,7 @@ import (
 type planner struct {
 	in      *Input
 	members []*member
+	pinned  map[string]bool
 	plan    Result
 }
 
@@ -62,9 +63,11 @@ func sane(l Limits) Limits {
 func (p *planner) observe() (map[string]*member, error) {
 	all := make([]member, len(p.in.Instances))
 	p.members = make([]*member, 0, len(all))
+	p.pin()
 	for i := range p.in.Instances {
 		m := &all[i]
 		*m = newMember(&p.in.Instances[i], p.in)
+		m.pinned = p.pinned != nil && p.pinned[m.Name]
 		if m.Terminating && p.in.Slots == nil {
 			continue
 		}
@@ -74,6 +77,17 @@ func (p *planner) observe() (map[string]*member, error) {
 		return nil, nil
 	}
 	return byName(all)
+}
+
+// pin makes a set of the names that are pinned; nil for none.
+func (p *planner) pin() {
+	if len(p.in.Pinned) == 0 {
+		return
+	}
+	p.pinned = make(map[string]bool, len(p.in.Pinned))
+	for _, name := range p.in.Pinned {
+		p.pinned[name] = true
+	}
 }
 
 // areAscending reports whether each name comes after the one before, so that all are different.

@@ -141,6 +141,11 @@ func (r *random) input() scale.Input {
 	if r.once(3) {
 		input.Priority = &kruise.UpdatePriorityStrategy{OrderPriority: []kruise.UpdatePriorityOrderTerm{{OrderedKey: "is"}}}
 	}
+	for i := range 14 {
+		if r.once(5) && len(input.Instances)%3 == 0 {
+			input.Pinned = append(input.Pinned, fmt.Sprintf("web-%d", i))
+		}
+	}
 	if r.once(3) {
 		input.Scatter = kruise.UpdateScatterStrategy{{Key: "is", Value: "A"}, {Key: "is", Value: "B"}}
 	}
@@ -170,6 +175,9 @@ func (r *random) slots(input scale.Input) scale.Input {
 	}
 	input.Limits.Partition = r.n(int32(len(input.Slots)))
 	input.InOrder, input.NoCreate = r.once(3), r.once(6)
+	for _, i := range r.Perm(16)[:r.Intn(2)*r.Intn(8)] { // some are slots
+		input.SurgeSlots = append(input.SurgeSlots, fmt.Sprintf("web-%d", i))
+	}
 	return sensible(input)
 }
 
@@ -179,14 +187,16 @@ func sensible(in scale.Input) scale.Input {
 		in.NodeLabels = nil
 	}
 	if in.Slots == nil {
-		in.InOrder, in.NoCreate = false, false
+		in.InOrder, in.NoCreate, in.SurgeSlots = false, false, nil
 		return in
 	}
-	in.Limits.Replicas, in.Limits.MaxSurge, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)),
-		0, false, false
+	in.Limits.Replicas, in.Limits.NoRollback, in.Limits.ExcludePreparingDelete = int32(len(in.Slots)), false, false
 	in.SpreadKeys, in.NodeLabels = nil, nil
 	if in.InOrder {
-		in.Limits.MaxUnavailableScaling, in.NoCreate = nil, false
+		in.Limits.MaxUnavailableScaling, in.NoCreate, in.SurgeSlots = nil, false, nil
+	}
+	if len(in.SurgeSlots) == 0 {
+		in.Limits.MaxSurge = 0
 	}
 	if in.Priority == nil {
 		in.Scatter = nil

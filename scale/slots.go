@@ -19,12 +19,18 @@ type slotted struct {
 	blocked     int
 	// impaired is how many are available and Impaired.
 	impaired int32
+	// others is how many slots are not pinned.
+	others int
+	// surge are the instances at the names in surgeNames; nil where one is missing. spare is how many of them serve.
+	surge      []*member
+	surgeNames []string
+	spare      int32
 }
 
 // assign puts members into their slots.
 func (p *planner) assign(names map[string]*member) (*slotted, error) {
 	slots := p.in.Slots
-	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots)}
+	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots), others: len(slots)}
 	position := make(map[string]int, len(slots))
 	for i, name := range slots {
 		if _, twice := position[name]; twice || name == "" {
@@ -32,12 +38,18 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 		}
 		position[name] = i
 		s.wanted[i] = names[name]
+		if s.isPinned(i) {
+			s.others--
+		}
 		if m := s.wanted[i]; m == nil || !m.available {
 			s.unavailable++
 			s.blocked = min(s.blocked, i)
 		} else if m.Impaired {
 			s.impaired++
 		}
+	}
+	if err := s.assignSurge(names, position); err != nil {
+		return nil, err
 	}
 	for _, m := range p.members {
 		if _, ok := position[m.Name]; !ok {
@@ -49,6 +61,9 @@ func (p *planner) assign(names map[string]*member) (*slotted, error) {
 	})
 	return s, nil
 }
+
+// isPinned reports whether a slot is pinned, filled or not.
+func (s *slotted) isPinned(i int) bool { return s.pinned != nil && s.pinned[s.in.Slots[i]] }
 
 // planSlots plans for instances that have names of their own.
 func (s *slotted) planSlots() {
@@ -87,11 +102,16 @@ func (s *slotted) restoreSlots() {
 
 // due reports whether the instance at a position may have to be updated by deletion.
 func (s *slotted) due(i int) bool {
-	from := int(s.in.Limits.Partition)
-	if s.unordered() && from < len(s.wanted) {
-		from = 0
+	m := s.wanted[i]
+	switch {
+	case m.Updated || m.NotNow || s.in.Updates == UpdatesOnDelete:
+		return false
+	case m.pinned:
+		return true
+	case s.unordered():
+		return int(s.in.Limits.Partition) < s.others
 	}
-	return !s.wanted[i].Updated && !s.wanted[i].NotNow && s.in.Updates != UpdatesOnDelete && i >= from
+	return i >= int(s.in.Limits.Partition)
 }
 
 func (s *slotted) unordered() bool { return s.in.Priority != nil }
@@ -118,6 +138,8 @@ func (s *slotted) createSlots() {
 			unavailable++
 		}
 	}
+	surge, unavailableSurge := s.createSurge(unavailable, limit)
+	missing, unavailable = missing+surge, unavailable+unavailableSurge
 	s.noteWaiting(NoteScaleUpLimited, missing-len(s.plan.Create), "to be created "+spent(unavailable, limit))
 }
 
@@ -125,7 +147,7 @@ func (s *slotted) createSlots() {
 func (s *slotted) old() int {
 	n := 0
 	for _, m := range s.wanted {
-		if m != nil && !s.isUpdated(m) {
+		if m != nil && !m.pinned && !s.isUpdated(m) {
 			n++
 		}
 	}
@@ -138,7 +160,7 @@ func (s *slotted) createAt(i, old int) int {
 	if s.unordered() {
 		keepsOld = old < int(s.in.Limits.Partition)
 	}
-	if s.in.Updates == UpdatesOnDelete {
+	if s.in.Updates == UpdatesOnDelete || s.isPinned(i) {
 		keepsOld = false
 	}
 	s.plan.Create = append(s.plan.Create, Creation{Slot: s.in.Slots[i], Updated: !keepsOld})
@@ -156,7 +178,9 @@ func (s *slotted) deleteSlots() {
 				s.delete(m, NoteNoSlot, "its slot is not wanted")
 			}
 		}
-		s.deleteDoomedSlots()
+		b := s.budget()
+		s.deleteSurge(&b)
+		s.deleteDoomedSlots(b)
 		return
 	}
 	s.finishDeletions(s.wanted)
@@ -171,7 +195,7 @@ func (s *slotted) deleteSlots() {
 		s.deleteLast()
 	default:
 		s.finishDeletions(s.surplus[:min(len(s.surplus), 1)]) // notes what the last one waits for
-		s.deleteDoomedSlots()
+		s.deleteDoomedSlots(s.budget())
 	}
 }
 
@@ -222,11 +246,11 @@ func (s *slotted) deleteLast() {
 
 // deleteDoomedSlots deletes what the user chose, as a part of updates, which determine at which revision an instance
 // comes back. One that does not fit into the budget does not stop those after it.
-func (s *slotted) deleteDoomedSlots() {
-	b, waiting, stopped := s.budget(), 0, s.in.Updates == UpdatesPaused || s.in.Updates == UpdatesOnDelete
+func (s *slotted) deleteDoomedSlots(b walk) {
+	waiting, stopped := 0, s.isStopped()
 	for _, m := range slices.Backward(s.wanted) {
 		switch {
-		case m == nil || !m.MarkedForDeletion || m.preparingDelete || m.Terminating:
+		case m == nil || !m.isChosen():
 		case !stopped && b.take(m):
 			s.delete(m, NoteChosen, "it was chosen")
 		default:
@@ -240,10 +264,12 @@ func (s *slotted) deleteDoomedSlots() {
 	s.noteWaiting(NoteDeleteLimited, waiting, "to be deleted, as was asked, "+why)
 }
 
+// isChosen reports whether the user chose an instance to be deleted, which has not begun.
+func (m *member) isChosen() bool { return m.MarkedForDeletion && !m.preparingDelete && !m.Terminating }
+
 func (s *slotted) budget() walk {
-	return walk{
-		Budget: Budget{Max: s.in.Limits.MaxUnavailable, Unavailable: s.unavailable + s.impaired}, gone: s.unavailable,
-	}
+	most := saturatingAdd(s.in.Limits.MaxUnavailable, s.spare)
+	return walk{Budget: Budget{Max: most, Unavailable: s.unavailable + s.impaired}, gone: s.unavailable}
 }
 
 // updateSlots updates from the last slot to the first, but for those that the partition keeps.
@@ -267,13 +293,28 @@ func (s *slotted) updateSlots() {
 	s.update(due, b)
 }
 
-// dueSlots are the instances to update, in order.
+// dueSlots are the instances to update, in order: the pinned ones first.
 func (s *slotted) dueSlots() []*member {
+	due := s.dueOthers()
+	if s.pinned == nil {
+		return due
+	}
+	var pinned []*member
+	for _, m := range slices.Backward(s.wanted) {
+		if !updatedInTime(m) && m.pinned {
+			pinned = append(pinned, m)
+		}
+	}
+	return append(pinned, due...)
+}
+
+// dueOthers are those that are not pinned.
+func (s *slotted) dueOthers() []*member {
 	keep := int(s.in.Limits.Partition)
 	if !s.unordered() {
 		var due []*member
 		for _, m := range slices.Backward(s.wanted[keep:]) {
-			if !updatedInTime(m) {
+			if !updatedInTime(m) && !m.pinned {
 				due = append(due, m)
 			}
 		}
@@ -281,8 +322,9 @@ func (s *slotted) dueSlots() []*member {
 	}
 	done := 0
 	var preparing, due []*member
-	for _, m := range slices.Backward(s.wanted) {
+	for i, m := range slices.Backward(s.wanted) {
 		switch {
+		case s.isPinned(i):
 		case updatedInTime(m):
 			done++
 		case m.NotNow:
@@ -294,7 +336,7 @@ func (s *slotted) dueSlots() []*member {
 	}
 	s.prioritise(due)
 	due = append(preparing, s.scattered(due)...)
-	return due[:min(max(len(s.wanted)-keep-done, 0), len(due))]
+	return due[:min(max(s.others-keep-done, 0), len(due))]
 }
 
 // updatedInTime reports whether the instance of a slot is updated, or will be when it comes back.

@@ -5,32 +5,68 @@ import "slices"
 // updateCount moves instances from the side that has too many to the other.
 func (p *planner) updateCount() {
 	d := p.plan.Difference
-	n := int(abs(d.Update))
-	if n == 0 || p.standstill(n) {
+	n, pinnedDue := int(abs(d.Update)), p.duePinned()
+	if waiting := n + pinnedDue; waiting == 0 || p.standstill(waiting) {
 		return
 	}
 	backward := d.Update < 0
-	b := Budget{Max: d.UpdateUnavailable, Strict: true}
-	var candidates []*member
+	b := Budget{Max: p.in.Limits.spare(int32(len(p.members))), Strict: true}
+	var candidates, pinned []*member
 	for _, m := range p.members {
 		if !m.available {
 			b.Unavailable++
-			if m.Updated != backward {
+			if m.Updated != (backward && !m.pinned) {
 				b.UnderWay++
 			}
 		}
-		if m.Updated == backward && !m.preparingDelete && !m.NotNow {
+		switch {
+		case m.NotNow || m.preparingDelete:
+		case m.duePinned() > 0:
+			pinned = append(pinned, m)
+		case !m.pinned && m.Updated == backward:
 			candidates = append(candidates, m)
 		}
 	}
-	p.orderUpdates(candidates)
+	orderUpdates(candidates)
+	p.prioritise(candidates)
 	candidates = p.scattered(candidates)
-	p.repairFirst(candidates)
-	// These are out of traffic already. What waits for the end of its grace period still runs what it ran before: taken
-	// back in time, nothing restarts.
-	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace(p.in.Keys) })
-	p.update(candidates[:min(n, len(candidates))], walk{Budget: b})
+	p.continuedFirst(candidates)
+	candidates = candidates[:min(n, len(candidates))]
+	if len(pinned) > 0 {
+		orderUpdates(pinned)
+		candidates = append(pinned, candidates...)
+		p.continuedFirst(candidates)
+	}
+	p.update(candidates, walk{Budget: b})
 	p.plan.Backward = backward && len(p.plan.Update) > 0
+}
+
+// continuedFirst brings forward what is out of traffic already. What waits for the end of its grace period still runs
+// what it ran before: taken back in time, nothing restarts.
+func (p *planner) continuedFirst(candidates []*member) {
+	p.repairFirst(candidates)
+	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace(p.in.Keys) })
+}
+
+// duePinned is how many pinned instances are to move to the revision of their own.
+func (p *planner) duePinned() int {
+	if p.pinned == nil {
+		return 0
+	}
+	n := int32(0)
+	for _, m := range p.members {
+		n += m.duePinned()
+	}
+	return int(n)
+}
+
+// duePinned is 1 for a pinned instance that is to move to the revision of its own. One that is chosen to be deleted is
+// replaced by one that is not pinned.
+func (m *member) duePinned() int32 {
+	if m.pinned && !m.Updated && !m.preparingDelete && !m.MarkedForDeletion {
+		return 1
+	}
+	return 0
 }
 
 // standstill reports whether updates do not run, and notes how many wait for that.
@@ -46,8 +82,13 @@ func (p *planner) standstill(waiting int) bool {
 	return false
 }
 
+// isStopped reports whether updates do not run.
+func (p *planner) isStopped() bool {
+	return p.in.Updates == UpdatesPaused || p.in.Updates == UpdatesOnDelete
+}
+
 // orderUpdates puts those first that are missed least.
-func (p *planner) orderUpdates(candidates []*member) {
+func orderUpdates(candidates []*member) {
 	all := make([]standing, len(candidates))
 	for i, m := range candidates {
 		all[i] = newStanding(m)
@@ -57,7 +98,6 @@ func (p *planner) orderUpdates(candidates []*member) {
 	for i := range candidates {
 		candidates[i] = t.at(i).member
 	}
-	p.prioritise(candidates)
 }
 
 func (p *planner) prioritise(candidates []*member) {
@@ -104,16 +144,23 @@ func (w *walk) take(m *member) bool {
 
 // update walks along the candidates as far as the budget goes.
 func (p *planner) update(candidates []*member, b walk) {
-	hooked := 0
+	hooked, waiting := 0, 0
 	for i, m := range candidates {
 		if !b.take(m) {
-			p.noteWaiting(NoteUpdateLimited, len(candidates)-i, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
+			if m.pinned { // it goes before others, which may be unavailable already, so that it does not stop them
+				waiting++
+				continue
+			}
+			waiting += len(candidates) - i
 			break
 		}
 		p.plan.Update = append(p.plan.Update, *m.Instance)
 		if m.preparing && m.hooked(p.in.Hooks.InPlaceUpdate) {
 			hooked++
 		}
+	}
+	if waiting > 0 {
+		p.noteWaiting(NoteUpdateLimited, waiting, "to be updated "+spent(max(b.Unavailable, b.UnderWay), b.Max))
 	}
 	p.noteWaiting(NoteHooked, hooked, "for their inPlaceUpdate hook to let them go")
 }
