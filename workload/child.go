@@ -14,7 +14,7 @@ import (
 // Give them as instances with Children.Instances. Input.Build must create them, and Revision.Data is what Patch reads.
 // Members, Hooks of pods, GraceSeconds and Policy do not concern them.
 type Children struct {
-	// Observe returns what the plan must know of an object.
+	// Observe returns what the plan counts of an object.
 	Observe func(write.Object) Child
 	// Patch returns the write that brings an object to a revision, with all by which Observe recognises the revision. An
 	// error means that the change is not possible in place.

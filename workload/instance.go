@@ -375,7 +375,7 @@ func (p *Pass) missing(i *instance) []Creation {
 			missing = append(missing, Creation{Instance: i.Name, Member: m, Revision: r.Name})
 		}
 	}
-	if len(missing) > 0 && p.in.Scale.Slots != nil && !slices.Contains(p.in.Scale.Slots, i.Name) {
+	if len(missing) > 0 && !p.in.isWanted(i.Name) {
 		return nil // the group is about to go
 	}
 	return missing

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -119,6 +121,9 @@ const (
 func (p *Pass) plan(e extent) error {
 	in := p.in.Scale
 	in.UpdateOnly, in.NoCreate = in.UpdateOnly || e == planUpdates, in.NoCreate || e == planExisting
+	if len(p.in.Targets) > 0 {
+		in.Pinned = slices.Sorted(maps.Keys(p.in.Targets))
+	}
 	in.Instances = make([]scale.Instance, 0, len(p.instances))
 	for _, i := range p.instances {
 		in.Instances = append(in.Instances, p.instanceOf(i))

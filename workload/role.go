@@ -48,7 +48,7 @@ type Role struct {
 	// before a pod of this role is updated.
 	After []string
 	// MaxUnavailable is how many pods of the role may be unavailable, in one group, while updates of its pods begin; nil
-	// for no bound. It requires TrafficEach. See scale.Quorum for members that vote.
+	// for no bound. It requires TrafficEach. See scale.FailureTolerance for members that vote.
 	MaxUnavailable *int32
 	// Last reports whether a pod is updated after the others of its role, as the leader that members have elected. It may
 	// change from one pass to the next. It requires TrafficEach. Nil for none.
@@ -316,12 +316,16 @@ func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
 // mayGo reports whether a group may become unavailable. The plan counts a group in mid-update as unavailable, also
 // while all its pods are available, so what the plan does with such a group may be too much.
 func (p *Pass) mayGo(i *instance) bool {
-	slots := p.in.Scale.Slots
-	if slots != nil && !slices.Contains(slots, i.Name) || !p.isWhole(i) || p.sparesGroup(i) {
+	if !p.in.isWanted(i.Name) || !p.isWhole(i) || p.sparesGroup(i) {
 		return true
 	}
 	p.note(note.Waiting, NotePodsLimited, i.Name, "waits until more groups are available")
 	return false
+}
+
+// isWanted reports whether an instance has a slot, or needs none.
+func (in *Input) isWanted(name string) bool {
+	return in.Scale.Slots == nil || slices.Contains(in.Scale.Slots, name) || slices.Contains(in.Scale.SurgeSlots, name)
 }
 
 // sparesGroup reports whether enough other groups are available for one to become unavailable.
@@ -332,7 +336,7 @@ func (p *Pass) sparesGroup(i *instance) bool {
 			whole++
 		}
 	}
-	for _, slot := range slots {
+	for _, slot := range slices.Concat(slots, p.in.Scale.SurgeSlots) {
 		count(p.find(slot))
 	}
 	if slots == nil {
