@@ -50,12 +50,39 @@ const (
 	Recreate Verdict = "Recreate"
 )
 
+// Step is which part of an update a write is.
+type Step string
+
+const (
+	// StepNotReady takes the pod out of traffic.
+	StepNotReady Step = "NotReady"
+	// StepGrace stores the change in the pod until the grace period ends, or drops a change that is stored there and is no
+	// longer wanted.
+	StepGrace Step = "Grace"
+	// StepResize changes resources through the subresource of the pod.
+	StepResize Step = "Resize"
+	// StepChange changes the pod itself: images, labels, annotations.
+	StepChange Step = "Change"
+	// StepReady puts the pod back into traffic, or opens the readiness gate of a new pod.
+	StepReady Step = "Ready"
+	// StepRelabel changes the revision label, and no other part of the template.
+	StepRelabel Step = "Relabel"
+)
+
 // Action is what to do next with a pod, and why.
 type Action struct {
 	// Verdict is what to do.
 	Verdict Verdict
 	// Write is what to send, with Write.
 	Write *write.Write
+	// Step is which part of the update the write is; empty without a write.
+	Step Step
+	// Begins reports that the write begins the update: until the write is sent, the pod runs and serves as if there was no
+	// update. A controller may drop such a write, for example outside of a maintenance window. It must send all others:
+	// they continue an update, or overtake one.
+	Begins bool
+	// Restarts are the containers that restart because of the write, sorted. See Change.Restarts for all of the update.
+	Restarts []string
 	// After is the time after which to call Next again, with Wait.
 	After time.Duration
 	// Notes explain the plan.
@@ -101,14 +128,27 @@ func (l look) start(u Update) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	return l.begin(&u, state, change), nil
+	action := l.begin(&u, state, change)
+	action.Begins = !l.underWay(state) && (action.Step != StepChange || !l.resized(change))
+	return action, nil
+}
+
+// underWay reports whether an update has taken the pod out of traffic, or is not complete.
+func (l look) underWay(state *kruise.InPlaceUpdateState) bool {
+	return statusOfCondition(l.pod, l.gate()) == corev1.ConditionFalse || l.rules.pending(l.pod) != "" ||
+		hasGrace(l.pod, l.rules.keys) || l.unfinished(state)
+}
+
+// unfinished reports whether the pod lacks a part of an update, or the node has not done what is written.
+func (l look) unfinished(state *kruise.InPlaceUpdateState) bool {
+	return state != nil && (hasMore(state) || incomplete(l.pod, state, l.rules).code != "")
 }
 
 // begin returns what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
 	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, l.gate())
 	if takesOut && l.inTraffic() {
-		return Action{Verdict: Write, Write: l.notReady()}
+		return Action{Verdict: Write, Step: StepNotReady, Write: l.notReady()}
 	}
 	action := l.change(u, state, c)
 	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, l.gate()) {
@@ -122,20 +162,26 @@ func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Acti
 // change writes the change, or the first part of it.
 func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
 	if u.GraceSeconds > 0 && (l.rules.unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
-		return l.patch(func(p *patch) error { return l.park(p, u, state, c) })
+		return l.patch(StepGrace, func(p *patch) error { return l.park(p, u, state, c) })
 	}
-	if w := l.resize(c); w != nil {
-		return Action{Verdict: Write, Write: w}
+	if action, ok := l.resize(c); ok {
+		return action
 	}
-	return l.patch(func(p *patch) error {
+	settled := c.isMetadata() && !l.unfinished(state)
+	if settled && c.Empty() {
+		return l.patch(StepRelabel, func(p *patch) error {
+			e := l.edit()
+			e.update, e.settled = u, true
+			return e.encode(p)
+		})
+	}
+	action := l.patch(StepChange, func(p *patch) error {
 		e := l.edit()
-		e.update = u
-		e.settled = c.isMetadata() && (state == nil || !hasMore(state) && incomplete(l.pod, state, l.rules).code == "")
-		if e.settled && c.Empty() {
-			return e.encode(p) // the revision is all that changes
-		}
+		e.update, e.settled = u, settled
 		return e.apply(p, l.fresh(u, state, c), c)
 	})
+	action.Restarts = l.restartsOf(c)
+	return action
 }
 
 // look is one pod at one time under one set of policy.
@@ -149,8 +195,8 @@ type look struct {
 func (l look) gate() corev1.PodConditionType { return l.rules.keys.InPlaceReadyOf(l.pod) }
 
 // patch is an action that changes the pod itself.
-func (l look) patch(b body) Action {
-	return Action{Verdict: Write, Write: l.write(write.Main, b)}
+func (l look) patch(step Step, b body) Action {
+	return Action{Verdict: Write, Step: step, Write: l.write(write.Main, b)}
 }
 
 // overtake gives the state of an update that is still under way, and the change with what is left of that.

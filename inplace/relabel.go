@@ -64,7 +64,7 @@ func (l look) relabel() Action {
 
 // relabelTo is a function of its own so that Next allocates nothing for a pod that needs nothing.
 func (l look) relabelTo(pending string) Action {
-	return l.patch(func(p *patch) error {
+	return l.patch(StepRelabel, func(p *patch) error {
 		e := l.edit()
 		e.annotations[PendingRevisionKey], e.relabelTo = nil, &pending
 		return e.encode(p)

@@ -10,11 +10,11 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// resize gives the write of the resources of the next batch, unless the pod has them. They come before the rest: what
-// the API server refuses has then changed nothing, and nothing is forgotten when the other write fails.
-func (l look) resize(c *Change) *write.Write {
+// resize writes the resources of the next batch; false where the pod has them. They come before the rest: what the API
+// server rejects has then changed nothing, and nothing is forgotten when the other write fails.
+func (l look) resize(c *Change) (Action, bool) {
 	if len(c.Resources) == 0 || l.rules.resizeInSpec {
-		return nil
+		return Action{}, false
 	}
 	batch, _ := split(l.pod, c.due(l.pod), l.rules.keys)
 	var ops []write.Op
@@ -22,13 +22,26 @@ func (l look) resize(c *Change) *write.Write {
 		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)
 	}
 	if len(ops) == 0 {
-		return nil
+		return Action{}, false
 	}
-	return l.write(write.Resize, func(p *patch) error {
-		l.unchanged(p)
-		p.ops = append(p.ops, ops...)
-		return nil
-	})
+	resized := &Change{Resources: only(c.Resources, batch)}
+	return Action{
+		Verdict: Write, Step: StepResize, Restarts: resized.Restarts(l.pod),
+		Write: l.write(write.Resize, func(p *patch) error {
+			l.unchanged(p)
+			p.ops = append(p.ops, ops...)
+			return nil
+		}),
+	}, true
+}
+
+// resized reports whether an earlier write has changed the resources of the first batch of a change.
+func (l look) resized(c *Change) bool {
+	if len(c.Resources) == 0 || l.rules.resizeInSpec {
+		return false
+	}
+	batch, _ := split(l.pod, c.due(l.pod), l.rules.keys)
+	return len(only(c.Resources, batch)) > 0
 }
 
 // resizeOps write those amounts of cpu and memory that differ.

@@ -37,7 +37,7 @@ func (l look) step() (Action, error) {
 		return l.endGrace(grace, state)
 	}
 	if hasGrace(pod, l.rules.keys) { // of an empty text, with which the update would never be complete
-		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	if state == nil {
 		return l.makeReady(), nil
@@ -89,7 +89,7 @@ func (l look) endGrace(g *kruise.InPlaceUpdateGrace, s *kruise.InPlaceUpdateStat
 	}
 	if !revision.Match(l.rules.revisionOf(l.pod), g.Revision) {
 		// The pod has got another revision meanwhile.
-		return l.patch(func(p *patch) error { return l.edit().encode(p) }), nil
+		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
 	}
 	// A time far ahead is no time to wait for.
 	grace := time.Duration(g.GraceSeconds) * time.Second
@@ -117,10 +117,12 @@ func (l look) nextBatch(s *kruise.InPlaceUpdateState) (Action, error) {
 }
 
 func (l look) applyNext(s *kruise.InPlaceUpdateState, c *Change) Action {
-	if w := l.resize(c); w != nil {
-		return Action{Verdict: Write, Write: w}
+	if action, ok := l.resize(c); ok {
+		return action
 	}
-	return l.patch(func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
+	action := l.patch(StepChange, func(p *patch) error { return l.edit().apply(p, s.DeepCopy(), c) })
+	action.Restarts = l.restartsOf(c)
+	return action
 }
 
 // makeReady puts a pod whose update is complete back into traffic.
@@ -134,7 +136,7 @@ func (l look) makeReady() Action {
 		// add conditions one is rejected.
 		return wait(recheck, newNote(pod, NoteNotStarted, "the kubelet has not reported the pod's containers yet"))
 	}
-	return Action{Verdict: Write, Write: l.write(write.Status, func(p *patch) error {
+	return Action{Verdict: Write, Step: StepReady, Write: l.write(write.Status, func(p *patch) error {
 		l.unchanged(p)
 		ready := corev1.PodCondition{
 			Type: gate, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(l.now),

@@ -48,16 +48,11 @@ func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
 
 // restarts reports whether a change restarts a container that is not harmless.
 func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
-	for name, image := range c.Images {
-		if has := containerOf(pod, name); has != nil && has.Image != image && !r.harmless(name) {
-			return true
-		}
-	}
 	if len(c.Env) > 0 {
 		return true // a daemon restarts no container of a pod in traffic
 	}
-	for name, resources := range c.Resources {
-		if has := containerOf(pod, name); has != nil && restartedBy(has, resources) && !r.harmless(name) {
+	for name := range c.restarts(pod) {
+		if !r.harmless(name) {
 			return true
 		}
 	}
@@ -66,17 +61,6 @@ func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
 
 func (r rules) harmless(container string) bool {
 	return r.unready != UnreadyAlways && slices.Contains(r.harmlessNames, container)
-}
-
-func restartedBy(c *corev1.Container, change corev1.ResourceRequirements) bool {
-	for _, p := range c.ResizePolicy {
-		_, limit := change.Limits[p.ResourceName]
-		_, request := change.Requests[p.ResourceName]
-		if p.RestartPolicy == corev1.RestartContainer && (limit || request) {
-			return true
-		}
-	}
-	return false
 }
 
 func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
