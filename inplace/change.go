@@ -20,6 +20,12 @@ type Change struct {
 	Metadata Metadata
 	// Env are the containers whose environment changes with the metadata.
 	Env []string
+	// InitImages are the new images of init containers that run to completion. No container restarts for them.
+	InitImages map[string]string
+	// Tolerations are added to the pod.
+	Tolerations []corev1.Toleration
+	// ActiveDeadlineSeconds is the new deadline of the pod; nil to leave the deadline alone.
+	ActiveDeadlineSeconds *int64
 }
 
 // Metadata is a change of a pod's metadata.
@@ -32,10 +38,11 @@ type Metadata struct {
 
 // Empty reports whether nothing changes.
 func (c *Change) Empty() bool {
-	return c.isMetadata() && c.Metadata.empty()
+	return c.isMetadata() && c.Metadata.empty() && len(c.InitImages) == 0 && len(c.Tolerations) == 0 &&
+		c.ActiveDeadlineSeconds == nil
 }
 
-// isMetadata reports whether no container changes.
+// isMetadata reports whether no container changes that the node must act on.
 func (c *Change) isMetadata() bool {
 	return len(c.Images) == 0 && len(c.Resources) == 0 && len(c.RefMetadata) == 0 && len(c.Env) == 0
 }
@@ -49,10 +56,9 @@ func (c *Change) over(older *Change) *Change {
 	if older == nil || older.Empty() {
 		return c
 	}
-	merged := Change{
-		Images: overlay(older.Images, c.Images), Resources: mergeResources(older.Resources, c.Resources),
-		RefMetadata: mergeRefs(older.RefMetadata, c.RefMetadata), Env: union(older.Env, c.Env),
-	}
+	merged := *c
+	merged.Images, merged.Resources = overlay(older.Images, c.Images), mergeResources(older.Resources, c.Resources)
+	merged.RefMetadata, merged.Env = mergeRefs(older.RefMetadata, c.RefMetadata), union(older.Env, c.Env)
 	merged.Metadata = older.Metadata.then(c.Metadata)
 	// A key that was to feed a container, and is now removed or no longer fed, must not come back with its old value.
 	for name, refs := range merged.RefMetadata {

@@ -26,6 +26,7 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 		d.block("spec.containers", "a running pod keeps its class of service: "+string(before)+" would become "+string(after))
 	}
 	d.metadata(from, to)
+	d.spec(&from.Spec, &to.Spec)
 	from.Spec.Containers, from.Spec.InitContainers = nil, nil
 	to.Spec.Containers, to.Spec.InitContainers = nil, nil
 	if !equal(&from.Spec, &to.Spec) {
@@ -81,6 +82,11 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 			d.change.Images[to.Name] = to.Image
 		case sidecar:
 			d.block(path+".image", "native sidecars are not updated in place here")
+		case d.policy.InitImages:
+			if d.change.InitImages == nil {
+				d.change.InitImages = map[string]string{}
+			}
+			d.change.InitImages[to.Name] = to.Image
 		default:
 			d.block(path+".image", "an init container that has run does not run again")
 		}

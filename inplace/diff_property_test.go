@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,9 @@ func randomTemplate(r *rand.Rand) *corev1.PodTemplateSpec {
 	}
 	for range r.IntN(4) {
 		randomMetadata(r, t)
+	}
+	if r.IntN(4) == 0 {
+		randomSpec(r, t)
 	}
 	return t
 }
@@ -127,11 +131,13 @@ func mutate(r *rand.Rand, t *corev1.PodTemplateSpec) {
 		randomMetadata(r, t)
 	case 11:
 		shuffle(r, t)
+	case 14:
+		randomSpec(r, t)
 	case 12:
 		filled, _ := revision.Comparable(t, t)
 		*t = *filled
 	case 13:
-		oneOf(r,
+		oneOf(r, func() { randomSpec(r, t) },
 			func() { c.Env = append(c.Env, corev1.EnvVar{Name: "NEW", Value: "1"}) },
 			func() { c.Name += "x" },
 			func() { c.WorkingDir = "/else" },
@@ -152,6 +158,29 @@ func mutate(r *rand.Rand, t *corev1.PodTemplateSpec) {
 			},
 		)()
 	default:
+	}
+}
+
+// randomSpec changes what may change in the spec of a running pod, in either direction.
+func randomSpec(r *rand.Rand, t *corev1.PodTemplateSpec) {
+	s := &t.Spec
+	switch n := len(s.Tolerations); r.IntN(8) {
+	case 0:
+		s.ActiveDeadlineSeconds = oneOf(r, nil, ptr.To[int64](100), ptr.To[int64](200))
+	case 1, 2, 3:
+		s.ActiveDeadlineSeconds = ptr.To[int64](50)
+	case 4:
+		s.Tolerations = slices.Delete(slices.Clone(s.Tolerations), 0, min(n, 1))
+	default:
+		if n < 3 { // never one twice
+			if n > 0 {
+				n = int(*s.Tolerations[n-1].TolerationSeconds) + 1
+			}
+			s.Tolerations = append(slices.Clip(s.Tolerations), corev1.Toleration{
+				Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute,
+				TolerationSeconds: ptr.To(int64(n)),
+			})
+		}
 	}
 }
 
@@ -176,6 +205,7 @@ func TestDiffProperty(t *testing.T) {
 			Env:            oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
 			Resources:      oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded),
 			NativeSidecars: r.IntN(2) == 0,
+			InitImages:     r.IntN(2) == 0, Tolerations: r.IntN(2) == 0, ActiveDeadline: r.IntN(2) == 0,
 		}
 		x, y := from.DeepCopy(), to.DeepCopy()
 		c, err := inplace.Diff(from, to, o)
@@ -225,9 +255,27 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 		return "a fed variable"
 	}
 	from, to = byName(from), byName(to)
+	if o.ActiveDeadline {
+		before, after := ptr.Deref(from.Spec.ActiveDeadlineSeconds, 1e9), ptr.Deref(to.Spec.ActiveDeadlineSeconds, 1e9)
+		if after > before {
+			return "a deadline that is raised"
+		}
+		from.Spec.ActiveDeadlineSeconds = to.Spec.ActiveDeadlineSeconds
+	}
+	if o.Tolerations {
+		for _, t := range from.Spec.Tolerations {
+			if !strings.Contains(jsonOf(to.Spec.Tolerations), jsonOf(t)) {
+				return "a toleration that is removed"
+			}
+		}
+		from.Spec.Tolerations = to.Spec.Tolerations
+	}
 	sizes := false
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
+		if o.InitImages && a.Name[0] == 'i' && a.RestartPolicy == nil && b.RestartPolicy == nil {
+			a.Image = b.Image
+		}
 		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) {
 			continue
 		}
@@ -356,6 +404,15 @@ func written(t *corev1.PodTemplateSpec, c *inplace.Change) *corev1.PodTemplateSp
 			}
 		}
 	}
+	for i := range t.Spec.InitContainers {
+		if image, ok := c.InitImages[t.Spec.InitContainers[i].Name]; ok {
+			t.Spec.InitContainers[i].Image = image
+		}
+	}
+	t.Spec.Tolerations = append(t.Spec.Tolerations, c.Tolerations...)
+	if c.ActiveDeadlineSeconds != nil {
+		t.Spec.ActiveDeadlineSeconds = c.ActiveDeadlineSeconds
+	}
 	for _, refs := range c.RefMetadata {
 		for key, value := range refs.Labels {
 			label(key, value)(t)
@@ -392,6 +449,7 @@ func byName(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 		slices.SortFunc(list, func(a, b corev1.Container) int { return compare(a.Name, b.Name) })
 	}
 	slices.Sort(t.Finalizers)
+	slices.SortFunc(t.Spec.Tolerations, func(a, b corev1.Toleration) int { return compare(jsonOf(a), jsonOf(b)) })
 	return t
 }
 

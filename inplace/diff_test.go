@@ -408,6 +408,11 @@ func tidy(c inplace.Change) string {
 	add("labels", len(c.Metadata.Labels), c.Metadata.Labels)
 	add("annotations", len(c.Metadata.Annotations), c.Metadata.Annotations)
 	add("add", len(c.Metadata.AddFinalizers), c.Metadata.AddFinalizers)
+	add("init images", len(c.InitImages), c.InitImages)
+	add("tolerations", len(c.Tolerations), c.Tolerations)
+	if c.ActiveDeadlineSeconds != nil {
+		add("deadline", 1, c.ActiveDeadlineSeconds)
+	}
 	add("remove", len(c.Metadata.RemoveFinalizers), c.Metadata.RemoveFinalizers)
 	b.WriteString("}")
 	return b.String()

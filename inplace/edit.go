@@ -167,5 +167,8 @@ func (e *edit) encode(p *patch) error {
 	p.ops = append(p.ops, write.SetAnnotations(e.pod, e.annotations)...)
 	p.ops = append(p.ops, write.SetFinalizers(e.pod, e.finalizers)...)
 	p.ops = append(p.ops, e.containers...)
+	if e.update != nil {
+		p.ops = append(p.ops, e.specOps(e.update.Change)...)
+	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -49,10 +50,19 @@ func FuzzDiff(f *testing.F) {
 	b := with(a, image(0, "app:2"), label("a", "1"), finalizers("x/y"), func(p *corev1.PodTemplateSpec) {
 		p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2")
 	})
+	c := with(a, func(p *corev1.PodTemplateSpec) {
+		p.Spec.InitContainers = []corev1.Container{container("i1", "init:1")}
+	})
 	for _, pair := range [][2]*corev1.PodTemplateSpec{
-		{a, b}, {b, a}, {a, a}, {sidecar("a"), sidecar("b")}, {a, sidecar("a")},
+		{a, b},
+		{b, a},
+		{a, a},
+		{sidecar("a"), sidecar("b")},
+		{a, sidecar("a")},
+		{c, with(c, specChange)},
+		{with(c, specChange), c},
 	} {
-		for flags := range byte(18) {
+		for flags := range byte(36) {
 			f.Add([]byte(jsonOf(pair[0])), []byte(jsonOf(pair[1])), flags)
 		}
 	}
@@ -71,7 +81,8 @@ func FuzzDiff(f *testing.F) {
 			Resources: []inplace.Resources{
 				inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded,
 			}[flags/3%3],
-			NativeSidecars: flags >= 9,
+			NativeSidecars: flags/9%2 > 0,
+			InitImages:     flags >= 18, Tolerations: flags >= 18, ActiveDeadline: flags >= 18,
 		}
 		before := jsonOf(from) + jsonOf(to)
 		c, err := inplace.Diff(from, to, o)
@@ -183,7 +194,9 @@ func FuzzPod(f *testing.F) {
 	f.Add([]byte(`{"containers":[{"name":"c1"}]}`), []byte(`{"containerStatuses":[{"name":"c1"}]}`),
 		`{"nextContainerImages":{"c1":"x"}}`, byte(7))
 	change := &inplace.Change{
-		Images: images("c1", "app:9", "main", "app:9"), Env: []string{"c2"}, RefMetadata: nil,
+		InitImages: images("c1", "app:8", "i1", "app:8"), ActiveDeadlineSeconds: ptr.To[int64](10),
+		Tolerations: []corev1.Toleration{{Key: "a"}, {Key: "b"}},
+		Images:      images("c1", "app:9", "main", "app:9"), Env: []string{"c2"}, RefMetadata: nil,
 		Resources: map[string]corev1.ResourceRequirements{
 			"c2": {Limits: amounts("cpu", "7")}, "main": {Requests: amounts("memory", "7")},
 		},

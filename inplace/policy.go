@@ -17,6 +17,14 @@ type Policy struct {
 	// NativeSidecars lets images and resources of native sidecars change, which are the init containers with restartPolicy
 	// Always. Tested on kubelets of 1.36; older ones may take a native sidecar for a completed init container.
 	NativeSidecars bool
+	// InitImages lets images of init containers change that run to completion, in the spec alone: no container runs again
+	// for such a change. Kubelets before 1.20 restart the pod for it.
+	InitImages bool
+	// Tolerations lets tolerations be added. None can be removed, so that a rollback recreates the pod.
+	Tolerations bool
+	// ActiveDeadline lets activeDeadlineSeconds be set or lowered. It counts from the start of the pod: a pod that has run
+	// for longer fails at once. A rollback recreates the pod.
+	ActiveDeadline bool
 	// Unready is which changes take a pod out of traffic.
 	Unready Unready
 	// Harmless names containers that may restart while the pod stays in traffic. It does not apply to changes of their

@@ -25,8 +25,10 @@ func stepOf(a inplace.Action) string {
 	return text
 }
 
-// steps updates a pod to a template, while its node does at once what is written, and returns the steps.
-func steps(t *testing.T, pod *corev1.Pod, u inplace.Update, p inplace.Policy) []string {
+// stepsTo updates a pod, while its node does at once what is written, and returns the steps. Last it shows the pod.
+func stepsTo(
+	t *testing.T, pod *corev1.Pod, u inplace.Update, p inplace.Policy, show func(*corev1.Pod),
+) []string {
 	t.Helper()
 	k, err := start(pod, p.Env == inplace.EnvRestart, "")
 	if err != nil {
@@ -41,6 +43,7 @@ func steps(t *testing.T, pod *corev1.Pod, u inplace.Update, p inplace.Policy) []
 		case err != nil:
 			t.Fatal(err)
 		case a.Verdict == inplace.Complete:
+			show(k.pod)
 			return all
 		case a.Verdict == inplace.Wait:
 			if a.Step != "" || a.Begins || a.Restarts != nil {
@@ -138,9 +141,9 @@ func TestSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := steps(t, running(c.from, "web-1"), inplace.Update{
+			got := stepsTo(t, running(c.from, "web-1"), inplace.Update{
 				Change: change, Revision: "web-2", GraceSeconds: c.grace,
-			}, c.policy)
+			}, c.policy, func(*corev1.Pod) {})
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

@@ -11,6 +11,7 @@ func Pod(pod *corev1.Pod) {
 	full := &pod.Spec
 	pod.Spec = corev1.PodSpec{
 		NodeName:                      full.NodeName,
+		ActiveDeadlineSeconds:         full.ActiveDeadlineSeconds,
 		NodeSelector:                  full.NodeSelector,
 		Affinity:                      required(full.Affinity),
 		Tolerations:                   full.Tolerations,
