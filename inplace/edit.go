@@ -68,6 +68,9 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	if hasMore(s) {
 		s.PreCheckBeforeNext = &kruise.InPlaceUpdatePreCheckBeforeNext{ContainersRequiredReady: batch}
 	}
+	if err := e.explain(c, batch); err != nil {
+		return err
+	}
 	if batch == nil {
 		batch = []string{}
 	}

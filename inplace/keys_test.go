@@ -3,6 +3,7 @@ package inplace_test
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,8 +170,9 @@ func TestTakeoverOfAFork(t *testing.T) {
 	if diff := cmp.Diff(want, pod.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if keys := maps.Keys(pod.Annotations); len(pod.Annotations) != 1 || pod.Annotations["own.example.com/state"] == "" {
-		t.Errorf("annotations %v, want the state under its own key alone", keys)
+	keys := slices.Sorted(maps.Keys(pod.Annotations))
+	if diff := cmp.Diff([]string{inplace.PlannedRestartsKey, "own.example.com/state"}, keys); diff != "" {
+		t.Errorf("annotations (-want +got), the state under its own key alone:\n%s", diff)
 	}
 }
 
@@ -191,6 +193,7 @@ func TestTakeoverInGrace(t *testing.T) {
 	if refused != nil || err != nil {
 		t.Fatal(refused, err)
 	}
+	delete(after.Annotations, inplace.PlannedRestartsKey)
 	if after.Spec.Containers[0].Image != "web:2" || len(after.Annotations) != 1 {
 		t.Errorf("image %s, annotations %v", after.Spec.Containers[0].Image, after.Annotations)
 	}

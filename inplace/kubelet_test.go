@@ -19,6 +19,8 @@ type kubelet struct {
 	pod    *corev1.Pod // as stored
 	runs   map[string]ran
 	daemon bool
+	// crashes are the restarts that no write caused, by container.
+	crashes map[string]int32
 	// names is how the runtime tells images.
 	names string
 }
@@ -31,7 +33,7 @@ type ran struct {
 }
 
 func start(pod *corev1.Pod, daemon bool, names string) (*kubelet, error) {
-	k := &kubelet{pod: pod, runs: map[string]ran{}, daemon: daemon, names: names}
+	k := &kubelet{pod: pod, runs: map[string]ran{}, crashes: map[string]int32{}, daemon: daemon, names: names}
 	pod.Status.ContainerStatuses = nil
 	for i := range pod.Spec.Containers {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
@@ -142,6 +144,18 @@ func (k *kubelet) sync(i int, now time.Time) (stopped bool, err error) {
 		s.Ready = true
 	}
 	return false, nil
+}
+
+// crash starts a container again. If something stops it anyway, that restart serves for both.
+func (k *kubelet) crash(i int, now time.Time) error {
+	name := k.pod.Spec.Containers[i].Name
+	if k.pod.Status.ContainerStatuses[i].State.Running == nil {
+		return nil
+	}
+	if _, stops := k.due(i); !stops && (!k.daemon || !k.fedLate(i)) {
+		k.crashes[name]++
+	}
+	return k.restart(i, now)
 }
 
 // tell writes the pod's conditions and, unless it is slow, what the daemon knows.

@@ -338,7 +338,12 @@ func (o *rollout) keep() {
 func (o *rollout) node() {
 	i := o.r.IntN(len(o.k.pod.Spec.Containers))
 	o.keep()
+	name := o.k.pod.Spec.Containers[i].Name
 	stopped, err := o.k.sync(i, o.now)
+	if err == nil && o.r.IntN(20) == 0 {
+		err = o.k.crash(i, o.now)
+		o.tell("%s crashes", name)
+	}
 	if err == nil {
 		err = o.k.tell(o.r.IntN(2) == 0)
 	}
@@ -346,7 +351,6 @@ func (o *rollout) node() {
 		o.fail("%v", err)
 	}
 	version(o.k.pod)
-	name := o.k.pod.Spec.Containers[i].Name
 	if stopped {
 		o.tell("node starts %s %s", name, o.k.pod.Spec.Containers[i].Image)
 	}
@@ -355,6 +359,21 @@ func (o *rollout) node() {
 	if stopped && gated && !harmless && o.exact() &&
 		condition(o.k.pod, kruise.InPlaceUpdateReady).Status != corev1.ConditionFalse {
 		o.fail("%s stops in traffic", name)
+	}
+	o.unplanned()
+}
+
+// unplanned expects that no restart of an update counts as unplanned.
+func (o *rollout) unplanned() {
+	counted, err := inplace.UnplannedRestarts(o.k.pod)
+	if err != nil {
+		o.fail("%v", err)
+	}
+	for _, c := range counted {
+		if c.Count > o.k.crashes[c.Container] && !o.halfway {
+			o.fail("%s crashed %d times, counted %d: %s", c.Container, o.k.crashes[c.Container], c.Count,
+				o.k.pod.Annotations[inplace.PlannedRestartsKey])
+		}
 	}
 }
 
