@@ -2,6 +2,7 @@ package inplace_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
@@ -98,6 +99,46 @@ func FuzzDiff(f *testing.F) {
 		pod, _ := revision.Comparable(from, from)
 		if rest, err := inplace.Diff(written(pod, c), to, o); err != nil || !rest.Empty() {
 			t.Errorf("written, %s leaves %v, %v", tidy(*c), rest, err)
+		}
+	})
+}
+
+func FuzzDiffPod(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 20 {
+		t := randomTemplate(r)
+		pod := created(r, t.DeepCopy())
+		mutate(r, t)
+		f.Add([]byte(jsonOf(pod.Spec)), []byte(jsonOf(t)))
+	}
+	addPods(f, func(p *corev1.Pod) {
+		f.Add([]byte(jsonOf(p.Spec)), []byte(jsonOf(corev1.PodTemplateSpec{Spec: p.Spec})))
+	})
+	f.Fuzz(func(t *testing.T, spec, template []byte) {
+		pod, to := running(withInit(), "web-1"), &corev1.PodTemplateSpec{}
+		if json.Unmarshal(spec, &pod.Spec) != nil || json.Unmarshal(template, to) != nil {
+			return
+		}
+		pod, ok := stored(pod)
+		to, also := stored(to)
+		if !ok || !also {
+			return
+		}
+		before := jsonOf(pod) + jsonOf(to)
+		p := everything()
+		p.InitImages, p.Tolerations, p.ActiveDeadline = true, true, true
+		c, err := inplace.DiffPod(pod, to, p)
+		if jsonOf(pod)+jsonOf(to) != before {
+			t.Error("an input is changed")
+		}
+		if err != nil || !unique(to) || !unique(&corev1.PodTemplateSpec{Spec: pod.Spec}) {
+			return
+		}
+		filled, _ := revision.Comparable(&corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec}, to)
+		after := written(filled, c)
+		pod.ObjectMeta, pod.Spec = after.ObjectMeta, after.Spec
+		if left, err := inplace.DiffPod(pod, to, p); err != nil || !left.Empty() {
+			t.Errorf("written, %s leaves %v, %v", tidy(*c), left, err)
 		}
 	})
 }

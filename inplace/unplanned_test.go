@@ -78,7 +78,7 @@ func TestUnplannedRestartsProperty(t *testing.T) {
 			crashed += n
 		}
 	}
-	if t.Logf("%d crashes, %d updates", crashed, updated); crashed < 1_000/int32(fewer()) || updated < 1_000/fewer() {
+	if t.Logf("%d crashes, %d updates", crashed, updated); crashed < 800/int32(fewer()) || updated < 800/fewer() {
 		t.Errorf("want more crashes than %d, more updates than %d", crashed, updated)
 	}
 }

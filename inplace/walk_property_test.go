@@ -467,6 +467,9 @@ func TestRollouts(t *testing.T) {
 				o.fail("it does not end: %s", o.ended())
 			}
 		}
+		if left, err := inplace.DiffPod(o.k.pod, o.templates[o.wanted], o.options); err != nil || !left.Empty() {
+			o.fail("an updated pod lacks %v of its template: %v", left, err)
+		}
 		// Out, a grace period, three batches of two writes each, back, and the label.
 		if o.sinceWanted > 10 {
 			o.fail("%d writes", o.sinceWanted)
