@@ -2,7 +2,8 @@
 // running pods, and returns the writes of each pod, one at a time.
 //
 // There are two verbs. Diff compares two templates, once for any number of pods. Next looks at
-// one pod and returns what to do next; it sends nothing itself.
+// one pod and returns what to do next; it sends nothing itself. A caller that keeps no older template compares each pod
+// with the new one, by DiffPod.
 //
 //	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Policy{})
 //	var blocked *inplace.BlockedError
@@ -23,15 +24,24 @@
 //	┌────────────────────────────┐  ┌──────────────────────────────────────────────────────────────┐
 //	 not ready ─▶ resize ─▶ change ─▶ (grace period ─▶) wait for the node ─▶ next batch ... ─▶ ready
 //
-// An image update is three writes: not ready, change, ready. A change that restarts no container leaves the pod in
-// traffic and is one write. Taking a pod out of traffic needs the readiness gate InPlaceUpdateReady in its spec.
-// Containers start in the order of their launch priority: one batch after the other has become ready.
+// Action.Step names the stage of a write, Action.Begins marks the first write of an update, and Action.Restarts are the
+// containers that restart because of the write. An image update is three writes: not ready, change, ready. A change
+// that restarts no container leaves the pod in traffic and is one write. Taking a pod out of traffic needs the
+// readiness gate InPlaceUpdateReady in its spec. Containers start in the order of their launch priority: one batch
+// after the other has become ready.
 //
 // With Policy.Relabel, the revision label changes last, once the pod is ready, and costs another write. It is for
 // workloads whose pods a built-in controller counts by that label; see RevisionOf.
 //
 // What may change: images, cpu and memory, labels and annotations, and the environment fed from these, which needs a
-// daemon on the node to restart the container; see Policy.
+// daemon on the node to restart the container. Where the policy allows, the spec also gets tolerations, a deadline, and
+// new images of init containers, with the first write of the pod itself and without a restart; see Policy.
+//
+// An empty Change (Change.Empty) is for a revision that differs in nothing that a pod has. Next then writes the
+// revision label at once, and the pod stays in traffic. No Change, nil, with a revision that the pod lacks is an error:
+// the pod would count as updated without the change.
+//
+// Restarts of an update are no failures. UnplannedRestarts returns the others, for a restart policy.
 //
 // # The first readiness of a new pod
 //
@@ -39,6 +49,11 @@
 // adds the gate InPlaceUpdateReady to a pod that is about to be created. Next opens the gate of a created pod once the
 // kubelet has reported. So call Next for every pod in every pass: a pod for which no controller calls Next never
 // becomes ready.
+//
+// Until then Next waits with the note NoteNotStarted: the pod has the gate, is Pending, and lacks the condition
+// ContainersReady. There is nothing to do on a cluster: the kubelet writes the condition when it starts the pod, and
+// that change causes the next pass. A pod that keeps the note is not scheduled, or its node is gone. A test without a
+// kubelet must write ContainersReady, or a phase other than Pending. A pod without the gate never gets the note.
 //
 // # Reading one's own writes
 //

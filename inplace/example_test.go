@@ -100,6 +100,41 @@ func ExampleNext_continue() {
 	// Write status <nil>
 }
 
+func ExampleNext_emptyChange() {
+	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:1", "info"), inplace.Policy{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	// Only the revision differs: one write of the label, in traffic.
+	action, err := inplace.Next(inplace.Update{Pod: webPod(), Change: change, Revision: "web-2"}, inplace.Policy{}, now)
+	fmt.Println(change.Empty(), action.Verdict, action.Step, err)
+	// No change is not an empty one.
+	_, err = inplace.Next(inplace.Update{Pod: webPod(), Revision: "web-2"}, inplace.Policy{}, now)
+	fmt.Println(err)
+	// Output:
+	// true Write Relabel <nil>
+	// an update needs both a change and a revision
+}
+
+func ExampleNext_notStarted() {
+	pod := webPod()
+	pod.Status = corev1.PodStatus{Phase: corev1.PodPending} // created, and not yet on a node
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
+	fmt.Println(action.Verdict, action.Notes[0].Code, err)
+
+	pod.Status.Conditions = []corev1.PodCondition{{ // by the kubelet, ready or not
+		Type: corev1.ContainersReady, Status: corev1.ConditionFalse,
+	}}
+	action, err = inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
+	fmt.Println(action.Verdict, action.Step, err)
+	// Output:
+	// Wait InPlaceNotStarted <nil>
+	// Write Ready <nil>
+}
+
 func ExampleAction_write() {
 	pod := webPod()
 	pod.Status.Conditions[0].Status = corev1.ConditionFalse

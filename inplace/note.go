@@ -8,7 +8,7 @@ import (
 
 // The codes of notes.
 const (
-	// NoteNotStarted waits for the kubelet's first report of a new pod.
+	// NoteNotStarted waits for the kubelet's first report of a new pod, after which Next opens the readiness gate.
 	NoteNotStarted = "InPlaceNotStarted"
 	// NoteGrace waits for the end of the grace period.
 	NoteGrace = "InPlaceGracePeriod"
