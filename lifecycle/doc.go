@@ -30,6 +30,20 @@
 //		pod, err = send(w) // a JSON patch; where write.IsOutdated(err), read the pod and decide again
 //	}
 //
+// # The condition Ready
+//
+// Ready follows from ContainersReady and all readiness gates of the pod. The kubelet computes Ready, some time after a
+// gate has changed. Two functions compute it from the conditions that a writer is about to write:
+//
+//   - Ready, for a writer on a cluster with kubelets. It returns a condition only for a pod that stops being ready:
+//     traffic must end before the writer goes on, so the write that closes the gate also sets Ready to False. The
+//     kubelet sets Ready to True: a writer could contradict a probe that has failed since. Hold and Move.Next write
+//     what Ready returns.
+//   - Readiness, where no kubelet runs: virtual nodes, simulations, tests. It returns a condition in both directions,
+//     and nil for a pod whose Ready keeps its status.
+//
+// To read whether a pod is ready, look at the condition that the pod has (ConditionOf), and compute nothing.
+//
 // Laws:
 //   - A pod gets no move to its own state: each write is made once.
 //   - Without hooks every pod settles in Normal, and neither update nor deletion waits.

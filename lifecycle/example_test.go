@@ -164,3 +164,18 @@ func ExampleConditionOf() {
 		lifecycle.ConditionOf(pod, corev1.PodInitialized) == nil)
 	// Output: True true
 }
+
+func ExampleReadiness() {
+	pod := &corev1.Pod{
+		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}},
+		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionFalse},
+		}},
+	}
+	open := corev1.PodCondition{Type: "example.com/ready", Status: corev1.ConditionTrue}
+	fmt.Println(lifecycle.Readiness(pod, time.Unix(0, 0), open).Status)
+	fmt.Println(lifecycle.Ready(pod, time.Unix(0, 0), open) == nil) // the kubelet makes the pod ready
+	// Output:
+	// True
+	// true
+}
