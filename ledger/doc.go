@@ -10,13 +10,11 @@
 //	...
 //	current, recheckAfter, err := pods.Overlay(ctx, owner, cached) // first, in every pass
 //	...
-//	if err := c.Create(ctx, pod); err != nil {
-//		pods.Doubt(owner, pod, err) // the API server may have created the pod
-//	} else {
-//		pods.Created(owner, pod)
-//	}
-//	...
 //	return reconcile.Result{RequeueAfter: recheckAfter}, nil // or earlier
+//
+// What sends the writes records them: driver.Run with its option Ledgers, driver.Recording around any other sender, and
+// runtimeclient.Recording for the client of controller-runtime. Where none of these sends, call Created, Patched,
+// Deleted or Doubt with the answer.
 //
 // Laws:
 //   - Overlay never returns an older state of an object than an earlier call for the same owner returned, nor an object
@@ -32,7 +30,9 @@
 //   - An entry is that of one object: writes never show in an object of another namespace, name or kind, even where one
 //     owner has objects of many namespaces, as a node or a cluster-scoped object does. The kind is that of the Go type,
 //     or the group and kind that an untyped object states.
-//   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay.
+//   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay. One
+//     whose name the API server generates is not: give objects names where a second object is worse than a failed pass.
+//   - An answer that is recorded twice counts once.
 //
 // A Ledger is safe for concurrent use. Its memory grows with the writes that the cache has not shown yet; call Forget
 // when an owner is gone. A new process starts with an empty Ledger, so that before its first creation for an owner a

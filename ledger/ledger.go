@@ -83,8 +83,12 @@ func (l *Ledger[T]) Patched(owner types.NamespacedName, object T) { l.record(own
 // Deleted records that the API server has accepted the deletion of an object.
 func (l *Ledger[T]) Deleted(owner types.NamespacedName, object T) { l.record(owner, object, deleted) }
 
-// Doubt records a create that failed, unless the error shows that the API server did not create the object.
+// Doubt records a create that failed, unless the error shows that the API server did not create the object. An object
+// whose name the API server generates is not recorded: no read can show whether it exists.
 func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
+	if object.GetName() == "" {
+		return
+	}
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) {
 		// A client error means that the request was refused. A timeout does not.
@@ -122,6 +126,12 @@ func creates(w *write.Write) bool {
 		w.Type == types.ApplyPatchType && w.Subresource == write.Main && w.Object.GetUID() == ""
 }
 
+// Holds reports whether the Ledger records writes of an object: those of its Go type.
+func (*Ledger[T]) Holds(object write.Object) bool {
+	_, is := object.(T)
+	return is
+}
+
 // Forget drops all entries of an owner.
 func (l *Ledger[T]) Forget(owner types.NamespacedName) {
 	l.mu.Lock()
@@ -139,11 +149,15 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 		l.owners[owner] = map[key]entry[T]{}
 	}
 	id := keyOf(object)
-	if before := l.owners[owner][id]; before.kind == created && before.object.GetUID() == object.GetUID() {
-		switch k { // the cache may still not have seen the object
-		case patched:
+	before, known := l.owners[owner][id]
+	if known && k == deleted && object.GetUID() == "" { // a deletion by the name
+		object = before.object
+	}
+	if known && before.object.GetUID() == object.GetUID() {
+		switch { // the cache may still not have seen the object
+		case before.kind == created && k == patched:
 			k = created
-		case deleted:
+		case (before.kind == created || before.kind == unseen) && k == deleted:
 			k = unseen
 		}
 	}

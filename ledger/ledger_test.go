@@ -113,6 +113,17 @@ func TestOverlay(t *testing.T) {
 			{short, nil, nil, 0, 0},
 		}},
 		"a patched object that is old in the cache": {patch, nil, []step{{short, list(pod("a", 9)), []string{"a10"}, 0, 0}}},
+		"deleted twice before the cache saw it": {
+			func(l writes) { create(l); remove(l); remove(l) }, nil,
+			[]step{{after: short}, {after: short, cached: list(pod("a", 10))}, {after: short, cached: list(pod("a", 10))}},
+		},
+		"deleted by its name before the cache saw it": {
+			func(l writes) { create(l); l.Deleted(owner, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}) }, nil,
+			[]step{{after: short}, {after: short, cached: list(pod("a", 10))}},
+		},
+		"in doubt, of a name that the API server generates": {
+			func(l writes) { l.Doubt(owner, pod("", 0), broken) }, nil, []step{{after: short}, {after: long}},
+		},
 		"patched, and the cache has lost the event": {patch, pod("a", 9), []step{ // as where etcd was restored
 			{later, list(pod("a", 9)), []string{"a10"}, 0, ledger.Patience - later},
 			{ledger.Patience - later, list(pod("a", 9)), []string{"a9"}, 1, 0},
