@@ -2,6 +2,7 @@ package write
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,7 @@ const (
 func IsRefused(err error) bool {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {
-		return false
+		return isFailedPatch(err)
 	}
 	if isTooLarge(answer) {
 		return true
@@ -55,7 +56,8 @@ func IsFinal(err error) bool {
 
 // IsOutdated reports whether an error says that the object is no longer what the write was decided upon: it is gone,
 // its version or UID is another, or a test of the JSON patch failed. Observe the object and plan again; there is
-// nothing to report to a user. What a webhook denies is not outdated, with whatever status.
+// nothing to report to a user. What a webhook denies is not outdated, with whatever status. The answers of fake clients
+// are recognised, too.
 func IsOutdated(err error) bool {
 	var answer apierrors.APIStatus
 	if errors.As(err, &answer) && isDenial(answer) {
@@ -68,7 +70,7 @@ func IsOutdated(err error) bool {
 		return !apierrors.IsUnexpectedServerError(err) // else the API server lacks the resource or the subresource
 	}
 	if answer == nil {
-		return false
+		return isFailedPatch(err)
 	}
 	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists
 	// neither.
@@ -77,6 +79,23 @@ func IsOutdated(err error) bool {
 		return false
 	}
 	return status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == ""
+}
+
+// isFailedPatch reports whether an error without an answer is that of a JSON patch that was applied in this process.
+// The fake clients of client-go and controller-runtime return the error of gopkg.in/evanphx/json-patch.v4 as it is. Its
+// two sentinels are recognised by their whole text, so that this package does not depend on that module.
+func isFailedPatch(err error) bool {
+	switch wrapped := err.(type) { //nolint:errorlint // each error of the chain, to its end
+	case nil:
+		return false
+	case interface{ Unwrap() error }:
+		if cause := wrapped.Unwrap(); cause != nil {
+			return isFailedPatch(cause)
+		}
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(wrapped.Unwrap(), isFailedPatch)
+	}
+	return err.Error() == "test failed" || err.Error() == "missing value"
 }
 
 // isDenial reports whether an answer is that of a webhook. The API server passes its status on, with these words before
