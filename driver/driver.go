@@ -44,6 +44,20 @@ type Recorder interface {
 	Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error)
 }
 
+// Recording returns a Send that records each answer in the ledgers, under the name of an owner, before it returns the
+// answer. Run records so what Options.Ledgers has; a controller with writes outside of passes records them with it.
+func Recording(send Send, owner types.NamespacedName, ledgers ...Recorder) Send {
+	return func(ctx context.Context, w *write.Write) (write.Object, error) {
+		object, err := send(ctx, w)
+		if w.Verb != write.Get {
+			for _, l := range ledgers {
+				l.Record(owner, w, object, err)
+			}
+		}
+		return object, err
+	}
+}
+
 // Options of a run.
 type Options[W Request] struct {
 	// Send sends the writes, and reads for the questions to the API server.
@@ -82,6 +96,7 @@ func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of Options
 	}
+	o.Send = Recording(o.Send, o.Owner, o.Ledgers...)
 	r := runner[W]{pass: pass, options: o}
 	for requests := pass.Next(); len(requests) > 0; requests = pass.Next() {
 		send := func(request W) error { return r.recovered(ctx, request) }
@@ -160,11 +175,6 @@ func (r *runner[W]) sendOne(ctx context.Context, request W) (write.Object, error
 		return nil, r.options.Ask(ctx, request)
 	}
 	object, err := r.options.Send(ctx, w)
-	if w.Verb != write.Get {
-		for _, l := range r.options.Ledgers {
-			l.Record(r.options.Owner, w, object, err)
-		}
-	}
 	if r.options.Answered != nil {
 		r.options.Answered(request, object, err)
 	}

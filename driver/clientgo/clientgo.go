@@ -6,7 +6,10 @@
 //
 // An operator that lists its pods from the API server before each pass observes its own writes. One that reads from a
 // cache runs the pass with driver.Run, whose options take the ledgers that record the writes, and with the Sender of
-// this package.
+// this package. What the operator writes outside of passes goes through a sender that records, too:
+//
+//	send := driver.Recording(clientgo.Sender(clientset), owner, pods)
+//	_, err := send(ctx, &write.Write{Verb: write.Delete, Object: pod})
 package clientgo
 
 import (

@@ -16,7 +16,7 @@
 //	return r.Result(request, pass.RequeueAfter(), err)
 //
 // A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see
-// package ledger. The Example is a whole operator.
+// package ledger. A Recording records what a reconciler writes outside of passes. operator_test.go is a whole operator.
 package runtimeclient
 
 import (

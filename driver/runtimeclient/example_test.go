@@ -1,0 +1,42 @@
+package runtimeclient_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake" //nolint:depguard // what authors of operators test with
+
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/ledger"
+)
+
+// A reconciler writes with a client that records, and its next pass sees the pod before the cache does.
+func ExampleRecording() {
+	ctx, manager, now := context.Background(), fake.NewFakeClient(), time.Now
+	pods := ledger.New[*corev1.Pod](manager, now) // a field of the reconciler, with mgr.GetAPIReader()
+	site := types.NamespacedName{Namespace: "shop", Name: "web"}
+
+	c := &runtimeclient.Recording{Client: manager, Owner: site, Ledgers: []driver.Recorder{pods}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0"}}
+	if err := c.Create(ctx, pod); err != nil {
+		fmt.Println(err)
+		return
+	}
+	label := client.MergeFrom(pod.DeepCopy())
+	pod.Labels = map[string]string{"shard": "7"}
+	if err := c.Patch(ctx, pod, label); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	var cached []*corev1.Pod // the cache shows none of it yet
+	seen, _, err := pods.Overlay(ctx, site, cached)
+	fmt.Println(len(seen), seen[0].Name, seen[0].Labels, err)
+	// Output: 1 web-0 map[shard:7] <nil>
+}
