@@ -15,6 +15,7 @@ package clientgo
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -108,4 +110,15 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 	case write.Ask, write.Evict: // no client of any kind evicts: see Sender
 	}
 	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)
+}
+
+// Update brings one pod to a revision in place as far as that goes now: it begins the update of u, or continues the one
+// that has begun, and returns the pod as the last write left it with what to do next. The verdict is Wait, Complete,
+// Ignore or Recreate. Call Update again when the pod changes, and after Action.After.
+func Update(
+	ctx context.Context, c Clientset, u inplace.Update, p inplace.Policy,
+) (*corev1.Pod, inplace.Action, error) {
+	pass := driver.UpdatePod(u, p, time.Now()) //nolint:forbidigo // the clock of what is no pass of the caller
+	err := Run(ctx, c, pass)
+	return pass.Pod(), pass.Action(), err
 }

@@ -39,7 +39,7 @@ func budgets() []budget {
 		{path: "imagepull", allowed: append(kube(), images()...), most: 75},
 		{path: "containerrestart", allowed: kube(), most: 78},
 		{path: "pub", allowed: kube(), most: 80},
-		{path: "driver", allowed: kube(), most: 72},
+		{path: "driver", allowed: kube(), most: 76},
 		{
 			path:    "driver/clientgo",
 			allowed: append(append(kube(), clients()...), "gopkg.in/evanphx/json-patch.v4"),
