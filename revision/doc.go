@@ -23,9 +23,22 @@
 //
 //	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": leader, "worker": worker})
 //
-// Resolve, SameData and SameRoles compare such revisions role by role. Data of another layout counts as it is: a second
-// template beside spec.template is a change whenever its bytes mean another value. Only claim templates are left out,
-// which some releases of the reference store, and which no running pod changes.
+// Resolve, SameData and SameRoles compare such revisions role by role, however the resource itself keeps its templates:
+// in a list, as fields of their own, or below other fields.
+//
+// An operator whose revisions have the templates where the resource has them, as those that it stored before it used
+// this package, says where that is. Its data is then compared with the same care:
+//
+//	layout := &revision.Layout{Templates: []revision.Place{{Path: "spec.roles[name].template"}}}
+//	data, err := layout.Encode(templates) // by role
+//	templates, err = layout.Decode(stored.Data.Raw)
+//	r := revision.Resolve(revision.Input{..., Same: layout.Same}) // and Wanted.Same; package workload: Input.Layout
+//
+// What is neither a template nor ignored counts as it is: a second template beside spec.template is a change whenever
+// its bytes mean another value. Encode of a Layout stores templates alone. For data that has more, encode the fields
+// that pods depend on, and leave out those that they do not, as replicas: the hash is that of any bytes, and Same
+// compares any data. A nil Layout ignores claim templates, which some releases of the reference store, and which no
+// running pod changes.
 //
 // The current revision is the one that pods are updated from. Promote is the rule by which the update revision becomes
 // the current one.

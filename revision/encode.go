@@ -2,7 +2,6 @@ package revision
 
 import (
 	"encoding/json"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -11,15 +10,7 @@ import (
 // workload. The bytes are those that every release of the reference has written, whatever the type library
 // prints today, because names and hashes of stored revisions derive from them.
 func Encode(t *corev1.PodTemplateSpec) ([]byte, error) {
-	template, err := plain(t)
-	if err != nil {
-		return nil, fmt.Errorf("encode template: %w", err)
-	}
-	data, err := json.Marshal(map[string]any{"spec": map[string]any{"template": template}})
-	if err != nil {
-		return nil, fmt.Errorf("encode template: %w", err)
-	}
-	return data, nil
+	return (*Layout)(nil).Encode(map[string]*corev1.PodTemplateSpec{SingleRole: t})
 }
 
 // plain returns a template as JSON values, as the reference has encoded it.
@@ -50,16 +41,16 @@ func keepNullTimes(template map[string]any) {
 		}
 	}
 	nullTime(template)
-	volumes, _ := at(template, "spec", "volumes").([]any)
+	volumes, _ := under(template, "spec", "volumes").([]any)
 	for _, v := range volumes {
-		if claim, ok := at(v, "ephemeral", "volumeClaimTemplate").(map[string]any); ok {
+		if claim, ok := under(v, "ephemeral", "volumeClaimTemplate").(map[string]any); ok {
 			nullTime(claim)
 		}
 	}
 }
 
-// at returns the value under keys; nil if there is none.
-func at(v any, keys ...string) any {
+// under returns the value under keys; nil if there is none.
+func under(v any, keys ...string) any {
 	for _, key := range keys {
 		fields, ok := v.(map[string]any)
 		if !ok {
@@ -72,7 +63,7 @@ func at(v any, keys ...string) any {
 
 // Decode returns the template in the data of a ControllerRevision that Encode returned.
 func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
-	patch := struct {
+	patch := struct { // faster than the Layout of one place, and called in each pass
 		Spec struct {
 			Template *corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`

@@ -5,6 +5,8 @@ import "errors"
 var (
 	errNoTemplate = errors.New("spec.template is missing")
 	errNoRole     = errors.New("a name and a template are needed")
+	errNoPlace    = errors.New("a place of a template is needed")
+	errPath       = errors.New("must be fields separated by dots, one of them with [name] for a list or [] for a map")
 )
 
 // DataError reports that the data of a ControllerRevision holds no template that can be read.

@@ -7,6 +7,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -165,6 +166,53 @@ func ExampleSameRoles() {
 	a := map[string]*corev1.PodTemplateSpec{"leader": {}, "worker": {}}
 	fmt.Println(revision.SameRoles(a, map[string]*corev1.PodTemplateSpec{"leader": {}}))
 	// Output: false
+}
+
+// A resource has its templates in a list. Neither the order of the list nor the defaults of the API server make another
+// revision of what was stored with them.
+func ExampleLayout() {
+	layout := &revision.Layout{
+		Templates: []revision.Place{{Path: "spec.roles[name].template"}},
+		Ignored:   []string{"spec.roles[name].replicas"},
+	}
+	template := func(image string) *corev1.PodTemplateSpec {
+		return &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: image}}}}
+	}
+	data, err := layout.Encode(map[string]*corev1.PodTemplateSpec{
+		"prefill": template("serve:1"), "decode": template("serve:1"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stored := []byte(`{"spec":{"roles":[
+		{"name":"prefill","replicas":2,"template":{"spec":{
+			"containers":[{"name":"main","image":"serve:1"}],"restartPolicy":"Always"}}},
+		{"name":"decode","replicas":4,"template":{"spec":{"containers":[{"name":"main","image":"serve:1"}]}}}]}}`)
+	r := revision.Resolve(revision.Input{
+		Owner: "llm", Data: data, Same: layout.Same,
+		Have: []*appsv1.ControllerRevision{{ // from before the operator used this package
+			ObjectMeta: metav1.ObjectMeta{Name: "llm-6d8c5"}, Revision: 1, Data: runtime.RawExtension{Raw: stored},
+		}},
+	})
+	fmt.Println(r.Verdict, r.Name)
+	templates, err := layout.Decode(stored)
+	fmt.Println(templates["decode"].Spec.Containers[0].Image, err)
+	// Output:
+	// Use llm-6d8c5
+	// serve:1 <nil>
+}
+
+// Templates are below other fields, one of each role.
+func ExampleLayout_paths() {
+	layout := &revision.Layout{Templates: []revision.Place{
+		{Path: "spec.leaderWorkerTemplate.leaderTemplate", Role: "leader"},
+		{Path: "spec.leaderWorkerTemplate.workerTemplate", Role: "worker"},
+	}}
+	templates, err := layout.Decode([]byte(`{"spec":{"leaderWorkerTemplate":{
+		"size":4,"workerTemplate":{"spec":{"containers":[{"name":"main","image":"serve:1"}]}}}}}`))
+	fmt.Println(len(templates), templates["worker"].Spec.Containers[0].Image, err)
+	// Output: 1 serve:1 <nil>
 }
 
 func ExamplePromote() {

@@ -32,7 +32,8 @@ type Input struct {
 	Current string
 	// Collisions is the collision count of the status.
 	Collisions *int32
-	// Same reports whether two stored templates mean the same; nil for SameData. Data that are no pod templates need one.
+	// Same reports whether two stored templates mean the same; nil for SameData. Data with templates at other places need
+	// Layout.Same, and data that are no pod templates a function of their own.
 	Same func(a, b []byte) bool
 }
 
@@ -91,12 +92,12 @@ func find(sorted []*appsv1.ControllerRevision, in Input) *appsv1.ControllerRevis
 		}
 		return nil
 	}
-	want, err := decode(in.Data)
+	want, err := (*Layout)(nil).content(in.Data)
 	if err != nil {
 		return nil
 	}
 	for _, h := range slices.Backward(sorted) {
-		if have, err := decode(h.Data.Raw); err == nil && want.same(have) {
+		if have, err := (*Layout)(nil).content(h.Data.Raw); err == nil && want.same(have) {
 			return h
 		}
 	}

@@ -1,8 +1,6 @@
 package revision
 
 import (
-	"bytes"
-
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,18 +30,8 @@ func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.
 
 // SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them,
 // and all else equal. So a second template beside spec.template counts, whatever its name. Data that holds no template
-// is the same only as equal bytes.
-func SameData(a, b []byte) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	ca, err := decode(a)
-	if err != nil {
-		return false
-	}
-	cb, err := decode(b)
-	return err == nil && ca.same(cb)
-}
+// is the same only as equal bytes. Layout.Same compares templates at other places.
+func SameData(a, b []byte) bool { return (*Layout)(nil).Same(a, b) }
 
 // alignPullPolicies gives a container without a pull policy the one of its counterpart where that is a default:
 // the API server's depends on the tag, and the reference's webhook always sets Always.
