@@ -64,7 +64,7 @@ func (c *changes) diff(label string, to *Revision, role string) (*inplace.Change
 // template decodes a template of a revision, once in a pass.
 func (c *changes) template(r *Revision, role string) (*corev1.PodTemplateSpec, error) {
 	if c.decoded[r.Name] == nil {
-		roles, err := r.templates()
+		roles, err := r.templates(c.in.Layout)
 		if err != nil {
 			return nil, err
 		}

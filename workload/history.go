@@ -36,7 +36,8 @@ func OwnedBy(object metav1.Object, kind schema.GroupVersionKind, labels map[stri
 
 // History is the template of a workload, and its revisions.
 type History struct {
-	// Data is what revision.Encode or revision.EncodeRoles returned for the template, or the templates.
+	// Data is what revision.Encode or revision.EncodeRoles returned for the template, or the templates, or data of
+	// Input.Layout.
 	Data []byte
 	// Stored are the revisions that exist.
 	Stored []*appsv1.ControllerRevision
@@ -48,14 +49,15 @@ type History struct {
 }
 
 // SetHistory sets the revisions of the input, and has the pass store the newest one before all else and delete those
-// beyond the limit at the end. Set Input.Owner first.
+// beyond the limit at the end. Set Input.Owner and Input.Layout first.
 func (in *Input) SetHistory(h History) error {
 	r := revision.Resolve(revision.Input{
 		Owner: in.Owner.Reference.Name, Data: h.Data, Have: h.Stored, Current: h.Current, Collisions: h.Collisions,
+		Same: in.Layout.Same,
 	})
 	store, err := revision.Store(revision.Wanted{
 		Resolution: r, Namespace: in.Owner.Namespace, Owner: in.Owner.Reference,
-		Labels: in.Owner.Labels, Select: in.Owner.Labels,
+		Labels: in.Owner.Labels, Select: in.Owner.Labels, Same: in.Layout.Same,
 	})
 	if err != nil {
 		return err
@@ -160,7 +162,7 @@ func (in *Input) Template(c Creation) (*corev1.PodTemplateSpec, error) {
 	if r == nil {
 		return nil, fmt.Errorf("the revision %q is not stored", c.Revision)
 	}
-	roles, err := r.templates()
+	roles, err := r.templates(in.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -222,8 +224,8 @@ func (in *Input) build(creations []Creation) (all [][]write.Object, err error) {
 }
 
 // templates decodes the templates of a revision.
-func (r *Revision) templates() (map[string]*corev1.PodTemplateSpec, error) {
-	roles, err := revision.DecodeRoles(r.Data)
+func (r *Revision) templates(layout *revision.Layout) (map[string]*corev1.PodTemplateSpec, error) {
+	roles, err := layout.Decode(r.Data)
 	if err != nil {
 		return nil, fmt.Errorf("revision %s: %w", r.Name, err)
 	}

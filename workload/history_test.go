@@ -95,6 +95,48 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
+// Revisions with templates in a list are resolved, stored and applied as those of a single template: what was stored
+// with other fields and defaults is the same revision, and pods go in place from it to another one.
+func TestLayout(t *testing.T) {
+	s := group(t)
+	in := s.groups("web:1", "web:1")
+	in.Layout = &revision.Layout{
+		Templates: []revision.Place{{Path: "spec.roles[name].template"}},
+		Ignored:   []string{"spec.roles[name].replicas"},
+	}
+	in.Owner = workload.Owner{Reference: metav1.OwnerReference{Name: "web", UID: "web"}}
+	data := func(image string) []byte {
+		roles := map[string]*corev1.PodTemplateSpec{"leader": template("web:1"), "worker": template(image)}
+		encoded, err := in.Layout.Encode(roles)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return encoded
+	}
+	stored := storedRevision(t, "web-1", "web:1", 1)
+	stored.Data.Raw = []byte(strings.Replace(string(data("web:1")), `"name":"leader"`, `"name":"leader","replicas":3`, 1))
+	history := workload.History{Data: data("web:1"), Stored: []*appsv1.ControllerRevision{stored}, Current: "web-1"}
+	if err := in.SetHistory(history); err != nil || in.Update.Name != "web-1" {
+		t.Fatalf("%s is the update revision, %v", in.Update.Name, err)
+	}
+	history.Data = data("web:2")
+	if err := in.SetHistory(history); err != nil || in.Update.Name == "web-1" || in.Current.Name != "web-1" {
+		t.Fatalf("%s is the update revision after %s, %v", in.Update.Name, in.Current.Name, err)
+	}
+	worker, err := in.Template(workload.Creation{Revision: in.Update.Name, Member: workload.Member{Role: "worker"}})
+	if err != nil || worker.Spec.Containers[0].Image != "web:2" {
+		t.Fatalf("%v, %v", worker, err)
+	}
+	pass := s.run(in)
+	if err := workload.Err(pass.Failures()); err != nil {
+		t.Fatal(err)
+	}
+	l, w := s.pods["l"].Spec.Containers[0].Image, s.pods["w1"].Spec.Containers[0].Image
+	if !slices.Contains(s.sent, "Store "+in.Update.Name) || l != "web:1" || w != "web:2" {
+		t.Errorf("the leader runs %s and a worker %s after %q", l, w, s.sent)
+	}
+}
+
 // The update revision becomes the current one when all pods of all instances have it.
 func TestPromote(t *testing.T) {
 	s := group(t)

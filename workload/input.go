@@ -42,6 +42,8 @@ type Input struct {
 	// a canary of one instance, or a template for each. These instances are updated within the budget, whatever the
 	// partition: see scale.Input.Pinned.
 	Targets map[string]string
+	// Layout is where the data of the revisions has its templates; nil for revision.Encode and revision.EncodeRoles.
+	Layout *revision.Layout
 	// Strategy is how a pod goes from one revision to another.
 	Strategy Strategy
 	// GraceSeconds pass between taking a pod out of traffic and changing its containers.
@@ -133,7 +135,8 @@ type Revision struct {
 	Name string
 	// Label is the value of the revision label of its pods; empty for the name.
 	Label string
-	// Data is what revision.Encode or revision.EncodeRoles returned, as a ControllerRevision stores it.
+	// Data is what revision.Encode or revision.EncodeRoles returned, as a ControllerRevision stores it, or data of
+	// Input.Layout.
 	Data []byte
 	// Fixed identifies what no running pod can change beside the template, such as its volume claims. Pods go in place
 	// only between revisions with the same value. An empty value equals any other.
