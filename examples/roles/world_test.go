@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/podbench"
+)
+
+// world is the operator over objects in memory.
+type world struct {
+	*testing.T
+	*objects.Model
+
+	service *Inference
+	// pods are those of the server, by name.
+	pods map[string]*corev1.Pod
+	// down are how many pods of each role may be out of traffic; nil for no bound.
+	down map[string]int
+
+	// process is the operator. It dies at one of its writes, counted from now on; at none where that is 0.
+	process        *reconciler
+	mu             sync.Mutex
+	dead           bool
+	writes, diesAt int
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, Model: objects.NewModel(t, &InferenceList{}, addToScheme), pods: map[string]*corev1.Pod{}}
+	w.service = &Inference{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "chat"}}
+	w.service.SetGroupVersionKind(kind())
+	w.service.Spec.Roles = []Role{
+		{Name: "router", Replicas: 2, MaxUnavailable: 1, Template: template("router:1")},
+		{Name: "prefill", Replicas: 2, MaxUnavailable: 1, Template: template("prefill:1")},
+		{Name: "decode", Replicas: 3, MaxUnavailable: 2, Template: template("decode:1")},
+	}
+	w.Reconciler = w
+	w.Server.OnChange(w.changed)
+	w.Put(w.service)
+	w.Eventually(w.unsettled)
+	return w
+}
+
+func template(image string) (t corev1.PodTemplateSpec) {
+	t.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
+	return t
+}
+
+var errDead = errors.New("the process is dead")
+
+// Reconcile is a pass of the process that lives.
+func (w *world) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if w.process == nil {
+		w.process = newReconciler(podbench.Writes(w.Server, w.write), w.Server, w.Now)
+	}
+	result, err := w.process.Reconcile(ctx, request)
+	if w.dead {
+		w.process, w.dead, w.diesAt = nil, false, 0
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+	return result, err
+}
+
+// write is a write of the process, which dies before or after the API server has made it.
+func (w *world) write(_ string, write func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return errDead
+	}
+	w.writes++
+	w.dead = w.writes == w.diesAt
+	if w.dead && w.diesAt%2 == 0 {
+		return errDead
+	}
+	if err := write(); err != nil || !w.dead {
+		return err
+	}
+	return errDead
+}
+
+// changed holds after each write: no more pods of a role than allowed are out of traffic.
+func (w *world) changed(before, after client.Object) {
+	if pod, is := before.(*corev1.Pod); is {
+		delete(w.pods, pod.Name)
+	}
+	if pod, is := after.(*corev1.Pod); is {
+		w.pods[pod.Name] = pod
+	}
+	if w.down == nil {
+		return
+	}
+	up := map[string]int{}
+	for _, pod := range w.pods {
+		if serves(pod) {
+			up[pod.Labels[roleLabel]]++
+		}
+	}
+	for _, r := range w.service.Spec.Roles {
+		if down := int(r.Replicas) - up[r.Name]; down > w.down[r.Name] {
+			w.Errorf("%d pods of %s are out of traffic, want %d at most", down, r.Name, w.down[r.Name])
+		}
+	}
+}
+
+// serves reports whether a pod is in traffic, or about to be.
+func serves(pod *corev1.Pod) bool {
+	is := map[corev1.PodConditionType]bool{}
+	for _, c := range pod.Status.Conditions {
+		is[c.Type] = c.Status == corev1.ConditionTrue
+	}
+	return pod.DeletionTimestamp == nil && is[corev1.PodReady] && is[kruise.InPlaceUpdateReady]
+}
+
+// unsettled returns what is not yet as the service asks for.
+func (w *world) unsettled() error {
+	w.Look(w.service)
+	missing := -int32(len(w.pods))
+	for _, r := range w.service.Spec.Roles {
+		missing += r.Replicas
+		for i := range r.Replicas {
+			if err := w.unsettledPod(fmt.Sprintf("chat-%s-%d", r.Name, i), &r.Template.Spec.Containers[0]); err != nil {
+				return err
+			}
+		}
+	}
+	if ready := w.service.Status.Ready; missing != 0 || ready != int32(len(w.pods)) {
+		return fmt.Errorf("%d pods are missing, of the others %d are ready", missing, ready)
+	}
+	return nil
+}
+
+func (w *world) unsettledPod(name string, want *corev1.Container) error {
+	pod := w.pods[name]
+	switch revision := w.service.Status.CurrentRevision; {
+	case pod == nil || !serves(pod):
+		return fmt.Errorf("%s does not serve", name)
+	case pod.Spec.Containers[0].Image != want.Image || len(pod.Spec.Containers[0].Env) != len(want.Env):
+		return fmt.Errorf("%s has %s", name, pod.Spec.Containers[0].Image)
+	case pod.Labels[kruise.PodRevisionLabelKey] != revision:
+		return fmt.Errorf("%s has the revision %s, and not %s", name, pod.Labels[kruise.PodRevisionLabelKey], revision)
+	}
+	return nil
+}
+
+// TestSetup adds the operator to a manager that is not started.
+func TestSetup(t *testing.T) {
+	scheme := runtime.NewScheme()
+	mgr, err := ctrl.NewManager(&rest.Config{}, ctrl.Options{
+		Scheme: scheme,
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return meta.NewDefaultRESTMapper(nil), nil
+		},
+	})
+	if err == nil {
+		err = errors.Join(corev1.AddToScheme(scheme), add(mgr))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDefinition reads inference.yaml, which has all fields of the type.
+func TestDefinition(t *testing.T) {
+	data, err := os.ReadFile("inference.yaml")
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := errors.Join(err, yaml.UnmarshalStrict(data, &crd)); err != nil {
+		t.Fatal(err)
+	}
+	if got := crd.Spec; got.Group != kind().Group || got.Names.Kind != kind().Kind ||
+		crd.Name != got.Names.Plural+"."+got.Group || got.Versions[0].Name != kind().Version {
+		t.Errorf("%s defines %s of %s/%s", crd.Name, got.Names.Kind, got.Group, got.Versions[0].Name)
+	}
+	w := newWorld(t)
+	w.service.Status.Message = "waits"
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties
+	for _, part := range []string{"spec", "status"} {
+		for name := range fields[part].(map[string]any) {
+			if _, known := schema[part].Properties[name]; !known {
+				t.Errorf("%s.%s is not defined", part, name)
+			}
+		}
+	}
+}
