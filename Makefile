@@ -68,9 +68,10 @@ picture: ## Take the picture of the demo in the README from a run
 ##@ Write
 
 .PHONY: generate
-generate: ## Regenerate deepcopy code, CRDs, RBAC and webhook configurations from the code
+generate: ## Regenerate deepcopy code, clients, CRDs, RBAC and webhook configurations from the code
 	@tool=$$(hack/tool controller-gen)
 	$$tool object:headerFile=hack/boilerplate.go.txt paths=./api/...
+	hack/generate-client
 	rm -f config/crd/bases/*_*.yaml
 	$$tool "$(CRD_OPTIONS)" paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$$tool rbac:roleName=kruise-manager paths="./controllers/...;./webhooks/...;./examples/kruise-manager/..." \
@@ -107,7 +108,7 @@ clean: ## Remove what builds and tests left in the clone (caches stay)
 ##@ Check
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-config build lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+verify: verify-tidy verify-generated verify-config build client lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
 
 .PHONY: verify-tidy verify-generated verify-config
 verify-tidy verify-generated verify-config:
@@ -132,6 +133,12 @@ verify-clean:
 build: ## Compile all packages, examples included
 # Not go build, which would link a dozen programs and keep none of them.
 	@go list -export -f '{{""}}' ./...
+
+.PHONY: client
+client: ## Compile the module of clients, and test it with fakes
+	@cd client
+	GOWORK=off go vet -tags envtest ./...
+	GOWORK=off go test ./...
 
 .PHONY: lint
 lint: ## Lint the files of every test level
@@ -168,6 +175,8 @@ compat-newest: ## Build and unit-test against the newest Kubernetes libraries
 .PHONY: test
 test: ## Set up what is missing, run every level of tests, and sum up
 	@$(LEVEL) all $(TESTFLAGS)
+	cd client
+	GOWORK=off go test -tags envtest ./...
 
 .PHONY: test-unit
 test-unit: ## Test what needs no cluster, with the race detector

@@ -61,6 +61,7 @@ type CronJobTemplate struct {
 
 // AdvancedCronJob creates Jobs or BroadcastJobs on a schedule.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=acj

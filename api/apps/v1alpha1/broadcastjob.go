@@ -30,6 +30,7 @@ type (
 
 // BroadcastJob runs a pod to its end on every node that fits.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=bcj

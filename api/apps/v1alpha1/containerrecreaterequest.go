@@ -126,6 +126,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 
 // ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet restarts them.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=crr

@@ -91,6 +91,7 @@ type DaemonSetStatus struct {
 
 // DaemonSet runs one pod on each node that the template admits, and updates them in place where it can.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=daemon;ads

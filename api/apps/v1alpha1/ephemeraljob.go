@@ -157,6 +157,7 @@ type EphemeralJobCondition struct {
 
 // EphemeralJob adds ephemeral containers to running pods, some pods at a time, and watches them to their end.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ejob

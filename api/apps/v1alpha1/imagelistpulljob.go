@@ -18,6 +18,7 @@ type (
 
 // ImageListPullJob has several images pulled on a set of nodes. It creates one ImagePullJob for each.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource

@@ -28,6 +28,7 @@ type (
 
 // ImagePullJob has one image pulled on a set of nodes.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource

@@ -58,6 +58,8 @@ type ReferenceObject struct {
 
 // NodeImage is the list of images that one node pulls ahead. It has the name and the labels of the node.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster

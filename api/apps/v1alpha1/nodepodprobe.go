@@ -74,6 +74,8 @@ type ContainerProbeState struct {
 // NodePodProbe is the list of probes that one node runs, and of their outcomes. It has the name of the node.
 // A controller fills it from PodProbeMarkers.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster

@@ -60,6 +60,7 @@ type PreferredTopologyTerm struct {
 
 // PersistentPodState remembers where the pods of a workload became ready, and steers a pod of the same name back there.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 type PersistentPodState struct {

@@ -77,6 +77,7 @@ type PodProbeMarkerStatus struct {
 
 // PodProbeMarker runs probes in pods, and marks the pods with the outcome: by a condition, labels and annotations.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource

@@ -75,6 +75,8 @@ type ResourceDistributionCondition struct {
 
 // ResourceDistribution keeps copies of a Secret or a ConfigMap in many namespaces.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=distributor

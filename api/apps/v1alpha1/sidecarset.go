@@ -93,6 +93,8 @@ type SidecarSetSpec struct {
 // SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images
 // of these containers in place.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster

@@ -113,6 +113,7 @@ type WorkloadSpreadSubsetCondition struct {
 // WorkloadSpread spreads the pods of a workload over places, without owning them: each new pod is given a place
 // at admission.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ws

@@ -119,6 +119,7 @@ type AdvancedCronJobStatus struct {
 
 // AdvancedCronJob creates Jobs, BroadcastJobs or ImageListPullJobs on a schedule.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

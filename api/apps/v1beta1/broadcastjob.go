@@ -146,6 +146,7 @@ type JobCondition struct {
 
 // BroadcastJob runs a pod to its end on every node that fits.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

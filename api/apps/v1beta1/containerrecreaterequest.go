@@ -193,6 +193,7 @@ type ContainerRecreateRequestSyncContainerStatus struct {
 
 // ContainerRecreateRequest has containers of a running pod stopped, so that the kubelet restarts them.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

@@ -48,6 +48,7 @@ type FailedImageStatus struct {
 
 // ImageListPullJob has several images pulled on a set of nodes. It creates one ImagePullJob for each.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

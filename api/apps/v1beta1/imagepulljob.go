@@ -147,6 +147,7 @@ type ImagePullJobStatus struct {
 
 // ImagePullJob has one image pulled on a set of nodes.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

@@ -185,6 +185,8 @@ type SyncStatus struct {
 
 // NodeImage is the list of images that one node pulls ahead. It has the name and the labels of the node.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

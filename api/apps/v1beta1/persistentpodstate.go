@@ -124,6 +124,7 @@ type PodState struct {
 
 // PersistentPodState remembers where the pods of a workload became ready, and steers a pod of the same name back there.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

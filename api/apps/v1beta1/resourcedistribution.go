@@ -117,6 +117,8 @@ type ResourceDistributionCondition struct {
 
 // ResourceDistribution keeps copies of a Secret or a ConfigMap in many namespaces.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

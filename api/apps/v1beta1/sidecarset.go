@@ -170,6 +170,8 @@ type SidecarSetStatus struct {
 // SidecarSet adds containers to pods when they are created, whatever workload owns them, and later updates the images
 // of these containers in place.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

@@ -158,6 +158,7 @@ const (
 // WorkloadSpread spreads the pods of a workload over places, without owning them: each new pod is given a place
 // at admission.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status

@@ -47,6 +47,7 @@ type PodUnavailableBudgetSpec struct {
 // PodUnavailableBudget limits how many pods are unavailable at a time through what is done to them on purpose:
 // deletion, eviction, update in place and resize.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=pub

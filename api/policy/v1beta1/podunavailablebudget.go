@@ -87,6 +87,7 @@ type PodUnavailableBudgetStatus struct {
 // PodUnavailableBudget limits how many pods are unavailable at a time through what is done to them on purpose:
 // deletion, eviction, update in place and resize.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
