@@ -135,10 +135,10 @@ build: ## Compile all packages, examples included
 	@go list -export -f '{{""}}' ./...
 
 .PHONY: client
-client: ## Compile the module of clients, and test it with fakes
-	@cd client
-	GOWORK=off go vet -tags envtest ./...
-	GOWORK=off go test ./...
+client: ## Compile the module of clients and test it with fakes, and test the types beside those of OpenKruise
+	@export GOWORK=off
+	(cd client && go vet -tags envtest ./... && go test ./...)
+	(cd test/kruiseapi && go test ./...)
 
 .PHONY: lint
 lint: ## Lint the files of every test level
