@@ -2,6 +2,7 @@ package kruisekit_test
 
 import (
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -48,6 +49,9 @@ func importable(t *testing.T) []string {
 		name := entry.Name()
 		if strings.HasPrefix(name, ".") || strings.HasSuffix(name, "test") || name == "internal" || name == "testdata" ||
 			name == "hack" || name == "bin" {
+			return fs.SkipDir
+		}
+		if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil { // another module
 			return fs.SkipDir
 		}
 		files, err := filepath.Glob(filepath.Join(path, "*.go"))

@@ -216,13 +216,13 @@ func (s *shared) runs(of, image string) {
 			}
 		}
 		if st := set.Status; st.ObservedGeneration != set.Generation || st.UpdatedReadyReplicas != 2 || len(pods.Items) != 2 {
-			return fmt.Errorf("status of %s: %+v", of, st)
+			return fmt.Errorf("status of %s: %+v, pods %v", of, st, pods.Items)
 		}
 		return nil
 	}
 	var last error
-	if err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) { last = check(ctx); return last == nil, nil }); err != nil {
+	if err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, 20*time.Second, true,
+		func(context.Context) (bool, error) { last = check(s.Context()); return last == nil, nil }); err != nil {
 		s.Fatal(errors.Join(err, last))
 	}
 	s.still()
@@ -232,7 +232,7 @@ func (s *shared) runs(of, image string) {
 func (s *shared) still() {
 	s.Helper()
 	sent, since := -1, time.Now()
-	if err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, time.Minute, true,
+	if err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, 20*time.Second, true,
 		func(context.Context) (bool, error) {
 			if now := s.sent["red"].Sent() + s.sent["blue"].Sent(); now != sent {
 				sent, since = now, time.Now()
