@@ -171,7 +171,7 @@ func TestTakeoverOfAFork(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	keys := slices.Sorted(maps.Keys(pod.Annotations))
-	if diff := cmp.Diff([]string{inplace.PlannedRestartsKey, "own.example.com/state"}, keys); diff != "" {
+	if diff := cmp.Diff([]string{"own.example.com/state"}, keys); diff != "" {
 		t.Errorf("annotations (-want +got), the state under its own key alone:\n%s", diff)
 	}
 }
@@ -193,7 +193,6 @@ func TestTakeoverInGrace(t *testing.T) {
 	if refused != nil || err != nil {
 		t.Fatal(refused, err)
 	}
-	delete(after.Annotations, inplace.PlannedRestartsKey)
 	if after.Spec.Containers[0].Image != "web:2" || len(after.Annotations) != 1 {
 		t.Errorf("image %s, annotations %v", after.Spec.Containers[0].Image, after.Annotations)
 	}

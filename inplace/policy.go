@@ -38,6 +38,9 @@ type Policy struct {
 	ResizeInSpec bool
 	// IgnoreResources counts an update as complete whatever the node reports about resources.
 	IgnoreResources bool
+	// RecordRestarts has updates record the restarts that they cause, in the annotation PlannedRestartsKey, for
+	// UnplannedRestarts. It adds no write.
+	RecordRestarts bool
 	// RecreateInfeasible gives a pod up when its node can never satisfy the requested resources.
 	RecreateInfeasible bool
 	// RecreateDeferred gives a pod up when its node has had no room for the resources for that long; 0 for never.
@@ -53,14 +56,15 @@ type rules struct {
 	relabel            Relabel
 	resizeInSpec       bool
 	ignoreResources    bool
+	recordRestarts     bool
 	recreateInfeasible bool
 	recreateDeferred   time.Duration
 }
 
 func (p Policy) rules() rules {
 	return rules{
-		p.Unready, p.Harmless, p.Keys, p.Relabel, p.ResizeInSpec, p.IgnoreResources, p.RecreateInfeasible,
-		p.RecreateDeferred,
+		p.Unready, p.Harmless, p.Keys, p.Relabel, p.ResizeInSpec, p.IgnoreResources, p.RecordRestarts,
+		p.RecreateInfeasible, p.RecreateDeferred,
 	}
 }
 

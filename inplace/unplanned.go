@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// PlannedRestartsKey is the annotation of a pod in which updates record the restarts that they cause. UnplannedRestarts
-// reads the annotation.
+// PlannedRestartsKey is the annotation of a pod in which updates record the restarts that they cause, with
+// Policy.RecordRestarts. UnplannedRestarts reads the annotation.
 const PlannedRestartsKey = "kruisekit.dev/planned-restarts"
 
 // Restart is a container that restarted without an update.
@@ -23,7 +23,8 @@ type Restart struct {
 }
 
 // UnplannedRestarts returns the containers and init containers of a pod that restarted more often since the pod was
-// created than updates by this package explain, by name. The error is an *AnnotationError.
+// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts. The error is an
+// *AnnotationError.
 //
 //   - A write that restarts a container explains one restart of that container, from the write on: the next restart,
 //     for whatever reason it happens, starts what was written. So a restart that an update causes never counts, neither
@@ -86,7 +87,7 @@ func (e *edit) explain(c *Change, batch []string) error {
 	if !e.rules.resizeInSpec {
 		resized = (&Change{Resources: only(c.Resources, batch)}).Restarts(e.pod)
 	}
-	if len(by)+len(resized) == 0 {
+	if !e.rules.recordRestarts || len(by)+len(resized) == 0 {
 		return nil
 	}
 	had, err := plannedRestarts(e.pod)

@@ -42,7 +42,7 @@ func TestUnplannedRestartsProperty(t *testing.T) {
 				}
 			default:
 				u.Pod = k.pod
-				a, err := inplace.Next(u, inplace.Policy{}, now)
+				a, err := inplace.Next(u, inplace.Policy{RecordRestarts: true}, now)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -183,8 +183,10 @@ func TestPlannedRestarts(t *testing.T) {
 				c.pod(pod)
 			}
 			u := inplace.Update{Pod: pod, Change: diff(t, first, c.to), Revision: "web-2"}
+			policy := everything()
+			policy.RecordRestarts = true
 			for range 2 {
-				a, err := inplace.Next(u, everything(), noon())
+				a, err := inplace.Next(u, policy, noon())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -61,7 +61,7 @@ func newRollout(r *rand.Rand) (*rollout, error) {
 		rules: inplace.Policy{
 			Unready:      oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
 			Relabel:      oneOf(r, inplace.RelabelFirst, inplace.RelabelLast, inplace.RelabelDone),
-			ResizeInSpec: r.IntN(3) == 0,
+			ResizeInSpec: r.IntN(3) == 0, RecordRestarts: true,
 		},
 		options: inplace.Policy{Env: inplace.EnvRestart, Resources: oneOf(r, inplace.ResourcesAdded, inplace.ResourcesFixed)},
 		grace:   oneOf(r, int32(0), 0, 5),
