@@ -136,7 +136,7 @@
 //   - [github.com/kruisekit/kruisekit/examples/groups]: a controller of groups of a leader and workers, client-go
 //     alone.
 //   - [github.com/kruisekit/kruisekit/examples/leaderworker]: the same on controller-runtime, with restarts of groups.
-//   - [github.com/kruisekit/kruisekit/examples/quorum]: a controller of a database, of which a majority stays available.
+//   - [github.com/kruisekit/kruisekit/examples/quorum]: a controller of a database that keeps its majority.
 //   - [github.com/kruisekit/kruisekit/examples/roles]: a controller of a service of roles that roll independently.
 //   - [github.com/kruisekit/kruisekit/examples/sidecars]: sidecars alone, in a manager of your own.
 //   - [github.com/kruisekit/kruisekit/examples/handover]: a sidecar that can be upgraded hot.

@@ -82,12 +82,15 @@ func plannedRestarts(pod *corev1.Pod) (map[string]planned, error) {
 // explain records the restarts that the write of a batch causes. A record that cannot be read is replaced: it holds up
 // no update.
 func (e *edit) explain(c *Change, batch []string) error {
+	if !e.rules.recordRestarts {
+		return nil
+	}
 	by := e.inBatch(c, batch).Restarts(e.pod)
 	var resized []string // by the write before
 	if !e.rules.resizeInSpec {
 		resized = (&Change{Resources: only(c.Resources, batch)}).Restarts(e.pod)
 	}
-	if !e.rules.recordRestarts || len(by)+len(resized) == 0 {
+	if len(by)+len(resized) == 0 {
 		return nil
 	}
 	had, err := plannedRestarts(e.pod)

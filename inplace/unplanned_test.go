@@ -94,8 +94,10 @@ func TestUnplannedRestarts(t *testing.T) {
 			why: "without an update all count", counts: [2]int32{2, 1},
 			want: []inplace.Restart{{Container: "c1", Count: 2}, {Container: "i1", Count: 1}},
 		},
-		"to come": {why: "the restart of the update is still to come", record: `{"c1":{"through":3}}`, counts: [2]int32{2, 0}},
-		"done":    {why: "it has happened", record: `{"c1":{"through":3}}`, counts: [2]int32{3, 0}},
+		"to come": {
+			why: "the restart of the update is still to come", record: `{"c1":{"through":3}}`, counts: [2]int32{2, 0},
+		},
+		"done": {why: "it has happened", record: `{"c1":{"through":3}}`, counts: [2]int32{3, 0}},
 		"again": {
 			why: "another one counts", record: `{"c1":{"through":3}}`, counts: [2]int32{5, 0},
 			want: []inplace.Restart{{Container: "c1", Count: 2}},

@@ -161,6 +161,13 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	case ActionMove, ActionLabel:
 		p.moved = true
 	}
+	p.observeAnswer(w, object)
+	p.repeats.made(w, p.now)
+	return p.follow(w.of)
+}
+
+// observeAnswer has the pass go on with an object as the API server has answered it.
+func (p *Pass) observeAnswer(w *Write, object write.Object) {
 	switch pod, is := object.(*corev1.Pod); {
 	case w.member == nil || object == nil:
 	case w.member.child != nil:
@@ -168,8 +175,6 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	case is && pod != nil:
 		w.member.pod = pod
 	}
-	p.repeats.made(w, p.now)
-	return p.follow(w.of)
 }
 
 // createRest creates the next object of a creation.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,8 +44,6 @@ func (c *Children) Instances(in *Input, objects []write.Object) []Instance {
 	return all
 }
 
-func (c *Children) isComplete() bool { return c.Observe != nil && c.Patch != nil }
-
 // stand returns the pod that stands for an object where a plan counts pods.
 func (c *Children) stand(in *Input, object write.Object) *corev1.Pod {
 	child := c.Observe(object)
@@ -54,9 +53,7 @@ func (c *Children) stand(in *Input, object write.Object) *corev1.Pod {
 		DeletionTimestamp: object.GetDeletionTimestamp(), Annotations: object.GetAnnotations(),
 		Labels: map[string]string{},
 	}}
-	for key, value := range object.GetLabels() {
-		pod.Labels[key] = value
-	}
+	maps.Copy(pod.Labels, object.GetLabels())
 	pod.Labels[in.revisionLabel()] = child.Revision
 	pod.Status.Phase = corev1.PodRunning
 	ready := corev1.PodCondition{
@@ -73,7 +70,7 @@ func (c *Children) stand(in *Input, object write.Object) *corev1.Pod {
 }
 
 // object is what the member is to the API server.
-func (m *member) object() write.Object {
+func (m *member) object() write.Object { //nolint:ireturn // of any kind
 	if m.child != nil {
 		return m.child
 	}
@@ -81,7 +78,7 @@ func (m *member) object() write.Object {
 }
 
 // owned is what the pod is to the API server.
-func (p *Pod) owned() write.Object {
+func (p *Pod) owned() write.Object { //nolint:ireturn // of any kind
 	if p.Child != nil {
 		return p.Child
 	}

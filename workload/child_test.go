@@ -125,7 +125,8 @@ func (f *fleet) reconcile() {
 	}
 	in := workload.Input{
 		Scale:  scale.Input{Now: f.Now(), Limits: scale.Limits{MaxUnavailable: f.maxUnavailable, Partition: f.partition}},
-		Update: rev(f.image), Current: rev(f.current), Strategy: workload.InPlaceIfPossible, Build: f.build, Repeats: f.repeats,
+		Update: rev(f.image), Current: rev(f.current), Strategy: workload.InPlaceIfPossible, Build: f.build,
+		Repeats:  f.repeats,
 		Children: &workload.Children{Observe: observeChild, Patch: patchChild},
 	}
 	if in.Scale.Limits.Replicas = f.replicas; f.slots {

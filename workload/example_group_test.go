@@ -31,7 +31,10 @@ func ExampleGroup() {
 			{Name: "g", Pods: []workload.Pod{pod("r"), pod("w1"), pod("w2"), pod("w3")}},
 		},
 		Members: []workload.Member{
-			{Name: "r", Role: "router"}, {Name: "w1", Role: "worker"}, {Name: "w2", Role: "worker"}, {Name: "w3", Role: "worker"},
+			{Name: "r", Role: "router"},
+			{Name: "w1", Role: "worker"},
+			{Name: "w2", Role: "worker"},
+			{Name: "w3", Role: "worker"},
 		},
 		Group: workload.Group{
 			Traffic: workload.TrafficEach,

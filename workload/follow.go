@@ -23,14 +23,10 @@ func (p *Pass) follow(i *instance) []*Write {
 	switch {
 	case p.stage == stageFirst:
 		return p.prepare(i)
-	case i.task == taskUpdate && p.isGroup():
-		return p.updateGroup(i, p.targetOf(i), true)
-	case i.task == taskContinue && p.isGroup():
-		return p.continueGroup(i)
-	case i.task == taskDelete && p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) && !p.mayGo(i):
-		return nil
-	case i.task == taskDelete && p.deletesInOrder():
-		return p.deleteInOrder(i)
+	case p.isGroup():
+		if writes, decided := p.followGroup(i); decided {
+			return writes
+		}
 	}
 	var writes []*Write
 	for _, m := range i.members {
@@ -49,6 +45,25 @@ func (p *Pass) follow(i *instance) []*Write {
 		}
 	}
 	return writes
+}
+
+// followGroup returns what to write next of a group, and reports false where its pods are independent of each other.
+func (p *Pass) followGroup(i *instance) (writes []*Write, decided bool) {
+	switch i.task {
+	case taskUpdate:
+		return p.updateGroup(i, p.targetOf(i), true), true
+	case taskContinue:
+		return p.continueGroup(i), true
+	case taskDelete:
+		if p.in.Group.Traffic == TrafficEach && p.isMixed(i) && !p.mayGo(i) {
+			return nil, true
+		}
+		if p.deletesInOrder() {
+			return p.deleteInOrder(i), true
+		}
+	case taskRestore:
+	}
+	return nil, false
 }
 
 // add adds a write of a member, unless the same was written too often, or the pod in this pass.

@@ -75,8 +75,8 @@ func (p *Pass) blockedGroup(i *instance, target *Revision, why error, planned bo
 	return p.recreateGroup(i, target, planned)
 }
 
-// deletesInOrder reports whether the leader of a group is deleted after the others. Its mark is for the next pass. Where
-// a group may lack its leader, nothing else shows that the group is to go.
+// deletesInOrder reports whether the leader of a group is deleted after the others. Its mark is for the next pass.
+// Where a group may lack its leader, nothing else shows that the group is to go.
 func (p *Pass) deletesInOrder() bool {
 	return p.isGroup() && (p.in.Group.DeleteInOrder || p.in.Group.Restart.Policy == RestartPod)
 }
@@ -229,8 +229,8 @@ func (p *Pass) isDisruptive(w *Write, d due) bool {
 	return !p.keepsState(d.change) || !gated && changesContainers(d.change)
 }
 
-// keepsState reports whether a pod keeps its lifecycle state while it changes. With TrafficEach a pod stays Normal whose
-// containers do not change, unless a hook waits for the state.
+// keepsState reports whether a pod keeps its lifecycle state while it changes. With TrafficEach a pod stays Normal
+// whose containers do not change, unless a hook waits for the state.
 func (p *Pass) keepsState(change *inplace.Change) bool {
 	hooks := p.in.Scale.Hooks
 	return p.in.KeepState || p.in.Group.Traffic == TrafficEach && p.in.Policy.Unready != inplace.UnreadyAlways &&
@@ -336,38 +336,30 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 		p.refuse(i, i.leader(), errUnknownRevision)
 		return nil
 	}
-	each := p.in.Group.Traffic == TrafficEach
-	complete, mixed := true, false
-	for _, m := range i.members {
-		if !goal.matches(p.in.revisionOf(m.pod)) && !m.deleted {
-			mixed = true
-		}
-		done, _ := inplace.Completed(m.pod, p.in.Policy)
-		complete = complete && done
-	}
 	var writes []*Write
-	if mixed {
-		switch {
-		case p.in.Strategy == Recreate:
+	isLate := func(m *member) bool { return !m.deleted && !goal.matches(p.in.revisionOf(m.pod)) }
+	if slices.ContainsFunc(i.members, isLate) {
+		if p.in.Strategy == Recreate {
 			return p.recreateGroup(i, goal, false)
-		case i.chosen && !p.scaled && goal != p.targetOf(i):
-			if !each {
-				return nil // the plan updates the group to another revision, which needs no detour
-			}
-		default:
+		}
+		if !i.chosen || p.scaled || goal == p.targetOf(i) { // else the plan updates the group, which needs no detour
 			writes = p.updateGroup(i, goal, false)
 		}
-		if !each || p.isOver(i) || i.task == taskDelete {
+		if p.in.Group.Traffic == TrafficTogether || p.isOver(i) || i.task == taskDelete {
 			return writes
 		}
 	}
-	return p.proceedAll(i, goal, complete, writes)
+	return p.proceedAll(i, goal, writes)
 }
 
 // proceedAll continues the updates of pods that have the revision of their group. With TrafficTogether a pod that is
 // done waits for the others.
-func (p *Pass) proceedAll(i *instance, goal *Revision, complete bool, writes []*Write) []*Write {
-	each := p.in.Group.Traffic == TrafficEach
+func (p *Pass) proceedAll(i *instance, goal *Revision, writes []*Write) []*Write {
+	each, complete := p.in.Group.Traffic == TrafficEach, true
+	for _, m := range i.members {
+		done, _ := inplace.Completed(m.pod, p.in.Policy)
+		complete = complete && done
+	}
 	for _, m := range i.members {
 		done, _ := inplace.Completed(m.pod, p.in.Policy)
 		switch {

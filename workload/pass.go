@@ -95,7 +95,7 @@ const (
 func Plan(in Input) (*Pass, error) {
 	in.Scale.Keys = in.Policy.Keys
 	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
-	if err := in.checkGroup(); err != nil {
+	if err := in.check(); err != nil {
 		return nil, err
 	}
 	p.changes.in, p.order, p.restarts = &p.in, orderOf(&p.in), in.Restarts

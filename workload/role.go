@@ -2,14 +2,12 @@ package workload
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/scale"
 )
 
 // Group is how the pods of a group go together. The zero value suits a leader and its workers: the leader is created
@@ -33,8 +31,8 @@ type Group struct {
 	// CreateInOrder creates a pod when all pods of the roles before its role are ready. Without it, a pod is created when
 	// the leader exists.
 	CreateInOrder bool
-	// DeleteInOrder deletes a pod when all pods that follow it are gone. The pass marks the leader first, by which the next
-	// pass knows the group: it must not be set with IgnoreMarks.
+	// DeleteInOrder deletes a pod when all pods that follow it are gone. The pass marks the leader first, by which the
+	// next pass knows the group: it must not be set with IgnoreMarks.
 	DeleteInOrder bool
 	// Restart is what happens when a pod fails.
 	Restart Restart
@@ -77,110 +75,6 @@ const (
 	// recreates the group.
 	BlockedPod Blocked = "Pod"
 )
-
-// checkGroup returns a *scale.InputError for a group that cannot work.
-func (in *Input) checkGroup() error {
-	g, each := &in.Group, in.Group.Traffic == TrafficEach
-	known := map[string]int{}
-	for k, r := range g.Roles {
-		path := fmt.Sprintf("Group.Roles[%d]", k)
-		if _, twice := known[r.Name]; twice {
-			return &scale.InputError{Field: path + ".Name", Reason: fmt.Sprintf("must not be %q twice", r.Name)}
-		}
-		known[r.Name] = k
-		switch {
-		case r.MaxUnavailable != nil && !each:
-			return &scale.InputError{Field: path + ".MaxUnavailable", Reason: "must be nil without TrafficEach"}
-		case r.Last != nil && !each:
-			return &scale.InputError{Field: path + ".Last", Reason: "must be nil without TrafficEach"}
-		case len(r.After) > 0 && len(in.Members) > 0 && in.Members[0].Role == r.Name:
-			return &scale.InputError{Field: path + ".After", Reason: "must be empty for the role of the leader"}
-		}
-	}
-	if err := checkOrder(g.Roles, known); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(in.Targets)) {
-		if in.ownRevision(name) == nil {
-			field, reason := fmt.Sprintf("Targets[%s]", name), fmt.Sprintf("must be a revision, and %q is none", in.Targets[name])
-			return &scale.InputError{Field: field, Reason: reason}
-		}
-	}
-	slots, hooked := in.Scale.Slots != nil, in.Scale.Hooks != nil && in.Scale.Hooks.PreDelete != nil
-	for _, f := range []struct {
-		field, reason string
-		wrong         bool
-	}{
-		{"Members", "must be empty with Children", in.Children != nil && len(in.Members) > 0},
-		{"Build", "must be set with Children", in.Children != nil && in.Build == nil},
-		{"Evict", "must be false with Children", in.Children != nil && in.Evict},
-		{"Scale.Hooks", "must be nil with Children", in.Children != nil && in.Scale.Hooks != nil},
-		{"Children", "must have Observe and Patch", in.Children != nil && !in.Children.isComplete()},
-		{
-			"Group.MemberLabel", "must be set where Group.Label is, and differ",
-			(g.Label == "") != (g.MemberLabel == "") || g.Label != "" && g.Label == g.MemberLabel,
-		},
-		{"Group.Label", "must be empty without Slots and Members", g.Label != "" && (!slots || len(in.Members) == 0)},
-		{"Group.MaxUnavailable", "must be nil without TrafficEach", g.MaxUnavailable != nil && !each},
-		{
-			"Group.Blocked", "must be BlockedGroup with RestartGroup",
-			g.Blocked != BlockedGroup && g.Restart.Policy == RestartGroup,
-		},
-		{"Group.Blocked", "must be BlockedGroup with a preDelete hook", g.Blocked != BlockedGroup && hooked},
-		{"Group.Restart.Policy", "must not be RestartGroup with a preDelete hook", g.Restart.Policy == RestartGroup && hooked},
-		{"Group.Restart.Failed", "must be nil with a preDelete hook", g.Restart.Failed != nil && hooked},
-		{
-			"Group.Restart.Policy", "must not be RestartPod with IgnoreMarks",
-			g.Restart.Policy == RestartPod && in.IgnoreMarks && len(in.Members) > 0,
-		},
-		{"Group.DeleteInOrder", "must be false with IgnoreMarks", g.DeleteInOrder && in.IgnoreMarks},
-		{"Group.Restart", "must be empty without Slots and Members", g.Restart.isSet() && !slots && len(in.Members) == 0},
-		{
-			"Group.Restart.Policy", "must not be RestartGroup without Slots",
-			g.Restart.Policy == RestartGroup && !slots,
-		},
-	} {
-		if f.wrong {
-			return &scale.InputError{Field: f.field, Reason: f.reason}
-		}
-	}
-	return nil
-}
-
-// checkOrder returns an error for a role that follows an unknown one, or itself.
-func checkOrder(roles []Role, known map[string]int) error {
-	const open, closed = 1, 2
-	state := make([]int8, len(roles))
-	var visit func(k int) error
-	visit = func(k int) error {
-		state[k] = open
-		for j, name := range roles[k].After {
-			path := fmt.Sprintf("Group.Roles[%d].After[%d]", k, j)
-			before, ok := known[name]
-			switch {
-			case !ok:
-				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must be a role, and %q is none", name)}
-			case state[before] == open:
-				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must not be %q, which follows %q", name, roles[k].Name)}
-			case state[before] == closed:
-				continue
-			}
-			if err := visit(before); err != nil {
-				return err
-			}
-		}
-		state[k] = closed
-		return nil
-	}
-	for k := range roles {
-		if state[k] == 0 {
-			if err := visit(k); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // order is which members of a group come before which.
 type order struct {
@@ -274,7 +168,8 @@ func (p *Pass) isUp(m *member) bool {
 
 // isWhole reports whether all pods of a group are available.
 func (p *Pass) isWhole(i *instance) bool {
-	return len(i.members) >= len(p.in.Members) && !slices.ContainsFunc(i.members, func(m *member) bool { return !p.isUp(m) })
+	isDown := func(m *member) bool { return !p.isUp(m) }
+	return len(i.members) >= len(p.in.Members) && !slices.ContainsFunc(i.members, isDown)
 }
 
 // isMixed reports whether the pods of a group have several revisions.
@@ -303,7 +198,8 @@ func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
 	const text = "waits to be updated: %d %s are unavailable, and %d may be"
 	switch {
 	case p.in.Group.MaxUnavailable != nil && down >= *p.in.Group.MaxUnavailable:
-		p.note(note.Waiting, NotePodsLimited, i.Name, fmt.Sprintf(text, down, "pods of the group", *p.in.Group.MaxUnavailable))
+		p.note(note.Waiting, NotePodsLimited, i.Name,
+			fmt.Sprintf(text, down, "pods of the group", *p.in.Group.MaxUnavailable))
 		return false
 	case role != nil && role.MaxUnavailable != nil && downInRole >= *role.MaxUnavailable:
 		p.note(note.Waiting, NotePodsLimited, i.Name,

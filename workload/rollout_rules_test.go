@@ -172,7 +172,8 @@ func (r *siteRules) whole(pods map[string]*corev1.Pod, is func(*corev1.Pod) bool
 
 // leads reports whether a pod is the only one of its instance, or the leader.
 func (r *siteRules) leads(pod *corev1.Pod) bool {
-	return r.size() == 1 || pod.Labels[memberLabel] == "0" || r.layout != nil && pod.Labels[memberLabel] == r.layout[0].Name
+	member := pod.Labels[memberLabel]
+	return r.size() == 1 || member == "0" || r.layout != nil && member == r.layout[0].Name
 }
 
 // keepsReplicas: no more instances are created than replicas.

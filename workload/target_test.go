@@ -37,19 +37,19 @@ func TestTargets(t *testing.T) {
 	}{
 		"canary": {
 			why: "one slot is a canary, below the partition", partition: 3, targets: map[string]string{"b": "web-2"},
-			images: "web:1 web:2 web:1",
+			images: "web:1, web:2, web:1",
 		},
 		"canary of an older revision": {
 			why: "one slot stays while the others are updated", targets: map[string]string{"a": "web-1"},
-			images: "web:1 web:2 web:2",
+			images: "web:1, web:2, web:2",
 		},
 		"a template for each": {
 			why:     "each slot has a revision of its own",
-			targets: map[string]string{"a": "web-3", "b": "web-4", "c": "web-2"}, images: "web:3 web:4 web:2",
+			targets: map[string]string{"a": "web-3", "b": "web-4", "c": "web-2"}, images: "web:3, web:4, web:2",
 		},
 		"lost": {
 			why:       "a slot that is missing comes back at its own revision",
-			partition: 3, targets: map[string]string{"b": "web-3"}, lost: "b", images: "web:1 web:3 web:1",
+			partition: 3, targets: map[string]string{"b": "web-3"}, lost: "b", images: "web:1, web:3, web:1",
 		},
 	}
 	for name, c := range cases {
@@ -66,7 +66,7 @@ func TestTargets(t *testing.T) {
 				}
 				s.restart()
 			}
-			got := fmt.Sprint(s.imageOf("a"), " ", s.imageOf("b"), " ", s.imageOf("c"))
+			got := fmt.Sprintf("%s, %s, %s", s.imageOf("a"), s.imageOf("b"), s.imageOf("c"))
 			if got != c.images {
 				t.Errorf("%s: images %s, want %s", c.why, got, c.images)
 			}

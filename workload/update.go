@@ -54,8 +54,9 @@ func (p *Pass) blocked(i *instance, m *member, target *Revision, why error) *Wri
 // change returns the next write of an update in place that begins.
 func (p *Pass) change(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	u := inplace.Update{
-		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds, TakeOut: p.isGroup() && p.in.Group.Traffic == TrafficTogether,
-		Labels: map[string]string{}, Annotations: map[string]string{},
+		Pod: m.pod, Change: change, Revision: target.label(), GraceSeconds: p.in.GraceSeconds,
+		TakeOut: p.isGroup() && p.in.Group.Traffic == TrafficTogether,
+		Labels:  map[string]string{}, Annotations: map[string]string{},
 	}
 	if !p.keepsState(change) {
 		u.Labels[p.in.Policy.Keys.LifecycleStateKey()] = string(p.stateWhileUpdated(m.pod))

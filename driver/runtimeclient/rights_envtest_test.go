@@ -184,10 +184,11 @@ func (o *operator) rollOut(image string, replicas int32) {
 func (o *operator) resize() {
 	o.Helper()
 	var pods corev1.PodList
-	if err := o.client.List(o.Context(), &pods, client.InNamespace(o.owner.Namespace)); err != nil || len(pods.Items) == 0 {
+	err := o.client.List(o.Context(), &pods, client.InNamespace(o.owner.Namespace))
+	if err != nil || len(pods.Items) == 0 {
 		o.Fatal(err, len(pods.Items))
 	}
-	_, err := runtimeclient.Send(o.Context(), o.client, &write.Write{
+	_, err = runtimeclient.Send(o.Context(), o.client, &write.Write{
 		Verb: write.Patch, Object: &pods.Items[0], Subresource: write.Resize, Type: types.StrategicMergePatchType,
 		Body: write.Bytes(`{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"1"}}}]}}`),
 	})
@@ -295,7 +296,9 @@ func rightOf(q *http.Request) string {
 	if m[3] != "" {
 		of += "/" + m[3]
 	}
-	verb := map[string]string{"POST": "create", "PATCH": "patch", "DELETE": "delete", "GET": "get", "PUT": "update"}[q.Method]
+	verb := map[string]string{
+		"POST": "create", "PATCH": "patch", "DELETE": "delete", "GET": "get", "PUT": "update",
+	}[q.Method]
 	if q.Method == http.MethodGet && strings.HasSuffix(q.URL.Path, "/"+m[2]) {
 		if verb = "list"; q.URL.Query().Get("watch") != "" {
 			verb = "watch"

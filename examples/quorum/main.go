@@ -130,7 +130,7 @@ func (d *Database) input(
 	if err != nil {
 		return in, err
 	}
-	minority := (d.Spec.Members - 1) / 2
+	minority := scale.FailureTolerance(d.Spec.Members)
 	in = workload.Input{
 		Owner:     workload.OwnedBy(d, kind(), map[string]string{databaseLabel: d.Name}),
 		Scale:     scale.Input{Slots: []string{d.Name}, Limits: scale.Limits{MaxUnavailable: 1}},

@@ -41,15 +41,16 @@ func tree(root string, write bool, out io.Writer) (left int, err error) {
 		return 0, err
 	}
 	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case entry.IsDir() && path != root && (entry.Name() == "vendor" || strings.HasPrefix(entry.Name(), ".")):
-			return fs.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".go":
+		}
+		if entry.IsDir() {
+			return skip(path, root, entry.Name())
+		}
+		if filepath.Ext(path) != ".go" {
 			return nil
 		}
-		source, err := os.ReadFile(path) //nolint:gosec // the user names the tree
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return fmt.Errorf("read source: %w", err)
 		}
@@ -66,10 +67,18 @@ func tree(root string, write bool, out io.Writer) (left int, err error) {
 		if !write || changed == nil {
 			return nil
 		}
-		return os.WriteFile(path, changed, entry.Type().Perm()|0o644) //nolint:gosec // sources are for all to read
+		return os.WriteFile(path, changed, entry.Type().Perm()|0o644)
 	})
 	if err != nil {
 		return left, fmt.Errorf("rewrite %s: %w", root, err)
 	}
 	return left, nil
+}
+
+// skip leaves out the directories that the go command leaves out.
+func skip(path, root, name string) error {
+	if path != root && (name == "vendor" || strings.HasPrefix(name, ".")) {
+		return fs.SkipDir
+	}
+	return nil
 }

@@ -75,26 +75,13 @@ type place struct {
 
 // placeOf finds the place of an import; ok reports whether the import is one of the reference.
 func placeOf(path string) (p place, ok bool) {
-	old, is := strings.CutPrefix(path, apiModule)
+	old, is := inModule(path, apiModule)
 	if !is {
-		if old, is = strings.CutPrefix(path, managerModule); !is || old != "" && old[0] != '/' {
+		if old, is = inModule(path, managerModule); !is {
 			return place{}, false
 		}
-		old = strings.TrimPrefix(old, "/")
-		switch {
-		case old == "apis":
-			old = ""
-		case strings.HasPrefix(old, "apis/"):
-			old = strings.TrimPrefix(old, "apis/")
-		case strings.HasPrefix(old, "pkg/client/"):
-			old = strings.TrimPrefix(old, "pkg/")
-		case old == "pkg/util/configuration":
-			old = "utils/configuration"
-		}
-	} else if old != "" && old[0] != '/' {
-		return place{}, false
+		old = inAPIModule(old)
 	}
-	old = strings.TrimPrefix(old, "/")
 	p = place{old: old, hint: hints(old)}
 	switch {
 	case old == "apps/pub" || old == "utils/configuration":
@@ -111,6 +98,30 @@ func placeOf(path string) (p place, ok bool) {
 		p.path = here + "/" + p.pkg
 	}
 	return p, true
+}
+
+// inModule returns the path of a package below its module; ok reports whether the package is of the module.
+func inModule(path, module string) (below string, ok bool) {
+	below, ok = strings.CutPrefix(path, module)
+	if !ok || below != "" && below[0] != '/' {
+		return "", false
+	}
+	return strings.TrimPrefix(below, "/"), true
+}
+
+// inAPIModule returns the path in the module of the API of a package of the module of the manager.
+func inAPIModule(path string) string {
+	switch {
+	case path == "apis":
+		return ""
+	case strings.HasPrefix(path, "apis/"):
+		return strings.TrimPrefix(path, "apis/")
+	case strings.HasPrefix(path, "pkg/client/"):
+		return strings.TrimPrefix(path, "pkg/")
+	case path == "pkg/util/configuration":
+		return "utils/configuration"
+	}
+	return path
 }
 
 func within(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }

@@ -260,8 +260,9 @@ var a, b = ours.AddToScheme, theirs.AddToScheme
 				"github.com/openkruise/kruise-api/apps/v1alpha1: one scheme cannot have both"},
 		},
 		"another program": {
-			why:    "a variable of the name of an import is none",
-			source: "import \"fmt\"\n\nfunc f(v1alpha1 struct{ SpecifiedDeleteKey int }) { fmt.Println(v1alpha1.SpecifiedDeleteKey) }\n",
+			why: "a variable of the name of an import is none",
+			source: "import \"fmt\"\n\n" +
+				"func f(v1alpha1 struct{ SpecifiedDeleteKey int }) { fmt.Println(v1alpha1.SpecifiedDeleteKey) }\n",
 		},
 	}
 	for name, c := range cases {
@@ -304,7 +305,7 @@ func TestTree(t *testing.T) {
 		if left, err := tree(root, write, &out); err != nil || left > 0 || !strings.Contains(out.String(), ":3: changed: ") {
 			t.Errorf("%d left, %v: %s", left, err, out.String())
 		}
-		got, err := os.ReadFile(path) //nolint:gosec // a file of the test
+		got, err := os.ReadFile(path)
 		if changed := strings.Contains(string(got), here); err != nil || changed != write {
 			t.Errorf("write %t: %v\n%s", write, err, got)
 		}
