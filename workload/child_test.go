@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/storytest"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -189,7 +192,7 @@ func (f *fleet) changed(before, after client.Object) {
 func (f *fleet) controlChild(r *rand.Rand) {
 	for _, o := range f.children() {
 		set, _ := o.(*appsv1.StatefulSet)
-		if set == nil || serves(set) || r.IntN(3) == 0 {
+		if set == nil || serves(set) || r != nil && r.IntN(3) == 0 {
 			continue
 		}
 		before := set.DeepCopy()
@@ -244,6 +247,39 @@ func TestChildren(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A story of a fleet: two of its objects are updated in place, and then all of them are recreated, one at a time.
+func TestChildStory(t *testing.T) {
+	f := newFleet(t, true)
+	told := &strings.Builder{}
+	fmt.Fprintln(told, "# instances that are objects of another kind roll in place where they can, one at a time")
+	for _, image := range []string{"web:1", "web:2", "fixed"} {
+		f.image, f.partition = image, 0
+		if image == "web:2" {
+			f.partition = 1
+		}
+		fmt.Fprintf(told, "\n        # the user wants %s, and %d of the old ones\n", image, f.partition)
+		for range 12 {
+			f.reconcile()
+			var all []string
+			for _, child := range f.children() {
+				text := strings.TrimPrefix(child.GetName(), "web-") + ":" + imageOf(child)
+				if !serves(child) {
+					text += "-"
+				}
+				all = append(all, text)
+			}
+			requests := f.Server.Requests()
+			if slices.Sort(requests); len(requests) > 0 {
+				fmt.Fprintf(told, "%s\n        %s\n", strings.Join(all, " "), strings.Join(requests, "\n        "))
+			}
+			f.controlChild(nil)
+			f.Server.Requests()
+			f.Advance(time.Second)
+		}
+	}
+	storytest.Compare(t, "children", told.String())
 }
 
 // A child is updated in place with one write, and one whose change is not possible in place is recreated.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/storytest"
@@ -60,6 +61,8 @@ type groupStory struct {
 	replicas int32
 	// then are the changes, each once nothing is left to do.
 	then [][]func(*appsv1.StatefulSet)
+	// site changes the world; such a story is not told in random worlds.
+	site func(*site)
 	// fails are pods that fail, after the change of the same place.
 	fails []string
 }
@@ -128,6 +131,27 @@ func groupStories() map[string]groupStory {
 			group: workload.Group{Roles: chain, CreateInOrder: true, DeleteInOrder: true},
 			then:  changes(change(withEnv), change(withReplicas(0))),
 		},
+		"group surge": {
+			why:    "with one group more while the rollout runs, two groups are available at any time",
+			layout: layoutOf("leader", 1, "worker", 1), replicas: 2, numbered: true,
+			site: func(s *site) {
+				s.surge = 1
+				s.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &intstr.IntOrString{}
+			},
+			then: changes(change(withEnv)),
+		},
+		"group canary": {
+			why:    "one group is a canary, and the partition keeps the others; then the others follow",
+			layout: layoutOf("leader", 1, "worker", 1), replicas: 3, numbered: true,
+			site: func(s *site) { s.canary, s.set.Spec.UpdateStrategy.RollingUpdate.Partition = "web-1", ptr.To[int32](3) },
+			then: changes(change(withImage("web:2")), change(withPartition(0))),
+		},
+		"group label last": {
+			why:    "a pod gets the label of the revision when it runs the new image, and not before",
+			layout: layoutOf("leader", 1, "worker", 1), replicas: 1,
+			site: func(s *site) { s.policy.Relabel = inplace.RelabelLast },
+			then: changes(change(withImage("web:2"))),
+		},
 		"group restart pod": {
 			why:    "a leader that fails is kept for its logs, and recreated alone; its second restart waits twice as long",
 			layout: layoutOf("leader", 1, "worker", 2), replicas: 1, numbered: true,
@@ -153,6 +177,9 @@ func TestGroupStories(t *testing.T) {
 			s := newSite(t, groups, 1, func(s *site) {
 				s.layout, s.group, s.numbered = story.layout, story.group, story.numbered
 				s.set.Spec.Replicas = ptr.To(story.replicas)
+				if story.site != nil {
+					story.site(s)
+				}
 			})
 			told := &strings.Builder{}
 			fmt.Fprintf(told, "# %s\n\n", story.why)
@@ -168,7 +195,9 @@ func TestGroupStories(t *testing.T) {
 					s.Server.Requests()
 				}
 				s.tell(told)
-				s.settled()
+				if story.site == nil {
+					s.settled()
+				}
 			}
 			storytest.Compare(t, strings.ReplaceAll(name, " ", "-"), told.String())
 		})
@@ -199,6 +228,9 @@ func TestGroupsRandom(t *testing.T) { runGroups(t, 0, 2) }
 func runGroups(t *testing.T, first, n uint64) {
 	t.Helper()
 	for name, story := range groupStories() {
+		if story.site != nil {
+			continue
+		}
 		for seed := first; seed < first+n; seed++ {
 			t.Run(fmt.Sprintf("%s, seed=%d", name, seed), func(t *testing.T) { runGroupsOf(t, story, seed) })
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
@@ -106,7 +107,8 @@ func (r *siteRules) changed(old, fresh client.Object) {
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		if s.RestartCount > r.images[pod.UID] || r.images[pod.UID] > r.moves[pod.UID] {
+		labelled := r.policy.Relabel != inplace.RelabelFirst || r.images[pod.UID] <= r.moves[pod.UID]
+		if s.RestartCount > r.images[pod.UID] || !labelled {
 			const text = "%s restarted %d times, with %d images in %d updates"
 			r.breaks(text, pod.Name, s.RestartCount, r.images[pod.UID], r.moves[pod.UID])
 		}
@@ -182,7 +184,7 @@ func (r *siteRules) keepsReplicas(before, after *corev1.Pod) {
 		return
 	}
 	n := r.leaders(func(*corev1.Pod) bool { return true })
-	if ordinal, ok := r.slot(after); n > r.limits.Replicas && !ok || ok && ordinal >= r.limits.Replicas {
+	if ordinal, ok := r.slot(after); n > r.limits.Replicas && !ok || ok && ordinal >= r.limits.Replicas+r.surge {
 		r.breaks("%s is one of %d, and %d are the most", after.Name, n, r.limits.Replicas)
 	}
 }
@@ -204,7 +206,7 @@ func (r *siteRules) keepsPartition(before, after *corev1.Pod) {
 		return
 	}
 	if ordinal, ok := r.slot(after); ok {
-		if ordinal < r.limits.Partition && !r.hasBegun(after, updated) {
+		if ordinal < r.limits.Partition && !r.hasBegun(after, updated) && after.Labels[groupLabel] != r.canary {
 			r.breaks("%s gets the new revision, below the partition of %d", after.Name, r.limits.Partition)
 		}
 		return

@@ -44,6 +44,10 @@ type site struct {
 	group    workload.Group
 	layout   []workload.Member
 	numbered bool
+	// surge is how many groups there may be beyond the replicas, and canary the slot that goes to the newest revision.
+	surge    int32
+	canary   string
+	policy   inplace.Policy
 	restarts workload.Restarts
 	set      *appsv1.StatefulSet
 	// random orders the writes of a pass.
@@ -150,6 +154,9 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	}
 	in := s.planned(set, pods)
 	in.SetRevisions(r, newest, have)
+	if s.canary != "" {
+		in.Targets = map[string]string{s.canary: newest.Name}
+	}
 	s.rules.begin(set, pods, newest.Name)
 	defer func() { s.rules.pass = nil }()
 	pass, err := workload.Plan(*in)
@@ -225,7 +232,7 @@ func (s *site) planned(set *appsv1.StatefulSet, pods []*corev1.Pod) *workload.In
 		Strategy:  workload.InPlaceIfPossible, GraceSeconds: s.grace, Repeats: s.repeats, NeedsNode: true,
 	}
 	if s.mode == groups {
-		in.Members, in.Group, in.Restarts = s.layout, s.group, s.restarts
+		in.Members, in.Group, in.Restarts, in.Policy = s.layout, s.group, s.restarts, s.policy
 		for n := 0; n < members && s.layout == nil; n++ {
 			role := "worker"
 			if n == 0 {
@@ -239,6 +246,10 @@ func (s *site) planned(set *appsv1.StatefulSet, pods []*corev1.Pod) *workload.In
 		for n := range *set.Spec.Replicas {
 			in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", set.Name, n))
 		}
+		for n := range s.surge {
+			in.Scale.SurgeSlots = append(in.Scale.SurgeSlots, fmt.Sprintf("%s-%d", set.Name, *set.Spec.Replicas+n))
+		}
+		in.Scale.Limits.MaxSurge = s.surge
 	}
 	in.Build = func(creations []workload.Creation) (all [][]write.Object, _ error) {
 		for _, c := range creations {
