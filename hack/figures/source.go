@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -41,7 +42,7 @@ func readTree(root string) ([]source, error) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
+		if err != nil || generated.Match(text) {
 			return err
 		}
 		below, err := filepath.Rel(root, path)
@@ -53,6 +54,9 @@ func readTree(root string) ([]source, error) {
 	}
 	return all, nil
 }
+
+// generated matches the line by which a generator marks its files.
+var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 func ignored(name string) bool {
 	return name == "testdata" || name == "bin" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
