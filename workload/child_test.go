@@ -206,7 +206,7 @@ func (f *fleet) controlChild(r *rand.Rand) {
 // TestChildren: a fleet of objects rolls within its bounds whatever users and faults do, in place where the objects
 // allow that.
 func TestChildren(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 12))
 			f := newFleet(t, seed%2 == 0)
