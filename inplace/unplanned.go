@@ -107,27 +107,8 @@ func (e *edit) explain(c *Change, batch []string) error {
 		records = map[string]planned{}
 	}
 	for _, name := range union(by, resized) {
-		var count int32
-		if status := statusOf(e.pod, name); status != nil {
-			count = status.RestartCount
-		}
-		old := had[name]
-		next := planned{Unplanned: old.unplanned(count), Through: count}
-		if !done && old.Through > count {
-			// The node may be about to restart the container for an earlier write. Of several such writes it sees the last.
-			next.Through++
-		}
-		switch {
-		case !slices.Contains(resized, name):
-		case e.hasResized(name): // the last restart is that of the resize
-			next.Unplanned = old.unplanned(count - 1)
-		default:
-			next.Through++
-		}
-		if slices.Contains(by, name) {
-			next.Through++
-		}
-		records[name] = next
+		writes := writesOf{change: slices.Contains(by, name), resize: slices.Contains(resized, name)}
+		records[name] = e.next(name, had[name], writes, done)
 	}
 	data, err := json.Marshal(records)
 	if err != nil {
@@ -136,6 +117,34 @@ func (e *edit) explain(c *Change, batch []string) error {
 	text := string(data)
 	e.annotations[PlannedRestartsKey] = &text
 	return nil
+}
+
+// writesOf are the writes of a batch that restart a container.
+type writesOf struct{ change, resize bool }
+
+// next is the record of a container once the writes of a batch are made. done means that the node has done all writes
+// before.
+func (e *edit) next(name string, old planned, writes writesOf, done bool) planned {
+	var count int32
+	if status := statusOf(e.pod, name); status != nil {
+		count = status.RestartCount
+	}
+	next := planned{Unplanned: old.unplanned(count), Through: count}
+	if !done && old.Through > count {
+		// The node may be about to restart the container for an earlier write. Of several such writes it sees the last.
+		next.Through++
+	}
+	switch {
+	case !writes.resize:
+	case e.hasResized(name): // the last restart is that of the resize
+		next.Unplanned = old.unplanned(count - 1)
+	default:
+		next.Through++
+	}
+	if writes.change {
+		next.Through++
+	}
+	return next
 }
 
 // hasResized reports whether a container runs with the resources in its spec.

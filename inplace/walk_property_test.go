@@ -196,9 +196,6 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	if a.Verdict != inplace.Write || o.failed != "" {
 		return
 	}
-	if !stale {
-		o.begins(a)
-	}
 	next, refused, err := apply(o.k.pod, a.Write)
 	switch {
 	case err != nil && (!stale || !errors.Is(err, errNothing)):
@@ -221,7 +218,6 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	}
 	back := condition(o.k.pod, kruise.InPlaceUpdateReady).Status == corev1.ConditionFalse &&
 		condition(next, kruise.InPlaceUpdateReady).Status == corev1.ConditionTrue
-	o.restarts(a, o.k.pod, next)
 	o.keep()
 	o.ordered(o.k.pod, next)
 	o.relabelled(o.k.pod, next)
@@ -231,35 +227,6 @@ func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	}
 	if state := forget(next); o.forgetful && state != "" {
 		next.Annotations[kruise.InPlaceUpdateStateKey] = state
-	}
-}
-
-// begins expects that a write begins an update of a pod that needs nothing, and no other.
-func (o *rollout) begins(a inplace.Action) {
-	is := inplace.RevisionOf(o.k.pod, o.rules)
-	idle, err := inplace.Next(inplace.Update{Pod: o.k.pod}, o.rules, o.now)
-	want := err == nil && is != fmt.Sprintf("r-%d", o.wanted) && !o.halfway &&
-		(idle.Verdict == inplace.Complete || condition(o.k.pod, kruise.InPlaceUpdateReady).Status == "" &&
-			idle.Step == inplace.StepReady)
-	if a.Begins != want {
-		o.fail("%s of a pod at %s begins: %v", a.Step, is, a.Begins)
-	}
-}
-
-// restarts expects that a write names the containers that the node restarts because of it.
-func (o *rollout) restarts(a inplace.Action, before, after *corev1.Pod) {
-	for i := range after.Spec.Containers {
-		stops := func(pod *corev1.Pod) bool {
-			o.k.pod = pod
-			_, stops := o.k.due(i)
-			return stops || o.k.daemon && o.k.fedLate(i)
-		}
-		did, does := stops(before), stops(after)
-		o.k.pod = before
-		name := after.Spec.Containers[i].Name
-		if does && !did && !slices.Contains(a.Restarts, name) {
-			o.fail("%s restarts %s, not %v", a.Step, name, a.Restarts)
-		}
 	}
 }
 
