@@ -79,8 +79,7 @@ type Action struct {
 	Step Step
 	// Begins reports that the write begins the update: until the write is sent, the pod runs and serves as if there was no
 	// update. A controller may drop such a write, for example outside of a maintenance window. It must send all others:
-	// they continue an update, or overtake one. Begins is false where a write may belong to an earlier update that did not
-	// get to its end.
+	// they continue an update, or overtake one. Where it is not sure which of the two a write does, Begins is false.
 	Begins bool
 	// Restarts are the containers that restart because of the write, sorted. See Change.Restarts for all of the update.
 	Restarts []string

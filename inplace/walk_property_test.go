@@ -190,11 +190,21 @@ func (o *rollout) decide(pod *corev1.Pod) inplace.Action {
 	return a
 }
 
+// isIdle reports whether the pod needs nothing but, where it is new, its readiness gate: a write then begins an update.
+func (o *rollout) isIdle() bool {
+	idle, err := inplace.Next(inplace.Update{Pod: o.k.pod}, o.rules, o.now)
+	return err == nil && !o.halfway && (idle.Verdict == inplace.Complete ||
+		condition(o.k.pod, kruise.InPlaceUpdateReady).Status == "" && idle.Step == inplace.StepReady)
+}
+
 // act decides on a version of the pod, and writes to the stored one.
 func (o *rollout) act(pod *corev1.Pod, stale bool) {
 	a := o.decide(pod)
 	if a.Verdict != inplace.Write || o.failed != "" {
 		return
+	}
+	if !stale && a.Begins && !o.isIdle() {
+		o.fail("%s begins an update although another one is under way", a.Step)
 	}
 	next, refused, err := apply(o.k.pod, a.Write)
 	switch {

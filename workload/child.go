@@ -44,17 +44,23 @@ func (c *Children) Instances(in *Input, objects []write.Object) []Instance {
 	return all
 }
 
-// stand returns the pod that stands for an object where a plan counts pods.
+// stand returns the pod that stands for an object where a plan counts pods. Of the labels and annotations that steer a
+// pod, it has the mark for deletion and the deletion cost: the others would have the pass write to a pod of the
+// object's name.
 func (c *Children) stand(in *Input, object write.Object) *corev1.Pod {
 	child := c.Observe(object)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(), CreationTimestamp: object.GetCreationTimestamp(),
-		DeletionTimestamp: object.GetDeletionTimestamp(), Annotations: object.GetAnnotations(),
-		Labels: map[string]string{},
+		DeletionTimestamp: object.GetDeletionTimestamp(),
+		Labels:            map[string]string{}, Annotations: map[string]string{},
 	}}
 	maps.Copy(pod.Labels, object.GetLabels())
+	delete(pod.Labels, in.Policy.Keys.LifecycleStateKey())
 	pod.Labels[in.revisionLabel()] = child.Revision
+	if cost, has := object.GetAnnotations()[corev1.PodDeletionCost]; has {
+		pod.Annotations[corev1.PodDeletionCost] = cost
+	}
 	pod.Status.Phase = corev1.PodRunning
 	ready := corev1.PodCondition{
 		Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(child.ReadySince),

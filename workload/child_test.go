@@ -13,10 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
@@ -318,6 +321,40 @@ func TestChildWrites(t *testing.T) {
 	for k := range third {
 		if third[k] == first[k] {
 			t.Errorf("child %d was not recreated", k)
+		}
+	}
+}
+
+// What a user of the namespace writes on an object must not have the pass write to a pod of the object's name.
+func TestChildWithKeysOfPods(t *testing.T) {
+	f := newFleet(t, true)
+	r := rand.New(rand.NewPCG(1, 2))
+	settle := func() {
+		for range 10 {
+			f.reconcile()
+			f.controlChild(r)
+			f.Advance(time.Second)
+		}
+	}
+	settle()
+	f.image = "web:2"
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"PreparingDelete"},"annotations":{%q:"{\"revision\":\"x\"}",%q:"x"}}}`,
+		kruise.LifecycleStateKey, kruise.InPlaceUpdateStateKey, inplace.PendingRevisionKey)
+	for _, child := range f.children() {
+		if err := f.Server.Patch(t.Context(), child, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.Server.Requests()
+	settle()
+	for _, request := range f.Server.Requests() {
+		if strings.Contains(request, " pods/") {
+			t.Error(request)
+		}
+	}
+	for _, child := range f.children() {
+		if imageOf(child) != "web:2" {
+			t.Errorf("%s runs %s", child.GetName(), imageOf(child))
 		}
 	}
 }

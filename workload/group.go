@@ -105,25 +105,27 @@ func (p *Pass) deleteInOrder(i *instance) []*Write {
 		return p.add(nil, i, leader, p.mark(leader, p.in.revisionOf(leader.pod)))
 	}
 	var writes []*Write
-	follows := func(rank int, m *member) bool {
-		if p.in.Group.DeleteInOrder {
-			return p.order.follows(rank, int(m.rank))
-		}
-		return m == i.leader() && rank != int(m.rank)
-	}
 	for _, m := range i.members {
-		followed := func(rank int, other Member) bool {
-			return follows(rank, m) && i.has(rank, other.Name)
-		}
-		waits := false
-		for rank, other := range p.in.Members {
-			waits = waits || followed(rank, other)
-		}
-		if !waits && !m.deleted && !p.isBusy(m) {
+		if !m.deleted && !p.isBusy(m) && !p.isFollowed(i, m) {
 			writes = p.add(writes, i, m, p.delete(i, m))
 		}
 	}
 	return writes
+}
+
+// isFollowed reports whether a pod exists that is deleted before a member. Without DeleteInOrder all pods come before
+// the leader.
+func (p *Pass) isFollowed(i *instance, m *member) bool {
+	for rank, other := range p.in.Members {
+		follows := p.order.follows(rank, int(m.rank))
+		if !p.in.Group.DeleteInOrder {
+			follows = m == i.leader() && rank != int(m.rank)
+		}
+		if follows && i.has(rank, other.Name) {
+			return true
+		}
+	}
+	return false
 }
 
 // updateEach updates pods of a group in their order, each by itself.
@@ -146,7 +148,7 @@ func (p *Pass) updateEach(i *instance, all []due, target *Revision, planned bool
 			p.note(note.Info, NoteNotInPlace, m.pod.Name, d.blocked.Error())
 			w = p.delete(i, m)
 		default:
-			w = p.changeEach(i, d, target)
+			w = p.beginUpdate(i, m, d.change, target)
 			disruptive := p.isDisruptive(w, d)
 			if up && disruptive && !p.mayDisrupt(i, m, planned) {
 				continue
@@ -205,19 +207,6 @@ func (p *Pass) isNext(i *instance, d due, all []due, target *Revision) bool {
 func (p *Pass) isDone(m *member, target *Revision) bool {
 	done, _ := inplace.Completed(m.pod, p.in.Policy)
 	return done && target.matches(p.in.revisionOf(m.pod))
-}
-
-// changeEach returns the next write of the update of a pod, which its hook may hold.
-func (p *Pass) changeEach(i *instance, d due, target *Revision) *Write {
-	s := p.situation(i, d.member)
-	s.AtTarget = false
-	switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
-	case lifecycle.Wait:
-		return p.move(i, d.member, move)
-	case lifecycle.Stop:
-		return p.refuse(i, d.member, p.errState(d.pod))
-	}
-	return p.change(i, d.member, d.change, target)
 }
 
 // isDisruptive reports whether a write makes an available pod unavailable.

@@ -338,7 +338,8 @@ func TestGroupInvalid(t *testing.T) {
 	}
 }
 
-// A back-off doubles with each restart up to its maximum, and begins anew when the pods have run for long.
+// A back-off doubles with each restart up to its maximum, and starts from the first one when the pods have run for
+// long.
 func TestRestartBackOff(t *testing.T) {
 	for _, policy := range []workload.RestartPolicy{workload.RestartPod, workload.RestartGroup} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -29,6 +29,11 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	if err != nil {
 		return p.blocked(i, m, target, err)
 	}
+	return p.beginUpdate(i, m, change, target)
+}
+
+// beginUpdate returns the next write of an update in place, which a hook may hold.
+func (p *Pass) beginUpdate(i *instance, m *member, change *inplace.Change, target *Revision) *Write {
 	s := p.situation(i, m)
 	s.AtTarget = false
 	switch verdict, move := lifecycle.BeforeUpdate(s); verdict {
