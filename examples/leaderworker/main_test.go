@@ -31,7 +31,7 @@ func TestRollout(t *testing.T) {
 	for at := 0; ; at += 3 {
 		w := newWorld(t)
 		before := w.uids()
-		w.writes, w.diesAt = 0, at
+		w.process.DieAt(at)
 		objects.Change(w.Model, w.set, func(s *LeaderWorker) {
 			s.Spec.Leader, s.Spec.Worker = template("leader:2"), template("worker:2")
 		})
@@ -39,7 +39,7 @@ func TestRollout(t *testing.T) {
 		if after := w.uids(); !maps.Equal(before, after) {
 			t.Errorf("dead at %d: pods were recreated: before %v, after %v", at, before, after)
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}
@@ -49,12 +49,13 @@ func TestRollout(t *testing.T) {
 func TestScale(t *testing.T) {
 	for at := 0; ; at += 3 {
 		w := newWorld(t)
-		w.writes, w.diesAt, w.established = 0, at, false
+		w.established = false
+		w.process.DieAt(at)
 		for _, size := range []int32{1, 4} {
 			objects.Change(w.Model, w.set, func(s *LeaderWorker) { s.Spec.Size, s.Spec.Replicas = size, 5-size })
 			w.Eventually(w.unsettled("1"))
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}
@@ -67,7 +68,7 @@ func TestRestart(t *testing.T) {
 	for n, backOff := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
 		failed, before := w.Clock, w.uids()
 		w.fail("web-1-w1", func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })
-		w.process = nil
+		w.process.Restart()
 		w.Eventually(func() error {
 			if w.uids()["web-1-w1"] == before["web-1-w1"] {
 				return fmt.Errorf("the pod is the same: %s", w.set.Status.Message)
@@ -98,7 +99,7 @@ func TestCrash(t *testing.T) {
 		}
 	})
 	for _, deletes := range []bool{false, true} {
-		w.Model.Reconcile()
+		w.Reconcile()
 		for name, pod := range w.pods {
 			want := deletes && pod.Labels[groupLabel] == "web-0"
 			if got := pod.DeletionTimestamp != nil; got != want {

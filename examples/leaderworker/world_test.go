@@ -1,13 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,11 +37,8 @@ type world struct {
 	established bool
 	deletedAt   time.Time
 
-	// process is the operator. It dies at one of its writes, counted from now on; at none where that is 0.
-	process        *reconciler
-	mu             sync.Mutex
-	dead           bool
-	writes, diesAt int
+	// process is the operator.
+	process *podbench.Process
 }
 
 func newWorld(t *testing.T) *world {
@@ -53,7 +48,10 @@ func newWorld(t *testing.T) *world {
 	w.set.SetGroupVersionKind(kind())
 	w.set.Spec.Replicas, w.set.Spec.Size, w.set.Spec.MaxUnavailable = 2, 3, 1
 	w.set.Spec.Leader, w.set.Spec.Worker = template("leader:1"), template("worker:1")
-	w.Reconciler = w
+	w.process = &podbench.Process{Server: w.Server, Start: func(c client.WithWatch) reconcile.Reconciler {
+		return newReconciler(c, w.Server, w.Now)
+	}}
+	w.Reconciler = w.process
 	w.Server.OnChange(w.changed)
 	w.Put(w.set)
 	w.Eventually(w.unsettled("1"))
@@ -64,39 +62,6 @@ func newWorld(t *testing.T) *world {
 func template(image string) (t corev1.PodTemplateSpec) {
 	t.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
 	return t
-}
-
-var errDead = errors.New("the process is dead")
-
-// Reconcile is a pass of the process that lives.
-func (w *world) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if w.process == nil {
-		w.process = newReconciler(podbench.Writes(w.Server, w.write), w.Server, w.Now)
-	}
-	result, err := w.process.Reconcile(ctx, request)
-	if w.dead {
-		w.process, w.dead, w.diesAt = nil, false, 0
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-	return result, err
-}
-
-// write is a write of the process, which dies before or after the API server has made it.
-func (w *world) write(_ string, write func() error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead {
-		return errDead
-	}
-	w.writes++
-	w.dead = w.writes == w.diesAt
-	if w.dead && w.diesAt%2 == 0 {
-		return errDead
-	}
-	if err := write(); err != nil || !w.dead {
-		return err
-	}
-	return errDead
 }
 
 // changed holds after each write: no container changes in traffic, workers follow their leader, and no more groups than

@@ -18,13 +18,13 @@ func TestRollout(t *testing.T) {
 		w := newWorld(t)
 		before := w.uids()
 		w.elect(fmt.Sprint(at % 5))
-		w.writes, w.diesAt = 0, at
+		w.process.DieAt(at)
 		objects.Change(w.Model, w.db, func(d *Database) { d.Spec.Template = template("db:2") })
 		w.Eventually(w.unsettled("2"))
 		if after := w.uids(); !maps.Equal(before, after) {
 			t.Errorf("dead at %d: members were recreated: before %v, after %v", at, before, after)
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}
@@ -36,7 +36,7 @@ func TestRecreate(t *testing.T) {
 		w := newWorld(t)
 		before, claims := w.uids(), maps.Clone(w.claims)
 		w.elect(fmt.Sprint(at % 5))
-		w.writes, w.diesAt = 0, at
+		w.process.DieAt(at)
 		objects.Change(w.Model, w.db, func(d *Database) {
 			d.Spec.Template = template("db:2")
 			d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
@@ -50,7 +50,7 @@ func TestRecreate(t *testing.T) {
 		if !maps.Equal(claims, w.claims) {
 			t.Errorf("dead at %d: the claims were %v, and are %v", at, claims, w.claims)
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}

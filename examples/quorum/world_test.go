@@ -1,15 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -40,11 +37,8 @@ type world struct {
 	// elected is the member that is updated last; empty for none.
 	elected string
 
-	// process is the operator. It dies at one of its writes, counted from now on; at none where that is 0.
-	process        *reconciler
-	mu             sync.Mutex
-	dead           bool
-	writes, diesAt int
+	// process is the operator.
+	process *podbench.Process
 }
 
 func newWorld(t *testing.T) *world {
@@ -56,7 +50,10 @@ func newWorld(t *testing.T) *world {
 	w.db = &Database{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}
 	w.db.SetGroupVersionKind(kind())
 	w.db.Spec.Members, w.db.Spec.Template = 5, template("db:1")
-	w.Reconciler = w
+	w.process = &podbench.Process{Server: w.Server, Start: func(c client.WithWatch) reconcile.Reconciler {
+		return newReconciler(c, w.Server, w.Now)
+	}}
+	w.Reconciler = w.process
 	w.Server.OnChange(w.changed)
 	w.Put(w.db)
 	w.Eventually(w.unsettled("1"))
@@ -80,39 +77,6 @@ func (w *world) elect(member string) {
 func template(image string) (t corev1.PodTemplateSpec) {
 	t.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
 	return t
-}
-
-var errDead = errors.New("the process is dead")
-
-// Reconcile is a pass of the process that lives.
-func (w *world) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if w.process == nil {
-		w.process = newReconciler(podbench.Writes(w.Server, w.write), w.Server, w.Now)
-	}
-	result, err := w.process.Reconcile(ctx, request)
-	if w.dead {
-		w.process, w.dead, w.diesAt = nil, false, 0
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-	return result, err
-}
-
-// write is a write of the process, which dies before or after the API server has made it.
-func (w *world) write(_ string, write func() error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead {
-		return errDead
-	}
-	w.writes++
-	w.dead = w.writes == w.diesAt
-	if w.dead && w.diesAt%2 == 0 {
-		return errDead
-	}
-	if err := write(); err != nil || !w.dead {
-		return err
-	}
-	return errDead
 }
 
 // changed holds after each write: a pod has its claim, a majority serves, and the elected member is the last.

@@ -19,13 +19,13 @@ func TestRollout(t *testing.T) {
 		w := newWorld(t)
 		before := w.uids()
 		w.down = map[string]int{"router": 1, "prefill": 1, "decode": 2}
-		w.writes, w.diesAt = 0, at
+		w.process.DieAt(at)
 		w.change(func(r *Role) { r.Template = template(r.Name + ":2") })
 		w.Eventually(w.unsettled)
 		if after := w.uids(); !maps.Equal(before, after) {
 			t.Errorf("dead at %d: pods were recreated: before %v, after %v", at, before, after)
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}
@@ -48,7 +48,7 @@ func TestRecreate(t *testing.T) {
 		w := newWorld(t)
 		before := w.uids()
 		w.down = map[string]int{name: 1}
-		w.writes, w.diesAt = 0, at
+		w.process.DieAt(at)
 		w.change(func(r *Role) {
 			r.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "debug"}}
 		}, name)
@@ -58,7 +58,7 @@ func TestRecreate(t *testing.T) {
 				t.Errorf("dead at %d: %s was recreated: %t, want %t", at, pod, got, want)
 			}
 		}
-		if w.writes < at {
+		if w.process.Written() < at {
 			break
 		}
 	}

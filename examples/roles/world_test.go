@@ -1,14 +1,11 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -37,11 +34,8 @@ type world struct {
 	// down are how many pods of each role may be out of traffic; nil for no bound.
 	down map[string]int
 
-	// process is the operator. It dies at one of its writes, counted from now on; at none where that is 0.
-	process        *reconciler
-	mu             sync.Mutex
-	dead           bool
-	writes, diesAt int
+	// process is the operator.
+	process *podbench.Process
 }
 
 func newWorld(t *testing.T) *world {
@@ -54,7 +48,10 @@ func newWorld(t *testing.T) *world {
 		{Name: "prefill", Replicas: 2, MaxUnavailable: 1, Template: template("prefill:1")},
 		{Name: "decode", Replicas: 3, MaxUnavailable: 2, Template: template("decode:1")},
 	}
-	w.Reconciler = w
+	w.process = &podbench.Process{Server: w.Server, Start: func(c client.WithWatch) reconcile.Reconciler {
+		return newReconciler(c, w.Server, w.Now)
+	}}
+	w.Reconciler = w.process
 	w.Server.OnChange(w.changed)
 	w.Put(w.service)
 	w.Eventually(w.unsettled)
@@ -64,39 +61,6 @@ func newWorld(t *testing.T) *world {
 func template(image string) (t corev1.PodTemplateSpec) {
 	t.Spec.Containers = []corev1.Container{{Name: "main", Image: image}}
 	return t
-}
-
-var errDead = errors.New("the process is dead")
-
-// Reconcile is a pass of the process that lives.
-func (w *world) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if w.process == nil {
-		w.process = newReconciler(podbench.Writes(w.Server, w.write), w.Server, w.Now)
-	}
-	result, err := w.process.Reconcile(ctx, request)
-	if w.dead {
-		w.process, w.dead, w.diesAt = nil, false, 0
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-	return result, err
-}
-
-// write is a write of the process, which dies before or after the API server has made it.
-func (w *world) write(_ string, write func() error) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.dead {
-		return errDead
-	}
-	w.writes++
-	w.dead = w.writes == w.diesAt
-	if w.dead && w.diesAt%2 == 0 {
-		return errDead
-	}
-	if err := write(); err != nil || !w.dead {
-		return err
-	}
-	return errDead
 }
 
 // changed holds after each write: no more pods of a role than allowed are out of traffic.
