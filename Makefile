@@ -137,7 +137,7 @@ build: ## Compile all packages, examples included
 .PHONY: client
 client: ## Compile the module of clients and test it with fakes, and test the types beside those of OpenKruise
 	@export GOWORK=off
-	(cd client && go vet -tags envtest ./... && go test ./...)
+	(cd api/client && go vet -tags envtest ./... && go test ./...)
 	(cd test/kruiseapi && go test ./...)
 
 .PHONY: lint
@@ -175,7 +175,7 @@ compat-newest: ## Build and unit-test against the newest Kubernetes libraries
 .PHONY: test
 test: ## Set up what is missing, run every level of tests, and sum up
 	@$(LEVEL) all $(TESTFLAGS)
-	cd client
+	cd api/client
 	GOWORK=off go test -tags envtest ./...
 
 .PHONY: test-unit

@@ -25,7 +25,7 @@
 //   - [github.com/kruisekit/kruisekit/workload]: all of these in one pass over the pods of a workload.
 //   - [github.com/kruisekit/kruisekit/workload/native]: the same for the pods of StatefulSets and DaemonSets of
 //     Kubernetes.
-//   - [github.com/kruisekit/kruisekit/eligible]: which nodes get a pod where each node gets one.
+//   - [github.com/kruisekit/kruisekit/workload/eligible]: which nodes get a pod where each node gets one.
 //   - [github.com/kruisekit/kruisekit/launch]: containers of a pod that start one after the other.
 //   - [github.com/kruisekit/kruisekit/imagepull]: which images are pulled ahead, where, and how.
 //   - [github.com/kruisekit/kruisekit/containerrestart]: which containers of running pods restart, and how.

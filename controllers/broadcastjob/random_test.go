@@ -13,9 +13,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // lagging is a client that shows pods and jobs as they are now.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/storytest"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // story is a job from its creation to rest. The turn decides what happens meanwhile.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // Jobs that OpenKruise has begun or completed are continued: no pod is created or deleted, and a status is written only

@@ -16,11 +16,11 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -13,9 +13,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // unreliable is a model whose creations get lost, lose their answers or are late, whose processes are killed, and whose

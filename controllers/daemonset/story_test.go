@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/storytest"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // event is what happens to the cluster: at a turn, or before it where nothing else is left to do.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // interests are what the sets that were observed look at of nodes, so that an event of a node reads no set.

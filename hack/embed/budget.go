@@ -25,7 +25,7 @@ func budgets() []budget {
 	return []budget{
 		{path: "api/kruise", allowed: kube(), most: 70},
 		{path: "api/apps/v1beta1", allowed: kube(), most: 70},
-		{path: "eligible", allowed: append(kube(), "k8s.io/component-helpers"), most: 80},
+		{path: "workload/eligible", allowed: append(kube(), "k8s.io/component-helpers"), most: 80},
 		{path: "inplace", allowed: kube(), most: 76},
 		{path: "launch", allowed: kube(), most: 70},
 		{path: "lifecycle", allowed: kube(), most: 70},

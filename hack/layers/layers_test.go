@@ -19,6 +19,8 @@ func TestForbidden(t *testing.T) {
 		"a pod primitive does not know the kinds":   {"scale", module + "/api/apps/v1beta1", "does not know the kinds"},
 		"other primitives take the kinds as values": {"sidecar", module + "/api/apps/v1beta1", ""},
 		"a primitive does not take its sibling":     {"scale", module + "/inplace", "siblings"},
+		"a package below another is a unit":         {"spread", module + "/workload/eligible", ""},
+		"its parent is another one":                 {"spread", module + "/workload", "siblings"},
 		"the one below does not look up":            {"revision", module + "/inplace", "siblings"},
 		"a primitive sees nothing shared":           {"scale", module + "/internal/owned", "down only"},
 		"the kinds see no primitive":                {"api/apps/v1beta1", module + "/inplace", "down only"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -36,17 +37,17 @@ type place struct {
 func below() map[string][]string {
 	base := []string{"note", "write", "revision", "lifecycle"}
 	return map[string][]string{
-		"note":      nil,
-		"write":     nil,
-		"revision":  {"note", "write"},
-		"lifecycle": {"note", "write"},
-		"inplace":   base,
-		"launch":    base,
-		"eligible":  {"note"},
-		"scale":     base,
-		"sidecar":   append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
-		"spread":    append(slices.Clone(base), "scale", "eligible"),
-		"workload":  append(slices.Clone(base), "inplace", "scale"),
+		"note":              nil,
+		"write":             nil,
+		"revision":          {"note", "write"},
+		"lifecycle":         {"note", "write"},
+		"inplace":           base,
+		"launch":            base,
+		"workload/eligible": {"note"},
+		"scale":             base,
+		"sidecar":           append(slices.Clone(base), "inplace", "scale", "internal/sizing"),
+		"spread":            append(slices.Clone(base), "scale", "workload/eligible"),
+		"workload":          append(slices.Clone(base), "inplace", "scale"),
 		// the pods of built-in controllers
 		"workload/native": append(slices.Clone(base), "inplace", "scale", "workload"),
 		// a pod whose update in place is under way is unavailable
@@ -56,7 +57,7 @@ func below() map[string][]string {
 		// it reports the hashes that inplace waits for
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
-		"internal/broadcast":                       {"note", "eligible", "scale", "internal/validation"},
+		"internal/broadcast":                       {"note", "workload/eligible", "scale", "internal/validation"},
 		"internal/distribution":                    {"note", "write"},
 		"internal/ordinals":                        nil,
 		"internal/podprobe":                        {"note", "write"},
@@ -67,8 +68,8 @@ func below() map[string][]string {
 		"internal/uniteddeployment":                {"spread", "internal/validation"},
 		"internal/validation":                      {"scale", "internal/ordinals"},
 		"internal/sizing":                          {"note"},
-		"internal/workloadspread/subset":           append(slices.Clone(base), "eligible", "scale", "internal/validation"),
-		"controllers/daemonset/internal/placement": append(slices.Clone(base), "eligible", "scale"),
+		"internal/workloadspread/subset":           append(slices.Clone(base), "workload/eligible", "scale", "internal/validation"),
+		"controllers/daemonset/internal/placement": append(slices.Clone(base), "workload/eligible", "scale"),
 		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
@@ -84,7 +85,7 @@ func onClients() []string { return []string{"driver", "ledger"} }
 // pods.
 func podOnly() []string {
 	return []string{
-		"note", "write", "revision", "lifecycle", "inplace", "launch", "eligible", "scale", "workload", "workload/native",
+		"note", "write", "revision", "lifecycle", "inplace", "launch", "workload/eligible", "scale", "workload", "workload/native",
 		"internal/ordinals", "controllers/daemonset/internal/placement",
 	}
 }
@@ -149,7 +150,9 @@ func testOnly(path string) bool {
 
 // placeOf finds the place of a path relative to the module's root.
 func placeOf(path string) place {
-	if unit := within(path, slices.Collect(maps.Keys(below()))); unit != "" {
+	// The longest first: a package below another one is a unit of its own.
+	longest := func(a, b string) int { return cmp.Compare(len(b), len(a)) }
+	if unit := within(path, slices.SortedFunc(maps.Keys(below()), longest)); unit != "" {
 		return place{primitives, unit}
 	}
 	parts := strings.SplitN(path, "/", 3)

@@ -127,7 +127,7 @@ func (r *rewriter) mixed() bool {
 	both := false
 	for _, spec := range r.file.Imports {
 		for _, i := range r.imports {
-			if importPath(spec) == i.path && strings.HasPrefix(i.pkg, "api/") && i.pkg != "api/kruise" {
+			if importPath(spec) == i.path && ofTypes(i.pkg) && i.pkg != "api/kruise" {
 				r.report(spec.Pos(), true, "%s is imported beside %s: one scheme cannot have both", i.path, importPath(i.spec))
 				both = true
 			}
@@ -150,7 +150,7 @@ func (r *rewriter) selector(s *ast.SelectorExpr) {
 	}
 	to, moved := r.renamed[name{of.old, s.Sel.Name}]
 	switch {
-	case !strings.HasPrefix(of.pkg, "api/") || r.exported[name{of.pkg, s.Sel.Name}]:
+	case !ofTypes(of.pkg) || r.exported[name{of.pkg, s.Sel.Name}]:
 		of.kept++
 	case !moved:
 		of.kept++
@@ -270,4 +270,9 @@ func (r *rewriter) apply(source []byte) []byte {
 		changed = slices.Concat(changed[:e.from], []byte(e.text), changed[e.to:])
 	}
 	return changed
+}
+
+// ofTypes reports whether a package has types of the API. The generated clients have the same names on both sides.
+func ofTypes(pkg string) bool {
+	return strings.HasPrefix(pkg, "api/") && !strings.HasPrefix(pkg, "api/client/")
 }

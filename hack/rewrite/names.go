@@ -92,7 +92,7 @@ func placeOf(path string) (p place, ok bool) {
 		p.path = "sigs.k8s.io/controller-runtime/pkg/scheme"
 	case within(old, "client/clientset/versioned"), within(old, "client/informers/externalversions"),
 		within(old, "client/listers"):
-		p.pkg = old
+		p.pkg = "api/" + old
 	}
 	if p.pkg != "" {
 		p.path = here + "/" + p.pkg

@@ -99,20 +99,20 @@ func TestPaths(t *testing.T) {
 		api + "apps/v1alpha1":                                    here + "/api/apps/v1alpha1",
 		api + "apps/v1beta1":                                     here + "/api/apps/v1beta1",
 		api + "policy/v1alpha1":                                  here + "/api/policy/v1alpha1",
-		api + "client/clientset/versioned":                       here + "/client/clientset/versioned",
-		api + "client/clientset/versioned/fake":                  here + "/client/clientset/versioned/fake",
-		api + "client/clientset/versioned/scheme":                here + "/client/clientset/versioned/scheme",
-		api + "client/clientset/versioned/typed/apps/v1alpha1":   here + "/client/clientset/versioned/typed/apps/v1alpha1",
-		api + "client/informers/externalversions":                here + "/client/informers/externalversions",
-		api + "client/listers/apps/v1alpha1":                     here + "/client/listers/apps/v1alpha1",
+		api + "client/clientset/versioned":                       here + "/api/client/clientset/versioned",
+		api + "client/clientset/versioned/fake":                  here + "/api/client/clientset/versioned/fake",
+		api + "client/clientset/versioned/scheme":                here + "/api/client/clientset/versioned/scheme",
+		api + "client/clientset/versioned/typed/apps/v1alpha1":   here + "/api/client/clientset/versioned/typed/apps/v1alpha1",
+		api + "client/informers/externalversions":                here + "/api/client/informers/externalversions",
+		api + "client/listers/apps/v1alpha1":                     here + "/api/client/listers/apps/v1alpha1",
 		api + "utils/scheme":                                     "sigs.k8s.io/controller-runtime/pkg/scheme",
 		api + "utils/configuration":                              here + "/api/kruise",
 		manager + "apis/apps/pub":                                here + "/api/kruise",
 		manager + "apis/apps/v1alpha1":                           here + "/api/apps/v1alpha1",
 		manager + "apis/policy/v1beta1":                          here + "/api/policy/v1beta1",
-		manager + "pkg/client/clientset/versioned":               here + "/client/clientset/versioned",
-		manager + "pkg/client/informers/externalversions/policy": here + "/client/informers/externalversions/policy",
-		manager + "pkg/client/listers/policy/v1alpha1":           here + "/client/listers/policy/v1alpha1",
+		manager + "pkg/client/clientset/versioned":               here + "/api/client/clientset/versioned",
+		manager + "pkg/client/informers/externalversions/policy": here + "/api/client/informers/externalversions/policy",
+		manager + "pkg/client/listers/policy/v1alpha1":           here + "/api/client/listers/policy/v1alpha1",
 		manager + "pkg/util/configuration":                       here + "/api/kruise",
 	} {
 		p, is := placeOf(path)
@@ -211,7 +211,7 @@ func main() { fmt.Println(kruise.CloneSetInstanceIDKey) }
 
 var make = versioned.NewForConfigOrDie
 `,
-			want: `import "github.com/kruisekit/kruisekit/client/clientset/versioned"
+			want: `import "github.com/kruisekit/kruisekit/api/client/clientset/versioned"
 
 var make = versioned.NewForConfigOrDie
 `,

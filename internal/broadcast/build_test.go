@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 func epoch() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }

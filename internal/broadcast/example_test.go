@@ -3,8 +3,8 @@ package broadcast_test
 import (
 	"fmt"
 
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // A job with room for two pods at once, on four nodes of which one is cordoned and one has run the job.

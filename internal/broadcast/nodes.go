@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // State is how far a job is on a node.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // class is how far a pod is. The order is that in which one of several pods of a node counts as the pod of the node:

@@ -22,7 +22,6 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/claims"
@@ -36,6 +35,7 @@ import (
 	"github.com/kruisekit/kruisekit/spread"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 	"github.com/kruisekit/kruisekit/write"
 )
 

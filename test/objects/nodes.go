@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/test/standin"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // RunPods is one step of the scheduler and of the nodes: each pod is bound, or its containers run or end.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // Kubelet reconciles pods of a namespace.

@@ -29,7 +29,7 @@ import (
 
 const (
 	module  = "github.com/kruisekit/kruisekit"
-	clients = module + "/client"
+	clients = module + "/api/client"
 	header  = "hack/boilerplate.go.txt"
 )
 
@@ -100,17 +100,16 @@ func applyConfigurations(into string) step {
 		"PreferredSchedulingTerm", "Probe", "ProbeHandler", "ResourceRequirements", "SecurityContext", "TCPSocketAction", "Toleration",
 		"Volume", "VolumeDevice", "VolumeMount",
 	} {
-		a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/core/v1", Name: name}] =
-			"k8s.io/client-go/applyconfigurations/core/v1"
+		a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/core/v1", Name: name}] = "k8s.io/client-go/applyconfigurations/core/v1"
 	}
 	for _, name := range []string{"DeploymentSpec", "StatefulSetSpec", "DaemonSetCondition", "StatefulSetCondition"} {
-		a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/apps/v1", Name: name}] =
-			"k8s.io/client-go/applyconfigurations/apps/v1"
+		a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/apps/v1", Name: name}] = "k8s.io/client-go/applyconfigurations/apps/v1"
 	}
-	a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/batch/v1", Name: "JobTemplateSpec"}] =
-		"k8s.io/client-go/applyconfigurations/batch/v1"
-	return step{applygenerators.NameSystems(), applygenerators.DefaultNameSystem(),
-		func(c *generator.Context) []generator.Target { return applygenerators.GetTargets(c, a) }}
+	a.ExternalApplyConfigurations[gengotypes.Name{Package: "k8s.io/api/batch/v1", Name: "JobTemplateSpec"}] = "k8s.io/client-go/applyconfigurations/batch/v1"
+	return step{
+		applygenerators.NameSystems(), applygenerators.DefaultNameSystem(),
+		func(c *generator.Context) []generator.Target { return applygenerators.GetTargets(c, a) },
+	}
 }
 
 func clientset(into string, groups []clienttypes.GroupVersions) step {
@@ -118,21 +117,27 @@ func clientset(into string, groups []clienttypes.GroupVersions) step {
 	a.OutputDir, a.OutputPkg = filepath.Join(into, "clientset"), clients+"/clientset"
 	a.GoHeaderFile, a.ClientsetName, a.Groups = header, "versioned", groups
 	a.ApplyConfigurationPackage = clients + "/applyconfiguration"
-	return step{clientgenerators.NameSystems(nil), clientgenerators.DefaultNameSystem(),
-		func(c *generator.Context) []generator.Target { return clientgenerators.GetTargets(c, a) }}
+	return step{
+		clientgenerators.NameSystems(nil), clientgenerators.DefaultNameSystem(),
+		func(c *generator.Context) []generator.Target { return clientgenerators.GetTargets(c, a) },
+	}
 }
 
 func listers(into string) step {
 	a := listerargs.New()
 	a.OutputDir, a.OutputPkg, a.GoHeaderFile = filepath.Join(into, "listers"), clients+"/listers", header
-	return step{listergenerators.NameSystems(nil), listergenerators.DefaultNameSystem(),
-		func(c *generator.Context) []generator.Target { return listergenerators.GetTargets(c, a) }}
+	return step{
+		listergenerators.NameSystems(nil), listergenerators.DefaultNameSystem(),
+		func(c *generator.Context) []generator.Target { return listergenerators.GetTargets(c, a) },
+	}
 }
 
 func informers(into string) step {
 	a := informerargs.New()
 	a.OutputDir, a.OutputPkg, a.GoHeaderFile = filepath.Join(into, "informers"), clients+"/informers", header
 	a.VersionedClientSetPackage, a.ListersPackage = clients+"/clientset/versioned", clients+"/listers"
-	return step{informergenerators.NameSystems(nil), informergenerators.DefaultNameSystem(),
-		func(c *generator.Context) []generator.Target { return informergenerators.GetTargets(c, a) }}
+	return step{
+		informergenerators.NameSystems(nil), informergenerators.DefaultNameSystem(),
+		func(c *generator.Context) []generator.Target { return informergenerators.GetTargets(c, a) },
+	}
 }

@@ -12,7 +12,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // Assignment is what Assign looks at.

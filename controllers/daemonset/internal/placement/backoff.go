@@ -6,7 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/kruisekit/kruisekit/eligible"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
-	"github.com/kruisekit/kruisekit/eligible"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
