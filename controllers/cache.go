@@ -42,6 +42,9 @@ import (
 // Untyped objects of our kinds, Deployments and StatefulSets have their spec and their status as text, which these
 // reconcilers and webhooks decode when they use it: a spec of 1.4 MB takes 30 MiB otherwise. Other readers of these
 // kinds use the types, or read live.
+//
+// Each manager needs options of its own: controller-runtime writes the cache of a manager into them, from which the
+// client of another manager would read.
 func ManagerOptions() (ctrl.Options, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

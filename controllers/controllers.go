@@ -9,6 +9,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -48,6 +49,10 @@ type Options struct {
 	// Names choose: "*" is all of the reference, "x" is one, "-x" leaves one out. Empty is "*". The reconciler native,
 	// which the reference does not have, must be named.
 	Names []string
+	// Selector matches the labels of the objects that these reconcilers reconcile, of the kinds of SelectedKinds. Others
+	// are left to other managers, such as one of another selector or OpenKruise. Nil matches all. webhooks.Options has the
+	// same.
+	Selector labels.Selector
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must
 	// be a new one each time.
 	Controller func(name string) controller.Options
@@ -296,6 +301,7 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 }
 
 func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	mgr = Select(mgr, o.Selector, e.selected()...)
 	r, err := e.make(mgr, o)
 	if err != nil {
 		return err

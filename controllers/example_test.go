@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -35,4 +36,18 @@ func Example() { //nolint:testableexamples // it wants a cluster
 	if err := run(ctrl.SetupSignalHandler()); err != nil {
 		fmt.Println(err)
 	}
+}
+
+// docs/coexistence.md shows this.
+func Example_selector() { //nolint:testableexamples // it wants a cluster
+	run := func(ctx context.Context, mgr ctrl.Manager) error {
+		selector, err := labels.Parse("teams.example.com/name=search")
+		if err != nil {
+			return err
+		}
+		return controllers.AddToManager(ctx, mgr, controllers.Options{
+			Names: []string{"cloneset", "sidecarset"}, Selector: selector, // as in webhooks.Options
+		})
+	}
+	_ = run
 }

@@ -103,7 +103,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, r.readNewest(ctx, s)
 }
 
-// forget drops what is known of a WorkloadSpread that is gone, and lists the pods that have its annotation.
+// forget drops what is known of a WorkloadSpread that is gone, and lists the pods that have its annotation. A
+// WorkloadSpread that the cache lacks and that exists is left to another manager, and so are its pods.
 func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	r.spreads.Writes.Forget(name)
 	r.pods.Forget(name)
@@ -116,6 +117,12 @@ func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*sn
 	err := r.api.Client.List(ctx, &list, client.InNamespace(name.Namespace), matched, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	if exists, err := stored.Metadata(ctx, r.api.Live, workloadspread.Kind(), name); err != nil || exists != nil {
+		return nil, err
 	}
 	return &snapshot{gone: true, pods: stored.Pointers(list.Items)}, nil
 }
