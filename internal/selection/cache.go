@@ -119,25 +119,25 @@ type (
 )
 
 // AddEventHandler adds a handler.
-func (i informer) AddEventHandler(h handler) (registration, error) {
+func (i informer) AddEventHandler(h handler) (registration, error) { //nolint:ireturn // the interface of informers
 	return i.Informer.AddEventHandler(i.filtered(h)) //nolint:wrapcheck // the informer of the manager
 }
 
 // AddEventHandlerWithResyncPeriod adds a handler with a period of its own.
-func (i informer) AddEventHandlerWithResyncPeriod(
+func (i informer) AddEventHandlerWithResyncPeriod( //nolint:ireturn // the interface of informers
 	h handler, resync time.Duration,
 ) (registration, error) {
 	return i.Informer.AddEventHandlerWithResyncPeriod(i.filtered(h), resync) //nolint:wrapcheck // see AddEventHandler
 }
 
 // AddEventHandlerWithOptions adds a handler with options.
-func (i informer) AddEventHandlerWithOptions(
+func (i informer) AddEventHandlerWithOptions( //nolint:ireturn // the interface of informers
 	h handler, o toolscache.HandlerOptions,
 ) (registration, error) {
 	return i.Informer.AddEventHandlerWithOptions(i.filtered(h), o) //nolint:wrapcheck // see AddEventHandler
 }
 
-func (i informer) filtered(h handler) handler {
+func (i informer) filtered(h handler) handler { //nolint:ireturn // the interface of informers
 	return toolscache.FilteringResourceEventHandler{FilterFunc: i.selects, Handler: h}
 }
 
