@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,9 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
@@ -44,67 +40,34 @@ type Site struct {
 }
 
 // siteReconciler is a reconciler on a manager of controller-runtime.
-type siteReconciler struct {
-	client.Client       // reads from the cache of the manager
-	runtimeclient.Queue // the controller watches it
-
-	live      client.Reader
-	pods      *ledger.Ledger[*corev1.Pod]
-	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	repeats   map[types.UID]workload.Repeats
-	now       func() time.Time
-}
+type siteReconciler struct{ *runtimeclient.Workloads }
 
 func (r *siteReconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	site := &Site{}
 	if err := r.Get(ctx, request.NamespacedName, site); err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return r.Gone(request, err)
 	}
-	pods, revisions, err := r.observe(ctx, site) // the cache, and what the reconciler has written since
+	of := client.MatchingLabels{"site": site.Name}
+	seen, err := r.Observe(ctx, site, of) // the cache, and what the reconciler has written since
 	data, invalid := revision.Encode(&site.Spec.Template)
 	if err := errors.Join(err, invalid); err != nil {
 		return reconcile.Result{}, err
 	}
 	in := workload.Input{
-		Owner:     workload.OwnedBy(site, siteKind, map[string]string{"site": site.Name}),
-		Scale:     scale.Input{Now: r.now(), Limits: scale.Limits{Replicas: site.Spec.Replicas, MaxUnavailable: 1}},
-		Instances: workload.Pods(pods),
+		Owner:     workload.OwnedBy(site, siteKind, of),
+		Scale:     scale.Input{Limits: scale.Limits{Replicas: site.Spec.Replicas, MaxUnavailable: 1}},
+		Instances: workload.Pods(seen.Pods),
 		Strategy:  workload.InPlaceIfPossible,
-		Repeats:   r.repeats[site.UID],
 	}
-	history := workload.History{Data: data, Stored: revisions, Current: site.Status.CurrentRevision, Limit: 10}
+	history := workload.History{Data: data, Stored: seen.Revisions, Current: site.Status.CurrentRevision, Limit: 10}
 	if err := in.SetHistory(history); err != nil {
 		return reconcile.Result{}, err
 	}
-	pass, err := workload.Plan(in) // decide: no I/O in here
-	if err != nil {
+	pass, err := r.Run(ctx, site, in) // decide without I/O, then act in parallel, with what follows from each answer
+	if pass == nil {
 		return reconcile.Result{}, err
 	}
-	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{ // act: in parallel, with what follows from each answer
-		Send:    runtimeclient.Sender(r.Client, r.live),
-		Owner:   request.NamespacedName,
-		Ledgers: []driver.Recorder{r.pods, r.revisions},
-	})
-	r.repeats[site.UID] = pass.Repeats()
-	return r.Result(request, pass.RequeueAfter(), errors.Join(err, r.report(ctx, site, pass)))
-}
-
-// observe reads the pods and the revisions of a site.
-func (r *siteReconciler) observe(
-	ctx context.Context, site *Site,
-) (pods []*corev1.Pod, revisions []*appsv1.ControllerRevision, err error) {
-	var podList corev1.PodList
-	var revisionList appsv1.ControllerRevisionList
-	key, of := client.ObjectKeyFromObject(site), client.MatchingLabels{"site": site.Name}
-	if err := errors.Join(
-		r.List(ctx, &podList, client.InNamespace(site.Namespace), of),
-		r.List(ctx, &revisionList, client.InNamespace(site.Namespace), of),
-	); err != nil {
-		return nil, nil, err
-	}
-	pods, _, failed := r.pods.Overlay(ctx, key, revision.ControlledBy(site, podList.Items))
-	revisions, _, err = r.revisions.Overlay(ctx, key, revision.ControlledBy(site, revisionList.Items))
-	return pods, revisions, errors.Join(failed, err)
+	return r.Result(request, pass, errors.Join(err, r.report(ctx, site, pass)))
 }
 
 // report writes the status.
@@ -116,11 +79,7 @@ func (r *siteReconciler) report(ctx context.Context, site *Site, pass *workload.
 	for _, n := range pass.Notes() {
 		site.Status.Waits = append(site.Status.Waits, n.String())
 	}
-	patch := client.MergeFrom(old)
-	if data, err := patch.Data(site); err != nil || string(data) == "{}" {
-		return err
-	}
-	return r.Status().Patch(ctx, site, patch)
+	return r.PatchStatus(ctx, old, site)
 }
 
 var siteKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Site"}
@@ -155,24 +114,18 @@ func (l *SiteList) DeepCopyObject() runtime.Object {
 	return c
 }
 
+func addSites(s *runtime.Scheme) error {
+	s.AddKnownTypes(siteKind.GroupVersion(), &Site{}, &SiteList{})
+	metav1.AddToGroupVersion(s, siteKind.GroupVersion())
+	return nil
+}
+
 // The operator creates pods, and a new image reaches them one at a time, in place. Its revisions are stored and
 // promoted.
 func TestOperator(t *testing.T) {
-	m := objects.NewModel(t, &SiteList{}, func(s *runtime.Scheme) error {
-		s.AddKnownTypes(siteKind.GroupVersion(), &Site{}, &SiteList{})
-		metav1.AddToGroupVersion(s, siteKind.GroupVersion())
-		return nil
-	})
-	m.Reconciler = &siteReconciler{
-		Client: m.Server, live: m.Server, now: m.Now, repeats: map[types.UID]workload.Repeats{},
-		pods:      ledger.New[*corev1.Pod](m.Server, m.Now),
-		revisions: ledger.New[*appsv1.ControllerRevision](m.Server, m.Now),
-	}
-	site := &Site{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
-	site.SetGroupVersionKind(siteKind)
-	site.Spec.Replicas = 3
-	site.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
-	m.Put(site)
+	w := newSites(t)
+	m, site := w.Model, w.site
+	m.Reconciler = w.r
 	rolledOut := func(image string) func() error {
 		return func() error {
 			m.Look(site)

@@ -1,22 +1,22 @@
 // Package runtimeclient runs passes with the client of controller-runtime.
 //
-//	type reconciler struct {
-//		client, live client.Client
-//		pods         *ledger.Ledger[*corev1.Pod]
-//		runtimeclient.Queue // a source of the controller
-//	}
+//	type reconciler struct{ *runtimeclient.Workloads }
 //	...
-//	pass, err := workload.Plan(input)
-//	...
-//	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
-//		Send:    runtimeclient.Sender(r.client, r.live),
+//	r := &reconciler{runtimeclient.NewWorkloads(mgr.GetClient(), mgr.GetAPIReader(), runtimeclient.WorkloadsOptions{})}
+//	err := ctrl.NewControllerManagedBy(mgr).For(&Site{}).Owns(&corev1.Pod{}).WatchesRawSource(&r.Queue).Complete(r)
+//
+// Workloads makes the passes of package workload: operator_test.go is a whole operator. Other passes run with
+// driver.Run:
+//
+//	err := driver.Run(ctx, pass, driver.Options[*write.Write]{
+//		Send:    runtimeclient.Sender(r.Client, r.live),
 //		Owner:   request.NamespacedName,
 //		Ledgers: []driver.Recorder{r.pods},
 //	})
 //	return r.Result(request, pass.RequeueAfter(), err)
 //
 // A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see
-// package ledger. A Recording records what a reconciler writes outside of passes. operator_test.go is a whole operator.
+// package ledger. A Recording records what a reconciler writes outside of passes.
 package runtimeclient
 
 import (

@@ -4,25 +4,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -49,53 +43,32 @@ func add(mgr ctrl.Manager) error {
 	if err := addToScheme(mgr.GetScheme()); err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), time.Now)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), nil)
 	return ctrl.NewControllerManagedBy(mgr).For(&LeaderWorker{}).Owns(&corev1.Pod{}).WatchesRawSource(&r.Queue).Complete(r)
 }
 
-type reconciler struct {
-	client.Client       // reads from the cache of the manager
-	runtimeclient.Queue // the controller watches it
-
-	live      client.Reader
-	pods      *ledger.Ledger[*corev1.Pod]
-	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	repeats   map[types.NamespacedName]workload.Repeats
-	now       func() time.Time
-}
+type reconciler struct{ *runtimeclient.Workloads }
 
 func newReconciler(c client.Client, live client.Reader, now func() time.Time) *reconciler {
-	return &reconciler{
-		Client: c, live: live, now: now, repeats: map[types.NamespacedName]workload.Repeats{},
-		pods: ledger.New[*corev1.Pod](live, now), revisions: ledger.New[*appsv1.ControllerRevision](live, now),
-	}
+	return &reconciler{runtimeclient.NewWorkloads(c, live, runtimeclient.WorkloadsOptions{Now: now})}
 }
 
 // Reconcile makes a pass over the pods of a LeaderWorker.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	set, key := &LeaderWorker{}, request.NamespacedName
-	if err := r.Get(ctx, key, set); err != nil || set.DeletionTimestamp != nil {
-		delete(r.repeats, key)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	set := &LeaderWorker{}
+	if err := r.Get(ctx, request.NamespacedName, set); err != nil || set.DeletionTimestamp != nil {
+		return r.Gone(request, err)
 	}
-	of := client.MatchingLabels{setLabel: set.Name}
-	pods, again, err := r.pods.List(ctx, r, set, &corev1.PodList{}, of)
-	revisions, _, failed := r.revisions.List(ctx, r, set, &appsv1.ControllerRevisionList{}, of)
-	in, invalid := set.input(pods, revisions)
-	if err := errors.Join(err, failed, invalid); err != nil {
+	seen, err := r.Observe(ctx, set, client.MatchingLabels{setLabel: set.Name})
+	in, invalid := set.input(seen)
+	if err := errors.Join(err, invalid); err != nil {
 		return reconcile.Result{}, err
 	}
-	in.Scale.Now, in.Repeats = r.now(), r.repeats[key]
-	pass, err := workload.Plan(in)
-	if err != nil {
+	pass, err := r.Run(ctx, set, in)
+	if pass == nil {
 		return reconcile.Result{}, err
 	}
-	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
-		Send: runtimeclient.Sender(r.Client, r.live), Owner: key, Now: r.now,
-		Ledgers: []driver.Recorder{r.pods, r.revisions},
-	})
-	r.repeats[key] = pass.Repeats()
-	return r.Result(request, cmp.Or(pass.RequeueAfter(), again), errors.Join(err, r.report(ctx, set, pass)))
+	return r.Result(request, pass, errors.Join(err, r.report(ctx, set, pass)))
 }
 
 // report writes the status. The restarts follow from those that were read: the write fails where these have changed.
@@ -104,19 +77,14 @@ func (r *reconciler) report(ctx context.Context, set *LeaderWorker, pass *worklo
 	headline, _ := note.Headline(pass.Notes())
 	set.Status.CurrentRevision, _ = pass.Promote(set.Status.CurrentRevision)
 	set.Status.Restarts, set.Status.Message = pass.Restarts(), headline.Text
-	if equality.Semantic.DeepEqual(old.Status, set.Status) {
-		return nil
-	}
-	return r.Status().Patch(ctx, set, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
+	return r.PatchStatus(ctx, old, set, client.MergeFromWithOptimisticLock{})
 }
 
 // Pods and revisions carry their LeaderWorker in a label. Pods also carry their group, and their place in it.
 const setLabel, groupLabel, memberLabel = "example.com/leaderworker", "example.com/group", "example.com/member"
 
 // input describes the groups to package workload.
-func (s *LeaderWorker) input(
-	pods []*corev1.Pod, revisions []*appsv1.ControllerRevision,
-) (in workload.Input, err error) {
+func (s *LeaderWorker) input(seen runtimeclient.Observed) (in workload.Input, err error) {
 	templates := map[string]*corev1.PodTemplateSpec{"leader": &s.Spec.Leader, "worker": &s.Spec.Worker}
 	data, err := revision.EncodeRoles(templates)
 	if err != nil {
@@ -127,7 +95,7 @@ func (s *LeaderWorker) input(
 		Scale: scale.Input{
 			Slots: make([]string, s.Spec.Replicas), Limits: scale.Limits{MaxUnavailable: s.Spec.MaxUnavailable},
 		},
-		Instances: workload.Groups(pods, groupLabel, memberLabel),
+		Instances: workload.Groups(seen.Pods, groupLabel, memberLabel),
 		Members:   []workload.Member{{Name: "leader", Role: "leader"}},
 		Group: workload.Group{
 			Label: groupLabel, MemberLabel: memberLabel,
@@ -156,7 +124,7 @@ func (s *LeaderWorker) input(
 		return all, nil
 	}
 	return in, in.SetHistory(workload.History{
-		Data: data, Stored: revisions, Current: s.Status.CurrentRevision, Limit: 10,
+		Data: data, Stored: seen.Revisions, Current: s.Status.CurrentRevision, Limit: 10,
 	})
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,19 +10,14 @@ import (
 	"slices"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -50,57 +44,33 @@ func add(mgr ctrl.Manager) error {
 	if err := addToScheme(mgr.GetScheme()); err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), time.Now)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), nil)
 	return ctrl.NewControllerManagedBy(mgr).For(&Database{}).Owns(&corev1.Pod{}).Owns(&corev1.PersistentVolumeClaim{}).
 		WatchesRawSource(&r.Queue).Complete(r)
 }
 
-type reconciler struct {
-	client.Client       // reads from the cache of the manager
-	runtimeclient.Queue // the controller watches it
-
-	live      client.Reader
-	pods      *ledger.Ledger[*corev1.Pod]
-	claims    *ledger.Ledger[*corev1.PersistentVolumeClaim]
-	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	repeats   map[types.NamespacedName]workload.Repeats
-	now       func() time.Time
-}
+type reconciler struct{ *runtimeclient.Workloads }
 
 func newReconciler(c client.Client, live client.Reader, now func() time.Time) *reconciler {
-	return &reconciler{
-		Client: c, live: live, now: now, repeats: map[types.NamespacedName]workload.Repeats{},
-		pods: ledger.New[*corev1.Pod](live, now), revisions: ledger.New[*appsv1.ControllerRevision](live, now),
-		claims: ledger.New[*corev1.PersistentVolumeClaim](live, now),
-	}
+	return &reconciler{runtimeclient.NewWorkloads(c, live, runtimeclient.WorkloadsOptions{Claims: true, Now: now})}
 }
 
 // Reconcile makes a pass over the members of a database.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	db, key := &Database{}, request.NamespacedName
-	if err := r.Get(ctx, key, db); err != nil || db.DeletionTimestamp != nil {
-		delete(r.repeats, key)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	db := &Database{}
+	if err := r.Get(ctx, request.NamespacedName, db); err != nil || db.DeletionTimestamp != nil {
+		return r.Gone(request, err)
 	}
-	of := client.MatchingLabels{databaseLabel: db.Name}
-	pods, again, err := r.pods.List(ctx, r, db, &corev1.PodList{}, of)
-	claims, _, unknown := r.claims.List(ctx, r, db, &corev1.PersistentVolumeClaimList{}, of)
-	revisions, _, failed := r.revisions.List(ctx, r, db, &appsv1.ControllerRevisionList{}, of)
-	in, invalid := db.input(pods, claims, revisions)
-	if err := errors.Join(err, unknown, failed, invalid); err != nil {
+	seen, err := r.Observe(ctx, db, client.MatchingLabels{databaseLabel: db.Name})
+	in, invalid := db.input(seen)
+	if err := errors.Join(err, invalid); err != nil {
 		return reconcile.Result{}, err
 	}
-	in.Scale.Now, in.Repeats = r.now(), r.repeats[key]
-	pass, err := workload.Plan(in)
-	if err != nil {
+	pass, err := r.Run(ctx, db, in)
+	if pass == nil {
 		return reconcile.Result{}, err
 	}
-	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
-		Send: runtimeclient.Sender(r.Client, r.live), Owner: key, Now: r.now,
-		Ledgers: []driver.Recorder{r.pods, r.claims, r.revisions},
-	})
-	r.repeats[key] = pass.Repeats()
-	return r.Result(request, cmp.Or(pass.RequeueAfter(), again), errors.Join(err, r.report(ctx, db, pass)))
+	return r.Result(request, pass, errors.Join(err, r.report(ctx, db, pass)))
 }
 
 // report writes the status.
@@ -109,10 +79,7 @@ func (r *reconciler) report(ctx context.Context, db *Database, pass *workload.Pa
 	headline, _ := note.Headline(pass.Notes())
 	db.Status.CurrentRevision, _ = pass.Promote(db.Status.CurrentRevision)
 	db.Status.Ready, db.Status.Message = pass.Counts().Ready, headline.Text
-	if equality.Semantic.DeepEqual(old.Status, db.Status) {
-		return nil
-	}
-	return r.Status().Patch(ctx, db, client.MergeFrom(old))
+	return r.PatchStatus(ctx, old, db)
 }
 
 // Pods, claims and revisions carry their database in a label. Pods also carry their group, of which a database has one,
@@ -123,9 +90,7 @@ const (
 )
 
 // input describes the database to package workload: one group, of which each member is recreated by itself.
-func (d *Database) input(
-	pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, revisions []*appsv1.ControllerRevision,
-) (in workload.Input, err error) {
+func (d *Database) input(seen runtimeclient.Observed) (in workload.Input, err error) {
 	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"member": &d.Spec.Template})
 	if err != nil {
 		return in, err
@@ -134,7 +99,7 @@ func (d *Database) input(
 	in = workload.Input{
 		Owner:     workload.OwnedBy(d, kind(), map[string]string{databaseLabel: d.Name}),
 		Scale:     scale.Input{Slots: []string{d.Name}, Limits: scale.Limits{MaxUnavailable: 1}},
-		Instances: workload.Groups(pods, groupLabel, memberLabel),
+		Instances: workload.Groups(seen.Pods, groupLabel, memberLabel),
 		Group: workload.Group{
 			Label: groupLabel, MemberLabel: memberLabel,
 			Traffic: workload.TrafficEach, Blocked: workload.BlockedPod,
@@ -155,12 +120,12 @@ func (d *Database) input(
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, d.withClaim(&in, pod, claims))
+			all = append(all, d.withClaim(&in, pod, seen.Claims))
 		}
 		return all, nil
 	}
 	return in, in.SetHistory(workload.History{
-		Data: data, Stored: revisions, Current: d.Status.CurrentRevision, Limit: 10,
+		Data: data, Stored: seen.Revisions, Current: d.Status.CurrentRevision, Limit: 10,
 	})
 }
 

@@ -4,25 +4,19 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -49,53 +43,32 @@ func add(mgr ctrl.Manager) error {
 	if err := addToScheme(mgr.GetScheme()); err != nil {
 		return err
 	}
-	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), time.Now)
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), nil)
 	return ctrl.NewControllerManagedBy(mgr).For(&Inference{}).Owns(&corev1.Pod{}).WatchesRawSource(&r.Queue).Complete(r)
 }
 
-type reconciler struct {
-	client.Client       // reads from the cache of the manager
-	runtimeclient.Queue // the controller watches it
-
-	live      client.Reader
-	pods      *ledger.Ledger[*corev1.Pod]
-	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	repeats   map[types.NamespacedName]workload.Repeats
-	now       func() time.Time
-}
+type reconciler struct{ *runtimeclient.Workloads }
 
 func newReconciler(c client.Client, live client.Reader, now func() time.Time) *reconciler {
-	return &reconciler{
-		Client: c, live: live, now: now, repeats: map[types.NamespacedName]workload.Repeats{},
-		pods: ledger.New[*corev1.Pod](live, now), revisions: ledger.New[*appsv1.ControllerRevision](live, now),
-	}
+	return &reconciler{runtimeclient.NewWorkloads(c, live, runtimeclient.WorkloadsOptions{Now: now})}
 }
 
 // Reconcile makes a pass over the pods of a service.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	service, key := &Inference{}, request.NamespacedName
-	if err := r.Get(ctx, key, service); err != nil || service.DeletionTimestamp != nil {
-		delete(r.repeats, key)
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+	service := &Inference{}
+	if err := r.Get(ctx, request.NamespacedName, service); err != nil || service.DeletionTimestamp != nil {
+		return r.Gone(request, err)
 	}
-	of := client.MatchingLabels{serviceLabel: service.Name}
-	pods, again, err := r.pods.List(ctx, r, service, &corev1.PodList{}, of)
-	revisions, _, failed := r.revisions.List(ctx, r, service, &appsv1.ControllerRevisionList{}, of)
-	in, invalid := service.input(pods, revisions)
-	if err := errors.Join(err, failed, invalid); err != nil {
+	seen, err := r.Observe(ctx, service, client.MatchingLabels{serviceLabel: service.Name})
+	in, invalid := service.input(seen)
+	if err := errors.Join(err, invalid); err != nil {
 		return reconcile.Result{}, err
 	}
-	in.Scale.Now, in.Repeats = r.now(), r.repeats[key]
-	pass, err := workload.Plan(in)
-	if err != nil {
+	pass, err := r.Run(ctx, service, in)
+	if pass == nil {
 		return reconcile.Result{}, err
 	}
-	err = driver.Run(ctx, pass, driver.Options[*workload.Write]{
-		Send: runtimeclient.Sender(r.Client, r.live), Owner: key, Now: r.now,
-		Ledgers: []driver.Recorder{r.pods, r.revisions},
-	})
-	r.repeats[key] = pass.Repeats()
-	return r.Result(request, cmp.Or(pass.RequeueAfter(), again), errors.Join(err, r.report(ctx, service, pass)))
+	return r.Result(request, pass, errors.Join(err, r.report(ctx, service, pass)))
 }
 
 // report writes the status.
@@ -104,10 +77,7 @@ func (r *reconciler) report(ctx context.Context, service *Inference, pass *workl
 	headline, _ := note.Headline(pass.Notes())
 	service.Status.CurrentRevision, _ = pass.Promote(service.Status.CurrentRevision)
 	service.Status.Ready, service.Status.Message = pass.Counts().Ready, headline.Text
-	if equality.Semantic.DeepEqual(old.Status, service.Status) {
-		return nil
-	}
-	return r.Status().Patch(ctx, service, client.MergeFrom(old))
+	return r.PatchStatus(ctx, old, service)
 }
 
 // Pods and revisions carry their service in a label. Pods also carry their group, of which a service has one, their
@@ -118,11 +88,11 @@ const (
 )
 
 // input describes the service to package workload: one group, of which each pod is recreated by itself.
-func (s *Inference) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision) (in workload.Input, err error) {
+func (s *Inference) input(seen runtimeclient.Observed) (in workload.Input, err error) {
 	in = workload.Input{
 		Owner:     workload.OwnedBy(s, kind(), map[string]string{serviceLabel: s.Name}),
 		Scale:     scale.Input{Slots: []string{s.Name}, Limits: scale.Limits{MaxUnavailable: 1}},
-		Instances: workload.Groups(pods, groupLabel, memberLabel),
+		Instances: workload.Groups(seen.Pods, groupLabel, memberLabel),
 		Group: workload.Group{
 			Label: groupLabel, MemberLabel: memberLabel,
 			Traffic: workload.TrafficEach, Blocked: workload.BlockedPod,
@@ -156,6 +126,6 @@ func (s *Inference) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevi
 		return in, err
 	}
 	return in, in.SetHistory(workload.History{
-		Data: data, Stored: revisions, Current: s.Status.CurrentRevision, Limit: 10,
+		Data: data, Stored: seen.Revisions, Current: s.Status.CurrentRevision, Limit: 10,
 	})
 }

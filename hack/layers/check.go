@@ -84,6 +84,10 @@ func belowOf(from, to place) bool {
 	if from.layer == examples {
 		return slices.Contains(between(), to.unit)
 	}
+	// What runs the passes of a workload reads its own writes.
+	if from.unit == "driver" {
+		return to.unit == "ledger"
+	}
 	// The webhooks of single kinds are rows for one machinery.
 	if strings.HasPrefix(from.unit, "webhooks/") && to.unit == "webhooks/kinds" {
 		return true

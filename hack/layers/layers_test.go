@@ -22,6 +22,8 @@ func TestForbidden(t *testing.T) {
 		"a package below another is a unit":         {"spread", module + "/workload/eligible", ""},
 		"its parent is another one":                 {"spread", module + "/workload", "siblings"},
 		"the one below does not look up":            {"revision", module + "/inplace", "siblings"},
+		"the driver reads its own writes":           {"driver/runtimeclient", module + "/ledger", ""},
+		"the ledger does not know the driver":       {"ledger", module + "/driver", "siblings"},
 		"a primitive sees nothing shared":           {"scale", module + "/internal/owned", "down only"},
 		"the kinds see no primitive":                {"api/apps/v1beta1", module + "/inplace", "down only"},
 		"the kinds share their insides":             {"api/apps/v1alpha1", module + "/api/internal/roundtrip", ""},
