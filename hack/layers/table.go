@@ -57,18 +57,19 @@ func below() map[string][]string {
 		// it reports the hashes that inplace waits for
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
-		"internal/broadcast":                       {"note", "workload/eligible", "scale", "internal/validation"},
-		"internal/distribution":                    {"note", "write"},
-		"internal/ordinals":                        nil,
-		"internal/podprobe":                        {"note", "write"},
-		"internal/podstate":                        {"note", "write", "internal/ordinals"},
-		"internal/imagejobs":                       {"imagepull", "internal/validation"},
-		"internal/schedule":                        {"note", "internal/broadcast", "internal/imagejobs"},
-		"internal/sidecarsets":                     {"scale", "sidecar", "internal/sizing", "internal/validation"},
-		"internal/uniteddeployment":                {"spread", "internal/validation"},
-		"internal/validation":                      {"scale", "internal/ordinals"},
-		"internal/sizing":                          {"note"},
-		"internal/workloadspread/subset":           append(slices.Clone(base), "workload/eligible", "scale", "internal/validation"),
+		"internal/broadcast":        {"note", "workload/eligible", "scale", "internal/validation"},
+		"internal/distribution":     {"note", "write"},
+		"internal/ordinals":         nil,
+		"internal/podprobe":         {"note", "write"},
+		"internal/podstate":         {"note", "write", "internal/ordinals"},
+		"internal/imagejobs":        {"imagepull", "internal/validation"},
+		"internal/schedule":         {"note", "internal/broadcast", "internal/imagejobs"},
+		"internal/sidecarsets":      {"scale", "sidecar", "internal/sizing", "internal/validation"},
+		"internal/uniteddeployment": {"spread", "internal/validation"},
+		"internal/validation":       {"scale", "internal/ordinals"},
+		"internal/sizing":           {"note"},
+		"internal/workloadspread/subset": append(slices.Clone(base),
+			"workload/eligible", "scale", "internal/validation"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "workload/eligible", "scale"),
 		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
@@ -85,7 +86,8 @@ func onClients() []string { return []string{"driver", "ledger"} }
 // pods.
 func podOnly() []string {
 	return []string{
-		"note", "write", "revision", "lifecycle", "inplace", "launch", "workload/eligible", "scale", "workload", "workload/native",
+		"note", "write", "revision", "lifecycle", "inplace", "launch", "scale",
+		"workload", "workload/eligible", "workload/native",
 		"internal/ordinals", "controllers/daemonset/internal/placement",
 	}
 }
