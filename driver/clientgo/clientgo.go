@@ -1,5 +1,7 @@
 // Package clientgo runs passes with client-go.
 //
+//	pods, revisions, err := clientgo.Observe(ctx, clientset, site, "site="+site.Name)
+//	...
 //	pass, err := workload.Plan(input)
 //	...
 //	err = clientgo.Run(ctx, clientset, pass)
@@ -26,6 +28,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -33,6 +36,23 @@ import (
 type Clientset interface {
 	CoreV1() typedcorev1.CoreV1Interface
 	AppsV1() typedappsv1.AppsV1Interface
+}
+
+// Observe lists the pods and the revisions that a workload controls, of those that a label selector matches. It reads
+// from the API server, so that a pass observes what the one before it has written.
+func Observe(
+	ctx context.Context, c Clientset, owner metav1.Object, selector string,
+) ([]*corev1.Pod, []*appsv1.ControllerRevision, error) {
+	options := metav1.ListOptions{LabelSelector: selector}
+	pods, err := c.CoreV1().Pods(owner.GetNamespace()).List(ctx, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list pods: %w", err)
+	}
+	revisions, err := c.AppsV1().ControllerRevisions(owner.GetNamespace()).List(ctx, options)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list revisions: %w", err)
+	}
+	return revision.ControlledBy(owner, pods.Items), revision.ControlledBy(owner, revisions.Items), nil
 }
 
 // Run runs a pass over pods, their claims and their revisions, and returns what failed. A write that was decided upon

@@ -39,21 +39,18 @@ func (s *site) report(pass *workload.Pass, _ error) {
 }
 
 func (s *site) reconcile(ctx context.Context, client kubernetes.Interface) error {
-	selector := metav1.ListOptions{LabelSelector: "site=" + s.Name}
-	pods, err := client.CoreV1().Pods(s.Namespace).List(ctx, selector)
-	stored, failed := client.AppsV1().ControllerRevisions(s.Namespace).List(ctx, selector)
+	pods, revisions, err := clientgo.Observe(ctx, client, s, "site="+s.Name)
 	data, invalid := revision.Encode(&s.Template)
-	if err := errors.Join(err, failed, invalid); err != nil {
+	if err := errors.Join(err, invalid); err != nil {
 		return err
 	}
 	in := workload.Input{
 		Owner:     workload.OwnedBy(s, siteKind(), map[string]string{"site": s.Name}),
 		Scale:     scale.Input{Now: time.Now(), Limits: scale.Limits{Replicas: s.Replicas, MaxUnavailable: 1}},
-		Instances: workload.Pods(revision.ControlledBy(s, pods.Items)),
+		Instances: workload.Pods(pods),
 		Strategy:  workload.InPlaceIfPossible,
 		Repeats:   s.repeats,
 	}
-	revisions := revision.ControlledBy(s, stored.Items)
 	history := workload.History{Data: data, Stored: revisions, Current: s.Current, Limit: 10}
 	if err := in.SetHistory(history); err != nil {
 		return err

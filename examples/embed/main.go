@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -39,20 +38,18 @@ func main() {
 
 // reconcile brings the pods of a fleet a step closer to what the fleet asks for.
 func reconcile(ctx context.Context, client kubernetes.Interface, f *fleet) error {
-	selector := metav1.ListOptions{LabelSelector: "fleet=" + f.Name}
-	revisions, failed := client.AppsV1().ControllerRevisions(f.Namespace).List(ctx, selector)
-	pods, err := client.CoreV1().Pods(f.Namespace).List(ctx, selector)
+	pods, revisions, err := clientgo.Observe(ctx, client, f, "fleet="+f.Name)
 	data, invalid := revision.Encode(&f.Spec.Template)
-	if err = errors.Join(failed, err, invalid); err != nil {
+	if err := errors.Join(err, invalid); err != nil {
 		return err
 	}
 	in := workload.Input{
 		Owner:     workload.OwnedBy(f, kind(), map[string]string{"fleet": f.Name}),
 		Scale:     scale.Input{Now: time.Now(), Limits: f.Spec.Limits},
-		Instances: workload.Pods(revision.ControlledBy(f, pods.Items)),
+		Instances: workload.Pods(pods),
 		Strategy:  workload.InPlaceIfPossible,
 	}
-	history := workload.History{Data: data, Stored: revision.ControlledBy(f, revisions.Items), Limit: 10}
+	history := workload.History{Data: data, Stored: revisions, Limit: 10}
 	if err := in.SetHistory(history); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"os"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver/clientgo"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 )
 
@@ -30,9 +28,7 @@ func main() {
 	}
 	o, ctx := operator{Clientset: kubernetes.NewForConfigOrDie(config)}, context.Background()
 	wait.Until(func() { // a real operator watches
-		if err := o.reconcileAll(ctx); err != nil {
-			log.Println(err)
-		}
+		log.Println("teams:", o.reconcileAll(ctx))
 	}, time.Second, nil)
 }
 
@@ -65,14 +61,9 @@ func (o *operator) reconcileAll(ctx context.Context) error {
 
 // reconcile makes a pass over a team.
 func (o *operator) reconcile(ctx context.Context, t *team) error {
-	selector := metav1.ListOptions{LabelSelector: teamLabel + "=" + t.Name}
-	pods, failed := o.CoreV1().Pods(t.Namespace).List(ctx, selector)
-	revisions, err := o.AppsV1().ControllerRevisions(t.Namespace).List(ctx, selector)
-	if err = errors.Join(failed, err); err != nil {
-		return err
-	}
-	in, err := t.input(revision.ControlledBy(t, pods.Items), revision.ControlledBy(t, revisions.Items))
-	if err != nil {
+	pods, revisions, err := clientgo.Observe(ctx, o, t, teamLabel+"="+t.Name)
+	in, invalid := t.input(pods, revisions)
+	if err := errors.Join(err, invalid); err != nil {
 		return err
 	}
 	in.Scale.Now, in.Repeats = time.Now(), o.repeats[t.UID]
