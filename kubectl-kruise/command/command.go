@@ -1,0 +1,120 @@
+// Package command joins the commands of the plugin to one tree.
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubectl/pkg/cmd/apiresources"
+	"k8s.io/kubectl/pkg/cmd/apply"
+	"k8s.io/kubectl/pkg/cmd/autoscale"
+	"k8s.io/kubectl/pkg/cmd/completion"
+	"k8s.io/kubectl/pkg/cmd/config"
+	"k8s.io/kubectl/pkg/cmd/create"
+	"k8s.io/kubectl/pkg/cmd/describe"
+	"k8s.io/kubectl/pkg/cmd/diff"
+	"k8s.io/kubectl/pkg/cmd/exec"
+	"k8s.io/kubectl/pkg/cmd/expose"
+	"k8s.io/kubectl/pkg/cmd/get"
+	"k8s.io/kubectl/pkg/cmd/kustomize"
+	"k8s.io/kubectl/pkg/cmd/options"
+	"k8s.io/kubectl/pkg/cmd/patch"
+	"k8s.io/kubectl/pkg/cmd/plugin"
+	"k8s.io/kubectl/pkg/cmd/replace"
+	"k8s.io/kubectl/pkg/cmd/rollout"
+	"k8s.io/kubectl/pkg/cmd/scale"
+	"k8s.io/kubectl/pkg/cmd/set"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+	"k8s.io/kubectl/pkg/cmd/version"
+	"k8s.io/kubectl/pkg/cmd/wait"
+	utilcompletion "k8s.io/kubectl/pkg/util/completion"
+	"k8s.io/kubectl/pkg/util/templates"
+	"k8s.io/kubectl/pkg/util/term"
+)
+
+// name is what the user calls.
+const name = "kubectl kruise"
+
+// New returns the command with all of its subcommands.
+func New(streams genericiooptions.IOStreams) *cobra.Command {
+	warnings := rest.NewWarningWriter(streams.ErrOut,
+		rest.WarningWriterOptions{Deduplicate: true, Color: term.AllowsColorOutput(streams.ErrOut)})
+	warningsAsErrors := false
+	root := &cobra.Command{
+		Use:           "kubectl-kruise",
+		Short:         "Manage the workloads of apps.kruise.io",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Run:           func(cmd *cobra.Command, _ []string) { _ = cmd.Help() },
+		PersistentPreRun: func(*cobra.Command, []string) {
+			rest.SetDefaultWarningHandler(warnings)
+		},
+		PersistentPostRunE: func(*cobra.Command, []string) error {
+			if n := warnings.WarningCount(); warningsAsErrors && n > 0 {
+				return fmt.Errorf("the server sent %d warnings", n)
+			}
+			return nil
+		},
+	}
+	root.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
+	root.PersistentFlags().BoolVar(&warningsAsErrors, "warnings-as-errors", false,
+		"Treat warnings received from the server as errors and exit with a non-zero exit code")
+	kubeconfig := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
+		WithWarningPrinter(streams)
+	kubeconfig.AddFlags(root.PersistentFlags())
+	matching := cmdutil.NewMatchVersionFlags(kubeconfig)
+	matching.AddFlags(root.PersistentFlags())
+	f := cmdutil.NewFactory(matching)
+
+	groups := groups(f, streams)
+	groups.Add(root)
+	templates.ActsAsRootCommand(root, []string{"options"}, groups...)
+	utilcompletion.SetFactoryForCompletion(f)
+	root.AddCommand(others(f, streams)...)
+	return root
+}
+
+// groups are the commands, as the help lists them.
+func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.CommandGroups {
+	return templates.CommandGroups{
+		{
+			Message: "Basic Commands:",
+			Commands: []*cobra.Command{
+				create.NewCmdCreate(f, streams), expose.NewCmdExposeService(f, streams), scale.NewCmdScale(f, streams),
+				autoscale.NewCmdAutoscale(f, streams), get.NewCmdGet(name, f, streams),
+				describe.NewCmdDescribe(name, f, streams),
+			},
+		},
+		{
+			Message:  "Rollout Commands:",
+			Commands: []*cobra.Command{rollout.NewCmdRollout(f, streams), set.NewCmdSet(f, streams)},
+		},
+		{
+			Message:  "Pod Commands:",
+			Commands: []*cobra.Command{exec.NewCmdExec(f, streams)},
+		},
+		{
+			Message: "Advanced Commands:",
+			Commands: []*cobra.Command{
+				diff.NewCmdDiff(f, streams), apply.NewCmdApply(name, f, streams), patch.NewCmdPatch(f, streams),
+				replace.NewCmdReplace(f, streams), wait.NewCmdWait(f, streams), kustomize.NewCmdKustomize(streams),
+			},
+		},
+	}
+}
+
+// others are the commands that the help lists last.
+func others(f cmdutil.Factory, streams genericiooptions.IOStreams) []*cobra.Command {
+	return []*cobra.Command{
+		completion.NewCmdCompletion(streams.Out, ""),
+		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
+		plugin.NewCmdPlugin(streams), version.NewCmdVersion(f, streams), options.NewCmdOptions(streams.Out),
+		apiresources.NewCmdAPIVersions(f, streams), apiresources.NewCmdAPIResources(f, streams),
+	}
+}
