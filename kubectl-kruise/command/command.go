@@ -26,15 +26,16 @@ import (
 	"k8s.io/kubectl/pkg/cmd/patch"
 	"k8s.io/kubectl/pkg/cmd/plugin"
 	"k8s.io/kubectl/pkg/cmd/replace"
-	"k8s.io/kubectl/pkg/cmd/rollout"
 	"k8s.io/kubectl/pkg/cmd/scale"
-	"k8s.io/kubectl/pkg/cmd/set"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/cmd/version"
 	"k8s.io/kubectl/pkg/cmd/wait"
 	utilcompletion "k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
+
+	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
 )
 
 // name is what the user calls.
@@ -93,7 +94,7 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		},
 		{
 			Message:  "Rollout Commands:",
-			Commands: []*cobra.Command{rollout.NewCmdRollout(f, streams), set.NewCmdSet(f, streams)},
+			Commands: []*cobra.Command{rollout.New(f, streams), set.New(f, streams)},
 		},
 		{
 			Message:  "Pod Commands:",

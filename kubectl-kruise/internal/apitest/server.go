@@ -1,0 +1,290 @@
+// Package apitest is an API server for tests of commands: it has the discovery, the objects and the patches that
+// commands need, serves the CRDs of this repository in the versions that a test selects, and records what is written.
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Server is an API server.
+type Server struct {
+	URL string
+
+	resources []resource
+	mu        sync.Mutex
+	objects   map[string]*unstructured.Unstructured // by path
+	writes    []string
+	// onWrite is called after each write, with the path and the object.
+	onWrite func(path string, o *unstructured.Unstructured)
+}
+
+// New returns a server that serves the CRDs in one version alone, where they have it, and objects.
+func New(t testing.TB, version string, objects ...runtime.Object) *Server {
+	t.Helper()
+	s := &Server{resources: resources(t, version), objects: map[string]*unstructured.Unstructured{}}
+	server := httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	for _, o := range objects {
+		s.Put(t, o)
+	}
+	return s
+}
+
+// OnWrite sets what is called after each write, as a controller would act.
+func (s *Server) OnWrite(do func(path string, o *unstructured.Unstructured)) { s.onWrite = do }
+
+// Put stores an object.
+func (s *Server) Put(t testing.TB, o runtime.Object) {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: fields}
+	kind := object.GroupVersionKind()
+	for _, r := range s.resources {
+		if r.kind == kind {
+			s.mu.Lock()
+			s.objects[r.path(object.GetNamespace())+"/"+object.GetName()] = object
+			s.mu.Unlock()
+			return
+		}
+	}
+	t.Fatalf("the server has no %v", kind)
+}
+
+// Object returns a stored object by the end of its path, such as clonesets/web: nil for none.
+func (s *Server) Object(suffix string) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, o := range s.objects {
+		if strings.HasSuffix(path, "/"+suffix) {
+			return o.DeepCopy()
+		}
+	}
+	return nil
+}
+
+// Writes returns the writes since it was last called: method, resource and name, and body.
+func (s *Server) Writes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	writes := s.writes
+	s.writes = nil
+	return writes
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if answer := s.discover(r.URL.Path); answer != nil {
+		send(w, http.StatusOK, answer)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	object, subresource := path, ""
+	for _, sub := range []string{"status", "scale", "eviction", "exec"} {
+		if trimmed, has := strings.CutSuffix(path, "/"+sub); has {
+			object, subresource = trimmed, sub
+		}
+	}
+	if r.Method != http.MethodGet {
+		s.record(r, path, body)
+	}
+	switch r.Method {
+	case http.MethodGet:
+		s.get(w, r, object, subresource)
+	case http.MethodPatch:
+		s.patch(w, r, object, body)
+	case http.MethodPost:
+		s.create(w, path, subresource, body)
+	case http.MethodPut:
+		s.put(w, object, subresource, body)
+	default:
+		fail(w, http.StatusMethodNotAllowed, r.Method)
+	}
+}
+
+// record records a write.
+func (s *Server) record(r *http.Request, path string, body []byte) {
+	short, longest := path, -1
+	for _, res := range s.resources {
+		if at := strings.LastIndex(path, "/"+res.Name); at > longest && strings.HasPrefix(path, res.root()) {
+			short, longest = path[at+1:], at
+		}
+	}
+	dryRun := ""
+	if r.URL.Query().Get("dryRun") != "" {
+		dryRun = " (dry run)"
+	}
+	s.mu.Lock()
+	s.writes = append(s.writes, fmt.Sprintf("%s %s%s %s", r.Method, short, dryRun, strings.TrimSpace(string(body))))
+	s.mu.Unlock()
+}
+
+func (s *Server) get(w http.ResponseWriter, r *http.Request, path, subresource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[path]; o != nil {
+		if subresource == "scale" {
+			send(w, http.StatusOK, scaleOf(o))
+			return
+		}
+		send(w, http.StatusOK, o.Object)
+		return
+	}
+	kind, known := s.kindAt(path)
+	if !known {
+		fail(w, http.StatusNotFound, path)
+		return
+	}
+	items := s.list(r, path)
+	if r.URL.Query().Get("watch") != "" {
+		w.WriteHeader(http.StatusOK)
+		if flusher, is := w.(http.Flusher); is {
+			flusher.Flush()
+		}
+		s.mu.Unlock()
+		<-r.Context().Done()
+		s.mu.Lock()
+		return
+	}
+	send(w, http.StatusOK, map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List",
+		"metadata": map[string]any{"resourceVersion": "1"}, "items": items,
+	})
+}
+
+// list returns the objects of a collection that a request selects.
+func (s *Server) list(r *http.Request, path string) []any {
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		selector = labels.Nothing()
+	}
+	name, byName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	items := []any{}
+	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
+		o := s.objects[at]
+		if collection(at) == path || s.collects(path, at, o) {
+			if selector.Matches(labels.Set(o.GetLabels())) && (!byName || name == o.GetName()) {
+				items = append(items, o.Object)
+			}
+		}
+	}
+	return items
+}
+
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+	s.mu.Lock()
+	o := s.objects[path]
+	s.mu.Unlock()
+	if o == nil {
+		fail(w, http.StatusNotFound, path)
+		return
+	}
+	before, err := o.MarshalJSON()
+	after := before
+	if err == nil && r.Header.Get("Content-Type") == "application/json-patch+json" {
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(body); err == nil {
+			after, err = patch.Apply(before)
+		}
+	} else if err == nil {
+		after, err = jsonpatch.MergePatch(before, body)
+	}
+	patched := &unstructured.Unstructured{}
+	if err == nil {
+		err = patched.UnmarshalJSON(after)
+	}
+	if err != nil {
+		fail(w, http.StatusUnprocessableEntity, err.Error())
+		return
+	}
+	s.store(path, patched, r.URL.Query().Get("dryRun") != "")
+	send(w, http.StatusOK, patched.Object)
+}
+
+func (s *Server) create(w http.ResponseWriter, path, subresource string, body []byte) {
+	o := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &o.Object); err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if subresource == "" {
+		if o.GetName() == "" {
+			o.SetName(o.GetGenerateName() + "x")
+		}
+		s.store(path+"/"+o.GetName(), o, false)
+	}
+	send(w, http.StatusCreated, o.Object)
+}
+
+func (s *Server) put(w http.ResponseWriter, path, subresource string, body []byte) {
+	sent := map[string]any{}
+	if err := json.Unmarshal(body, &sent); err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	s.mu.Lock()
+	o := s.objects[path]
+	if o != nil && subresource == "scale" {
+		replicas, _, _ := unstructured.NestedFieldNoCopy(sent, "spec", "replicas")
+		_ = unstructured.SetNestedField(o.Object, replicas, "spec", "replicas")
+	}
+	s.mu.Unlock()
+	send(w, http.StatusOK, sent)
+}
+
+func (s *Server) store(path string, o *unstructured.Unstructured, dryRun bool) {
+	if dryRun {
+		return
+	}
+	s.mu.Lock()
+	s.objects[path] = o
+	s.mu.Unlock()
+	if s.onWrite != nil {
+		s.onWrite(path, o)
+	}
+}
+
+func scaleOf(o *unstructured.Unstructured) any {
+	replicas, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
+	return map[string]any{
+		"apiVersion": "autoscaling/v1", "kind": "Scale",
+		"metadata": map[string]any{"name": o.GetName(), "namespace": o.GetNamespace(), "resourceVersion": "1"},
+		"spec":     map[string]any{"replicas": replicas}, "status": map[string]any{"replicas": replicas},
+	}
+}
+
+func send(w http.ResponseWriter, code int, answer any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+func fail(w http.ResponseWriter, code int, message string) {
+	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusUnprocessableEntity: "Invalid"}[code]
+	send(w, code, map[string]any{
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message + " " + reason,
+	})
+}
+
+func collection(path string) string { return path[:strings.LastIndex(path, "/")] }

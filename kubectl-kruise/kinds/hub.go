@@ -1,0 +1,114 @@
+package kinds
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
+	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+)
+
+// older is an object of v1alpha1 that converts to v1beta1.
+type older[A, B any] interface {
+	*A
+	ConvertTo(hub *B) error
+}
+
+// Read converts an object to a type of v1beta1 or of Kubernetes, whose version it has.
+func Read[T any](o *unstructured.Unstructured) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return into, nil
+}
+
+// hub converts an object of either version to v1beta1.
+func hub[A, B any, P older[A, B]](o *unstructured.Unstructured) (*B, error) {
+	if o.GroupVersionKind().Version == v1beta1.GroupVersion.Version {
+		return Read[B](o)
+	}
+	old, err := Read[A](o)
+	if err != nil {
+		return nil, err
+	}
+	into := new(B)
+	if err := P(old).ConvertTo(into); err != nil {
+		return nil, fmt.Errorf("convert %s %s: %w", o.GetKind(), o.GetName(), err)
+	}
+	return into, nil
+}
+
+// ReadCloneSet reads a CloneSet of either version.
+func ReadCloneSet(o *unstructured.Unstructured) (*v1beta1.CloneSet, error) {
+	return hub[v1alpha1.CloneSet, v1beta1.CloneSet](o)
+}
+
+// ReadStatefulSet reads a StatefulSet of apps.kruise.io of either version.
+func ReadStatefulSet(o *unstructured.Unstructured) (*v1beta1.StatefulSet, error) {
+	return hub[v1alpha1.StatefulSet, v1beta1.StatefulSet](o)
+}
+
+// ReadDaemonSet reads a DaemonSet of apps.kruise.io of either version.
+func ReadDaemonSet(o *unstructured.Unstructured) (*v1beta1.DaemonSet, error) {
+	return hub[v1alpha1.DaemonSet, v1beta1.DaemonSet](o)
+}
+
+// ReadUnitedDeployment reads a UnitedDeployment of either version.
+func ReadUnitedDeployment(o *unstructured.Unstructured) (*v1beta1.UnitedDeployment, error) {
+	return hub[v1alpha1.UnitedDeployment, v1beta1.UnitedDeployment](o)
+}
+
+// ReadBroadcastJob reads a BroadcastJob of either version.
+func ReadBroadcastJob(o *unstructured.Unstructured) (*v1beta1.BroadcastJob, error) {
+	return hub[v1alpha1.BroadcastJob, v1beta1.BroadcastJob](o)
+}
+
+// ReadAdvancedCronJob reads an AdvancedCronJob of either version.
+func ReadAdvancedCronJob(o *unstructured.Unstructured) (*v1beta1.AdvancedCronJob, error) {
+	return hub[v1alpha1.AdvancedCronJob, v1beta1.AdvancedCronJob](o)
+}
+
+// ReadSidecarSet reads a SidecarSet of either version.
+func ReadSidecarSet(o *unstructured.Unstructured) (*v1beta1.SidecarSet, error) {
+	return hub[v1alpha1.SidecarSet, v1beta1.SidecarSet](o)
+}
+
+// ReadImagePullJob reads an ImagePullJob of either version.
+func ReadImagePullJob(o *unstructured.Unstructured) (*v1beta1.ImagePullJob, error) {
+	return hub[v1alpha1.ImagePullJob, v1beta1.ImagePullJob](o)
+}
+
+// ReadNodeImage reads a NodeImage of either version.
+func ReadNodeImage(o *unstructured.Unstructured) (*v1beta1.NodeImage, error) {
+	return hub[v1alpha1.NodeImage, v1beta1.NodeImage](o)
+}
+
+// ReadBudget reads a PodUnavailableBudget of either version.
+func ReadBudget(o *unstructured.Unstructured) (*policyv1beta1.PodUnavailableBudget, error) {
+	return hub[policyv1alpha1.PodUnavailableBudget, policyv1beta1.PodUnavailableBudget](o)
+}
+
+// ReadContainerRecreateRequest reads a ContainerRecreateRequest of either version.
+func ReadContainerRecreateRequest(o *unstructured.Unstructured) (*v1beta1.ContainerRecreateRequest, error) {
+	return hub[v1alpha1.ContainerRecreateRequest, v1beta1.ContainerRecreateRequest](o)
+}
+
+// Write returns an object as the API server takes it in one of its served versions. Only for kinds whose spec is the
+// same in all versions: jobs, pull jobs and requests.
+func Write(kind schema.GroupVersionKind, o runtime.Object) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
+	}
+	delete(fields, "status")
+	written := &unstructured.Unstructured{Object: fields}
+	unstructured.RemoveNestedField(written.Object, "metadata", "creationTimestamp")
+	written.SetGroupVersionKind(kind)
+	return written, nil
+}

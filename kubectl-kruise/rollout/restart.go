@@ -1,0 +1,122 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/clock"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// The template annotation and the environment variable that make a new revision.
+const (
+	restartedAt    = "kubectl.kubernetes.io/restartedAt"
+	restartedAtEnv = "RESTARTED_AT"
+)
+
+func restartOps(now clock.PassiveClock) decide {
+	return func(o *unstructured.Unstructured) ([]write.Op, string, error) {
+		ops, err := Restart(o, now.Now())
+		return ops, "", err
+	}
+}
+
+// Restart returns the operations that roll the pods of a workload once.
+//
+// A workload that recreates its pods gets an annotation in the template. One that updates in place would write that
+// annotation into running pods and restart nothing: its containers get an environment variable, which no running
+// container can take. With InPlaceOnly the rollout could not go on, so that is an error.
+func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
+	policy, err := updatePolicy(o)
+	if err != nil {
+		return nil, err
+	}
+	at, value := kinds.TemplatePath(o), now.UTC().Format(time.RFC3339)
+	switch policy {
+	case recreate:
+		ops := target.Set(o, value, append(at, "metadata", "annotations", restartedAt)...)
+		return append(target.Unchanged(o), ops...), nil
+	case inPlaceOnly:
+		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s", o.GetKind(), o.GetName())
+	}
+	containers, err := kinds.Containers(o, "containers")
+	if err != nil {
+		return nil, err
+	}
+	ops := target.Unchanged(o)
+	for i, c := range containers {
+		ops = append(ops, setEnv(append(at, "spec", "containers", fmt.Sprint(i)), c, value)...)
+	}
+	return ops, nil
+}
+
+// setEnv returns the operations that set the variable of restarts in a container at a path.
+func setEnv(at []string, c corev1.Container, value string) []write.Op {
+	variable := map[string]any{"name": restartedAtEnv, "value": value}
+	ops := []write.Op{write.Test(write.Pointer(append(at, "name")...), c.Name)}
+	for i, e := range c.Env {
+		if e.Name == restartedAtEnv {
+			return append(ops, write.Replace(write.Pointer(append(at, "env", fmt.Sprint(i))...), variable))
+		}
+	}
+	if c.Env == nil {
+		return append(ops, write.Add(write.Pointer(append(at, "env")...), []any{variable}))
+	}
+	return append(ops, write.Add(write.Pointer(append(at, "env", "-")...), variable))
+}
+
+// policy states what a rollout does to pods.
+type policy string
+
+const (
+	recreate    policy = "recreate"
+	inPlace     policy = "inPlace"
+	inPlaceOnly policy = "inPlaceOnly"
+)
+
+// updatePolicy returns what a rollout of an object does to pods. The kinds that cannot be restarted give an error.
+func updatePolicy(o *unstructured.Unstructured) (policy, error) {
+	switch {
+	case kinds.Is(o, kinds.CloneSet):
+		set, err := kinds.ReadCloneSet(o)
+		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
+			return recreate, err
+		}
+		return policyOf(string(set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)), nil
+	case kinds.Is(o, kinds.StatefulSet):
+		set, err := kinds.ReadStatefulSet(o)
+		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
+			return recreate, err
+		}
+		return policyOf(string(set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)), nil
+	case kinds.Is(o, kinds.DaemonSet):
+		set, err := kinds.ReadDaemonSet(o)
+		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
+			return recreate, err
+		}
+		if set.Spec.UpdateStrategy.RollingUpdate.Type == v1beta1.InplaceRollingUpdateType {
+			return inPlace, nil
+		}
+		return recreate, nil
+	default:
+		return "", errors.New("restarting is not supported")
+	}
+}
+
+func policyOf(value string) policy {
+	switch value {
+	case string(v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType):
+		return inPlace
+	case string(v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType):
+		return inPlaceOnly
+	default:
+		return recreate
+	}
+}

@@ -1,0 +1,189 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/resource"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+)
+
+// Command is what an own command gets: its flags, and how to reach the API server.
+type Command struct {
+	*cobra.Command
+	genericiooptions.IOStreams
+	Factory cmdutil.Factory
+}
+
+// Object is an object that the command line names.
+type Object struct {
+	*unstructured.Unstructured
+	// Info is how to reach it.
+	Info *resource.Info
+}
+
+// Run runs a command for objects of our kinds.
+type Run func(c Command, objects []Object, args []string) error
+
+// Extension adds our kinds to a command of kubectl.
+type Extension struct {
+	// Run runs the command for objects of our kinds.
+	Run Run
+	// Split separates the arguments that name objects from the others. Nil: all of them name objects.
+	Split func(args []string) (objects, others []string, err error)
+}
+
+// Extend adds our kinds to a command of kubectl, with the same flags.
+func Extend(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.Command, e Extension) *cobra.Command {
+	kubectl := cmd.Run
+	cmd.Run = nil
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c := Command{Command: cmd, IOStreams: streams, Factory: f}
+		named, others, err := args, []string(nil), error(nil)
+		if e.Split != nil {
+			named, others, err = e.Split(args)
+		}
+		if err != nil || len(named) == 0 && !c.isSet("filename") && !c.isSet("kustomize") {
+			kubectl(cmd, args) // which prints how to use it
+			return nil
+		}
+		objects, err := c.Find(named)
+		if err != nil {
+			return err
+		}
+		ours, theirs := partition(objects)
+		switch {
+		case len(ours) == 0:
+			kubectl(cmd, args)
+			return nil
+		case theirs > 0:
+			return errors.New("objects of apps.kruise.io and of other groups: call the command once for each")
+		}
+		return e.Run(c, ours, others)
+	}
+	return cmd
+}
+
+// partition returns the objects of our kinds, and how many there are of others.
+func partition(objects []Object) (ours []Object, others int) {
+	for _, o := range objects {
+		if kinds.IsOurs(o.GroupVersionKind().GroupKind()) {
+			ours = append(ours, o)
+		} else {
+			others++
+		}
+	}
+	return ours, others
+}
+
+// Find returns the objects that arguments name, or those of the flags --filename, --kustomize and --selector.
+func (c Command) Find(args []string) ([]Object, error) {
+	namespace, enforce, err := c.Factory.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	files := &resource.FilenameOptions{
+		Filenames: c.list("filename"), Kustomize: c.Text("kustomize"), Recursive: c.Is("recursive"),
+	}
+	everything := c.Flags().Lookup("all") == nil || c.Is("all") // a type without a name
+	b := c.Factory.NewBuilder().Unstructured().ContinueOnError().NamespaceParam(namespace).DefaultNamespace().
+		FilenameParam(enforce, files).Flatten()
+	if c.Is("local") {
+		b = b.Local()
+	} else {
+		b = b.LabelSelectorParam(c.Text("selector")).ResourceTypeOrNameArgs(everything, args...).Latest()
+	}
+	infos, err := b.Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]Object, 0, len(infos))
+	for _, info := range infos {
+		o, err := newObject(info)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, o)
+	}
+	return objects, nil
+}
+
+func newObject(info *resource.Info) (Object, error) {
+	o, is := info.Object.(*unstructured.Unstructured)
+	if !is {
+		return Object{}, fmt.Errorf("read %s: the API server returned %T", info.Name, info.Object)
+	}
+	return Object{Unstructured: o, Info: info}, nil
+}
+
+// Named returns the object of one argument, such as configmap/x, whatever the flags of the command select.
+func (c Command) Named(arg string) (Object, error) {
+	namespace, _, err := c.Factory.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return Object{}, err
+	}
+	infos, err := c.Factory.NewBuilder().Unstructured().NamespaceParam(namespace).DefaultNamespace().
+		ResourceTypeOrNameArgs(false, arg).SingleResourceType().Flatten().Do().Infos()
+	if err != nil {
+		return Object{}, err
+	}
+	if len(infos) != 1 {
+		return Object{}, fmt.Errorf("%s names %d objects, must be 1", arg, len(infos))
+	}
+	return newObject(infos[0])
+}
+
+// Get returns the object of a kind and a name.
+func (c Command) Get(kind schema.GroupVersionKind, namespace, name string) (Object, error) {
+	mapper, err := c.Factory.ToRESTMapper()
+	if err != nil {
+		return Object{}, err
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return Object{}, err
+	}
+	client, err := c.Factory.UnstructuredClientForMapping(mapping)
+	if err != nil {
+		return Object{}, err
+	}
+	info := &resource.Info{Client: client, Mapping: mapping, Namespace: namespace, Name: name}
+	if err := info.Get(); err != nil {
+		return Object{}, err
+	}
+	return newObject(info)
+}
+
+// Text returns the value of a flag, empty where the command has no such flag.
+func (c Command) Text(flag string) string {
+	if f := c.Flags().Lookup(flag); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// Is returns the value of a flag that is a switch.
+func (c Command) Is(flag string) bool { return c.Text(flag) == "true" }
+
+func (c Command) isSet(flag string) bool {
+	f := c.Flags().Lookup(flag)
+	return f != nil && f.Changed
+}
+
+func (c Command) list(flag string) []string {
+	f := c.Flags().Lookup(flag)
+	if f == nil {
+		return nil
+	}
+	if list, is := f.Value.(pflag.SliceValue); is {
+		return list.GetSlice()
+	}
+	return nil
+}
