@@ -15,11 +15,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/autoscale"
 	"k8s.io/kubectl/pkg/cmd/completion"
 	"k8s.io/kubectl/pkg/cmd/config"
-	"k8s.io/kubectl/pkg/cmd/create"
 	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/diff"
-	"k8s.io/kubectl/pkg/cmd/exec"
-	"k8s.io/kubectl/pkg/cmd/expose"
 	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/kustomize"
 	"k8s.io/kubectl/pkg/cmd/options"
@@ -34,6 +31,8 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
 
+	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
 )
@@ -87,7 +86,7 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		{
 			Message: "Basic Commands:",
 			Commands: []*cobra.Command{
-				create.NewCmdCreate(f, streams), expose.NewCmdExposeService(f, streams), scale.NewCmdScale(f, streams),
+				create.New(f, streams), create.NewExpose(f, streams), scale.NewCmdScale(f, streams),
 				autoscale.NewCmdAutoscale(f, streams), get.NewCmdGet(name, f, streams),
 				describe.NewCmdDescribe(name, f, streams),
 			},
@@ -98,7 +97,7 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		},
 		{
 			Message:  "Pod Commands:",
-			Commands: []*cobra.Command{exec.NewCmdExec(f, streams)},
+			Commands: []*cobra.Command{pods.NewScaleDown(f, streams), pods.NewExec(f, streams)},
 		},
 		{
 			Message: "Advanced Commands:",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -118,7 +119,7 @@ func revisionsOf(c target.Command, o target.Object) ([]*appsv1.ControllerRevisio
 	if !hasHistory(o.Unstructured) {
 		return nil, fmt.Errorf("no history viewer has been implemented for %q", o.GroupVersionKind().GroupKind())
 	}
-	selector, err := SelectorOf(o.Unstructured)
+	selector, err := pods.Selector(o.Unstructured)
 	if err != nil {
 		return nil, err
 	}
@@ -139,21 +140,4 @@ func revisionsOf(c target.Command, o target.Object) ([]*appsv1.ControllerRevisio
 // hasHistory reports whether an object stores revisions of one pod template.
 func hasHistory(o *unstructured.Unstructured) bool {
 	return kinds.Is(o, kinds.CloneSet) || kinds.Is(o, kinds.StatefulSet) || kinds.Is(o, kinds.DaemonSet)
-}
-
-// SelectorOf returns the selector of the pods of a workload, as a list request takes it.
-func SelectorOf(o *unstructured.Unstructured) (string, error) {
-	fields, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
-	if err != nil || !found {
-		return "", fmt.Errorf("%s %s has no selector", o.GetKind(), o.GetName())
-	}
-	read, err := kinds.Read[metav1.LabelSelector](&unstructured.Unstructured{Object: fields})
-	if err != nil {
-		return "", err
-	}
-	selector, err := metav1.LabelSelectorAsSelector(read)
-	if err != nil {
-		return "", fmt.Errorf("read the selector of %s: %w", o.GetName(), err)
-	}
-	return selector.String(), nil
 }

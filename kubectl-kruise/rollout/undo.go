@@ -7,9 +7,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/polymorphichelpers"
 	"k8s.io/kubectl/pkg/scheme"
-	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/target"

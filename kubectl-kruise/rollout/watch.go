@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/kubectl/pkg/util/podutils"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -120,12 +120,12 @@ func printDetail(c target.Command, o target.Object) error {
 	if err != nil {
 		return err
 	}
-	pods, err := PodsOf(c, o)
+	own, err := pods.Of(c, o)
 	if err != nil {
 		return err
 	}
 	var ready, others []string
-	for _, pod := range pods {
+	for _, pod := range own {
 		switch {
 		case !revision.Match(pod.Labels["controller-revision-hash"], set.Status.UpdateRevision):
 		case podutils.IsPodReady(pod):
@@ -137,21 +137,4 @@ func printDetail(c target.Command, o target.Object) error {
 	fmt.Fprintf(c.Out, "%s\nUpdated ready pods: %s\nUpdated not ready pods: %s\n",
 		o.GetName(), strings.Join(ready, " "), strings.Join(others, " "))
 	return nil
-}
-
-// PodsOf lists the pods that a workload controls.
-func PodsOf(c target.Command, o target.Object) ([]*corev1.Pod, error) {
-	selector, err := SelectorOf(o.Unstructured)
-	if err != nil {
-		return nil, err
-	}
-	clients, err := c.Factory.KubernetesClientSet()
-	if err != nil {
-		return nil, err
-	}
-	list, err := clients.CoreV1().Pods(o.GetNamespace()).List(c.Context(), metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	return revision.ControlledBy(o.Unstructured, list.Items), nil
 }

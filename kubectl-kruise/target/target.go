@@ -106,7 +106,7 @@ func (c Command) Find(args []string) ([]Object, error) {
 	}
 	objects := make([]Object, 0, len(infos))
 	for _, info := range infos {
-		o, err := newObject(info)
+		o, err := New(info)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,8 @@ func (c Command) Find(args []string) ([]Object, error) {
 	return objects, nil
 }
 
-func newObject(info *resource.Info) (Object, error) {
+// New returns the object that a builder has read.
+func New(info *resource.Info) (Object, error) {
 	o, is := info.Object.(*unstructured.Unstructured)
 	if !is {
 		return Object{}, fmt.Errorf("read %s: the API server returned %T", info.Name, info.Object)
@@ -137,7 +138,7 @@ func (c Command) Named(arg string) (Object, error) {
 	if len(infos) != 1 {
 		return Object{}, fmt.Errorf("%s names %d objects, must be 1", arg, len(infos))
 	}
-	return newObject(infos[0])
+	return New(infos[0])
 }
 
 // Get returns the object of a kind and a name.
@@ -158,7 +159,7 @@ func (c Command) Get(kind schema.GroupVersionKind, namespace, name string) (Obje
 	if err := info.Get(); err != nil {
 		return Object{}, err
 	}
-	return newObject(info)
+	return New(info)
 }
 
 // Text returns the value of a flag, empty where the command has no such flag.

@@ -3,6 +3,7 @@
 package apitest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/kubectl/pkg/scheme"
 )
 
 // Server is an API server.
@@ -99,6 +101,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusInternalServerError, err.Error())
 		return
 	}
+	if body, err = plain(body); err != nil {
+		fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
 	path := strings.TrimSuffix(r.URL.Path, "/")
 	object, subresource := path, ""
 	for _, sub := range []string{"status", "scale", "eviction", "exec"} {
@@ -113,7 +119,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		s.get(w, r, object, subresource)
 	case http.MethodPatch:
-		s.patch(w, r, object, body)
+		s.patch(w, r, object, subresource, body)
 	case http.MethodPost:
 		s.create(w, path, subresource, body)
 	case http.MethodPut:
@@ -121,6 +127,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	default:
 		fail(w, http.StatusMethodNotAllowed, r.Method)
 	}
+}
+
+// plain returns an object as JSON that typed clients send as protobuf.
+func plain(body []byte) ([]byte, error) {
+	if !bytes.HasPrefix(body, []byte("k8s\x00")) {
+		return body, nil
+	}
+	o, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.Encode(scheme.DefaultJSONEncoder(), o)
 }
 
 // record records a write.
@@ -192,7 +210,7 @@ func (s *Server) list(r *http.Request, path string) []any {
 	return items
 }
 
-func (s *Server) patch(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, path, subresource string, body []byte) {
 	s.mu.Lock()
 	o := s.objects[path]
 	s.mu.Unlock()
@@ -219,10 +237,18 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, path string, body
 		return
 	}
 	s.store(path, patched, r.URL.Query().Get("dryRun") != "")
+	if subresource == "scale" {
+		send(w, http.StatusOK, scaleOf(patched))
+		return
+	}
 	send(w, http.StatusOK, patched.Object)
 }
 
 func (s *Server) create(w http.ResponseWriter, path, subresource string, body []byte) {
+	if subresource == "exec" {
+		fail(w, http.StatusMethodNotAllowed, "exec is not served")
+		return
+	}
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal(body, &o.Object); err != nil {
 		fail(w, http.StatusBadRequest, err.Error())
