@@ -32,9 +32,11 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/status"
 )
 
 // name is what the user calls.
@@ -98,6 +100,10 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		{
 			Message:  "Pod Commands:",
 			Commands: []*cobra.Command{pods.NewScaleDown(f, streams), pods.NewExec(f, streams)},
+		},
+		{
+			Message:  "Insight Commands:",
+			Commands: []*cobra.Command{status.New(f, streams), status.NewWatch(f, streams), explain.New(f, streams)},
 		},
 		{
 			Message: "Advanced Commands:",

@@ -18,7 +18,7 @@ func workloadOf(c target.Command, o target.Object) (target.Object, error) {
 	if err != nil {
 		return target.Object{}, err
 	}
-	workload, err := c.Get(kind, o.GetNamespace(), name)
+	workload, err := c.Get(kind.GroupKind(), o.GetNamespace(), name)
 	if err != nil {
 		return target.Object{}, fmt.Errorf("read the workload of rollout %s: %w", o.GetName(), err)
 	}

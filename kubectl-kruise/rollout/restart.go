@@ -3,13 +3,13 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
 	"github.com/kruisekit/kruisekit/write"
@@ -34,17 +34,20 @@ func restartOps(now clock.PassiveClock) decide {
 // annotation into running pods and restart nothing: its containers get an environment variable, which no running
 // container can take. With InPlaceOnly the rollout could not go on, so that is an error.
 func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
-	policy, err := updatePolicy(o)
+	strategy, is, err := kinds.StrategyOf(o)
 	if err != nil {
 		return nil, err
 	}
+	if !is {
+		return nil, errors.New("restarting is not supported")
+	}
 	at, value := kinds.TemplatePath(o), now.UTC().Format(time.RFC3339)
-	switch policy {
-	case recreate:
+	switch strategy.Policy {
+	case kinds.Recreate:
 		ops := target.Set(o, value, append(at, "metadata", "annotations", restartedAt)...)
 		return append(target.Unchanged(o), ops...), nil
-	case inPlaceOnly:
-		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s", o.GetKind(), o.GetName())
+	case kinds.InPlaceOnly:
+		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s", strings.ToLower(o.GetKind()), o.GetName())
 	}
 	containers, err := kinds.Containers(o, "containers")
 	if err != nil {
@@ -70,53 +73,4 @@ func setEnv(at []string, c corev1.Container, value string) []write.Op {
 		return append(ops, write.Add(write.Pointer(append(at, "env")...), []any{variable}))
 	}
 	return append(ops, write.Add(write.Pointer(append(at, "env", "-")...), variable))
-}
-
-// policy states what a rollout does to pods.
-type policy string
-
-const (
-	recreate    policy = "recreate"
-	inPlace     policy = "inPlace"
-	inPlaceOnly policy = "inPlaceOnly"
-)
-
-// updatePolicy returns what a rollout of an object does to pods. The kinds that cannot be restarted give an error.
-func updatePolicy(o *unstructured.Unstructured) (policy, error) {
-	switch {
-	case kinds.Is(o, kinds.CloneSet):
-		set, err := kinds.ReadCloneSet(o)
-		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
-			return recreate, err
-		}
-		return policyOf(string(set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)), nil
-	case kinds.Is(o, kinds.StatefulSet):
-		set, err := kinds.ReadStatefulSet(o)
-		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
-			return recreate, err
-		}
-		return policyOf(string(set.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy)), nil
-	case kinds.Is(o, kinds.DaemonSet):
-		set, err := kinds.ReadDaemonSet(o)
-		if err != nil || set.Spec.UpdateStrategy.RollingUpdate == nil {
-			return recreate, err
-		}
-		if set.Spec.UpdateStrategy.RollingUpdate.Type == v1beta1.InplaceRollingUpdateType {
-			return inPlace, nil
-		}
-		return recreate, nil
-	default:
-		return "", errors.New("restarting is not supported")
-	}
-}
-
-func policyOf(value string) policy {
-	switch value {
-	case string(v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType):
-		return inPlace
-	case string(v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType):
-		return inPlaceOnly
-	default:
-		return recreate
-	}
 }

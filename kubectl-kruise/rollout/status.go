@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -84,27 +83,12 @@ func cloneSetStatus(set *v1beta1.CloneSet) (string, bool, error) {
 	if rolling == nil {
 		return p.status()
 	}
-	p.inPlace = policyOf(string(rolling.PodUpdatePolicy)) != recreate
+	p.inPlace = string(rolling.PodUpdatePolicy) != "" && string(rolling.PodUpdatePolicy) != string(kinds.Recreate)
 	if rolling.Partition != nil {
-		kept, err := kept(rolling.Partition, p.replicas)
-		if err != nil {
-			return "", false, err
-		}
+		kept := kinds.Kept(rolling.Partition, p.replicas)
 		p.keeps, p.want = kept > 0, p.replicas-kept
 	}
 	return p.status()
-}
-
-// kept returns how many instances a partition keeps at the older revision. A percentage below 100 never keeps all.
-func kept(partition *intstr.IntOrString, replicas int32) (int32, error) {
-	n, err := intstr.GetScaledValueFromIntOrPercent(partition, int(replicas), true)
-	if err != nil {
-		return 0, fmt.Errorf("read partition %s: %w", partition, err)
-	}
-	if partition.Type == intstr.String && partition.StrVal != "100%" && replicas > 1 {
-		n = min(n, int(replicas)-1)
-	}
-	return min(max(int32(n), 0), replicas), nil
 }
 
 func statefulSetStatus(set *v1beta1.StatefulSet) (string, bool, error) {
@@ -139,10 +123,7 @@ func daemonSetStatus(set *v1beta1.DaemonSet) (string, bool, error) {
 		allNew:   "DaemonSet rolling update complete %d pods at revision %s...\n",
 	}
 	if rolling := set.Spec.UpdateStrategy.RollingUpdate; rolling != nil && rolling.Partition != nil {
-		kept, err := kept(rolling.Partition, desired)
-		if err != nil {
-			return "", false, err
-		}
+		kept := kinds.Kept(rolling.Partition, desired)
 		p.keeps, p.want = kept > 0, desired-kept
 	}
 	return p.status()
@@ -176,10 +157,7 @@ func sidecarSetStatus(set *v1beta1.SidecarSet) (string, bool, error) {
 		allNew:   "SidecarSet rolling update complete %d pods at revision %s...\n",
 	}
 	if partition := set.Spec.UpdateStrategy.Partition; partition != nil {
-		kept, err := kept(partition, matched)
-		if err != nil {
-			return "", false, err
-		}
+		kept := kinds.Kept(partition, matched)
 		p.keeps, p.want = kept > 0, matched-kept
 	}
 	return p.status()

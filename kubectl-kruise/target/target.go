@@ -3,9 +3,12 @@ package target
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -141,13 +144,49 @@ func (c Command) Named(arg string) (Object, error) {
 	return New(infos[0])
 }
 
-// Get returns the object of a kind and a name.
-func (c Command) Get(kind schema.GroupVersionKind, namespace, name string) (Object, error) {
+// NamedPod returns the pod of an argument, with or without its type.
+func (c Command) NamedPod(arg string) (Object, error) {
+	if !strings.Contains(arg, "/") {
+		arg = "pods/" + arg
+	}
+	o, err := c.Named(arg)
+	if err == nil && o.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Pod"}) {
+		return Object{}, fmt.Errorf("%s is no pod", arg)
+	}
+	return o, err
+}
+
+// Mapping returns how the API server prefers to serve a kind.
+func (c Command) Mapping(kind schema.GroupKind) (*meta.RESTMapping, error) {
 	mapper, err := c.Factory.ToRESTMapper()
 	if err != nil {
-		return Object{}, err
+		return nil, err
 	}
-	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return mapper.RESTMapping(kind)
+}
+
+// List returns the objects of a kind: of all namespaces where the namespace is empty.
+func (c Command) List(
+	kind schema.GroupKind, namespace string, options metav1.ListOptions,
+) ([]unstructured.Unstructured, error) {
+	mapping, err := c.Mapping(kind)
+	if err != nil {
+		return nil, err
+	}
+	dynamic, err := c.Factory.DynamicClient()
+	if err != nil {
+		return nil, err
+	}
+	list, err := dynamic.Resource(mapping.Resource).Namespace(namespace).List(c.Context(), options)
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// Get returns the object of a kind and a name.
+func (c Command) Get(kind schema.GroupKind, namespace, name string) (Object, error) {
+	mapping, err := c.Mapping(kind)
 	if err != nil {
 		return Object{}, err
 	}
