@@ -32,7 +32,9 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/diagnose"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
@@ -100,6 +102,11 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		{
 			Message:  "Pod Commands:",
 			Commands: []*cobra.Command{pods.NewScaleDown(f, streams), pods.NewExec(f, streams)},
+		},
+		{
+			Message: "Operating Commands:",
+			Commands: append(operate.NewProtect(f, streams), operate.NewRestart(f, streams), operate.NewPull(f, streams),
+				operate.NewPauseAll(f, streams), diagnose.New(f, streams)),
 		},
 		{
 			Message:  "Insight Commands:",

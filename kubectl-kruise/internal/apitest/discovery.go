@@ -1,10 +1,12 @@
 package apitest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -64,7 +66,11 @@ func resources(t testing.TB, version string) []resource {
 	builtIn("autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true, "hpa")
 	builtIn("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true, "hpa")
 	builtIn("rollouts.kruise.io", "v1beta1", "Rollout", "rollouts", true)
-	for _, crd := range crds(t) {
+	definitions, err := crds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, crd := range definitions {
 		for _, v := range crd.Spec.Versions {
 			other := slices.ContainsFunc(crd.Spec.Versions, func(o apiextensionsv1.CustomResourceDefinitionVersion) bool {
 				return o.Name == version
@@ -79,41 +85,37 @@ func resources(t testing.TB, version string) []resource {
 	return all
 }
 
-func crds(t testing.TB) []apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	dir := crdDir(t)
-	files, err := filepath.Glob(filepath.Join(dir, "*.kruise.io_*.yaml"))
+// crds are read once: they are large.
+//
+//nolint:gochecknoglobals // a cache of files, for tests
+var crds = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition, error) {
+	files, err := filepath.Glob(filepath.Join(CRDs(), "*.kruise.io_*.yaml"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no CRDs in %s, %v", dir, err)
+		return nil, fmt.Errorf("no CRDs in %s, %w", CRDs(), err)
 	}
 	all := make([]apiextensionsv1.CustomResourceDefinition, len(files))
 	for i, file := range files {
 		data, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if err := yaml.Unmarshal(data, &all[i]); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			return nil, fmt.Errorf("read %s: %w", file, err)
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
-// crdDir returns the directory of the CRDs, seen from the package under test.
-func crdDir(t testing.TB) string {
-	t.Helper()
-	for dir := ".."; len(dir) < 20; dir = filepath.Join("..", dir) {
-		if bases := filepath.Join(dir, "config/crd/bases"); exists(bases) {
-			return bases
+// CRDs returns the directory of the CRDs, seen from a package below the module.
+func CRDs() string {
+	dir := ".."
+	for range 5 {
+		if _, err := os.Stat(filepath.Join(dir, "config/crd/bases")); err == nil {
+			break
 		}
+		dir = filepath.Join("..", dir)
 	}
-	t.Fatal("no directory of CRDs above")
-	return ""
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return filepath.Join(dir, "config/crd/bases")
 }
 
 // discover returns the answer to a request for discovery: nil for another path.
