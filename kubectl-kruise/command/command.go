@@ -34,6 +34,7 @@ import (
 	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/diagnose"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
@@ -97,7 +98,7 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 		},
 		{
 			Message:  "Rollout Commands:",
-			Commands: []*cobra.Command{rollout.New(f, streams), set.New(f, streams)},
+			Commands: []*cobra.Command{rollout.New(f, streams), set.New(f, streams), migrate.New(f, streams)},
 		},
 		{
 			Message:  "Pod Commands:",

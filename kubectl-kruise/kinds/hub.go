@@ -112,3 +112,27 @@ func Write(kind schema.GroupVersionKind, o runtime.Object) (*unstructured.Unstru
 	written.SetGroupVersionKind(kind)
 	return written, nil
 }
+
+// WriteCloneSet returns a CloneSet as the API server takes it in one of its served versions.
+func WriteCloneSet(kind schema.GroupVersionKind, set *v1beta1.CloneSet) (*unstructured.Unstructured, error) {
+	if kind.Version == v1beta1.GroupVersion.Version {
+		return Write(kind, set)
+	}
+	old := &v1alpha1.CloneSet{}
+	if err := old.ConvertFrom(set); err != nil {
+		return nil, fmt.Errorf("convert CloneSet %s: %w", set.Name, err)
+	}
+	return Write(kind, old)
+}
+
+// WriteStatefulSet returns a StatefulSet as the API server takes it in one of its served versions.
+func WriteStatefulSet(kind schema.GroupVersionKind, set *v1beta1.StatefulSet) (*unstructured.Unstructured, error) {
+	if kind.Version == v1beta1.GroupVersion.Version {
+		return Write(kind, set)
+	}
+	old := &v1alpha1.StatefulSet{}
+	if err := old.ConvertFrom(set); err != nil {
+		return nil, fmt.Errorf("convert StatefulSet %s: %w", set.Name, err)
+	}
+	return Write(kind, old)
+}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/cli-runtime/pkg/resource"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
@@ -67,25 +66,28 @@ func pauseAll(c target.Command, everywhere, resume bool) error {
 			errs = append(errs, fmt.Errorf("list %s: %w", mapping.Resource.Resource, err))
 			continue
 		}
-		client, err := c.Factory.UnstructuredClientForMapping(mapping)
-		if err != nil {
-			return err
-		}
 		for i := range items {
 			o := &items[i]
 			ops := PauseAll(o, resume)
 			if ops == nil {
 				continue
 			}
-			info := &resource.Info{Client: client, Mapping: mapping, Namespace: o.GetNamespace(), Name: o.GetName()}
-			patched, err := c.Patch(target.Object{Unstructured: o, Info: info}, ops, "")
-			if err == nil {
-				err = c.Print(patched, operation)
-			}
-			errs = append(errs, err)
+			errs = append(errs, patchOne(c, o, ops, operation))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func patchOne(c target.Command, o *unstructured.Unstructured, ops []write.Op, operation string) error {
+	object, err := c.At(o.GroupVersionKind().GroupKind(), o)
+	if err != nil {
+		return err
+	}
+	patched, err := c.Patch(object, ops, "")
+	if err != nil {
+		return err
+	}
+	return c.Print(patched, operation)
 }
 
 // PauseAll returns the operations that pause an object and mark it, or that resume a marked one: none where there is

@@ -184,6 +184,20 @@ func (c Command) List(
 	return list.Items, nil
 }
 
+// At returns an object that was listed as one that can be patched.
+func (c Command) At(kind schema.GroupKind, o *unstructured.Unstructured) (Object, error) {
+	mapping, err := c.Mapping(kind)
+	if err != nil {
+		return Object{}, err
+	}
+	client, err := c.Factory.UnstructuredClientForMapping(mapping)
+	if err != nil {
+		return Object{}, err
+	}
+	info := &resource.Info{Client: client, Mapping: mapping, Namespace: o.GetNamespace(), Name: o.GetName(), Object: o}
+	return Object{Unstructured: o, Info: info}, nil
+}
+
 // Get returns the object of a kind and a name.
 func (c Command) Get(kind schema.GroupKind, namespace, name string) (Object, error) {
 	mapping, err := c.Mapping(kind)

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,6 +123,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.patch(w, r, object, subresource, body)
 	case http.MethodPost:
 		s.create(w, path, subresource, body)
+	case http.MethodDelete:
+		s.delete(w, object)
 	case http.MethodPut:
 		s.put(w, object, subresource, body)
 	default:
@@ -261,6 +264,35 @@ func (s *Server) create(w http.ResponseWriter, path, subresource string, body []
 		s.store(path+"/"+o.GetName(), o, false)
 	}
 	send(w, http.StatusCreated, o.Object)
+}
+
+// delete deletes an object, and frees what it controls.
+func (s *Server) delete(w http.ResponseWriter, path string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := s.objects[path]
+	if gone == nil {
+		fail(w, http.StatusNotFound, path)
+		return
+	}
+	delete(s.objects, path)
+	for _, o := range s.objects {
+		if metav1.IsControlledBy(o, gone) {
+			o.SetOwnerReferences(nil)
+		}
+	}
+	send(w, http.StatusOK, gone.Object)
+}
+
+// Change changes a stored object, by the end of its path.
+func (s *Server) Change(suffix string, change func(o *unstructured.Unstructured)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, o := range s.objects {
+		if strings.HasSuffix(path, "/"+suffix) {
+			change(o)
+		}
+	}
 }
 
 func (s *Server) put(w http.ResponseWriter, path, subresource string, body []byte) {

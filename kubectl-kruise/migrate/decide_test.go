@@ -1,0 +1,120 @@
+package migrate_test
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
+)
+
+func TestMove(t *testing.T) {
+	type moving = migrate.Moving
+	for name, row := range map[string]struct {
+		now  moving
+		want migrate.Action
+	}{
+		"the target grows first":             {moving{Source: 3, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 3, Target: 1}},
+		"by as many as it may run ahead":     {moving{Source: 3, FinalTarget: 3, Surge: 5}, migrate.Action{Source: 3, Target: 3}},
+		"wait for new pods":                  {moving{Source: 3, Target: 1, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 3, Target: 1}},
+		"then the source shrinks":            {moving{Source: 3, Target: 1, Available: 1, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 2, Target: 1}},
+		"never below what stays":             {moving{Source: 3, Target: 2, Available: 2, FinalSource: 2, FinalTarget: 1, Surge: 1}, migrate.Action{Source: 2, Target: 2}},
+		"done":                               {moving{Target: 3, Available: 3, FinalTarget: 3, Surge: 1}, migrate.Action{Target: 3, Done: true}},
+		"a surge of zero counts as one":      {moving{Source: 1, FinalTarget: 1}, migrate.Action{Source: 1, Target: 1}},
+		"a move that does not shrink it all": {moving{Source: 2, Target: 1, Available: 1, FinalSource: 2, FinalTarget: 1, Surge: 1}, migrate.Action{Source: 2, Target: 1, Done: true}},
+	} {
+		if got := migrate.Move(row.now); got != row.want {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+	}
+}
+
+// Whatever happens, the pods of both are never fewer than in the beginning, and never more than that and the surge.
+func TestMoveBounds(t *testing.T) {
+	for source := range int32(6) {
+		for target := range int32(4) {
+			for moved := range source + 1 {
+				for surge := int32(1); surge < 4; surge++ {
+					checkMove(t, migrate.Moving{
+						Source: source, Target: target, Available: target, FinalSource: source - moved, FinalTarget: target + moved,
+						Surge: surge,
+					})
+				}
+			}
+		}
+	}
+}
+
+func checkMove(t *testing.T, m migrate.Moving) {
+	t.Helper()
+	begin := m
+	for range 40 {
+		a := migrate.Move(m)
+		if a.Done {
+			if a.Source != m.FinalSource || a.Target != m.FinalTarget {
+				t.Fatalf("%+v ended at %+v", begin, a)
+			}
+			return
+		}
+		m.Source, m.Target = a.Source, a.Target
+		if total := m.Source + m.Available; total < begin.Source+begin.Target {
+			t.Fatalf("%+v has %d pods at %+v", begin, total, a)
+		}
+		if m.Source+m.Target > begin.Source+begin.Target+m.Surge {
+			t.Fatalf("%+v surges at %+v", begin, a)
+		}
+		if m.Available < m.Target {
+			m.Available++
+		}
+	}
+	t.Fatalf("%+v does not end", begin)
+}
+
+func TestAdopt(t *testing.T) {
+	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}}
+	set.Status.UpdateRevision = "web-1"
+	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+	if ops, err := migrate.Adopt(orphan, set, "v", "id"); err != nil || len(ops) < 3 {
+		t.Errorf("an orphan: %v, %v", ops, err)
+	}
+	owned := func(uid string) *corev1.Pod {
+		p := orphan.DeepCopy()
+		p.OwnerReferences = []metav1.OwnerReference{{Name: "x", Kind: "K", UID: "u", Controller: ptr.To(true)}}
+		p.OwnerReferences[0].UID = set.UID
+		if uid != "u" {
+			p.OwnerReferences[0].UID = "other"
+		}
+		return p
+	}
+	if ops, err := migrate.Adopt(owned("u"), set, "v", "id"); err != nil || ops != nil {
+		t.Errorf("an own pod: %v, %v", ops, err)
+	}
+	if _, err := migrate.Adopt(owned("other"), set, "v", "id"); err == nil {
+		t.Error("the pod of another owner was adopted")
+	}
+}
+
+func TestTargets(t *testing.T) {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+		Name: "web", Labels: map[string]string{"a": "b"},
+		Annotations: map[string]string{"deployment.kubernetes.io/revision": "1", "keep": "k"},
+	}}
+	d.Spec.Replicas = ptr.To[int32](5)
+	if set := migrate.CloneSetOf(d, "new"); *set.Spec.Replicas != 0 || set.Name != "new" || len(set.Annotations) != 1 {
+		t.Errorf("%+v", set)
+	}
+	set := migrate.Adopting(d, "new")
+	if *set.Spec.Replicas != 5 || !set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.ScaleStrategy.MaxUnavailable.IntVal != 0 {
+		t.Errorf("%+v", set.Spec)
+	}
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](2)}
+	to := migrate.StatefulSetOf(s)
+	if r := to.Spec.UpdateStrategy.RollingUpdate; !r.Paused || *r.Partition != 2 || len(to.Spec.Template.Spec.ReadinessGates) != 1 {
+		t.Errorf("%+v", to.Spec)
+	}
+}
