@@ -14,7 +14,12 @@ import (
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
 )
 
+// version is set by the linker of a release.
+var version = "v0.0.0-local" //nolint:gochecknoglobals // the linker sets no other
+
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	cmdutil.CheckErr(cli.RunNoErrOutput(command.New(streams)))
+	root := command.New(streams)
+	root.Version = version
+	cmdutil.CheckErr(cli.RunNoErrOutput(root))
 }

@@ -15,9 +15,7 @@ import (
 	"k8s.io/kubectl/pkg/cmd/autoscale"
 	"k8s.io/kubectl/pkg/cmd/completion"
 	"k8s.io/kubectl/pkg/cmd/config"
-	"k8s.io/kubectl/pkg/cmd/describe"
 	"k8s.io/kubectl/pkg/cmd/diff"
-	"k8s.io/kubectl/pkg/cmd/get"
 	"k8s.io/kubectl/pkg/cmd/kustomize"
 	"k8s.io/kubectl/pkg/cmd/options"
 	"k8s.io/kubectl/pkg/cmd/patch"
@@ -25,7 +23,6 @@ import (
 	"k8s.io/kubectl/pkg/cmd/replace"
 	"k8s.io/kubectl/pkg/cmd/scale"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
-	"k8s.io/kubectl/pkg/cmd/version"
 	"k8s.io/kubectl/pkg/cmd/wait"
 	utilcompletion "k8s.io/kubectl/pkg/util/completion"
 	"k8s.io/kubectl/pkg/util/templates"
@@ -34,6 +31,7 @@ import (
 	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/diagnose"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/look"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
@@ -92,8 +90,8 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 			Message: "Basic Commands:",
 			Commands: []*cobra.Command{
 				create.New(f, streams), create.NewExpose(f, streams), scale.NewCmdScale(f, streams),
-				autoscale.NewCmdAutoscale(f, streams), get.NewCmdGet(name, f, streams),
-				describe.NewCmdDescribe(name, f, streams),
+				autoscale.NewCmdAutoscale(f, streams), look.NewGet(name, f, streams),
+				look.NewDescribe(name, f, streams),
 			},
 		},
 		{
@@ -128,7 +126,7 @@ func others(f cmdutil.Factory, streams genericiooptions.IOStreams) []*cobra.Comm
 	return []*cobra.Command{
 		completion.NewCmdCompletion(streams.Out, ""),
 		config.NewCmdConfig(f, clientcmd.NewDefaultPathOptions(), streams),
-		plugin.NewCmdPlugin(streams), version.NewCmdVersion(f, streams), options.NewCmdOptions(streams.Out),
+		plugin.NewCmdPlugin(streams), look.NewVersion(f, streams), options.NewCmdOptions(streams.Out),
 		apiresources.NewCmdAPIVersions(f, streams), apiresources.NewCmdAPIResources(f, streams),
 	}
 }
