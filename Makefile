@@ -135,10 +135,11 @@ build: ## Compile all packages, examples included
 	@go list -export -f '{{""}}' ./...
 
 .PHONY: client
-client: ## Compile the module of clients and test it with fakes, and test the types beside those of OpenKruise
+client: ## Compile and test the modules of clients and of the plugin with fakes, and test the types beside those of OpenKruise
 	@export GOWORK=off
 	(cd api/client && go vet -tags envtest ./... && go test ./...)
 	(cd test/kruiseapi && go test ./...)
+	(cd kubectl-kruise && go vet -tags envtest ./... && go test ./...)
 
 .PHONY: lint
 lint: ## Lint the files of every test level
@@ -175,8 +176,9 @@ compat-newest: ## Build and unit-test against the newest Kubernetes libraries
 .PHONY: test
 test: ## Set up what is missing, run every level of tests, and sum up
 	@$(LEVEL) all $(TESTFLAGS)
-	cd api/client
-	GOWORK=off go test -tags envtest ./...
+	export GOWORK=off
+	(cd api/client && go test -tags envtest ./...)
+	(cd kubectl-kruise && go test -tags envtest ./...)
 
 .PHONY: test-unit
 test-unit: ## Test what needs no cluster, with the race detector
@@ -224,6 +226,16 @@ fuzz: ## Run each fuzz test for FUZZTIME (10s)
 .PHONY: bench
 bench: ## Run the benchmarks, BENCH=regexp to select
 	@hack/bench $(TESTFLAGS)
+
+##@ Plugin
+
+.PHONY: plugin
+plugin: ## Build kubectl-kruise for this machine into bin
+	@hack/plugin build
+
+.PHONY: plugin-release
+plugin-release: ## Build archives of kubectl-kruise for three systems by two architectures, and the krew manifest, VERSION=v1.2.3
+	@hack/plugin release $(VERSION)
 
 ##@ Cluster
 

@@ -60,7 +60,7 @@ func outdated(set *v1beta1.SidecarSet, record kruise.SidecarSetInjected) string 
 	}
 }
 
-// Marks returns what annotations of a pod tell about other objects.
+// Marks returns what annotations of a pod hold about other objects.
 func Marks(pod *corev1.Pod) []string {
 	var lines []string
 	for key, text := range map[string]string{

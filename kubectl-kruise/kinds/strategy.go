@@ -26,7 +26,7 @@ const (
 // Strategy is how a workload updates its pods, whatever its kind.
 type Strategy struct {
 	Policy UpdatePolicy
-	// OnDelete leaves the update to whoever deletes the pods.
+	// OnDelete leaves the update to the user, who deletes the pods.
 	OnDelete bool
 	Paused   bool
 	// Partition is how many pods stay at the older revision. Nil is none.

@@ -117,7 +117,7 @@ func revisions(all []*corev1.Pod, newest string) []Revision {
 	return list
 }
 
-// Conditions returns the conditions of a status that tell why a workload does not go on.
+// Conditions returns the conditions of a status that report why a workload does not go on.
 func Conditions(o *unstructured.Unstructured) []string {
 	list, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
@@ -145,7 +145,7 @@ func text(v any) string {
 	return s
 }
 
-// warnedWithin is how old a warning may be that still tells why a workload stands still.
+// warnedWithin is how old a warning may be that still counts.
 const warnedWithin = time.Hour
 
 // Warnings returns the latest warning of each reason, the newest first.

@@ -21,10 +21,12 @@ type Result struct {
 // fatal ends a command of kubectl, which would end the process.
 type fatal string
 
-// Run runs a command with arguments against the API server of a URL.
-func Run(t testing.TB, newCommand func(genericiooptions.IOStreams) *cobra.Command, url string, args ...string) (r Result) {
+// RunConfig runs a command with arguments against the API server of a kubeconfig.
+func RunConfig(
+	t testing.TB, newCommand func(genericiooptions.IOStreams) *cobra.Command, kubeconfig string, args ...string,
+) (r Result) {
 	t.Helper()
-	t.Setenv("KUBECONFIG", t.TempDir()+"/none")
+	t.Setenv("KUBECONFIG", kubeconfig)
 	var out, errOut bytes.Buffer
 	cmdutil.BehaviorOnFatal(func(message string, _ int) { panic(fatal(message)) })
 	defer cmdutil.DefaultBehaviorOnFatal()
@@ -38,7 +40,7 @@ func Run(t testing.TB, newCommand func(genericiooptions.IOStreams) *cobra.Comman
 		r.Out, r.ErrOut = out.String(), errOut.String()
 	}()
 	cmd := newCommand(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut})
-	cmd.SetArgs(append([]string{"--server", url, "--cache-dir", t.TempDir()}, args...))
+	cmd.SetArgs(append([]string{"--cache-dir", t.TempDir()}, args...))
 	cmd.SetOut(&out)
 	cmd.SetErr(&errOut)
 	r.Err = cmd.ExecuteContext(t.Context())
@@ -51,7 +53,7 @@ func (s *Server) Run(
 ) Result {
 	t.Helper()
 	s.Writes()
-	r := Run(t, newCommand, s.URL, append([]string{"--namespace", "default"}, args...)...)
+	r := RunConfig(t, newCommand, t.TempDir()+"/none", append([]string{"--server", s.URL, "--namespace", "default"}, args...)...)
 	r.Writes = s.Writes()
 	return r
 }
