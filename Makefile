@@ -199,7 +199,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 .PHONY: nightly
 nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
-	$(MAKE) outages releases
+	$(MAKE) plugin-lint outages releases
 	hack/stress $(RUNS)
 	hack/fuzz
 
@@ -232,6 +232,12 @@ bench: ## Run the benchmarks, BENCH=regexp to select
 .PHONY: plugin
 plugin: ## Build kubectl-kruise for this machine into bin
 	@hack/plugin build
+
+.PHONY: plugin-lint
+plugin-lint: ## Lint the module of the plugin
+	@tool=$$(hack/tool golangci-lint)
+	cd kubectl-kruise
+	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
 
 .PHONY: plugin-release
 plugin-release: ## Build archives of kubectl-kruise for three systems by two architectures, and the krew manifest, VERSION=v1.2.3

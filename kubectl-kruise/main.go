@@ -15,7 +15,7 @@ import (
 )
 
 // version is set by the linker of a release.
-var version = "v0.0.0-local" //nolint:gochecknoglobals // the linker sets no other
+var version = "v0.0.0-local"
 
 func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}

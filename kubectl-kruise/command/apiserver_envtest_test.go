@@ -27,8 +27,6 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
-func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
-
 // call is a command, and what it prints. The user has the rights that the documentation lists for its name.
 type call struct {
 	name string // in the table of rights; empty for an administrator
@@ -248,7 +246,8 @@ func fill(t *testing.T, c *cluster.Cluster, version, namespace string) {
 	}
 	create(strings.NewReplacer("{name: web, namespace: default, uid: web, generation: 4}", "{name: done}",
 		"replicas: 3\n", "replicas: 0\n", "{observedGeneration: 4, replicas: 3, updatedReplicas: 3, readyReplicas: 3,",
-		"{observedGeneration: 1, replicas: 0, updatedReplicas: 0, readyReplicas: 0, updatedReadyReplicas: 0, availableReplicas: 0,",
+		"{observedGeneration: 1, replicas: 0, updatedReplicas: 0, readyReplicas: 0, updatedReadyReplicas: 0, "+
+			"availableReplicas: 0,",
 	).Replace(cloneSet))
 	create(strings.Replace(sidecarSet, "{name: s}", "{name: s-"+namespace+"}", 1))
 	create(`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: demo},

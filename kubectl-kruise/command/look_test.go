@@ -13,7 +13,9 @@ func TestLook(t *testing.T) {
 	try(t, map[string]row{
 		"get all lists our kinds":         {objects: web, args: "get all", out: "cloneset.apps.kruise.io/web"},
 		"get of other kinds is kubectl's": {objects: web, args: "get pods -o name", out: "pod/web-a\n"},
-		"describe is kubectl's":           {objects: web, args: "describe cloneset web", out: "API Version:  apps.kruise.io/VERSION"},
+		"describe is kubectl's": {
+			objects: web, args: "describe cloneset web", out: "API Version:  apps.kruise.io/VERSION",
+		},
 		"describe rollout": {
 			objects: append([]string{`{apiVersion: rollouts.kruise.io/v1beta1, kind: Rollout, metadata: {name: demo, namespace: default},
 				spec: {workloadRef: {apiVersion: apps.kruise.io/VERSION, kind: CloneSet, name: web},
@@ -32,7 +34,8 @@ func TestHelp(t *testing.T) {
 	for _, name := range []string{
 		"create", "expose", "scale", "autoscale", "get", "describe", "rollout", "set", "migrate", "scaledown", "exec",
 		"status", "watch", "explain", "restart", "pull", "protect", "unprotect", "pause-all", "diagnose",
-		"diff", "apply", "patch", "replace", "wait", "kustomize", "completion", "config", "plugin", "version", "api-resources",
+		"diff", "apply", "patch", "replace", "wait", "kustomize", "completion", "config", "plugin", "version",
+		"api-resources",
 	} {
 		if !strings.Contains(got.Out, "\n  "+name+" ") {
 			t.Errorf("the help lacks %s: %s", name, got.Out)
@@ -41,7 +44,8 @@ func TestHelp(t *testing.T) {
 	if got := server.Run(t, command.New, "completion", "bash"); !strings.Contains(got.Out, "__start_kubectl-kruise") {
 		t.Errorf("no completion: %v", got.Err)
 	}
-	if got := server.Run(t, command.New, "__complete", "rollout", "pause", "cloneset", ""); !strings.HasPrefix(got.Out, "web\n") {
+	got = server.Run(t, command.New, "__complete", "rollout", "pause", "cloneset", "")
+	if !strings.HasPrefix(got.Out, "web\n") {
 		t.Errorf("completion of names: %q %v", got.Out, got.Err)
 	}
 }

@@ -40,7 +40,9 @@ func TestMigrate(t *testing.T) {
 			version: "v1alpha1", objects: objects, args: args + " --copy", out: "Successfully created",
 			writes: of("2", `"disablePVCReuse":true`, `"type":"ReCreate"`),
 		},
-		"migrate of another pair": {args: "migrate CloneSet --from Job --src-name web", err: "job to cloneset is not supported"},
+		"migrate of another pair": {
+			args: "migrate CloneSet --from Job --src-name web", err: "job to cloneset is not supported",
+		},
 	})
 }
 
@@ -53,7 +55,8 @@ func TestMigrateMoves(t *testing.T) {
 			n, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas")
 			_ = unstructured.SetNestedField(o.Object, n, "status", "availableReplicas")
 		})
-		got := server.Run(t, command.New, "migrate", "CloneSet", "--from", "Deployment", "--src-name", "web", "--interval=1ms")
+		got := server.Run(t, command.New, "migrate", "CloneSet", "--from", "Deployment", "--src-name", "web",
+			"--interval=1ms")
 		want := []string{
 			`PATCH clonesets/web [{"op":"test","path":"/spec/replicas","value":0},{"op":"replace","path":"/spec/replicas","value":1}]`,
 			`PATCH deployments/web [{"op":"test","path":"/spec/replicas","value":2},{"op":"replace","path":"/spec/replicas","value":1}]`,

@@ -3,6 +3,7 @@ package command_test
 import (
 	"archive/tar"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,7 +19,8 @@ import (
 
 func TestOperate(t *testing.T) {
 	web := []string{cloneSet, podOf("web-a"), sidecarSet}
-	marked := strings.Replace(cloneSet, "generation: 4", "generation: 4, annotations: {kruisekit.dev/paused-by-pause-all: 'true'}", 1)
+	marked := strings.Replace(cloneSet, "generation: 4",
+		"generation: 4, annotations: {kruisekit.dev/paused-by-pause-all: 'true'}", 1)
 	const pause = `{"op":"test","path":"/metadata/annotations","value":null},` +
 		`{"op":"add","path":"/metadata/annotations","value":{"kruisekit.dev/paused-by-pause-all":"true"}}`
 	try(t, map[string]row{
@@ -27,8 +29,10 @@ func TestOperate(t *testing.T) {
 			writes: []string{`PATCH clonesets/web [{"op":"test","path":"/metadata/labels","value":null},{"op":"add","path":"/metadata/labels",` +
 				`"value":{"policy.kruise.io/delete-protection":"Always"}}]`},
 		},
-		"unprotect what is not protected": {objects: web, args: "unprotect cloneset/web", out: "cloneset.apps.kruise.io/web unprotected"},
-		"protect a pod":                   {objects: web, args: "protect pod/web-a", err: "Pod cannot be protected"},
+		"unprotect what is not protected": {
+			objects: web, args: "unprotect cloneset/web", out: "cloneset.apps.kruise.io/web unprotected",
+		},
+		"protect a pod": {objects: web, args: "protect pod/web-a", err: "Pod cannot be protected"},
 		"pause-all pauses and marks": {
 			version: "v1beta1", objects: web, args: "pause-all", out: "cloneset.apps.kruise.io/web paused\n",
 			writes: []string{`PATCH clonesets/web [` + pause +
@@ -118,7 +122,9 @@ func TestDiagnose(t *testing.T) {
 		for name := range files {
 			names = append(names, name)
 		}
-		for _, name := range []string{"version.yaml", "events.txt", "objects/pods.yaml", "objects/sidecarsets.apps.kruise.io.yaml"} {
+		for _, name := range []string{
+			"version.yaml", "events.txt", "objects/pods.yaml", "objects/sidecarsets.apps.kruise.io.yaml",
+		} {
 			if !slices.Contains(names, name) {
 				t.Errorf("%s: no %s among %v", version, name, names)
 			}
@@ -144,7 +150,7 @@ func unpack(t *testing.T, path string) map[string]string {
 	files, packed := map[string]string{}, tar.NewReader(zipped)
 	for {
 		header, err := packed.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return files
 		}
 		if err != nil {

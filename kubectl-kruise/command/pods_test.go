@@ -7,7 +7,8 @@ func podOf(name string) string {
 	return `{apiVersion: v1, kind: Pod, metadata: {name: ` + name + `, namespace: default, labels: {app: web},
   annotations: {kruise.io/sidecarset-working-hotupgrade-container: '{"log":"log-2"}'},
   ownerReferences: [{apiVersion: apps.kruise.io/VERSION, kind: CloneSet, name: web, uid: web, controller: true}]},
-  spec: {nodeName: node1, containers: [{name: c1, image: a, ports: [{containerPort: 80}], lifecycle: {preStop: {exec: {command: [stop]}}}},
+  spec: {nodeName: node1, containers: [
+    {name: c1, image: a, ports: [{containerPort: 80}], lifecycle: {preStop: {exec: {command: [stop]}}}},
     {name: log-2, image: a}]},
   status: {phase: Running, conditions: [{type: Ready, status: "True"}]}}`
 }

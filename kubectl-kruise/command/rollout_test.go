@@ -149,8 +149,10 @@ func TestRollout(t *testing.T) {
 		},
 		"resume of what is not paused": {objects: web, args: "rollout resume cloneset/web", err: "is not paused"},
 		"pause of a kind that cannot": {
-			objects: []string{"{apiVersion: apps.kruise.io/VERSION, kind: UnitedDeployment, metadata: {name: u, namespace: default}}"},
-			args:    "rollout pause ud/u", err: "pausing is not supported",
+			objects: []string{
+				"{apiVersion: apps.kruise.io/VERSION, kind: UnitedDeployment, metadata: {name: u, namespace: default}}",
+			},
+			args: "rollout pause ud/u", err: "pausing is not supported",
 		},
 		"restart of what is missing": {args: "rollout restart cloneset/missing", err: "NotFound"},
 		"status": {

@@ -16,7 +16,8 @@ func TestSet(t *testing.T) {
 				`,{"op":"add","path":"/spec/template/spec/containers/0/image","value":"app:3"}]`},
 		},
 		"image of a SidecarSet": {
-			objects: []string{sidecarSet}, args: "set image sidecarset/s c=c:2", out: "sidecarset.apps.kruise.io/s image updated",
+			objects: []string{sidecarSet}, args: "set image sidecarset/s c=c:2",
+			out: "sidecarset.apps.kruise.io/s image updated",
 			writes: []string{`PATCH sidecarsets/s [{"op":"test","path":"/spec/containers/0/name","value":"c"},` +
 				`{"op":"add","path":"/spec/containers/0/image","value":"c:2"}]`},
 		},
@@ -42,8 +43,10 @@ func TestSet(t *testing.T) {
 			objects: web, args: "set env cloneset/web A=b --overwrite=false", err: "already has a value (a)",
 		},
 		"env from a ConfigMap": {
-			objects: []string{cloneSet, "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: default}, data: {k.x: v}}"},
-			args:    "set env cloneset/web --from=configmap/m -c log", out: "env updated",
+			objects: []string{
+				cloneSet, "{apiVersion: v1, kind: ConfigMap, metadata: {name: m, namespace: default}, data: {k.x: v}}",
+			},
+			args: "set env cloneset/web --from=configmap/m -c log", out: "env updated",
 			writes: []string{`PATCH clonesets/web [` + unchanged +
 				`{"op":"test","path":"/spec/template/spec/containers/1/name","value":"log"},` +
 				`{"op":"add","path":"/spec/template/spec/containers/1/env","value":[{"name":"K_X",` +
@@ -60,12 +63,15 @@ func TestSet(t *testing.T) {
 				`{"op":"add","path":"/spec/template/spec/containers/1/resources","value":{"limits":{"cpu":"1"}}}]`},
 		},
 		"serviceaccount": {
-			objects: web, args: "set serviceaccount cloneset/web robot", out: "cloneset.apps.kruise.io/web serviceaccount updated",
+			objects: web, args: "set serviceaccount cloneset/web robot",
+			out:    "cloneset.apps.kruise.io/web serviceaccount updated",
 			writes: []string{`PATCH clonesets/web [{"op":"add","path":"/spec/template/spec/serviceAccountName","value":"robot"}]`},
 		},
 		"selector is kubectl's": {
-			objects: []string{"{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default}, spec: {selector: {a: b}}}"},
-			args:    "set selector service s a=c", out: "service/s selector updated",
+			objects: []string{
+				"{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default}, spec: {selector: {a: b}}}",
+			},
+			args: "set selector service s a=c", out: "service/s selector updated",
 			writes: []string{`PATCH services/s {"spec":{"selector":{"a":"c"}}}`},
 		},
 	})

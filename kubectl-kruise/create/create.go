@@ -3,6 +3,7 @@ package create
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -108,9 +109,7 @@ func BroadcastJobFrom(name string, o *unstructured.Unstructured) (*v1beta1.Broad
 	job := &v1beta1.BroadcastJob{Spec: template.Spec}
 	job.Name, job.Labels = name, template.Labels
 	job.Annotations = map[string]string{"cronjob.kubernetes.io/instantiate": "manual"}
-	for key, value := range template.Annotations {
-		job.Annotations[key] = value
-	}
+	maps.Copy(job.Annotations, template.Annotations)
 	job.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Name: o.GetName(), UID: o.GetUID(),
 	}}

@@ -43,7 +43,7 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return print(streams.Out, Pod(in, clock.RealClock{}.Now()))
+		return write(streams.Out, Pod(in, clock.RealClock{}.Now()))
 	}
 	return cmd
 }
@@ -91,7 +91,7 @@ func Pod(in Input, now time.Time) []Section {
 		{Title: "Touched by", Lines: touch},
 		{Title: "Not ready", Lines: NotReady(pod)},
 		notUpdated(in),
-		{Title: "Evictions", Lines: Eviction(pod, in.Owners, budgetsOf(in.Budgets), in.DisruptionBudgets, now)},
+		{Title: "Evictions", Lines: Eviction(in, now)},
 		{Title: "Not read, for lack of rights or of the kind", Lines: in.Unread},
 	}
 }
@@ -112,7 +112,7 @@ func notUpdated(in Input) Section {
 	return Section{Title: "Not updated"}
 }
 
-func print(out io.Writer, sections []Section) error {
+func write(out io.Writer, sections []Section) error {
 	for i, s := range sections {
 		if i > 0 && len(s.Lines) == 0 {
 			continue
@@ -149,7 +149,8 @@ func observe(c target.Command, o target.Object) (Input, error) {
 	if namespace, err := clients.CoreV1().Namespaces().Get(c.Context(), pod.Namespace, metav1.GetOptions{}); err == nil {
 		in.Namespace = namespace
 	}
-	if list, err := clients.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(c.Context(), metav1.ListOptions{}); err == nil {
+	budgets := clients.PolicyV1().PodDisruptionBudgets(pod.Namespace)
+	if list, err := budgets.List(c.Context(), metav1.ListOptions{}); err == nil {
 		in.DisruptionBudgets = list.Items
 	}
 	for _, list := range []struct {

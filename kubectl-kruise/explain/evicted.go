@@ -5,14 +5,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
 	"github.com/kruisekit/kruisekit/pub"
 )
@@ -28,17 +26,10 @@ func Chain(owners []*unstructured.Unstructured) pub.Chain {
 }
 
 // Eviction returns what budgets say to an eviction of a pod now.
-func Eviction(
-	pod *corev1.Pod, owners []*unstructured.Unstructured, all []*policyv1beta1.PodUnavailableBudget,
-	disruption []policyv1.PodDisruptionBudget, now time.Time,
-) []string {
+func Eviction(in Input, now time.Time) []string {
 	var lines []string
-	budgets := make([]pub.Budget, 0, len(all))
-	for _, b := range all {
-		budget, _ := pub.Read(b)
-		budgets = append(budgets, budget)
-	}
-	if b := pub.Match(pod, Chain(owners), budgets); b != nil {
+	pod := in.Pod
+	if b := pub.Match(pod, Chain(in.Owners), budgetsOf(in.Budgets)); b != nil {
 		verdict := pub.Review(*b, pub.Disruption{Pod: pod, Operation: pub.Evict}, now)
 		line := fmt.Sprintf("PodUnavailableBudget %s: %d more may be unavailable, an eviction now is ", b.Name,
 			b.Status.UnavailableAllowed)
@@ -49,14 +40,15 @@ func Eviction(
 		}
 		lines = append(lines, line)
 	}
-	for _, b := range disruption {
+	for _, b := range in.DisruptionBudgets {
 		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("PodDisruptionBudget %s: %d disruptions allowed", b.Name, b.Status.DisruptionsAllowed))
+		lines = append(lines,
+			fmt.Sprintf("PodDisruptionBudget %s: %d disruptions allowed", b.Name, b.Status.DisruptionsAllowed))
 	}
-	for _, o := range append([]*unstructured.Unstructured{asObject(pod)}, owners...) {
+	for _, o := range append([]*unstructured.Unstructured{asObject(pod)}, in.Owners...) {
 		if value := o.GetLabels()[kruise.DeletionProtectionKey]; value != "" {
 			lines = append(lines, fmt.Sprintf("%s %s is protected from deletion: %s", o.GetKind(), o.GetName(), value))
 		}
@@ -74,11 +66,12 @@ func asObject(pod *corev1.Pod) *unstructured.Unstructured {
 }
 
 // budgetsOf reads budgets of either version. One that cannot be read is left out.
-func budgetsOf(items []unstructured.Unstructured) []*policyv1beta1.PodUnavailableBudget {
-	var all []*policyv1beta1.PodUnavailableBudget
+func budgetsOf(items []unstructured.Unstructured) []pub.Budget {
+	var all []pub.Budget
 	for i := range items {
 		if b, err := kinds.ReadBudget(&items[i]); err == nil {
-			all = append(all, b)
+			budget, _ := pub.Read(b)
+			all = append(all, budget)
 		}
 	}
 	return all

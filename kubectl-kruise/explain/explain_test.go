@@ -15,7 +15,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
 )
@@ -110,7 +109,8 @@ func TestNotUpdated(t *testing.T) {
 		},
 		"a partition of a set without ordinals": {
 			strategy: kinds.Strategy{
-				Policy: kinds.InPlaceIfPossible, Partition: ptr.To(intstr.FromString("50%")), Replicas: 4, Updated: 2, Template: image,
+				Policy: kinds.InPlaceIfPossible, Partition: ptr.To(intstr.FromString("50%")), Replicas: 4, Updated: 2,
+				Template: image,
 			},
 			want: []string{"partition 50% keeps 2 of 4 pods at the older revision", restarts},
 		},
@@ -162,35 +162,47 @@ func TestNotUpdated(t *testing.T) {
 
 func TestEviction(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	budget := func(allowed int32) *policyv1beta1.PodUnavailableBudget {
-		b := &policyv1beta1.PodUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "default", Generation: 1}}
-		b.Spec.TargetReference = &policyv1beta1.TargetReference{APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: "web"}
-		b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
-		b.Status = policyv1beta1.PodUnavailableBudgetStatus{
-			ObservedGeneration: 1, UnavailableAllowed: allowed, CurrentAvailable: 3, DesiredAvailable: 2, TotalReplicas: 3,
-		}
-		return b
+	budget := func(allowed int64) unstructured.Unstructured {
+		return unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "policy.kruise.io/v1beta1", "kind": "PodUnavailableBudget",
+			"metadata": map[string]any{"name": "b", "namespace": "default", "generation": int64(1)},
+			"spec": map[string]any{"maxUnavailable": int64(1), "targetRef": map[string]any{
+				"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web",
+			}},
+			"status": map[string]any{
+				"observedGeneration": int64(1), "unavailableAllowed": allowed, "currentAvailable": int64(3),
+				"desiredAvailable": int64(2), "totalReplicas": int64(3),
+			},
+		}}
 	}
-	owner := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet"}}
+	owner := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+	}}
 	owner.SetName("web")
 	owner.SetLabels(map[string]string{kruise.DeletionProtectionKey: "Always"})
 	disruption := policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
 	disruption.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	for name, row := range map[string]struct {
-		allowed int32
+		allowed int64
 		want    string
 	}{
-		"a budget with room":    {1, "PodUnavailableBudget b: 1 more may be unavailable, an eviction now is admitted: Spent"},
-		"a budget without room": {0, "PodUnavailableBudget b: 0 more may be unavailable, an eviction now is refused: Exhausted"},
+		"a budget with room":    {1, "1 more may be unavailable, an eviction now is admitted: Spent"},
+		"a budget without room": {0, "0 more may be unavailable, an eviction now is refused: Exhausted"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := explain.Eviction(pod(), []*unstructured.Unstructured{owner},
-				[]*policyv1beta1.PodUnavailableBudget{budget(row.allowed)}, []policyv1.PodDisruptionBudget{disruption}, now)
-			if len(got) != 3 || !strings.HasPrefix(got[0], row.want) {
-				t.Errorf("%q, want %q first of 3", got, row.want)
+			got := explain.Eviction(explain.Input{
+				Pod: pod(), Owners: []*unstructured.Unstructured{owner},
+				Budgets:           []unstructured.Unstructured{budget(row.allowed)},
+				DisruptionBudgets: []policyv1.PodDisruptionBudget{disruption},
+			}, now)
+			if len(got) != 3 || !strings.HasPrefix(got[0], "PodUnavailableBudget b: "+row.want) {
+				t.Fatalf("%q, want %q first of 3", got, row.want)
 			}
-			if got[1] != "PodDisruptionBudget d: 0 disruptions allowed" || got[2] != "CloneSet web is protected from deletion: Always" {
-				t.Errorf("%q", got)
+			want := []string{
+				"PodDisruptionBudget d: 0 disruptions allowed", "CloneSet web is protected from deletion: Always",
+			}
+			if diff := cmp.Diff(want, got[1:]); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

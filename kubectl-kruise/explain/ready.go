@@ -25,16 +25,7 @@ func NotReady(pod *corev1.Pod) []string {
 	if c := lifecycle.ConditionOf(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionFalse {
 		reasons = append(reasons, fmt.Sprintf("not scheduled: %s: %s", c.Reason, c.Message))
 	}
-	for _, s := range pod.Status.InitContainerStatuses {
-		if s.State.Waiting != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
-			reasons = append(reasons, "init "+container(s))
-		}
-	}
-	for _, s := range pod.Status.ContainerStatuses {
-		if !s.Ready {
-			reasons = append(reasons, container(s))
-		}
-	}
+	reasons = append(reasons, containers(pod)...)
 	for _, gate := range pod.Spec.ReadinessGates {
 		if c := lifecycle.ConditionOf(pod, gate.ConditionType); c == nil || c.Status != corev1.ConditionTrue {
 			reasons = append(reasons, closed(pod, gate.ConditionType, c))
@@ -47,6 +38,22 @@ func NotReady(pod *corev1.Pod) []string {
 		reasons = append(reasons, fmt.Sprintf("phase %s, and the kubelet has not reported more", pod.Status.Phase))
 	}
 	return append(reasons, marked(pod)...)
+}
+
+// containers returns why containers are not ready.
+func containers(pod *corev1.Pod) []string {
+	var reasons []string
+	for _, s := range pod.Status.InitContainerStatuses {
+		if s.State.Waiting != nil || s.State.Terminated != nil && s.State.Terminated.ExitCode != 0 {
+			reasons = append(reasons, "init "+container(s))
+		}
+	}
+	for _, s := range pod.Status.ContainerStatuses {
+		if !s.Ready {
+			reasons = append(reasons, container(s))
+		}
+	}
+	return reasons
 }
 
 func finalizers(pod *corev1.Pod) string {

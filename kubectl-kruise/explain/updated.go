@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/revision"
 )
 
-// NotUpdated returns why a pod of a workload has not the update revision, or has not completed its update: nothing where
-// it has.
+// NotUpdated returns why a pod of a workload has not the update revision, or has not completed its update. It returns
+// nothing for a pod that has.
 func NotUpdated(s kinds.Strategy, pod *corev1.Pod) []string {
 	if s.UpdateRevision == "" {
 		return []string{"the controller has not reported an update revision"}

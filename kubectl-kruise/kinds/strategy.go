@@ -133,5 +133,5 @@ func Kept(partition *intstr.IntOrString, replicas int32) int32 {
 	if partition.Type == intstr.String && partition.StrVal != "100%" && replicas > 1 {
 		n = min(n, int(replicas)-1)
 	}
-	return min(max(int32(n), 0), replicas) //nolint:gosec // at most replicas
+	return min(max(int32(n), 0), replicas)
 }

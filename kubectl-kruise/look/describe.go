@@ -174,7 +174,8 @@ func describeWorkload(w io.Writer, in RolloutInput, status string) {
 	fmt.Fprintf(w, "Update Revision:\t%s\n", field(o, "status", "updateRevision"))
 	fmt.Fprintf(w, "Replicas:\n")
 	for _, row := range [][2]string{
-		{"Updated", "updatedReplicas"}, {"Current", "replicas"}, {"Ready", "readyReplicas"}, {"Available", "availableReplicas"},
+		{"Updated", "updatedReplicas"}, {"Current", "replicas"}, {"Ready", "readyReplicas"},
+		{"Available", "availableReplicas"},
 	} {
 		if row[0] == "Updated" {
 			fmt.Fprintf(w, "  Desired:\t%s\n", field(o, "spec", "replicas"))

@@ -55,7 +55,8 @@ func (m migration) adoptPods() error {
 	if err := m.finishCloneSet(); err != nil {
 		return err
 	}
-	m.report("Successfully migrated %d replicas from Deployment/%s to CloneSet/%s in place", n, m.flags.source, m.flags.target)
+	m.report("Successfully migrated %d replicas from Deployment/%s to CloneSet/%s in place", n, m.flags.source,
+		m.flags.target)
 	return nil
 }
 
@@ -234,7 +235,8 @@ func (m migration) relabel() (int32, bool, error) {
 	if set.Annotations[fromKey] == "" {
 		return replicas, true, nil
 	}
-	if set.Status.ObservedGeneration < set.Generation || set.Status.UpdateRevision == "" || set.Status.Replicas < replicas {
+	s := set.Status
+	if s.ObservedGeneration < set.Generation || s.UpdateRevision == "" || s.Replicas < replicas {
 		return replicas, false, nil
 	}
 	selector, err := pods.Selector(o.Unstructured)

@@ -13,19 +13,40 @@ import (
 )
 
 func TestMove(t *testing.T) {
-	type moving = migrate.Moving
+	type (
+		moving = migrate.Moving
+		action = migrate.Action
+	)
 	for name, row := range map[string]struct {
 		now  moving
 		want migrate.Action
 	}{
-		"the target grows first":             {moving{Source: 3, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 3, Target: 1}},
-		"by as many as it may run ahead":     {moving{Source: 3, FinalTarget: 3, Surge: 5}, migrate.Action{Source: 3, Target: 3}},
-		"wait for new pods":                  {moving{Source: 3, Target: 1, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 3, Target: 1}},
-		"then the source shrinks":            {moving{Source: 3, Target: 1, Available: 1, FinalTarget: 3, Surge: 1}, migrate.Action{Source: 2, Target: 1}},
-		"never below what stays":             {moving{Source: 3, Target: 2, Available: 2, FinalSource: 2, FinalTarget: 1, Surge: 1}, migrate.Action{Source: 2, Target: 2}},
-		"done":                               {moving{Target: 3, Available: 3, FinalTarget: 3, Surge: 1}, migrate.Action{Target: 3, Done: true}},
-		"a surge of zero counts as one":      {moving{Source: 1, FinalTarget: 1}, migrate.Action{Source: 1, Target: 1}},
-		"a move that does not shrink it all": {moving{Source: 2, Target: 1, Available: 1, FinalSource: 2, FinalTarget: 1, Surge: 1}, migrate.Action{Source: 2, Target: 1, Done: true}},
+		"the target grows first": {
+			moving{Source: 3, FinalTarget: 3, Surge: 1}, action{Source: 3, Target: 1},
+		},
+		"by as many as it may run ahead": {
+			moving{Source: 3, FinalTarget: 3, Surge: 5}, action{Source: 3, Target: 3},
+		},
+		"wait for new pods": {
+			moving{Source: 3, Target: 1, FinalTarget: 3, Surge: 1}, action{Source: 3, Target: 1},
+		},
+		"then the source shrinks": {
+			moving{Source: 3, Target: 1, Available: 1, FinalTarget: 3, Surge: 1}, action{Source: 2, Target: 1},
+		},
+		"never below what stays": {
+			moving{Source: 3, Target: 2, Available: 2, FinalSource: 2, FinalTarget: 1, Surge: 1},
+			action{Source: 2, Target: 2},
+		},
+		"done": {
+			moving{Target: 3, Available: 3, FinalTarget: 3, Surge: 1}, action{Target: 3, Done: true},
+		},
+		"a surge of zero counts as one": {
+			moving{Source: 1, FinalTarget: 1}, action{Source: 1, Target: 1},
+		},
+		"done where a part stays": {
+			moving{Source: 2, Target: 1, Available: 1, FinalSource: 2, FinalTarget: 1, Surge: 1},
+			action{Source: 2, Target: 1, Done: true},
+		},
 	} {
 		if got := migrate.Move(row.now); got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)
@@ -108,13 +129,15 @@ func TestTargets(t *testing.T) {
 		t.Errorf("%+v", set)
 	}
 	set := migrate.Adopting(d, "new")
-	if *set.Spec.Replicas != 5 || !set.Spec.UpdateStrategy.RollingUpdate.Paused || set.Spec.ScaleStrategy.MaxUnavailable.IntVal != 0 {
+	if *set.Spec.Replicas != 5 || !set.Spec.UpdateStrategy.RollingUpdate.Paused ||
+		set.Spec.ScaleStrategy.MaxUnavailable.IntVal != 0 {
 		t.Errorf("%+v", set.Spec)
 	}
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
 	s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](2)}
 	to := migrate.StatefulSetOf(s)
-	if r := to.Spec.UpdateStrategy.RollingUpdate; !r.Paused || *r.Partition != 2 || len(to.Spec.Template.Spec.ReadinessGates) != 1 {
+	gates := to.Spec.Template.Spec.ReadinessGates
+	if r := to.Spec.UpdateStrategy.RollingUpdate; !r.Paused || *r.Partition != 2 || len(gates) != 1 {
 		t.Errorf("%+v", to.Spec)
 	}
 }

@@ -28,7 +28,8 @@ func NewPauseAll(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.C
 		Use:   "pause-all",
 		Short: "Pause the rollouts of all workloads of a namespace, or of the cluster",
 		Long: "Pause the rollouts of all CloneSets, StatefulSets and DaemonSets of apps.kruise.io, and of SidecarSets with " +
-			"--all-namespaces. With --resume, what an earlier pause-all has paused goes on, and what was paused before stays so.",
+			"--all-namespaces. With --resume, what an earlier pause-all has paused goes on, and what was paused before " +
+			"stays so.",
 		Example: "  # Stop all rollouts of the cluster, and let them go on\n" +
 			"  kubectl kruise pause-all -A\n  kubectl kruise pause-all -A --resume",
 		Args: cobra.NoArgs,

@@ -54,7 +54,8 @@ func NewPull(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Comma
 	flags.StringSliceVar(&p.Nodes, "nodes", nil, "The names of the nodes")
 	flags.StringVarP(&p.Selector, "selector", "l", "", "Selector (label query) of the nodes")
 	flags.StringVar(&p.Pods, "pods", "", "Selector (label query) of pods: their nodes get the image")
-	flags.StringVar(&p.Parallelism, "parallelism", p.Parallelism, "How many nodes pull at a time: a number or a percentage")
+	flags.StringVar(&p.Parallelism, "parallelism", p.Parallelism,
+		"How many nodes pull at a time: a number or a percentage")
 	flags.DurationVar(&p.Timeout, "timeout", p.Timeout, "How long one attempt of a node may take")
 	flags.StringSliceVar(&p.Secrets, "pull-secrets", nil, "The names of pull secrets in the namespace")
 	flags.DurationVar(&p.Keep, "keep", p.Keep, "How long the job stays after it has finished")
@@ -133,7 +134,7 @@ func PullJob(p Pull) (*v1beta1.ImagePullJob, error) {
 }
 
 // follow shows the progress of a job until it has finished.
-func follow(c target.Command, o *unstructured.Unstructured, interval time.Duration, clock clock.Clock) error {
+func follow(c target.Command, o *unstructured.Unstructured, interval time.Duration, timer clock.Clock) error {
 	live := (term.TTY{Out: c.ErrOut}).IsTerminalOut()
 	last := ""
 	for {
@@ -168,7 +169,7 @@ func follow(c target.Command, o *unstructured.Unstructured, interval time.Durati
 		select {
 		case <-c.Context().Done():
 			return c.Context().Err()
-		case <-clock.After(interval):
+		case <-timer.After(interval):
 		}
 	}
 }
@@ -227,8 +228,8 @@ func Progress(job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage) ([]NodePul
 // printPull writes the sums of a job, and on a terminal the progress of each node.
 func printPull(out io.Writer, job *v1beta1.ImagePullJob, nodes []NodePull, each bool) {
 	s := job.Status
-	fmt.Fprintf(out, "Pull of %s: %d of %d nodes succeeded, %d active, %d failed\n", job.Spec.Image, s.Succeeded, s.Desired,
-		s.Active, s.Failed)
+	fmt.Fprintf(out, "Pull of %s: %d of %d nodes succeeded, %d active, %d failed\n", job.Spec.Image, s.Succeeded,
+		s.Desired, s.Active, s.Failed)
 	for _, n := range nodes {
 		if each || n.Phase == v1beta1.ImagePhaseFailed {
 			done := min(max(int(n.Progress), 0), 100) / 5

@@ -43,9 +43,9 @@ func NewRestart(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Co
 	cmd := &cobra.Command{
 		Use:   "restart (TYPE NAME | TYPE/NAME)",
 		Short: "Restart containers in place, batch by batch within a budget",
-		Long: "Restart containers of running pods in place: the pods keep their names, nodes and volumes. The kruise-daemon " +
-			"of the node restarts them.\n\nA pod is restarted when fewer than --max-unavailable pods are unavailable, and when " +
-			"its PodUnavailableBudget has room.",
+		Long: "Restart containers of running pods in place: the pods keep their names, nodes and volumes. The " +
+			"kruise-daemon of the node restarts them.\n\nA pod is restarted when fewer than --max-unavailable pods are " +
+			"unavailable, and when its PodUnavailableBudget has room.",
 		Example: "  # Restart one container of all pods of web, two pods at a time\n" +
 			"  kubectl kruise restart cloneset/web --containers=app --max-unavailable=2",
 	}
@@ -177,7 +177,7 @@ func (r run) observe(o target.Object) (Batch, error) {
 	budgets, err := r.List(schema.GroupKind{Group: kinds.Policy, Kind: "PodUnavailableBudget"}, o.GetNamespace(),
 		metav1.ListOptions{})
 	if err != nil || len(budgets) == 0 {
-		return b, nil // without budgets, or without the right to read them, --max-unavailable is the limit
+		return b, nil //nolint:nilerr // without budgets, or without the right to read them, --max-unavailable is the limit
 	}
 	for i := range budgets {
 		budget, err := kinds.ReadBudget(&budgets[i])

@@ -115,13 +115,14 @@ func enterSidecar(c target.Command, name string) error {
 
 // WorkingContainer returns the container of a hot-upgrade pair that works now: the name itself where there is no pair.
 func WorkingContainer(pod *corev1.Pod, sidecar string) (string, error) {
-	text := pod.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]
+	const key = kruise.SidecarSetWorkingHotUpgradeContainerKey
+	text := pod.Annotations[key]
 	if text == "" {
 		return sidecar, nil
 	}
 	working := map[string]string{}
 	if err := json.Unmarshal([]byte(text), &working); err != nil {
-		return "", fmt.Errorf("read annotation %s of pod %s: %w", kruise.SidecarSetWorkingHotUpgradeContainerKey, pod.Name, err)
+		return "", fmt.Errorf("read annotation %s of pod %s: %w", key, pod.Name, err)
 	}
 	if working[sidecar] == "" {
 		return sidecar, nil

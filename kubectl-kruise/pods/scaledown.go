@@ -60,8 +60,8 @@ func scaleDown(c target.Command, args []string, names string) error {
 	return c.Print(patched, "selective pod deletion")
 }
 
-// ScaleDown returns the pods that a CloneSet is to delete, each once, and the operations that make it smaller by them. A
-// name that is no pod of the CloneSet is an error.
+// ScaleDown returns the pods that a CloneSet is to delete, each once, and the operations that make the CloneSet smaller
+// by them. A name that is no pod of the CloneSet is an error.
 func ScaleDown(o *unstructured.Unstructured, own []*corev1.Pod, names []string) ([]string, []write.Op, error) {
 	set, err := kinds.ReadCloneSet(o)
 	if err != nil {
@@ -92,7 +92,8 @@ func ScaleDown(o *unstructured.Unstructured, own []*corev1.Pod, names []string) 
 	case len(added) == 0:
 		return nil, nil, fmt.Errorf("cloneset %q deletes %v already", o.GetName(), chosen)
 	case int(replicas) < len(added):
-		return nil, nil, fmt.Errorf("cloneset %q has %d replicas, fewer than the %d pods named", o.GetName(), replicas, len(added))
+		return nil, nil, fmt.Errorf("cloneset %q has %d replicas, fewer than the %d pods named", o.GetName(), replicas,
+			len(added))
 	}
 	ops := target.Unchanged(o)
 	ops = append(ops, target.Set(o, append(slices.Clone(listed), added...), "spec", "scaleStrategy", "podsToDelete")...)

@@ -48,8 +48,8 @@ func fastUndo(c target.Command, o target.Object) error {
 	return c.Print(patched, "rolled back")
 }
 
-// FastUndo returns the operations for the status of a Rollout that take it back to the earlier step without traffic that
-// has most replicas.
+// FastUndo returns the operations for the status of a Rollout that take it back to an earlier step: of those without
+// traffic, the one with most replicas.
 func FastUndo(o *unstructured.Unstructured) ([]write.Op, error) {
 	for field, strategy := range map[string]string{canary: "canary", blueGreen: "blueGreen"} {
 		status, found, err := unstructured.NestedMap(o.Object, "status", field)

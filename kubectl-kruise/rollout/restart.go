@@ -47,7 +47,8 @@ func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
 		ops := target.Set(o, value, append(at, "metadata", "annotations", restartedAt)...)
 		return append(target.Unchanged(o), ops...), nil
 	case kinds.InPlaceOnly:
-		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s", strings.ToLower(o.GetKind()), o.GetName())
+		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s",
+			strings.ToLower(o.GetKind()), o.GetName())
 	}
 	containers, err := kinds.Containers(o, "containers")
 	if err != nil {

@@ -80,8 +80,8 @@ func AddFlags(cmd *cobra.Command) {
 // decide returns the operations of a patch and the subresource that they patch; none where there is nothing to do.
 type decide func(o *unstructured.Unstructured) (ops []write.Op, subresource string, err error)
 
-// each returns a command that patches one object after the other, and goes on after a failure. The operation is printed,
-// and the error reports that there is nothing to do.
+// each returns a command that patches one object after the other, and goes on after a failure. It prints the operation.
+// Nothing returns the error of an object without a change.
 func each(operation string, nothing func(o *unstructured.Unstructured) error, decide decide) target.Run {
 	return func(c target.Command, objects []target.Object, _ []string) error {
 		var errs []error

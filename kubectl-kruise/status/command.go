@@ -132,7 +132,8 @@ func read(c target.Command, o target.Object) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	events, err := clients.CoreV1().Events(o.GetNamespace()).List(c.Context(), metav1.ListOptions{FieldSelector: "type=Warning"})
+	warnings := metav1.ListOptions{FieldSelector: "type=Warning"}
+	events, err := clients.CoreV1().Events(o.GetNamespace()).List(c.Context(), warnings)
 	if err == nil { // events are worth a look, and not worth a failure
 		in.Events = about(events.Items, o.GetUID(), in.Pods)
 	}

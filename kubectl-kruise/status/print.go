@@ -26,7 +26,8 @@ func (r Report) Print(out io.Writer, limit int) {
 		if rev.Newest {
 			mark = "*"
 		}
-		fmt.Fprintf(out, "%s %-*s %s %d of %d, %d ready\n", mark, longest, rev.Name, bar(rev, total), rev.Pods, total, rev.Ready)
+		fmt.Fprintf(out, "%s %-*s %s %d of %d, %d ready\n", mark, longest, rev.Name, bar(rev, total), rev.Pods, total,
+			rev.Ready)
 	}
 	if len(r.Reasons) > 0 {
 		fmt.Fprintln(out, "Why:")

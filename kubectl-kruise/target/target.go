@@ -55,7 +55,7 @@ func Extend(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.Co
 		}
 		if err != nil || len(named) == 0 && !c.isSet("filename") && !c.isSet("kustomize") {
 			kubectl(cmd, args) // which prints how to use it
-			return nil
+			return nil         //nolint:nilerr // kubectl has printed it
 		}
 		objects, err := c.Find(named)
 		if err != nil {

@@ -86,8 +86,6 @@ func resources(t testing.TB, version string) []resource {
 }
 
 // crds are read once: they are large.
-//
-//nolint:gochecknoglobals // a cache of files, for tests
 var crds = sync.OnceValues(func() ([]apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(CRDs(), "*.kruise.io_*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -182,6 +180,6 @@ func (s *Server) kindAt(path string) (schema.GroupVersionKind, bool) {
 }
 
 // collects reports whether a collection of all namespaces has an object.
-func (s *Server) collects(path, at string, o *unstructured.Unstructured) bool {
+func collects(path, at string, o *unstructured.Unstructured) bool {
 	return strings.Replace(at, "/namespaces/"+o.GetNamespace(), "", 1) == path+"/"+o.GetName()
 }

@@ -53,7 +53,8 @@ func (s *Server) Run(
 ) Result {
 	t.Helper()
 	s.Writes()
-	r := RunConfig(t, newCommand, t.TempDir()+"/none", append([]string{"--server", s.URL, "--namespace", "default"}, args...)...)
+	args = append([]string{"--server", s.URL, "--namespace", "default"}, args...)
+	r := RunConfig(t, newCommand, t.TempDir()+"/none", args...)
 	r.Writes = s.Writes()
 	return r
 }

@@ -120,7 +120,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet:
 		s.get(w, r, object, subresource)
 	case http.MethodPatch:
-		s.patch(w, r, object, subresource, body)
+		s.patch(w, r, target{object, subresource}, body)
 	case http.MethodPost:
 		s.create(w, path, subresource, body)
 	case http.MethodDelete:
@@ -204,7 +204,7 @@ func (s *Server) list(r *http.Request, path string) []any {
 	items := []any{}
 	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
 		o := s.objects[at]
-		if collection(at) == path || s.collects(path, at, o) {
+		if collection(at) == path || collects(path, at, o) {
 			if selector.Matches(labels.Set(o.GetLabels())) && (!byName || name == o.GetName()) {
 				items = append(items, o.Object)
 			}
@@ -213,12 +213,15 @@ func (s *Server) list(r *http.Request, path string) []any {
 	return items
 }
 
-func (s *Server) patch(w http.ResponseWriter, r *http.Request, path, subresource string, body []byte) {
+// target is what a request is about.
+type target struct{ path, subresource string }
+
+func (s *Server) patch(w http.ResponseWriter, r *http.Request, to target, body []byte) {
 	s.mu.Lock()
-	o := s.objects[path]
+	o := s.objects[to.path]
 	s.mu.Unlock()
 	if o == nil {
-		fail(w, http.StatusNotFound, path)
+		fail(w, http.StatusNotFound, to.path)
 		return
 	}
 	before, err := o.MarshalJSON()
@@ -239,8 +242,8 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, path, subresource
 		fail(w, http.StatusUnprocessableEntity, err.Error())
 		return
 	}
-	s.store(path, patched, r.URL.Query().Get("dryRun") != "")
-	if subresource == "scale" {
+	s.store(to.path, patched, r.URL.Query().Get("dryRun") != "")
+	if to.subresource == "scale" {
 		send(w, http.StatusOK, scaleOf(patched))
 		return
 	}
@@ -341,7 +344,8 @@ func send(w http.ResponseWriter, code int, answer any) {
 func fail(w http.ResponseWriter, code int, message string) {
 	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusUnprocessableEntity: "Invalid"}[code]
 	send(w, code, map[string]any{
-		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message + " " + reason,
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
+		"message": message + " " + reason,
 	})
 }
 
