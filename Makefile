@@ -139,7 +139,7 @@ client: ## Compile and test the modules of clients and of the plugin with fakes,
 	@export GOWORK=off
 	(cd api/client && go vet -tags envtest ./... && go test ./...)
 	(cd test/kruiseapi && go test ./...)
-	(cd kubectl-kruise && go vet -tags envtest ./... && go test ./...)
+	(cd kubectl-kruise && go vet -tags "envtest simulated" ./... && go test ./...)
 
 .PHONY: lint
 lint: ## Lint the files of every test level
@@ -178,7 +178,7 @@ test: ## Set up what is missing, run every level of tests, and sum up
 	@$(LEVEL) all $(TESTFLAGS)
 	export GOWORK=off
 	(cd api/client && go test -tags envtest ./...)
-	(cd kubectl-kruise && go test -tags envtest ./...)
+	(cd kubectl-kruise && go test -tags "envtest simulated" ./...)
 
 .PHONY: test-unit
 test-unit: ## Test what needs no cluster, with the race detector
