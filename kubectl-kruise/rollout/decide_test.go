@@ -119,8 +119,8 @@ func TestRestartDecision(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	const at, containers = "2026-01-02T03:04:05Z", "/spec/template/spec/containers/"
 	variable := map[string]any{"name": "RESTARTED_AT", "value": at}
-	const template = `template: {metadata: {annotations: {a: b}}, spec: {containers: [{name: one}, {name: two, env: [{name: A}]},
-		{name: three, env: [{name: RESTARTED_AT, value: old}]}]}}}}`
+	const template = `template: {metadata: {annotations: {a: b}}, spec: {containers: [{name: one},
+		{name: two, env: [{name: A}]}, {name: three, env: [{name: RESTARTED_AT, value: old}]}]}}}}`
 	for name, row := range map[string]struct {
 		kind, object string
 		want         []write.Op
