@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 	"k8s.io/utils/clock"
 
+	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
@@ -123,7 +124,7 @@ func addFlags(cmd *cobra.Command, limit *int) {
 // read reads what the report of an object needs.
 func read(c target.Command, o target.Object) (Report, error) {
 	in := Input{Object: o.Unstructured, Now: clock.RealClock{}.Now()}
-	if _, err := pods.Selector(o.Unstructured); err == nil {
+	if _, err := pods.Selector(o.Unstructured); err == nil && !kinds.Is(o.Unstructured, kinds.SidecarSet) {
 		if in.Pods, err = pods.Of(c, o); err != nil {
 			return Report{}, err
 		}

@@ -65,6 +65,9 @@ func Of(in Input) Report {
 	}
 	newest := strategy.UpdateRevision
 	r.Revisions = revisions(in.Pods, newest)
+	if kinds.Is(o, kinds.SidecarSet) { // whose revisions are not those of the pods
+		r.Revisions = ofSidecarSet(o)
+	}
 	r.Reasons = append(r.Reasons, Conditions(o)...)
 	if kinds.Paused(o) {
 		r.Reasons = append(r.Reasons, "paused by "+strings.Join(kinds.PausePath(o.GroupVersionKind()), "."))
@@ -115,6 +118,19 @@ func revisions(all []*corev1.Pod, newest string) []Revision {
 		return cmp.Or(cmp.Compare(b.Pods, a.Pods), cmp.Compare(a.Name, b.Name))
 	})
 	return list
+}
+
+// ofSidecarSet returns the revisions of a SidecarSet, as its status counts them.
+func ofSidecarSet(o *unstructured.Unstructured) []Revision {
+	set, err := kinds.ReadSidecarSet(o)
+	if err != nil {
+		return nil
+	}
+	s := set.Status
+	return []Revision{
+		{Name: s.LatestRevision, Newest: true, Pods: int(s.UpdatedPods), Ready: int(min(s.UpdatedReadyPods, s.UpdatedPods))},
+		{Name: "older", Pods: int(s.MatchedPods - s.UpdatedPods), Ready: int(max(s.ReadyPods-s.UpdatedReadyPods, 0))},
+	}
 }
 
 // Conditions returns the conditions of a status that report why a workload does not go on.

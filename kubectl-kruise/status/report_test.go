@@ -87,3 +87,23 @@ Pods:
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
+
+// The pods of a SidecarSet have revisions of their workloads, which are not those of the set.
+func TestReportOfSidecarSet(t *testing.T) {
+	const sidecarSet = `{apiVersion: apps.kruise.io/v1alpha1, kind: SidecarSet, metadata: {name: s},
+		status: {matchedPods: 4, updatedPods: 1, readyPods: 4, updatedReadyPods: 1, latestRevision: s-2}}`
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(sidecarSet), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	status.Of(status.Input{Object: o}).Print(&out, 0)
+	want := `SidecarSet s
+  Waiting for partitioned roll out to finish: 1 out of 4 pods have been updated...
+* s-2   ███████······················· 1 of 4, 1 ready
+  older ██████████████████████········ 3 of 4, 3 ready
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
