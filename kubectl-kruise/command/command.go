@@ -47,7 +47,7 @@ const name = "kubectl kruise"
 func New(streams genericiooptions.IOStreams) *cobra.Command {
 	warnings := rest.NewWarningWriter(streams.ErrOut,
 		rest.WarningWriterOptions{Deduplicate: true, Color: term.AllowsColorOutput(streams.ErrOut)})
-	warningsAsErrors := false
+	warningsAsErrors, profile := false, &profile{}
 	root := &cobra.Command{
 		Use:           "kubectl-kruise",
 		Short:         "Manage the workloads of apps.kruise.io",
@@ -55,10 +55,14 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Run:           func(cmd *cobra.Command, _ []string) { _ = cmd.Help() },
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRunE: func(*cobra.Command, []string) error {
 			rest.SetDefaultWarningHandler(warnings)
+			return profile.start()
 		},
 		PersistentPostRunE: func(*cobra.Command, []string) error {
+			if err := profile.write(); err != nil {
+				return err
+			}
 			if n := warnings.WarningCount(); warningsAsErrors && n > 0 {
 				return fmt.Errorf("the server sent %d warnings", n)
 			}
@@ -68,6 +72,7 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	root.PersistentFlags().BoolVar(&warningsAsErrors, "warnings-as-errors", false,
 		"Treat warnings received from the server as errors and exit with a non-zero exit code")
+	profile.addFlags(root.PersistentFlags())
 	kubeconfig := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).
 		WithWarningPrinter(streams)
 	kubeconfig.AddFlags(root.PersistentFlags())

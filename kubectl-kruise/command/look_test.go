@@ -1,6 +1,8 @@
 package command_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,5 +49,19 @@ func TestHelp(t *testing.T) {
 	got = server.Run(t, command.New, "__complete", "rollout", "pause", "cloneset", "")
 	if !strings.HasPrefix(got.Out, "web\n") {
 		t.Errorf("completion of names: %q %v", got.Out, got.Err)
+	}
+}
+
+func TestProfile(t *testing.T) {
+	server := apitest.New(t, "v1beta1")
+	for _, name := range []string{"cpu", "heap", "mutex"} {
+		file := filepath.Join(t.TempDir(), name)
+		got := server.Run(t, command.New, "version", "--client", "--profile", name, "--profile-output", file)
+		if written, err := os.Stat(file); err != nil || got.Err != nil || written.Size() == 0 {
+			t.Errorf("%s: %v, %v", name, err, got.Err)
+		}
+	}
+	if got := server.Run(t, command.New, "version", "--client", "--profile", "other"); got.Err == nil {
+		t.Error("an unknown profile is no error")
 	}
 }
