@@ -266,7 +266,7 @@ func runGroupsOf(t *testing.T, story groupStory, seed uint64) {
 		s.turn()
 		s.answerHooks()
 		if r.IntN(2) == 0 {
-			s.Server.RunPods(s.Kubelet)
+			s.RunPods()
 		}
 		s.Advance(time.Second)
 	}

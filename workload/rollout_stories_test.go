@@ -106,7 +106,7 @@ func (s *site) tell(told *strings.Builder) {
 			fmt.Fprintf(told, "%6s  %s\n", s.Clock.Sub(start).Round(time.Second), s.picture())
 			fmt.Fprintf(told, "        %s\n", strings.Join(requests, "\n        "))
 		}
-		s.Server.RunPods(s.Kubelet)
+		s.RunPods()
 		switch {
 		case s.Server.Version() != before:
 			s.Advance(time.Second)
@@ -145,7 +145,7 @@ func (s *site) settled() {
 		}
 		s.turn()
 		s.answerHooks()
-		s.Server.RunPods(s.Kubelet)
+		s.RunPods()
 		s.Advance(time.Second)
 		why = s.unsettled()
 	}
@@ -256,7 +256,7 @@ func TestSiteRollbackInGrace(t *testing.T) {
 	s.change(withImage("web:2"))
 	for range 5 {
 		s.turn()
-		s.Server.RunPods(s.Kubelet)
+		s.RunPods()
 		s.Advance(time.Second)
 	}
 	if got := s.picture(); got != "0:1- 1:1- 2:1-" {
@@ -300,7 +300,7 @@ func runSite(t *testing.T, m mode, seed uint64) {
 		s.turn()
 		s.answerHooks()
 		if r.IntN(2) == 0 {
-			s.Server.RunPods(s.Kubelet)
+			s.RunPods()
 		}
 		s.Advance(time.Second)
 	}

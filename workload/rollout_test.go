@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
@@ -55,8 +56,8 @@ type site struct {
 
 	// client is that of the living process, which reads what views show and remembers repeats.
 	client  client.Client
-	reads   *objects.Server
-	views   []*objects.Server
+	reads   *apiserver.Server
+	views   []*apiserver.Server
 	lag     int
 	repeats workload.Repeats
 	written int64
@@ -201,7 +202,7 @@ func (s *site) send(ctx context.Context, w *write.Write) (write.Object, error) {
 }
 
 // read returns the objects of a server.
-func read(t *testing.T, from *objects.Server) (*appsv1.StatefulSet, []*corev1.Pod, []*appsv1.ControllerRevision) {
+func read(t *testing.T, from *apiserver.Server) (*appsv1.StatefulSet, []*corev1.Pod, []*appsv1.ControllerRevision) {
 	t.Helper()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	var pods corev1.PodList

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -22,7 +22,7 @@ type world struct {
 
 	rand   *rand.Rand
 	job    *v1beta1.AdvancedCronJob
-	cache  *objects.Lagging
+	cache  *apiserver.Lagging
 	faults *podbench.Chance
 	// had are the names of all children that ever were, and last is the last tick of the status.
 	had  map[string]bool

@@ -13,13 +13,13 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
 // lagging is a client that shows pods and jobs as they are now.
-func lagging(m *model) *objects.Lagging {
+func lagging(m *model) *apiserver.Lagging {
 	l := m.Server.Lagging()
 	l.Only = func(o runtime.Object) bool {
 		_, isJob := o.(*unstructured.Unstructured)
@@ -35,7 +35,7 @@ type world struct {
 	*model
 
 	rand   *rand.Rand
-	cache  *objects.Lagging
+	cache  *apiserver.Lagging
 	faults *podbench.Chance
 
 	job   *v1beta1.BroadcastJob

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
@@ -29,7 +29,7 @@ func TestNodeEvents(t *testing.T) {
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	server := objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	server := apiserver.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	r, err := New(server, Options{})
 	if err != nil {
 		t.Fatal(err)

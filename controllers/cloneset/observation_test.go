@@ -17,10 +17,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podtest"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -33,7 +33,7 @@ type observation struct {
 	set     *v1beta1.CloneSet
 	// template is that of all stored revisions, but for the image.
 	template corev1.PodTemplateSpec
-	server   *objects.Server
+	server   *apiserver.Server
 	now      time.Time
 }
 
@@ -47,7 +47,7 @@ func observe(t *testing.T, n int32, change func(*v1beta1.CloneSet)) *observation
 		}
 	}
 	o := &observation{T: t, now: podtest.Noon()}
-	o.server = objects.New(scheme, func() time.Time { return o.now })
+	o.server = apiserver.New(scheme, func() time.Time { return o.now })
 	if err := owned.Index(t.Context(), o.server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -35,7 +35,7 @@ type world struct {
 	tick   int
 	script map[int]func()
 
-	server *objects.Server
+	server *apiserver.Server
 	// mu guards what writes change, which the reconciler sends at the same time: live, process, rules and tale.
 	mu sync.Mutex
 	// live is what the server holds, and seen what the latest pass of the reconciler has read.
@@ -46,7 +46,7 @@ type world struct {
 	set        *v1beta1.CloneSet
 	reconciler *cloneset.Reconciler
 	process    process
-	cache      *objects.Lagging
+	cache      *apiserver.Lagging
 	// due is the tick at which the set is reconciled although nothing has changed; 0 for none.
 	due   int
 	nodes *nodes
@@ -80,7 +80,7 @@ type settings struct {
 
 // view is what the server holds at one version. Its objects are those of the server, and are only read.
 type view struct {
-	server    *objects.Server
+	server    *apiserver.Server
 	version   int64
 	set       *v1beta1.CloneSet
 	pods      map[string]*corev1.Pod
@@ -101,7 +101,7 @@ func newWorld(t *testing.T, seed uint64, s settings, set *v1beta1.CloneSet) *wor
 		seed: seed, settings: s, random: rand.New(rand.NewPCG(seed, 1)), script: map[int]func(){}, set: set.DeepCopy(),
 	}
 	w.settings.nodes, w.delay = max(s.nodes, 1), max(s.delay, 1)
-	w.server = objects.New(newScheme(), w.now)
+	w.server = apiserver.New(newScheme(), w.now)
 	w.user = user{T: t, client: w.server, namespace: "shop"}
 	w.live = &view{pods: map[string]*corev1.Pod{}, revisions: map[string]*appsv1.ControllerRevision{}}
 	w.nodes = &nodes{world: w, runs: map[types.UID]map[string]*run{}, calm: map[types.UID]*corev1.Pod{}}

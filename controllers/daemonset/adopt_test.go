@@ -69,7 +69,7 @@ func TestAdoptLongNames(t *testing.T) {
 func (m *model) rename(pod *corev1.Pod, name string) {
 	m.Helper()
 	m.delete(pod)
-	m.Server.RunPods(m.Kubelet)
+	m.RunPods()
 	renamed := pod.DeepCopy()
 	renamed.Name, renamed.ResourceVersion = name, ""
 	m.Put(renamed)

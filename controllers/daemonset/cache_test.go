@@ -11,7 +11,7 @@ func TestDeletedBehindCache(t *testing.T) {
 	m := newModel(t, 1, daemonset.Options{})
 	set := m.create()
 	m.eventually(set, settled(1))
-	lagging, catchUp := m.Server.FrozenPods(t)
+	lagging, catchUp := m.FrozenPods()
 	m.restart(lagging)
 	m.change(set, image("agent:2"))
 	for range 3 {

@@ -36,7 +36,7 @@ func TestForeignName(t *testing.T) {
 	m.eventually(set, settled(2))
 	m.delete(m.on("n1"))
 	m.delete(m.on("n2"))
-	m.Server.RunPods(m.Kubelet)
+	m.RunPods()
 	foreign := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, UID: "foreign"}, Spec: set.Spec.Template.Spec,
 	}

@@ -53,7 +53,7 @@ func TestOnePodPerNode(t *testing.T) {
 				w.act(set)
 				w.land()
 				w.Reconcile()
-				w.Server.RunPods(w.Kubelet)
+				w.RunPods()
 				w.Advance(1e9)
 			}
 			w.faulty, w.unready, w.Kubelet.Unready = false, nil, nil
@@ -165,7 +165,7 @@ func (w *unreliable) act(set *v1beta1.DaemonSet) {
 		w.land()
 		w.lead(w.Server)
 	case n == 7:
-		lagging, catchUp := w.Server.FrozenPods(w.T)
+		lagging, catchUp := w.FrozenPods()
 		w.Reconcile()
 		w.land()
 		w.lead(lagging)

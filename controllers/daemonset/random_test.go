@@ -108,7 +108,7 @@ func (w *world) turn() {
 	w.Server.Requests()
 	w.Reconcile()
 	w.check(before, w.pods())
-	w.Server.RunPods(w.Kubelet)
+	w.RunPods()
 	w.Advance(time.Second)
 }
 

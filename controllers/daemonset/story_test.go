@@ -141,7 +141,7 @@ func (n *narrator) tell(set *v1beta1.DaemonSet, events []event) {
 		n.Reconcile()
 		n.meet()
 		n.note()
-		n.Server.RunPods(n.Kubelet)
+		n.RunPods()
 		switch {
 		case n.Server.Version() != before:
 			n.Advance(time.Second)

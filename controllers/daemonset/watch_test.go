@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
@@ -101,7 +101,7 @@ func TestOrphanEvents(t *testing.T) {
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	server := objects.New(scheme, time.Now)
+	server := apiserver.New(scheme, time.Now)
 	long := strings.Repeat("log-agent-", 6)
 	for _, name := range []string{"web", long + "a", long + "b", strings.Repeat("a", 51) + ".b"} {
 		if err := server.Put(&v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}); err != nil {

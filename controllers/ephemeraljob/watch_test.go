@@ -13,9 +13,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // withJobs returns a reconciler that finds these jobs: one for each container "shell" and "dump" of pods with app=web,
@@ -29,7 +29,7 @@ func withJobs(t *testing.T) *Reconciler {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	server := objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	server := apiserver.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	r, err := New(server, Options{})
 	if err != nil {
 		t.Fatal(err)

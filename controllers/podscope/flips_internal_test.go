@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // flipping is a reconciler whose objects change.
@@ -40,7 +40,7 @@ func newFlipping(t *testing.T, disruptions bool) *flipping {
 	if err := scheme.AddToScheme(known); err != nil {
 		t.Fatal(err)
 	}
-	server := objects.New(known, func() time.Time { return f.now })
+	server := apiserver.New(known, func() time.Time { return f.now })
 	for _, o := range []client.Object{
 		&admissionregistrationv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration}},
 		&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: DefaultConfiguration}},

@@ -19,7 +19,7 @@ func TestDeletedBehindCache(t *testing.T) {
 		return nil
 	}
 	m.Eventually(ready)
-	lagging, catchUp := m.Server.FrozenPods(t)
+	lagging, catchUp := m.FrozenPods()
 	m.restart(lagging)
 	m.change(set, func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "web:2" })
 	for range 3 {

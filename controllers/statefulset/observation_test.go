@@ -20,11 +20,11 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podtest"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -37,7 +37,7 @@ type observation struct {
 	set     *v1beta1.StatefulSet
 	// template is that of all stored revisions, but for the image.
 	template corev1.PodTemplateSpec
-	server   *objects.Server
+	server   *apiserver.Server
 }
 
 // observe is a set of n pods of image web:1, and what changes make of it. Its current revision is that of web:1.
@@ -50,7 +50,7 @@ func observe(t *testing.T, n int32, changes ...func(*v1beta1.StatefulSet)) *obse
 		}
 	}
 	o := &observation{T: t, options: Options{Now: podtest.Noon}}
-	o.server = objects.New(scheme, podtest.Noon)
+	o.server = apiserver.New(scheme, podtest.Noon)
 	if err := owned.Index(t.Context(), o.server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}

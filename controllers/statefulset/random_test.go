@@ -119,7 +119,7 @@ func (w *world) turn() {
 	w.Server.Requests()
 	w.Reconcile()
 	w.check(before, w.pods(w.set))
-	w.Server.RunPods(w.Kubelet)
+	w.RunPods()
 	w.collect()
 	w.provision()
 	w.checkClaims()

@@ -93,7 +93,7 @@ func TestStories(t *testing.T) {
 						fmt.Fprintf(told, "        %s\n", strings.ReplaceAll(request, "/web/status", "/status"))
 					}
 				}
-				m.Server.RunPods(m.Kubelet)
+				m.RunPods()
 				m.collect()
 				m.provision()
 				m.Server.Requests() // those of the garbage collector

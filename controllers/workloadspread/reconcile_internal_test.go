@@ -25,15 +25,15 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // cluster is an API server with a mapper and scales.
 type cluster struct {
 	*testing.T
-	*objects.Server
+	*apiserver.Server
 	// meanwhile runs before the next write of a status.
 	meanwhile func()
 	fault     error
@@ -111,7 +111,7 @@ func newCluster(t *testing.T) (*cluster, *Reconciler) {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{T: t, Server: objects.New(scheme, noon)}
+	c := &cluster{T: t, Server: apiserver.New(scheme, noon)}
 	if err := errors.Join(owned.Index(t.Context(), c.Server, &corev1.Pod{}),
 		indexMatches(t.Context(), c.Server)); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 )
 
 // TestRestored: etcd is restored to an older version before the cache has shown a write. Within two minutes the daemon
@@ -23,7 +23,7 @@ func TestRestored(t *testing.T) {
 	w.node.mu.Unlock()
 	w.written = func() {
 		w.written = nil
-		w.server = objects.New(w.server.Scheme(), func() time.Time { return w.now })
+		w.server = apiserver.New(w.server.Scheme(), func() time.Time { return w.now })
 		if err := w.server.Put(older); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestRestoredAtRest(t *testing.T) {
 		older := w.stored()
 		older.Spec.PodProbes, older.Status = older.Spec.PodProbes[:0], v1alpha1.NodePodProbeStatus{}
 		older.ResourceVersion = ""
-		w.server = objects.New(w.server.Scheme(), func() time.Time { return w.now })
+		w.server = apiserver.New(w.server.Scheme(), func() time.Time { return w.now })
 		if err := w.server.Put(older); err != nil {
 			t.Fatal(err)
 		}

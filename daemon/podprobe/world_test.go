@@ -21,14 +21,14 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 )
 
 // world is a node whose clock a test drives: an API server, a container runtime, and the production reconciler with its
 // prober.
 type world struct {
 	testing.TB
-	server *objects.Server
+	server *apiserver.Server
 	node   *node
 	now    time.Time
 	// step is how far the clock moves at once.
@@ -108,7 +108,7 @@ func newWorld(t testing.TB, asked *v1alpha1.NodePodProbe) *world {
 	w := &world{TB: t, now: start, step: 200 * time.Millisecond, node: &node{
 		containers: map[string]cri.Container{}, good: map[string]bool{}, output: map[string]string{},
 	}}
-	w.server = objects.New(scheme, func() time.Time { return w.now })
+	w.server = apiserver.New(scheme, func() time.Time { return w.now })
 	asked.Name = "node-1"
 	if err := w.server.Put(asked); err != nil {
 		t.Fatal(err)

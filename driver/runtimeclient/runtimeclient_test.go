@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -51,7 +51,7 @@ type requests struct {
 func newRequests(t *testing.T, err error) *requests {
 	t.Helper()
 	r := &requests{err: err}
-	stored := objects.New(clientgoscheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	stored := apiserver.New(clientgoscheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	if err := stored.Put(newPod(nil)); err != nil {
 		t.Fatal(err)
 	}

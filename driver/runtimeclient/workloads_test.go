@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/workload"
@@ -23,7 +24,7 @@ import (
 type sites struct {
 	*objects.Model
 
-	cache   *objects.Lagging
+	cache   *apiserver.Lagging
 	site    *Site
 	request reconcile.Request
 	r       *siteReconciler

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/budgets"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
@@ -31,7 +31,7 @@ const namespace = "shop"
 // cluster has budgets, and replicas whose caches lag as the test wants.
 type cluster struct {
 	testing.TB
-	*objects.Server
+	*apiserver.Server
 
 	// reads counts live reads, which a fault fails.
 	reads atomic.Int32
@@ -56,7 +56,7 @@ func newCluster(t testing.TB) *cluster {
 			t.Fatal(err)
 		}
 	}
-	return &cluster{TB: t, Server: objects.New(scheme, noon)}
+	return &cluster{TB: t, Server: apiserver.New(scheme, noon)}
 }
 
 // put stores a budget over the pods with app=web that allows some disruptions.

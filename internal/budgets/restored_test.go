@@ -8,9 +8,9 @@ import (
 	"time"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // spent is a cluster whose only budget was used up by a replica, at a high version. The cache of the replica still
@@ -45,7 +45,7 @@ func (c *cluster) want(g *budgets.Guard, pod string, reason pub.Reason, reads in
 // TestRestored: etcd is restored to an older version. A budget is believed a minute later, after one live read.
 func TestRestored(t *testing.T) {
 	c, g, x, now := spent(t)
-	c.Server = objects.New(c.Scheme(), noon) // its versions begin again
+	c.Server = apiserver.New(c.Scheme(), noon) // its versions begin again
 	c.put("web", 1, nil)
 	c.show(x, "web")
 	c.want(g, "web-001", pub.Exhausted, 0)
@@ -77,7 +77,7 @@ func freed(t *testing.T, g *budgets.Guard) {
 // TestRestoredWithout: the budget was created after the version that etcd was restored to.
 func TestRestoredWithout(t *testing.T) {
 	c, g, _, now := spent(t)
-	c.Server = objects.New(c.Scheme(), noon)
+	c.Server = apiserver.New(c.Scheme(), noon)
 	*now = now.Add(time.Minute)
 	c.want(g, "web-001", budgets.Unguarded, 1)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/distribution"
-	"github.com/kruisekit/kruisekit/test/patches"
+	"github.com/kruisekit/kruisekit/internal/patches"
 )
 
 func at(seconds int) time.Time {

@@ -15,13 +15,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // crowd is a cache that counts the indexes, and the objects that lists return.
 type crowd struct {
-	*objects.Server
+	*apiserver.Server
 
 	indexes, read int
 	// fault of the next index.
@@ -51,7 +51,7 @@ func TestReplicaSetsOf(t *testing.T) {
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := &crowd{Server: objects.New(scheme, noon), fault: errBroken}
+	c := &crowd{Server: apiserver.New(scheme, noon), fault: errBroken}
 	put := func(name string, owner types.UID, controls bool) {
 		t.Helper()
 		refs := []metav1.OwnerReference{{

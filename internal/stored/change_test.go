@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // What was decided upon is written, unless the object has changed since it was read.
@@ -22,7 +22,7 @@ func TestChanges(t *testing.T) {
 	if err := corev1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	server := objects.New(scheme, time.Now)
+	server := apiserver.New(scheme, time.Now)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "web", Image: "web"}}
 	if err := server.Create(t.Context(), pod); err != nil {

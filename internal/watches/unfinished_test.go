@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 type job = v1alpha1.EphemeralJob
@@ -20,7 +20,7 @@ type job = v1alpha1.EphemeralJob
 // world has jobs whose rule is the label "app" of their selector, and counts the rules that are computed of each job.
 type world struct {
 	testing.TB
-	server   *objects.Server
+	server   *apiserver.Server
 	jobs     *watches.Unfinished[job, string]
 	compiled map[string]int
 }
@@ -33,7 +33,7 @@ func newWorld(t testing.TB) *world {
 	}
 	w := &world{
 		TB:       t,
-		server:   objects.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) }),
+		server:   apiserver.New(scheme, func() time.Time { return time.Unix(1_800_000_000, 0) }),
 		compiled: map[string]int{},
 	}
 	over := func(j *job) bool { return j.Status.CompletionTime != nil }

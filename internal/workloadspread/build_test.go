@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 const shop = "shop"
@@ -33,7 +33,7 @@ const shop = "shop"
 // cluster has objects, and counts what is read and written.
 type cluster struct {
 	testing.TB
-	*objects.Server
+	*apiserver.Server
 
 	latency       time.Duration
 	writes, reads atomic.Int32
@@ -53,7 +53,7 @@ func newCluster(t testing.TB) *cluster {
 			t.Fatal(err)
 		}
 	}
-	return &cluster{TB: t, Server: objects.New(scheme, time.Now)}
+	return &cluster{TB: t, Server: apiserver.New(scheme, time.Now)}
 }
 
 // Get reads, with a latency.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // free is a WorkloadSpread whose first subset has one free place.
@@ -54,7 +54,7 @@ func (c *cluster) again(d *workloadspread.Allocator, reads int32) {
 // the pod is recorded again.
 func TestRestored(t *testing.T) {
 	c, d, x, now := taken(t)
-	c.Server = objects.New(c.Scheme(), time.Now)
+	c.Server = apiserver.New(c.Scheme(), time.Now)
 	c.put(free())
 	c.show(x, "s")
 	c.again(d, 0)

@@ -1,18 +1,11 @@
-// Package objects holds objects in memory as an API server does, and is a client of them: a test runs the production
-// reconciler, one reconcile after the other, in milliseconds.
+// Package objects runs the production reconciler of a kind and a kubelet by turns, over the objects that package
+// internal/apiserver holds in memory, with a clock that only the test moves.
 //
-//	server := objects.New(scheme, clock)
-//	_ = owned.Index(ctx, server, &corev1.Pod{})
-//	r, err := cloneset.New(server, cloneset.Options{Now: clock, Recorder: server})
+//	m := objects.NewModel(t, &v1beta1.CloneSetList{}, v1beta1.AddToScheme)
+//	m.Reconciler, err = cloneset.New(m.Server, cloneset.Options{Now: m.Now, Recorder: m.Server})
 //	...
-//	for server.Version() != last {
-//		last = server.Version()
-//		result, err := r.Reconcile(ctx, request)
-//		err = server.RunPods(kubelet)
-//	}
+//	m.Eventually(func() error { ... }) // something becomes so
+//	m.Still()                          // nothing is left to do
 //
-// It stores what the API server stores: a patch of an object leaves its status alone, a patch of the status leaves the
-// rest alone, a name belongs to a UID, finalizers hold what is deleted, a patch that changes nothing makes no version.
-// A write that the API server rejects or drops in silence is an error. There is neither validation nor defaulting of
-// specs, no admission, no watch and no garbage collection: tests of these need the API server, and package podbench.
+// Where validation, admission, watches or garbage collection matter, a test needs an API server, and package podbench.
 package objects

@@ -2,7 +2,6 @@ package objects
 
 import (
 	"context"
-	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,14 +10,14 @@ import (
 
 // FrozenPods returns a client that lists the pods as they are now, by their owner, until catchUp is called: a cache
 // that lags. Lists by other fields, as those of orphans, show what is stored.
-func (s *Server) FrozenPods(t testing.TB) (lagging client.Client, catchUp func()) {
-	t.Helper()
+func (m *Model) FrozenPods() (lagging client.Client, catchUp func()) {
+	m.t.Helper()
 	var pods corev1.PodList
-	if err := s.List(t.Context(), &pods); err != nil {
-		t.Fatal(err)
+	if err := m.Server.List(m.t.Context(), &pods); err != nil {
+		m.t.Fatal(err)
 	}
 	frozen := true
-	return interceptor.NewClient(s, interceptor.Funcs{
+	return interceptor.NewClient(m.Server, interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, opts ...client.ListOption) error {
 			if list, isPods := into.(*corev1.PodList); isPods && frozen && !hasOtherField(opts) {
 				pods.DeepCopyInto(list)

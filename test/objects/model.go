@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/standin"
 )
 
 // Model runs a reconciler and a kubelet by turns over objects in memory, with a clock that only the test moves.
 type Model struct {
-	Server  *Server
+	Server  *apiserver.Server
 	Kubelet *standin.Kubelet
 	// Reconciler reconciles the objects of List.
 	Reconciler reconcile.Reconciler
@@ -39,7 +40,7 @@ func NewModel(t testing.TB, list client.ObjectList, add func(*runtime.Scheme) er
 		t.Fatal(err)
 	}
 	m := &Model{t: t, List: list, Clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-	m.Server = New(scheme, m.Now)
+	m.Server = apiserver.New(scheme, m.Now)
 	m.Kubelet = &standin.Kubelet{
 		Node: "node-1", Now: m.Now, Broken: func(image string) bool { return strings.HasSuffix(image, ":broken") },
 	}
@@ -52,7 +53,7 @@ func (m *Model) Now() time.Time { return m.Clock }
 // Advance moves the clock.
 func (m *Model) Advance(by time.Duration) { m.Clock = m.Clock.Add(by) }
 
-// Put stores an object as it is, see Server.Put.
+// Put stores an object as it is, see apiserver.Server.Put.
 func (m *Model) Put(o client.Object) {
 	m.t.Helper()
 	if err := m.Server.Put(o); err != nil {
@@ -136,7 +137,7 @@ func (m *Model) Turns(check func() error) (err error) {
 		if err = check(); err == nil {
 			return nil
 		}
-		m.Server.RunPods(m.Kubelet)
+		m.RunPods()
 		if err = check(); err == nil {
 			return nil
 		}

@@ -24,16 +24,16 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // world is a cluster in memory with the production reconcilers and a stand-in for the daemons.
 type world struct {
 	testing.TB
-	*objects.Server
+	*apiserver.Server
 
 	now          time.Time
 	nodes, ppms  reconcile.Reconciler
@@ -47,16 +47,16 @@ type world struct {
 
 // faulty is a client with a cache that a test holds back, and with writes that a test lets fail.
 type faulty struct {
-	*objects.Server
+	*apiserver.Server
 	// cache is what is read; nil for what is stored.
-	cache *objects.Server
+	cache *apiserver.Server
 	// fault decides about the next write: whether it is made, and its answer. Reconcilers write in parallel, and mu has
 	// them ask one after the other.
 	mu    sync.Mutex
 	fault func() (made bool, err error)
 }
 
-func (f *faulty) reader() *objects.Server {
+func (f *faulty) reader() *apiserver.Server {
 	if f.cache != nil {
 		return f.cache
 	}
@@ -120,7 +120,7 @@ func newWorld(t testing.TB) *world {
 		}
 	}
 	w := &world{TB: t, now: time.Unix(1_800_000_000, 0), good: map[string]bool{}, messages: map[string]string{}}
-	w.Server = objects.New(scheme, func() time.Time { return w.now })
+	w.Server = apiserver.New(scheme, func() time.Time { return w.now })
 	w.api = &faulty{Server: w.Server}
 	_ = w.IndexField(t.Context(), &corev1.Pod{}, markers.NodeField, markers.NodeOf)
 	_ = w.IndexField(t.Context(), stored.Untyped(markers.NodeGVK()), markers.ProbedField, markers.ProbedOf)

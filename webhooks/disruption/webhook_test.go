@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
@@ -91,7 +91,7 @@ func (r request) review(t *testing.T) admission.Request {
 
 // world has a budget over app=web, and the pod web-0.
 type world struct {
-	*objects.Server
+	*apiserver.Server
 
 	index *budgets.Index
 	// writing and reading fail with these errors.
@@ -109,7 +109,7 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 			t.Fatal(err)
 		}
 	}
-	w := &world{Server: objects.New(scheme, noon), index: budgets.NewIndex()}
+	w := &world{Server: apiserver.New(scheme, noon), index: budgets.NewIndex()}
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "budget", Generation: 1},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{

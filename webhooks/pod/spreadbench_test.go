@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -65,7 +65,7 @@ func spreadHandler(b *testing.B) http.Handler {
 			b.Fatal(err)
 		}
 	}
-	s := objects.New(scheme, time.Now)
+	s := apiserver.New(scheme, time.Now)
 	ws := &appsv1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: "one", Name: "s", UID: "s", Generation: 1}}
 	ws.Spec.TargetReference = &appsv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-7d9f8"}
 	ws.Spec.Subsets = []appsv1beta1.WorkloadSpreadSubset{

@@ -11,7 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
-	"github.com/kruisekit/kruisekit/test/patches"
+	"github.com/kruisekit/kruisekit/internal/patches"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -18,16 +18,16 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 // bench has one ConfigMap, a client of which all requests are counted, and a cache that never catches up.
 type bench struct {
-	*objects.Server
+	*apiserver.Server
 	*contended.Sender[corev1.ConfigMap, *corev1.ConfigMap]
 
 	cached        *corev1.ConfigMap
@@ -37,7 +37,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	now := func() time.Time { return time.Unix(0, 0) }
-	b := &bench{Server: objects.New(scheme.Scheme, now)}
+	b := &bench{Server: apiserver.New(scheme.Scheme, now)}
 	err := b.Put(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}, Data: map[string]string{"first": "kept"},
 	})

@@ -1,4 +1,4 @@
-package objects
+package apiserver
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func (s *Server) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind,
 
 // Watch implements client.WithWatch. It always fails.
 func (*Server) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-	return nil, errors.New("package objects has no watch")
+	return nil, errors.New("package apiserver has no watch")
 }
 
 // IndexField implements client.FieldIndexer. The index holds for the kind, and for all kinds that have none of that

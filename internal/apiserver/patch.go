@@ -1,4 +1,4 @@
-package objects
+package apiserver
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/test/patches"
+	"github.com/kruisekit/kruisekit/internal/patches"
 )
 
 // patch changes an object, or its subresource.

@@ -1,4 +1,4 @@
-package objects_test
+package apiserver_test
 
 import (
 	"errors"
@@ -13,14 +13,13 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/test/objects"
-	"github.com/kruisekit/kruisekit/test/patches"
-	"github.com/kruisekit/kruisekit/test/standin"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
+	"github.com/kruisekit/kruisekit/internal/patches"
 )
 
-func newPod(t *testing.T, change func(*corev1.Pod)) (*objects.Server, *corev1.Pod) {
+func newPod(t *testing.T, change func(*corev1.Pod)) (*apiserver.Server, *corev1.Pod) {
 	t.Helper()
-	s := objects.New(scheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
+	s := apiserver.New(scheme.Scheme, func() time.Time { return time.Unix(1_800_000_000, 0) })
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", Labels: map[string]string{"app": "web"},
 	}}
@@ -165,7 +164,12 @@ func TestDelete(t *testing.T) {
 			if err := s.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); (err == nil) != c.stored {
 				t.Errorf("%s: %v", c.why, err)
 			}
-			s.RunPods(&standin.Kubelet{Node: "n"})
+			s.ChangePods(func(pod *corev1.Pod) *corev1.Pod {
+				if pod.DeletionTimestamp != nil {
+					return nil // its node has ended it
+				}
+				return pod
+			})
 			if err := s.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); (err == nil) != c.afterStep {
 				t.Errorf("%s, after a step: %v", c.why, err)
 			}

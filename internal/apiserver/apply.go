@@ -1,4 +1,4 @@
-package objects
+package apiserver
 
 import (
 	"encoding/json"
