@@ -129,7 +129,8 @@ func (s *Server) keyOf(o runtime.Object, name types.NamespacedName) (key, schema
 	}, nil
 }
 
-// Put stores an object as it is. An object without a UID or a version gets one.
+// Put stores an object as it is, at a new version, which comes after that of the object. An object without a UID gets
+// one.
 func (s *Server) Put(o client.Object) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,6 +141,9 @@ func (s *Server) Put(o client.Object) error {
 	stored, err := s.copyOf(o)
 	if err != nil {
 		return err
+	}
+	if version, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64); err == nil {
+		s.version = max(s.version, version)
 	}
 	stored.SetResourceVersion(s.next())
 	if stored.GetUID() == "" {
