@@ -1,0 +1,372 @@
+package forecast
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/eligible"
+)
+
+// nodes are the scheduler and the kubelets of a simulation, with the daemon of the project where pods show that it is
+// installed.
+type nodes struct {
+	now    func() time.Time
+	pace   Pace
+	names  []string
+	policy inplace.Policy
+	// opens are the readiness gates that another controller opens for new pods.
+	opens map[corev1.PodConditionType]bool
+	// daemon means that containers restart when their environment changes.
+	daemon bool
+	// broken are images that no node can run.
+	broken map[string]bool
+	// owns reports whether a pod is the workload's. Others stay as they are.
+	owns func(*corev1.Pod) bool
+
+	pods map[types.UID]*sandbox
+	err  error
+}
+
+// sandbox is what runs of a pod.
+type sandbox struct {
+	// images, env and restarts by container.
+	images   map[string]string
+	env      map[string]uint64
+	restarts map[string]int32
+	// ready is when the containers are ready; zero for a pod whose containers stay as they are.
+	ready time.Time
+	// fresh means that no container has run yet, and stuck that the pod is not expected to become ready as it is.
+	fresh, stuck bool
+	// ends is when the deleted pod is gone; zero for a pod that stays.
+	ends time.Time
+	// calm is the pod that needs nothing until it changes.
+	calm *corev1.Pod
+}
+
+// patience is how many times the usual time a pod may take to become ready. One that takes longer is not expected to.
+const patience = 10
+
+// load takes a pod as it is at the begin.
+func (n *nodes) load(pod *corev1.Pod) {
+	s := newSandbox()
+	n.pods[pod.UID] = s
+	if pod.DeletionTimestamp != nil {
+		s.ends = later(n.now(), pod.DeletionTimestamp.Time)
+		return
+	}
+	started, pace := pod.CreationTimestamp.Time, n.pace.Start
+	state, _ := inplace.StateOf(pod, nil) // what cannot be read is reported by the reconciler
+	if state != nil {
+		started, pace = changedAt(state), n.pace.Restart
+	}
+	_, s.stuck = workload.Stuck(pod)
+	s.fresh = len(pod.Status.ContainerStatuses) == 0
+	completed, _ := inplace.Completed(pod, n.policy)
+	restarts := false
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		s.images[c.Name] = c.Image
+		if hash, err := inplace.EnvHash(c, pod.Labels, pod.Annotations); err == nil {
+			s.env[c.Name] = hash
+		}
+		status := statusOf(pod, c.Name)
+		if status == nil {
+			continue
+		}
+		s.restarts[c.Name] = status.RestartCount
+		if was, changed := lastOf(state, c.Name); changed && !completed && !s.stuck && was.ImageID == status.ImageID {
+			s.restarts[c.Name]++ // its node is about to restart the container
+			restarts = true
+		}
+	}
+	if isTrue(pod, corev1.ContainersReady) && !restarts {
+		return
+	}
+	if s.stuck = s.stuck || n.now().Sub(started) > patience*time.Duration(pace); !s.stuck {
+		s.ready = later(n.now(), started.Add(time.Duration(pace)))
+	}
+}
+
+// changedAt is when the images of a pod were changed that is updated in place.
+func changedAt(state *kruise.InPlaceUpdateState) time.Time {
+	if n := len(state.ContainerBatchesRecord); n > 0 {
+		return state.ContainerBatchesRecord[n-1].Timestamp.Time
+	}
+	return state.UpdateTimestamp.Time
+}
+
+func newSandbox() *sandbox {
+	return &sandbox{images: map[string]string{}, env: map[string]uint64{}, restarts: map[string]int32{}}
+}
+
+// lastOf is what ran in a container before its update in place.
+func lastOf(state *kruise.InPlaceUpdateState, container string) (kruise.InPlaceUpdateContainerStatus, bool) {
+	if state == nil {
+		return kruise.InPlaceUpdateContainerStatus{}, false
+	}
+	was, has := state.LastContainerStatuses[container]
+	return was, has
+}
+
+// step is what the scheduler or the node does with a pod.
+func (n *nodes) step(pod *corev1.Pod) *corev1.Pod {
+	if !n.owns(pod) {
+		return pod
+	}
+	s := n.pods[pod.UID]
+	if s == nil {
+		s = newSandbox()
+		s.fresh, s.ready = true, n.now().Add(time.Duration(n.pace.Start))
+		n.pods[pod.UID] = s
+	}
+	switch {
+	case s.calm == pod:
+		return pod
+	case pod.DeletionTimestamp != nil:
+		return n.end(pod, s)
+	case pod.Status.Phase == corev1.PodFailed, pod.Status.Phase == corev1.PodSucceeded:
+		return pod
+	case pod.Spec.NodeName == "":
+		return n.bind(pod, s)
+	}
+	after := pod.DeepCopy()
+	n.run(after, s)
+	if s.ready.IsZero() {
+		s.calm = pod
+	}
+	return after
+}
+
+// end ends a deleted pod when it is time.
+func (n *nodes) end(pod *corev1.Pod, s *sandbox) *corev1.Pod {
+	if s.ends.IsZero() {
+		s.ends = n.now().Add(time.Duration(n.pace.End))
+	}
+	if n.now().Before(s.ends) {
+		return pod
+	}
+	return nil
+}
+
+// bind puts a pod on the node that it asks for, or on the one with the fewest pods.
+func (n *nodes) bind(pod *corev1.Pod, s *sandbox) *corev1.Pod {
+	if s.stuck {
+		return pod
+	}
+	after := pod.DeepCopy()
+	if after.Spec.NodeName = cmp.Or(eligible.NodeOf(pod), n.names[len(n.pods)%len(n.names)]); after.Spec.NodeName == "" {
+		return pod
+	}
+	n.set(after, corev1.PodScheduled, true)
+	n.set(after, corev1.ContainersReady, false)
+	n.set(after, corev1.PodReady, false)
+	if lifecycle.HasGate(after, kruise.KruisePodReadyConditionType) {
+		n.set(after, kruise.KruisePodReadyConditionType, true)
+	}
+	return after
+}
+
+// run starts and restarts containers, and reports.
+func (n *nodes) run(pod *corev1.Pod, s *sandbox) {
+	for i := range pod.Spec.Containers {
+		n.check(pod, &pod.Spec.Containers[i], s)
+	}
+	if !s.ready.IsZero() && !n.now().Before(s.ready) {
+		s.ready, s.fresh = time.Time{}, false
+		pod.Status.Phase = corev1.PodRunning
+		ready := true
+		for i := range pod.Spec.Containers {
+			ready = n.started(pod, &pod.Spec.Containers[i], s) && ready
+		}
+		n.set(pod, corev1.ContainersReady, ready)
+		for _, gate := range pod.Spec.ReadinessGates {
+			if n.opens[gate.ConditionType] && lifecycle.ConditionOf(pod, gate.ConditionType) == nil {
+				n.set(pod, gate.ConditionType, true)
+			}
+		}
+		n.publish(pod, s)
+	}
+	if !s.ready.IsZero() {
+		n.set(pod, corev1.ContainersReady, false)
+	}
+	ready := isTrue(pod, corev1.ContainersReady)
+	for _, gate := range pod.Spec.ReadinessGates {
+		ready = ready && isTrue(pod, gate.ConditionType)
+	}
+	n.set(pod, corev1.PodReady, ready)
+}
+
+// check ends a container whose image or environment has changed, and changes resources.
+func (n *nodes) check(pod *corev1.Pod, c *corev1.Container, s *sandbox) {
+	status := statusOf(pod, c.Name)
+	if status != nil && status.Resources != nil {
+		status.Resources = c.Resources.DeepCopy()
+	}
+	if s.fresh {
+		return
+	}
+	env, err := inplace.EnvHash(c, pod.Labels, pod.Annotations)
+	if err != nil {
+		n.err = cmp.Or(n.err, err)
+		return
+	}
+	gate := lifecycle.ConditionOf(pod, kruise.InPlaceUpdateReady)
+	outdated := n.daemon && s.env[c.Name] != env && gate != nil && gate.Status == corev1.ConditionFalse
+	if s.images[c.Name] == c.Image && !outdated {
+		return
+	}
+	s.images[c.Name], s.env[c.Name], s.stuck = c.Image, env, false
+	s.restarts[c.Name]++
+	if n.set(pod, corev1.ContainersReady, false); status != nil {
+		status.Ready = false
+	}
+	if n.broken[c.Image] {
+		return
+	}
+	if s.ready.IsZero() || s.ready.Before(n.now().Add(time.Duration(n.pace.Restart))) {
+		s.ready = n.now().Add(time.Duration(n.pace.Restart))
+	}
+}
+
+// started reports a container that runs what the pod asks for, or that cannot.
+func (n *nodes) started(pod *corev1.Pod, c *corev1.Container, s *sandbox) (ready bool) {
+	status := statusOf(pod, c.Name)
+	if status == nil {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{
+			Name: c.Name, Resources: c.Resources.DeepCopy(),
+		})
+		status = &pod.Status.ContainerStatuses[len(pod.Status.ContainerStatuses)-1]
+	}
+	if s.images[c.Name] = c.Image; n.broken[c.Image] {
+		status.Ready, status.State = false, corev1.ContainerState{
+			Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"},
+		}
+		return false
+	}
+	if status.Ready && status.RestartCount == s.restarts[c.Name] {
+		return true
+	}
+	if status.Image != c.Image || status.ContainerID == "" || status.RestartCount != s.restarts[c.Name] {
+		status.Image, status.ImageID = c.Image, "forecast://"+c.Image
+		status.RestartCount = s.restarts[c.Name]
+		status.ContainerID = fmt.Sprintf("forecast://%s-%s-%d", pod.UID, c.Name, status.RestartCount)
+	}
+	started := true
+	status.Ready, status.Started = true, &started
+	status.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(n.now())}}
+	return true
+}
+
+// brokenImages are the images with which a container of a pod cannot run, and none of another pod runs.
+func brokenImages(pods []*corev1.Pod) map[string]bool {
+	broken, running := map[string]bool{}, map[string]bool{}
+	for _, pod := range pods {
+		_, stuck := workload.Stuck(pod)
+		for i := range pod.Spec.Containers {
+			c := &pod.Spec.Containers[i]
+			switch status := statusOf(pod, c.Name); {
+			case status == nil:
+			case status.Ready:
+				running[c.Image] = true
+			case stuck:
+				broken[c.Image] = true
+			}
+		}
+	}
+	maps.DeleteFunc(broken, func(image string, _ bool) bool { return running[image] })
+	return broken
+}
+
+// publish writes what the daemon of the node writes about containers that have started.
+func (n *nodes) publish(pod *corev1.Pod, s *sandbox) {
+	if !n.daemon {
+		return
+	}
+	var all kruise.RuntimeContainerMetaSet
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		status := statusOf(pod, c.Name)
+		if status == nil || status.ContainerID == "" {
+			continue
+		}
+		meta := kruise.RuntimeContainerMeta{
+			Name: c.Name, ContainerID: status.ContainerID, RestartCount: status.RestartCount,
+		}
+		plain, _, err := inplace.PlainHashes(c)
+		if err == nil {
+			s.env[c.Name], err = inplace.EnvHash(c, pod.Labels, pod.Annotations)
+		}
+		n.err = cmp.Or(n.err, err)
+		meta.Hashes.PlainHash, meta.Hashes.ExtractedEnvFromMetadataHash = plain, s.env[c.Name]
+		all.Containers = append(all.Containers, meta)
+	}
+	data, err := json.Marshal(all)
+	if n.err = cmp.Or(n.err, err); err != nil {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[kruise.RuntimeContainerMetaKey] = string(data)
+}
+
+// next is when a pod starts, or ends; zero for never.
+func (n *nodes) next() (at time.Time) {
+	for _, s := range n.pods {
+		for _, t := range []time.Time{s.ready, s.ends} {
+			if t.After(n.now()) && (at.IsZero() || t.Before(at)) {
+				at = t
+			}
+		}
+	}
+	return at
+}
+
+// set sets a condition, with the time of the last transition.
+func (n *nodes) set(pod *corev1.Pod, t corev1.PodConditionType, is bool) {
+	c := corev1.PodCondition{Type: t, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(n.now())}
+	if is {
+		c.Status = corev1.ConditionTrue
+	}
+	at := slices.IndexFunc(pod.Status.Conditions, func(have corev1.PodCondition) bool { return have.Type == t })
+	switch {
+	case at < 0:
+		pod.Status.Conditions = append(pod.Status.Conditions, c)
+	case pod.Status.Conditions[at].Status != c.Status:
+		pod.Status.Conditions[at] = c
+	}
+}
+
+func isTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
+	c := lifecycle.ConditionOf(pod, t)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == container {
+			return &pod.Status.ContainerStatuses[i]
+		}
+	}
+	return nil
+}
+
+// later returns the later of two times, in whole seconds.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		a = b
+	}
+	return a.Add(time.Second - 1).Truncate(time.Second)
+}
