@@ -62,6 +62,7 @@ func calls() []call {
 		{"exec", "exec cloneset/web -- true", "", "does not have a host assigned"},
 		{"status", "status cloneset/web", "CloneSet NAMESPACE/web", ""},
 		{"watch", "watch cloneset/done", "CloneSet rolling update complete 0 pods", ""},
+		{"plan", "plan cloneset/web --image app=app:9 --fail-on never", "CloneSet NAMESPACE/web: ", ""},
 		{"explain", "explain pod/web-a", "CloneSet web owns it", ""},
 		{"scaledown", "scaledown cloneset web --pods=web-a", "selective pod deletion", ""},
 		{"protect", "protect cloneset/web", "cloneset.apps.kruise.io/web protected", ""},

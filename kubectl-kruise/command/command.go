@@ -34,6 +34,7 @@ import (
 	"github.com/kruisekit/kruisekit/kubectl-kruise/look"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/plan"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
@@ -113,8 +114,10 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 				operate.NewPauseAll(f, streams), diagnose.New(f, streams)),
 		},
 		{
-			Message:  "Insight Commands:",
-			Commands: []*cobra.Command{status.New(f, streams), status.NewWatch(f, streams), explain.New(f, streams)},
+			Message: "Insight Commands:",
+			Commands: []*cobra.Command{
+				plan.New(f, streams), status.New(f, streams), status.NewWatch(f, streams), explain.New(f, streams),
+			},
 		},
 		{
 			Message: "Advanced Commands:",

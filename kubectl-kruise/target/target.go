@@ -241,3 +241,27 @@ func (c Command) list(flag string) []string {
 	}
 	return nil
 }
+
+// Manifests returns the objects in the files that the flags name. No API server is asked.
+func (c Command) Manifests() ([]*unstructured.Unstructured, error) {
+	namespace, enforce, err := c.Factory.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	infos, err := c.Factory.NewBuilder().Unstructured().Local().ContinueOnError().
+		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &resource.FilenameOptions{
+		Filenames: c.list("filename"), Kustomize: c.Text("kustomize"), Recursive: c.Is("recursive"),
+	}).Flatten().Do().Infos()
+	if err != nil {
+		return nil, err
+	}
+	manifests := make([]*unstructured.Unstructured, 0, len(infos))
+	for _, info := range infos {
+		o, err := New(info)
+		if err != nil {
+			return nil, err
+		}
+		manifests = append(manifests, o.Unstructured)
+	}
+	return manifests, nil
+}
