@@ -129,7 +129,7 @@ type ContainerRecreateRequestContainerRecreateState struct {
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=crr
+// +kubebuilder:resource:categories=kruise,shortName=crr
 // +kubebuilder:printcolumn:name="PHASE",type="string",JSONPath=".status.phase",description="How far the request is."
 // +kubebuilder:printcolumn:name="POD",type="string",JSONPath=".spec.podName",description="The pod."
 // +kubebuilder:printcolumn:name="NODE",type="string",JSONPath=".metadata.labels.crr\\.apps\\.kruise\\.io/node-name",description="The node of the pod."

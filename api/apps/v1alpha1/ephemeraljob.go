@@ -160,7 +160,7 @@ type EphemeralJobCondition struct {
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=ejob
+// +kubebuilder:resource:categories=kruise,shortName=ejob
 // +kubebuilder:printcolumn:name="STATUS",type="string",JSONPath=".status.phase",description="How far the job is."
 // +kubebuilder:printcolumn:name="MATCH",type="integer",JSONPath=".status.match",description="Pods that get the containers."
 // +kubebuilder:printcolumn:name="SUCCEED",type="integer",JSONPath=".status.succeeded",description="Pods where the containers ended well."

@@ -21,7 +21,7 @@ type (
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource
+// +kubebuilder:resource:categories=kruise
 // +kubebuilder:printcolumn:name="TOTAL",type="integer",JSONPath=".status.desired",description="The images."
 // +kubebuilder:printcolumn:name="SUCCEEDED",type="integer",JSONPath=".status.succeeded",description="Images that every node has."
 // +kubebuilder:printcolumn:name="COMPLETED",type="integer",JSONPath=".status.completed",description="Images that every node has or gave up."

@@ -80,7 +80,7 @@ type PodProbeMarkerStatus struct {
 // +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource
+// +kubebuilder:resource:categories=kruise
 type PodProbeMarker struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

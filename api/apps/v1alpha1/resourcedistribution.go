@@ -79,7 +79,7 @@ type ResourceDistributionCondition struct {
 // +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=distributor
+// +kubebuilder:resource:categories=kruise,scope=Cluster,shortName=distributor
 // +kubebuilder:printcolumn:name="TOTAL",type="integer",JSONPath=".status.desired",description="Namespaces that should have a copy."
 // +kubebuilder:printcolumn:name="SUCCEED",type="integer",JSONPath=".status.succeeded",description="Namespaces that have one."
 // +kubebuilder:printcolumn:name="FAILED",type="integer",JSONPath=".status.failed",description="Namespaces that should have one and do not."

@@ -123,7 +123,7 @@ type AdvancedCronJobStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=acj
+// +kubebuilder:resource:categories=kruise,shortName=acj
 // +kubebuilder:printcolumn:name="Schedule",type="string",JSONPath=".spec.schedule",description="The schedule in cron format."
 // +kubebuilder:printcolumn:name="Type",type="string",JSONPath=".status.type",description="The kind of the children."
 // +kubebuilder:printcolumn:name="LastScheduleTime",type="date",JSONPath=".status.lastScheduleTime",description="The time that the last child was scheduled for."

@@ -150,7 +150,7 @@ type JobCondition struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=bcj
+// +kubebuilder:resource:categories=kruise,shortName=bcj
 // +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".status.desired",description="Nodes that fit the pod."
 // +kubebuilder:printcolumn:name="Active",type="integer",JSONPath=".status.active",description="Pods that run."
 // +kubebuilder:printcolumn:name="Succeeded",type="integer",JSONPath=".status.succeeded",description="Pods that ended well."

@@ -197,7 +197,7 @@ type ContainerRecreateRequestSyncContainerStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:shortName=crr
+// +kubebuilder:resource:categories=kruise,shortName=crr
 // +kubebuilder:printcolumn:name="PHASE",type="string",JSONPath=".status.phase",description="How far the request is."
 // +kubebuilder:printcolumn:name="POD",type="string",JSONPath=".spec.podName",description="The pod."
 // +kubebuilder:printcolumn:name="NODE",type="string",JSONPath=".metadata.labels.crr\\.apps\\.kruise\\.io/node-name",description="The node of the pod."

@@ -190,7 +190,7 @@ type SyncStatus struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:resource:categories=kruise,scope=Cluster
 // +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.desired",description="Tags that the node shall have."
 // +kubebuilder:printcolumn:name="PULLING",type="integer",JSONPath=".status.pulling",description="Tags that the node is pulling."
 // +kubebuilder:printcolumn:name="SUCCEED",type="integer",JSONPath=".status.succeeded",description="Tags that the node has."
