@@ -399,7 +399,7 @@ func events(t *testing.T, audit string) []event {
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			continue // the last line is being written
 		}
-		if e.UserAgent == "kruise-daemon" {
+		if strings.HasPrefix(e.UserAgent, "kruise-daemon") {
 			all = append(all, e)
 		}
 	}

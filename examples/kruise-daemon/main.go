@@ -16,10 +16,19 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/process"
 	"github.com/kruisekit/kruisekit/examples/reference/access"
+	"github.com/kruisekit/kruisekit/examples/reference/release"
 )
 
+// version is set by the linker; see hack/release.
+var version string //nolint:gochecknoglobals // the linker sets nothing else
+
 func main() {
-	err := run(ctrl.SetupSignalHandler(), os.Args[1:], os.Stderr)
+	built := release.Of(process.UserAgent, version)
+	if release.Asked(os.Args[1:]) {
+		fmt.Println(built)
+		return
+	}
+	err := run(ctrl.SetupSignalHandler(), os.Args[1:], built, os.Stderr)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Print(options.Usage())
@@ -29,11 +38,12 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, logs io.Writer) error {
+func run(ctx context.Context, args []string, built release.Release, logs io.Writer) error {
 	o, err := options.Parse(args, os.Getenv)
 	if err != nil {
 		return err
 	}
+	o.Release = built
 	logger := o.Logs.Logger(logs)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)

@@ -21,17 +21,26 @@ import (
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
 	"github.com/kruisekit/kruisekit/examples/reference/access"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
+	"github.com/kruisekit/kruisekit/examples/reference/release"
 )
+
+// version is set by the linker; see hack/release.
+var version string //nolint:gochecknoglobals // the linker sets nothing else
 
 func main() {
 	ctx, args := ctrl.SetupSignalHandler(), os.Args[1:]
+	built := release.Of(process.UserAgent, version)
+	if release.Asked(args) {
+		fmt.Println(built)
+		return
+	}
 	var err error
 	usage := options.Usage
 	if len(args) > 0 && args[0] == migrate.Command {
 		usage = migrate.Usage
 		err = migrateStorage(ctx, args[1:], os.Stdout)
 	} else {
-		err = run(ctx, args, os.Stderr)
+		err = run(ctx, args, built, os.Stderr)
 	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -42,11 +51,12 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, built release.Release, out io.Writer) error {
 	o, err := options.Parse(args, os.Getenv)
 	if err != nil {
 		return err
 	}
+	o.Release = built
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // reads it, which is GOMEMLIMIT
 		o.MemoryLimit = limit
 	}

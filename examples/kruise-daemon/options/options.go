@@ -17,6 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
+	"github.com/kruisekit/kruisekit/examples/reference/release"
 )
 
 const (
@@ -48,6 +49,8 @@ type Options struct {
 
 	Gates gates.Gates
 	Logs  logs.Options
+	// Release is what the API server and metrics show.
+	Release release.Release
 
 	// Notes say what was asked for and has no effect, or follows from something else.
 	Notes []string
@@ -118,6 +121,7 @@ func newParser() *parser {
 	p := &parser{flags: flag.NewFlagSet("kruise-daemon", flag.ContinueOnError)}
 	p.flags.SetOutput(io.Discard) // the caller says what is wrong
 	o := &p.options
+	p.flags.Bool("version", false, "print the version, and end")
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.Address, "addr", ":10221", "address of /metrics, /healthz and /livez, plain HTTP; 0 is off")
 	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false,

@@ -64,6 +64,9 @@ func (p process) manager(ctx context.Context, rc *rest.Config) (ctrl.Manager, er
 		return nil, err
 	}
 	mo.NewCache = patience.Until(ctx.Done(), mo.NewCache)
+	if err := p.Release.Register("kruise_daemon_build_info", p.metrics); err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(client(rc, p.Options), mo)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
@@ -106,6 +109,9 @@ func (p process) managerOptions(parts daemon.Options) (ctrl.Options, error) {
 func client(rc *rest.Config, o options.Options) *rest.Config {
 	rc = rest.CopyConfig(rc)
 	rc.UserAgent = UserAgent
+	if o.Release.Version != "" {
+		rc.UserAgent = o.Release.UserAgent()
+	}
 	rc.QPS, rc.Burst, rc.RateLimiter = -1, 0, nil
 	if o.QPS > 0 {
 		rc.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(float32(o.QPS), o.Burst)

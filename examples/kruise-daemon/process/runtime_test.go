@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
+	"github.com/kruisekit/kruisekit/examples/reference/release"
 )
 
 // parse takes what a node's directory of sockets is, and more flags.
@@ -152,6 +153,11 @@ func TestOneLimit(t *testing.T) {
 	}
 	if !rest.CopyConfig(limited).RateLimiter.TryAccept() || rest.CopyConfig(limited).RateLimiter.TryAccept() {
 		t.Error("the second client is not limited by what the first has taken")
+	}
+	o := parse(t, t.TempDir())
+	o.Release = release.Of(UserAgent, "v0.1.0")
+	if built := client(given, o); built.UserAgent != "kruise-daemon/v0.1.0" {
+		t.Errorf("the user agent of a release is %q", built.UserAgent)
 	}
 	free := client(given, parse(t, t.TempDir(), "--rest-config-qps=-1"))
 	if free.RateLimiter != nil || free.QPS >= 0 {

@@ -24,6 +24,7 @@ func newParser() *parser {
 	p := &parser{flags: flag.NewFlagSet("kruise-manager", flag.ContinueOnError), noted: map[string]bool{}}
 	p.flags.SetOutput(io.Discard) // the caller says what is wrong
 	o := &p.options
+	p.flags.Bool("version", false, "print the version, and end")
 	p.flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "path of a kubeconfig, outside of a cluster")
 	p.flags.StringVar(&o.MetricsAddress, "metrics-addr", ":8080", "address of /metrics, plain HTTP; 0 is off")
 	p.flags.BoolVar(&o.SecureMetrics, "metrics-secure", false,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
+	"github.com/kruisekit/kruisekit/examples/reference/release"
 )
 
 // Options are the flags and the environment of the process.
@@ -65,6 +66,8 @@ type Options struct {
 	BudgetExemptUsers []string
 
 	Logs logs.Options
+	// Release is what the API server and metrics show.
+	Release release.Release
 
 	// MemoryLimit of the process in bytes; 0 is none. The main sets it.
 	MemoryLimit int64

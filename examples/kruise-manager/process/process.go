@@ -79,6 +79,9 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 	if err := mgr.Add(&leadership{elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("add metrics: %w", err)
 	}
+	if err := o.Release.Register("kruise_manager_build_info", metrics.Registry); err != nil {
+		return nil, err
+	}
 	recorder := mgr.GetEventRecorderFor(UserAgent)
 	if err := mgr.Add(&unserved{reader: mgr.GetAPIReader(), recorder: recorder, options: o}); err != nil {
 		return nil, fmt.Errorf("add check of gates: %w", err)
@@ -185,6 +188,9 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 func client(rc *rest.Config, o options.Options) *rest.Config {
 	rc = rest.CopyConfig(rc)
 	rc.UserAgent = UserAgent
+	if o.Release.Version != "" {
+		rc.UserAgent = o.Release.UserAgent()
+	}
 	rc.QPS, rc.Burst = -1, 0
 	if o.QPS > 0 {
 		rc.QPS, rc.Burst = float32(o.QPS), max(1, o.Burst)
