@@ -20,7 +20,7 @@ import (
 )
 
 // version is set by the linker; see hack/release.
-var version string //nolint:gochecknoglobals // the linker sets nothing else
+var version string
 
 func main() {
 	built := release.Of(process.UserAgent, version)

@@ -25,7 +25,7 @@ import (
 )
 
 // version is set by the linker; see hack/release.
-var version string //nolint:gochecknoglobals // the linker sets nothing else
+var version string
 
 func main() {
 	ctx, args := ctrl.SetupSignalHandler(), os.Args[1:]

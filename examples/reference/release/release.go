@@ -19,8 +19,8 @@ type Release struct {
 	Version string
 }
 
-// Of returns the release of a program. linked is what the linker has set; where it is empty, the version is the one that
-// `go install` records.
+// Of returns the release of a program. linked is what the linker has set; where it is empty, the version is that which
+// go install records.
 func Of(program, linked string) Release {
 	if linked == "" {
 		if info, ok := debug.ReadBuildInfo(); ok {
