@@ -68,7 +68,7 @@ picture: ## Take the picture of the demo in the README from a run
 ##@ Write
 
 .PHONY: generate
-generate: ## Regenerate deepcopy code, clients, CRDs, RBAC and webhook configurations from the code
+generate: ## Regenerate deepcopy code, clients, CRDs, RBAC, webhook configurations and the chart from the code
 	@tool=$$(hack/tool controller-gen)
 	$$tool object:headerFile=hack/boilerplate.go.txt paths=./api/...
 	hack/generate-client
@@ -80,6 +80,7 @@ generate: ## Regenerate deepcopy code, clients, CRDs, RBAC and webhook configura
 # To stdout, for without any webhook it would write no file.
 	$$tool webhook paths=./webhooks/... output:webhook:stdout >config/webhook/manifests.yaml
 	go test ./config/protection -run '^TestFiles$$' -count=1 -update
+	go run ./hack/chart "$$(hack/tool kustomize)"
 	large=$$(find config/crd/bases -name '*.yaml' -size +$(CRD_MAX_BYTES)c -printf '%p: %s bytes\n')
 	if [[ -n $$large ]]; then
 		echo "$$large" >&2
@@ -102,13 +103,13 @@ tools: ## Build the pinned tools into the cache
 
 .PHONY: clean
 clean: ## Remove what builds and tests left in the clone (caches stay)
-	@rm -rf bin
+	@rm -rf bin dist
 	find . -type f \( -name '*.test' -o -name '*.out' -o -name '*.prof' \) -not -path './.git/*' -delete
 
 ##@ Check
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-config build client lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+verify: verify-tidy verify-generated verify-config build client packaging lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
 
 .PHONY: verify-tidy verify-generated verify-config
 verify-tidy verify-generated verify-config:
@@ -140,6 +141,11 @@ client: ## Compile and test the modules of clients and of the plugin with fakes,
 	(cd api/client && go vet -tags envtest ./... && go test ./...)
 	(cd test/kruiseapi && go test ./...)
 	(cd kubectl-kruise && go vet -tags "envtest simulated" ./... && go test ./...)
+
+.PHONY: packaging
+packaging: ## Check that the chart has the objects of config/, and what its values do
+	@export GOWORK=off
+	(cd test/install && go vet ./... && go test ./...)
 
 .PHONY: lint
 lint: ## Lint the files of every test level
@@ -256,6 +262,20 @@ cluster-up: ## Start a cluster with real nodes to play with
 .PHONY: cluster-down
 cluster-down: ## Stop it
 	@$(CLUSTER) down
+
+##@ Release
+
+# Where release images go: a registry and a path in it, such as registry.example.com/kruisekit.
+REGISTRY ?=
+VERSION  ?= v0.0.0-dev
+
+.PHONY: images
+images: ## Build the images of manager and daemon for amd64 and arm64, and push them below REGISTRY
+	@hack/release images $(VERSION) $(REGISTRY)
+
+.PHONY: release
+release: ## Make images, chart, manifests, SBOMs, changes and checksums of VERSION in dist
+	@hack/release all $(VERSION) $(REGISTRY)
 
 ##@ Deploy
 
