@@ -92,6 +92,9 @@ func run(kustomize string) error {
 	}, add); err != nil {
 		return err
 	}
+	if err := read(kustomize, "config/monitoring", monitoring, add); err != nil {
+		return err
+	}
 	for _, s := range extras() {
 		if err := read(kustomize, s.dir, func(object) source { return s }, add); err != nil {
 			return err

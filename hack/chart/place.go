@@ -2,6 +2,19 @@ package main
 
 import "strings"
 
+// monitoring says the same of an object of config/monitoring. Daemons that serve plain HTTP serve it to their node
+// alone.
+func monitoring(o object) source {
+	s := source{template: "monitoring.yaml", when: ".Values.metrics.monitors"}
+	switch o.kind() {
+	case "ConfigMap":
+		s.when = ".Values.metrics.dashboards"
+	case "PodMonitor", "Secret", "ServiceAccount", "ClusterRoleBinding":
+		s.when = "and .Values.metrics.monitors .Values.metrics.secure"
+	}
+	return s
+}
+
 // placeOf says in which template an object of config/default goes, and under which condition.
 func placeOf(o object) source {
 	switch kind := o.kind(); kind {

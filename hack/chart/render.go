@@ -36,7 +36,15 @@ func render(o object) (string, error) {
 	case "DaemonSet":
 		daemon(o)
 	case "ServiceAccount":
+		if o.name() == "kruise-metrics-reader" {
+			break // no process of ours has it
+		}
 		o.at("metadata")["annotations"] = optional(".Values.serviceAccount.annotations")
+	case "ConfigMap", "PodMonitor", "PrometheusRule":
+		o.at("metadata", "labels")["chart"] = include("kruisekit.metricsLabels")
+	case "ServiceMonitor":
+		o.at("metadata", "labels")["chart"] = include("kruisekit.metricsLabels")
+		o.at("spec")["endpoints"] = []any{include("kruisekit.managerEndpoint")}
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
 		webhooks(o)
 	}

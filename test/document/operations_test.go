@@ -67,18 +67,13 @@ func TestOperationsNamesGates(t *testing.T) {
 	}
 }
 
-// Each flag and each metric that the page names is a string in the code.
+// Each flag that the page names is a string in the code. hack/metrics does the same for metrics.
 func TestOperationsNamesWhatExists(t *testing.T) {
 	cases := map[string]struct {
 		heading, pattern string
 		sources          []string
 	}{
 		"flags": {"Flags", "`--([a-z-]+)`", []string{"examples/*/options/*.go"}},
-		"metrics": {"Metrics", "`(kruise[a-z]*_[a-z_]+)`", []string{
-			"webhooks/*/*.go", "controllers/*.go", "controllers/*/*.go", "daemon/*.go", "daemon/*/*.go",
-			"daemon/internal/*/*.go", "internal/*/*.go",
-			"examples/kruise-manager/process/*.go",
-		}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -97,23 +92,5 @@ func TestOperationsNamesWhatExists(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The page names every metric of the manager and the daemon.
-func TestOperationsNamesAllMetrics(t *testing.T) {
-	metric := regexp.MustCompile(`Name:\s+"(kruise[a-z]*_[a-z_]+)"`)
-	page := section(t, "Metrics")
-	files := sources(t, "webhooks/*/*.go", "controllers/*.go", "controllers/*/*.go", "daemon/*.go", "daemon/*/*.go",
-		"daemon/internal/*/*.go", "examples/*/process/*.go", "internal/*/*.go")
-	for _, f := range files {
-		if strings.HasSuffix(f, "_test.go") {
-			continue
-		}
-		for _, m := range metric.FindAllStringSubmatch(read(t, f), -1) {
-			if !strings.Contains(page, "`"+m[1]+"`") {
-				t.Errorf("%s does not name the metric %s", operations, m[1])
-			}
-		}
 	}
 }

@@ -263,3 +263,22 @@ webhooks:
     scope: Namespaced
 {{- end }}
 {{- end -}}
+
+{{- define "kruisekit.metricsLabels" -}}
+{{- with .Values.metrics.labels }}{{ toYaml . }}{{- end -}}
+{{- end -}}
+
+{{- define "kruisekit.managerEndpoint" -}}
+{{- if .Values.metrics.secure -}}
+- port: metrics
+  scheme: https
+  authorization:
+    credentials:
+      name: kruise-metrics-reader
+      key: token
+  tlsConfig:
+    insecureSkipVerify: true
+{{- else -}}
+- port: metrics
+{{- end -}}
+{{- end -}}

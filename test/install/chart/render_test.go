@@ -26,7 +26,6 @@ var load = sync.OnceValues(func() (*chart.Chart, error) {
 	return loader.LoadDir(filepath.Join(root, "charts", "kruisekit"))
 })
 
-
 // render renders the chart with values over those of dev, each "a.b=YAML".
 func render(values ...string) (objects, error) {
 	c, err := load()

@@ -61,17 +61,17 @@ func TestValues(t *testing.T) {
 		"manager.nodeAffinity={preferredDuringSchedulingIgnoredDuringExecution: []}": {
 			"where it runs", []string{"Deployment"}, []string{`"affinity":{"nodeAffinity":`}, nil,
 		},
-		"manager.extraArgs=['--pub-exempt-users=']":   {"a flag", []string{"Deployment"}, []string{`"--pub-exempt-users="`}, nil},
-		"manager.extraEnvs=[{name: A, value: b}]":     {"a variable", []string{"Deployment"}, []string{`{"name":"A","value":"b"}`}, nil},
-		"daemon.extraEnvs=[{name: A, value: b}]":      {"a variable", []string{"DaemonSet"}, []string{`{"name":"A","value":"b"}`}, nil},
-		"daemon.podLabels={team: x}":                  {"a label", []string{"DaemonSet"}, []string{`"team":"x"`, `"control-plane":"daemon"`}, nil},
-		"daemon.image.pullPolicy=Always":              {"a pull policy", []string{"DaemonSet"}, []string{`"imagePullPolicy":"Always"`}, nil},
-		"daemon.port=10331":                           {"a port", []string{"DaemonSet"}, []string{"--addr=127.0.0.1:10331"}, nil},
-		"daemon.log.level='5'":                        {"logs", []string{"DaemonSet"}, []string{`"-v=5"`}, nil},
-		"daemon.socketLocation=/var/run/k3s":          {"sockets", []string{"DaemonSet"}, []string{`"path":"/var/run/k3s"`}, nil},
-		"daemon.socketFile=containerd.sock":           {"sockets", []string{"DaemonSet"}, []string{"--socket-file=containerd.sock"}, nil},
-		"daemon.enablePprof=true":                     {"profiles", []string{"DaemonSet"}, []string{"--pprof-addr=localhost:10222"}, nil},
-		"daemon.affinity.nodeAffinity=null":           {"all nodes", []string{"DaemonSet"}, nil, []string{"virtual-kubelet"}},
+		"manager.extraArgs=['--pub-exempt-users=']": {"a flag", []string{"Deployment"}, []string{`"--pub-exempt-users="`}, nil},
+		"manager.extraEnvs=[{name: A, value: b}]":   {"a variable", []string{"Deployment"}, []string{`{"name":"A","value":"b"}`}, nil},
+		"daemon.extraEnvs=[{name: A, value: b}]":    {"a variable", []string{"DaemonSet"}, []string{`{"name":"A","value":"b"}`}, nil},
+		"daemon.podLabels={team: x}":                {"a label", []string{"DaemonSet"}, []string{`"team":"x"`, `"control-plane":"daemon"`}, nil},
+		"daemon.image.pullPolicy=Always":            {"a pull policy", []string{"DaemonSet"}, []string{`"imagePullPolicy":"Always"`}, nil},
+		"daemon.port=10331":                         {"a port", []string{"DaemonSet"}, []string{"--addr=127.0.0.1:10331"}, nil},
+		"daemon.log.level='5'":                      {"logs", []string{"DaemonSet"}, []string{`"-v=5"`}, nil},
+		"daemon.socketLocation=/var/run/k3s":        {"sockets", []string{"DaemonSet"}, []string{`"path":"/var/run/k3s"`}, nil},
+		"daemon.socketFile=containerd.sock":         {"sockets", []string{"DaemonSet"}, []string{"--socket-file=containerd.sock"}, nil},
+		"daemon.enablePprof=true":                   {"profiles", []string{"DaemonSet"}, []string{"--pprof-addr=localhost:10222"}, nil},
+		"daemon.affinity.nodeAffinity=null":         {"all nodes", []string{"DaemonSet"}, nil, []string{"virtual-kubelet"}},
 		"daemon.credentialProvider={enable: true, hostPath: /opt/plugins, awsCredentialsDir: /aws}": {
 			"logins by plugins", []string{"DaemonSet"},
 			[]string{"--plugin-bin-dir=/credential-provider-plugin", `"path":"/opt/plugins"`, `"path":"/aws"`, `"mountPath":"/root/.aws"`}, nil,
@@ -308,4 +308,38 @@ func TestPageNamesValues(t *testing.T) {
 // foreign are values of OpenKruise's chart that this one has not.
 var foreign = map[string]bool{
 	"installation.roleListGroups": true, "webhookConfiguration.failurePolicy": true, "helmHooks.image": true,
+}
+
+// Monitors and dashboards of the chart are those of config/monitoring, and monitors fit what serves the metrics.
+func TestMonitoring(t *testing.T) {
+	all, err := render("metrics.secure=true", "metrics.monitors=true", "metrics.dashboards=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range comparable(kustomized(t, "monitoring")) {
+		if got := comparable(objects{id: all[id]})[id]; encode(got) != encode(want) {
+			t.Errorf("%s differs:\n%s\n%s", id, encode(want), encode(got))
+		}
+	}
+	plain, err := render("metrics.monitors=true", "metrics.labels={release: prometheus}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	monitor := encode(plain["ServiceMonitor kruise-system/kruise-controller-manager"])
+	if strings.Contains(monitor, "https") || !strings.Contains(monitor, `"release":"prometheus"`) {
+		t.Errorf("plain metrics are scraped by %s", monitor)
+	}
+	if plain["PodMonitor kruise-system/kruise-daemon"] != nil {
+		t.Error("daemons are scraped, which serve metrics to their node alone")
+	}
+	for _, c := range []struct{ monitor, workload, port string }{
+		{"ServiceMonitor kruise-system/kruise-controller-manager", "Service kruise-system/kruise-controller-manager", `"targetPort":"metrics"`},
+		{"PodMonitor kruise-system/kruise-daemon", "DaemonSet kruise-system/kruise-daemon", `"name":"metrics"`},
+	} {
+		workload := encode(all[c.workload])
+		m := regexp.MustCompile(`"matchLabels":\{"control-plane":"([\w-]+)"\}`).FindStringSubmatch(encode(all[c.monitor]))
+		if m == nil || !strings.Contains(workload, `"control-plane":"`+m[1]+`"`) || !strings.Contains(workload, c.port) {
+			t.Errorf("%s does not select %s", c.monitor, workload)
+		}
+	}
 }
