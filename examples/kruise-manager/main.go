@@ -18,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/migrate"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
+	"github.com/kruisekit/kruisekit/examples/kruise-manager/preflight"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
 	"github.com/kruisekit/kruisekit/examples/reference/access"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
@@ -36,10 +37,18 @@ func main() {
 	}
 	var err error
 	usage := options.Usage
-	if len(args) > 0 && args[0] == migrate.Command {
+	subcommand := ""
+	if len(args) > 0 {
+		subcommand = args[0]
+	}
+	switch subcommand {
+	case migrate.Command:
 		usage = migrate.Usage
 		err = migrateStorage(ctx, args[1:], os.Stdout)
-	} else {
+	case preflight.Command:
+		usage = preflight.Usage
+		err = check(ctx, args[1:], os.Stdout)
+	default:
 		err = run(ctx, args, built, os.Stderr)
 	}
 	switch {
@@ -75,6 +84,20 @@ func run(ctx context.Context, args []string, built release.Release, out io.Write
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// check is the subcommand that looks at a cluster before an installation or a takeover. It writes nothing.
+func check(ctx context.Context, args []string, out io.Writer) error {
+	o, err := preflight.Parse(args)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(logs.Options{}.Logger(os.Stderr))
+	rc, err := access.Config(o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	return preflight.Run(ctx, rc, o, out)
 }
 
 // migrateStorage is the subcommand that rewrites stored objects. It serves nothing and elects no leader.
