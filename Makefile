@@ -203,9 +203,12 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 	@$(LEVEL) e2e $(TESTFLAGS)
 
 .PHONY: nightly
-nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, every level RUNS (10) times, each fuzz test
+nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, the chart, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
-	$(MAKE) plugin-lint outages releases
+	$(MAKE) plugin-lint outages releases install-test
+	cd hack/tools/images
+	GOWORK=off go test ./...
+	cd ../../..
 	hack/stress $(RUNS)
 	hack/fuzz
 
@@ -224,6 +227,10 @@ outages: ## Keep the API server away for OUTAGE (5m), partition leaders, shift c
 .PHONY: releases
 releases: ## Run the manager of the revision PREVIOUS (a day old) beside this one on real nodes, with rollouts of all kinds
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestReleases$$' -count=1 -v -timeout 2h -args -previous $(PREVIOUS)
+
+.PHONY: install-test
+install-test: ## Install the chart on real nodes with images by ko, upgrade, roll back, uninstall (cluster-build first)
+	@hack/install-test
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)

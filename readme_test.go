@@ -24,7 +24,7 @@ func TestReadmeIsAFrontPage(t *testing.T) {
 // documents are the paths of all pages for users.
 func documents(t *testing.T) []string {
 	t.Helper()
-	pages := []string{"README.md", "CONTRIBUTING.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "examples/*/README.md", "test/*/README.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {

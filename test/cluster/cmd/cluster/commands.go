@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
@@ -176,5 +177,8 @@ func (c command) printEnv(level string) error {
 		return err
 	}
 	fmt.Fprintf(c.out, "export KUBECONFIG=%s PATH=%s:$PATH\n", c.kubeconfigOf(level), path)
+	if config, err := launch.RealNodes(c.cache); err == nil && level == realNodes {
+		fmt.Fprintf(c.out, "export KRUISEKIT_REGISTRY=%s\n", strings.TrimPrefix(config.Network.RegistryURL(), "http://"))
+	}
 	return nil
 }
