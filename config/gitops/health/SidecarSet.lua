@@ -7,7 +7,8 @@ local strategy = spec.updateStrategy or {}
 if strategy.type == "NotUpdate" then return answer("Healthy", "pods get new sidecars when they are created") end
 if strategy.paused then return answer("Suspended", "the rollout is paused") end
 local wanted = status.matchedPods or 0
-if strategy.partition or strategy.selector then
+local kept = strategy.partition or 0
+if strategy.selector or kept ~= 0 and kept ~= "0%" and kept ~= "0" then
   return answer("Healthy", (status.updatedPods or 0) .. " of " .. wanted .. " pods are updated, as far as the rollout goes")
 end
 if (status.updatedReadyPods or 0) < wanted then

@@ -100,7 +100,14 @@ var states = map[string][]state{
 	"SidecarSet": {
 		{why: "all pods", spec: "{}", status: "{observedGeneration: 2, matchedPods: 3, updatedPods: 3, updatedReadyPods: 3}", argo: "Healthy"},
 		{why: "no pod", spec: "{}", status: "{observedGeneration: 2}", argo: "Healthy"},
-		{why: "a rollout", spec: "{}", status: "{observedGeneration: 2, matchedPods: 3, updatedReadyPods: 1}", argo: "Progressing"},
+		{
+			why: "a rollout", spec: "{updateStrategy: {type: RollingUpdate, partition: 0, maxUnavailable: 1}}", argo: "Progressing",
+			status: "{observedGeneration: 2, matchedPods: 3, updatedReadyPods: 1}",
+		},
+		{
+			why: "a partition", spec: `{updateStrategy: {type: RollingUpdate, partition: "50%"}}`, argo: "Healthy",
+			status: "{observedGeneration: 2, matchedPods: 3, updatedPods: 1, updatedReadyPods: 1}",
+		},
 		{
 			why: "NotUpdate", spec: "{updateStrategy: {type: NotUpdate}}", argo: "Healthy",
 			status: "{observedGeneration: 2, matchedPods: 3, updatedReadyPods: 1}",
