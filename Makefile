@@ -16,9 +16,12 @@ export KRUISEKIT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kruisekit
 CRD_OPTIONS   ?= crd:crdVersions=v1,generateEmbeddedObjectMeta=true
 CRD_MAX_BYTES ?= 204800
 
-# How long each fuzz test runs, and which benchmarks.
+# How long each fuzz test runs.
 export FUZZTIME ?= 10s
-export BENCH    ?= .
+
+# What bench runs: full, quick, or scenarios by name, as in quick,a,c. Which benchmarks microbench runs.
+BENCH             ?= full
+export MICROBENCH ?= .
 
 # How often stress runs each level, and which levels.
 RUNS   ?= 10
@@ -237,8 +240,12 @@ fuzz: ## Run each fuzz test for FUZZTIME (10s)
 	@hack/fuzz
 
 .PHONY: bench
-bench: ## Run the benchmarks, BENCH=regexp to select
-	@hack/bench $(TESTFLAGS)
+bench: ## Measure the manager in a simulated cluster, BENCH=full (20 minutes), quick (4), or scenarios by name
+	@go run ./test/bench -which '$(BENCH)'
+
+.PHONY: microbench
+microbench: ## Run the Go benchmarks of the packages, MICROBENCH=regexp to select
+	@hack/microbench $(TESTFLAGS)
 
 ##@ Plugin
 

@@ -192,7 +192,7 @@ func passes(tb testing.TB) map[string]func(n int) *warehouse {
 // A pass over a large set, without what the API server and the network cost.
 func BenchmarkReconcile(b *testing.B) {
 	for name, build := range passes(b) {
-		for _, n := range []int{1_000, 10_000} {
+		for _, n := range []int{10, 100, 1_000, 10_000} {
 			w := build(n)
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				b.ReportAllocs()

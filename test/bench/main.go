@@ -1,0 +1,120 @@
+// Command bench measures the manager against the limit: what a plain client reaches that makes the same writes at the
+// same server in the same run. It starts a control plane with simulated nodes for each scenario, and the manager as a
+// process of its own.
+//
+//	make bench                  # all scenarios in full, about 20 minutes on 2 cores
+//	make bench BENCH=quick      # all of them small, about 4 minutes
+//	make bench BENCH=a,c        # some of them in full
+//	make bench BENCH=quick,a    # some of them small
+//
+// It writes report.md, report.json, charts and profiles into bin/bench. docs/benchmarks.md explains the figures.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kruisekit/kruisekit/test/bench/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second Ctrl-C does not wait
+	which := flag.String("which", "full", "full, quick, or scenarios by name, separated by commas")
+	out := flag.String("out", filepath.Join("bin", "bench"), "directory of the results")
+	flag.Parse()
+	ctrl.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	if err := run(ctx, *which, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// scenario is one part of the benchmark, on a control plane of its own.
+type scenario struct {
+	name, title string
+	// quick and full are how many nodes are simulated. Without any, the scenario needs no cluster.
+	quick, full int
+	// flags of the API server beside its own.
+	flags []string
+	run   func(context.Context, *env) error
+}
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "a", title: "Rollouts of one workload", quick: 100, full: 1000, run: rollouts},
+		{name: "b", title: "Many workloads at once", quick: 100, full: 1000, run: many},
+		{name: "c", title: "Start, memory, idle and takeover", quick: 100, full: 1000, run: starts},
+		{name: "d", title: "Pull jobs on many nodes", quick: 100, full: 1000, run: pulls},
+		{name: "e", title: "Admission of new pods", quick: 10, full: 10, run: admission},
+		{name: "f", title: "Evictions under budgets", quick: 50, full: 100, run: evictions},
+		{name: "g", title: "The daemon of a node", quick: 3, full: 3, run: node},
+		{name: "growth", title: "How the cost of a pass grows", run: growth},
+	}
+}
+
+// choose returns the scenarios that the user asks for, and whether they are quick.
+func choose(which string) (chosen []scenario, quick bool, err error) {
+	all := scenarios()
+	for name := range strings.SplitSeq(which, ",") {
+		at := slices.IndexFunc(all, func(s scenario) bool { return s.name == name })
+		switch {
+		case name == "quick":
+			quick = true
+		case name == "full" || name == "":
+		case at < 0:
+			return nil, false, fmt.Errorf("no scenario %q", name)
+		default:
+			chosen = append(chosen, all[at])
+		}
+	}
+	if len(chosen) == 0 {
+		chosen = all
+	}
+	return chosen, quick, nil
+}
+
+func run(ctx context.Context, which, out string) error {
+	chosen, quick, err := choose(which)
+	if err != nil {
+		return err
+	}
+	out, err = filepath.Abs(out)
+	if err != nil {
+		return fmt.Errorf("find directory: %w", err)
+	}
+	if err := os.MkdirAll(out, 0o750); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	programs, err := prepare(ctx, out)
+	if err != nil {
+		return err
+	}
+	r := &report.Report{Machine: machine(ctx), Began: time.Now(), Quick: quick}
+	for _, s := range chosen {
+		fmt.Printf("%s: %s\n", strings.ToUpper(s.name), s.title)
+		e := &env{programs: programs, out: out, quick: quick, report: r.Scenario(s.name, s.title)}
+		if err := one(ctx, s, e); err != nil {
+			return fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+		// After each, so that a run that is interrupted has shown what it measured.
+		if err := r.Write(out); err != nil {
+			return err
+		}
+	}
+	fmt.Println("wrote", filepath.Join(out, "report.md"))
+	return nil
+}

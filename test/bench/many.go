@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/test/bench/report"
+)
+
+// perSet is how many pods each CloneSet of scenario B has.
+const perSet = 20
+
+// many is scenario B: many CloneSets, all created and all rolled out at once.
+func many(ctx context.Context, e *env) error {
+	n := e.pick(10, 500)
+	r, err := e.settled(ctx)
+	if err != nil {
+		return err
+	}
+	sets := make([]subject, n)
+	for i := range sets {
+		sets[i] = cloneSet(fmt.Sprintf("web-%d", i), perSet, inPlace())
+	}
+	table := e.report.Table(fmt.Sprintf("%d CloneSets of %d pods at once", n, perSet), columns()...)
+	over := report.Chart{Name: "rollout", Title: "All rolled out at once", X: "seconds", Y: updatedPods}
+	for step, name := range []string{"create", "in place"} {
+		p, err := measure(ctx, r, phase{name: name, pods: n * perSet}, func(began time.Time) ([][2]float64, error) {
+			for _, set := range sets {
+				if err := e.step(ctx, set, step); err != nil {
+					return nil, err
+				}
+			}
+			return e.awaitAll(ctx, sets, began)
+		})
+		if err != nil {
+			return err
+		}
+		table.Add(p.row()...)
+		over.Lines = append(over.Lines, p.line())
+	}
+	e.report.Chart(over)
+	return nil
+}
+
+// awaitAll returns when all pods of all CloneSets are done.
+func (e *env) awaitAll(ctx context.Context, sets []subject, began time.Time) (path [][2]float64, err error) {
+	err = poll(ctx, 30*time.Minute, func(ctx context.Context) error {
+		done, err := e.doneInAll(ctx, sets[0])
+		if err != nil {
+			return err
+		}
+		path = append(path, [2]float64{time.Since(began).Seconds(), float64(done)})
+		if done < len(sets)*perSet {
+			return fmt.Errorf("%d of %d pods", done, len(sets)*perSet)
+		}
+		return nil
+	})
+	return path, err
+}
+
+// doneInAll counts the pods of all objects of a kind that are done. It takes a second more than it needs, because it
+// shares the server with what is measured.
+func (e *env) doneInAll(ctx context.Context, s subject) (total int, err error) {
+	if err := wait(ctx, time.Second); err != nil {
+		return 0, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(s.gvk())
+	if err := e.client.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return 0, fmt.Errorf("list %s: %w", s.kind, err)
+	}
+	for i := range list.Items {
+		total += s.count(&list.Items[i])
+	}
+	return total, nil
+}

@@ -1,0 +1,113 @@
+// Package report writes what a benchmark has measured: a page, the same as JSON, and charts.
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Report is a run of the benchmark.
+type Report struct {
+	// Machine says where and of what the figures are, a line each.
+	Machine []string
+	Began   time.Time
+	// Quick figures are of small sizes.
+	Quick     bool
+	Scenarios []*Scenario
+}
+
+// Scenario is what one scenario has measured.
+type Scenario struct {
+	Name, Title string
+	Tables      []*Table
+	Charts      []Chart
+}
+
+// Table has figures that are read together.
+type Table struct {
+	Title   string
+	Columns []string
+	Rows    [][]string
+	// Notes follow the table.
+	Notes []string
+}
+
+// Scenario adds a scenario.
+func (r *Report) Scenario(name, title string) *Scenario {
+	s := &Scenario{Name: name, Title: title}
+	r.Scenarios = append(r.Scenarios, s)
+	return s
+}
+
+// Table adds a table.
+func (s *Scenario) Table(title string, columns ...string) *Table {
+	t := &Table{Title: title, Columns: columns}
+	s.Tables = append(s.Tables, t)
+	return t
+}
+
+// Add adds a row to the table.
+func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// Chart adds a chart.
+func (s *Scenario) Chart(c Chart) { s.Charts = append(s.Charts, c) }
+
+// Markdown is the page.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	size := "full"
+	if r.Quick {
+		size = "quick"
+	}
+	fmt.Fprintf(&b, "Run of %s, %s sizes.\n\n", r.Began.UTC().Format("2006-01-02 15:04 MST"), size)
+	for _, line := range r.Machine {
+		fmt.Fprintf(&b, "- %s\n", line)
+	}
+	for _, s := range r.Scenarios {
+		fmt.Fprintf(&b, "\n## %s: %s\n", strings.ToUpper(s.Name), s.Title)
+		for _, t := range s.Tables {
+			t.markdown(&b)
+		}
+		for _, c := range s.Charts {
+			fmt.Fprintf(&b, "\n![%s](%s)\n", c.Title, s.file(c))
+		}
+	}
+	return b.String()
+}
+
+func (t *Table) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n### %s\n\n| %s |\n|%s\n", t.Title, strings.Join(t.Columns, " | "),
+		"---|"+strings.Repeat("--:|", len(t.Columns)-1))
+	for _, row := range t.Rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+	}
+	for _, note := range t.Notes {
+		fmt.Fprintf(b, "\n%s\n", note)
+	}
+}
+
+func (s *Scenario) file(c Chart) string { return s.Name + "-" + c.Name + ".svg" }
+
+// Write writes report.md, report.json and the charts into a directory.
+func (r *Report) Write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode report: %w", err)
+	}
+	files := map[string][]byte{"report.md": []byte(r.Markdown()), "report.json": data}
+	for _, s := range r.Scenarios {
+		for _, c := range s.Charts {
+			files[s.file(c)] = []byte(c.SVG())
+		}
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+	}
+	return nil
+}

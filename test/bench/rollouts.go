@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/kruisekit/kruisekit/test/bench/report"
+)
+
+// share is how many pods a rollout may make unavailable at a time.
+const share = "20%"
+
+// updatedPods names the vertical axis of a rollout.
+const updatedPods = "pods that are updated and available"
+
+// limits are what the plain client takes, in this order: to create pods, to update them in place, to recreate them.
+type limits [3]struct{ wall, cpu time.Duration }
+
+// measureLimits has the plain client create, update and recreate pods, while no manager runs.
+func (e *env) measureLimits(ctx context.Context, n int) (l limits, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	p, err := newPlain(ctx, e.config)
+	if err != nil {
+		return l, err
+	}
+	names := numbered(n)
+	for i, step := range []struct {
+		window int
+		do     func(name string) error
+	}{
+		{n, func(name string) error { return p.create(ctx, name) }},
+		{n / 5, func(name string) error { return p.update(ctx, name, "registry.example.com/shop/web:2") }},
+		{n / 5, func(name string) error { return p.recreate(ctx, name) }},
+	} {
+		before, err := cpuOf(os.Getpid())
+		if err != nil {
+			return l, err
+		}
+		if l[i].wall, err = each(names, step.window, step.do); err != nil {
+			return l, err
+		}
+		after, err := cpuOf(os.Getpid())
+		if err != nil {
+			return l, err
+		}
+		l[i].cpu = after - before
+	}
+	fmt.Printf("  limit of %d pods: %v\n", n, l)
+	return l, p.clear(ctx)
+}
+
+// rollouts is scenario A: workloads of all kinds one after the other, in the same cluster.
+func rollouts(ctx context.Context, e *env) error {
+	n := e.pick(300, 1000)
+	l, err := e.measureLimits(ctx, n)
+	if err != nil {
+		return err
+	}
+	r, err := e.settled(ctx)
+	if err != nil {
+		return err
+	}
+	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
+	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
+	all := subjects(n, len(e.nodes.Names()))
+	if e.quick {
+		all = all[:1]
+	}
+	for i, s := range all {
+		phases, err := e.rollOut(ctx, r, s, l)
+		if err != nil {
+			return err
+		}
+		for _, p := range phases {
+			table.Add(p.row()...)
+			if i == 0 || s.group == "apps" {
+				over.Lines = append(over.Lines, p.line())
+			}
+		}
+	}
+	e.report.Chart(over)
+	if e.quick {
+		return nil
+	}
+	return e.sizes(ctx, r)
+}
+
+// rollOut creates a workload, gives it another image, and has its pods recreated.
+func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (phases []phase, err error) {
+	for which, limit := range l {
+		p := phase{
+			name: s.kind + " " + []string{"create", "in place", "recreate"}[which], pods: s.pods,
+			limit: limit.wall, limitCPU: limit.cpu,
+		}
+		by := r
+		if s.group == "apps" { // of Kubernetes
+			by = nil
+		}
+		if which == 1 && by == nil || which == 2 && s.only {
+			continue // a Deployment updates nothing in place
+		}
+		if by != nil {
+			if err := by.idle(ctx, 2*time.Second); err != nil {
+				return nil, err
+			}
+		}
+		step := func() (err error) {
+			p, err = measure(ctx, by, p, func(began time.Time) ([][2]float64, error) {
+				if err := e.step(ctx, s, which); err != nil {
+					return nil, err
+				}
+				return s.await(ctx, e.client, s.pods, began)
+			})
+			return err
+		}
+		if s.kind == "CloneSet" && s.name == "web" {
+			name := "a-" + []string{"create", "inplace", "recreate"}[which]
+			err = e.profiled(ctx, r, profile{name, max(limit.wall, time.Second)}, step)
+		} else {
+			err = step()
+		}
+		if err != nil {
+			return nil, err
+		}
+		phases = append(phases, p)
+	}
+	return phases, s.delete(ctx, e.client)
+}
+
+// sizes shows how the cost of a pod grows with its set.
+func (e *env) sizes(ctx context.Context, r *replica) error {
+	table := e.report.Table("The cost of a pod as its CloneSet grows", columns()...)
+	chart := report.Chart{
+		Name: "sizes", Title: "CPU of the manager per pod", X: "pods of the CloneSet", Y: "ms", Log: true,
+		Lines: []report.Line{{Name: "create"}, {Name: "in place"}},
+	}
+	for _, n := range []int{100, 500, 2000} {
+		s := cloneSet(fmt.Sprintf("sized-%d", n), n, inPlace())
+		s.only = true
+		phases, err := e.rollOut(ctx, r, s, limits{})
+		if err != nil {
+			return err
+		}
+		for i, p := range phases {
+			table.Add(p.row()...)
+			chart.Lines[i].Points = append(chart.Lines[i].Points, report.Point{
+				X: float64(n), Y: float64(p.used.cpu.Microseconds()) / 1000 / float64(n),
+			})
+		}
+	}
+	e.report.Chart(chart)
+	return nil
+}
+
+// step creates a workload, gives it another image, or another variable, for which pods are recreated.
+func (e *env) step(ctx context.Context, s subject, which int) error {
+	switch which {
+	case 0:
+		return s.create(ctx, e.client)
+	case 1:
+		return s.change(ctx, e.client, map[string]any{"image": "registry.example.com/shop/web:2"})
+	default:
+		return s.change(ctx, e.client, map[string]any{"env": []any{map[string]any{"name": "LEVEL", "value": "debug"}}})
+	}
+}
