@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/test/objects"
@@ -60,10 +61,20 @@ func TestShare(t *testing.T) {
 func TestShareIsBounded(t *testing.T) {
 	var texts lean.Strings
 	for i := range 1 << 17 {
-		object := struct{ Text string }{fmt.Sprint(i)}
-		texts.Share(&object)
+		texts.Share(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(i)}})
 	}
 	if n := reflect.ValueOf(&texts).Elem().FieldByName("seen").Len(); n > 1<<16 {
 		t.Errorf("%d texts are kept", n)
+	}
+}
+
+// What an event of a pod costs for its texts.
+func BenchmarkShare(b *testing.B) {
+	var list corev1.PodList
+	objects.Recorded(b, "2-updating/pods.yaml", &list)
+	var texts lean.Strings
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		texts.Share(&list.Items[i%len(list.Items)])
 	}
 }
