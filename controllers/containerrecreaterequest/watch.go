@@ -17,6 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // byPod is the index of the requests that are not over by the UID of their pod. Pods change often, and most have none.
@@ -58,7 +59,7 @@ func (r *Reconciler) aboutPod() handler.EventHandler {
 			q.Add(name)
 		}
 	}
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			wake(ctx, e.Object, q, e.Object.GetDeletionTimestamp() != nil)
 		},
@@ -69,7 +70,7 @@ func (r *Reconciler) aboutPod() handler.EventHandler {
 			wake(ctx, e.ObjectNew, q, e.ObjectNew.GetDeletionTimestamp() != nil)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q, true) },
-	}
+	})
 }
 
 // besides returns the request of the same pod that runs next.

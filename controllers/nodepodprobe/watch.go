@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -41,7 +42,7 @@ func nodeEvents() predicate.Predicate {
 // podEvents wake the node of a pod that a marker selects, or selected, when what is probed may change. When the process
 // starts, all nodes are looked at anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if pod, ok := e.Object.(*corev1.Pod); ok && !e.IsInInitialList && podprobe.IsProbed(pod) {
 				r.wake(ctx, q, pod)
@@ -59,7 +60,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				r.wake(ctx, q, pod)
 			}
 		},
-	}
+	})
 }
 
 // isReselected reports whether other markers select a pod. Where that is unknown, wake reports it.

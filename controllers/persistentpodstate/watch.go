@@ -33,6 +33,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
@@ -79,7 +80,7 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 
 // podEvents reconciles the PersistentPodStates of the workload of a pod that becomes ready, ends or leaves.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			before, is := e.ObjectOld.(*corev1.Pod)
 			after, also := e.ObjectNew.(*corev1.Pod)
@@ -88,7 +89,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(q, r.ofPod(e.Object)) },
-	}
+	})
 }
 
 // counts reports whether a change of a pod may change a record. A pod that is no longer ready changes none.

@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -28,7 +29,7 @@ const gather = time.Second
 // podEvents wake the markers that select a pod, or selected it. When the process starts, all markers are looked at
 // anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if pod, ok := e.Object.(*corev1.Pod); ok && !e.IsInInitialList && podprobe.IsProbed(pod) {
 				r.wake(ctx, q, pod)
@@ -50,7 +51,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				r.wake(ctx, q, pod)
 			}
 		},
-	}
+	})
 }
 
 // isReselected reports whether other markers select a pod. Where that is unknown, wake reports it.

@@ -19,6 +19,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
@@ -59,7 +60,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			add(q, pod.Namespace, r.tracker.set(pod))
 		}
 	}
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { set(e.Object, q) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { set(e.ObjectNew, q) },
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
@@ -67,7 +68,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				add(q, pod.Namespace, r.tracker.remove(pod))
 			}
 		},
-	}
+	})
 }
 
 // watchable are the kinds of workloads that are watched where they are installed.

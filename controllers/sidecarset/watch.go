@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // podField is the name of the index of pods by the sets that they name.
@@ -48,7 +49,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // podEvents enqueues the sets that a pod records.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			pod, ok := e.Object.(*corev1.Pod)
 			if !ok {
@@ -72,7 +73,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				r.wake(ctx, q, pod, rollout.Sets(pod))
 			}
 		},
-	}
+	})
 }
 
 // counts reports whether a set counts a new pod, or is gone and has left a condition on a pod that is new only to the

@@ -23,6 +23,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
@@ -97,7 +98,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			q.AddAfter(ctrl.Request{NamespacedName: name}, r.pace.delay(name, creatingOf(r.index.Named(name)), r.api.Now()))
 		}
 	}
-	return handler.Funcs{
+	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if before, is := e.ObjectOld.(*corev1.Pod); is {
@@ -107,7 +108,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
-	}
+	})
 }
 
 // countsOtherwise reports whether a pod counts differently after a change.

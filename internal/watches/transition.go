@@ -21,7 +21,7 @@ func Transitions[T any, P interface {
 	*T
 	client.Object
 }](change func(ctx context.Context, q Queue, before, after P)) handler.EventHandler {
-	return handler.Funcs{
+	return Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
 			if object, is := e.Object.(P); is && !e.IsInInitialList {
 				change(ctx, q, nil, object)
@@ -39,7 +39,7 @@ func Transitions[T any, P interface {
 				change(ctx, q, before, after)
 			}
 		},
-	}
+	})
 }
 
 // Log logs an error of a handler of events, which no pass can return. A handler that ends with the process has none.
