@@ -10,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -43,19 +46,58 @@ func Controls(owner, object metav1.Object) bool {
 	return ref != nil && ref.UID == owner.GetUID()
 }
 
-// By reconciles the controlling owner of a kind when an object changes, whatever version the reference has.
+// By reconciles the controlling owner of a kind when an object changes, whatever version the reference has. An object
+// that gets another owner has both reconciled.
 func By(group, kind string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-		ref := metav1.GetControllerOf(o)
-		if ref == nil || ref.Kind != kind {
-			return nil
+	add := func(q watches.Queue, objects ...client.Object) {
+		var last reconcile.Request
+		for _, o := range objects {
+			if owner, is := ownerOf(o, group, kind); is && owner != last {
+				q.Add(owner)
+				last = owner
+			}
 		}
-		gv, err := schema.ParseGroupVersion(ref.APIVersion)
-		if err != nil || gv.Group != group {
-			return nil
-		}
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}}
+	}
+	return watches.Direct(handler.Funcs{
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, q watches.Queue) { add(q, e.Object) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q watches.Queue) { add(q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q watches.Queue) { add(q, e.Object) },
+		GenericFunc: func(_ context.Context, e event.GenericEvent, q watches.Queue) { add(q, e.Object) },
 	})
+}
+
+// ownerOf returns the request of the owner of a kind that controls an object, and whether there is one.
+func ownerOf(o client.Object, group, kind string) (reconcile.Request, bool) {
+	ref := metav1.GetControllerOfNoCopy(o)
+	if ref == nil || ref.Kind != kind {
+		return reconcile.Request{}, false
+	}
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil || gv.Group != group {
+		return reconcile.Request{}, false
+	}
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: ref.Name}}, true
+}
+
+// Concerns selects the events of objects that a kind controls, or controlled before. It comes before predicates that
+// cost more.
+func Concerns(group, kind string) predicate.Predicate {
+	return either(func(o client.Object) bool {
+		_, is := ownerOf(o, group, kind)
+		return is
+	})
+}
+
+// ConcernsOrphans selects the events of objects that no owner controls, or controlled before.
+func ConcernsOrphans() predicate.Predicate {
+	return either(func(o client.Object) bool { return metav1.GetControllerOfNoCopy(o) == nil })
+}
+
+// either selects the events of objects that are as asked before the event or after it.
+func either(is func(client.Object) bool) predicate.Predicate {
+	selects := predicate.NewPredicateFuncs(is)
+	selects.UpdateFunc = func(e event.UpdateEvent) bool { return is(e.ObjectNew) || is(e.ObjectOld) }
+	return selects
 }
 
 // Release returns the patch by which an owner releases an object, and hands it over to other owners, if any are given.

@@ -34,12 +34,14 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 		return nil, err
 	}
 	c.Pods.Now = k.Now
-	changes := builder.WithPredicates(Changes(c.Pods))
+	changes := Changes(c.Pods)
 	bound.For(stored.Untyped(of),
 		builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
-	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind), changes)
+	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind),
+		builder.WithPredicates(owned.Concerns(of.Group, of.Kind), changes))
 	if k.options.Stem != nil {
-		bound.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.OfOrphan), changes)
+		bound.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.OfOrphan),
+			builder.WithPredicates(owned.ConcernsOrphans(), changes))
 	}
 	return bound, nil
 }
