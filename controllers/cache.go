@@ -23,6 +23,7 @@ import (
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
+	"github.com/kruisekit/kruisekit/internal/fanout"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/podstates"
@@ -35,7 +36,7 @@ import (
 // annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read
 // live: one read in passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 //
-// Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
+// The controllers that watch pods get their events by one listener. Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
 // them, and variables that come from labels and annotations or belong to a feature. A cached pod is no base for an
 // update. A manager with reconcilers that read more gives pods a transform of its own, in Cache.ByObject.
 //
@@ -56,7 +57,8 @@ func ManagerOptions() (ctrl.Options, error) {
 		}
 	}
 	return ctrl.Options{
-		Scheme: scheme,
+		Scheme:   scheme,
+		NewCache: fanout.New(&corev1.Pod{}),
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
