@@ -185,8 +185,14 @@ func TestMeasureCache(t *testing.T) {
 		for object, by := range again.Cache.ByObject {
 			if _, is := object.(*corev1.Pod); is {
 				pod, err := by.Transform(&corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: corev1.PodSpec{Hostname: "dropped"},
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "shop", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+					},
+					Spec: corev1.PodSpec{Hostname: "dropped"},
 				})
+				if err == nil { // as an informer that streams its first list
+					pod, err = by.Transform(pod)
+				}
 				if err != nil || pod.(*corev1.Pod).Spec.Hostname != "" {
 					t.Errorf("%v, %v", pod, err)
 				}

@@ -48,15 +48,31 @@ func NewSizes() *Sizes {
 	}
 }
 
-// Counting returns a transform that counts what another one returns.
+// Counting returns a transform that counts what another one returns. An informer that streams its first list calls the
+// transform twice for each object of the list: the second time, a typed object has no managedFields, as API servers do
+// not send it, and counts already.
 func (s *Sizes) Counting(transform func(any) (any, error)) func(any) (any, error) {
 	return func(object any) (any, error) {
+		before := counted(object)
 		kept, err := transform(object)
-		if err != nil {
+		if err != nil || before {
 			return kept, err
 		}
 		return s.count(kept), nil
 	}
+}
+
+// counted reports whether a transform has had a typed object before.
+func counted(object any) bool {
+	switch o := object.(type) {
+	case *corev1.Pod:
+		return len(o.ManagedFields) == 0
+	case *corev1.PersistentVolumeClaim:
+		return len(o.ManagedFields) == 0
+	case *appsv1.ControllerRevision:
+		return len(o.ManagedFields) == 0
+	}
+	return false
 }
 
 // count returns the object to hold. An untyped one may be an element of a list, which would be held as a whole.

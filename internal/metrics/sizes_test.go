@@ -55,7 +55,9 @@ func TestSizes(t *testing.T) {
 		}
 		held = append(held, kept)
 	}
-	pod, err := transform(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	pod, err := transform(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
