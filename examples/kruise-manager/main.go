@@ -13,6 +13,7 @@ import (
 	"runtime/debug"
 	_ "time/tzdata" // zones of schedules, where the image has none
 
+	"k8s.io/client-go/features"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -66,6 +67,9 @@ func run(ctx context.Context, args []string, built release.Release, out io.Write
 		return err
 	}
 	o.Release = built
+	if err := streamLists(os.Getenv); err != nil {
+		return err
+	}
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 { // reads it, which is GOMEMLIMIT
 		o.MemoryLimit = limit
 	}
@@ -98,6 +102,24 @@ func check(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return preflight.Run(ctx, rc, o, out)
+}
+
+// streamLists has informers receive their first list object by object, from API servers that can: the memory of a start
+// is then that of the objects which the cache keeps, and not that of the whole list as it was sent.
+func streamLists(getenv func(string) string) error {
+	if getenv("KUBE_FEATURE_"+string(features.WatchListClient)) != "" {
+		return nil // the administrator decides
+	}
+	gates, is := features.FeatureGates().(interface {
+		Set(feature features.Feature, on bool) error
+	})
+	if !is {
+		return nil
+	}
+	if err := gates.Set(features.WatchListClient, true); err != nil {
+		return fmt.Errorf("stream lists: %w", err)
+	}
+	return nil
 }
 
 // migrateStorage is the subcommand that rewrites stored objects. It serves nothing and elects no leader.
