@@ -14,8 +14,10 @@ func podOf(name string) string {
 }
 
 func TestPods(t *testing.T) {
-	web := []string{cloneSet, podOf("a"), podOf("b"),
-		"{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: default, labels: {app: web}}}"}
+	web := []string{
+		cloneSet, podOf("a"), podOf("b"),
+		"{apiVersion: v1, kind: Pod, metadata: {name: other, namespace: default, labels: {app: web}}}",
+	}
 	try(t, map[string]row{
 		"scaledown takes each pod once": {
 			objects: web, args: "scaledown cloneset web --pods=a,b,a,",

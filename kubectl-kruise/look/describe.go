@@ -174,7 +174,9 @@ func describeWorkload(w io.Writer, in RolloutInput, status string) {
 	fmt.Fprintf(w, "Update Revision:\t%s\n", field(o, "status", "updateRevision"))
 	fmt.Fprintf(w, "Replicas:\n")
 	for _, row := range [][2]string{
-		{"Updated", "updatedReplicas"}, {"Current", "replicas"}, {"Ready", "readyReplicas"},
+		{"Updated", "updatedReplicas"},
+		{"Current", "replicas"},
+		{"Ready", "readyReplicas"},
 		{"Available", "availableReplicas"},
 	} {
 		if row[0] == "Updated" {

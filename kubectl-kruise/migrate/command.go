@@ -33,7 +33,8 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "migrate (CloneSet --from Deployment | StatefulSet --from StatefulSet) --src-name NAME [--dst-name NAME]",
 		Short: "Migrate a Deployment to a CloneSet, or a StatefulSet to one of apps.kruise.io",
 		Long: "Migrate a Deployment to a CloneSet, pod by pod or in place, or a StatefulSet of apps to one of " +
-			"apps.kruise.io in place.\n\nIn place, the new workload takes the running pods over, and no container restarts. For some seconds " +
+			"apps.kruise.io in place.\n\nIn place, the " +
+			"new workload takes the running pods over, and no container restarts. For some seconds " +
 			"no controller replaces a pod that ends. A migration that was interrupted goes on when the command is called again.",
 		Example: "  # Make an empty CloneSet of the Deployment web\n" +
 			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --dst-name web --create\n\n" +
