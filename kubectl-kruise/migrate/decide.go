@@ -40,8 +40,8 @@ func CloneSetOf(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 	return set
 }
 
-// Adopting returns the CloneSet that takes the pods of a Deployment over. Until it has them it updates no pod, and creates
-// none, since its scale-out may leave none unavailable.
+// Adopting returns the CloneSet that takes the pods of a Deployment over. Until it has them it updates no pod, and
+// creates none, since its scale-out may leave none unavailable.
 func Adopting(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 	set := CloneSetOf(d, name)
 	set.Annotations[fromKey] = d.Name
