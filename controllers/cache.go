@@ -36,9 +36,10 @@ import (
 // annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read
 // live: one read in passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 //
-// The controllers that watch pods get their events by one listener. Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
+// Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
 // them, and variables that come from labels and annotations or belong to a feature. A cached pod is no base for an
-// update. A manager with reconcilers that read more gives pods a transform of its own, in Cache.ByObject.
+// update. A manager with reconcilers that read more gives pods a transform of its own, in Cache.ByObject. The
+// controllers that watch pods get their events by one listener.
 //
 // Untyped objects of our kinds, Deployments and StatefulSets have their spec and their status as text, which these
 // reconcilers and webhooks decode when they use it: a spec of 1.4 MB takes 30 MiB otherwise. Other readers of these

@@ -139,8 +139,8 @@ func (w *Workloads) Result(q reconcile.Request, pass *workload.Pass, err error) 
 	return w.Queue.Result(q, after, err)
 }
 
-// Gone returns what a reconciler returns for an object that does not exist, or whose deletion has begun, and forgets the
-// object. err is the error of Get; NotFound is no error.
+// Gone returns what a reconciler returns for an object that does not exist, or whose deletion has begun, and forgets
+// the object. err is the error of Get; NotFound is no error.
 func (w *Workloads) Gone(q reconcile.Request, err error) (reconcile.Result, error) {
 	if err = client.IgnoreNotFound(err); err != nil {
 		return reconcile.Result{}, err

@@ -93,26 +93,26 @@ func exportedBy(t *testing.T, dir string) []string {
 
 // Each path of the package map has its place here, or a hint.
 func TestPaths(t *testing.T) {
-	const api, manager = apiModule + "/", managerModule + "/"
+	const api, manager, clients = apiModule + "/", managerModule + "/", here + "/api/client"
 	for path, want := range map[string]string{
 		api + "apps/pub":                                         here + "/api/kruise",
 		api + "apps/v1alpha1":                                    here + "/api/apps/v1alpha1",
 		api + "apps/v1beta1":                                     here + "/api/apps/v1beta1",
 		api + "policy/v1alpha1":                                  here + "/api/policy/v1alpha1",
-		api + "client/clientset/versioned":                       here + "/api/client/clientset/versioned",
-		api + "client/clientset/versioned/fake":                  here + "/api/client/clientset/versioned/fake",
-		api + "client/clientset/versioned/scheme":                here + "/api/client/clientset/versioned/scheme",
-		api + "client/clientset/versioned/typed/apps/v1alpha1":   here + "/api/client/clientset/versioned/typed/apps/v1alpha1",
-		api + "client/informers/externalversions":                here + "/api/client/informers/externalversions",
-		api + "client/listers/apps/v1alpha1":                     here + "/api/client/listers/apps/v1alpha1",
+		api + "client/clientset/versioned":                       clients + "/clientset/versioned",
+		api + "client/clientset/versioned/fake":                  clients + "/clientset/versioned/fake",
+		api + "client/clientset/versioned/scheme":                clients + "/clientset/versioned/scheme",
+		api + "client/clientset/versioned/typed/apps/v1alpha1":   clients + "/clientset/versioned/typed/apps/v1alpha1",
+		api + "client/informers/externalversions":                clients + "/informers/externalversions",
+		api + "client/listers/apps/v1alpha1":                     clients + "/listers/apps/v1alpha1",
 		api + "utils/scheme":                                     "sigs.k8s.io/controller-runtime/pkg/scheme",
 		api + "utils/configuration":                              here + "/api/kruise",
 		manager + "apis/apps/pub":                                here + "/api/kruise",
 		manager + "apis/apps/v1alpha1":                           here + "/api/apps/v1alpha1",
 		manager + "apis/policy/v1beta1":                          here + "/api/policy/v1beta1",
-		manager + "pkg/client/clientset/versioned":               here + "/api/client/clientset/versioned",
-		manager + "pkg/client/informers/externalversions/policy": here + "/api/client/informers/externalversions/policy",
-		manager + "pkg/client/listers/policy/v1alpha1":           here + "/api/client/listers/policy/v1alpha1",
+		manager + "pkg/client/clientset/versioned":               clients + "/clientset/versioned",
+		manager + "pkg/client/informers/externalversions/policy": clients + "/informers/externalversions/policy",
+		manager + "pkg/client/listers/policy/v1alpha1":           clients + "/listers/policy/v1alpha1",
 		manager + "pkg/util/configuration":                       here + "/api/kruise",
 	} {
 		p, is := placeOf(path)
