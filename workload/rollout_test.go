@@ -329,8 +329,9 @@ func (s *site) unsettled() error {
 	if n := int32(len(pods)); n != l.Replicas*s.size() {
 		return fmt.Errorf("%d pods instead of %d", n, l.Replicas*s.size())
 	}
-	updated := int32(0)
+	updated, revisions := int32(0), map[string]bool{}
 	for _, pod := range pods {
+		revisions[pod.Labels[appsv1.ControllerRevisionHashLabelKey]] = true
 		if !inTraffic(pod) || pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
 			return fmt.Errorf("%s does not serve", pod.Name)
 		}
@@ -341,6 +342,9 @@ func (s *site) unsettled() error {
 	}
 	if least := (l.Replicas - l.Partition) * s.size(); updated < least {
 		return fmt.Errorf("%d pods are updated, want %d", updated, least)
+	}
+	if l.Partition == 0 && len(revisions) > 1 { // revisions may differ in what the images do not show
+		return fmt.Errorf("pods have %d revisions", len(revisions))
 	}
 	return nil
 }
