@@ -8,7 +8,7 @@ import (
 	"k8s.io/component-base/cli"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 
 	// Credentials of cloud providers.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"

@@ -43,7 +43,7 @@ func (s *slotted) surgeLimits() (stay, use int) {
 	return 0, 0
 }
 
-// progress returns how many slots are due to be updated or to be filled anew, and how many are updated, or come back,
+// progress returns how many slots are due to be updated or to be filled again, and how many are updated, or come back,
 // and are not available yet. An instance that is not to be updated now is due all the same.
 func (s *slotted) progress() (due, underWay int) {
 	done, chosen, keep := 0, 0, int(s.in.Limits.Partition)

@@ -2,6 +2,7 @@ package runtimeclient_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // A reconciler writes with a client that records, and its next pass sees the pod before the cache does.
@@ -39,4 +43,33 @@ func ExampleRecording() {
 	seen, _, err := pods.Overlay(ctx, site, cached)
 	fmt.Println(len(seen), seen[0].Name, seen[0].Labels, err)
 	// Output: 1 web-0 map[shard:7] <nil>
+}
+
+// An operator of pods observes, plans and runs a pass. Its next pass finds nothing left to do.
+func ExampleWorkloads() {
+	ctx, manager := context.Background(), fake.NewFakeClient()
+	w := runtimeclient.NewWorkloads(manager, manager, runtimeclient.WorkloadsOptions{})
+	site := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "7"}} // of any kind
+	of := client.MatchingLabels{"site": site.Name}
+	template := &corev1.PodTemplateSpec{}
+	template.Spec.Containers = []corev1.Container{{Name: "app", Image: "web:1"}}
+	for range 2 {
+		seen, err := w.Observe(ctx, site, of)
+		data, invalid := revision.Encode(template)
+		in := workload.Input{
+			Owner:     workload.OwnedBy(site, corev1.SchemeGroupVersion.WithKind("ConfigMap"), of),
+			Scale:     scale.Input{Limits: scale.Limits{Replicas: 3, MaxUnavailable: 1}},
+			Instances: workload.Pods(seen.Pods),
+		}
+		failed := in.SetHistory(workload.History{Data: data, Stored: seen.Revisions, Limit: 10})
+		if err := errors.Join(err, invalid, failed); err != nil {
+			fmt.Println(err)
+			return
+		}
+		pass, err := w.Run(ctx, site, in)
+		fmt.Println(pass.Counts().Pods, "observed,", len(pass.Creations()), "created,", err)
+	}
+	// Output:
+	// 0 observed, 3 created, <nil>
+	// 3 observed, 0 created, <nil>
 }

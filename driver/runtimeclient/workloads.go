@@ -109,7 +109,7 @@ func (w *Workloads) Observe(ctx context.Context, owner client.Object, of client.
 }
 
 // Run plans a pass with the time and with what earlier passes have left, and runs it. The pass is nil where there is no
-// plan. Errors of single writes come with the pass, whose counts and notes are those of the writes that succeeded.
+// plan; errors of single writes come with the pass.
 func (w *Workloads) Run(ctx context.Context, owner client.Object, in workload.Input) (*workload.Pass, error) {
 	key := client.ObjectKeyFromObject(owner)
 	w.mu.Lock()

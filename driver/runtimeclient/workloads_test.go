@@ -98,7 +98,7 @@ func TestWorkloadsSeeOwnWrites(t *testing.T) {
 	}
 }
 
-// What is known of an object ends with it: one of the same name starts anew.
+// What is known of an object ends with it: another one of its name inherits nothing.
 func TestWorkloadsForget(t *testing.T) {
 	for name, gone := range map[string]bool{"its end is seen": true, "its end is not seen": false} {
 		t.Run(name, func(t *testing.T) {

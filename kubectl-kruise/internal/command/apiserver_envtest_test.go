@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -265,7 +265,7 @@ func fill(t *testing.T, c *cluster.Cluster, version, namespace string) {
 // documentedRights reads the table of rights in the documentation.
 func documentedRights(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/kubectl-kruise.md")
+	page, err := os.ReadFile("../../../docs/kubectl-kruise.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,17 +28,17 @@ import (
 	"k8s.io/kubectl/pkg/util/templates"
 	"k8s.io/kubectl/pkg/util/term"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/diagnose"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/look"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/plan"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/set"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/status"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/diagnose"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/look"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/migrate"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/operate"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/plan"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/set"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/status"
 )
 
 // name is what the user calls.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 )
 
 func TestLook(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 )
 
 const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default, uid: d, generation: 1},

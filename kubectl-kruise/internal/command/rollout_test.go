@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 	"github.com/kruisekit/kruisekit/revision"
 )
 

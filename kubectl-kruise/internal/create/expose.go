@@ -15,8 +15,8 @@ import (
 	"k8s.io/kubectl/pkg/cmd/expose"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // NewExpose returns the command expose of kubectl for our workloads, too.

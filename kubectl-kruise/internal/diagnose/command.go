@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // New returns the command diagnose.

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/diagnose"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/diagnose"
 )
 
 // Values that are called s3cret go, and values that are called keep stay.

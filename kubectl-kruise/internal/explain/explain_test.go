@@ -15,8 +15,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 )
 
 // pod returns a running pod of revision web-1, changed by a function.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 )
 
 // BenchmarkOf forecasts an image of a thousand pods, a tenth at a time.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 )
 
 // A budget bounds the batches of a rollout, and one without room stops the rollout.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 )
 
 func database(replicas int32, changes ...func(*v1beta1.StatefulSet)) *v1beta1.StatefulSet {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 )
 
 // What the forecast shows is what the reconciler then does, on nodes that are as fast as the forecast takes them to be:

@@ -22,7 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/standin"
@@ -54,7 +54,7 @@ func (l lister) List(
 func newKit(t *testing.T) *podbench.Bench {
 	t.Helper()
 	t.Parallel()
-	const bases = "../../config/crd/bases/apps.kruise.io_"
+	const bases = "../../../config/crd/bases/apps.kruise.io_"
 	kit := podbench.New(t, cluster.Options{CRDDirs: []string{bases + "clonesets.yaml", bases + "statefulsets.yaml"}})
 	kit.Beside(func(mgr ctrl.Manager) error {
 		return (&standin.Kubelet{Client: mgr.GetClient(), Namespace: kit.Namespace, Node: "node-1"}).SetupWithManager(mgr)

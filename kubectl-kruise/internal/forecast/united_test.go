@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
 )
 
 // zones is a UnitedDeployment of six pods with a CloneSet in each of three zones.

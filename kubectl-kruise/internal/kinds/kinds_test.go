@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 )
 
 func TestTemplatePath(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // NewDescribe returns the command describe of kubectl, with the subcommand rollout.

@@ -14,7 +14,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/kubectl/pkg/util/completion"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 )
 
 // NewGet returns the command get of kubectl, with all as the kinds of kruise that the API server serves.

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 	"github.com/kruisekit/kruisekit/write"
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/migrate"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/migrate"
 )
 
 func TestMove(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/operate"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/operate"
 )
 
 // podsOf returns pods called a, b, ...: + is a ready one, - one that is not.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
 	"github.com/kruisekit/kruisekit/pub"
 )
 

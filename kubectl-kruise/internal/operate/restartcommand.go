@@ -18,11 +18,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/create"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // runKey is the label of the requests of one run.

@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/exec"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/forecast"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // flags of the command.

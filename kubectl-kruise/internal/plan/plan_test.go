@@ -19,8 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/command"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 	"github.com/kruisekit/kruisekit/test/objects"
 	"github.com/kruisekit/kruisekit/test/storytest"
 )

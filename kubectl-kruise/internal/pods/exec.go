@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubectl/pkg/util/podutils"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // NewExec returns the command exec of kubectl, which also finds the pods of our workloads and the working container of

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
 	"github.com/kruisekit/kruisekit/write"
 )
 

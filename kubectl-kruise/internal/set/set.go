@@ -18,8 +18,8 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	generate "k8s.io/kubectl/pkg/generate/versioned"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 	"github.com/kruisekit/kruisekit/write"
 )
 

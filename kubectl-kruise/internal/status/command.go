@@ -16,10 +16,10 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 	"k8s.io/utils/clock"
 
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/pods"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/target"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
 // New returns the command status.

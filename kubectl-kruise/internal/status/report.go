@@ -12,9 +12,9 @@ import (
 	"k8s.io/kubectl/pkg/util/podutils"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/explain"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/kinds"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/rollout"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
 	"github.com/kruisekit/kruisekit/revision"
 )
 

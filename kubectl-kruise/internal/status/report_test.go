@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/kubectl-kruise/status"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/status"
 )
 
 const cloneSet = `
