@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,10 +58,44 @@ func plan(s *snapshot, counted *tracked, others map[string]*tracked, now time.Ti
 	var more bool
 	p.stamps, more = stamps(s, counted, others)
 	p.after = requeue.Sooner(result.RequeueAfter, s.recheckAfter)
+	if left := settles(s.budget.Status, result.Status, now); p.changed && left > 0 {
+		p.changed = false
+		p.after = requeue.Sooner(p.after, left)
+	}
 	if more {
 		p.after = requeue.Sooner(p.after, time.Second)
 	}
 	return p
+}
+
+// settle is how long the record of a pod that terminates may stay. Pods that are evicted together then cost one write.
+const settle = 5 * time.Second
+
+// settles returns how long the write of a status can wait that drops records, and says nothing else: a pod that a record
+// counts as unavailable leaves the same room when it is gone. The oldest of the records decides. Zero is for no time.
+func settles(before, after pub.Status, now time.Time) time.Duration {
+	same := after
+	same.DisruptedPods, same.UnavailablePods = before.DisruptedPods, before.UnavailablePods
+	if !apiequality.Semantic.DeepEqual(same, before) {
+		return 0
+	}
+	oldest := now
+	for _, records := range []struct{ before, after map[string]metav1.Time }{
+		{before.DisruptedPods, after.DisruptedPods}, {before.UnavailablePods, after.UnavailablePods},
+	} {
+		for name, at := range records.before {
+			if _, stays := records.after[name]; stays {
+				continue
+			}
+			if at.After(now) { // the clock of its writer is ahead: nothing says when it is old
+				return 0
+			}
+			if at.Time.Before(oldest) {
+				oldest = at.Time
+			}
+		}
+	}
+	return settle - now.Sub(oldest)
 }
 
 // stamps returns the pods whose stamp is missing, or names a budget that is gone or no longer guards the pod. Of

@@ -30,8 +30,9 @@ type wake struct {
 	after  time.Duration
 }
 
-// settle is how long the record of a pod that terminates may stay. Pods that are evicted together then cost one write.
-const settle = 5 * time.Second
+// arrive is how long the record of a pod that terminates may need to arrive. It was written before the pod was deleted,
+// and another watch has it.
+const arrive = 50 * time.Millisecond
 
 // set counts a pod, and returns the budgets whose status may change.
 func (t *tracker) set(pod *corev1.Pod) []wake {
@@ -43,8 +44,12 @@ func (t *tracker) set(pod *corev1.Pod) []wake {
 			continue
 		}
 		w := wake{budget: name}
-		if pod.DeletionTimestamp != nil && b.budget.Recorded(pod.Name) {
+		switch recorded := b.budget.Recorded(pod.Name); {
+		case pod.DeletionTimestamp == nil:
+		case recorded:
 			w.after = settle
+		default:
+			w.after = arrive
 		}
 		all = append(all, w)
 	}

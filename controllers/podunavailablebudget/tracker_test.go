@@ -114,10 +114,10 @@ func TestEventsOfPods(t *testing.T) {
 			why: "it counts no longer", before: newPod("a", right), after: newPod("a", right, other), want: []string{"web 0s"},
 		},
 		"terminates": {
-			why:    "it counts no longer",
+			why:    "it counts no longer, unless its record is on the way",
 			before: newPod("a", right),
 			after:  newPod("a", right, terminating),
-			want:   []string{"web 0s"},
+			want:   []string{"web 50ms"},
 		},
 		"terminates, recorded": {
 			why:    "its record has counted it already: the status can wait for more",

@@ -80,7 +80,9 @@ func New(l Lookups, o Options) (*Guard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("budgets: %w", err)
 	}
-	reviews := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{Now: o.Now, Backoff: o.Backoff})
+	reviews := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
+		Now: o.Now, Backoff: o.Backoff, Gather: groupcommit.Gather,
+	})
 	return &Guard{lookups: l, options: o, report: r, reviews: reviews}, nil
 }
 

@@ -104,6 +104,24 @@ func backoff(conflicts int) time.Duration {
 	return time.Duration(rand.Int64N(int64(longest)) + 1) //nolint:gosec // no secret depends on it
 }
 
+// maxGather is the longest that requests are gathered for one write.
+const maxGather = 400 * time.Millisecond
+
+// Gather is a pause for Options.Gather. It is longer after a conflict, and with several requests in one batch. A request
+// that comes alone does not wait.
+func Gather(last time.Duration, size, conflicts int) time.Duration {
+	const least, several = 10 * time.Millisecond, 120 * time.Millisecond
+	switch {
+	case conflicts > 0:
+		return min(max(2*last, several), maxGather)
+	case size > 1:
+		return max(last*7/8, several)
+	case last <= least:
+		return 0
+	}
+	return last / 2
+}
+
 // Commit waits until a request is decided, and what was decided is written. It returns ErrGone where the object was
 // deleted. After another error the answer in the request must not be read: the batch may still be under way.
 func (c *Committer[S, R]) Commit(ctx context.Context, key Key, value R) error {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -49,12 +50,24 @@ func Controls(owner, object metav1.Object) bool {
 // By reconciles the controlling owner of a kind when an object changes, whatever version the reference has. An object
 // that gets another owner has both reconciled.
 func By(group, kind string) handler.EventHandler {
+	return ByAfter(group, kind, func(types.NamespacedName) time.Duration { return 0 })
+}
+
+// ByAfter is By with a pause before the owner is reconciled. Changes that come during the pause share one reconcile. It
+// is for owners with many objects, whose reconcile costs more than the change of one object is worth.
+func ByAfter(group, kind string, pause func(owner types.NamespacedName) time.Duration) handler.EventHandler {
 	add := func(q watches.Queue, objects ...client.Object) {
 		var last reconcile.Request
 		for _, o := range objects {
-			if owner, is := ownerOf(o, group, kind); is && owner != last {
+			owner, is := ownerOf(o, group, kind)
+			if !is || owner == last {
+				continue
+			}
+			last = owner
+			if after := pause(owner.NamespacedName); after > 0 {
+				q.AddAfter(owner, after)
+			} else {
 				q.Add(owner)
-				last = owner
 			}
 		}
 	}

@@ -3,7 +3,9 @@ package owned_test
 import (
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +15,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // Several controllers of one manager look for the pods they own: each asks for the index.
@@ -94,5 +99,44 @@ func TestOrphans(t *testing.T) {
 				t.Errorf("%s: %v, want %v", c.why, got, c.want)
 			}
 		})
+	}
+}
+
+// recorded records the requests of a queue with the pauses before them.
+type recorded struct {
+	watches.Queue
+
+	all map[string][]time.Duration
+}
+
+func (r recorded) Add(q reconcile.Request) { r.AddAfter(q, 0) }
+
+func (r recorded) AddAfter(q reconcile.Request, after time.Duration) {
+	r.all[q.String()] = append(r.all[q.String()], after)
+}
+
+func TestByAfter(t *testing.T) {
+	of := func(kind, name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", ResourceVersion: name, OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "apps.kruise.io/v1beta1", Kind: kind, Name: name, Controller: ptr.To(true),
+			}},
+		}}
+	}
+	handler := owned.ByAfter("apps.kruise.io", "CloneSet", func(owner types.NamespacedName) time.Duration {
+		if owner.Name == "large" {
+			return time.Second
+		}
+		return 0
+	})
+	q := recorded{all: map[string][]time.Duration{}}
+	handler.Create(t.Context(), event.CreateEvent{Object: of("CloneSet", "large")}, q)
+	handler.Update(t.Context(), event.UpdateEvent{
+		ObjectOld: of("CloneSet", "large"), ObjectNew: of("CloneSet", "small"),
+	}, q)
+	handler.Delete(t.Context(), event.DeleteEvent{Object: of("StatefulSet", "large")}, q)
+	want := map[string][]time.Duration{"shop/large": {time.Second, time.Second}, "shop/small": {0}}
+	if diff := cmp.Diff(want, q.all); diff != "" {
+		t.Errorf("requests and their pauses (-want +got):\n%s", diff)
 	}
 }

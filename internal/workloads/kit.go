@@ -3,6 +3,7 @@ package workloads
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -63,6 +64,8 @@ type Known struct {
 	Failures map[string]string
 
 	rejected rejections
+	// pause is how long changes of pods are gathered before the next pass.
+	pause time.Duration
 	// wait is what the workload waited for at the end of the last pass.
 	wait conditions.Wait
 	// verified is the UID of the workload whose pods were read past the cache since the process started.

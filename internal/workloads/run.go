@@ -188,6 +188,7 @@ func (k *Kit) remember(ctx context.Context, o *Observation, p *Plan) {
 	reported := p.parts.status == nil || p.parts.status.Err() == nil
 	k.Note(o, p)
 	k.memory.Note(o.Key(), func(known *Known) {
+		known.pause = pauseOf(len(o.Active) + len(o.Inactive))
 		if reported {
 			known.Failures = p.parts.report.failures()
 		}

@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +38,7 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 	changes := Changes(c.Pods)
 	bound.For(stored.Untyped(of),
 		builder.WithPredicates(conditions.IgnoreRewording(k.options.Scaling, k.options.Updating)))
-	bound.Watches(&corev1.Pod{}, owned.By(of.Group, of.Kind),
+	bound.Watches(&corev1.Pod{}, owned.ByAfter(of.Group, of.Kind, k.pause),
 		builder.WithPredicates(owned.Concerns(of.Group, of.Kind), changes))
 	if k.options.Stem != nil {
 		bound.Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(k.OfOrphan),
@@ -45,6 +46,25 @@ func (k *Kit) Controller(ctx context.Context, mgr ctrl.Manager, c Controller) (*
 	}
 	return bound, nil
 }
+
+// The pause before a pass that a change of a pod asks for. A pass reads all pods of the workload, some microseconds for
+// each, so that passes of a large workload whose pods change all the time take a twentieth of one core.
+const (
+	pausePerPod = 100 * time.Microsecond
+	leastPause  = 10 * time.Millisecond
+	mostPause   = time.Second
+)
+
+// pauseOf returns the pause of a workload by its number of pods; zero for a small one.
+func pauseOf(pods int) time.Duration {
+	if after := time.Duration(pods) * pausePerPod; after >= leastPause {
+		return min(after, mostPause)
+	}
+	return 0
+}
+
+// pause returns the pause of a workload as of its last pass.
+func (k *Kit) pause(name types.NamespacedName) time.Duration { return k.memory.Recall(name).pause }
 
 // OfOrphan are the requests of the workloads that a pod without a controller can belong to by its name, see
 // Options.Stem; none where there is no such workload.

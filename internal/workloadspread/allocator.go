@@ -65,7 +65,7 @@ func New(l Lookups, o Options) (*Allocator, error) {
 		o.Versioned = subset.DefaultVersioned()
 	}
 	if o.Gather == nil {
-		o.Gather = gather
+		o.Gather = groupcommit.Gather
 	}
 	records := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
 		Now: o.Now, MaxConflicts: maxConflicts, Gather: o.Gather,

@@ -16,8 +16,6 @@ import (
 const (
 	// maxConflicts at one status that other replicas write at the same time.
 	maxConflicts = 10
-	// maxGather is the longest that pods are gathered for one write.
-	maxGather = 400 * time.Millisecond
 )
 
 // record is a pod to record in the status of a WorkloadSpread: a new one, or one whose deletion is admitted.
@@ -125,18 +123,4 @@ func (s *store) Write(ctx context.Context, from, after *subset.Spread) (*subset.
 // Seen frees what is kept of a WorkloadSpread that the cache shows or has lost.
 func (d *Allocator) Seen(uid types.UID, name types.NamespacedName) {
 	d.records.Seen(groupcommit.Key{NamespacedName: name, UID: uid})
-}
-
-// gather is longer after a conflict, and with several pods in one write. A pod that comes alone does not wait.
-func gather(last time.Duration, written, conflicts int) time.Duration {
-	const least, several = 10 * time.Millisecond, 120 * time.Millisecond
-	switch {
-	case conflicts > 0:
-		return min(max(2*last, several), maxGather)
-	case written > 1:
-		return max(last*7/8, several)
-	case last <= least:
-		return 0
-	}
-	return last / 2
 }

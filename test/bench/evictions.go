@@ -29,18 +29,24 @@ func evictions(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	var first, rest []string
+	// Of each budget, a quarter of the pods is evicted beside those of all others, and a quarter together.
+	var spread, together, rest []string
 	for i := range podsOfBudget {
 		for budget := range n {
-			name := fmt.Sprintf("budget-%d-%d", budget, i)
-			if i < podsOfBudget/2 {
-				first = append(first, name)
-			} else {
+			switch name := fmt.Sprintf("budget-%d-%d", budget, i); {
+			case i < podsOfBudget/4:
+				spread = append(spread, name)
+			case i >= podsOfBudget/2:
 				rest = append(rest, name)
 			}
 		}
 	}
-	if err := p.createFor(ctx, append(slices.Clone(first), rest...), e.nodes.Names()); err != nil {
+	for budget := range n {
+		for i := podsOfBudget / 4; i < podsOfBudget/2; i++ {
+			together = append(together, fmt.Sprintf("budget-%d-%d", budget, i))
+		}
+	}
+	if err := p.createFor(ctx, slices.Concat(spread, together, rest), e.nodes.Names()); err != nil {
 		return err
 	}
 	if err := r.idle(ctx, 5*time.Second); err != nil {
@@ -52,7 +58,11 @@ func evictions(ctx context.Context, e *env) error {
 	for _, step := range []struct {
 		name string
 		pods []string
-	}{{"within the budgets", first}, {"beyond them, at once", rest[:len(rest)/4]}} {
+	}{
+		{"of all budgets in turn", spread},
+		{"of one budget after the other", together},
+		{"beyond the budgets", rest[:len(rest)/4]},
+	} {
 		row, err := p.evictAll(ctx, r, step.name, step.pods)
 		if err != nil {
 			return err

@@ -73,8 +73,10 @@ func TestValues(t *testing.T) {
 		"daemon.enablePprof=true":                   {"profiles", []string{"DaemonSet"}, []string{"--pprof-addr=localhost:10222"}, nil},
 		"daemon.affinity.nodeAffinity=null":         {"all nodes", []string{"DaemonSet"}, nil, []string{"virtual-kubelet"}},
 		"daemon.credentialProvider={enable: true, hostPath: /opt/plugins, awsCredentialsDir: /aws}": {
-			"logins by plugins", []string{"DaemonSet"},
-			[]string{"--plugin-bin-dir=/credential-provider-plugin", `"path":"/opt/plugins"`, `"path":"/aws"`, `"mountPath":"/root/.aws"`}, nil,
+			"logins by plugins",
+			[]string{"DaemonSet"},
+			[]string{"--plugin-bin-dir=/credential-provider-plugin", `"path":"/opt/plugins"`, `"path":"/aws"`, `"mountPath":"/root/.aws"`},
+			nil,
 		},
 		"enableKubeCacheMutationDetector=true": {"a check", []string{"Deployment", "DaemonSet"}, []string{"KUBE_CACHE_MUTATION_DETECTOR"}, nil},
 		"imagePullSecrets=[{name: login}]":     {"logins", []string{"Deployment", "DaemonSet"}, []string{`"imagePullSecrets":[{"name":"login"}]`}, nil},
@@ -83,8 +85,10 @@ func TestValues(t *testing.T) {
 			"timeouts", []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}, []string{`"timeoutSeconds":25`}, nil,
 		},
 		"webhookConfiguration.aksIntegration=true": {
-			"namespaces of AKS", []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},
-			[]string{`"key":"kubernetes.azure.com/managedby"`}, nil,
+			"namespaces of AKS",
+			[]string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"},
+			[]string{`"key":"kubernetes.azure.com/managedby"`},
+			nil,
 		},
 		"aggregatedRoles.enabled=false": {"no roles", []string{"-ClusterRole", "-ClusterRole", "-ClusterRole", "-ClusterRole"}, nil, nil},
 	} {

@@ -1,0 +1,66 @@
+package podunavailablebudget
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/pub"
+)
+
+func TestSettles(t *testing.T) {
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(noon().Add(-d)) }
+	records := func(all ...time.Duration) map[string]metav1.Time {
+		of := map[string]metav1.Time{}
+		for i, d := range all {
+			of[string(rune('a'+i))] = ago(d)
+		}
+		return of
+	}
+	cases := map[string]struct {
+		why           string
+		before, after pub.Status
+		want          time.Duration
+	}{
+		"evicted just now": {
+			why:    "more may be evicted",
+			before: pub.Status{DisruptedPods: records(0), CurrentAvailable: 3},
+			after:  pub.Status{CurrentAvailable: 3},
+			want:   settle,
+		},
+		"the oldest decides": {
+			why:    "evictions that go on must not hold the write back for ever",
+			before: pub.Status{DisruptedPods: records(time.Second, 4*time.Second)},
+			want:   time.Second,
+		},
+		"one stays": {
+			why:    "its record is not dropped",
+			before: pub.Status{DisruptedPods: records(time.Second, 4*time.Second)},
+			after:  pub.Status{DisruptedPods: map[string]metav1.Time{"b": ago(4 * time.Second)}},
+			want:   settle - time.Second,
+		},
+		"updated": {
+			why:    "records of updates are alike",
+			before: pub.Status{UnavailablePods: records(2 * time.Second)},
+			want:   settle - 2*time.Second,
+		},
+		"old": {why: "it has waited", before: pub.Status{DisruptedPods: records(settle)}},
+		"of another clock": {
+			why:    "a record from the future would never be old",
+			before: pub.Status{DisruptedPods: records(-time.Hour)},
+		},
+		"another number": {
+			why:    "users and evictions read it",
+			before: pub.Status{DisruptedPods: records(0), UnavailableAllowed: 1},
+			after:  pub.Status{UnavailableAllowed: 2},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := max(0, settles(c.before, c.after, noon())); got != c.want {
+				t.Errorf("%s: %s, want %s", c.why, got, c.want)
+			}
+		})
+	}
+}
