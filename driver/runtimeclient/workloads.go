@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 )
 
@@ -61,6 +62,8 @@ type Workloads struct {
 type WorkloadsOptions struct {
 	// Claims has Observe list the PersistentVolumeClaims of a workload.
 	Claims bool
+	// Recorder emits an event about a workload that is blocked, once until something else blocks it; nil for none.
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 }
@@ -71,6 +74,8 @@ type known struct {
 	repeats workload.Repeats
 	// recheckAfter is when to look again where the cache lacks what was written.
 	recheckAfter time.Duration
+	// blocked is what blocked the workload.
+	blocked note.Note
 }
 
 // NewWorkloads returns the Workloads of a reconciler. The client reads from a cache, and live past it.
@@ -127,7 +132,21 @@ func (w *Workloads) Run(ctx context.Context, owner client.Object, in workload.In
 		Ledgers: []driver.Recorder{w.pods, w.claims, w.revisions},
 	})
 	w.remember(owner, func(k *known) { k.repeats = pass.Repeats() })
+	w.emit(owner, pass.Notes())
 	return pass, err
+}
+
+// emit emits what blocks a workload, unless it did so in the pass before.
+func (w *Workloads) emit(owner client.Object, notes []note.Note) {
+	blocked, is := note.Headline(notes)
+	if !is || blocked.Level != note.Blocked {
+		blocked = note.Note{}
+	}
+	var before note.Note
+	w.remember(owner, func(k *known) { before, k.blocked = k.blocked, blocked })
+	if w.options.Recorder != nil && blocked != before && blocked != (note.Note{}) {
+		driver.EmitNotes(w.options.Recorder, owner, blocked)
+	}
 }
 
 // Result returns what a reconciler returns after a pass. The object is reconciled again when the pass asks for it, also

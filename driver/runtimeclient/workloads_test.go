@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -25,6 +26,7 @@ type sites struct {
 	*objects.Model
 
 	cache   *apiserver.Lagging
+	events  *record.FakeRecorder
 	site    *Site
 	request reconcile.Request
 	r       *siteReconciler
@@ -34,7 +36,10 @@ func newSites(t *testing.T) *sites {
 	t.Helper()
 	w := &sites{Model: objects.NewModel(t, &SiteList{}, addSites)}
 	w.cache = w.Server.Lagging()
-	w.r = &siteReconciler{runtimeclient.NewWorkloads(w.cache, w.Server, runtimeclient.WorkloadsOptions{Now: w.Now})}
+	w.events = record.NewFakeRecorder(10)
+	w.r = &siteReconciler{runtimeclient.NewWorkloads(w.cache, w.Server, runtimeclient.WorkloadsOptions{
+		Now: w.Now, Recorder: w.events,
+	})}
 	w.site = &Site{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	w.site.SetGroupVersionKind(siteKind)
 	w.site.Spec.Replicas = 3
@@ -142,6 +147,43 @@ func TestWorkloadsRunInvalid(t *testing.T) {
 	pass, err := w.r.Run(t.Context(), w.site, workload.Input{Group: workload.Group{Label: "a"}})
 	if pass != nil || err == nil || len(w.Server.Requests()) != 0 {
 		t.Errorf("got %v, %v", pass, err)
+	}
+}
+
+// What blocks a workload is an event, once until it ends.
+func TestWorkloadsEmit(t *testing.T) {
+	w := newSites(t)
+	emitted := func() (all []string) {
+		w.writes(t)
+		for len(w.events.Events) > 0 {
+			all = append(all, <-w.events.Events)
+		}
+		return all
+	}
+	waits := func(why string) {
+		w.Server.ChangePods(func(pod *corev1.Pod) *corev1.Pod {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "app"}}
+			if why != "" {
+				pod.Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: why}
+			}
+			return pod
+		})
+	}
+	if got := emitted(); len(got) != 0 {
+		t.Errorf("pods are created, and the events are %q", got)
+	}
+	for _, round := range []string{"first", "again, once its end was seen"} {
+		waits("ImagePullBackOff")
+		if got := emitted(); len(got) != 1 || !strings.HasPrefix(got[0], "Warning "+workload.NoteImagePull) {
+			t.Errorf("%s: an image cannot be pulled, and the events are %q", round, got)
+		}
+		if got := emitted(); len(got) != 0 {
+			t.Errorf("%s: nothing has changed, and the events are %q", round, got)
+		}
+		waits("")
+		if got := emitted(); len(got) != 0 {
+			t.Errorf("%s: nothing blocks, and the events are %q", round, got)
+		}
 	}
 }
 

@@ -103,12 +103,8 @@ func (b *Binding) Warningf(object runtime.Object, reason, format string, args ..
 
 // EmitNotes emits notes as events, with their codes as the reasons. One that is blocked is a warning.
 func (b *Binding) EmitNotes(object runtime.Object, notes ...note.Note) {
-	for _, n := range notes {
-		kind := corev1.EventTypeNormal
-		if n.Level == note.Blocked {
-			kind = corev1.EventTypeWarning
-		}
-		b.Event(object, kind, n.Code, n.Text)
+	if b.recorder != nil {
+		driver.EmitNotes(b.recorder, object, notes...)
 	}
 }
 
