@@ -55,11 +55,14 @@ func TestUnfitVersion(t *testing.T) {
 	if err := told(); err != nil {
 		t.Error(err)
 	}
-	b.Asked()
-	b.Still()
-	if asked := b.Asked(); len(asked) > 0 {
-		t.Errorf("nothing has changed, and it asks %v", asked)
-	}
+	b.Until(func() error { // events of the pods may be late
+		b.Asked()
+		b.Still()
+		if asked := b.Asked(); len(asked) > 0 {
+			return fmt.Errorf("nothing has changed, and it asks %v", asked)
+		}
+		return nil
+	})
 	b.change(set, version("a-label"))
 	b.counted(set, 1, 1, 1, 1)
 	if revs := b.revisions(set); len(revs) != 1 || revs[0].Labels[v1beta1.SidecarSetCustomVersionLabel] != "a-label" {
