@@ -144,6 +144,7 @@ client: ## Compile and test the modules of clients and of the plugin with fakes,
 	(cd api/client && go vet -tags envtest ./... && go test ./...)
 	(cd test/kruiseapi && go test ./...)
 	(cd kubectl-kruise && go vet -tags "envtest simulated" ./... && go test ./...)
+	(cd kubectl-kruise/test && go vet -tags simulated ./...)
 
 .PHONY: packaging
 packaging: ## Check that the chart has the objects of config/, and what its values do
@@ -208,7 +209,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 .PHONY: nightly
 nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, the chart, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
-	$(MAKE) plugin-lint outages releases install-test
+	$(MAKE) plugin-lint outages releases install-test dashboard-test
 	cd hack/tools/images
 	GOWORK=off go test ./...
 	cd ../../..
@@ -235,6 +236,14 @@ releases: ## Run the manager of the revision PREVIOUS (a day old) beside this on
 install-test: ## Install the chart on real nodes with images by ko, upgrade, roll back, uninstall (cluster-build first)
 	@hack/install-test
 
+# What the test of the dashboard gets, such as DASHBOARDFLAGS='-images ../../../docs/images' to take its pictures again.
+DASHBOARDFLAGS ?=
+
+.PHONY: dashboard-test
+dashboard-test: ## Follow a rollout of 300 pods on the page of the plugin in Chromium (cluster-build first)
+	@cd kubectl-kruise/test
+	GOWORK=off KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags simulated ./dashboard -count=1 -v -timeout 20m -args $(DASHBOARDFLAGS)
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME (10s)
 	@hack/fuzz
@@ -257,6 +266,8 @@ plugin: ## Build kubectl-kruise for this machine into bin
 plugin-lint: ## Lint the module of the plugin
 	@tool=$$(hack/tool golangci-lint)
 	cd kubectl-kruise
+	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
+	cd test
 	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
 
 .PHONY: plugin-release

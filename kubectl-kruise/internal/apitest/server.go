@@ -1,5 +1,6 @@
-// Package apitest is an API server for tests of commands: it has the discovery, the objects and the patches that
-// commands need, serves the CRDs of this repository in the versions that a test selects, and records what is written.
+// Package apitest is an API server for tests of commands: it has the discovery, the objects, the watches and the
+// patches that commands need, serves the CRDs of this repository in the versions that a test selects, and records what
+// is written.
 package apitest
 
 import (
@@ -31,6 +32,8 @@ type Server struct {
 	mu        sync.Mutex
 	objects   map[string]*unstructured.Unstructured // by path
 	writes    []string
+	watchers  watchers
+	denied    func(r *http.Request) bool
 	// onWrite is called after each write, with the path and the object.
 	onWrite func(path string, o *unstructured.Unstructured)
 }
@@ -38,7 +41,10 @@ type Server struct {
 // New returns a server that serves the CRDs in one version alone, where they have it, and objects.
 func New(t testing.TB, version string, objects ...runtime.Object) *Server {
 	t.Helper()
-	s := &Server{resources: resources(t, version), objects: map[string]*unstructured.Unstructured{}}
+	s := &Server{
+		resources: resources(t, version), objects: map[string]*unstructured.Unstructured{},
+		watchers: watchers{next: make(chan struct{})},
+	}
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -51,6 +57,13 @@ func New(t testing.TB, version string, objects ...runtime.Object) *Server {
 // OnWrite sets what is called after each write, as a controller would act.
 func (s *Server) OnWrite(do func(path string, o *unstructured.Unstructured)) { s.onWrite = do }
 
+// Deny sets which requests are forbidden.
+func (s *Server) Deny(denied func(r *http.Request) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied = denied
+}
+
 // Put stores an object.
 func (s *Server) Put(t testing.TB, o runtime.Object) {
 	t.Helper()
@@ -62,9 +75,7 @@ func (s *Server) Put(t testing.TB, o runtime.Object) {
 	kind := object.GroupVersionKind()
 	for _, r := range s.resources {
 		if r.kind == kind {
-			s.mu.Lock()
-			s.objects[r.path(object.GetNamespace())+"/"+object.GetName()] = object
-			s.mu.Unlock()
+			s.keep(r.path(object.GetNamespace())+"/"+object.GetName(), object)
 			return
 		}
 	}
@@ -112,6 +123,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		if trimmed, has := strings.CutSuffix(path, "/"+sub); has {
 			object, subresource = trimmed, sub
 		}
+	}
+	s.mu.Lock()
+	denied := s.denied
+	s.mu.Unlock()
+	if denied != nil && denied(r) {
+		fail(w, http.StatusForbidden, path)
+		return
 	}
 	if r.Method != http.MethodGet {
 		s.record(r, path, body)
@@ -177,40 +195,38 @@ func (s *Server) get(w http.ResponseWriter, r *http.Request, path, subresource s
 		fail(w, http.StatusNotFound, path)
 		return
 	}
-	items := s.list(r, path)
 	if r.URL.Query().Get("watch") != "" {
-		w.WriteHeader(http.StatusOK)
-		if flusher, is := w.(http.Flusher); is {
-			flusher.Flush()
-		}
 		s.mu.Unlock()
-		<-r.Context().Done()
+		s.watch(w, r, path)
 		s.mu.Lock()
 		return
 	}
+	items := s.list(r, path)
 	send(w, http.StatusOK, map[string]any{
 		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind + "List",
-		"metadata": map[string]any{"resourceVersion": "1"}, "items": items,
+		"metadata": map[string]any{"resourceVersion": s.watchers.version()}, "items": items,
 	})
 }
 
 // list returns the objects of a collection that a request selects.
 func (s *Server) list(r *http.Request, path string) []any {
-	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
-	if err != nil {
-		selector = labels.Nothing()
-	}
-	name, byName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
 	items := []any{}
 	for _, at := range slices.Sorted(maps.Keys(s.objects)) {
-		o := s.objects[at]
-		if collection(at) == path || collects(path, at, o) {
-			if selector.Matches(labels.Set(o.GetLabels())) && (!byName || name == o.GetName()) {
-				items = append(items, o.Object)
-			}
+		if o := s.objects[at]; selects(r, path, at, o) {
+			items = append(items, o.Object)
 		}
 	}
 	return items
+}
+
+// selects reports whether a request for a collection selects an object.
+func selects(r *http.Request, path, at string, o *unstructured.Unstructured) bool {
+	if collection(at) != path && !collects(path, at, o) {
+		return false
+	}
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	name, byName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	return err == nil && selector.Matches(labels.Set(o.GetLabels())) && (!byName || name == o.GetName())
 }
 
 // target is what a request is about.
@@ -279,6 +295,7 @@ func (s *Server) delete(w http.ResponseWriter, path string) {
 		return
 	}
 	delete(s.objects, path)
+	s.watchers.add("DELETED", path, gone)
 	for _, o := range s.objects {
 		if metav1.IsControlledBy(o, gone) {
 			o.SetOwnerReferences(nil)
@@ -294,6 +311,19 @@ func (s *Server) Change(suffix string, change func(o *unstructured.Unstructured)
 	for path, o := range s.objects {
 		if strings.HasSuffix(path, "/"+suffix) {
 			change(o)
+			s.watchers.add("MODIFIED", path, o)
+		}
+	}
+}
+
+// Delete deletes a stored object, by the end of its path.
+func (s *Server) Delete(suffix string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, o := range s.objects {
+		if strings.HasSuffix(path, "/"+suffix) {
+			delete(s.objects, path)
+			s.watchers.add("DELETED", path, o)
 		}
 	}
 }
@@ -318,12 +348,22 @@ func (s *Server) store(path string, o *unstructured.Unstructured, dryRun bool) {
 	if dryRun {
 		return
 	}
-	s.mu.Lock()
-	s.objects[path] = o
-	s.mu.Unlock()
+	s.keep(path, o)
 	if s.onWrite != nil {
 		s.onWrite(path, o)
 	}
+}
+
+// keep stores an object at a path.
+func (s *Server) keep(path string, o *unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kind := "ADDED"
+	if s.objects[path] != nil {
+		kind = "MODIFIED"
+	}
+	s.objects[path] = o
+	s.watchers.add(kind, path, o)
 }
 
 func scaleOf(o *unstructured.Unstructured) any {
@@ -342,7 +382,9 @@ func send(w http.ResponseWriter, code int, answer any) {
 }
 
 func fail(w http.ResponseWriter, code int, message string) {
-	reason := map[int]string{http.StatusNotFound: "NotFound", http.StatusUnprocessableEntity: "Invalid"}[code]
+	reason := map[int]string{
+		http.StatusNotFound: "NotFound", http.StatusUnprocessableEntity: "Invalid", http.StatusForbidden: "Forbidden",
+	}[code]
 	send(w, code, map[string]any{
 		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
 		"message": message + " " + reason,

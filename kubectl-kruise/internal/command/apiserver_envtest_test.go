@@ -74,6 +74,7 @@ func calls() []call {
 		{"migrate --create", "migrate CloneSet --from Deployment --src-name d --create", "Successfully created", ""},
 		{"migrate", "migrate CloneSet --from Deployment --src-name d --replicas 0", "Successfully migrated 0 replicas", ""},
 		{"diagnose", "diagnose -o DIR/bundle", "Wrote ", ""},
+		{"dashboard", "dashboard --port=-1", "", "listen: "}, // which reads nothing before a page is open
 		{"", "get all", "cloneset.apps.kruise.io/web", ""},
 		{"", "describe cloneset web", "API Version:  apps.kruise.io/VERSION", ""},
 		{"", "rollout restart cloneset/missing", "", `clonesets.apps.kruise.io "missing" not found`},

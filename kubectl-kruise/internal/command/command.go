@@ -29,6 +29,7 @@ import (
 	"k8s.io/kubectl/pkg/util/term"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/create"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/dashboard"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/diagnose"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/look"
@@ -117,6 +118,7 @@ func groups(f cmdutil.Factory, streams genericiooptions.IOStreams) templates.Com
 			Message: "Insight Commands:",
 			Commands: []*cobra.Command{
 				plan.New(f, streams), status.New(f, streams), status.NewWatch(f, streams), explain.New(f, streams),
+				dashboard.New(f, streams),
 			},
 		},
 		{

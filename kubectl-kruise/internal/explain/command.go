@@ -39,13 +39,22 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		in, err := observe(c, o)
+		sections, err := Of(c, o)
 		if err != nil {
 			return err
 		}
-		return write(streams.Out, Pod(in, clock.RealClock{}.Now()))
+		return write(streams.Out, sections)
 	}
 	return cmd
+}
+
+// Of explains a pod of the cluster.
+func Of(c target.Command, pod target.Object) ([]Section, error) {
+	in, err := observe(c, pod)
+	if err != nil {
+		return nil, err
+	}
+	return Pod(in, clock.RealClock{}.Now()), nil
 }
 
 // Input is a pod and the objects that may touch it.
@@ -63,8 +72,8 @@ type Input struct {
 
 // Section is a part of an explanation.
 type Section struct {
-	Title string
-	Lines []string
+	Title string   `json:"title"`
+	Lines []string `json:"lines,omitempty"`
 }
 
 // Pod explains a pod.

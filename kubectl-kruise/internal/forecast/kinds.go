@@ -75,6 +75,15 @@ type UnsupportedError struct{ Kind, Why string }
 // Error implements error.
 func (e *UnsupportedError) Error() string { return fmt.Sprintf("forecast %s: %s", e.Kind, e.Why) }
 
+// BoundsOf returns what a rollout of a workload keeps to, as its status has it now: nothing for other kinds.
+func BoundsOf(o client.Object) Bounds {
+	k, err := kindOf(o)
+	if err != nil {
+		return Bounds{}
+	}
+	return k.facts(o).bounds
+}
+
 // kindOf returns the kind of a workload.
 func kindOf(o client.Object) (*kind, error) {
 	switch o.(type) {

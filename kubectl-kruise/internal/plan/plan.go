@@ -206,6 +206,18 @@ func stored(c target.Command, manifest *unstructured.Unstructured) (*unstructure
 	return live, err
 }
 
+// Manifest forecasts what applying a manifest does. Warnings go to the error stream of the command.
+func Manifest(c target.Command, manifest *unstructured.Unstructured) (*forecast.Forecast, error) {
+	if _, err := forecast.Decode(manifest); err != nil {
+		return nil, err
+	}
+	change, err := changeOf(c, manifest)
+	if err != nil {
+		return nil, err
+	}
+	return (&flags{}).forecast(c, change)
+}
+
 // forecast forecasts one change.
 func (o *flags) forecast(c target.Command, change change) (*forecast.Forecast, error) {
 	wanted, err := forecast.Decode(change.wanted)

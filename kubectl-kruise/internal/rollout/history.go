@@ -29,7 +29,7 @@ func history(c target.Command, objects []target.Object, _ []string) error {
 		return fmt.Errorf("revision must be a positive integer: %v", number)
 	}
 	for _, o := range objects {
-		stored, err := revisionsOf(c, o)
+		stored, err := Revisions(c, o)
 		if err != nil {
 			return err
 		}
@@ -114,8 +114,8 @@ func find(stored []*appsv1.ControllerRevision, number int64) (*appsv1.Controller
 	return stored[at], nil
 }
 
-// revisionsOf lists the revisions that a workload controls, the oldest first.
-func revisionsOf(c target.Command, o target.Object) ([]*appsv1.ControllerRevision, error) {
+// Revisions lists the revisions that a workload controls, the oldest first.
+func Revisions(c target.Command, o target.Object) ([]*appsv1.ControllerRevision, error) {
 	if !hasHistory(o.Unstructured) {
 		return nil, fmt.Errorf("no history viewer has been implemented for %q", o.GroupVersionKind().GroupKind())
 	}

@@ -48,7 +48,7 @@ func undoOne(c target.Command, o target.Object, number int64) error {
 	if !kinds.IsOurs(o.GroupVersionKind().GroupKind()) {
 		return undoBuiltIn(c, o, number)
 	}
-	stored, err := revisionsOf(c, o)
+	stored, err := Revisions(c, o)
 	if err != nil {
 		return err
 	}
