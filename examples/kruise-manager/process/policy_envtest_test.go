@@ -55,6 +55,7 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { try(t, cases(t)) })
 	}
+	t.Run("native", g.testNative) // the last one: it grants rights
 }
 
 // policyGround is a control plane with the policies.
