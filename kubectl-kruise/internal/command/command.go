@@ -40,6 +40,9 @@ import (
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/set"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/status"
+
+	// Translations, before kubectl asks for one.
+	_ "github.com/kruisekit/kruisekit/kubectl-kruise/internal/language"
 )
 
 // name is what the user calls.
