@@ -57,13 +57,12 @@ func TestPods(t *testing.T) {
 func TestCreate(t *testing.T) {
 	pod := []string{podOf("p")}
 	try(t, map[string]row{
-		"a request for one container": {
+		"a request for one container, whose ports and hooks admission takes from the pod": {
 			objects: pod, args: "create ContainerRecreateRequest r -p p --containers=c1 -m 5",
 			out: "containerrecreaterequest.apps.kruise.io/r created",
 			writes: []string{`POST containerrecreaterequests {"apiVersion":"apps.kruise.io/VERSION",` +
 				`"kind":"ContainerRecreateRequest","metadata":{"name":"r","namespace":"default"},` +
-				`"spec":{"activeDeadlineSeconds":300,"containers":[{"name":"c1","ports":[{"containerPort":80}],` +
-				`"preStop":{"exec":{"command":["stop"]}}}],"podName":"p","strategy":{"failurePolicy":"Fail",` +
+				`"spec":{"activeDeadlineSeconds":300,"containers":[{"name":"c1"}],"podName":"p","strategy":{"failurePolicy":"Fail",` +
 				`"minStartedSeconds":5,"unreadyGracePeriodSeconds":3},"ttlSecondsAfterFinished":1800}}`},
 		},
 		"a request for a missing container": {

@@ -173,7 +173,8 @@ func DefaultStrategy() v1beta1.ContainerRecreateRequestStrategy {
 	}
 }
 
-// RecreateRequest returns a request that restarts containers of a pod: all of them where names is empty.
+// RecreateRequest returns a request that restarts containers of a pod: all of them where names is empty. Admission
+// takes hooks and ports from the pod, and forbids requests to have them.
 func RecreateRequest(
 	pod *corev1.Pod, names []string, strategy v1beta1.ContainerRecreateRequestStrategy,
 ) (*v1beta1.ContainerRecreateRequest, error) {
@@ -190,11 +191,7 @@ func RecreateRequest(
 		if len(names) > 0 && !slices.Contains(names, container.Name) {
 			continue
 		}
-		one := v1beta1.ContainerRecreateRequestContainer{Name: container.Name, Ports: container.Ports}
-		if container.Lifecycle != nil && container.Lifecycle.PreStop != nil {
-			hook := container.Lifecycle.PreStop
-			one.PreStop = &v1beta1.CRRProbeHandler{Exec: hook.Exec, HTTPGet: hook.HTTPGet, TCPSocket: hook.TCPSocket}
-		}
+		one := v1beta1.ContainerRecreateRequestContainer{Name: container.Name}
 		request.Spec.Containers = append(request.Spec.Containers, one)
 	}
 	return request, nil
