@@ -40,7 +40,9 @@ func watchStatus(c target.Command, objects []target.Object, _ []string) error {
 		return err
 	}
 	last := ""
+	newest := o.Unstructured
 	show := func(o *unstructured.Unstructured) (bool, error) {
+		newest = o
 		line, done, err := Status(o)
 		if err != nil {
 			return false, err
@@ -55,7 +57,7 @@ func watchStatus(c target.Command, objects []target.Object, _ []string) error {
 		return err
 	}
 	if c.Is("detail") {
-		return printDetail(c, o)
+		return printDetail(c, target.Object{Unstructured: newest, Info: o.Info})
 	}
 	return nil
 }
