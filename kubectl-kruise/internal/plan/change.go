@@ -37,6 +37,7 @@ func Apply(live, manifest *unstructured.Unstructured) (*unstructured.Unstructure
 	if err := applied.UnmarshalJSON(merged); err != nil {
 		return nil, fmt.Errorf("read %s with its changes: %w", live.GetName(), err)
 	}
+	keepDefaults(applied.Object["spec"], live.Object["spec"])
 	return applied, nil
 }
 
