@@ -43,7 +43,9 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r.Print(streams.Out, limit)
+			var page bytes.Buffer
+			r.Print(&page, limit)
+			fmt.Fprint(streams.Out, painter(streams)(page.String()))
 		}
 		return nil
 	}
@@ -90,11 +92,12 @@ func NewWatch(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Comm
 // live redraws the report on a terminal.
 func live(streams genericiooptions.IOStreams, limit int) func(Report) {
 	fmt.Fprint(streams.Out, "\x1b[2J")
+	colour := painter(streams)
 	return func(r Report) {
 		var page bytes.Buffer
 		r.Print(&page, limit)
 		// Home, each line to its end, and what is left of an older page.
-		fmt.Fprint(streams.Out, "\x1b[H"+strings.ReplaceAll(page.String(), "\n", "\x1b[K\n")+"\x1b[J")
+		fmt.Fprint(streams.Out, "\x1b[H"+strings.ReplaceAll(colour(page.String()), "\n", "\x1b[K\n")+"\x1b[J")
 	}
 }
 

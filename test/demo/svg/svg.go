@@ -36,14 +36,53 @@ var (
 	piece = regexp.MustCompile(`[█▒░]+|[^█▒░]+`)
 )
 
+// Frame is a text of a moving image, and for how many seconds it stands.
+type Frame struct {
+	Text    string
+	Seconds float64
+}
+
 // Draw returns the image of a text whose ANSI codes set and reset one colour at a time.
 func Draw(text, title string) string {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	columns := 0
-	for _, l := range lines {
-		columns = max(columns, utf8.RuneCountInString(code.ReplaceAllString(l, "")))
+	return draw([]Frame{{Text: text}}, title, func(b *strings.Builder) { drawText(b, text) })
+}
+
+// Animate returns an image that shows one text after the other, again and again. Where images do not move, it shows the
+// text with the number still.
+func Animate(frames []Frame, still int, title string) string {
+	return draw(frames, title, func(b *strings.Builder) {
+		total, begin := 0.0, 0.0
+		for _, f := range frames {
+			total += f.Seconds
+		}
+		b.WriteString("<style>g.f{visibility:hidden}g.s{visibility:visible}" +
+			"@media(prefers-reduced-motion:no-preference){g.f{visibility:hidden}")
+		for i, f := range frames {
+			end := begin + f.Seconds
+			fmt.Fprintf(b, "#f%d{animation:k%[1]d %.1[2]fs step-end infinite}@keyframes k%[1]d{0%%{visibility:hidden}"+
+				"%.2[3]f%%{visibility:visible}%.2[4]f%%,100%%{visibility:hidden}}", i, total, 100*begin/total, 100*end/total)
+			begin = end
+		}
+		b.WriteString("}</style>\n")
+		for i, f := range frames {
+			fmt.Fprintf(b, `<g id="f%d" class="f%s">`+"\n", i, map[bool]string{true: " s"}[i == still])
+			drawText(b, f.Text)
+			b.WriteString("</g>\n")
+		}
+	})
+}
+
+// draw returns an image that has room for each of the texts.
+func draw(frames []Frame, title string, content func(*strings.Builder)) string {
+	columns, rows := 0, 0
+	for _, f := range frames {
+		lines := linesOf(f.Text)
+		rows = max(rows, len(lines))
+		for _, l := range lines {
+			columns = max(columns, utf8.RuneCountInString(code.ReplaceAllString(l, "")))
+		}
 	}
-	width, height := columns*cellWidth+2*margin, len(lines)*cellHeight+2*margin
+	width, height := columns*cellWidth+2*margin, rows*cellHeight+2*margin
 	var b strings.Builder
 	fmt.Fprintf(&b,
 		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`+"\n",
@@ -53,11 +92,17 @@ func Draw(text, title string) string {
 	b.WriteString(
 		`<g font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace" font-size="13" xml:space="preserve">` +
 			"\n")
-	for i, l := range lines {
-		drawLine(&b, l, margin+i*cellHeight)
-	}
+	content(&b)
 	b.WriteString("</g>\n</svg>\n")
 	return b.String()
+}
+
+func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
+
+func drawText(b *strings.Builder, text string) {
+	for i, l := range linesOf(text) {
+		drawLine(b, l, margin+i*cellHeight)
+	}
 }
 
 // drawLine draws one line, whose cells begin at the height top.

@@ -92,3 +92,19 @@ func TestDrawPlaces(t *testing.T) {
 		})
 	}
 }
+
+// A moving image has all of its texts, each in its time, and one of them where images do not move.
+func TestAnimate(t *testing.T) {
+	image := svg.Animate([]svg.Frame{{"one\nline more", 1}, {"two", 2}, {"three", 1}}, 1, "three texts")
+	if got, want := strings.Join(read(t, image).texts, ","), "one,line more,two,three"; got != want {
+		t.Errorf("texts are %s, want %s", got, want)
+	}
+	for _, want := range []string{
+		`<g id="f1" class="f s">`, "#f1{animation:k1 4.0s", "25.00%{visibility:visible}75.00%,100%{visibility:hidden}",
+		`height="68"`,
+	} {
+		if !strings.Contains(image, want) {
+			t.Errorf("no %s in\n%s", want, image)
+		}
+	}
+}
