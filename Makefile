@@ -209,7 +209,7 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 .PHONY: nightly
 nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, the chart, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
-	$(MAKE) plugin-lint outages releases install-test dashboard-test
+	$(MAKE) plugin-lint plugin-test dashboard-test outages releases install-test
 	cd hack/tools/images
 	GOWORK=off go test ./...
 	cd ../../..
@@ -269,6 +269,16 @@ plugin-lint: ## Lint the module of the plugin
 	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
 	cd test
 	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
+
+.PHONY: plugin-test
+plugin-test: plugin ## Run each command of kubectl-kruise on real nodes, and compare forecasts with what happens (cluster-build first)
+	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestPlugin$$' -count=1 -v -parallel 16 -timeout 30m \
+		-args -plugin $(CURDIR)/bin/kubectl-kruise
+
+.PHONY: plugin-pictures
+plugin-pictures: plugin ## Take the pictures of docs/kubectl-kruise.md from a terminal on real nodes
+	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestPluginPictures$$' -count=1 -v -timeout 20m \
+		-args -plugin $(CURDIR)/bin/kubectl-kruise -plugin-pictures $(CURDIR)/docs/images
 
 .PHONY: plugin-release
 plugin-release: ## Build archives of kubectl-kruise for three systems by two architectures, and the krew manifest, VERSION=v1.2.3
