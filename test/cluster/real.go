@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
@@ -53,7 +55,32 @@ func attach(ctx context.Context, t testing.TB, programs binaries.Cache) (string,
 			return "", fmt.Errorf("mark the cluster as one for tests: %w", err)
 		}
 	}
-	return config.Kubeconfig(), nil
+	return config.Kubeconfig(), sameVersion(programs, config.Kubeconfig())
+}
+
+// sameVersion returns an error where a cluster that was up before has another version of Kubernetes than the programs.
+func sameVersion(programs binaries.Cache, kubeconfig string) error {
+	want, err := programs.KubernetesVersion()
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("read kubeconfig: %w", err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	is, err := client.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("read the version of the cluster: %w", err)
+	}
+	if is.GitVersion != want {
+		return fmt.Errorf("the cluster that is up has Kubernetes %s, not %s: stop it, see test/cluster/README.md",
+			is.GitVersion, want)
+	}
+	return nil
 }
 
 func useLock(dir string) string { return filepath.Clean(dir) + ".use" }

@@ -18,6 +18,7 @@ const gatedOther = `{metadata: {name: p, ownerReferences: [{apiVersion: apps.kru
 
 // The policy does what the step does, without a webhook: each pod comes out the same.
 func testPolicy(t *testing.T, g *ground) {
+	g.Needs(t, 36, "MutatingAdmissionPolicy")
 	pods := []string{owned, plain, gated, gatedOther}
 	namespace := g.Namespace(t)
 	outcome := func() [][]string {

@@ -40,7 +40,7 @@ func (c Cache) BuildPrograms(ctx context.Context, names []string, log io.Writer)
 		return err
 	}
 	began, p := time.Now(), progress{names: missing}
-	for _, together := range batches(missing) {
+	for _, together := range c.batches(missing) {
 		start := time.Now()
 		p.now, p.elapsed = len(together), start.Sub(began)
 		compiled, stop := show(ctx, log, p, began)
@@ -70,12 +70,13 @@ func (c Cache) missing(names []string) ([]string, error) {
 
 // batches divides programs into those that one call of the go command builds: neighbours of one module with the same
 // tags. The programs share packages, and where one is being linked, others are compiled.
-func batches(names []string) [][]string {
+func (c Cache) batches(names []string) [][]string {
 	var all [][]string
 	for i, name := range names {
 		p := catalogue()[name]
 		if i > 0 {
-			if before := catalogue()[names[i-1]]; p.module == before.module && p.tags == before.tags {
+			before := catalogue()[names[i-1]]
+			if p.module == before.module && p.tags == before.tags && c.chosen(p) == c.chosen(before) {
 				all[len(all)-1] = append(all[len(all)-1], name)
 				continue
 			}
@@ -102,9 +103,13 @@ func (c Cache) build(ctx context.Context, names []string, compiled func()) error
 	if err != nil {
 		return err
 	}
+	dir, err := c.moduleDir(ctx, p)
+	if err != nil {
+		return fmt.Errorf("build %s: %w", list(names), err)
+	}
 	cmd := exec.CommandContext(ctx, "go",
 		append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
-	cmd.Dir = filepath.Join(c.Source, p.module)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), p.environment()...)
 	if output, err := run(cmd, compiled); err != nil {
 		return fmt.Errorf("build %s: %w\n%s%s", list(names), err, output, hint(p))
@@ -183,8 +188,11 @@ func hint(p program) string {
 
 // version of the upstream module that a program wants stamped into it, from the require line of the nested module.
 func (c Cache) version(p program) (string, error) {
-	if p.pinned == "" {
+	switch {
+	case p.pinned == "":
 		return "", nil
+	case c.chosen(p):
+		return c.Kubernetes, nil
 	}
 	content, err := os.ReadFile(filepath.Join(c.Source, p.module, "go.mod"))
 	if err != nil {

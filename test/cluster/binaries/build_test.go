@@ -25,9 +25,13 @@ func TestBatches(t *testing.T) {
 		},
 		"nothing to build": {nil, nil},
 	}
+	chosen := Cache{Kubernetes: "v1.0.0"}.batches([]string{"etcd", "kube-apiserver", "kubectl"})
+	if diff := cmp.Diff([][]string{{"etcd"}, {"kube-apiserver", "kubectl"}}, chosen); diff != "" {
+		t.Errorf("programs of a chosen version have a module of their own (-want +got):\n%s", diff)
+	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, batches(c.names)); diff != "" {
+			if diff := cmp.Diff(c.want, Cache{}.batches(c.names)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -28,9 +28,12 @@ type Cache struct {
 	Dir string
 	// Source is the directory of this package in the work tree.
 	Source string
+	// Kubernetes is the version of the programs of Kubernetes where it is not the pinned one. See Of.
+	Kubernetes string
 }
 
-// Open finds the cache directory and the work tree that the current directory belongs to.
+// Open finds the cache directory and the work tree that the current directory belongs to. The programs of Kubernetes
+// have the minor version in $KRUISEKIT_KUBERNETES, if it is set.
 func Open() (Cache, error) {
 	dir := os.Getenv(CacheVariable)
 	if dir == "" {
@@ -48,7 +51,7 @@ func Open() (Cache, error) {
 	if err != nil {
 		return Cache{}, err
 	}
-	return Cache{Dir: dir, Source: filepath.Join(root, "test", "cluster", "binaries")}, nil
+	return Cache{Dir: dir, Source: filepath.Join(root, "test", "cluster", "binaries")}.Of(os.Getenv(KubernetesVariable))
 }
 
 // workTree walks up to the root module. Tests run in the directory of their package, so this holds for them too, also
@@ -192,7 +195,15 @@ func (c Cache) target(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(c.Dir, "bin", p.module+"-"+key, name+exeSuffix()), nil
+	return filepath.Join(c.Dir, "bin", c.directory(p, key), name+exeSuffix()), nil
+}
+
+// directory is the name of what is made of a module.
+func (c Cache) directory(p program, key string) string {
+	if c.chosen(p) {
+		return p.module + "-" + c.Kubernetes + "-" + key
+	}
+	return p.module + "-" + key
 }
 
 func exeSuffix() string {
@@ -207,6 +218,10 @@ func exeSuffix() string {
 func (c Cache) key(p program) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if c.chosen(p) {
+		fmt.Fprint(hash, c.tools())
+		return hex.EncodeToString(hash.Sum(nil))[:16], nil
+	}
 	files, err := filepath.Glob(filepath.Join(c.Source, p.module, "*"))
 	if err != nil {
 		return "", fmt.Errorf("list module %s: %w", p.module, err)

@@ -64,7 +64,7 @@ type program struct {
 }
 
 func catalogue() map[string]program {
-	const containerd, kubernetes = "github.com/containerd/containerd/v2", "k8s.io/kubernetes"
+	const containerd = "github.com/containerd/containerd/v2"
 	programs := map[string]program{
 		"etcd":  {module: "kubernetes", pkg: "go.etcd.io/etcd/server/v3"},
 		"runc":  {module: "runc", pkg: "github.com/opencontainers/runc", tags: seccomp, cgo: true},
@@ -78,7 +78,7 @@ func catalogue() map[string]program {
 		"csi-provisioner": {module: "csi", pkg: "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"},
 		"csi-resizer":     {module: "csi", pkg: "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer"},
 	}
-	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"} {
+	for _, name := range kubernetesPrograms() {
 		programs[name] = program{
 			module: "kubernetes", pkg: kubernetes + "/cmd/" + name, pinned: kubernetes, ldflags: kubernetesVersion,
 		}
@@ -93,6 +93,11 @@ func catalogue() map[string]program {
 		}
 	}
 	return programs
+}
+
+// kubernetesPrograms are those of which there is one for each version of Kubernetes.
+func kubernetesPrograms() []string {
+	return []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kubelet"}
 }
 
 // majorVersion is the last part of the path of a module from its second major version on.

@@ -14,6 +14,12 @@
 // A program in the cache is complete: it is built under another name and renamed. Finding out that nothing has to be
 // built costs a few file reads and no call of the go command.
 //
-// When not to use it: for control planes of a version other than the pinned one. Point KUBEBUILDER_ASSETS to a
-// directory with etcd, kube-apiserver and kubectl instead.
+// $KRUISEKIT_KUBERNETES chooses another minor version of those in kubernetes.versions, such as 1.34, for the programs
+// of Kubernetes itself; etcd, containerd and kube-controllers stay. The module for it is made from the go.mod of that
+// release, and kept in the cache:
+//
+//	modules/kubernetes-v1.34.4-<key>/go.mod
+//
+// When not to use it: for control planes of other versions. Point KUBEBUILDER_ASSETS to a directory with etcd,
+// kube-apiserver and kubectl instead.
 package binaries

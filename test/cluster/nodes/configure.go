@@ -76,7 +76,8 @@ const containerdConfig = `version = 3
 
 // The image garbage collector is off: on a full disk it would remove images that a test has just pulled. For the same
 // reason the kubelet evicts only when next to nothing is left: one per cent of a large disk is more than all tests
-// write. Containers that end again and again are started soon, so that no test waits for minutes.
+// write. Containers that end again and again are started soon, so that no test waits for minutes; kubelets before 1.35
+// have a gate for it.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: ` + own + `/ca.crt}}
@@ -85,6 +86,7 @@ containerRuntimeEndpoint: unix://` + socket + `
 cgroupDriver: cgroupfs
 cgroupRoot: /%s
 crashLoopBackOff: {maxContainerRestartPeriod: 2s}
+featureGates: {KubeletCrashLoopBackOffMax: true}
 failCgroupV1: false
 failSwapOn: false
 enforceNodeAllocatable: []
