@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -106,6 +108,9 @@ func Value[T any](raw *unstructured.Unstructured, path ...string) (T, bool, erro
 // cannot be decoded.
 func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 	rest, texts := apart(raw)
+	if texts == nil {
+		return convert[T](rest)
+	}
 	object := new(T)
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(rest, object)
 	for key, text := range texts {
@@ -113,13 +118,43 @@ func decode[T any](raw *unstructured.Unstructured) (*T, error) {
 			err = utiljson.Unmarshal(fmt.Appendf(nil, "{%q:%s}", key, text), object)
 		}
 	}
-	if err == nil || texts == nil {
-		return object, err
+	if err == nil {
+		return object, nil
 	}
 	content, err := Content(raw)
 	if err != nil {
 		return nil, err
 	}
-	object = new(T)
-	return object, runtime.DefaultUnstructuredConverter.FromUnstructured(content, object)
+	return convert[T](content)
+}
+
+// convert makes a typed object of content. The converter would cut off integers that a field of 32 bits does not hold,
+// and API servers before 1.36 store such: a decoder of JSON rejects them.
+func convert[T any](content map[string]any) (*T, error) {
+	object := new(T)
+	if !wide(content) {
+		return object, runtime.DefaultUnstructuredConverter.FromUnstructured(content, object)
+	}
+	text, err := json.Marshal(content)
+	if err == nil {
+		err = utiljson.Unmarshal(text, object)
+	}
+	return object, err
+}
+
+// wide reports whether a value has an integer of more than 32 bits.
+func wide(value any) bool {
+	switch v := value.(type) {
+	case int64:
+		return v < math.MinInt32 || v > math.MaxInt32
+	case []any:
+		return slices.ContainsFunc(v, wide)
+	case map[string]any:
+		for _, field := range v {
+			if wide(field) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -51,6 +51,17 @@ func TestDecode(t *testing.T) {
 			}
 		})
 	}
+	for _, pack := range []func(*unstructured.Unstructured){func(*unstructured.Unstructured) {}, stored.Pack} {
+		wide := set([]any{})
+		wide.Object["spec"].(map[string]any)["replicas"] = int64(1)<<32 + 2
+		wide.Object["metadata"].(map[string]any)["generation"] = int64(1) << 40
+		pack(wide)
+		object, malformed, err := stored.Decode[v1beta1.CloneSet](wide)
+		if err != nil || malformed == nil || !strings.Contains(malformed.Error(), "spec.replicas") ||
+			object.Spec.Replicas != nil || object.Generation != 1<<40 {
+			t.Errorf("replicas of more than 32 bits: %v, %v, decoded %+v", malformed, err, object)
+		}
+	}
 	broken := set(int64(7))
 	broken.Object["status"] = "none"
 	if _, _, err := stored.Decode[v1beta1.CloneSet](broken); err == nil {
