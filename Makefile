@@ -34,6 +34,11 @@ SOAK ?= 1h
 OUTAGE   ?= 5m
 PREVIOUS ?= $(shell git rev-list -1 --before='1 day ago' HEAD)
 
+# Which versions of Kubernetes to run the tests on, such as VERSIONS="1.34 1.37"; all supported ones by default. Without -write nothing is
+# recorded; -level and -run select tests.
+VERSIONS      ?=
+VERSIONSFLAGS ?= -write
+
 # Flags for the tests, such as TESTFLAGS='-run TestX -v'.
 TESTFLAGS ?=
 
@@ -207,9 +212,10 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 	@$(LEVEL) e2e $(TESTFLAGS)
 
 .PHONY: nightly
-nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, the chart, every level RUNS (10) times, each fuzz test
+nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, versions of Kubernetes, the chart, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) nightly $(TESTFLAGS)
 	$(MAKE) plugin-lint plugin-test dashboard-test outages releases install-test
+	$(MAKE) versions VERSIONSFLAGS=
 	cd hack/tools/images
 	GOWORK=off go test ./...
 	cd ../../..
@@ -231,6 +237,10 @@ outages: ## Keep the API server away for OUTAGE (5m), partition leaders, shift c
 .PHONY: releases
 releases: ## Run the manager of the revision PREVIOUS (a day old) beside this one on real nodes, with rollouts of all kinds
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestReleases$$' -count=1 -v -timeout 2h -args -previous $(PREVIOUS)
+
+.PHONY: versions
+versions: ## Run the tests on each supported version of Kubernetes, real nodes on oldest and newest, and record them in docs/versions.md (cluster-build first)
+	@KRUISEKIT_REQUIRE_CLUSTER=1 $(LEVEL) versions $(VERSIONSFLAGS) $(VERSIONS)
 
 .PHONY: install-test
 install-test: ## Install the chart on real nodes with images by ko, upgrade, roll back, uninstall (cluster-build first)

@@ -4,6 +4,7 @@
 //	go run ./hack/level envtest|simulated|e2e|nightly [go test flags]
 //	go run ./hack/level all [go test flags]
 //	go run ./hack/level packages
+//	go run ./hack/level versions [-write] [-level envtest|e2e] [-run REGEXP] [MINOR...]
 //	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
 // The unit level is every test that needs no cluster, with the race detector. Of the other levels it runs the tests in
@@ -15,6 +16,9 @@
 // processors to it. A table of the levels comes last: passed, failed, skipped and why. packages does the first part of
 // the set-up alone. binaries builds the test binaries of a level, and prints how to run each of them, for who runs them
 // more than once: see hack/stress.
+//
+// versions runs the envtest level on control planes of each supported version of Kubernetes and the e2e level on the
+// oldest and the newest, and prints the matrix of docs/versions.md; see versions.go.
 //
 // With KRUISEKIT_RETRY=1, as in CI, up to three failed tests of a level run once more. One that passes then is flaky:
 // the level is not red, its first output stands above, and the last lines name it.
@@ -51,7 +55,7 @@ type session struct {
 
 func main() {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
-		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|packages [go test flags]")
+		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|packages|versions [go test flags]")
 		os.Exit(2)
 	}
 	ctx, flags := context.Background(), os.Args[2:]
@@ -61,8 +65,8 @@ func main() {
 		}
 		return
 	}
-	if os.Args[1] == "binaries" {
-		if err := binariesOf(ctx, os.Args[2:], os.Stdout); err != nil {
+	if run := commands()[os.Args[1]]; run != nil {
+		if err := run(ctx, os.Args[2:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -82,6 +86,11 @@ func main() {
 	if slices.ContainsFunc(outcomes, func(o outcome) bool { return o.red(required()) }) {
 		os.Exit(1)
 	}
+}
+
+// commands beside the levels.
+func commands() map[string]func(ctx context.Context, arguments []string, out io.Writer) error {
+	return map[string]func(context.Context, []string, io.Writer) error{"binaries": binariesOf, "versions": versions}
 }
 
 // all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the

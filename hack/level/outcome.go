@@ -22,6 +22,8 @@ type outcome struct {
 	notRun string
 	// failed is what failed beside tests.
 	failed error
+	// failures are the tests that failed: package and name.
+	failures []string
 	// flaky tests failed, and passed when they ran once more.
 	flaky []string
 	// remark is what a reader must know of a level that ran.
@@ -65,6 +67,11 @@ func (r *report) outcome(level string) outcome {
 	o := outcome{level: level, flaky: r.flaky, reasons: map[string]int{}}
 	for _, p := range r.packages {
 		c := p.count()
+		if p.failed {
+			for _, name := range p.failures() {
+				o.failures = append(o.failures, p.name+" "+name)
+			}
+		}
 		o.passed, o.counts.failed, o.skipped = o.passed+c.passed, o.counts.failed+c.failed, o.skipped+c.skipped
 		for _, t := range p.tests {
 			if t.action == "skip" {
@@ -72,6 +79,7 @@ func (r *report) outcome(level string) outcome {
 			}
 		}
 	}
+	slices.Sort(o.failures)
 	return o
 }
 
