@@ -73,6 +73,10 @@ picture: ## Take the picture of the demo in the README from a run
 	@hack/demo
 	exec bin/demo -plain -svg docs/images/demo.svg
 
+.PHONY: dashboard-pictures
+dashboard-pictures: ## Draw the dashboards from metrics of a soak of SOAK (1h) on real nodes into docs/images (cluster-build first)
+	@hack/dashboard-pictures $(SOAK)
+
 ##@ Write
 
 .PHONY: generate
