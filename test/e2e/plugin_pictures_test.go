@@ -40,7 +40,7 @@ func TestPluginPictures(t *testing.T) {
 	manifest = strings.Replace(manifest, "replicas: 5", "replicas: 5\n  minReadySeconds: 2", 1)
 	s.apply(t, manifest)
 	s.pods(t, "web", 5)
-	s.do(t, "rollout", "status", "cloneset/web")
+	s.do(t, "wait", "cloneset/web", "--for=jsonpath={.status.availableReplicas}=5", "--timeout=1m")
 
 	changed := strings.NewReplacer("plugin/web:1", "plugin/web:2", "maxUnavailable: 2", "maxUnavailable: 2, partition: 1").
 		Replace(manifest)
@@ -79,7 +79,7 @@ func TestPluginPictures(t *testing.T) {
 // shoot draws what a call prints on a terminal.
 func (s *space) shoot(t *testing.T, dir, name, title string, words ...string) {
 	t.Helper()
-	save(t, name, svg.Draw(prompt(words)+s.terminal(t, dir, words), title))
+	save(t, name, svg.Draw(prompt(words)+wrap(s.terminal(t, dir, words)), title))
 }
 
 // most is how many frames a picture has at most.
@@ -98,7 +98,7 @@ func (s *space) film(t *testing.T, dir, name, title string, words ...string) {
 	var frames []svg.Frame
 	for i := range min(most, len(pages)) {
 		at := i * (len(pages) - 1) / max(1, min(most, len(pages))-1)
-		frames = append(frames, svg.Frame{Text: prompt(words) + pages[at], Seconds: 1.5})
+		frames = append(frames, svg.Frame{Text: prompt(words) + wrap(pages[at]), Seconds: 1.5})
 	}
 	frames[len(frames)-1].Seconds = 3
 	save(t, name, svg.Animate(frames, len(frames)/2, title))
@@ -150,4 +150,19 @@ func (s *space) terminal(t *testing.T, dir string, words []string) string {
 	_, _ = written.ReadFrom(ours) // ends with an error, when the terminal is closed
 	_ = command.Wait()            // plan reports by its exit code
 	return strings.ReplaceAll(written.String(), "\r", "")
+}
+
+// wrap breaks lines at the width of a terminal, as terminals do. Long lines have no colours.
+func wrap(text string) string {
+	const columns = 110
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		runes := []rune(line)
+		for !strings.Contains(line, "\x1b") && len(runes) > columns+1 {
+			b.WriteString(string(runes[:columns]) + "\n")
+			runes = runes[columns:]
+		}
+		b.WriteString(string(runes))
+	}
+	return b.String()
 }

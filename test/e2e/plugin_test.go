@@ -226,6 +226,7 @@ spec:
     metadata: {labels: {app: NAME}}
     spec:
       terminationGracePeriodSeconds: 1
+      dnsPolicy: Default
       containers:
       - {name: app, image: "plugin/web:1", ports: [{containerPort: 80}]}
       - {name: helper, image: "plugin/helper:1", command: [sleep, "100000"]}

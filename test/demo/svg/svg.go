@@ -34,6 +34,7 @@ func opacity() map[rune]string { return map[rune]string{'█': "1", '▒': ".75"
 var (
 	code  = regexp.MustCompile(`\x1b\[([0-9;]*)m`)
 	piece = regexp.MustCompile(`[█▒░]+|[^█▒░]+`)
+	words = regexp.MustCompile(`[^ ]+(?: [^ ]+)*`)
 )
 
 // Frame is a text of a moving image, and for how many seconds it stands.
@@ -144,16 +145,16 @@ func (r run) draw(b *strings.Builder) {
 		}
 		return
 	}
-	trimmed := strings.TrimLeft(r.text, " ")
-	x := r.x + (len(r.text)-len(trimmed))*cellWidth
-	if trimmed = strings.TrimRight(trimmed, " "); trimmed == "" {
-		return
-	}
 	if r.colour == "1" {
 		weight = ` font-weight="bold"`
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s"%s textLength="%d">%s</text>`+"\n",
-		x, r.top+baseline, fill, weight, utf8.RuneCountInString(trimmed)*cellWidth, escape(trimmed))
+	// Each column of a table is a text of its own, for browsers take several spaces for one.
+	for _, at := range words.FindAllStringIndex(r.text, -1) {
+		text := r.text[at[0]:at[1]]
+		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s"%s textLength="%d">%s</text>`+"\n",
+			r.x+utf8.RuneCountInString(r.text[:at[0]])*cellWidth, r.top+baseline, fill, weight,
+			utf8.RuneCountInString(text)*cellWidth, escape(text))
+	}
 }
 
 func escape(text string) string {

@@ -108,3 +108,17 @@ func TestAnimate(t *testing.T) {
 		}
 	}
 }
+
+// The columns of a table stand where they stand on the screen.
+func TestDrawColumns(t *testing.T) {
+	image := svg.Draw("POD    FATE\nweb-a  in place", "a table")
+	for _, want := range []string{
+		`<text x="16" y="29" fill="#e6edf3" textLength="24">POD</text>`,
+		`<text x="72" y="29" fill="#e6edf3" textLength="32">FATE</text>`,
+		`<text x="72" y="47" fill="#e6edf3" textLength="64">in place</text>`,
+	} {
+		if !strings.Contains(image, want) {
+			t.Errorf("no %s in\n%s", want, image)
+		}
+	}
+}
