@@ -56,6 +56,7 @@ func TestRightsOfRollout(t *testing.T) {
 	o.rollOut("app:3", 3) // a revision too many
 	o.rollOut("app:4", 3)
 	o.resize()
+	o.lose()
 	o.in.Evict = true
 	o.rollOut("app:4", 1)
 	o.in.Evict = false
@@ -107,6 +108,8 @@ type operator struct {
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	owner     *corev1.ConfigMap
 	current   string
+	// later is how far the clock of the ledger is ahead.
+	later time.Duration
 }
 
 func newOperator(t *testing.T, c *cluster.Cluster) *operator {
@@ -135,11 +138,12 @@ func newOperator(t *testing.T, c *cluster.Cluster) *operator {
 	used := &rights{all: map[string]bool{}}
 	config.Wrap(used.wrap)
 	mgr := start(t, config, namespace)
-	return &operator{
+	o := &operator{
 		T: t, client: mgr.GetClient(), live: mgr.GetAPIReader(), rights: used, owner: owner,
-		pods:      ledger.New[*corev1.Pod](mgr.GetAPIReader(), time.Now),
 		revisions: ledger.New[*appsv1.ControllerRevision](mgr.GetAPIReader(), time.Now),
 	}
+	o.pods = ledger.New[*corev1.Pod](o.live, func() time.Time { return time.Now().Add(o.later) })
+	return o
 }
 
 // start starts a manager whose cache has one namespace. It ends with the test.
@@ -181,6 +185,23 @@ func (o *operator) rollOut(image string, replicas int32) {
 
 // resize sends the write of a resize. The node of the test supports none, which the API server finds after it has
 // authorized the user.
+// lose has the ledger look for a pod that was created, and that the cache does not show in time.
+func (o *operator) lose() {
+	o.Helper()
+	var pods corev1.PodList
+	err := o.client.List(o.Context(), &pods, client.InNamespace(o.owner.Namespace))
+	if err != nil || len(pods.Items) == 0 {
+		o.Fatal(err, len(pods.Items))
+	}
+	key := client.ObjectKeyFromObject(o.owner)
+	o.pods.Created(key, &pods.Items[0])
+	o.later = 2 * ledger.Patience
+	defer func() { o.later = 0 }()
+	if found, _, err := o.pods.Overlay(o.Context(), key, nil); err != nil || len(found) != 1 {
+		o.Errorf("%d pods, %v", len(found), err)
+	}
+}
+
 func (o *operator) resize() {
 	o.Helper()
 	var pods corev1.PodList
