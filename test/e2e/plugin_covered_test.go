@@ -66,6 +66,7 @@ func notOfKubectl(name string) bool {
 	return slices.Contains([]string{
 		"create ContainerRecreateRequest", "create broadcastJob", "rollout approve", "describe rollout", "migrate",
 		"scaledown", "protect", "unprotect", "restart", "pull", "pause-all", "diagnose", "plan", "status", "watch", "explain",
+		"dashboard",
 	}, name)
 }
 

@@ -39,7 +39,7 @@ func TestPlugin(t *testing.T) {
 			"restart": p.testRestart, "pull": p.testPull, "protect": p.testProtect, "pause": p.testPauseAll,
 			"move": p.testMove, "adopt": p.testAdopt, "adopt a set": p.testAdoptStatefulSet,
 			"create": p.testCreate, "steps": p.testSteps, "diagnose": p.testDiagnose,
-			"kubectl": p.testKubectl, "local": p.testLocal, "sidecar": p.testSidecar,
+			"kubectl": p.testKubectl, "local": p.testLocal, "sidecar": p.testSidecar, "dashboard": p.testDashboard,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
