@@ -71,8 +71,9 @@ func plan(s *snapshot, counted *tracked, others map[string]*tracked, now time.Ti
 // settle is how long the record of a pod that terminates may stay. Pods that are evicted together then cost one write.
 const settle = 5 * time.Second
 
-// settles returns how long the write of a status can wait that drops records, and says nothing else: a pod that a record
-// counts as unavailable leaves the same room when it is gone. The oldest of the records decides. Zero is for no time.
+// settles returns how long the write of a status can wait that drops records, and says nothing else: a pod that a
+// record counts as unavailable leaves the same room when it is gone. The oldest of the records decides. Zero is for no
+// time.
 func settles(before, after pub.Status, now time.Time) time.Duration {
 	same := after
 	same.DisruptedPods, same.UnavailablePods = before.DisruptedPods, before.UnavailablePods

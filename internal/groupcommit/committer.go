@@ -107,8 +107,8 @@ func backoff(conflicts int) time.Duration {
 // maxGather is the longest that requests are gathered for one write.
 const maxGather = 400 * time.Millisecond
 
-// Gather is a pause for Options.Gather. It is longer after a conflict, and with several requests in one batch. A request
-// that comes alone does not wait.
+// Gather is a pause for Options.Gather. It is longer after a conflict, and with several requests in one batch. A
+// request that comes alone does not wait.
 func Gather(last time.Duration, size, conflicts int) time.Duration {
 	const least, several = 10 * time.Millisecond, 120 * time.Millisecond
 	switch {
