@@ -64,3 +64,23 @@ func TestSettles(t *testing.T) {
 		})
 	}
 }
+
+// A status that would only lose the record of a pod that terminates is written when the record is old.
+func TestRecordSettles(t *testing.T) {
+	for age, changed := range map[time.Duration]bool{time.Second: false, settle: true} {
+		tr := &tracker{}
+		o := newObject("web", func(o *podUnavailableBudget) {
+			o.Status.DisruptedPods = map[string]metav1.Time{"a": metav1.NewTime(noon().Add(-age))}
+		})
+		s, _ := following(t, tr, o, newPod("a", stampedWith("web"), terminating), newPod("b", stampedWith("web")))
+		tr.with(s.key(), func(b *tracked) {
+			records := s.budget.Status.DisruptedPods
+			s.budget.Status = plan(s, b, tr.namespaces["shop"], noon()).status // all else is stored
+			s.budget.Status.DisruptedPods = records
+			p := plan(s, b, tr.namespaces["shop"], noon())
+			if p.changed != changed || !changed && p.after != settle-age {
+				t.Errorf("a record of %s: changed is %t, and the budget is reconciled after %s", age, p.changed, p.after)
+			}
+		})
+	}
+}

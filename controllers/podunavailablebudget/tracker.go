@@ -44,11 +44,7 @@ func (t *tracker) set(pod *corev1.Pod) []wake {
 			continue
 		}
 		w := wake{budget: name}
-		switch recorded := b.budget.Recorded(pod.Name); {
-		case pod.DeletionTimestamp == nil:
-		case recorded:
-			w.after = settle
-		default:
+		if pod.DeletionTimestamp != nil {
 			w.after = arrive
 		}
 		all = append(all, w)

@@ -120,10 +120,10 @@ func TestEventsOfPods(t *testing.T) {
 			want:   []string{"web 50ms"},
 		},
 		"terminates, recorded": {
-			why:    "its record has counted it already: the status can wait for more",
+			why:    "its record has counted it already, and a pass decides how long the status waits",
 			before: newPod("recorded", right),
 			after:  newPod("recorded", right, terminating),
-			want:   []string{"web 5s"},
+			want:   []string{"web 50ms"},
 		},
 		"deleted by force":         {"it counts no longer", newPod("a", right), nil, []string{"web 0s"}},
 		"deleted when terminating": {"it did not count any more", newPod("a", right, terminating), nil, nil},

@@ -137,9 +137,14 @@ func (c *Committer[S, R]) remember(q *queue[S, R], state *S) {
 	q.last, q.at = state, now
 }
 
+// pause returns how long to gather requests. It ends a second after the last write: requests that nothing is written
+// for, such as those that are refused, do not wait for others.
 func (c *Committer[S, R]) pause(q *queue[S, R]) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if q.gather > 0 && c.options.Now().Sub(q.at) > gatherAfter {
+		q.gather = 0
+	}
 	return q.gather
 }
 

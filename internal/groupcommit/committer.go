@@ -104,8 +104,12 @@ func backoff(conflicts int) time.Duration {
 	return time.Duration(rand.Int64N(int64(longest)) + 1) //nolint:gosec // no secret depends on it
 }
 
-// maxGather is the longest that requests are gathered for one write.
-const maxGather = 400 * time.Millisecond
+const (
+	// maxGather bounds how long requests are gathered for one write.
+	maxGather = 400 * time.Millisecond
+	// gatherAfter is for how long after a write the next requests are gathered.
+	gatherAfter = time.Second
+)
 
 // Gather is a pause for Options.Gather. It is longer after a conflict, and with several requests in one batch. A
 // request that comes alone does not wait.

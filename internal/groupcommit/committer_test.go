@@ -214,3 +214,70 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%d writes", s.writes)
 	}
 }
+
+func TestGather(t *testing.T) {
+	const several, most = 120 * time.Millisecond, 400 * time.Millisecond
+	for name, c := range map[string]struct {
+		last            time.Duration
+		size, conflicts int
+		want            time.Duration
+	}{
+		"one alone":                 {size: 1},
+		"several":                   {size: 2, want: several},
+		"several again":             {last: several, size: 2, want: several},
+		"a conflict":                {size: 1, conflicts: 1, want: several},
+		"conflicts again and again": {last: most, size: 1, conflicts: 1, want: most},
+		"one after several":         {last: several, size: 1, want: several / 2},
+		"one after a while":         {last: 10 * time.Millisecond, size: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := groupcommit.Gather(c.last, c.size, c.conflicts); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// Requests are gathered soon after a write. Later ones do not wait: those that nothing is written for would do so for
+// ever.
+func TestGatherEnds(t *testing.T) {
+	s, now, pause := &server{}, time.Unix(1, 0), time.Hour
+	var mu sync.Mutex
+	c := groupcommit.New[counter, *add](s, groupcommit.Options{
+		Now: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return now
+		},
+		Gather: func(time.Duration, int, int) time.Duration { return pause },
+	})
+	commit := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		return c.Commit(ctx, key(), &add{n: 1})
+	}
+	if err := commit(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	now = now.Add(2 * time.Second)
+	mu.Unlock()
+	pause = 200 * time.Millisecond // after the next write
+	if err := commit(); err != nil {
+		t.Errorf("two seconds after a write: %v", err)
+	}
+	var together sync.WaitGroup
+	for range 2 {
+		together.Add(1)
+		go func() {
+			defer together.Done()
+			if err := commit(); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	together.Wait()
+	if s.largest != 2 || s.writes != 3 {
+		t.Errorf("right after a write: %d requests at most in %d writes, want two in the third", s.largest, s.writes)
+	}
+}

@@ -3,6 +3,9 @@ package workloads
 import (
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestPauseOf(t *testing.T) {
@@ -13,5 +16,26 @@ func TestPauseOf(t *testing.T) {
 		if got := pauseOf(pods); got != want {
 			t.Errorf("%d pods: %s, want %s", pods, got, want)
 		}
+	}
+}
+
+// The pause follows from the pods of the last pass, and ends with the workload.
+func TestPause(t *testing.T) {
+	k, now := &Kit{}, metav1.Now()
+	o := &Observation{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web", DeletionTimestamp: &now, // no pass over its pods
+	}}}
+	o.Active, o.Inactive = make([]*corev1.Pod, 150), make([]*corev1.Pod, 50)
+	k.remember(t.Context(), o, &Plan{})
+	if got := k.pause(o.Key()); got != 20*time.Millisecond {
+		t.Errorf("200 pods: %s", got)
+	}
+	other := o.Key()
+	if other.Namespace = "other"; k.pause(other) != 0 {
+		t.Error("a workload of the same name in another namespace pauses")
+	}
+	k.memory.Forget(o.Key())
+	if got := k.pause(o.Key()); got != 0 {
+		t.Errorf("the workload is gone: %s", got)
 	}
 }

@@ -95,7 +95,7 @@ func (h helpOf) long(flag string) string {
 // commandTree is the help of all commands, by the words of the command.
 type commandTree map[string]helpOf
 
-// command returns the longest command that words begin with, and the words that follow.
+// command returns the command that words begin with, with all of its subcommands, and the words that follow.
 func (c commandTree) command(words []string) (name string, rest []string) {
 	for i := range words {
 		next := strings.Join(words[:i+1], " ")

@@ -19,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // audit is a script that returns what is wrong with the page for users of keyboards and screen readers.
@@ -142,12 +143,9 @@ func eval[T any](b *browser, expression string) T {
 // until waits until an expression is true.
 func (b *browser) until(expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(5 * time.Minute)
-	for !eval[bool](b, "Boolean("+expression+")") {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("%s is false on the page %s", expression, eval[string](b, "document.body.innerText"))
-		}
-		time.Sleep(200 * time.Millisecond)
+	if err := wait.PollUntilContextTimeout(b.t.Context(), 200*time.Millisecond, 5*time.Minute, true,
+		func(context.Context) (bool, error) { return eval[bool](b, "Boolean("+expression+")"), nil }); err != nil {
+		b.t.Fatalf("%s is false on the page %s", expression, eval[string](b, "document.body.innerText"))
 	}
 }
 
@@ -178,7 +176,7 @@ func (b *browser) picture(dir, name string) {
 	if len(png) > 150<<10 {
 		b.t.Errorf("picture %s has %d bytes", name, len(png))
 	}
-	if err := os.WriteFile(filepath.Join(dir, name), png, 0o644); err != nil { //nolint:gosec // part of the documentation
+	if err := os.WriteFile(filepath.Join(dir, name), png, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -244,7 +244,8 @@ func view(b *browser, name string) {
 
 func plan(b *browser) {
 	view(b, "plan")
-	manifest := strings.NewReplacer("1.8.0", "2.0.0", "maxUnavailable: 12", "maxUnavailable: 12, partition: 60%").Replace(web)
+	changes := strings.NewReplacer("1.8.0", "2.0.0", "maxUnavailable: 12", "maxUnavailable: 12, partition: 60%")
+	manifest := changes.Replace(web)
 	text, err := json.Marshal(strings.TrimSpace(manifest))
 	if err != nil {
 		b.t.Fatal(err)

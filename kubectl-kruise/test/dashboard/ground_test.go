@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -176,18 +178,13 @@ func (g *ground) start(cmd *exec.Cmd) {
 
 func (g *ground) until(what string, done func(context.Context) error) {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 5*time.Minute)
-	defer cancel()
-	for {
-		err := done(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			g.t.Fatalf("%s: %v", what, err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	var last error
+	if err := wait.PollUntilContextTimeout(g.t.Context(), 100*time.Millisecond, 5*time.Minute, true,
+		func(ctx context.Context) (bool, error) {
+			last = done(ctx)
+			return last == nil, nil
+		}); err != nil {
+		g.t.Fatalf("%s: %v", what, last)
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 
 	style = `<style>
 text{font-family:-apple-system,"Segoe UI","Helvetica Neue",Arial,"DejaVu Sans",sans-serif;fill:#1f2328}
-.page{fill:#eef1f4}.panel{fill:#fff;stroke:#d0d7de}.title{font-size:11px;font-weight:600}.small{font-size:10px;fill:#59636e}
+.page{fill:#eef1f4}.panel{fill:#fff;stroke:#d0d7de}.title{font-size:11px;font-weight:600}
+.small{font-size:10px;fill:#59636e}
 .grid{stroke:#e2e6ea}.line{fill:none;stroke-width:1.4;stroke-linejoin:round}.area{stroke:none;fill-opacity:.15}
 @media (prefers-color-scheme:dark){text{fill:#e6edf3}.page{fill:#0d1117}.panel{fill:#161b22;stroke:#30363d}
 .small{fill:#9198a1}.grid{stroke:#2a3038}}
@@ -32,12 +33,24 @@ text{font-family:-apple-system,"Segoe UI","Helvetica Neue",Arial,"DejaVu Sans",s
 )
 
 // colours of lines, on light and on dark ground.
-var colours = []string{
-	"#3f8fd2", "#e07b39", "#3fa66a", "#b665c9", "#d64f6b", "#9a9a2b", "#2ba7a7", "#a5784f", "#7a7fe0", "#d1a31f",
+func colours() []string {
+	return []string{
+		"#3f8fd2", "#e07b39", "#3fa66a", "#b665c9", "#d64f6b", "#9a9a2b", "#2ba7a7", "#a5784f", "#7a7fe0", "#d1a31f",
+	}
 }
+
+// colour of a line.
+func colour(i int) string { return colours()[i%len(colours())] }
 
 // box is where something is drawn.
 type box struct{ x, y, w, h float64 }
+
+// plot is a box with the value at its upper edge.
+type plot struct {
+	box
+
+	top float64
+}
 
 // picture is an SVG under way, of a time range.
 type picture struct {
@@ -53,7 +66,8 @@ func draw(title string, panels []panel, from, to time.Time) []byte {
 		height = max(height, one.GridPos.Y+one.GridPos.H)
 	}
 	h := header + height*row + margin
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`, 24*column, h)
+	p.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img">`,
+		24*column, h)
 	p.add("<title>%s</title>\n%s", escape(title), style)
 	p.add(`<rect class="page" width="%d" height="%d"/>`, 24*column, h)
 	p.add(`<text x="12" y="26" font-size="16" font-weight="600">%s</text>`, escape(title))
@@ -61,7 +75,10 @@ func draw(title string, panels []panel, from, to time.Time) []byte {
 		from.UTC().Format(time.DateOnly), from.UTC().Format("15:04"), to.Sub(from).Minutes())
 	for _, one := range panels {
 		g := one.GridPos
-		at := box{float64(g.X*column + margin), float64(header + g.Y*row + margin), float64(g.W*column - 2*margin), float64(g.H*row - 2*margin)}
+		at := box{
+			x: float64(g.X*column + margin), y: float64(header + g.Y*row + margin),
+			w: float64(g.W*column - 2*margin), h: float64(g.H*row - 2*margin),
+		}
 		if one.Type == "row" {
 			p.add(`<text x="%.0f" y="%.0f" font-size="13" font-weight="600">%s</text>`, at.x+8, at.y+15, escape(one.Title))
 			continue
@@ -89,9 +106,9 @@ func (p *picture) stat(one panel, at box) {
 	course := box{at.x + 1, at.y + at.h*0.62, at.w - 2, at.h*0.38 - 1}
 	size := min(30, 60/float64(len(one.series)))
 	for i, s := range one.series {
-		colour := colours[i%len(colours)]
-		p.path(s.points, course, top, fmt.Sprintf(`class="area" fill="%s"`, colour), true)
-		p.path(s.points, course, top, fmt.Sprintf(`class="line" stroke="%s"`, colour), false)
+		ink := colour(i)
+		p.path(s.points, plot{course, top}, fmt.Sprintf(`class="area" fill="%s"`, ink), true)
+		p.path(s.points, plot{course, top}, fmt.Sprintf(`class="line" stroke="%s"`, ink), false)
 		text := value(s.points[len(s.points)-1].F, one.FieldConfig.Defaults.Unit)
 		p.add(`<text x="%.1f" y="%.1f" font-size="%.0f" font-weight="600" text-anchor="middle">%s <tspan class="small">%s</tspan></text>`,
 			at.x+at.w/2, at.y+24+size*(float64(i)+0.9), size, escape(text), escape(shorten(s.name, 24)))
@@ -102,27 +119,27 @@ func (p *picture) stat(one panel, at box) {
 func (p *picture) lines(one panel, at box) {
 	unit := one.FieldConfig.Defaults.Unit
 	below := p.legend(one.series, at)
-	plot := box{at.x + 58, at.y + 28, at.w - 68, at.h - 28 - below - 20}
+	inside := box{at.x + 58, at.y + 28, at.w - 68, at.h - 28 - below - 20}
 	step := niceStep(highest(one.series)/4, unit)
 	top := step * math.Max(1, math.Ceil(highest(one.series)/step-1e-9))
 	for v := 0.0; v <= top+step/2; v += step {
-		y := plot.y + plot.h*(1-v/top)
-		p.add(`<path class="grid" d="M%.1f %.1fh%.1f"/>`, plot.x, y, plot.w)
-		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, plot.x-5, y+3, escape(value(v, unit)))
+		y := inside.y + inside.h*(1-v/top)
+		p.add(`<path class="grid" d="M%.1f %.1fh%.1f"/>`, inside.x, y, inside.w)
+		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, inside.x-5, y+3, escape(value(v, unit)))
 	}
 	every := niceMinutes(p.to - p.from)
 	for t := math.Ceil(p.from/every) * every; t <= p.to; t += every {
-		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, plot.x+plot.w*(t-p.from)/(p.to-p.from),
-			plot.y+plot.h+14, time.UnixMilli(int64(t)).UTC().Format("15:04"))
+		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, inside.x+inside.w*(t-p.from)/(p.to-p.from),
+			inside.y+inside.h+14, time.UnixMilli(int64(t)).UTC().Format("15:04"))
 	}
 	for i, s := range one.series {
-		p.path(s.points, plot, top, `class="line" `+stroke(i), false)
+		p.path(s.points, plot{inside, top}, `class="line" `+stroke(i), false)
 	}
 }
 
 func stroke(i int) string {
-	text := fmt.Sprintf(`stroke="%s"`, colours[i%len(colours)])
-	if dash := i / len(colours) % 3; dash > 0 {
+	text := fmt.Sprintf(`stroke="%s"`, colour(i))
+	if dash := i / len(colours()) % 3; dash > 0 {
 		text += fmt.Sprintf(` stroke-dasharray="%d 3"`, 8-3*dash)
 	}
 	return text
@@ -163,13 +180,15 @@ func (p *picture) legend(all []series, at box) float64 {
 		p.add(`<text class="small" x="%.1f" y="%.1f">%s</text>`, left+14, y+6, escape(e.name))
 	}
 	if more > 0 {
-		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="end">and %d more</text>`, at.x+at.w-8, top+(legendRows-1)*13+6, more)
+		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="end">and %d more</text>`, at.x+at.w-8,
+			top+(legendRows-1)*13+6, more)
 	}
 	return float64(line+1) * 13
 }
 
 // path draws the course of a line, and ends it where points are missing.
-func (p *picture) path(points []promql.FPoint, at box, top float64, attributes string, area bool) {
+func (p *picture) path(points []promql.FPoint, at plot, attributes string, area bool) {
+	top := at.top
 	if top <= 0 {
 		top = 1
 	}
@@ -200,11 +219,11 @@ func (p *picture) path(points []promql.FPoint, at box, top float64, attributes s
 		}
 		before := y
 		if y = at.y + at.h*(1-math.Max(0, math.Min(1, point.F/top))); open && math.Abs(y-before) < 0.05 {
-			x, flat = p.x(point.T, at), true
+			x, flat = p.x(point.T, at.box), true
 			continue
 		}
 		draw()
-		x = p.x(point.T, at)
+		x = p.x(point.T, at.box)
 		if open {
 			fmt.Fprintf(&d, "L%.0f %.1f", x, y)
 		} else {

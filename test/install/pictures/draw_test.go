@@ -28,7 +28,9 @@ func TestDraw(t *testing.T) {
 		{Name: "name", Type: "query", Definition: `label_values(ready{namespace="$namespace"}, ${kind})`},
 	}
 	for i, p := range []panel{
-		{Title: "Row", Type: "row"}, {Title: "Memory", Type: "timeseries"}, {Title: "Ready", Type: "stat"},
+		{Title: "Row", Type: "row"},
+		{Title: "Memory", Type: "timeseries"},
+		{Title: "Ready", Type: "stat"},
 		{Title: "Nothing", Type: "timeseries"},
 	} {
 		p.GridPos.X, p.GridPos.Y, p.GridPos.W, p.GridPos.H = 6*i, 0, 6, 8
@@ -67,8 +69,8 @@ func TestDraw(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"Test &amp; more", ">of a&lt;b</text>", ">of c</text>", ">2 MiB</text>", ">no data</text>", ">3 <tspan", ">00:04</text>",
-		`x="604.0"`,
+		"Test &amp; more", ">of a&lt;b</text>", ">of c</text>", ">2 MiB</text>", ">no data</text>", ">3 <tspan",
+		">00:04</text>", `x="604.0"`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
@@ -82,9 +84,16 @@ func TestDraw(t *testing.T) {
 // A line ends where points are missing, and begins again after it.
 func TestPath(t *testing.T) {
 	p := &picture{to: 600_000}
-	points := []promql.FPoint{{T: 0, F: 0}, {T: 10_000, F: 1}, {T: 20_000, F: 1}, {T: 30_000, F: 1},
-		{T: 300_000, F: 1}, {T: 310_000, F: math.NaN()}, {T: 320_000, F: 2}}
-	p.path(points, box{w: 600, h: 100}, 2, `class="line"`, false)
+	points := []promql.FPoint{
+		{T: 0, F: 0},
+		{T: 10_000, F: 1},
+		{T: 20_000, F: 1},
+		{T: 30_000, F: 1},
+		{T: 300_000, F: 1},
+		{T: 310_000, F: math.NaN()},
+		{T: 320_000, F: 2},
+	}
+	p.path(points, plot{box{w: 600, h: 100}, 2}, `class="line"`, false)
 	want := `<path class="line" d="M0 100.0h.1L10 50.0H30M300 50.0h.1M320 0.0h.1"/>` + "\n"
 	if got := p.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -97,9 +106,19 @@ func TestValue(t *testing.T) {
 		unit string
 		want string
 	}{
-		{0, "short", "0"}, {1234, "short", "1.23 K"}, {12, "short", "12"}, {0.5, "short", "0.5"}, {2.5e6, "short", "2.5 Mil"},
-		{1536, "bytes", "1.5 KiB"}, {0.125, "percentunit", "12.5%"}, {0.00025, "s", "250 µs"}, {0.015, "s", "15 ms"},
-		{1.5, "s", "1.5 s"}, {300, "s", "5 min"}, {0.3333, "ops", "0.333 ops/s"}, {20, "reqps", "20 req/s"},
+		{0, "short", "0"},
+		{1234, "short", "1.23 K"},
+		{12, "short", "12"},
+		{0.5, "short", "0.5"},
+		{2.5e6, "short", "2.5 Mil"},
+		{1536, "bytes", "1.5 KiB"},
+		{0.125, "percentunit", "12.5%"},
+		{0.00025, "s", "250 µs"},
+		{0.015, "s", "15 ms"},
+		{1.5, "s", "1.5 s"},
+		{300, "s", "5 min"},
+		{0.3333, "ops", "0.333 ops/s"},
+		{20, "reqps", "20 req/s"},
 	} {
 		if got := value(c.v, c.unit); got != c.want {
 			t.Errorf("%g in %s is %q, want %q", c.v, c.unit, got, c.want)

@@ -54,7 +54,9 @@ func run(ctx context.Context) error {
 		}
 	}
 	from, to := time.UnixMilli(db.Head().MinTime()), time.UnixMilli(db.Head().MaxTime())
-	s := source{db: db, engine: newEngine(), from: from, to: to, variables: map[string]string{"kind": *kind, "name": *name}}
+	s := source{
+		db: db, engine: newEngine(), from: from, to: to, variables: map[string]string{"kind": *kind, "name": *name},
+	}
 	paths, err := filepath.Glob(filepath.Join(*config, "dashboards", "*.json"))
 	if err != nil {
 		return err

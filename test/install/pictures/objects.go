@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -118,10 +119,8 @@ func ofPod(pod unstructured.Unstructured) string {
 	var b strings.Builder
 	base := map[string]string{"namespace": pod.GetNamespace(), "pod": pod.GetName()}
 	with := func(key, value string) map[string]string {
-		all := map[string]string{key: value}
-		for k, v := range base {
-			all[k] = v
-		}
+		all := maps.Clone(base)
+		all[key] = value
 		return all
 	}
 	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")

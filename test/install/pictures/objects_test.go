@@ -22,7 +22,9 @@ func TestOfObject(t *testing.T) {
 	if err := yaml.Unmarshal(text, &configuration); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(configuration.Spec.Resources, func(r resource) bool { return r.GroupVersionKind.Kind == "CloneSet" })
+	at := slices.IndexFunc(configuration.Spec.Resources, func(r resource) bool {
+		return r.GroupVersionKind.Kind == "CloneSet"
+	})
 	var set map[string]any
 	if err := yaml.Unmarshal([]byte(`
 metadata: {namespace: shop, name: web, generation: 7, creationTimestamp: "1970-01-01T00:01:00Z"}

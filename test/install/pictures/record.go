@@ -46,20 +46,20 @@ type recorder struct {
 }
 
 func newRecorder(kubeconfig, objects string, logger *slog.Logger) (*recorder, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	of, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
 	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	of.QPS = -1
+	client, err := kubernetes.NewForConfig(of)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	stand, err := newObjects(config, objects)
+	stand, err := newObjects(of, objects)
 	if err != nil {
 		return nil, err
 	}
-	return &recorder{config: config, client: client, objects: stand, logger: logger}, nil
+	return &recorder{config: of, client: client, objects: stand, logger: logger}, nil
 }
 
 // record scrapes for a time. All that runs in the cluster is reached through the API server.
@@ -86,6 +86,8 @@ func (r *recorder) record(ctx context.Context, to storage.Appendable, took time.
 	targets := make(chan map[string][]*targetgroup.Group)
 	go func() { _ = manager.Run(targets) }()
 	defer manager.Stop()
+	again := time.NewTicker(discovery)
+	defer again.Stop()
 	for ctx.Err() == nil {
 		found, err := r.targets(ctx, address)
 		if err != nil {
@@ -95,7 +97,7 @@ func (r *recorder) record(ctx context.Context, to storage.Appendable, took time.
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(discovery):
+		case <-again.C:
 		}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
