@@ -67,6 +67,21 @@ func TestDocumentsShowExamples(t *testing.T) {
 	}
 }
 
+// The output of commands in documents is that of tests, where a block names the file that a test compares.
+func TestDocumentsShowOutput(t *testing.T) {
+	block, shown := regexp.MustCompile("(?s)<!-- This is from (\\S+)\\. -->\n```text\n(.*?)```"), 0
+	for _, path := range documents(t) {
+		for _, one := range block.FindAllStringSubmatch(read(t, path), -1) {
+			if shown++; !strings.Contains(read(t, one[1]), one[2]) {
+				t.Errorf("%s shows other output than %s:\n%s", path, one[1], one[2])
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no document shows output of a test")
+	}
+}
+
 // Each relative link of a document leads to a file, and to a heading of it where it names one. A link whose text is the
 // name of a test leads to a file with that test.
 func TestDocumentsLinkWhatExists(t *testing.T) {

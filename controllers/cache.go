@@ -3,9 +3,6 @@ package controllers
 import (
 	"fmt"
 
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/config"
-
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -74,8 +71,6 @@ func ManagerOptions() (ctrl.Options, error) {
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{},
 		}}},
-		// The default of controller-runtime from 0.23 on: what changes comes before what a start lists.
-		Controller: config.Controller{UsePriorityQueue: ptr.To(true)},
 	}, nil
 }
 

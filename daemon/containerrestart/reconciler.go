@@ -33,7 +33,10 @@ import (
 // Runtime is a container runtime of the node: a *cri.Runtime. One that has the methods Connection and Events too, as
 // that, is listened to.
 type Runtime interface {
-	stopping.Runtime
+	// Exec runs a command in a container and waits for its end.
+	Exec(ctx context.Context, id string, c cri.Command) (cri.Output, error)
+	// Stop ends a container and waits for that.
+	Stop(ctx context.Context, id string, grace time.Duration) error
 	// Name is what the IDs of its containers begin with in the status of pods.
 	Name() string
 	// Containers returns those that a query selects.

@@ -79,8 +79,7 @@ func (o *operator) reconcile(ctx context.Context, t *team) error {
 	if current, promoted := pass.Promote(t.Status.CurrentRevision); promoted {
 		path := "/apis/example.com/v1/namespaces/" + t.Namespace + "/teams/" + t.Name + "/status"
 		patch := fmt.Appendf(nil, `{"status":{"currentRevision":%q}}`, current)
-		request := o.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch)
-		err = errors.Join(err, request.Do(ctx).Error())
+		err = errors.Join(err, o.RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error())
 	}
 	return err
 }

@@ -37,14 +37,10 @@ const historyLimit = 5
 
 // input describes the team to package workload.
 func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision) (in workload.Input, err error) {
-	templates := map[string]*corev1.PodTemplateSpec{"leader": &t.Spec.Leader, "worker": &t.Spec.Worker}
-	data, err := revision.EncodeRoles(templates)
-	if err != nil {
-		return in, err
-	}
-	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Team"}
+	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": &t.Spec.Leader, "worker": &t.Spec.Worker})
+	_, maxUnavailable, invalid := scale.ResolveFenceposts(nil, t.Spec.MaxUnavailable, t.Spec.Replicas)
 	in = workload.Input{
-		Owner:     workload.OwnedBy(t, kind, labels.Set{teamLabel: t.Name}),
+		Owner:     workload.OwnedBy(t, schema.FromAPIVersionAndKind("example.com/v1", "Team"), labels.Set{teamLabel: t.Name}),
 		Instances: workload.Groups(pods, groupLabel, memberLabel),
 		Members:   []workload.Member{{Name: "leader", Role: "leader"}},
 		Group:     workload.Group{Label: groupLabel, MemberLabel: memberLabel}, // the pods are named after them
@@ -53,12 +49,11 @@ func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision)
 	for i := int32(1); i < t.Spec.Size; i++ {
 		in.Members = append(in.Members, workload.Member{Name: fmt.Sprintf("w%d", i), Role: "worker"})
 	}
-	in.Scale.Slots, in.Scale.Limits.Partition = []string{}, t.Spec.Partition
+	in.Scale.Slots, in.Scale.Limits = []string{}, scale.Limits{Partition: t.Spec.Partition, MaxUnavailable: maxUnavailable}
 	for i := range t.Spec.Replicas {
 		in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", t.Name, i))
 	}
-	_, in.Scale.Limits.MaxUnavailable, err = scale.ResolveFenceposts(nil, t.Spec.MaxUnavailable, t.Spec.Replicas)
-	return in, errors.Join(err, in.SetHistory(workload.History{
+	return in, errors.Join(err, invalid, in.SetHistory(workload.History{
 		Data: data, Stored: revisions, Current: t.Status.CurrentRevision, Limit: historyLimit,
 	}))
 }

@@ -64,7 +64,7 @@ pullPolicy: {timeoutSeconds: 3600, backoffLimit: 3}, completionPolicy: {type: Al
 // pulled reports an image of a NodeImage as pulled, as the daemon of its node does.
 func (e *env) pulled(ctx context.Context) error {
 	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kruise("NodeImageList", "").gvk())
+	list.SetGroupVersionKind(advanced("NodeImageList", "").gvk())
 	if err := e.client.List(ctx, list); err != nil {
 		return fmt.Errorf("list NodeImages: %w", err)
 	}

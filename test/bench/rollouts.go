@@ -65,11 +65,7 @@ func rollouts(ctx context.Context, e *env) error {
 	}
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
 	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
-	all := subjects(n, len(e.nodes.Names()))
-	if e.quick {
-		all = all[:1]
-	}
-	for i, s := range all {
+	for i, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
 		phases, err := e.rollOut(ctx, r, s, l)
 		if err != nil {
 			return err

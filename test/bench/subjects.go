@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // subject is a workload that is rolled out.
@@ -29,9 +31,11 @@ type subject struct {
 	pods int
 	// only says that its pods are not recreated, to save time.
 	only bool
+	// gated says that its template has the readiness gate of updates in place, which a StatefulSet needs.
+	gated bool
 }
 
-func kruise(kind, name string) subject {
+func advanced(kind, name string) subject {
 	return subject{
 		group: "apps.kruise.io", version: "v1beta1", kind: kind, name: name, template: []string{"spec", "template"},
 		updated: "updatedReplicas", ready: "updatedAvailableReplicas",
@@ -39,13 +43,14 @@ func kruise(kind, name string) subject {
 }
 
 func cloneSet(name string, n int, strategy map[string]any) subject {
-	s := kruise("CloneSet", name)
+	s := advanced("CloneSet", name)
 	s.pods, s.spec = n, map[string]any{"replicas": int64(n), "updateStrategy": strategy}
 	return s
 }
 
-// subjects are the workloads of scenario A: first a CloneSet, and a Deployment beside it.
-func subjects(n, nodes int) []subject {
+// subjects are the workloads of scenario A: first a CloneSet of n pods, and a Deployment beside it. The others have
+// fewer pods where the benchmark is small, and a DaemonSet one on each node.
+func subjects(n, others, nodes int) []subject {
 	rolling := map[string]any{"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": share}
 	deployment := subject{
 		group: "apps", version: "v1", kind: "Deployment", name: "plain-web", pods: n, template: []string{"spec", "template"},
@@ -54,25 +59,25 @@ func subjects(n, nodes int) []subject {
 			"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxUnavailable": share, "maxSurge": int64(0)},
 		}},
 	}
-	ordinals := kruise("StatefulSet", "db")
-	ordinals.pods, ordinals.only = n, true
+	ordinals := advanced("StatefulSet", "db")
+	ordinals.pods, ordinals.only, ordinals.gated = others, true, true
 	ordinals.spec = map[string]any{
-		"replicas": int64(n), "serviceName": "db", "podManagementPolicy": "Parallel",
+		"replicas": int64(others), "serviceName": "db", "podManagementPolicy": "Parallel",
 		"updateStrategy": map[string]any{"type": "RollingUpdate", "rollingUpdate": rolling},
 	}
-	daemons := kruise("DaemonSet", "agent")
+	daemons := advanced("DaemonSet", "agent")
 	daemons.pods, daemons.only = nodes, true
 	daemons.updated, daemons.ready = "updatedNumberScheduled", "numberAvailable"
 	daemons.spec = map[string]any{"updateStrategy": map[string]any{
 		"type":          "RollingUpdate",
 		"rollingUpdate": map[string]any{"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": share},
 	}}
-	return []subject{cloneSet("web", n, inPlace()), deployment, ordinals, daemons, united(n)}
+	return []subject{cloneSet("web", n, inPlace()), deployment, ordinals, daemons, united(others)}
 }
 
 // united is a UnitedDeployment of 10 subsets.
 func united(n int) subject {
-	s := kruise("UnitedDeployment", "zoned")
+	s := advanced("UnitedDeployment", "zoned")
 	s.pods, s.only = n, true
 	s.updated, s.ready = "updatedReplicas", "updatedReadyReplicas"
 	s.template = []string{"spec", "template", "cloneSetTemplate", "spec", "template"}
@@ -136,6 +141,9 @@ func (s subject) create(ctx context.Context, c client.Client) error {
 	object := s.empty()
 	object.Object["spec"] = runtime.DeepCopyJSON(s.spec)
 	template := podTemplate(s.name)
+	if s.gated {
+		template.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
 	if err != nil {
 		return fmt.Errorf("encode template: %w", err)

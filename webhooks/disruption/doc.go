@@ -3,7 +3,7 @@
 // in WorkloadSpreads. It is a package of its own, because webhooks/pod answers for new pods alone: the two share
 // neither requests nor lookups, and fail apart.
 //
-//	guard, err := budgets.FromManager(mgr, budgets.Options{})
+//	guard, err := disruption.NewGuard(mgr, disruption.GuardOptions{})
 //	...
 //	hook, err := disruption.New(guard, mgr.GetAPIReader(), disruption.Options{})
 //	if err != nil {
@@ -21,9 +21,24 @@
 //   - A dry run is decided as any other request, and records nothing.
 //   - The record in a WorkloadSpread comes after the decision of the budget, and never refuses a request. A request
 //     that only a WorkloadSpread concerns has a path of its own, whose entries are ignored while no replica answers.
-//   - A request of an exempt user is recorded in the budget, and never refused. Such requests are sent to the same
-//     path, so that the scheduler preempts during an outage, too.
+//   - A request of an exempt user is recorded in the budget, with or without room, and never refused. Such requests are
+//     sent to the same path, so that the scheduler preempts during an outage, too.
 //   - Every replica answers, and is ready once all budgets and WorkloadSpreads can be read.
+//
+// Laws of the Guard, which follows the budgets and commits what is admitted to their statuses:
+//   - A pod of a namespace without a budget costs one map lookup.
+//   - A disruption that is admitted and recorded was recorded in a status that no other writer had changed since it was
+//     read.
+//   - A disruption that spends costs at most one write. Those that arrive under one budget while a write of its status
+//     is under way are decided together upon the answer of that write, and committed with one write, as package
+//     internal/groupcommit does. Nothing is read live but after a conflict, which ends no review: the review is made
+//     again with the live budget until its context ends.
+//   - A state that the cache does not show within a minute is read live, once a minute, and that read counts, whatever
+//     its version: versions go back where etcd is restored to an older version.
+//   - A disruption by an exempt user waits two seconds at most for its record, and is admitted without the record where
+//     the write fails.
+//   - A budget that is deleted meanwhile admits.
+//   - What a Guard keeps of a budget is freed when the cache shows it.
 //
 // An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope
 // computes which requests API servers send here, and controllers/podscope writes that into the configuration.

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/write"
@@ -21,7 +20,7 @@ import (
 const retryAfter = 1
 
 // refused is the answer where the budget has no room. Clients wait after 429 alone, so that an eviction gets that code.
-func refused(o pub.Operation, d budgets.Decision) admission.Response {
+func refused(o pub.Operation, d Decision) admission.Response {
 	status := apierrors.NewForbidden(schema.GroupResource{Resource: "podunavailablebudget"},
 		d.Budget.Name, errors.New(d.Text)).Status()
 	switch {

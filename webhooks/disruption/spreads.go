@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
@@ -46,7 +45,7 @@ func deletes(o pub.Operation) bool { return o == pub.Delete || o == pub.Evict }
 
 // depart records an admitted deletion. A failure delays the place of the pod until the controller has observed the
 // deletion.
-func (w *Webhook) depart(ctx context.Context, d budgets.Disruption) {
+func (w *Webhook) depart(ctx context.Context, d Disruption) {
 	if w.options.Spreads == nil || d.DryRun || d.Pod == nil || !deletes(d.Operation) {
 		return
 	}

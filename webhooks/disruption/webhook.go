@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/pub"
@@ -53,13 +52,13 @@ type Options struct {
 
 // Webhook answers admission requests about pods that exist.
 type Webhook struct {
-	guard   *budgets.Guard
+	guard   *Guard
 	pods    client.Reader
 	options Options
 }
 
 // New returns a webhook. Pods are read live, for evictions. Without a guard no request is refused.
-func New(guard *budgets.Guard, pods client.Reader, o Options) (*Webhook, error) {
+func New(guard *Guard, pods client.Reader, o Options) (*Webhook, error) {
 	if guard == nil && o.Spreads == nil || pods == nil {
 		return nil, errors.New("disruption webhook: a guard or Spreads, and a reader of pods are required")
 	}
@@ -146,8 +145,8 @@ func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.R
 type requestError struct{ error }
 
 // disruption returns what a request does to its pod. A request that disrupts none is Harmless.
-func (w *Webhook) disruption(ctx context.Context, req admission.Request, noDeletes bool) (budgets.Disruption, error) {
-	d := budgets.Disruption{User: req.UserInfo.Username, DryRun: req.DryRun != nil && *req.DryRun}
+func (w *Webhook) disruption(ctx context.Context, req admission.Request, noDeletes bool) (Disruption, error) {
+	d := Disruption{User: req.UserInfo.Username, DryRun: req.DryRun != nil && *req.DryRun}
 	if req.Resource.Group != corev1.GroupName || req.Resource.Resource != "pods" {
 		return d, nil
 	}
@@ -173,7 +172,7 @@ func (w *Webhook) disruption(ctx context.Context, req admission.Request, noDelet
 }
 
 // update judges an update by the pod before it, whose budget a new label or annotation cannot leave.
-func (w *Webhook) update(req admission.Request, d *budgets.Disruption) error {
+func (w *Webhook) update(req admission.Request, d *Disruption) error {
 	before, err := decode(req, req.OldObject.Raw)
 	if err != nil {
 		return err
@@ -186,7 +185,7 @@ func (w *Webhook) update(req admission.Request, d *budgets.Disruption) error {
 	return nil
 }
 
-func (w *Webhook) evict(ctx context.Context, req admission.Request, d *budgets.Disruption) error {
+func (w *Webhook) evict(ctx context.Context, req admission.Request, d *Disruption) error {
 	eviction := &policyv1.Eviction{}
 	if len(req.Object.Raw) > 0 {
 		if err := review.Unmarshal(req.Object.Raw, eviction); err != nil {

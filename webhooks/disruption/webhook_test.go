@@ -26,7 +26,6 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
@@ -93,7 +92,7 @@ func (r request) review(t *testing.T) admission.Request {
 type world struct {
 	*apiserver.Server
 
-	index *budgets.Index
+	index *disruption.BudgetIndex
 	// writing and reading fail with these errors.
 	writing, reading error
 	reads            int
@@ -109,7 +108,7 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 			t.Fatal(err)
 		}
 	}
-	w := &world{Server: apiserver.New(scheme, noon), index: budgets.NewIndex()}
+	w := &world{Server: apiserver.New(scheme, noon), index: disruption.NewBudgetIndex()}
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "budget", Generation: 1},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{
@@ -124,7 +123,7 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 		change(b)
 	}
 	stored := &unstructured.Unstructured{}
-	stored.SetGroupVersionKind(budgets.Kind())
+	stored.SetGroupVersionKind(disruption.BudgetKind())
 	for _, err := range []error{
 		w.Put(b), w.Put(newPod(nil)), w.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "web"}, stored),
 		w.index.Put(stored),
@@ -159,8 +158,8 @@ func (w *world) webhook(t *testing.T, o disruption.Options) *disruption.Webhook 
 			return c.SubResource(name).Patch(ctx, object, p, options...)
 		},
 	})
-	guard, err := budgets.New(budgets.Lookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
-		budgets.Options{
+	guard, err := disruption.NewGuardOf(disruption.GuardLookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
+		disruption.GuardOptions{
 			Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt},
 		})
 	if err != nil {

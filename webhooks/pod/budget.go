@@ -24,8 +24,7 @@ type Budgets interface {
 // Budget returns the step that stamps a pod with its PodUnavailableBudget. A lookup that fails leaves the pod without
 // the stamp, which the reconciler of budgets adds later.
 func Budget(b Budgets) Step {
-	source := scope.Budgets()
-	s := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
+	s := Step{Name: scope.Budgets().Step, Apply: func(ctx context.Context, r Request) (Result, error) {
 		if b == nil {
 			return Result{}, nil
 		}

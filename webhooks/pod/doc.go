@@ -1,6 +1,6 @@
 // Package pod serves the mutating admission webhook of new pods: one endpoint, and an ordered list of steps. A step is
-// a pure function of another package, the lookups that its constructor binds to it, and a source of the scope, which
-// says which pods it concerns.
+// a pure function of another package, and the lookups that its constructor binds to it. The source of its name in
+// internal/scope says which pods it concerns.
 //
 //	steps, err := pod.FromManager(mgr, pod.Options{})
 //	...

@@ -17,8 +17,7 @@ import (
 
 // Launch returns the step that orders the start of containers.
 func Launch() Step {
-	source := scope.Launch()
-	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+	return Step{Name: scope.Launch().Step, Apply: func(_ context.Context, r Request) (Result, error) {
 		injection, faults := launch.Inject(r.Pod, launch.Options{Suffix: suffix(r.UID)})
 		if len(faults) > 0 {
 			return Result{}, invalidFields(faults)

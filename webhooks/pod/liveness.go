@@ -13,8 +13,7 @@ import (
 // Liveness returns the step that moves the liveness probes of pods that ask for it into an annotation. The kubelet then
 // restarts no container because of them. The step leaves all pods as they are if it is off.
 func Liveness(on bool) Step {
-	source := scope.Liveness()
-	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+	return Step{Name: scope.Liveness().Step, Apply: func(_ context.Context, r Request) (Result, error) {
 		if !on || !ownedByKruise(r.Pod) {
 			return Result{}, nil
 		}

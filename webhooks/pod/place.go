@@ -15,31 +15,30 @@ import (
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
-// PlaceLookups find what is recorded of a pod.
-type PlaceLookups struct {
-	// States has all PersistentPodStates.
-	States *podstates.Index
-	// Filled waits until States has those of the cache. It returns at once if so, also with a context that has ended; nil
+// placeLookups find what is recorded of a pod.
+type placeLookups struct {
+	// states has all PersistentPodStates.
+	states *podstates.Index
+	// filled waits until states has those of the cache. It returns at once if so, also with a context that has ended; nil
 	// if there is nothing to wait for.
-	Filled func(context.Context) error
+	filled func(context.Context) error
 }
 
-// Place returns the step that steers a pod back to the topology that a PersistentPodState has recorded of the pod of
+// placePods returns the step that steers a pod back to the topology that a PersistentPodState has recorded of the pod of
 // its name.
-func Place(l PlaceLookups) Step {
-	source := scope.States()
+func placePods(l placeLookups) Step {
 	return Step{
-		Name: source.Step, Scope: source, Ready: l.Filled, Apply: func(ctx context.Context, r Request) (Result, error) {
+		Name: scope.States().Step, Ready: l.filled, Apply: func(ctx context.Context, r Request) (Result, error) {
 			owner := metav1.GetControllerOfNoCopy(r.Pod)
 			if owner == nil || r.Pod.Name == "" {
 				return Result{}, nil
 			}
-			if l.Filled != nil {
-				if err := l.Filled(ctx); err != nil {
+			if l.filled != nil {
+				if err := l.filled(ctx); err != nil {
 					return Result{}, &LookupError{What: "PersistentPodStates", Err: err}
 				}
 			}
-			state := l.States.First(r.Namespace, owner)
+			state := l.states.First(r.Namespace, owner)
 			if state == nil {
 				return Result{}, nil
 			}
@@ -64,5 +63,5 @@ func placeFromManager(mgr ctrl.Manager, _ Options) (Step, error) {
 	if err := f.AddTo(mgr); err != nil {
 		return Step{}, err
 	}
-	return Place(PlaceLookups{States: index, Filled: f.Wait}), nil
+	return placePods(placeLookups{states: index, filled: f.Wait}), nil
 }

@@ -41,8 +41,7 @@ const mostProbeBytes = 64 << 10
 // Probes returns the step that writes the probes of PodProbeMarkers into the annotations of a pod. A lookup that fails,
 // and probes that take too much, leave the pod without them, with a warning.
 func Probes(all Markers) Step {
-	source := scope.Probes()
-	s := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
+	s := Step{Name: scope.Probes().Step, Apply: func(ctx context.Context, r Request) (Result, error) {
 		if all == nil {
 			return Result{}, nil
 		}

@@ -23,8 +23,7 @@ type ReadinessOptions struct {
 
 // Readiness returns the step that adds the gate KruisePodReady, by which a pod can be taken out of service.
 func Readiness(o ReadinessOptions) Step {
-	source := scope.Readiness(o.ForAll)
-	return Step{Name: source.Step, Scope: source, Apply: func(_ context.Context, r Request) (Result, error) {
+	return Step{Name: scope.Readiness(o.ForAll).Step, Apply: func(_ context.Context, r Request) (Result, error) {
 		if !o.ForAll && !ownedByKruise(r.Pod) || lifecycle.HasGate(r.Pod, kruise.KruisePodReadyConditionType) {
 			return Result{}, nil
 		}

@@ -26,9 +26,6 @@ func wantSteps(t *testing.T, steps []pod.Step, want ...string) {
 	var names, sources []string
 	for _, s := range steps {
 		names = append(names, s.Name)
-		if s.Scope.Step != s.Name {
-			t.Errorf("step %s has the source of %q", s.Name, s.Scope.Step)
-		}
 	}
 	for _, s := range scope.Sources(scope.SourceOptions{EnhancedLiveness: true, Serverless: true}) {
 		sources = append(sources, s.Step)

@@ -42,8 +42,8 @@ func Sidecars(l SidecarLookups, o SidecarOptions) (Step, error) {
 		return Step{}, errors.New("lookups of sets, namespaces and revisions are required")
 	}
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	s, source := &sidecars{lookups: l, options: o}, scope.Sidecars()
-	return Step{Name: source.Step, Scope: source, Ready: l.ready, Apply: s.apply}, nil
+	s := &sidecars{lookups: l, options: o}
+	return Step{Name: scope.Sidecars().Step, Ready: l.ready, Apply: s.apply}, nil
 }
 
 // round is one pod in the step.

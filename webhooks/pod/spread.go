@@ -30,8 +30,7 @@ type SpreadRequest = workloadspread.Request
 // the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
 // run without what the patch changes.
 func Spread(s Spreads) Step {
-	source := scope.Spreads()
-	step := Step{Name: source.Step, Scope: source, Apply: func(ctx context.Context, r Request) (Result, error) {
+	step := Step{Name: scope.Spreads().Step, Apply: func(ctx context.Context, r Request) (Result, error) {
 		if s == nil || r.DryRun {
 			return Result{}, nil
 		}

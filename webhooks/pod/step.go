@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
 // steps has the constructors in their order, which the package comment explains. A new step is a file with its
@@ -44,13 +42,10 @@ func FromManager(mgr ctrl.Manager, o Options) ([]Step, error) {
 	return all, nil
 }
 
-// Step is a part of the pipeline: a pure function, the lookups that its constructor has bound to it, and the pods that
-// it concerns.
+// Step is a part of the pipeline: a pure function, and the lookups that its constructor has bound to it.
 type Step struct {
 	// Name is in errors and metrics.
 	Name string
-	// Scope computes which pods the step concerns. API servers send no others.
-	Scope scope.Source
 	// Ready waits until the lookups can be read. It returns at once if they can, also with a context that has ended; nil
 	// if there is nothing to wait for.
 	Ready func(ctx context.Context) error

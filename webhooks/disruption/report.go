@@ -1,4 +1,4 @@
-package budgets
+package disruption
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 // reasonRefused is the reason of the events of pods, for every operation.
 const reasonRefused = "PubPreventPodDeletion"
 
-// Entry is a refusal. Its JSON is a line of the audit log of the reference.
-type Entry struct {
+// Refusal is what the option Audit of a Guard receives. Its JSON is a line of the audit log of the reference.
+type Refusal struct {
 	// Event is PodUnavailableBudget.
 	Event string
 	// Kind, Namespace and Name are those of the controller of the pod, or of the pod where there is none.
@@ -33,12 +33,12 @@ type Recorder interface {
 // report is where refusals are reported.
 type report struct {
 	recorder Recorder
-	audit    func(Entry)
+	audit    func(Refusal)
 	counts   *prometheus.CounterVec
 	known    *bounded
 }
 
-func newReport(o Options) (report, error) {
+func newReport(o GuardOptions) (report, error) {
 	r := report{recorder: o.Recorder, audit: o.Audit, known: &bounded{}}
 	if o.Registerer == nil {
 		return r, nil
@@ -53,7 +53,7 @@ func newReport(o Options) (report, error) {
 
 // refused reports a refusal.
 func (r report) refused(d Disruption, decision Decision) {
-	e := entryOf(d)
+	e := refusalOf(d)
 	if r.counts != nil {
 		labels := r.known.labels(e.Kind+"_"+cmp.Or(e.Namespace, metav1.NamespaceDefault)+"_"+e.Name, e.User)
 		r.counts.WithLabelValues(labels[0], labels[1]).Inc()
@@ -67,8 +67,8 @@ func (r report) refused(d Disruption, decision Decision) {
 	}
 }
 
-func entryOf(d Disruption) Entry {
-	e := Entry{Event: "PodUnavailableBudget", Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
+func refusalOf(d Disruption) Refusal {
+	e := Refusal{Event: "PodUnavailableBudget", Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
 	if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
 		e.Kind, e.Name = owner.Kind, owner.Name
 	}

@@ -1,4 +1,4 @@
-package budgets
+package disruption
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// review asks for disruptions under one budget, up to the first one that is refused.
-type review struct {
+// request asks for disruptions under one budget, up to the first one that is refused.
+type request struct {
 	disruptions []pub.Disruption
 	dryRun      bool
 	verdicts    []pub.Verdict
@@ -24,7 +24,7 @@ type review struct {
 
 // isStateless decides the review where it depends on no status that another writer may change. It reports whether it
 // could.
-func (r *review) isStateless(b pub.Budget, now time.Time) bool {
+func (r *request) isStateless(b pub.Budget, now time.Time) bool {
 	verdicts := make([]pub.Verdict, len(r.disruptions))
 	for i, d := range r.disruptions {
 		v := pub.Review(b, d, now)
@@ -41,7 +41,7 @@ func (r *review) isStateless(b pub.Budget, now time.Time) bool {
 
 // decide reviews the disruptions by a state of the budget. It returns the state after what it admits, and whether that
 // has more records.
-func (r *review) decide(b pub.Budget, now time.Time) (pub.Budget, bool) {
+func (r *request) decide(b pub.Budget, now time.Time) (pub.Budget, bool) {
 	r.verdicts = r.verdicts[:0]
 	after, spent := b, false
 	for _, d := range r.disruptions {
@@ -61,7 +61,7 @@ func (r *review) decide(b pub.Budget, now time.Time) (pub.Budget, bool) {
 }
 
 // admit is the answer where the budget was deleted.
-func (r *review) admit() {
+func (r *request) admit() {
 	r.verdicts = make([]pub.Verdict, len(r.disruptions))
 	for i := range r.verdicts {
 		r.verdicts[i] = pub.Verdict{Allowed: true, Reason: Unguarded}
@@ -70,7 +70,7 @@ func (r *review) admit() {
 
 // commit decides a review together with the others under its budget, and records what it admits. It waits for a budget
 // without a status of its generation.
-func (g *Guard) commit(ctx context.Context, b pub.Budget, r *review) error {
+func (g *Guard) commit(ctx context.Context, b pub.Budget, r *request) error {
 	until, cancel := context.WithTimeout(ctx, g.options.SyncTimeout)
 	defer cancel()
 	for {
@@ -102,7 +102,7 @@ func (g *Guard) Seen(uid types.UID, name types.NamespacedName) {
 
 // store has the statuses of budgets.
 type store struct {
-	lookups Lookups
+	lookups guardLookups
 	now     func() time.Time
 }
 
@@ -114,7 +114,7 @@ func (s *store) Cached(key groupcommit.Key) (known, bool) {
 
 // Live implements groupcommit.Store.
 func (s *store) Live(ctx context.Context, key groupcommit.Key) (known, bool, error) {
-	raw := stored.Untyped(Kind())
+	raw := stored.Untyped(budgetKind())
 	err := s.lookups.Live.Get(ctx, key.NamespacedName, raw)
 	if apierrors.IsNotFound(err) {
 		return known{}, false, nil
@@ -130,7 +130,7 @@ func (s *store) Live(ctx context.Context, key groupcommit.Key) (known, bool, err
 func (*store) Version(state known) string { return state.version }
 
 // Decide implements groupcommit.Store.
-func (s *store) Decide(_ context.Context, state known, reviews []*review) (known, bool, error) {
+func (s *store) Decide(_ context.Context, state known, reviews []*request) (known, bool, error) {
 	now, after, changed := s.now(), state, false
 	for _, r := range reviews {
 		var spent bool
@@ -146,7 +146,7 @@ func (s *store) Write(ctx context.Context, from, after known) (known, error) {
 	if err != nil {
 		return known{}, err
 	}
-	answer := stored.Untyped(Kind())
+	answer := stored.Untyped(budgetKind())
 	answer.SetNamespace(after.budget.Namespace)
 	answer.SetName(after.budget.Name)
 	if err := s.lookups.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {

@@ -1,4 +1,4 @@
-package budgets_test
+package disruption_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 // spent is a cluster whose only budget was used up by a replica, at a high version. The cache of the replica still
 // shows the state before.
-func spent(t *testing.T) (*cluster, *budgets.Guard, *budgets.Index, *time.Time) {
+func spent(t *testing.T) (*cluster, *disruption.Guard, *disruption.BudgetIndex, *time.Time) {
 	t.Helper()
 	c := newCluster(t)
 	for range 50 {
@@ -25,7 +25,7 @@ func spent(t *testing.T) (*cluster, *budgets.Guard, *budgets.Index, *time.Time) 
 	}
 	c.put("web", 1, nil)
 	now := noon()
-	g, x := c.replica(func(_ *budgets.Lookups, o *budgets.Options) { o.Now = func() time.Time { return now } })
+	g, x := c.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) { o.Now = func() time.Time { return now } })
 	c.show(x, "web")
 	c.want(g, "web-000", pub.Spent, 0)
 	c.want(g, "web-001", pub.Exhausted, 0)
@@ -33,10 +33,10 @@ func spent(t *testing.T) (*cluster, *budgets.Guard, *budgets.Index, *time.Time) 
 }
 
 // want reviews the deletion of a pod, and says how many live reads that takes.
-func (c *cluster) want(g *budgets.Guard, pod string, reason pub.Reason, reads int32) {
+func (c *cluster) want(g *disruption.Guard, pod string, reason pub.Reason, reads int32) {
 	c.Helper()
 	c.reads.Store(0)
-	got, err := g.Review(c.Context(), budgets.Disruption{Pod: web(pod), Operation: pub.Delete, User: "ann"})
+	got, err := g.Review(c.Context(), disruption.Disruption{Pod: web(pod), Operation: pub.Delete, User: "ann"})
 	if err != nil || got.Reason != reason || c.reads.Load() != reads {
 		c.Errorf("%s: %+v, %v after %d live reads, want %s after %d", pod, got.Verdict, err, c.reads.Load(), reason, reads)
 	}
@@ -62,7 +62,7 @@ func TestRestored(t *testing.T) {
 }
 
 // freed waits until nothing is kept: a queue ends a moment after its last answer.
-func freed(t *testing.T, g *budgets.Guard) {
+func freed(t *testing.T, g *disruption.Guard) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -79,7 +79,7 @@ func TestRestoredWithout(t *testing.T) {
 	c, g, _, now := spent(t)
 	c.Server = apiserver.New(c.Scheme(), noon)
 	*now = now.Add(time.Minute)
-	c.want(g, "web-001", budgets.Unguarded, 1)
+	c.want(g, "web-001", disruption.Unguarded, 1)
 }
 
 // TestCacheLags: a cache that lags for minutes costs one live read a minute, also where reads fail, and admits nothing.

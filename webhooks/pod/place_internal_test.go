@@ -1,4 +1,4 @@
-package pod_test
+package pod
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstates"
-	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
 // TestPlace: which pods the step steers. How is for package podstate.
@@ -56,7 +55,7 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: c.pod, OwnerReferences: c.owners}}
 			before := p.DeepCopy()
-			got, err := pod.Place(pod.PlaceLookups{States: index}).Apply(t.Context(), pod.Request{
+			got, err := placePods(placeLookups{states: index}).Apply(t.Context(), Request{
 				Namespace: c.namespace, Pod: p,
 			})
 			if err != nil || (got.Pod != nil) != c.steered || c.steered && got.Pod.Spec.NodeSelector["zone"] != "a" {
@@ -67,12 +66,12 @@ func TestPlace(t *testing.T) {
 			}
 		})
 	}
-	late := pod.Place(pod.PlaceLookups{
-		States: index, Filled: func(context.Context) error { return context.DeadlineExceeded },
+	late := placePods(placeLookups{
+		states: index, filled: func(context.Context) error { return context.DeadlineExceeded },
 	})
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "db-0", OwnerReferences: owner("apps/v1", "StatefulSet")}}
-	var lookup *pod.LookupError
-	if _, err := late.Apply(t.Context(), pod.Request{Namespace: "shop", Pod: p}); !errors.As(err, &lookup) {
+	var lookup *LookupError
+	if _, err := late.Apply(t.Context(), Request{Namespace: "shop", Pod: p}); !errors.As(err, &lookup) {
 		t.Errorf("an index that is not filled is %v", err)
 	}
 }

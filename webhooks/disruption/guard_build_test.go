@@ -1,4 +1,4 @@
-package budgets_test
+package disruption_test
 
 import (
 	"context"
@@ -21,10 +21,8 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/internal/budgets"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
-
-func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 const namespace = "shop"
 
@@ -95,11 +93,11 @@ func (c *cluster) read(name string) *policyv1beta1.PodUnavailableBudget {
 }
 
 // show has an index show what is stored now.
-func (c *cluster) show(x *budgets.Index, names ...string) {
+func (c *cluster) show(x *disruption.BudgetIndex, names ...string) {
 	c.Helper()
 	for _, name := range names {
 		raw := &unstructured.Unstructured{}
-		raw.SetGroupVersionKind(budgets.Kind())
+		raw.SetGroupVersionKind(disruption.BudgetKind())
 		if err := c.Get(c.Context(), types.NamespacedName{Namespace: namespace, Name: name}, raw); err != nil {
 			c.Fatal(err)
 		}
@@ -111,15 +109,15 @@ func (c *cluster) show(x *budgets.Index, names ...string) {
 }
 
 // replica is a Guard with a cache of its own.
-func (c *cluster) replica(change func(*budgets.Lookups, *budgets.Options)) (*budgets.Guard, *budgets.Index) {
+func (c *cluster) replica(change func(*disruption.GuardLookups, *disruption.GuardOptions)) (*disruption.Guard, *disruption.BudgetIndex) {
 	c.Helper()
-	x := budgets.NewIndex()
-	l := budgets.Lookups{Budgets: x, Client: c, Live: reader{c}, ReplicaSets: c}
-	o := budgets.Options{Now: noon, SyncTimeout: 20 * time.Millisecond}
+	x := disruption.NewBudgetIndex()
+	l := disruption.GuardLookups{Budgets: x, Client: c, Live: reader{c}, ReplicaSets: c}
+	o := disruption.GuardOptions{Now: noon, SyncTimeout: 20 * time.Millisecond}
 	if change != nil {
 		change(&l, &o)
 	}
-	g, err := budgets.New(l, o)
+	g, err := disruption.NewGuardOf(l, o)
 	if err != nil {
 		c.Fatal(err)
 	}

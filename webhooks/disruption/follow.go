@@ -1,4 +1,4 @@
-package budgets
+package disruption
 
 import (
 	"context"
@@ -11,15 +11,15 @@ import (
 	"github.com/kruisekit/kruisekit/internal/following"
 )
 
-// FromManager returns a Guard that follows the budgets in the cache of a manager, on all replicas. It must be called
-// before the manager starts. Webhooks and reconcilers of one manager share one Guard, so that one write commits their
-// spending.
-func FromManager(mgr ctrl.Manager, o Options) (*Guard, error) {
-	index, f := NewIndex(), &following.Follower{Kind: Kind()}
+// NewGuard returns a Guard that follows the budgets in the cache of a manager, on all replicas. It must be called
+// before the manager starts, once: webhooks and reconcilers of one manager share one Guard, so that one write commits
+// what they spend.
+func NewGuard(mgr ctrl.Manager, o GuardOptions) (*Guard, error) {
+	index, f := newBudgetIndex(), &following.Follower{Kind: budgetKind()}
 	if o.Recorder == nil {
 		o.Recorder = mgr.GetEventRecorderFor("podunavailablebudget-webhook")
 	}
-	g, err := New(Lookups{
+	g, err := newGuard(guardLookups{
 		Budgets: index, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), ReplicaSets: mgr.GetCache(), Filled: f.Wait,
 	}, o)
 	if err != nil {

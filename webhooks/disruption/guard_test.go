@@ -1,4 +1,4 @@
-package budgets_test
+package disruption_test
 
 import (
 	"context"
@@ -17,19 +17,19 @@ import (
 	"k8s.io/utils/ptr"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/workload"
 )
 
 // TestReview: what one disruption decides, records and costs.
-func TestReview(t *testing.T) {
+func TestGuardReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		why     string
 		allowed int32
 		budget  func(*policyv1beta1.PodUnavailableBudget)
 		pod     func(*corev1.Pod)
-		change  func(*budgets.Disruption)
+		change  func(*disruption.Disruption)
 		// meanwhile changes the stored budget after the cache has read it.
 		meanwhile func(*cluster)
 		want      pub.Reason
@@ -51,7 +51,7 @@ func TestReview(t *testing.T) {
 			left:     1,
 			update:   true,
 			writes:   []string{"200"},
-			change:   func(d *budgets.Disruption) { d.Operation = pub.Update },
+			change:   func(d *disruption.Disruption) { d.Operation = pub.Update },
 		},
 		"exhausted": {why: "a refusal costs nothing", want: pub.Exhausted},
 		"dry run": {
@@ -60,20 +60,20 @@ func TestReview(t *testing.T) {
 			want:     pub.Spent,
 			admitted: true,
 			left:     1,
-			change:   func(d *budgets.Disruption) { d.DryRun = true },
+			change:   func(d *disruption.Disruption) { d.DryRun = true },
 		},
 		"dry run exhausted": {
 			why:    "a dry run is refused as any other",
 			want:   pub.Exhausted,
-			change: func(d *budgets.Disruption) { d.DryRun = true },
+			change: func(d *disruption.Disruption) { d.DryRun = true },
 		},
 		"other pod": {
-			why: "a pod that no budget selects costs nothing", want: budgets.Unguarded, admitted: true,
+			why: "a pod that no budget selects costs nothing", want: disruption.Unguarded, admitted: true,
 			pod: func(p *corev1.Pod) { p.Labels = nil },
 		},
 		"other namespace": {
 			why:      "a budget guards pods of its namespace",
-			want:     budgets.Unguarded,
+			want:     disruption.Unguarded,
 			admitted: true,
 			pod:      func(p *corev1.Pod) { p.Namespace = "other" },
 		},
@@ -127,7 +127,7 @@ func TestReview(t *testing.T) {
 			reads:     1,
 		},
 		"deleted meanwhile": {
-			why: "a budget that is gone admits", allowed: 2, want: budgets.Unguarded, admitted: true, left: -1,
+			why: "a budget that is gone admits", allowed: 2, want: disruption.Unguarded, admitted: true, left: -1,
 			meanwhile: func(c *cluster) {
 				if err := c.Delete(c.Context(), c.read("a")); err != nil {
 					c.Fatal(err)
@@ -149,7 +149,7 @@ func TestReview(t *testing.T) {
 				c.meanwhile(s)
 				s.Requests()
 			}
-			d := budgets.Disruption{Pod: web("web-000"), Operation: pub.Evict, User: "ann"}
+			d := disruption.Disruption{Pod: web("web-000"), Operation: pub.Evict, User: "ann"}
 			if c.pod != nil {
 				c.pod(d.Pod)
 			}
@@ -184,7 +184,7 @@ func TestReviewGrouped(t *testing.T) {
 	s := newCluster(t)
 	s.put("a", 40, nil)
 	hold := &slow{Client: s, open: make(chan struct{}), held: make(chan struct{}, 1)}
-	g, x := s.replica(func(l *budgets.Lookups, _ *budgets.Options) { l.Client = hold })
+	g, x := s.replica(func(l *disruption.GuardLookups, _ *disruption.GuardOptions) { l.Client = hold })
 	s.show(x, "a")
 	var admitted, refused int
 	var mu sync.Mutex
@@ -196,7 +196,7 @@ func TestReviewGrouped(t *testing.T) {
 		go func() {
 			defer all.Done()
 
-			d, err := g.Review(ctx, budgets.Disruption{Pod: pod, Operation: pub.Evict})
+			d, err := g.Review(ctx, disruption.Disruption{Pod: pod, Operation: pub.Evict})
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -245,10 +245,10 @@ func TestReplicas(t *testing.T) {
 	reasons := map[pub.Reason]int{}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	guards := make([]*budgets.Guard, replicas)
+	guards := make([]*disruption.Guard, replicas)
 	for i := range guards {
-		var x *budgets.Index
-		guards[i], x = s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
+		var x *disruption.BudgetIndex
+		guards[i], x = s.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
 			o.Backoff = func(int) time.Duration { return 100 * time.Microsecond }
 		})
 		s.show(x, "a") // the caches never learn of a spend
@@ -258,7 +258,7 @@ func TestReplicas(t *testing.T) {
 		go func() {
 			defer all.Done()
 
-			d, err := guards[i%replicas].Review(ctx, budgets.Disruption{Pod: pod, Operation: pub.Evict})
+			d, err := guards[i%replicas].Review(ctx, disruption.Disruption{Pod: pod, Operation: pub.Evict})
 			if err != nil {
 				t.Error(err)
 			}
@@ -287,17 +287,17 @@ func TestReviewFails(t *testing.T) {
 		fault: apierrors.NewForbidden(policyv1beta1.GroupVersion.WithResource("podunavailablebudgets").GroupResource(),
 			"a", errors.New("no right")),
 	}
-	g, x := s.replica(func(l *budgets.Lookups, _ *budgets.Options) { l.Client = hold })
+	g, x := s.replica(func(l *disruption.GuardLookups, _ *disruption.GuardOptions) { l.Client = hold })
 	s.show(x, "a")
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := g.Review(ctx, budgets.Disruption{
+	if _, err := g.Review(ctx, disruption.Disruption{
 		Pod: web("web-000"), Operation: pub.Evict,
 	}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a write that is not answered in time: %v", err)
 	}
 	close(hold.open)
-	if _, err := g.Review(t.Context(), budgets.Disruption{
+	if _, err := g.Review(t.Context(), disruption.Disruption{
 		Pod: web("web-001"), Operation: pub.Evict,
 	}); !apierrors.IsForbidden(err) {
 		t.Errorf("a write that is refused: %v", err)
@@ -312,7 +312,7 @@ func TestReviewPanics(t *testing.T) {
 	s := newCluster(t)
 	s.put("a", 2, nil)
 	times := 0
-	g, x := s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
+	g, x := s.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
 		o.Now = func() time.Time {
 			if times++; times == 2 { // the first call is before the batch
 				panic("no time")
@@ -321,7 +321,7 @@ func TestReviewPanics(t *testing.T) {
 		}
 	})
 	s.show(x, "a")
-	d := budgets.Disruption{Pod: web("web-000"), Operation: pub.Evict}
+	d := disruption.Disruption{Pod: web("web-000"), Operation: pub.Evict}
 	if _, err := g.Review(t.Context(), d); err == nil || !strings.Contains(err.Error(), "panic: no time") ||
 		strings.Contains(err.Error(), "goroutine") {
 		t.Errorf("after a panic: %v", err)
@@ -343,7 +343,7 @@ func TestFreed(t *testing.T) {
 		s.show(x, name)
 		pod := web("pod")
 		pod.Labels["app"] = name
-		if d, err := g.Review(t.Context(), budgets.Disruption{Pod: pod, Operation: pub.Delete}); err != nil || !d.Allowed {
+		if d, err := g.Review(t.Context(), disruption.Disruption{Pod: pod, Operation: pub.Delete}); err != nil || !d.Allowed {
 			t.Fatalf("%+v, %v", d, err)
 		}
 	}
@@ -401,9 +401,9 @@ func TestAsk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
 			s.put("a", c.allowed, nil)
-			var audit []budgets.Entry
-			g, x := s.replica(func(_ *budgets.Lookups, o *budgets.Options) {
-				o.Recorder, o.Audit = s, func(e budgets.Entry) { audit = append(audit, e) }
+			var audit []disruption.Refusal
+			g, x := s.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
+				o.Recorder, o.Audit = s, func(e disruption.Refusal) { audit = append(audit, e) }
 			})
 			s.show(x, "a")
 			pods := webs(5)
@@ -434,8 +434,8 @@ func TestAsk(t *testing.T) {
 			if refusal == nil {
 				return
 			}
-			want := budgets.Entry{
-				Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: namespace, Name: "web", User: budgets.Manager,
+			want := disruption.Refusal{
+				Event: "PodUnavailableBudget", Kind: "CloneSet", Namespace: namespace, Name: "web", User: disruption.ManagerUser,
 			}
 			if len(audit) != 1 || audit[0] != want || len(s.Events(pods[admitted], "PubPreventPodDeletion")) != 1 {
 				t.Errorf("%s: one refusal is reported as %+v", c.why, audit)

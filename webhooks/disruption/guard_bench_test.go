@@ -1,11 +1,11 @@
-package budgets_test
+package disruption_test
 
 import (
 	"testing"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 // TestUnguardedIsCheap: a pod of a namespace without a budget costs no request, and no memory but that of its answer.
@@ -35,7 +35,7 @@ func BenchmarkUnguarded(b *testing.B) {
 	pod.Namespace = "other"
 	b.ReportAllocs()
 	for b.Loop() {
-		if d, err := g.Review(b.Context(), budgets.Disruption{Pod: pod, Operation: pub.Evict}); err != nil || !d.Allowed {
+		if d, err := g.Review(b.Context(), disruption.Disruption{Pod: pod, Operation: pub.Evict}); err != nil || !d.Allowed {
 			b.Fatal(d, err)
 		}
 	}
@@ -53,7 +53,7 @@ func BenchmarkRefused(b *testing.B) {
 	pod := web("web-000")
 	b.ReportAllocs()
 	for b.Loop() {
-		if d, err := g.Review(b.Context(), budgets.Disruption{Pod: pod, Operation: pub.Evict}); err != nil || d.Allowed {
+		if d, err := g.Review(b.Context(), disruption.Disruption{Pod: pod, Operation: pub.Evict}); err != nil || d.Allowed {
 			b.Fatal(d, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package budgets_test
+package disruption_test
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/budgets"
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
 // exempting is a Guard that never refuses the users of Kubernetes.
-func exempting(_ *budgets.Lookups, o *budgets.Options) { o.Policy.ExemptUsers = pub.SystemUsers() }
+func exempting(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
+	o.Policy.ExemptUsers = pub.SystemUsers()
+}
 
 // TestReviewExempt: what the scheduler asks for is admitted and recorded, so that the evictions of other users wait.
 func TestReviewExempt(t *testing.T) {
@@ -52,7 +54,7 @@ func TestReviewExempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
 			s.put("a", c.allowed, c.budget)
-			g, x := s.replica(func(l *budgets.Lookups, o *budgets.Options) {
+			g, x := s.replica(func(l *disruption.GuardLookups, o *disruption.GuardOptions) {
 				exempting(l, o)
 				if c.fault != nil {
 					open := make(chan struct{})
@@ -62,7 +64,7 @@ func TestReviewExempt(t *testing.T) {
 			})
 			s.show(x, "a")
 			pod := web("web-000")
-			d := budgets.Disruption{Pod: pod, Operation: pub.Delete, User: "system:kube-scheduler", DryRun: c.dryRun}
+			d := disruption.Disruption{Pod: pod, Operation: pub.Delete, User: "system:kube-scheduler", DryRun: c.dryRun}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			got, err := g.Review(ctx, d)
@@ -96,7 +98,7 @@ func TestReviewExempt(t *testing.T) {
 			{"web-001", "ann", pub.AlreadyRecorded},
 			{"web-002", "ann", pub.Exhausted},
 		} {
-			got, err := g.Review(t.Context(), budgets.Disruption{Pod: web(c.pod), Operation: pub.Evict, User: c.user})
+			got, err := g.Review(t.Context(), disruption.Disruption{Pod: web(c.pod), Operation: pub.Evict, User: c.user})
 			if err != nil || got.Reason != c.want {
 				t.Errorf("%s asks for %s: %+v, %v, want %s", c.user, c.pod, got.Verdict, err, c.want)
 			}

@@ -1,4 +1,4 @@
-package budgets
+package disruption
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-// Kind is that of budgets.
-func Kind() schema.GroupVersionKind {
+// budgetKind is the kind of budgets.
+func budgetKind() schema.GroupVersionKind {
 	return policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget")
 }
 
-// Index has the budgets of the cluster by namespace. It is safe for concurrent use.
-type Index struct {
+// budgetIndex has the budgets of the cluster by namespace. It is safe for concurrent use.
+type budgetIndex struct {
 	mu         sync.RWMutex
 	namespaces map[string]*place
 	// changed is closed and replaced at each change.
@@ -43,13 +43,13 @@ type known struct {
 	object  *policyv1beta1.PodUnavailableBudget
 }
 
-// NewIndex returns an empty index.
-func NewIndex() *Index {
-	return &Index{namespaces: map[string]*place{}, changed: make(chan struct{})}
+// newBudgetIndex returns an empty index.
+func newBudgetIndex() *budgetIndex {
+	return &budgetIndex{namespaces: map[string]*place{}, changed: make(chan struct{})}
 }
 
 // Put files a budget in place of the one of its name. A budget whose spec cannot be decoded guards no pod.
-func (x *Index) Put(raw *unstructured.Unstructured) error {
+func (x *budgetIndex) Put(raw *unstructured.Unstructured) error {
 	now, err := read(raw)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func read(raw *unstructured.Unstructured) (known, error) {
 }
 
 // Delete removes a budget.
-func (x *Index) Delete(name types.NamespacedName) {
+func (x *budgetIndex) Delete(name types.NamespacedName) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	in := x.namespaces[name.Namespace]
@@ -91,13 +91,13 @@ func (x *Index) Delete(name types.NamespacedName) {
 	x.wake()
 }
 
-func (x *Index) wake() {
+func (x *budgetIndex) wake() {
 	close(x.changed)
 	x.changed = make(chan struct{})
 }
 
 // In returns the budgets of a namespace, which must not be changed.
-func (x *Index) In(namespace string) []pub.Budget {
+func (x *budgetIndex) In(namespace string) []pub.Budget {
 	x.mu.RLock()
 	in := x.namespaces[namespace]
 	if in == nil || in.all != nil {
@@ -122,7 +122,7 @@ func (x *Index) In(namespace string) []pub.Budget {
 }
 
 // Objects returns the budgets of a namespace as they are stored, in no order. They must not be changed.
-func (x *Index) Objects(namespace string) []*policyv1beta1.PodUnavailableBudget {
+func (x *budgetIndex) Objects(namespace string) []*policyv1beta1.PodUnavailableBudget {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	in := x.namespaces[namespace]
@@ -137,7 +137,7 @@ func (x *Index) Objects(namespace string) []*policyv1beta1.PodUnavailableBudget 
 }
 
 // find returns a budget; false where there is none.
-func (x *Index) find(name types.NamespacedName) (known, bool) {
+func (x *budgetIndex) find(name types.NamespacedName) (known, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	in := x.namespaces[name.Namespace]
@@ -149,7 +149,7 @@ func (x *Index) find(name types.NamespacedName) (known, bool) {
 }
 
 // await waits until a condition on the index holds; false if the context ends before.
-func (x *Index) await(ctx context.Context, holds func() bool) bool {
+func (x *budgetIndex) await(ctx context.Context, holds func() bool) bool {
 	for {
 		x.mu.RLock()
 		changed := x.changed
