@@ -60,7 +60,7 @@ func ManagerOptions() (ctrl.Options, error) {
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:         {Transform: leanPods(&lean.Strings{})},
+				&corev1.Pod{}:         {Transform: leanPods(&lean.Shared{})},
 				&corev1.Node{}:        {Transform: leanNode},
 				&batchv1.Job{}:        {Transform: leanJob},
 				&appsv1.Deployment{}:  {Transform: leanWorkload},
@@ -106,11 +106,10 @@ func compact(object any) (any, error) {
 
 // leanPods make of a typed pod one without what package lean drops, which shares texts with others. Untyped pods and
 // metadata stay as they are, but for managedFields.
-func leanPods(texts *lean.Strings) func(any) (any, error) {
+func leanPods(pods *lean.Shared) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, is := object.(*corev1.Pod); is {
-			lean.Pod(pod)
-			texts.Share(pod)
+			pods.Pod(pod)
 		}
 		return cache.TransformStripManagedFields()(object)
 	}

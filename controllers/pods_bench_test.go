@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -16,7 +17,7 @@ import (
 )
 
 // BenchmarkCachedPods measures what pods take in the cache of the manager, with its indexes: those of recordings, and
-// those with the variables, probes and mounts of an ordinary service. docs/operations.md has the figures:
+// those with the amounts, variables, probes and mounts of an ordinary service. docs/operations.md has the figures:
 //
 //	go test ./controllers -run '^$' -bench CachedPods -benchtime 100000x
 func BenchmarkCachedPods(b *testing.B) {
@@ -102,6 +103,10 @@ func serve(pod *corev1.Pod) {
 				Name: fmt.Sprintf("SERVICE_SETTING_%d", j), Value: fmt.Sprintf("http://service-%d.example.com:8080", j),
 			})
 		}
+		c.Resources = corev1.ResourceRequirements{
+			Requests: corev1.ResourceList{"cpu": resource.MustParse("250m"), "memory": resource.MustParse("512Mi")},
+			Limits:   corev1.ResourceList{"memory": resource.MustParse("512Mi")},
+		}
 		c.Args = []string{"--config=/etc/service/config.yaml", "--log-level=info", "--listen=:8080"}
 		probe := &corev1.Probe{
 			ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz"}}, PeriodSeconds: 10,
@@ -112,6 +117,9 @@ func serve(pod *corev1.Pod) {
 				Name: fmt.Sprintf("volume-%d", j), MountPath: fmt.Sprintf("/var/lib/service/%d", j),
 			})
 		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		pod.Status.ContainerStatuses[i].Resources = &pod.Spec.Containers[0].Resources
 	}
 	for j := range 4 {
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{

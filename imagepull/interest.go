@@ -1,8 +1,9 @@
 package imagepull
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -100,5 +101,5 @@ func (r *Rule) SelectsAnother(before, after *corev1.Pod) bool {
 func PodMatters(before, after *corev1.Pod) bool {
 	was, is := Counts(before), Counts(after)
 	return was != is ||
-		was && (before.Spec.NodeName != after.Spec.NodeName || !apiequality.Semantic.DeepEqual(before.Labels, after.Labels))
+		was && (before.Spec.NodeName != after.Spec.NodeName || !maps.Equal(before.Labels, after.Labels))
 }

@@ -2,9 +2,9 @@ package imagepulljob
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -121,7 +121,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 				}
 				return
 			}
-			if !apiequality.Semantic.DeepEqual(before.Labels, after.Labels) {
+			if !maps.Equal(before.Labels, after.Labels) {
 				w.wakeAffected(ctx, imagepull.InLabels, func(rule *imagepull.Rule) bool {
 					return rule.Matches(before.Labels) != rule.Matches(after.Labels)
 				})

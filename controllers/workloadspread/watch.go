@@ -3,12 +3,12 @@ package workloadspread
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -45,7 +45,7 @@ func (r *Reconciler) spreadEvents() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			known := r.file(e.ObjectNew)
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-				!equality.Semantic.DeepEqual(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
+				!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
 				add(ctx, e.ObjectNew, known, q)
 				return
 			}
@@ -116,7 +116,7 @@ func countsOtherwise(before, after *corev1.Pod) bool {
 	return subset.Active(before) != subset.Active(after) || before.Spec.NodeName != after.Spec.NodeName ||
 		before.Annotations[kruise.MatchedWorkloadSpreadKey] != after.Annotations[kruise.MatchedWorkloadSpreadKey] ||
 		before.Annotations[corev1.PodDeletionCost] != after.Annotations[corev1.PodDeletionCost] ||
-		!equality.Semantic.DeepEqual(before.Labels, after.Labels) || unschedulable(before) != unschedulable(after)
+		!maps.Equal(before.Labels, after.Labels) || unschedulable(before) != unschedulable(after)
 }
 
 func unschedulable(pod *corev1.Pod) bool {

@@ -1,9 +1,11 @@
 // Package lean drops from pods what nothing reads of them in a cache, which is most of their memory: arguments, probes,
-// volumes, and the variables that neither come from labels and annotations nor belong to a feature.
+// volumes, and the variables that neither come from labels and annotations nor belong to a feature. Pods share what is
+// equal of the rest.
 //
+//	var pods lean.Shared
 //	cache.ByObject{Transform: func(o any) (any, error) {
 //		if pod, is := o.(*corev1.Pod); is {
-//			lean.Pod(pod)
+//			pods.Pod(pod)
 //		}
 //		return o, nil
 //	}}

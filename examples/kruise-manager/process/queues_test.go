@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 )
@@ -34,5 +36,19 @@ func TestPauses(t *testing.T) {
 				t.Errorf("%s: the longest pause is %s, want %s", c.why, pause, c.want)
 			}
 		})
+	}
+}
+
+// An item is handed out when its pause is over, and does not wait for a tick of the metrics.
+func TestQueue(t *testing.T) {
+	item := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
+	q := newQueue("cloneset", limiter)
+	defer q.ShutDown()
+	q.AddAfter(item, 10*time.Millisecond)
+	stop := time.AfterFunc(tick/2, q.ShutDown)
+	defer stop.Stop()
+	if got, over := q.Get(); got != item || over {
+		t.Errorf("got %v, %t", got, over)
 	}
 }
