@@ -12,6 +12,14 @@ import (
 // first. See KRUISEKIT_KUBERNETES in the README.
 func (c *Cluster) Needs(t testing.TB, minor int, feature string) {
 	t.Helper()
+	if c.Minor(t) < minor {
+		t.Skipf("%s needs Kubernetes 1.%d", feature, minor)
+	}
+}
+
+// Minor returns the minor version of the API server.
+func (c *Cluster) Minor(t testing.TB) int {
+	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
 		t.Fatalf("make client: %v", err)
@@ -20,11 +28,9 @@ func (c *Cluster) Needs(t testing.TB, minor int, feature string) {
 	if err != nil {
 		t.Fatalf("read version: %v", err)
 	}
-	is, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
+	minor, err := strconv.Atoi(strings.TrimRight(version.Minor, "+"))
 	if err != nil {
 		t.Fatalf("read version %s: %v", version, err)
 	}
-	if is < minor {
-		t.Skipf("%s needs Kubernetes 1.%d", feature, minor)
-	}
+	return minor
 }
