@@ -54,9 +54,10 @@ func (c Chart) SVG() string {
 		y := top + plotHeight*(1-part)
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`, left, width-right, y, y)
 		fmt.Fprintf(&b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-6, y+4, number(most*part))
-		x := left + plotWidth*part
-		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, height-bottom+18,
-			number(c.back(low+(high-low)*part)))
+	}
+	for _, tick := range c.ticks(low, high) {
+		x := left + plotWidth*(c.at(tick)-low)/max(high-low, 1e-9)
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x, height-bottom+18, number(tick))
 	}
 	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", width-right, height-bottom+34, text(c.X))
 	fmt.Fprintf(&b, `<text x="%d" y="36">%s</text>`+"\n", left, text(c.Y))
@@ -88,19 +89,34 @@ func (c Chart) bounds() (low, high, most float64) {
 	if low > high {
 		return 0, 1, 1
 	}
+	if !c.Log {
+		low = min(low, 0)
+	}
 	return low, high, round(max(most, 1e-9))
+}
+
+// ticks are round numbers of the horizontal axis.
+func (c Chart) ticks(low, high float64) (all []float64) {
+	if !c.Log {
+		step := round(max(high-low, 1e-9) / (2 * steps))
+		for x := math.Ceil(low/step) * step; x <= high; x += step {
+			all = append(all, x)
+		}
+		return all
+	}
+	for power := math.Pow(10, math.Floor(low)); c.at(power) <= high; power *= 10 {
+		for _, x := range []float64{power, 2 * power, 5 * power} {
+			if at := c.at(x); at >= low-1e-9 && at <= high+1e-9 {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
 }
 
 func (c Chart) at(x float64) float64 {
 	if c.Log {
 		return math.Log10(max(x, 1))
-	}
-	return x
-}
-
-func (c Chart) back(x float64) float64 {
-	if c.Log {
-		return math.Pow(10, x)
 	}
 	return x
 }

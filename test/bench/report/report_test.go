@@ -23,6 +23,9 @@ func TestWrite(t *testing.T) {
 	s.Chart(report.Chart{Name: "sizes", Title: "CPU <per pod>", X: "pods", Y: "ms", Log: true, Lines: []report.Line{
 		{Name: "create", Points: []report.Point{{X: 10, Y: 3.5}, {X: 1000, Y: 2}}}, {Name: "nothing"},
 	}})
+	s.Chart(report.Chart{Name: "path", Title: "Path", Lines: []report.Line{
+		{Name: "create", Points: []report.Point{{X: 0.2, Y: 5}, {X: 61, Y: 2}}},
+	}})
 	dir := t.TempDir()
 	if err := r.Write(dir); err != nil {
 		t.Fatal(err)
@@ -34,7 +37,9 @@ func TestWrite(t *testing.T) {
 		},
 		"report.json": {`"Rows"`, `"create \u003call\u003e"`},
 		// 10 and 1,000 are the ends of the axis, and 5 is that of the other.
-		"a-sizes.svg": {`points="64.0,119.6 696.0,195.2"`, ">1000<", ">5<", "CPU &lt;per pod&gt;"},
+		"a-sizes.svg": {`points="64.0,119.6 696.0,195.2"`, ">10<", ">200<", ">1000<", ">5<", "CPU &lt;per pod&gt;"},
+		// An axis that is not logarithmic begins at 0, and has round numbers.
+		"a-path.svg": {`points="66.1,44.0 696.0,195.2"`, ">0<", ">10<", ">60<"},
 	}
 	for file, parts := range want {
 		content, err := os.ReadFile(filepath.Join(dir, file))
