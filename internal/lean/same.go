@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// sameContainers reports whether lean containers are equal. Of containers that are not lean it sees no difference in what
-// Pod drops.
+// sameContainers reports whether lean containers are equal. Of containers that are not lean it sees no difference in
+// what Pod drops.
 func sameContainers(a, b []corev1.Container) bool {
 	if len(a) != len(b) {
 		return false

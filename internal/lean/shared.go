@@ -13,9 +13,9 @@ import (
 )
 
 // Shared makes pods lean, and has them share what is equal: the texts of all pods, because pods repeat names, labels,
-// images and conditions of others, and the containers and tolerations of pods of one revision of one owner. Each decoder
-// makes copies of its own. What is shared is only read, as all that a cache has. Shared is bounded, and safe for
-// concurrent use. The zero value is empty.
+// images and conditions of others, and the containers and tolerations of pods of one revision of one owner. Each
+// decoder makes copies of its own. What is shared is only read, as all that a cache has. Shared is bounded, and safe
+// for concurrent use. The zero value is empty.
 type Shared struct {
 	mu        sync.Mutex
 	seen      map[string]string
@@ -106,7 +106,8 @@ func templateOf(pod *corev1.Pod) (template, bool) {
 	if owner == nil {
 		return template{}, false
 	}
-	revision := cmp.Or(pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
+	revision := cmp.Or(
+		pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
 	return template{owner.UID, revision}, true
 }
 
@@ -121,8 +122,8 @@ func count(spec *corev1.PodSpec) int {
 	return n
 }
 
-// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. What other pods
-// have is not written: a reader may have it.
+// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. What other
+// pods have is not written: a reader may have it.
 func (s *Shared) containers(mine, others []corev1.Container) []corev1.Container {
 	if sameContainers(mine, others) {
 		return others

@@ -109,7 +109,9 @@ func (c *cluster) show(x *disruption.BudgetIndex, names ...string) {
 }
 
 // replica is a Guard with a cache of its own.
-func (c *cluster) replica(change func(*disruption.GuardLookups, *disruption.GuardOptions)) (*disruption.Guard, *disruption.BudgetIndex) {
+func (c *cluster) replica(
+	change func(*disruption.GuardLookups, *disruption.GuardOptions),
+) (*disruption.Guard, *disruption.BudgetIndex) {
 	c.Helper()
 	x := disruption.NewBudgetIndex()
 	l := disruption.GuardLookups{Budgets: x, Client: c, Live: reader{c}, ReplicaSets: c}

@@ -25,7 +25,9 @@ func spent(t *testing.T) (*cluster, *disruption.Guard, *disruption.BudgetIndex, 
 	}
 	c.put("web", 1, nil)
 	now := noon()
-	g, x := c.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) { o.Now = func() time.Time { return now } })
+	g, x := c.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
+		o.Now = func() time.Time { return now }
+	})
 	c.show(x, "web")
 	c.want(g, "web-000", pub.Spent, 0)
 	c.want(g, "web-001", pub.Exhausted, 0)

@@ -68,7 +68,9 @@ func (r report) refused(d Disruption, decision Decision) {
 }
 
 func refusalOf(d Disruption) Refusal {
-	e := Refusal{Event: "PodUnavailableBudget", Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User}
+	e := Refusal{
+		Event: "PodUnavailableBudget", Kind: "unknown", Namespace: d.Pod.Namespace, Name: d.Pod.Name, User: d.User,
+	}
 	if owner := metav1.GetControllerOfNoCopy(d.Pod); owner != nil {
 		e.Kind, e.Name = owner.Kind, owner.Name
 	}

@@ -158,10 +158,10 @@ func (w *world) webhook(t *testing.T, o disruption.Options) *disruption.Webhook 
 			return c.SubResource(name).Patch(ctx, object, p, options...)
 		},
 	})
-	guard, err := disruption.NewGuardOf(disruption.GuardLookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
-		disruption.GuardOptions{
-			Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt},
-		})
+	guard, err := disruption.NewGuardOf(
+		disruption.GuardLookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
+		disruption.GuardOptions{Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,8 +24,8 @@ type placeLookups struct {
 	filled func(context.Context) error
 }
 
-// placePods returns the step that steers a pod back to the topology that a PersistentPodState has recorded of the pod of
-// its name.
+// placePods returns the step that steers a pod back to the topology that a PersistentPodState has recorded of the pod
+// of its name.
 func placePods(l placeLookups) Step {
 	return Step{
 		Name: scope.States().Step, Ready: l.filled, Apply: func(ctx context.Context, r Request) (Result, error) {

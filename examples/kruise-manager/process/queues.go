@@ -43,4 +43,6 @@ const tick = 10 * time.Second
 type slowTicker struct{ clock.RealClock }
 
 // NewTicker implements clock.WithTicker.
-func (c slowTicker) NewTicker(every time.Duration) clock.Ticker { return c.RealClock.NewTicker(max(every, tick)) }
+func (c slowTicker) NewTicker(every time.Duration) clock.Ticker {
+	return c.RealClock.NewTicker(max(every, tick))
+}
