@@ -37,7 +37,7 @@ const historyLimit = 5
 
 // input describes the team to package workload.
 func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision) (in workload.Input, err error) {
-	data, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": &t.Spec.Leader, "worker": &t.Spec.Worker})
+	d, err := revision.EncodeRoles(map[string]*corev1.PodTemplateSpec{"leader": &t.Spec.Leader, "worker": &t.Spec.Worker})
 	_, maxUnavailable, invalid := scale.ResolveFenceposts(nil, t.Spec.MaxUnavailable, t.Spec.Replicas)
 	in = workload.Input{
 		Owner:     workload.OwnedBy(t, schema.FromAPIVersionAndKind("example.com/v1", "Team"), labels.Set{teamLabel: t.Name}),
@@ -54,6 +54,6 @@ func (t *team) input(pods []*corev1.Pod, revisions []*appsv1.ControllerRevision)
 		in.Scale.Slots = append(in.Scale.Slots, fmt.Sprintf("%s-%d", t.Name, i))
 	}
 	return in, errors.Join(err, invalid, in.SetHistory(workload.History{
-		Data: data, Stored: revisions, Current: t.Status.CurrentRevision, Limit: historyLimit,
+		Data: d, Stored: revisions, Current: t.Status.CurrentRevision, Limit: historyLimit,
 	}))
 }

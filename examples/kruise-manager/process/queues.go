@@ -30,9 +30,8 @@ func controllerOptions(o options.Options) func(name string) controller.Options {
 func newQueue(
 	name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
 ) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-		Name: name, Clock: slowTicker{},
-	})
+	config := workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, Clock: slowTicker{}}
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, config)
 }
 
 // tick is how often a queue renews its metrics of unfinished work.
