@@ -138,8 +138,9 @@ func (p *parser) queues() {
 	// without a flag
 	o.Workers = map[string]int{"imagelistpulljob": 3, "containerlaunchpriority": 4, "ephemeraljob": 10, "podreadiness": 3}
 	for name, controller := range workers() {
-		o.Workers[controller] = 3
-		p.flags.Func(name+"-workers", "objects of the controller at a time (default 3)", func(v string) error {
+		o.Workers[controller] = workersOf(controller)
+		usage := fmt.Sprintf("objects of the controller at a time (default %d)", o.Workers[controller])
+		p.flags.Func(name+"-workers", usage, func(v string) error {
 			n, err := strconv.Atoi(v)
 			if err != nil {
 				return errors.New("want a number")
@@ -198,6 +199,16 @@ func workers() map[string]string {
 		names[n] = n
 	}
 	return names
+}
+
+// workersOf returns how many objects of a controller are reconciled at a time. The passes of workloads wait most of
+// their time for answers to writes of pods, so that more of them than in the reference go on at once.
+func workersOf(controller string) int {
+	switch controller {
+	case "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment":
+		return 10
+	}
+	return 3
 }
 
 func (p *parser) usage() string {

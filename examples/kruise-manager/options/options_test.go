@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 		switch name {
 		case "containerlaunchpriority":
 			want = 4
-		case "ephemeraljob":
+		case "ephemeraljob", "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment":
 			want = 10
 		}
 		if n != want {
