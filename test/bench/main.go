@@ -2,8 +2,8 @@
 // same server in the same run. It starts a control plane with simulated nodes for each scenario, and the manager as a
 // process of its own.
 //
-//	make bench                  # all scenarios in full, about 20 minutes on 2 cores
-//	make bench BENCH=quick      # all of them small, about 4 minutes
+//	make bench                  # all scenarios in full, about 80 minutes on 2 slow cores
+//	make bench BENCH=quick      # all of them small, about 6 minutes
 //	make bench BENCH=a,c        # some of them in full
 //	make bench BENCH=quick,a    # some of them small
 //

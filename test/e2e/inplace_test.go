@@ -149,8 +149,8 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 	}
 }
 
-// What is not free on a node is put off by the kubelet. What the node can never give is refused by API servers from 1.36
-// on, which changes nothing, and by the kubelet before.
+// What is not free on a node is put off by the kubelet. What the node can never give is refused by API servers from
+// 1.36 on, which changes nothing, and by the kubelet before.
 func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 	namespace := c.Namespace(t)
 	web := c.Push(t, image.Spec{Name: "inplace/web:1"})

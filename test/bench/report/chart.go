@@ -29,7 +29,7 @@ type Point struct{ X, Y float64 }
 
 const (
 	width, height            = 720, 360
-	left, right, top, bottom = 64, 24, 44, 64
+	left, right, top, bottom = 64, 24, 44, 80
 	plotWidth, plotHeight    = width - left - right, height - top - bottom
 	// steps of an axis.
 	steps = 5
@@ -70,7 +70,7 @@ func (c Chart) SVG() string {
 		}
 		fmt.Fprintf(&b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n",
 			strings.Join(points, " "), colour)
-		x, y := left+i%3*plotWidth/3, height-bottom+34+i/3*14
+		x, y := left+i%3*plotWidth/3, height-bottom+52+i/3*14
 		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="10" height="10" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n",
 			x, y-9, colour, x+14, y, text(line.Name))
 	}

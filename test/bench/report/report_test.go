@@ -37,9 +37,9 @@ func TestWrite(t *testing.T) {
 		},
 		"report.json": {`"Rows"`, `"create \u003call\u003e"`},
 		// 10 and 1,000 are the ends of the axis, and 5 is that of the other.
-		"a-sizes.svg": {`points="64.0,119.6 696.0,195.2"`, ">10<", ">200<", ">1000<", ">5<", "CPU &lt;per pod&gt;"},
+		"a-sizes.svg": {`points="64.0,114.8 696.0,185.6"`, ">10<", ">200<", ">1000<", ">5<", "CPU &lt;per pod&gt;"},
 		// An axis that is not logarithmic begins at 0, and has round numbers.
-		"a-path.svg": {`points="66.1,44.0 696.0,195.2"`, ">0<", ">10<", ">60<"},
+		"a-path.svg": {`points="66.1,44.0 696.0,185.6"`, ">0<", ">10<", ">60<"},
 	}
 	for file, parts := range want {
 		content, err := os.ReadFile(filepath.Join(dir, file))
