@@ -19,7 +19,7 @@ import (
 // BenchmarkCachedPods measures what pods take in the cache of the manager, with its indexes: those of recordings, and
 // those with the amounts, variables, probes and mounts of an ordinary service. docs/operations.md has the figures:
 //
-//	go test ./controllers -run '^$' -bench CachedPods -benchtime 100000x
+//	go test ./controllers -run '^$' -bench CachedPods -benchtime 20000x
 func BenchmarkCachedPods(b *testing.B) {
 	for name, texts := range map[string][]string{"recorded": recordedPods(b, false), "service": recordedPods(b, true)} {
 		for way, transform := range map[string]func(any) (any, error){
