@@ -122,8 +122,8 @@ func count(spec *corev1.PodSpec) int {
 	return n
 }
 
-// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. What other
-// pods have is not written: a reader may have it.
+// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. Slices and maps
+// are not written in place, for a cache may pass a pod a second time, after others have taken its parts.
 func (s *Shared) containers(mine, others []corev1.Container) []corev1.Container {
 	if sameContainers(mine, others) {
 		return others
@@ -138,6 +138,7 @@ func (s *Shared) tolerations(mine, others []corev1.Toleration) []corev1.Tolerati
 	if slices.EqualFunc(mine, others, sameToleration) {
 		return others
 	}
+	mine = slices.Clone(mine)
 	for i := range mine {
 		t := &mine[i]
 		s.all(&t.Key, (*string)(&t.Operator), &t.Value, (*string)(&t.Effect))
@@ -146,6 +147,7 @@ func (s *Shared) tolerations(mine, others []corev1.Toleration) []corev1.Tolerati
 }
 
 func (s *Shared) container(c *corev1.Container) {
+	c.Ports, c.ResizePolicy = slices.Clone(c.Ports), slices.Clone(c.ResizePolicy)
 	s.all(&c.Name, &c.Image, (*string)(&c.ImagePullPolicy))
 	for i := range c.Env {
 		s.all(&c.Env[i].Name, &c.Env[i].Value)
@@ -156,8 +158,6 @@ func (s *Shared) container(c *corev1.Container) {
 	for i := range c.ResizePolicy {
 		s.all((*string)(&c.ResizePolicy[i].ResourceName), (*string)(&c.ResizePolicy[i].RestartPolicy))
 	}
-	s.resources(c.Resources.Requests)
-	s.resources(c.Resources.Limits)
 }
 
 func (s *Shared) status(status *corev1.PodStatus) {
@@ -173,10 +173,6 @@ func (s *Shared) status(status *corev1.PodStatus) {
 		for i := range statuses {
 			c := &statuses[i]
 			s.all(&c.Name, &c.Image, &c.ImageID)
-			if c.Resources != nil {
-				s.resources(c.Resources.Requests)
-				s.resources(c.Resources.Limits)
-			}
 			for _, state := range []*corev1.ContainerState{&c.State, &c.LastTerminationState} {
 				if state.Waiting != nil {
 					s.all(&state.Waiting.Reason, &state.Waiting.Message)
@@ -186,14 +182,6 @@ func (s *Shared) status(status *corev1.PodStatus) {
 				}
 			}
 		}
-	}
-}
-
-// resources shares the names of resources. An assignment to a key that a map has replaces the key.
-func (s *Shared) resources(list corev1.ResourceList) {
-	for name, amount := range list {
-		s.all((*string)(&name))
-		list[name] = amount
 	}
 }
 

@@ -109,6 +109,35 @@ func TestSharedParts(t *testing.T) {
 	}
 }
 
+// A cache may pass a pod twice, while reconcilers read the pods that share its parts. The race detector sees a write.
+func TestSharedTwice(t *testing.T) {
+	var shared lean.Shared
+	var base corev1.Container
+	fill(reflect.ValueOf(&base).Elem())
+	other := *base.DeepCopy()
+	other.Image = "another"
+	one, two := ofTemplate("1", base), ofTemplate("1", base)
+	shared.Pod(one)
+	shared.Pod(two)
+	var wait sync.WaitGroup
+	wait.Add(1)
+	go func() {
+		defer wait.Done()
+
+		for range 1000 {
+			_ = one.DeepCopy()
+		}
+	}()
+	for range 1000 {
+		shared.Pod(two)
+		shared.Pod(ofTemplate("1", other)) // so that the next time differs from the last pod
+	}
+	wait.Wait()
+	if want := ofTemplate("1", base); one.Spec.Containers[0].Image != want.Spec.Containers[0].Image {
+		t.Errorf("the container is %+v", one.Spec.Containers[0])
+	}
+}
+
 // A pod of the same revision whose container differs in anything that is kept keeps its own: a sidecar or a resize may
 // have changed it.
 func TestSharedKeepsDifferences(t *testing.T) {
