@@ -122,8 +122,8 @@ func count(spec *corev1.PodSpec) int {
 	return n
 }
 
-// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. Slices and maps
-// are not written in place, for a cache may pass a pod a second time, after others have taken its parts.
+// containers returns the containers of another pod where they are equal. Otherwise the texts are shared. Slices and
+// maps are not written in place, for a cache may pass a pod a second time, after others have taken its parts.
 func (s *Shared) containers(mine, others []corev1.Container) []corev1.Container {
 	if sameContainers(mine, others) {
 		return others
