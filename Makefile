@@ -263,7 +263,7 @@ fuzz: ## Run each fuzz test for FUZZTIME (10s)
 	@hack/fuzz
 
 .PHONY: bench
-bench: ## Measure the manager in a simulated cluster, BENCH=full (80 minutes), quick (6), or scenarios by name
+bench: ## Measure the manager in a simulated cluster, BENCH=full (80 minutes on 2 cores), quick, or scenarios by name
 	@go run ./test/bench -which '$(BENCH)'
 
 .PHONY: microbench

@@ -104,8 +104,8 @@ func compact(object any) (any, error) {
 	return cache.TransformStripManagedFields()(object)
 }
 
-// leanPods make of a typed pod one without what package lean drops, which shares texts with others. Untyped pods and
-// metadata stay as they are, but for managedFields.
+// leanPods make of a typed pod one without what package lean drops, which shares what is equal with others. Untyped
+// pods and metadata stay as they are, but for managedFields.
 func leanPods(pods *lean.Shared) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, is := object.(*corev1.Pod); is {

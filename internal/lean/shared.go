@@ -24,8 +24,9 @@ type Shared struct {
 
 // template names pods that likely have equal parts.
 type template struct {
-	owner    types.UID
-	revision string
+	namespace string
+	owner     types.UID
+	revision  string
 }
 
 // parts of one pod.
@@ -101,6 +102,7 @@ func (s *Shared) parts(pod *corev1.Pod) {
 }
 
 // templateOf returns the template of a pod; false for a pod without a controller. The pods of a job have no revision.
+// Pods of another namespace cannot stand for its pods, whatever owner they claim.
 func templateOf(pod *corev1.Pod) (template, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil {
@@ -108,7 +110,7 @@ func templateOf(pod *corev1.Pod) (template, bool) {
 	}
 	revision := cmp.Or(
 		pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
-	return template{owner.UID, revision}, true
+	return template{pod.Namespace, owner.UID, revision}, true
 }
 
 // count returns how many parts a pod has.

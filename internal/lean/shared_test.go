@@ -90,11 +90,14 @@ func TestSharedParts(t *testing.T) {
 	c := corev1.Container{Name: "main", Image: "web:1", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1Gi")},
 	}}
-	pods := []*corev1.Pod{ofTemplate("1", c), ofTemplate("1", c), ofTemplate("2", c), ofTemplate("", c)}
+	pods := []*corev1.Pod{
+		ofTemplate("1", c), ofTemplate("1", c), ofTemplate("2", c), ofTemplate("", c), ofTemplate("1", c), ofTemplate("1", c),
+	}
+	pods[4].Namespace = "another" // it claims the same owner
 	for _, pod := range pods {
 		shared.Pod(pod)
 	}
-	for i, want := range []bool{true, true, false, false} {
+	for i, want := range []bool{true, true, false, false, false, true} {
 		one, other := &pods[0].Spec, &pods[i].Spec
 		if got := &one.Containers[0] == &other.Containers[0]; got != want {
 			t.Errorf("pod %d has the containers of the first: %t", i, got)

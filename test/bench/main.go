@@ -3,7 +3,7 @@
 // process of its own.
 //
 //	make bench                  # all scenarios in full, about 80 minutes on 2 slow cores
-//	make bench BENCH=quick      # all of them small, about 6 minutes
+//	make bench BENCH=quick      # all of them small
 //	make bench BENCH=a,c        # some of them in full
 //	make bench BENCH=quick,a    # some of them small
 //

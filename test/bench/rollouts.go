@@ -66,7 +66,11 @@ func rollouts(ctx context.Context, e *env) error {
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
 	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
 	for i, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
-		phases, err := e.rollOut(ctx, r, s, l)
+		limit := l
+		if s.pods != n { // the limit is of other work
+			limit = limits{}
+		}
+		phases, err := e.rollOut(ctx, r, s, limit)
 		if err != nil {
 			return err
 		}

@@ -94,9 +94,9 @@ func (g *Guard) commit(ctx context.Context, b pub.Budget, r *request) error {
 	}
 }
 
-// Seen frees what is kept of budgets that the cache shows. The follower of budgets calls it for each change, also after
+// seen frees what is kept of budgets that the cache shows. The follower of budgets calls it for each change, also after
 // a deletion.
-func (g *Guard) Seen(uid types.UID, name types.NamespacedName) {
+func (g *Guard) seen(uid types.UID, name types.NamespacedName) {
 	g.reviews.Seen(groupcommit.Key{NamespacedName: name, UID: uid})
 }
 

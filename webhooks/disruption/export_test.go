@@ -1,6 +1,9 @@
 package disruption
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // GuardLookups are what a Guard reads and writes.
 type GuardLookups = guardLookups
@@ -19,6 +22,9 @@ func NewBudgetIndex() *BudgetIndex { return newBudgetIndex() }
 
 // BudgetKind is that of budgets.
 func BudgetKind() schema.GroupVersionKind { return budgetKind() }
+
+// Seen frees what is kept of a budget.
+func (g *Guard) Seen(uid types.UID, name types.NamespacedName) { g.seen(uid, name) }
 
 // Waiting counts the reviews that wait for the write of another batch.
 func (g *Guard) Waiting() int { return g.reviews.Waiting() }

@@ -31,12 +31,12 @@ func NewGuard(mgr ctrl.Manager, o GuardOptions) (*Guard, error) {
 			log.FromContext(ctx).Error(err, "Failed to read a budget, which guards no pod", "budget", name)
 			index.Delete(name)
 		}
-		g.Seen(raw.GetUID(), name)
+		g.seen(raw.GetUID(), name)
 	}
 	f.Delete = func(raw *unstructured.Unstructured) {
 		name := client.ObjectKeyFromObject(raw)
 		index.Delete(name)
-		g.Seen(raw.GetUID(), name)
+		g.seen(raw.GetUID(), name)
 	}
 	return g, f.AddTo(mgr)
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/workload"
@@ -33,7 +34,7 @@ type GuardOptions struct {
 	// Policy is what the installation offers, and which users are exempt.
 	Policy pub.Policy
 	// Recorder emits the events of pods that a budget refuses; nil for the recorder of the manager, or for none.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Registerer registers the metric of refusals; nil keeps none.
 	Registerer prometheus.Registerer
 	// Audit is called for each refusal; nil for no call.

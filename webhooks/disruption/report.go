@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
@@ -25,14 +25,9 @@ type Refusal struct {
 	User string `json:"UserAgent"`
 }
 
-// Recorder emits events.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
-}
-
 // report is where refusals are reported.
 type report struct {
-	recorder Recorder
+	recorder driver.EventRecorder
 	audit    func(Refusal)
 	counts   *prometheus.CounterVec
 	known    *bounded

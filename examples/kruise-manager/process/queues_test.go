@@ -52,3 +52,15 @@ func TestQueue(t *testing.T) {
 		t.Errorf("got %v, %t", got, over)
 	}
 }
+
+// The clock of queues ticks seldom, and no more often than it is asked to.
+func TestSlowTicker(t *testing.T) {
+	ticker, end := slowTicker{}.NewTicker(time.Millisecond), time.NewTimer(100*time.Millisecond)
+	defer ticker.Stop()
+	defer end.Stop()
+	select {
+	case <-ticker.C():
+		t.Errorf("it ticks before %s", tick)
+	case <-end.C:
+	}
+}

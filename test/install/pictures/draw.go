@@ -110,7 +110,8 @@ func (p *picture) stat(one panel, at box) {
 		p.path(s.points, plot{course, top}, fmt.Sprintf(`class="area" fill="%s"`, ink), true)
 		p.path(s.points, plot{course, top}, fmt.Sprintf(`class="line" stroke="%s"`, ink), false)
 		text := value(s.points[len(s.points)-1].F, one.FieldConfig.Defaults.Unit)
-		p.add(`<text x="%.1f" y="%.1f" font-size="%.0f" font-weight="600" text-anchor="middle">%s <tspan class="small">%s</tspan></text>`,
+		p.add(`<text x="%.1f" y="%.1f" font-size="%.0f" font-weight="600" text-anchor="middle">%s `+
+			`<tspan class="small">%s</tspan></text>`,
 			at.x+at.w/2, at.y+24+size*(float64(i)+0.9), size, escape(text), escape(shorten(s.name, 24)))
 	}
 }
@@ -129,8 +130,9 @@ func (p *picture) lines(one panel, at box) {
 	}
 	every := niceMinutes(p.to - p.from)
 	for t := math.Ceil(p.from/every) * every; t <= p.to; t += every {
-		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, inside.x+inside.w*(t-p.from)/(p.to-p.from),
-			inside.y+inside.h+14, time.UnixMilli(int64(t)).UTC().Format("15:04"))
+		x := inside.x + inside.w*(t-p.from)/(p.to-p.from)
+		p.add(`<text class="small" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`,
+			x, inside.y+inside.h+14, time.UnixMilli(int64(t)).UTC().Format("15:04"))
 	}
 	for i, s := range one.series {
 		p.path(s.points, plot{inside, top}, `class="line" `+stroke(i), false)
