@@ -244,7 +244,7 @@ releases: ## Run the manager of the revision PREVIOUS (a day old) beside this on
 
 .PHONY: versions
 versions: ## Run the tests on each supported version of Kubernetes, real nodes on oldest and newest, and record them in docs/versions.md (cluster-build first)
-	@KRUISEKIT_REQUIRE_CLUSTER=1 $(LEVEL) versions $(VERSIONSFLAGS) $(VERSIONS)
+	@KRUISEKIT_REQUIRE_CLUSTER=1 KRUISEKIT_RETRY=1 $(LEVEL) versions $(VERSIONSFLAGS) $(VERSIONS)
 
 .PHONY: install-test
 install-test: ## Install the chart on real nodes with images by ko, upgrade, roll back, uninstall (cluster-build first)

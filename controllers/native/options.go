@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
@@ -17,7 +17,7 @@ type Options struct {
 	// Live reads past the cache. SetupWithManager takes the manager's API reader where it is nil.
 	Live client.Reader
 	// Recorder takes events. SetupWithManager takes the manager's where it is nil.
-	Recorder Recorder
+	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
@@ -32,9 +32,4 @@ type Options struct {
 	// Registerer gets the counter kruisekit_native_pods_total, by kind and by how a pod went to its revision: in_place or
 	// evicted. Nil for none.
 	Registerer prometheus.Registerer
-}
-
-// Recorder emits events. A record.EventRecorder is one.
-type Recorder interface {
-	Event(object runtime.Object, eventType, reason, message string)
 }

@@ -35,6 +35,7 @@ type tally struct {
 	Failed   int            `json:"failed"`
 	Skipped  int            `json:"skipped"`
 	Failures []string       `json:"failures,omitempty"`
+	Flaky    []string       `json:"flaky,omitempty"`   // failed, and passed when they ran once more
 	Reasons  map[string]int `json:"reasons,omitempty"` // why tests were skipped, with their number
 }
 
@@ -90,6 +91,9 @@ func (m matrix) table(offered []string) string {
 		for _, level := range []string{envtest, e2e} {
 			for _, name := range m[version][level].Failures {
 				fmt.Fprintf(&below, "- failed on %s: `%s`\n", version, name)
+			}
+			for _, name := range m[version][level].Flaky {
+				fmt.Fprintf(&below, "- failed on %s, and passed when it ran once more: `%s`\n", version, name)
 			}
 		}
 	}

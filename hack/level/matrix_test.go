@@ -43,14 +43,15 @@ func TestResultsPage(t *testing.T) {
 func TestMatrix(t *testing.T) {
 	m := matrix{"v1.1.1": {envtest: {Date: "2026-01-01", Passed: 1}, e2e: {Date: "2026-01-01", Passed: 2}}}
 	m = m.record("v1.2.0", envtest, tally{
-		Date: "2026-02-01", Passed: 5, Failed: 1, Skipped: 2, Failures: []string{"x TestX"},
+		Date: "2026-02-01", Passed: 5, Failed: 1, Skipped: 2, Failures: []string{"x TestX"}, Flaky: []string{"y TestY"},
 		Reasons: map[string]int{"too old": 2},
 	})
 	m = m.record("v1.2.0", e2e, tally{Date: "2026-02-02", Passed: 3, Run: "A|B"})
 	want := "| Kubernetes | API server | real nodes |\n|---|---|---|\n" +
 		"| 1.2.0 | 5 passed, **1 failed**, 2 skipped, 2026-02-01 | 3 passed of `A\\|B`, 2026-02-02 |\n" +
 		"| 1.1.1 | 1 passed, 2026-01-01 | 2 passed, 2026-01-01 |\n" +
-		"\n- failed on v1.2.0: `x TestX`\n- skipped on 1.2 (2): too old\n"
+		"\n- failed on v1.2.0: `x TestX`\n" +
+		"- failed on v1.2.0, and passed when it ran once more: `y TestY`\n- skipped on 1.2 (2): too old\n"
 	if diff := cmp.Diff(want, m.table([]string{"v1.1.1", "v1.2.0"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,13 +19,14 @@ type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 	// ended.
 	Ready(ctx context.Context) error
-	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. It records the pod once the
-	// review of the request has not refused the pod.
-	Admit(ctx context.Context, r SpreadRequest) (*corev1.Pod, error)
+	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. The UID of the admission request
+	// stands for a pod without a name. Admit records the pod once the review has not refused the pod as its subset makes
+	// it, nil for as it is.
+	Admit(
+		ctx context.Context, namespace string, uid types.UID, pod *corev1.Pod,
+		review func(context.Context, *corev1.Pod) error,
+	) (*corev1.Pod, error)
 }
-
-// SpreadRequest is a new pod, as Spreads sees it.
-type SpreadRequest = workloadspread.Request
 
 // Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning:
 // the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
@@ -34,9 +36,7 @@ func Spread(s Spreads) Step {
 		if s == nil || r.DryRun {
 			return Result{}, nil
 		}
-		next, err := s.Admit(ctx, SpreadRequest{
-			Namespace: r.Namespace, Pod: r.Pod, UID: r.UID, Review: r.Rest,
-		})
+		next, err := s.Admit(ctx, r.Namespace, r.UID, r.Pod, r.Rest)
 		var patch *workloadspread.PatchError
 		var refused *StepError
 		switch {

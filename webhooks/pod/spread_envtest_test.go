@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -26,9 +27,11 @@ type patches struct{}
 
 func (patches) Ready(context.Context) error { return nil }
 
-func (patches) Admit(_ context.Context, r pod.SpreadRequest) (*corev1.Pod, error) {
-	patch := runtime.RawExtension{Raw: []byte(r.Pod.Annotations["patch"])}
-	return subset.Inject(r.Pod, &appsv1beta1.WorkloadSpreadSubset{Name: "a", Patch: patch},
+func (patches) Admit(
+	_ context.Context, _ string, _ types.UID, p *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
+) (*corev1.Pod, error) {
+	patch := runtime.RawExtension{Raw: []byte(p.Annotations["patch"])}
+	return subset.Inject(p, &appsv1beta1.WorkloadSpreadSubset{Name: "a", Patch: patch},
 		subset.Match{Name: "w", Subset: "a"})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
@@ -17,13 +18,16 @@ import (
 type subsets struct {
 	name  string
 	fault error
-	asked pod.SpreadRequest
+	// asked is the namespace of the request, and its UID.
+	asked types.NamespacedName
 }
 
 func (*subsets) Ready(context.Context) error { return nil }
 
-func (s *subsets) Admit(_ context.Context, r pod.SpreadRequest) (*corev1.Pod, error) {
-	s.asked = r
+func (s *subsets) Admit(
+	_ context.Context, namespace string, uid types.UID, _ *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
+) (*corev1.Pod, error) {
+	s.asked = types.NamespacedName{Namespace: namespace, Name: string(uid)}
 	if s.name == "" || s.fault != nil {
 		return nil, s.fault
 	}
@@ -38,11 +42,13 @@ type recording struct {
 
 func (*recording) Ready(context.Context) error { return nil }
 
-func (s *recording) Admit(ctx context.Context, r pod.SpreadRequest) (next *corev1.Pod, err error) {
+func (s *recording) Admit(
+	ctx context.Context, _ string, _ types.UID, created *corev1.Pod, review func(context.Context, *corev1.Pod) error,
+) (next *corev1.Pod, err error) {
 	for _, name := range s.names {
-		next = r.Pod.DeepCopy()
+		next = created.DeepCopy()
 		next.Labels = map[string]string{"subset": name}
-		if err := r.Review(ctx, next); err != nil {
+		if err := review(ctx, next); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +141,7 @@ func TestSpread(t *testing.T) {
 			if (got.Pod != nil) != (c.want != "") || got.Pod != nil && got.Pod.Name != c.want {
 				t.Errorf("%s: pod %+v", c.why, got.Pod)
 			}
-			if asked := c.subsets.asked; c.unasked != (asked.Namespace == "") || !c.unasked && asked.UID != "1" {
+			if asked := c.subsets.asked; c.unasked != (asked.Namespace == "") || !c.unasked && asked.Name != "1" {
 				t.Errorf("%s: asked %+v", c.why, asked)
 			}
 		})

@@ -1,6 +1,7 @@
 package pod_test
 
 import (
+	"context"
 	"bytes"
 	"encoding/json"
 	"net/http"
@@ -96,11 +97,21 @@ func spreadHandler(b *testing.B) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := pod.New([]pod.Step{pod.Spread(allocator)}, pod.Options{})
+	w, err := pod.New([]pod.Step{pod.Spread(recorder{allocator})}, pod.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return w.Handler(true)
+}
+
+// recorder has the Allocator as webhooks/workloadspread exports it.
+type recorder struct{ *workloadspread.Allocator }
+
+func (r recorder) Admit(
+	ctx context.Context, namespace string, uid types.UID, p *corev1.Pod,
+	review func(context.Context, *corev1.Pod) error,
+) (*corev1.Pod, error) {
+	return r.Allocator.Admit(ctx, workloadspread.Request{Namespace: namespace, UID: uid, Pod: p, Review: review})
 }
 
 // creationOf returns the body of a review, in which the text NAME stands for what identifies the pod.
