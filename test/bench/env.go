@@ -38,6 +38,8 @@ type env struct {
 	programs map[string]string
 	out      string
 	quick    bool
+	// kinds that scenario A rolls out; all where it is empty.
+	kinds []string
 	report   *report.Scenario
 
 	dir    string

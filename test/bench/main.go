@@ -6,6 +6,7 @@
 //	make bench BENCH=quick      # all of them small
 //	make bench BENCH=a,c        # some of them in full
 //	make bench BENCH=quick,a    # some of them small
+//	make bench BENCH=a BENCHFLAGS="-kinds StatefulSet,DaemonSet"
 //
 // It writes report.md, report.json, charts and profiles into bin/bench. docs/benchmarks.md explains the figures.
 package main
@@ -34,10 +35,11 @@ func main() {
 	context.AfterFunc(ctx, stop) // the second Ctrl-C does not wait
 	which := flag.String("which", "full", "full, quick, or scenarios by name, separated by commas")
 	out := flag.String("out", filepath.Join("bin", "bench"), "directory of the results")
+	kinds := flag.String("kinds", "", "kinds that scenario a rolls out, separated by commas; all by default")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	if err := run(ctx, *which, *out); err != nil {
+	if err := run(ctx, *which, *kinds, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -87,7 +89,7 @@ func choose(which string) (chosen []scenario, quick bool, err error) {
 	return chosen, quick, nil
 }
 
-func run(ctx context.Context, which, out string) error {
+func run(ctx context.Context, which, kinds, out string) error {
 	chosen, quick, err := choose(which)
 	if err != nil {
 		return err
@@ -107,6 +109,9 @@ func run(ctx context.Context, which, out string) error {
 	for _, s := range chosen {
 		fmt.Printf("%s: %s\n", strings.ToUpper(s.name), s.title)
 		e := &env{programs: programs, out: out, quick: quick, report: r.Scenario(s.name, s.title)}
+		if kinds != "" {
+			e.kinds = strings.Split(kinds, ",")
+		}
 		if err := one(ctx, s, e); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.name, err)
 		}

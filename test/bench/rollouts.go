@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/bench/report"
@@ -66,6 +67,9 @@ func rollouts(ctx context.Context, e *env) error {
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
 	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
 	for i, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
+		if len(e.kinds) > 0 && !slices.Contains(e.kinds, s.kind) {
+			continue
+		}
 		limit := l
 		if s.pods != n { // the limit is of other work
 			limit = limits{}
@@ -82,7 +86,7 @@ func rollouts(ctx context.Context, e *env) error {
 		}
 	}
 	e.report.Chart(over)
-	if e.quick {
+	if e.quick || len(e.kinds) > 0 {
 		return nil
 	}
 	return e.sizes(ctx, r)

@@ -49,7 +49,9 @@ func NewAllocator(mgr ctrl.Manager, o AllocatorOptions) (*Allocator, error) {
 func (a *Allocator) Ready(ctx context.Context) error { return a.records.Ready(ctx) }
 
 // In returns the WorkloadSpreads of a namespace that the cache has, in no order. They must not be changed.
-func (a *Allocator) In(namespace string) []*appsv1beta1.WorkloadSpread { return a.records.In(namespace) }
+func (a *Allocator) In(namespace string) []*appsv1beta1.WorkloadSpread {
+	return a.records.In(namespace)
+}
 
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (a *Allocator) Allowed(ctx context.Context) []schema.GroupKind { return a.records.Allowed(ctx) }
@@ -67,4 +69,6 @@ func (a *Allocator) Admit(
 
 // Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes
 // the deletion anyway.
-func (a *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error { return a.records.Depart(ctx, pod) }
+func (a *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error {
+	return a.records.Depart(ctx, pod)
+}
