@@ -45,6 +45,8 @@ const (
 	pods = 100
 	// quiet is how long nothing may be asked of anybody until the node counts as idle, window how long it is then watched.
 	quiet, window = 3 * time.Second, 10 * time.Second
+	// windows are watched at most, until one takes no more CPU than the budget.
+	windows = 3
 
 	// The budgets of an idle daemon: memory of its own, and with what is in memory of its program's file.
 	mostOwn, mostMemory = 16 << 20, 30 << 20
@@ -72,9 +74,14 @@ func TestIdle(t *testing.T) {
 		return nil
 	})
 	engine.Calls()
-	busy := daemon.cpu(t)
-	pause(t, window)
-	busy = daemon.cpu(t) - busy
+	busy := window
+	for range windows { // a busy machine raises what a window takes
+		began := daemon.cpu(t)
+		pause(t, window)
+		if busy = min(busy, daemon.cpu(t)-began); busy <= mostCPU {
+			break
+		}
+	}
 	calls, memory := engine.Calls(), daemon.memory(t)
 	after := events(t, audit)
 

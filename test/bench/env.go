@@ -39,8 +39,8 @@ type env struct {
 	out      string
 	quick    bool
 	// kinds that scenario A rolls out; all where it is empty.
-	kinds []string
-	report   *report.Scenario
+	kinds  []string
+	report *report.Scenario
 
 	dir    string
 	root   string

@@ -57,10 +57,13 @@ func (r *Recorder) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// OfInformer reports whether a request is one of an informer: a watch, or the list before it.
+// OfInformer reports whether a request is one of an informer: a watch, the list before it, or the list after a watch
+// that the API server has ended, which names the version that the informer has.
 func OfInformer(q *http.Request) bool {
 	query := q.URL.Query()
-	return query.Get("watch") != "" || query.Get("limit") != "" || query.Get("allowWatchBookmarks") != ""
+	version := query.Get("resourceVersion")
+	return query.Get("watch") != "" || query.Get("limit") != "" || query.Get("allowWatchBookmarks") != "" ||
+		q.Method == http.MethodGet && version != "" && version != "0"
 }
 
 // short is a path without the version of the API and without the namespace; empty if it is not that of objects.

@@ -48,6 +48,8 @@ func TestPaths(t *testing.T) {
 		"/apis/events.k8s.io/v1/namespaces/b/events":                   nil,
 		"/api/v1/pods?watch=true":                                      nil,
 		"/api/v1/pods?limit=500&resourceVersion=0":                     nil,
+		"/api/v1/pods?resourceVersion=7":                               nil,
+		"/api/v1/pods?resourceVersion=0":                               {"GET pods 200"},
 		"/api/v1/pods?allowWatchBookmarks=true":                        nil,
 		"/api/v1/namespaces/a/pods":                                    {"GET pods 200"},
 		"/apis/apps.kruise.io/v1beta1/namespaces/a/clonesets/w/status": {"GET clonesets/w/status 200"},
