@@ -58,7 +58,7 @@ func (h house) lines() ([]figure, error) {
 	others := filter(h.files, func(f string) bool { return !helpsTests(f) })
 	const (
 		code    = "lines with a token, without tests, packages that help tests and generated files"
-		columns = "a tab is one column, as for lll"
+		columns = "a tab is one column; without text in backquotes, markers and addresses, as for lll"
 		runs    = "runs of 8 and more lines with the same tokens as in another place; imports aside"
 	)
 	library := filter(h.files, library)

@@ -80,7 +80,9 @@ func TestReadTree(t *testing.T) {
 }
 
 func TestWider(t *testing.T) {
-	files := []source{{text: "\t" + strings.Repeat("ä", 119) + "\r\n" + strings.Repeat("a", 121)}}
+	wide := strings.Repeat("a", 121)
+	files := []source{{text: "\t" + strings.Repeat("ä", 119) + "\r\n" + wide + "\n" +
+		"// +kubebuilder:" + wide + "\n" + "x(`" + wide + "`)\n" + "// See https://" + wide + "\n"}}
 	if n := wider(files, 120); n != 1 {
 		t.Errorf("%d lines are wider, want 1", n)
 	}
