@@ -94,8 +94,8 @@ func codeOf(text []byte) []codeLine {
 	}
 }
 
-// whole matches lines that cannot be broken: text in backquotes, markers and addresses. It is what .golangci.yml has for
-// the linter lll.
+// whole matches lines that cannot be broken: text in backquotes, markers and addresses. It is what .golangci.yml has
+// for the linter lll.
 var whole = regexp.MustCompile("`|^\\s*// ?\\+|https?://")
 
 // wider returns how many lines of the files have more columns than a bound, and can be broken. A tab is one column, as

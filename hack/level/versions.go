@@ -88,6 +88,7 @@ func (s session) tally(ctx context.Context, level, run string) (tally, error) {
 	}
 	return tally{
 		Date: begin.UTC().Format(time.DateOnly), Seconds: int(time.Since(begin).Seconds()), Run: run,
-		Passed: o.passed, Failed: o.counts.failed, Skipped: o.skipped, Failures: o.failures, Flaky: o.flaky, Reasons: o.reasons,
+		Passed: o.passed, Failed: o.counts.failed, Skipped: o.skipped,
+		Failures: o.failures, Flaky: o.flaky, Reasons: o.reasons,
 	}, o.failed
 }

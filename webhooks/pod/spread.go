@@ -19,11 +19,11 @@ type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 	// ended.
 	Ready(ctx context.Context) error
-	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. The UID of the admission request
-	// stands for a pod without a name. Admit records the pod once the review has not refused the pod as its subset makes
-	// it, nil for as it is.
+	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. The request is the namespace of
+	// the admission request, and as its name the UID, which stands for a pod without a name. Admit records the pod once
+	// the review has not refused the pod as its subset makes it, nil for as it is.
 	Admit(
-		ctx context.Context, namespace string, uid types.UID, pod *corev1.Pod,
+		ctx context.Context, request types.NamespacedName, pod *corev1.Pod,
 		review func(context.Context, *corev1.Pod) error,
 	) (*corev1.Pod, error)
 }
@@ -36,7 +36,8 @@ func Spread(s Spreads) Step {
 		if s == nil || r.DryRun {
 			return Result{}, nil
 		}
-		next, err := s.Admit(ctx, r.Namespace, r.UID, r.Pod, r.Rest)
+		request := types.NamespacedName{Namespace: r.Namespace, Name: string(r.UID)}
+		next, err := s.Admit(ctx, request, r.Pod, r.Rest)
 		var patch *workloadspread.PatchError
 		var refused *StepError
 		switch {

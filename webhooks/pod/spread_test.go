@@ -25,9 +25,9 @@ type subsets struct {
 func (*subsets) Ready(context.Context) error { return nil }
 
 func (s *subsets) Admit(
-	_ context.Context, namespace string, uid types.UID, _ *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
+	_ context.Context, request types.NamespacedName, _ *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
 ) (*corev1.Pod, error) {
-	s.asked = types.NamespacedName{Namespace: namespace, Name: string(uid)}
+	s.asked = request
 	if s.name == "" || s.fault != nil {
 		return nil, s.fault
 	}
@@ -43,7 +43,7 @@ type recording struct {
 func (*recording) Ready(context.Context) error { return nil }
 
 func (s *recording) Admit(
-	ctx context.Context, _ string, _ types.UID, created *corev1.Pod, review func(context.Context, *corev1.Pod) error,
+	ctx context.Context, _ types.NamespacedName, created *corev1.Pod, review func(context.Context, *corev1.Pod) error,
 ) (next *corev1.Pod, err error) {
 	for _, name := range s.names {
 		next = created.DeepCopy()

@@ -108,10 +108,11 @@ func spreadHandler(b *testing.B) http.Handler {
 type recorder struct{ *workloadspread.Allocator }
 
 func (r recorder) Admit(
-	ctx context.Context, namespace string, uid types.UID, p *corev1.Pod,
-	review func(context.Context, *corev1.Pod) error,
+	ctx context.Context, request types.NamespacedName, p *corev1.Pod, review func(context.Context, *corev1.Pod) error,
 ) (*corev1.Pod, error) {
-	return r.Allocator.Admit(ctx, workloadspread.Request{Namespace: namespace, UID: uid, Pod: p, Review: review})
+	return r.Allocator.Admit(ctx, workloadspread.Request{
+		Namespace: request.Namespace, UID: types.UID(request.Name), Pod: p, Review: review,
+	})
 }
 
 // creationOf returns the body of a review, in which the text NAME stands for what identifies the pod.

@@ -56,15 +56,17 @@ func (a *Allocator) In(namespace string) []*appsv1beta1.WorkloadSpread {
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (a *Allocator) Allowed(ctx context.Context) []schema.GroupKind { return a.records.Allowed(ctx) }
 
-// Admit returns a new pod with what its subset adds; nil where the pod stays as it is. The UID of the admission request
-// stands for a pod without a name. The review takes the pod as its subset makes it, nil for as it is, through what may
-// still refuse the pod, and is called again where the pod gets another subset meanwhile. The pod is recorded once it is
-// not refused. A nil review refuses nothing.
+// Admit returns a new pod with what its subset adds; nil where the pod stays as it is. The request is the namespace of
+// the admission request, and as its name the UID, which stands for a pod without a name. The review takes the pod as
+// its subset makes it, nil for as it is, through what may still refuse the pod, and is called again where the pod gets
+// another subset meanwhile. The pod is recorded once it is not refused. A nil review refuses nothing.
 func (a *Allocator) Admit(
-	ctx context.Context, namespace string, uid types.UID, pod *corev1.Pod,
+	ctx context.Context, request types.NamespacedName, pod *corev1.Pod,
 	review func(context.Context, *corev1.Pod) error,
 ) (*corev1.Pod, error) {
-	return a.records.Admit(ctx, spreads.Request{Namespace: namespace, UID: uid, Pod: pod, Review: review})
+	return a.records.Admit(ctx, spreads.Request{
+		Namespace: request.Namespace, UID: types.UID(request.Name), Pod: pod, Review: review,
+	})
 }
 
 // Depart records that the deletion of a pod was admitted. A failure is returned for logs alone: the controller observes
