@@ -74,8 +74,9 @@ func TestIdle(t *testing.T) {
 		return nil
 	})
 	engine.Calls()
-	busy := window
+	busy, watched := window, time.Duration(0)
 	for range windows { // a busy machine raises what a window takes
+		watched += window
 		began := daemon.cpu(t)
 		pause(t, window)
 		if busy = min(busy, daemon.cpu(t)-began); busy <= mostCPU {
@@ -92,9 +93,10 @@ func TestIdle(t *testing.T) {
 			writes = append(writes, e.String())
 		}
 	}
-	t.Logf("%d pods: %d requests until idle; in %s then: %d requests, %s of CPU; resident %.1f MiB, "+
+	t.Logf("%d pods: %d requests until idle; in %s then: %d requests; %s of CPU in %s; resident %.1f MiB, "+
 		"of which %.1f MiB are not the program's file",
-		pods, len(before), window, len(after)-len(before), busy, mebibytes(memory["VmRSS"]), mebibytes(memory["RssAnon"]))
+		pods, len(before), watched, len(after)-len(before), busy, window,
+		mebibytes(memory["VmRSS"]), mebibytes(memory["RssAnon"]))
 	if len(writes) > 0 {
 		t.Errorf("writes: %q", writes)
 	}

@@ -56,6 +56,10 @@ func (e *env) measureLimits(ctx context.Context, n int) (l limits, err error) {
 // rollouts is scenario A: workloads of all kinds one after the other, in the same cluster.
 func rollouts(ctx context.Context, e *env) error {
 	n := e.pick(300, 1000)
+	all, err := e.chosen(subjects(n, e.pick(n/10, n), len(e.nodes.Names())))
+	if err != nil {
+		return err
+	}
 	l, err := e.measureLimits(ctx, n)
 	if err != nil {
 		return err
@@ -66,10 +70,7 @@ func rollouts(ctx context.Context, e *env) error {
 	}
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
 	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
-	for i, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
-		if len(e.kinds) > 0 && !slices.Contains(e.kinds, s.kind) {
-			continue
-		}
+	for i, s := range all {
 		limit := l
 		if s.pods != n { // the limit is of other work
 			limit = limits{}
@@ -90,6 +91,22 @@ func rollouts(ctx context.Context, e *env) error {
 		return nil
 	}
 	return e.sizes(ctx, r)
+}
+
+// chosen returns the subjects of the kinds that the user asks for.
+func (e *env) chosen(all []subject) ([]subject, error) {
+	if len(e.kinds) == 0 {
+		return all, nil
+	}
+	var chosen []subject
+	for _, kind := range e.kinds {
+		at := slices.IndexFunc(all, func(s subject) bool { return s.kind == kind })
+		if at < 0 {
+			return nil, fmt.Errorf("no rollout of a %q", kind)
+		}
+		chosen = append(chosen, all[at])
+	}
+	return chosen, nil
 }
 
 // rollOut creates a workload, gives it another image, and has its pods recreated.
