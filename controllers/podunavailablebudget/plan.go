@@ -68,35 +68,39 @@ func plan(s *snapshot, counted *tracked, others map[string]*tracked, now time.Ti
 	return p
 }
 
-// settle is how long the record of a pod that terminates may stay. Pods that are evicted together then cost one write.
+// settle is how long a status may have records of pods that terminate, and count pods as available that records say are
+// not. Pods that are evicted together then cost one write.
 const settle = 5 * time.Second
 
-// settles returns how long the write of a status can wait that drops records, and says nothing else: a pod that a
-// record counts as unavailable leaves the same room when it is gone. The oldest of the records decides. Zero is for no
-// time.
+// settles returns how long the write of a status can wait that says nothing new to evictions: they have as much room
+// when a pod that a record counts as unavailable is gone, and when the available pods are counted again. The oldest of
+// the records that the write drops decides, or of all, where it drops none. Zero is for no time.
 func settles(before, after pub.Status, now time.Time) time.Duration {
 	same := after
 	same.DisruptedPods, same.UnavailablePods = before.DisruptedPods, before.UnavailablePods
+	same.CurrentAvailable = before.CurrentAvailable
 	if !apiequality.Semantic.DeepEqual(same, before) {
 		return 0
 	}
-	oldest := now
+	var dropped, kept []time.Time
 	for _, records := range []struct{ before, after map[string]metav1.Time }{
 		{before.DisruptedPods, after.DisruptedPods}, {before.UnavailablePods, after.UnavailablePods},
 	} {
 		for name, at := range records.before {
 			if _, stays := records.after[name]; stays {
-				continue
-			}
-			if at.After(now) { // the clock of its writer is ahead: nothing says when it is old
-				return 0
-			}
-			if at.Time.Before(oldest) {
-				oldest = at.Time
+				kept = append(kept, at.Time)
+			} else {
+				dropped = append(dropped, at.Time)
 			}
 		}
 	}
-	return settle - now.Sub(oldest)
+	if len(dropped) == 0 {
+		dropped = kept
+	}
+	if len(dropped) == 0 || slices.MaxFunc(dropped, time.Time.Compare).After(now) {
+		return 0 // nothing says when a record is old, or the clock of its writer is ahead
+	}
+	return settle - now.Sub(slices.MinFunc(dropped, time.Time.Compare))
 }
 
 // stamps returns the pods whose stamp is missing, or names a budget that is gone or no longer guards the pod. Of

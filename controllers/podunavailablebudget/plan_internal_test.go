@@ -50,6 +50,17 @@ func TestSettles(t *testing.T) {
 			why:    "a record from the future would never be old",
 			before: pub.Status{DisruptedPods: records(-time.Hour)},
 		},
+		"counted again": {
+			why:    "as many may be evicted",
+			before: pub.Status{DisruptedPods: records(time.Second, 3*time.Second), CurrentAvailable: 4},
+			after:  pub.Status{DisruptedPods: records(time.Second, 3*time.Second), CurrentAvailable: 2},
+			want:   settle - 3*time.Second,
+		},
+		"counted without records": {
+			why:    "no record says how long it has waited",
+			before: pub.Status{CurrentAvailable: 4},
+			after:  pub.Status{CurrentAvailable: 3},
+		},
 		"another number": {
 			why:    "users and evictions read it",
 			before: pub.Status{DisruptedPods: records(0), UnavailableAllowed: 1},

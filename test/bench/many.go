@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,12 +12,22 @@ import (
 	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
-// perSet is how many pods each CloneSet of scenario B has.
-const perSet = 20
+const (
+	// perSet is how many pods each CloneSet of scenario B has.
+	perSet = 20
+	// limitPods bounds the pods of the plain client in scenario B. What it takes is scaled to those of all CloneSets.
+	limitPods = 2000
+)
 
 // many is scenario B: many CloneSets, all created and all rolled out at once.
 func many(ctx context.Context, e *env) error {
 	n := e.pick(10, 500)
+	pods := n * perSet
+	l, err := e.measureLimits(ctx, min(pods, limitPods), 2)
+	if err != nil {
+		return err
+	}
+	l = l.scaled(float64(pods) / float64(min(pods, limitPods)))
 	r, err := e.settled(ctx)
 	if err != nil {
 		return err
@@ -26,17 +37,23 @@ func many(ctx context.Context, e *env) error {
 		sets[i] = cloneSet(fmt.Sprintf("web-%d", i), perSet, inPlace())
 	}
 	table := e.report.Table(fmt.Sprintf("%d CloneSets of %d pods at once", n, perSet), columns()...)
+	if pods > limitPods {
+		table.Notes = []string{fmt.Sprintf("The limit was measured with %d pods, and scaled.", limitPods)}
+	}
 	over := report.Chart{Name: "rollout", Title: "All rolled out at once", X: "seconds", Y: updatedPods}
 	for step, name := range []string{"create", "in place"} {
-		p, err := measure(ctx, r, phase{name: name, pods: n * perSet}, func(began time.Time) ([][2]float64, error) {
-			for _, set := range sets {
-				if err := e.step(ctx, set, step); err != nil {
-					return nil, err
+		p := phase{name: name, pods: pods, limit: l[step].wall, limitCPU: l[step].cpu}
+		if err := e.profiled(ctx, r, profile{"b-" + strings.ReplaceAll(name, " ", ""), l[step].wall}, func() (err error) {
+			p, err = measure(ctx, r, p, func(began time.Time) ([][2]float64, error) {
+				for _, set := range sets {
+					if err := e.step(ctx, set, step); err != nil {
+						return nil, err
+					}
 				}
-			}
-			return e.awaitAll(ctx, sets, began)
-		})
-		if err != nil {
+				return e.awaitAll(ctx, sets, began)
+			})
+			return err
+		}); err != nil {
 			return err
 		}
 		table.Add(p.row()...)

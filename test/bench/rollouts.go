@@ -19,8 +19,18 @@ const updatedPods = "pods that are updated and available"
 // limits are what the plain client takes, in this order: to create pods, to update them in place, to recreate them.
 type limits [3]struct{ wall, cpu time.Duration }
 
-// measureLimits has the plain client create, update and recreate pods, while no manager runs.
-func (e *env) measureLimits(ctx context.Context, n int) (l limits, err error) {
+// scaled returns the limits of as many times the pods.
+func (l limits) scaled(times float64) limits {
+	for i := range l {
+		l[i].wall = time.Duration(float64(l[i].wall) * times)
+		l[i].cpu = time.Duration(float64(l[i].cpu) * times)
+	}
+	return l
+}
+
+// measureLimits has the plain client create, update and recreate pods, while no manager runs. It takes the first of
+// these steps, as many as are asked for.
+func (e *env) measureLimits(ctx context.Context, n, steps int) (l limits, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	p, err := newPlain(ctx, e.config)
@@ -35,7 +45,7 @@ func (e *env) measureLimits(ctx context.Context, n int) (l limits, err error) {
 		{n, func(name string) error { return p.create(ctx, name) }},
 		{n / 5, func(name string) error { return p.update(ctx, name, "registry.example.com/shop/web:2") }},
 		{n / 5, func(name string) error { return p.recreate(ctx, name) }},
-	} {
+	}[:steps] {
 		before, err := cpuOf(os.Getpid())
 		if err != nil {
 			return l, err
@@ -60,7 +70,7 @@ func rollouts(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	l, err := e.measureLimits(ctx, n)
+	l, err := e.measureLimits(ctx, n, len(limits{}))
 	if err != nil {
 		return err
 	}
