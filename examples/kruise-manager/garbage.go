@@ -17,8 +17,8 @@ const (
 // startup ends a start. Every replica starts, whether it leads or not.
 type startup struct{ period time.Duration }
 
-// collectOften collects garbage more often during a start, when all objects are decoded and few of their bytes are kept:
-// the process takes not much more memory at its start than later. It changes nothing where the administrator has set
+// collectOften collects garbage more often during a start, when all objects are decoded and few of their bytes are
+// kept: the process takes not much more memory then than later. It changes nothing where the administrator has set
 // GOGC. What it returns runs when the caches have synced.
 func collectOften(period time.Duration) *startup {
 	if before := debug.SetGCPercent(startPercent); before != defaultPercent {
@@ -36,9 +36,9 @@ func (s *startup) Start(ctx context.Context) error {
 	if s.period == 0 {
 		return nil
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(s.period):
+	end, cancel := context.WithTimeout(ctx, s.period)
+	defer cancel()
+	if <-end.Done(); ctx.Err() == nil {
 		debug.SetGCPercent(defaultPercent)
 	}
 	return nil
