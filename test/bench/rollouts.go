@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/bench/report"
@@ -147,9 +148,9 @@ func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (pha
 			})
 			return err
 		}
-		if s.kind == "CloneSet" && s.name == "web" {
-			name := "a-" + []string{"create", "inplace", "recreate"}[which]
-			err = e.profiled(ctx, r, profile{name, max(limit.wall, time.Second)}, step)
+		if by != nil && limit.wall > 0 {
+			name := "a-" + strings.ToLower(s.kind) + "-" + []string{"create", "inplace", "recreate"}[which]
+			err = e.profiled(ctx, r, profile{name, limit.wall}, step)
 		} else {
 			err = step()
 		}
