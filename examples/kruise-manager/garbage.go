@@ -20,11 +20,11 @@ type startup struct{ period time.Duration }
 // collectOften collects garbage more often during a start, when all objects are decoded and few of their bytes are
 // kept: the process takes not much more memory then than later. It changes nothing where the administrator has set
 // GOGC. What it returns runs when the caches have synced.
-func collectOften(period time.Duration) *startup {
-	if before := debug.SetGCPercent(startPercent); before != defaultPercent {
-		debug.SetGCPercent(before)
+func collectOften(getenv func(string) string, period time.Duration) *startup {
+	if getenv("GOGC") != "" {
 		return &startup{}
 	}
+	debug.SetGCPercent(startPercent)
 	return &startup{period}
 }
 

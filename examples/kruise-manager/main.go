@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, built release.Release, out io.Write
 	if err != nil {
 		return err
 	}
-	if err := mgr.Add(collectOften(startPeriod)); err != nil {
+	if err := mgr.Add(collectOften(os.Getenv, startPeriod)); err != nil {
 		return fmt.Errorf("add the end of the start: %w", err)
 	}
 	return mgr.Start(ctx)

@@ -101,10 +101,11 @@ type profile struct {
 
 // profiled runs a step while profiles of the manager's CPU and of its allocations are taken.
 func (e *env) profiled(ctx context.Context, r *replica, p profile, step func() error) error {
+	length := max(p.length, time.Second) // none would be 30 seconds
 	taken := make(chan error, 2)
 	for _, of := range []string{"profile", "allocs"} {
 		go func() {
-			taken <- r.profile(ctx, fmt.Sprintf("%s?seconds=%.0f", of, p.length.Seconds()),
+			taken <- r.profile(ctx, fmt.Sprintf("%s?seconds=%.0f", of, length.Seconds()),
 				filepath.Join(e.out, p.name+"-"+of+".pprof"))
 		}()
 	}
