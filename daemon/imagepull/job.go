@@ -7,6 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 )
 
 const (
@@ -88,7 +89,7 @@ func (j *job) due(now time.Time, link cri.Connection, room imagepull.Headroom) (
 	var spent time.Duration
 	j.Pull, spent = j.Outage(j.failure, now)
 	j.tellShort()
-	return false, sooner(sooner(after, pause), spent)
+	return false, requeue.Sooner(requeue.Sooner(after, pause), spent)
 }
 
 // tellShort has the status say that a pull waits for room. The text stays the same, so that waiting costs no writes.
@@ -137,12 +138,4 @@ func (j *job) progress(now time.Time) string {
 
 func (j *job) elapsed(now time.Time) time.Duration {
 	return now.Sub(j.Status.StartTime.Time).Truncate(time.Second)
-}
-
-// sooner is the earlier of two waits, of which zero is none.
-func sooner(a, b time.Duration) time.Duration {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -40,11 +41,11 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 	r.announce(n)
 	r.follow(n)
 	now := r.options.Now()
-	after := sooner(r.advance(ctx, now, room), r.renew(n, now))
+	after := requeue.Sooner(r.advance(ctx, now, room), r.renew(n, now))
 	r.announceShort(n, now, room)
 	wait, err := r.report(ctx, n, now)
 	r.count()
-	return sooner(sooner(after, again), wait), err
+	return requeue.Sooner(requeue.Sooner(after, again), wait), err
 }
 
 // read gives the NodeImage as it is or as it has been written, whichever is newer, or nil where there is none to work
@@ -154,7 +155,7 @@ func (r *Reconciler) advance(ctx context.Context, now time.Time, room imagepull.
 	var after time.Duration
 	for _, j := range r.inOrder() {
 		due, wait := j.due(now, link, room)
-		after = sooner(after, wait)
+		after = requeue.Sooner(after, wait)
 		if due {
 			ready = append(ready, j)
 		}

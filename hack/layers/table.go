@@ -60,6 +60,7 @@ func below() map[string][]string {
 		"internal/broadcast":        {"note", "workload/eligible", "scale", "internal/validation"},
 		"internal/distribution":     {"note", "write"},
 		"internal/ordinals":         nil,
+		"internal/requeue":          nil,
 		"internal/podprobe":         {"note", "write"},
 		"internal/podstate":         {"note", "write", "internal/ordinals"},
 		"internal/imagejobs":        {"imagepull", "internal/validation"},
@@ -71,10 +72,11 @@ func below() map[string][]string {
 		"internal/workloadspread/subset": append(slices.Clone(base),
 			"workload/eligible", "scale", "internal/validation"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "workload/eligible", "scale"),
-		"controllers/ephemeraljob/ephemeral":       {"note", "write"},
+		"controllers/ephemeraljob/ephemeral":       {"note", "write", "internal/requeue"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
-		"controllers/sidecarset/rollout":           append(slices.Clone(base), "inplace", "scale", "sidecar"),
+		"controllers/sidecarset/rollout":           append(slices.Clone(base),
+			"inplace", "scale", "sidecar", "internal/requeue"),
 		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -62,13 +63,13 @@ func (p *Pass) Answer(_ time.Time, w *write.Write, _ write.Object, err error) []
 		p.added++
 		delete(p.refused, uid)
 	case write.IsOutdated(err):
-		p.requeueAfter = sooner(p.requeueAfter, soon)
+		p.requeueAfter = requeue.Sooner(p.requeueAfter, soon)
 	case write.IsRefused(err):
 		p.free++
 		p.refusals++
 		refusal := next(p.refused[uid], err, p.in.Now)
 		p.refused[uid] = refusal
-		p.requeueAfter = sooner(p.requeueAfter, refusal.RetryAt.Sub(p.in.Now))
+		p.requeueAfter = requeue.Sooner(p.requeueAfter, refusal.RetryAt.Sub(p.in.Now))
 		if refusal.Attempts == 1 {
 			p.newlyRefused = append(p.newlyRefused, blocked(NoteRefused, name, refusal.Text))
 		}
@@ -87,7 +88,7 @@ func (p *Pass) Notes() []note.Note { return p.notes }
 // RequeueAfter returns when to look again though nothing changes; zero for never.
 func (p *Pass) RequeueAfter() time.Duration {
 	if p.open && p.refusals >= MaxRefusals && p.free > 0 && len(p.due) > 0 {
-		return sooner(p.requeueAfter, atOnce)
+		return requeue.Sooner(p.requeueAfter, atOnce)
 	}
 	return p.requeueAfter
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -230,7 +231,7 @@ func (p *Pass) add() {
 		case refused && refusal.RetryAt.After(p.in.Now):
 			p.explain(blocked(NoteRefused, target.Pod.Name, refusal.Text))
 			if p.free > 0 {
-				p.requeueAfter = sooner(p.requeueAfter, refusal.RetryAt.Sub(p.in.Now))
+				p.requeueAfter = requeue.Sooner(p.requeueAfter, refusal.RetryAt.Sub(p.in.Now))
 			}
 		case refused:
 			again = append(again, target.Pod)
@@ -248,12 +249,4 @@ func (p *Pass) add() {
 		text := fmt.Sprintf("%d pods wait for others, at most %d run the containers", rest, max(parallelism, 0))
 		p.explain(waiting(NoteLimited, "", text))
 	}
-}
-
-// sooner returns the shorter of two durations, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }

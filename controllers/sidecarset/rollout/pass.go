@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -212,10 +213,10 @@ func (p *Pass) Notes() []note.Note { return p.result.Notes }
 func (p *Pass) RequeueAfter() time.Duration {
 	after := p.result.RequeueAfter
 	if p.outdated || p.changed {
-		after = sooner(after, RetryOutdated)
+		after = requeue.Sooner(after, RetryOutdated)
 	}
 	if p.room {
-		after = sooner(after, retryRefused)
+		after = requeue.Sooner(after, retryRefused)
 	}
 	return after
 }
@@ -271,13 +272,5 @@ func (p *planner) isHeld(m *member) bool {
 }
 
 func (p *planner) requeueAfter(d time.Duration) {
-	p.result.RequeueAfter = sooner(p.result.RequeueAfter, d)
-}
-
-// sooner returns the shorter of two durations, of which zero means never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b < a {
-		return b
-	}
-	return a
+	p.result.RequeueAfter = requeue.Sooner(p.result.RequeueAfter, d)
 }

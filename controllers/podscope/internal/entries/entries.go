@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/controllers/podscope/internal/steady"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -110,18 +111,10 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	}
 	pass = pass.sweep(o, s, p)
 	if !s.window.Until.IsZero() {
-		pass.RequeueAfter = sooner(pass.RequeueAfter, over)
+		pass.RequeueAfter = requeue.Sooner(pass.RequeueAfter, over)
 	}
-	pass.RequeueAfter = sooner(pass.RequeueAfter, o.Steady.RequeueAfter)
+	pass.RequeueAfter = requeue.Sooner(pass.RequeueAfter, o.Steady.RequeueAfter)
 	return pass, nil
-}
-
-// sooner returns the shorter of two times, of which zero is for never.
-func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // missingSince returns the time since which the entries are missing; zero where it is not known. It is earlier than the
