@@ -88,9 +88,9 @@ func (p *planner) restore() {
 		}
 	}
 	missing := max(int(p.in.Limits.Replicas)-staying, 0)
-	t := tableOf(held)
-	t.sort()
-	last := slices.Collect(t.sorted())[max(len(held)-missing, 0):]
+	sorted := pointersTo(held)
+	sortStandings(sorted)
+	last := sorted[max(len(held)-missing, 0):]
 	for _, s := range slices.Backward(last) {
 		p.takeBack(s.member)
 	}

@@ -1,7 +1,9 @@
 package scale
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -117,4 +119,23 @@ func (s *standing) decides(other *standing) int {
 		}
 	}
 	return keys
+}
+
+// pointersTo returns the standings to be sorted, which may be more than once.
+func pointersTo(all []standing) []*standing {
+	pointers := make([]*standing, len(all))
+	for i := range all {
+		pointers[i] = &all[i]
+	}
+	return pointers
+}
+
+// sortStandings orders by all keys, and then by name.
+func sortStandings(all []*standing) {
+	slices.SortFunc(all, func(x, y *standing) int {
+		if key := x.decides(y); key < keys {
+			return cmp.Compare(x.keys[key], y.keys[key])
+		}
+		return cmp.Compare(x.Name, y.Name)
+	})
 }

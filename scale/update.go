@@ -93,10 +93,10 @@ func orderUpdates(candidates []*member) {
 	for i, m := range candidates {
 		all[i] = newStanding(m)
 	}
-	t := tableOf(all)
-	t.sort()
+	sorted := pointersTo(all)
+	sortStandings(sorted)
 	for i := range candidates {
-		candidates[i] = t.at(i).member
+		candidates[i] = sorted[i].member
 	}
 }
 

@@ -24,10 +24,10 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 		}
 		all[i] = s
 	}
-	t := tableOf(all)
-	p.rank(t, nodes.names)
-	t.keep(len(candidates)) // the others come after them, by the first key
-	for s := range t.sorted() {
+	sorted := pointersTo(all)
+	p.rank(sorted, nodes.names)
+	sorted = sorted[:len(candidates)] // the others come after them, by the first key
+	for _, s := range sorted {
 		if len(p.in.SpreadKeys) > 0 {
 			s.keys[keyCrowd] = -s.spread
 		}
@@ -35,8 +35,8 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 			s.keys[keyAvailable] = 1
 		}
 	}
-	t.sort()
-	return slices.AppendSeq(make([]*standing, 0, len(candidates)), t.sorted())
+	sortStandings(sorted)
+	return sorted
 }
 
 // rank counts what instances have in common with others. Whether one is available does not matter here, only later,
@@ -44,13 +44,13 @@ func (p *planner) victims(candidates, others []*member) []*standing {
 //
 // With spread keys, an instance counts, for each key, those of its domain that are as good as it or better, so that
 // larger domains shrink first; the more domains a key has, the more it weighs.
-func (p *planner) rank(t *table, nodes []string) {
+func (p *planner) rank(sorted []*standing, nodes []string) {
 	own := make([]int, len(nodes))
 	for i := range own {
 		own[i] = i
 	}
-	t.sort()
-	countDown(t, own, func(s *standing, left int64) { s.keys[keyCrowd] = 1 - left })
+	sortStandings(sorted)
+	countDown(sorted, own, func(s *standing, left int64) { s.keys[keyCrowd] = 1 - left })
 	spread := func(hostname bool) {
 		for _, key := range p.in.SpreadKeys {
 			if (key == corev1.LabelHostname) != hostname {
@@ -58,12 +58,12 @@ func (p *planner) rank(t *table, nodes []string) {
 			}
 			domains, n := p.domains(nodes, key)
 			weight := logarithm(uint64(n) + 2)
-			countDown(t, domains, func(s *standing, left int64) { s.spread += left * weight })
+			countDown(sorted, domains, func(s *standing, left int64) { s.spread += left * weight })
 		}
 	}
 	spread(true) // all of a domain are on one node, so that the node decides nothing
 	if len(p.in.SpreadKeys) > 0 {
-		t.sort()
+		sortStandings(sorted)
 		spread(false)
 	}
 }
@@ -104,14 +104,14 @@ func (p *planner) domains(nodes []string, key string) (of []int, n int) {
 }
 
 // countDown computes, for each instance in a place, how many of that place are left from it on, itself included.
-func countDown(t *table, places []int, set func(s *standing, left int64)) {
+func countDown(sorted []*standing, places []int, set func(s *standing, left int64)) {
 	left := make([]int64, len(places))
-	for s := range t.sorted() {
+	for _, s := range sorted {
 		if s.place != nowhere && places[s.place] != nowhere {
 			left[places[s.place]]++
 		}
 	}
-	for s := range t.sorted() {
+	for _, s := range sorted {
 		if s.place != nowhere && places[s.place] != nowhere {
 			place := places[s.place]
 			set(s, left[place])
