@@ -144,15 +144,15 @@ func (l Limits) surgeForDoomed(markedForDeletion, replaced, unavailable int32) (
 	return all, max(all-replaced, 0)
 }
 
-// surgeForUpdate is how many instances more updates can use, where one side has too many and the other too few. They
-// are of the side that lacks.
+// surgeForUpdate is how many instances more updates can use, where one side has too many and the other too few, and how
+// many of these are old. It is the excess of the side that has too many, which lasts until the other side is complete.
+// What the other side lacks is no measure: it shrinks with each surge instance that is created.
 func surgeForUpdate(oldDiff, newDiff int32) (all, old int32) {
 	switch {
 	case oldDiff > 0 && newDiff < 0:
-		return min(oldDiff, -newDiff), 0
+		return oldDiff, 0
 	case oldDiff < 0 && newDiff > 0:
-		all = min(-oldDiff, newDiff)
-		return all, all
+		return newDiff, newDiff
 	}
 	return 0, 0
 }

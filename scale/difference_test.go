@@ -181,16 +181,9 @@ func formulaWith(old, updated, pinned scale.Count, pinnedDue int32, l scale.Limi
 		}
 		sOld := max(sSurge-delNew-pinned.MarkedForDeletion, 0)
 		if int64(oldDiff)*int64(newDiff) < 0 {
-			if magnitude(oldDiff) <= magnitude(newDiff) {
-				uSurge = magnitude(oldDiff)
-				if oldDiff < 0 {
-					uOld = uSurge
-				}
-			} else {
-				uSurge = magnitude(newDiff)
-				if newDiff > 0 {
-					uOld = uSurge
-				}
+			uSurge = max(oldDiff, newDiff)
+			if newDiff > 0 {
+				uOld = uSurge
 			}
 		}
 		uSurge += pinnedDue

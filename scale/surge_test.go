@@ -3,8 +3,11 @@ package scale_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
@@ -173,5 +176,88 @@ func TestSurgeRollout(t *testing.T) {
 	want := "create 3+, update 2, create 2+, update 1, create 1+, update 0, create 0+, delete 3"
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("want %s, got %s", want, got)
+	}
+}
+
+// TestSurgeLastsToTheEnd carries plans out for instances that are alike. A new pod is ready after three seconds, four for
+// every third one. The surge lasts until the last new pod is there, so that a rollout is as fast as its bounds allow.
+func TestSurgeLastsToTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits  scale.Limits
+		inPlace bool
+		// seconds are 15, 15 and 11 where the surge is what the update revision lacks.
+		seconds int
+	}{
+		"recreated":      {scale.Limits{Replicas: 10, MaxSurge: 3}, false, 13},
+		"in place":       {scale.Limits{Replicas: 10, MaxSurge: 3}, true, 13},
+		"to a partition": {scale.Limits{Replicas: 10, MaxSurge: 3, Partition: 5}, false, 8},
+	} {
+		r := &rollout{input: scale.Input{Limits: c.limits, Instances: instances(t, "10O")}, inPlace: c.inPlace}
+		for !converged(r.input) && r.second < 100 {
+			for plan := compute(t, r.input); len(plan.Create)+len(plan.Delete)+len(plan.Update) > 0; plan = compute(t, r.input) {
+				r.carryOut(plan)
+				if len(r.input.Instances) > 13 || r.available() < 10 {
+					t.Fatalf("%s: %d of %d are available after %s", name, r.available(), len(r.input.Instances), story(plan))
+				}
+			}
+			r.tick()
+		}
+		if r.second != c.seconds {
+			t.Errorf("%s: took %d seconds, want %d", name, r.second, c.seconds)
+		}
+	}
+}
+
+// rollout carries out plans at once.
+type rollout struct {
+	input   scale.Input
+	inPlace bool
+	// second is the time, and ready is when a pod that was created or updated is ready. begun counts these.
+	second, begun int
+	ready         map[string]int
+}
+
+func (r *rollout) available() (n int) {
+	for _, i := range r.input.Instances {
+		n += int(truth(isReady(i.Pods[0])))
+	}
+	return n
+}
+
+func (r *rollout) tick() {
+	r.second++
+	for _, i := range r.input.Instances {
+		if r.ready[i.Name] == r.second {
+			i.Pods[0].Status.Conditions[0].Status = corev1.ConditionTrue
+		}
+	}
+}
+
+func (r *rollout) begin(i *scale.Instance, updated bool) {
+	if r.begun++; r.ready == nil {
+		r.ready = map[string]int{}
+	}
+	i.Updated, r.ready[i.Name] = updated, r.second+3+r.begun%3/2
+	notReady(i.Pods[0])
+}
+
+func (r *rollout) carryOut(plan scale.Result) {
+	gone, updates := names(plan.Delete), names(plan.Update)
+	r.input.Instances = slices.DeleteFunc(r.input.Instances, func(i scale.Instance) bool {
+		return strings.Contains(gone, i.Name)
+	})
+	for k := range r.input.Instances {
+		switch i := &r.input.Instances[k]; {
+		case !strings.Contains(updates, i.Name):
+		case r.inPlace:
+			r.begin(i, true)
+		default:
+			i.MarkedForDeletion = true
+		}
+	}
+	for _, c := range plan.Create {
+		i := old(fmt.Sprintf("new-%02d", r.begun))
+		r.begin(&i, c.Updated)
+		r.input.Instances = append(r.input.Instances, i)
 	}
 }

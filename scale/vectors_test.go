@@ -150,6 +150,36 @@ func TestDifferenceWithSurge(t *testing.T) {
 			instances: "3O 2N",
 			want:      scale.Difference{},
 		},
+		"surge, late": {
+			why:       "what is missing comes at once, as far as the surge reaches",
+			limits:    bounds{10, "0", "0", "3", false, false, false},
+			instances: "3O 7N 1N!",
+			want:      scale.Difference{Create: 2, CreateMissing: 2, Update: 2, UpdateUnavailable: 1},
+		},
+		"surge, late, all of it there": {
+			why:       "none goes while a new one is missing",
+			limits:    bounds{10, "0", "0", "3", false, false, false},
+			instances: "4O 9N",
+			want:      scale.Difference{Update: 1, UpdateUnavailable: 3},
+		},
+		"surge, late, to the partition": {
+			why:       "none goes while a new one is missing",
+			limits:    bounds{10, "6", "0", "3", false, false, false},
+			instances: "10O 3N!",
+			want:      scale.Difference{Update: 1, UpdateUnavailable: 3},
+		},
+		"surge, late, back to the partition": {
+			why:       "the last old one comes at once",
+			limits:    bounds{10, "6", "0", "3", false, false, false},
+			instances: "5O 7N",
+			want:      scale.Difference{Create: 1, CreateMissing: 1, CreateOld: 4, Update: -1, UpdateUnavailable: 2},
+		},
+		"surge, no more needed": {
+			why:       "all new ones are there, so the old ones go",
+			limits:    bounds{10, "0", "0", "3", false, false, false},
+			instances: "3O 10N",
+			want:      scale.Difference{Delete: 3, DeleteOld: 3, DeleteAvailable: 3},
+		},
 		"percentages": {
 			why:       "99% lets one through",
 			limits:    bounds{5, "99%", "40%", "30%", false, false, false},
