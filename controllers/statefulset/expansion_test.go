@@ -37,6 +37,12 @@ func grows(pod string, since time.Time) *corev1.PersistentVolumeClaim {
 	return claim
 }
 
+func unbound(pod string) *corev1.PersistentVolumeClaim {
+	claim := claimOf(pod, "1Gi")
+	claim.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+	return claim
+}
+
 func inClass(name string, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	claim.Spec.StorageClassName = &name
 	return claim
@@ -173,6 +179,15 @@ func TestPlanExpansion(t *testing.T) {
 			replicas: 1,
 			set:      changes{growing},
 			pods:     mounting(several("web:1", 0)...),
+		},
+		"not bound": {
+			why:      "until then the API server forbids that it grows, and the pod may need its update to bind it",
+			options:  on,
+			replicas: 3,
+			set:      changes{growing, parallel, withImage("web:2")},
+			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1"), pod("web-2", "web:1", podtest.NotReady)),
+			claims:   with(unbound("web-2")),
+			want:     []string{"delete web-2"},
 		},
 		"unavailable pods first": {
 			why:      "the budget is spent by a pod that is not ready",

@@ -57,7 +57,8 @@ func Compare(claim, template *corev1.PersistentVolumeClaim) Fit {
 type Classes map[string]*storagev1.StorageClass
 
 // Expand returns the write that makes a claim as large as its template, or why that is not possible. workload is the
-// one whose events the claim is to cause.
+// one whose events the claim is to cause. API servers forbid every other change of the spec of a claim, as of its
+// limits.
 func Expand(claim, template *corev1.PersistentVolumeClaim, workload string, classes Classes) (write.Write, error) {
 	if !Compare(claim, template).Alike {
 		return write.Write{}, fmt.Errorf("claim %s has another storage class or other access modes than its template",
@@ -70,10 +71,12 @@ func Expand(claim, template *corev1.PersistentVolumeClaim, workload string, clas
 				claim.Name, name)
 		}
 	}
-	requested := claim.Spec.Resources.Requests[corev1.ResourceStorage]
-	ops := append(write.TestUID(claim), write.Test("/spec/resources/requests/storage", requested.String()))
+	const path = "/spec/resources/requests/storage"
+	requested, wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage],
+		template.Spec.Resources.Requests[corev1.ResourceStorage]
+	ops := append(write.TestUID(claim), write.Test(path, requested.String()))
 	ops = append(ops, write.SetAnnotations(claim, map[string]*string{kruise.ClaimOwnedByStatefulSetKey: &workload})...)
-	ops = append(ops, write.Replace("/spec/resources", template.Spec.Resources))
+	ops = append(ops, write.Replace(path, wanted.String()))
 	return *write.JSON(claim, write.Main, ops...), nil
 }
 

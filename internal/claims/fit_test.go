@@ -33,6 +33,12 @@ func class(name string) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &name }
 }
 
+func limited(c *corev1.PersistentVolumeClaim) {
+	c.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+}
+
+func unbound(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimPending }
+
 // remounts is a claim that has waited since a time for its volume to be mounted again.
 func remounts(since time.Time) func(*corev1.PersistentVolumeClaim) {
 	return func(c *corev1.PersistentVolumeClaim) {
@@ -91,6 +97,7 @@ func TestExpand(t *testing.T) {
 	}{
 		"allowed":   {"the class allows it", "", claim("1Gi", "1Gi", class("fast"))},
 		"no class":  {"no class forbids it", "", claim("1Gi", "1Gi")},
+		"limits":    {"API servers forbid every other change of a claim", "", claim("1Gi", "1Gi", limited)},
 		"forbidden": {"the class says no", `"slow" does not allow`, claim("1Gi", "1Gi", class("slow"))},
 		"silent":    {"nothing means no", `"silent" does not allow`, claim("1Gi", "1Gi", class("silent"))},
 		"gone":      {"the class does not exist", `"gone" does not allow`, claim("1Gi", "1Gi", class("gone"))},
@@ -100,6 +107,7 @@ func TestExpand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			template := claim("2Gi", "0")
+			template.Spec.Resources.Limits = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("4Gi")}
 			if name == "another class" {
 				class("fast")(template)
 			}
@@ -123,7 +131,7 @@ func TestExpand(t *testing.T) {
 			}
 			last := ops[len(ops)-1]
 			want := map[string]any{
-				"op": "replace", "path": "/spec/resources", "value": map[string]any{"requests": map[string]any{"storage": "2Gi"}},
+				"op": "replace", "path": "/spec/resources/requests/storage", "value": "2Gi",
 			}
 			if diff := cmp.Diff(want, last); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)

@@ -135,11 +135,17 @@ type PodFit struct {
 	RemountsAfter time.Duration
 }
 
-// Fit compares the claims of a pod with their templates. Claims that terminate are left alone.
+// isFixed reports whether a claim cannot grow now: it terminates, or it is not bound, and API servers forbid any change
+// of its spec until then. It may need another pod to be bound, so that no update waits for it.
+func isFixed(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp != nil || claim.Status.Phase != "" && claim.Status.Phase != corev1.ClaimBound
+}
+
+// Fit compares the claims of a pod with their templates. Claims that cannot grow now are left alone.
 func (n *Named) Fit(pod *corev1.Pod, ordinal int32, now time.Time) PodFit {
 	var all PodFit
 	for claim, template := range n.Of(ordinal) {
-		if claim.DeletionTimestamp != nil {
+		if isFixed(claim) {
 			continue
 		}
 		fit := Compare(claim, template)
@@ -156,7 +162,7 @@ func (n *Named) Ahead(ordinal int32) workload.Ahead {
 	var ahead workload.Ahead
 	for claim, template := range n.Of(ordinal) {
 		fit := Compare(claim, template)
-		if claim.DeletionTimestamp != nil || fit.Complete() {
+		if isFixed(claim) || fit.Complete() {
 			continue
 		}
 		ahead.Wait = fmt.Sprintf("the volume of claim %s is to grow", claim.Name)

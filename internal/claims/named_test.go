@@ -173,7 +173,8 @@ func TestPodFit(t *testing.T) {
 			[]*corev1.PersistentVolumeClaim{claim("2Gi", "1Gi", waits(time.Hour)), logs(waits(time.Minute))},
 			claims.PodFit{Grows: true, Remounts: true, RemountsAfter: time.Minute},
 		},
-		"it terminates": {[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi", terminates)}, claims.PodFit{}},
+		"it terminates":   {[]*corev1.PersistentVolumeClaim{claim("1Gi", "1Gi", terminates)}, claims.PodFit{}},
+		"it is not bound": {[]*corev1.PersistentVolumeClaim{claim("1Gi", "0", unbound)}, claims.PodFit{}},
 	} {
 		if diff := cmp.Diff(c.want, named(c.have...).Fit(pod, 0, noon())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", why, diff)
