@@ -55,7 +55,7 @@ func newHandlers(r Runtime) handlers {
 
 // follow keeps a container from leading the node elsewhere.
 func follow(next *http.Request, before []*http.Request) error {
-	if next.URL.Host != before[0].URL.Host {
+	if next.URL.Hostname() != before[0].URL.Hostname() {
 		return http.ErrUseLastResponse
 	}
 	if len(before) >= mostRedirects {

@@ -143,8 +143,11 @@ func pages() http.Handler {
 	mux.HandleFunc("/here", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/ok?there", http.StatusFound)
 	})
-	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+	mux.HandleFunc("/to", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.RawQuery, http.StatusFound)
+	})
+	mux.HandleFunc("/named", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+r.Host+"/ok", http.StatusFound)
 	})
 	mux.HandleFunc("/round", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/round", http.StatusFound)
@@ -165,6 +168,7 @@ func TestHTTP(t *testing.T) {
 	defer secure.Close()
 	here, there := portOf(t, plain.Listener.Addr().String()), portOf(t, secure.Listener.Addr().String())
 	at := func(path string) corev1.HTTPGetAction { return corev1.HTTPGetAction{Path: path, Port: here} }
+	const elsewhere = "good Probe terminated redirects, Response body: <a href="
 	for why, c := range map[string]struct {
 		get     corev1.HTTPGetAction
 		timeout time.Duration
@@ -184,7 +188,16 @@ func TestHTTP(t *testing.T) {
 			}}, 0, `good shop me [] ["1" "2"] `,
 		},
 		"redirect":           {at("/here"), 0, `good 127.0.0.1:` + here.String() + ` kube-probe ["*/*"] [] there`},
-		"redirect elsewhere": {at("/away"), 0, "good Probe terminated redirects, Response body: <a href="},
+		"redirect elsewhere": {at("/to?http://192.0.2.1/"), 0, elsewhere},
+		"redirect to another port": {
+			at("/to?https://127.0.0.1:" + there.String() + "/ok"), 0, "good 127.0.0.1:" + there.String(),
+		},
+		"redirect to the Host header": {
+			corev1.HTTPGetAction{
+				Path: "/named", Port: here, HTTPHeaders: []corev1.HTTPHeader{{Name: "Host", Value: "192.0.2.1"}},
+			},
+			0, elsewhere,
+		},
 		"redirects for ever": {at("/round"), 0, `bad Get "/round": stopped after 10 redirects`},
 		"500":                {at("/broken"), 0, "bad HTTP probe failed with statuscode: 500"},
 		"404":                {at("/none"), 0, "bad HTTP probe failed with statuscode: 404"},
