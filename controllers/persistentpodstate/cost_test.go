@@ -219,3 +219,46 @@ func TestAdvanced(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A cache that shows the annotations of a StatefulSet of an earlier time, as that of a new leader may, deletes no records:
+// the API server is asked first. Where such a cache generates a PersistentPodState, it is deleted when the cache follows.
+func TestStaleAnnotations(t *testing.T) {
+	m := newModel(t)
+	m.node("n1", "a")
+	asks := map[string]string{
+		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
+	}
+	m.set(1, asks)
+	m.must()
+	m.run("db-0", "n1")
+	m.settle(time.Minute)
+	var seen map[string]string
+	m.restart(func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Get: func(
+			ctx context.Context, c client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption,
+		) error {
+			err := c.Get(ctx, name, into, o...)
+			if into.GetObjectKind().GroupVersionKind().Kind == "StatefulSet" {
+				into.SetAnnotations(seen)
+			}
+			return err
+		}})
+	})
+	m.Server.Requests()
+	m.must()
+	if s := m.stored(); s == nil || len(s.Status.PodStates) != 1 || len(m.writes()) > 0 {
+		t.Fatalf("the annotations are there, and are not seen yet: %+v", s)
+	}
+	m.set(1, nil)
+	m.must()
+	if s := m.stored(); s != nil {
+		t.Errorf("the annotations are gone: %+v", s)
+	}
+	seen = asks
+	m.must()
+	seen = nil
+	m.must()
+	if s := m.stored(); s != nil {
+		t.Errorf("the annotations are gone, and seen to be: %+v", s)
+	}
+}

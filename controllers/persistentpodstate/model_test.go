@@ -47,10 +47,12 @@ func newModel(t testing.TB) *model {
 	return m
 }
 
-// restart starts another process, whose requests go through something.
+// restart starts another process, whose requests go through something, but for its live reads.
 func (m *model) restart(through func(client.WithWatch) client.WithWatch) {
 	m.Helper()
-	r, err := persistentpodstate.New(through(m.Server), persistentpodstate.Options{Now: m.Now, Recorder: m.Server})
+	r, err := persistentpodstate.New(through(m.Server), persistentpodstate.Options{
+		Now: m.Now, Recorder: m.Server, Live: m.Server,
+	})
 	if err != nil {
 		m.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (r *Reconciler) workload(
 	return raw, nil
 }
 
-func metadataOf(o *unstructured.Unstructured) metav1.ObjectMeta {
+func metadataOf(o metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace:         o.GetNamespace(),
 		Name:              o.GetName(),

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -85,7 +86,7 @@ func (p *plan) recreate() (pass, error) {
 	return driver.Writes(write.Deletions(p.records.Stuck)...), nil
 }
 
-// generate returns the write of the PersistentPodState that the workloads of the name ask for; nil for none.
+// generate returns the first write of the PersistentPodState that the workloads of the name ask for; nil for none.
 func (s *snapshot) generate() (*write.Write, error) {
 	switch s.generation.Action {
 	case podstate.Create:
@@ -100,15 +101,35 @@ func (s *snapshot) generate() (*write.Write, error) {
 	case podstate.Update:
 		return kind().Update(s.state, s.generation.State)
 	case podstate.Delete:
-		raw := kind().Named(s.name)
-		raw.SetUID(s.state.UID)
-		return &write.Write{Verb: write.Delete, Object: raw}, nil
+		return s.question(), nil
 	case podstate.Nothing, podstate.Occupied:
 	}
 	return nil, nil
 }
 
-// generating is the pass of one write, after whose answer the snapshot has the PersistentPodState as it is now.
+// question reads the workload whose annotations do not ask for the PersistentPodState any more. The cache of a new
+// leader may show those of an earlier time, and the records cannot be restored.
+func (s *snapshot) question() *write.Write {
+	workload := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.name.Namespace, Name: s.generation.Owner.Metadata.Name,
+	}}
+	workload.SetGroupVersionKind(s.generation.Owner.Kind)
+	return &write.Write{Verb: write.Get, Object: workload}
+}
+
+// deletion returns the write that deletes the PersistentPodState, where the workload does not ask for it.
+func (s *snapshot) deletion(workload write.Object) []*write.Write {
+	live := podstate.Asker{Kind: s.generation.Owner.Kind, Metadata: metadataOf(workload)}
+	if podstate.Generate([]podstate.Asker{live}, s.state).Action != podstate.Delete {
+		return nil // the event of the change brings the next pass
+	}
+	raw := kind().Named(s.name)
+	raw.SetUID(s.state.UID)
+	return []*write.Write{{Verb: write.Delete, Object: raw}}
+}
+
+// generating is the pass of one write, or of a read of the workload and a deletion. After the answer the snapshot has the
+// PersistentPodState as it is now.
 type generating struct {
 	*snapshot
 
@@ -132,6 +153,9 @@ func (g *generating) Next() []*write.Write {
 // Answer takes what the API server made of the PersistentPodState.
 func (g *generating) Answer(_ time.Time, w *write.Write, answer write.Object, err error) []*write.Write {
 	switch {
+	case w.Verb == write.Get && apierrors.IsNotFound(err): // garbage collection deletes the PersistentPodState
+	case w.Verb == write.Get && err == nil:
+		return g.deletion(answer)
 	case w.Verb == write.Delete && (err == nil || write.IsOutdated(err)):
 		g.state = nil
 	case w.Verb == write.Create && apierrors.IsAlreadyExists(err): // its event brings the next pass
@@ -141,7 +165,9 @@ func (g *generating) Answer(_ time.Time, w *write.Write, answer write.Object, er
 		if apierrors.IsInvalid(err) { // a change of the workload, or of what stands in the way, brings the next pass
 			g.invalid = err
 		}
-		verb := map[write.Verb]string{write.Create: "create", write.Patch: "update", write.Delete: "delete"}[w.Verb]
+		verb := map[write.Verb]string{
+			write.Create: "create", write.Patch: "update", write.Delete: "delete", write.Get: "read the workload of",
+		}[w.Verb]
 		g.failed = fmt.Errorf("%s PersistentPodState: %w", verb, err)
 	default:
 		g.updated = w.Verb == write.Patch

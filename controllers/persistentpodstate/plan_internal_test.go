@@ -21,6 +21,8 @@ func TestGenerating(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{}, "db", nil)
 	exists, missing := apierrors.NewAlreadyExists(group, "db"), apierrors.NewNotFound(group, "db")
 	state := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "u", ResourceVersion: "7"}}
+	owner := &podstate.Asker{Kind: statefulSets()[0], Metadata: metav1.ObjectMeta{Name: "db", UID: "set"}}
+	state.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(&owner.Metadata, owner.Kind)}
 	next := state.DeepCopy()
 	next.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: []string{"zone"}}
 	for name, c := range map[string]struct {
@@ -48,6 +50,13 @@ func TestGenerating(t *testing.T) {
 		},
 		"deleted":       {why: "nothing is left to do", action: podstate.Delete, verb: write.Delete},
 		"deleted twice": {why: "nothing is left to do", action: podstate.Delete, verb: write.Delete, answer: missing},
+		"workload is gone": {
+			why: "so will the PersistentPodState be", action: podstate.Delete, verb: write.Get, answer: missing, there: true,
+		},
+		"workload is not read": {
+			why: "it is tried again", action: podstate.Delete, verb: write.Get, answer: errors.New("reset"),
+			there: true, fails: true,
+		},
 		"not deleted": {
 			why: "it is tried again", action: podstate.Delete, verb: write.Delete, answer: errors.New("reset"),
 			there: true, fails: true,
@@ -55,7 +64,7 @@ func TestGenerating(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &snapshot{name: key(state), unsupported: "a test"}
-			s.generation = podstate.Generation{Action: c.action, State: next}
+			s.generation = podstate.Generation{Action: c.action, State: next, Owner: owner}
 			if c.action != podstate.Create {
 				s.state = state
 			}
@@ -65,6 +74,9 @@ func TestGenerating(t *testing.T) {
 			}
 			all := p.pass()
 			writes := all.Next()
+			if c.verb == write.Delete { // the workload is read before
+				writes = all.Answer(time.Unix(0, 0), writes[0], &metav1.PartialObjectMetadata{ObjectMeta: owner.Metadata}, nil)
+			}
 			if len(writes) != 1 || writes[0].Verb != c.verb {
 				t.Fatalf("%s: %v", c.why, writes)
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 )
@@ -86,7 +87,9 @@ func TestEvents(t *testing.T) {
 
 	controller := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "default", Name: "web-0", OwnerReferences: []metav1.OwnerReference{{
+		Namespace: "default", Name: "web-0",
+		Annotations: map[string]string{kruise.InjectedPersistentPodStateKey: "earlier"}, // it is gone, and does not matter
+		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "web", Controller: &controller,
 		}},
 	}}

@@ -34,6 +34,9 @@ type Generation struct {
 	Action Action
 	// State to create, or as it is after the update; the stored one otherwise.
 	State *State
+	// Owner is the workload that controls a State to delete. Ask the API server whether its annotations are the latest:
+	// the records of the State cannot be restored.
+	Owner *Asker
 }
 
 // Asks reports whether the annotations of a workload may concern a generated PersistentPodState.
@@ -81,7 +84,7 @@ func regenerate(a *Asker, stored *State) Generation {
 	case a.Metadata.DeletionTimestamp != nil || stored.DeletionTimestamp != nil:
 		return Generation{State: stored} // garbage collection deletes the state
 	case !asks(a):
-		return Generation{Action: Delete, State: stored}
+		return Generation{Action: Delete, State: stored, Owner: a}
 	}
 	wanted := generated(a)
 	next := stored.DeepCopy()
