@@ -36,6 +36,11 @@ func testCases(t *testing.T, g *ground) {
 		pod.Labels = map[string]string{"app": "full", "unavailable-pod.kruise.io/x": "y"}
 	})[0]
 	other := g.pods("free", 1, nil)[0]
+	fed := g.pods("fed", 1, func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MODE", ValueFrom: &corev1.EnvVarSource{
+			FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['mode']"},
+		}}}
+	})[0]
 	set, replicaSet := g.workloads()
 	owned := g.pods("owned", 1, func(pod *corev1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{
@@ -50,6 +55,7 @@ func testCases(t *testing.T, g *ground) {
 	})[0]
 	g.budget(of("owned", appsv1beta1.GroupVersion.String(), "CloneSet", set.Name), 1)
 	g.budget(of("deployed", "apps/v1", "Deployment", "api"), 1)
+	g.budget(over("fed", 1, 0), 1)
 	g.budget(over("full", 3, 0), 3)
 	patch := func(pod *corev1.Pod, data string, subresource ...string) func(kube kubernetes.Interface) error {
 		return func(kube kubernetes.Interface) error {
@@ -106,6 +112,14 @@ func testCases(t *testing.T, g *ground) {
 			do:   patch(full, `{"spec":{"containers":[{"name":"app","resources":{"requests":{"cpu":"200m"}}}]}}`, "resize"),
 			code: 403,
 			sent: 1,
+		},
+		"label that feeds": {
+			why: "a label that feeds the environment of a container is refused, as the daemon may restart the container",
+			do:  patch(fed, `{"metadata":{"labels":{"mode":"b"}}}`), code: 403, sent: 1,
+		},
+		"label that does not feed": {
+			why: "an API server does not tell it from one that does, and it is admitted",
+			do:  patch(fed, `{"metadata":{"labels":{"a":"b"}}}`), code: 200, sent: 1,
 		},
 		"toleration": {
 			why:  "an update that restarts nothing is admitted",

@@ -37,6 +37,7 @@ import (
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
 	"github.com/kruisekit/kruisekit/controllers/podunavailablebudget"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/standin"
@@ -127,7 +128,9 @@ func (g *ground) replica(number int, entries podscope.Options) {
 	if err != nil {
 		g.Fatal(err)
 	}
-	guard, err := disruption.NewGuard(mgr, disruption.GuardOptions{Policy: pub.Policy{ExemptUsers: pub.SystemUsers()}})
+	guard, err := disruption.NewGuard(mgr, disruption.GuardOptions{Policy: pub.Policy{
+		Installed: inplace.Installation{EnvDaemon: true}, ExemptUsers: pub.SystemUsers(),
+	}})
 	if err != nil {
 		g.Fatal(err)
 	}
