@@ -179,8 +179,8 @@ func TestSurgeRollout(t *testing.T) {
 	}
 }
 
-// TestSurgeLastsToTheEnd carries plans out for instances that are alike. A new pod is ready after three seconds, four for
-// every third one. The surge lasts until the last new pod is there, so that a rollout is as fast as its bounds allow.
+// TestSurgeLastsToTheEnd carries plans out for instances that are alike. A new pod is ready after three seconds, every
+// third one after four. The surge lasts until the last new pod exists.
 func TestSurgeLastsToTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		limits  scale.Limits

@@ -220,8 +220,8 @@ func TestAdvanced(t *testing.T) {
 	}
 }
 
-// A cache that shows the annotations of a StatefulSet of an earlier time, as that of a new leader may, deletes no records:
-// the API server is asked first. Where such a cache generates a PersistentPodState, it is deleted when the cache follows.
+// A stale cache, as that of a new leader, shows earlier annotations of a StatefulSet. It deletes no records, since the
+// API server is asked first. The PersistentPodState that it generates is deleted when the cache follows.
 func TestStaleAnnotations(t *testing.T) {
 	m := newModel(t)
 	m.node("n1", "a")

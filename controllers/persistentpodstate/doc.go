@@ -19,8 +19,8 @@
 // # Deletions
 //
 // A pod is deleted only where the annotation kruisekit.dev/release-missing-topology-after asks for a release, and the
-// pod waits for labels that no node has. A generated PersistentPodState is deleted only if the workload controls it, and
-// a live read of the workload confirms that it does not ask for it. Both deletions test the UID.
+// pod waits for labels that no node has. A generated PersistentPodState is deleted only if the workload controls it,
+// and a live read of the workload confirms that it does not ask for it. Both deletions test the UID.
 //
 // When not to use it: without the webhook of new pods, which steers them.
 package persistentpodstate

@@ -128,8 +128,8 @@ func (s *snapshot) deletion(workload write.Object) []*write.Write {
 	return []*write.Write{{Verb: write.Delete, Object: raw}}
 }
 
-// generating is the pass of one write, or of a read of the workload and a deletion. After the answer the snapshot has the
-// PersistentPodState as it is now.
+// generating is the pass of one write, or of a read of the workload and a deletion. After the answer the snapshot has
+// the PersistentPodState as it is now.
 type generating struct {
 	*snapshot
 

@@ -18,8 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
-// A claim whose growth the API server forbids for ever, as a quota does, costs one request a pass, and an error by which
-// the pauses between the passes grow. The other pods are updated. The set reports the refusal.
+// A claim whose growth the API server forbids for ever, as a quota does, costs one request a pass, and an error that
+// makes the pauses between passes grow. The other pods are updated. The set reports the refusal.
 func TestForbiddenExpansion(t *testing.T) {
 	m := newModel(t, statefulset.Options{ExpandClaims: true})
 	set := m.create("web", 3, parallel, inPlace, expanding)
