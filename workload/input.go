@@ -108,6 +108,9 @@ type Instance struct {
 	NotNow bool
 	// Recreate means that an update recreates the instance, whatever the Strategy.
 	Recreate bool
+	// NotInPlace is why no update can change the running pods of the instance, whatever the change: InPlaceIfPossible
+	// recreates them, InPlaceOnly reports it. Empty where the change decides.
+	NotInPlace string
 }
 
 // Pod is a pod of an instance.

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"errors"
 	"maps"
 	"time"
 
@@ -24,6 +25,9 @@ func (p *Pass) update(i *instance, m *member) *Write {
 	}
 	if m.child != nil {
 		return p.updateChild(i, m, target)
+	}
+	if i.NotInPlace != "" {
+		return p.blocked(i, m, target, errors.New(i.NotInPlace))
 	}
 	change, err := p.changes.of(p.in.revisionOf(m.pod), target, p.role(m))
 	if err != nil {

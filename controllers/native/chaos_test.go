@@ -426,7 +426,7 @@ func (c *chaos) settle() {
 			defer c.mu.Unlock()
 			n := 0
 			for _, pod := range c.pods {
-				if c.of(pod) == s && isUp(pod) && sameEnv(pod, s.template()) &&
+				if c.of(pod) == s && isUp(pod) && sameEnv(pod, s.template()) && !pod.CreationTimestamp.Time.Before(s.since) &&
 					pod.Spec.Containers[0].Image == s.template().Spec.Containers[0].Image {
 					n++
 				}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -158,6 +159,11 @@ func image(tag string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "db:" + tag }
 }
 
+// restarted is what kubectl rollout restart writes.
+func restarted(s *appsv1.StatefulSet) {
+	s.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2030-01-01T12:00:00Z"}
+}
+
 func asks(rollout string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Annotations[adapter.RolloutKey] = rollout }
 }
@@ -197,6 +203,11 @@ func TestRollout(t *testing.T) {
 			want: native.Progress{State: native.StateComplete, Pods: 3, Ready: 3, Updated: 3, Recreated: 3},
 			pods: map[string]int{"pods/eviction": 3, "pods": 3},
 		},
+		"restarted": {
+			why: "the user wants new pods", set: func(*appsv1.StatefulSet) {}, change: restarted,
+			want: native.Progress{State: native.StateComplete, Pods: 3, Ready: 3, Updated: 3, Recreated: 3},
+			pods: map[string]int{"pods/eviction": 3, "pods": 3},
+		},
 		"not in place": {
 			why: "the set says why it does not go on", set: asks(`{"podUpdatePolicy":"InPlaceOnly"}`), change: env, kept: true,
 			want: native.Progress{State: native.StateBlocked, Pods: 3, Ready: 3, Waiting: 3},
@@ -220,6 +231,7 @@ func TestRollout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, native.Options{}, c.set)
 			m.Still()
+			m.Advance(time.Minute)
 			before := uids(m.Pods())
 			m.written()
 			m.change(c.change)

@@ -30,6 +30,9 @@ type subject struct {
 	gate            bool
 	max             int
 	image, env      int
+	// restarts counts those that the user asked for, the last one at since.
+	restarts int
+	since    time.Time
 	replicas, least int32
 	paused          bool
 	handedOver      bool
@@ -79,14 +82,23 @@ func (s *subject) template() *corev1.PodTemplateSpec {
 		Name: "app", Image: fmt.Sprintf("example.com/app:%d", s.image),
 		Env: []corev1.EnvVar{{Name: "A", Value: strconv.Itoa(s.env)}},
 	}}
+	if s.restarts > 0 {
+		t.Annotations = map[string]string{restartedAt: strconv.Itoa(s.restarts)}
+	}
 	if s.gate {
 		t.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 	}
 	return t
 }
 
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
 // needless reports whether a pod could change in place to one of the latest templates.
 func (s *subject) needless(pod *corev1.Pod) bool {
+	restarts, _ := strconv.Atoi(pod.Annotations[restartedAt])
+	if restarts < s.restarts && pod.CreationTimestamp.Time.Before(s.since.Add(3*time.Second)) {
+		return false // the built-in controller stores the revision later than the user asks
+	}
 	of := pod.Spec.Containers[0].Env[0].Value
 	for _, env := range s.envs[max(len(s.envs)-3, 0):] {
 		if strconv.Itoa(env) != of {
@@ -140,7 +152,9 @@ func (c *chaos) use(ctx context.Context, s *subject, r *rand.Rand) {
 			c.change(s, func() { s.image = r.IntN(s.image + 1) })
 		case n < 14 && !s.rolling:
 			c.change(s, func() { s.env++; s.envs = append(s.envs, s.env) })
-		case n < 16 && !s.daemon:
+		case n == 14:
+			c.change(s, func() { s.restarts, s.since = s.restarts+1, time.Now().Truncate(time.Second) })
+		case n < 17 && !s.daemon:
 			c.scale(ctx, s, 3+r.Int32N(3))
 		case n == 18:
 			c.handOver(ctx, s)

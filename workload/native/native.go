@@ -70,6 +70,7 @@ func StatefulSet(set *appsv1.StatefulSet, o Observed, r Rollout) (workload.Input
 			"another pod has the old revision"
 		return o.handOver(in, set, why)
 	}
+	restart(&in, &set.Spec.Template, owned(set, o.Revisions), r.PodUpdatePolicy)
 	return o.observed(in, set, &set.Spec.Template)
 }
 
@@ -102,6 +103,7 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 		return o.handOver(in, set, "updateStrategy is "+string(set.Spec.UpdateStrategy.Type)+
 			": the built-in controller updates the pods; set OnDelete")
 	}
+	restart(&in, &set.Spec.Template, have, r.PodUpdatePolicy)
 	return o.observed(in, set, &set.Spec.Template)
 }
 

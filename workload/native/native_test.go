@@ -18,7 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// planned returns the first writes of the pods of a pass, and the codes of what is noted.
+// planned returns the first writes of the pods of a pass, the pods that cannot change in place, and the codes of what
+// is noted.
 func planned(t *testing.T, in workload.Input, codes ...string) (got []string) {
 	t.Helper()
 	pass, err := workload.Plan(in)
@@ -32,6 +33,11 @@ func planned(t *testing.T, in workload.Input, codes ...string) (got []string) {
 				action = "Evict"
 			}
 			got = append(got, action+" "+w.Object.GetName())
+		}
+	}
+	for _, f := range pass.Failures() {
+		if f.NotInPlace {
+			got = append(got, "NotInPlace "+f.Object)
 		}
 	}
 	return append(got, codes...)
@@ -92,6 +98,7 @@ func TestStatefulSet(t *testing.T) {
 			why:     "which InPlaceOnly refuses",
 			newest:  env,
 			rollout: native.Rollout{PodUpdatePolicy: native.InPlaceOnly},
+			want:    []string{"NotInPlace db-0", "NotInPlace db-1", "NotInPlace db-2"},
 		},
 		"broken": {
 			why:  "a pod that does not serve goes first, and spends the budget",
@@ -108,7 +115,12 @@ func TestStatefulSet(t *testing.T) {
 			set:  rolling(3),
 			want: []string{"Update db-2"},
 		},
-		"rolling env": {why: "another pod would have the old revision", set: rolling(3), newest: env},
+		"rolling env": {
+			why:    "another pod would have the old revision",
+			set:    rolling(3),
+			newest: env,
+			want:   []string{"NotInPlace db-0", "NotInPlace db-1", "NotInPlace db-2"},
+		},
 		"rolling to two": {
 			why:  "the built-in controller updates the rest",
 			set:  rolling(2),
