@@ -308,7 +308,8 @@ cluster-build: ## Build the programs of the test cluster into the cache
 
 .PHONY: cluster-up
 cluster-up: ## Start a cluster with real nodes to play with
-	@$(CLUSTER) up
+	@go run ./hack/packages nodes
+	$(CLUSTER) up
 
 .PHONY: cluster-down
 cluster-down: ## Stop it

@@ -3,7 +3,6 @@
 //	go run ./hack/level unit [go test flags]
 //	go run ./hack/level envtest|simulated|e2e|nightly [go test flags]
 //	go run ./hack/level all [go test flags]
-//	go run ./hack/level packages
 //	go run ./hack/level versions [-write] [-level envtest|e2e] [-run REGEXP] [MINOR...]
 //	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
@@ -13,9 +12,8 @@
 //
 // With all, the set-up comes first: system packages where this process can install them, and the programs of the
 // clusters. The e2e level, whose tests wait for half of their time, then runs beside the other levels, which leave the
-// processors to it. A table of the levels comes last: passed, failed, skipped and why. packages does the first part of
-// the set-up alone. binaries builds the test binaries of a level, and prints how to run each of them, for who runs them
-// more than once: see hack/stress.
+// processors to it. A table of the levels comes last: passed, failed, skipped and why. binaries builds the test
+// binaries of a level, and prints how to run each of them, for who runs them more than once: see hack/stress.
 //
 // versions runs the envtest level on control planes of each supported version of Kubernetes and the e2e level on the
 // oldest and the newest, and prints the matrix of docs/versions.md; see versions.go.
@@ -39,6 +37,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // levels of all, in the order in which they are reported. The nightly one is not among them.
@@ -46,7 +45,7 @@ func levels() []string { return []string{unit, envtest, simulated, e2e} }
 
 // session is what runs of levels have in common.
 type session struct {
-	absent []need
+	absent []packages.Package
 	flags  []string // of go test
 	out    io.Writer
 	// yielding says that another session runs beside this one, and comes first.
@@ -55,16 +54,10 @@ type session struct {
 
 func main() {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
-		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|packages|versions [go test flags]")
+		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|versions [go test flags]")
 		os.Exit(2)
 	}
 	ctx, flags := context.Background(), os.Args[2:]
-	if os.Args[1] == "packages" {
-		if absent := prepare(ctx, os.Stdout); len(absent) > 0 && required() {
-			os.Exit(1)
-		}
-		return
-	}
 	if run := commands()[os.Args[1]]; run != nil {
 		if err := run(ctx, os.Args[2:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -77,7 +70,7 @@ func main() {
 		outcomes = all(ctx, flags)
 		printOutcomes(os.Stdout, outcomes)
 	} else {
-		o := session{absent: missing(needs()), flags: flags, out: os.Stdout}.one(ctx, os.Args[1])
+		o := session{absent: packages.Missing(packages.All()), flags: flags, out: os.Stdout}.one(ctx, os.Args[1])
 		outcomes = []outcome{o}
 		if o.failed != nil || o.notRun != "" {
 			printOutcomes(os.Stderr, outcomes)
@@ -96,7 +89,10 @@ func commands() map[string]func(ctx context.Context, arguments []string, out io.
 // all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the
 // other.
 func all(ctx context.Context, flags []string) []outcome {
-	s := session{absent: prepare(ctx, os.Stdout), flags: flags, out: os.Stdout}
+	s := session{absent: packages.Prepare(ctx, os.Stdout, packages.All()), flags: flags, out: os.Stdout}
+	if text := packages.Advice(s.absent); text != "" {
+		fmt.Fprintln(s.out, text)
+	}
 	setUp := map[string]error{}
 	for _, level := range levels() {
 		if obstacle(level, s.absent) == "" {
@@ -169,7 +165,9 @@ func (s session) one(ctx context.Context, level string) outcome {
 }
 
 // raceless reports whether runs ask for the race detector, and the system does not have it.
-func (s session) raceless(runs []invocation) bool { return lacks(s.absent, forRace) && races(runs) }
+func (s session) raceless(runs []invocation) bool {
+	return packages.Lacks(s.absent, packages.Race) && races(runs)
+}
 
 func (s session) run(ctx context.Context, level string) (*report, error) {
 	files, err := readModule(".")

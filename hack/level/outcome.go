@@ -7,9 +7,10 @@ import (
 	"maps"
 	"os"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // outcome is what became of a level.
@@ -87,21 +88,11 @@ func (r *report) outcome(level string) outcome {
 func required() bool { return os.Getenv("KRUISEKIT_REQUIRE_CLUSTER") == "1" }
 
 // obstacle is why a level cannot run on this machine; empty if it can.
-func obstacle(level string, absent []need) string {
-	switch {
-	case level != e2e && level != nightly:
+func obstacle(level string, absent []packages.Package) string {
+	if level != e2e && level != nightly {
 		return ""
-	case runtime.GOOS != "linux" || os.Geteuid() != 0:
-		return "real nodes need Linux and root"
-	case lacks(absent, forNodes):
-		return "real nodes need these packages: " + strings.Join(packagesOf(absent, forNodes), " ")
-	case lacks(absent, forRace):
-		return "runc needs a C compiler"
-	case lacks(absent, forSeccomp):
-		return "the manager has a seccomp profile, and runc has no seccomp without " +
-			strings.Join(packagesOf(absent, forSeccomp), " ")
 	}
-	return ""
+	return packages.Obstacle(absent)
 }
 
 // usualFlags are those of go test that a level runs with; flags of the caller come later.

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // versions runs the envtest level on control planes of the offered minor versions of Kubernetes, or of those named, and
 // the e2e level on nodes of the oldest and the newest of them.
 func versions(ctx context.Context, arguments []string, out io.Writer) error {
-	s := session{absent: missing(needs()), out: out}
+	s := session{absent: packages.Missing(packages.All()), out: out}
 	flags := flag.NewFlagSet("versions", flag.ContinueOnError)
 	write := flags.Bool("write", false, "record the results in "+resultsFile+" and "+resultsPage)
 	only := flags.String("level", "", "envtest or e2e; both by default")

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
 	"github.com/kruisekit/kruisekit/test/cluster/nodes"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // eventually bounds what is to happen soon. It is long because the machine may be busy.
@@ -92,7 +93,7 @@ func findPrograms() (map[string]string, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("containerd needs root: %w", nodes.ErrUnavailable)
 	}
-	for _, program := range []string{"nsenter", "setpriv", "mount", nodes.Busybox} {
+	for _, program := range []string{"nsenter", "setpriv", "mount", packages.Busybox} {
 		if _, err := exec.LookPath(program); err != nil {
 			return nil, fmt.Errorf("%s is not installed: %w", program, nodes.ErrUnavailable)
 		}

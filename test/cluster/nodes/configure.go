@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
@@ -34,7 +35,7 @@ func (c Config) configure(p *plane.Plane, node int) error {
 		"resolv.conf":                    "",
 		"cni/10-bridge.conflist":         fmt.Sprintf(cniConfig, c.Network.podRange(node)),
 		"registries/_default/hosts.toml": fmt.Sprintf(registryConfig, c.Network.RegistryURL()),
-		"containerd.toml":                fmt.Sprintf(containerdConfig, sandboxImage, cniPlugins()),
+		"containerd.toml":                fmt.Sprintf(containerdConfig, sandboxImage, packages.NetworkPlugins()),
 		"kubelet.yaml":                   fmt.Sprintf(kubeletConfig, c.Network.cgroup(node)),
 	} {
 		path := c.inNode(node, filepath.Join(own, name))

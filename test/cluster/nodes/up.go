@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/flock"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/process"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 	"github.com/kruisekit/kruisekit/test/cluster/plane"
 )
 
@@ -115,7 +116,7 @@ func (c Config) startRegistry(ctx context.Context) (*image.Pusher, error) {
 
 // Pusher pushes images to the registry of the cluster.
 func (c Config) Pusher(ctx context.Context) (*image.Pusher, error) {
-	return image.NewPusher(ctx, c.Network.RegistryURL(), Busybox)
+	return image.NewPusher(ctx, c.Network.RegistryURL(), packages.Busybox)
 }
 
 // lock keeps two processes from starting and stopping at once. It lies beside the state directory, which goes.

@@ -76,8 +76,6 @@ func (c command) up(ctx context.Context, args []string) error {
 	if err := c.flags.Parse(args); err != nil {
 		return fmt.Errorf("up: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, startup)
-	defer cancel()
 	request := launch.Request{Dir: c.cache.State(*level)}
 	switch *level {
 	case realNodes:
@@ -88,10 +86,12 @@ func (c command) up(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("unknown level %q", *level)
 	}
-	begin := time.Now()
 	if err := c.cache.Build(ctx, binaries.Subset(*level), os.Stderr); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, startup)
+	defer cancel()
+	begin := time.Now()
 	lease, err := launch.Attach(ctx, request, os.Executable)
 	if err != nil {
 		return err

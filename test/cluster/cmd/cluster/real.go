@@ -12,12 +12,18 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/keeper"
 	"github.com/kruisekit/kruisekit/test/cluster/internal/launch"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 func (c command) upReal(ctx context.Context) error {
+	if err := packages.PrepareNodes(ctx, os.Stderr); err != nil {
+		return err
+	}
 	if err := c.cache.Build(ctx, binaries.Nodes, os.Stderr); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, startup)
+	defer cancel()
 	config, err := launch.RealNodes(c.cache)
 	if err != nil {
 		return err
