@@ -2,8 +2,10 @@ package binaries
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -92,13 +94,19 @@ func TestKeyCoversOwnCode(t *testing.T) {
 	}
 }
 
-// A runc without seccomp is used where libseccomp is absent, and built again once it is there.
-func TestRuncWithoutSeccomp(t *testing.T) {
+// A runc without seccomp serves where libseccomp is absent. Once libseccomp is there, runc is missing until it is built
+// with seccomp, also after a build that failed.
+func TestKeyCoversTags(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("pkg-config is a shell script")
+	}
 	cache, err := Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache.Dir = t.TempDir()
+	bin := t.TempDir()
+	t.Setenv("PATH", bin) // no pkg-config, and no go command
 	path, err := cache.target("runc")
 	if err != nil {
 		t.Fatal(err)
@@ -106,24 +114,26 @@ func TestRuncWithoutSeccomp(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{path, path + withoutSeccomp} {
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	t.Setenv("PATH", t.TempDir()) // no pkg-config
 	if _, err := cache.Path("runc"); err != nil {
 		t.Errorf("without libseccomp: %v", err)
 	}
-	if _, err := os.Stat("/usr/include/seccomp.h"); err != nil {
-		t.Skip("libseccomp is absent")
-	}
-	bin := t.TempDir()
 	if err := os.WriteFile(filepath.Join(bin, "pkg-config"), []byte("#!/bin/sh\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", bin)
+	if err := cache.BuildPrograms(t.Context(), []string{"runc"}, io.Discard); err == nil {
+		t.Error("runc is built without the go command")
+	}
 	if _, err := cache.Path("runc"); !errors.Is(err, ErrMissing) {
-		t.Errorf("with libseccomp: %v, want ErrMissing", err)
+		t.Errorf("after the failed build with libseccomp: %v, want ErrMissing", err)
+	}
+	other := catalogue()["containerd"]
+	other.tags = ""
+	was, errWas := cache.key(catalogue()["containerd"])
+	is, errIs := cache.key(other)
+	if was == is || errWas != nil || errIs != nil {
+		t.Errorf("a containerd of other tags has the same key %s: %v, %v", is, errWas, errIs)
 	}
 }

@@ -94,12 +94,7 @@ func (c Cache) build(ctx context.Context, names []string, compiled func()) error
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	p := catalogue()[names[0]]
-	tags, err := c.markSeccomp(names[0], p)
-	if err != nil {
-		return err
-	}
-	p.tags = tags
-	args, err := c.arguments(names, p.tags)
+	args, err := c.arguments(names, p.buildTags())
 	if err != nil {
 		return err
 	}
@@ -153,30 +148,6 @@ func run(cmd *exec.Cmd, compiled func()) (output string, err error) {
 // isPackage reports whether a line of `go build -v` is the path of a package.
 func isPackage(line string) bool {
 	return line != "" && !strings.ContainsAny(line, " :#\t")
-}
-
-// markSeccomp returns the tags to build a program with, and notes beside its target where runc gets none for want of
-// libseccomp.
-func (c Cache) markSeccomp(name string, p program) (tags string, err error) {
-	if p.tags != seccomp {
-		return p.tags, nil
-	}
-	target, err := c.target(name)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return "", fmt.Errorf("build %s: %w", name, err)
-	}
-	if hasSeccomp() {
-		tags, err = seccomp, os.RemoveAll(target+withoutSeccomp)
-	} else {
-		err = os.WriteFile(target+withoutSeccomp, nil, 0o600)
-	}
-	if err != nil {
-		return "", fmt.Errorf("build %s: %w", name, err)
-	}
-	return tags, nil
 }
 
 func hint(p program) string {

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 )
 
@@ -98,24 +96,7 @@ func (c Cache) Path(name string) (string, error) {
 	} else if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)
 	}
-	if _, err := os.Stat(path + withoutSeccomp); err == nil && hasSeccomp() {
-		return "", fmt.Errorf("%s with seccomp is %w: run `go run ./test/cluster/cmd/cluster build`", name, ErrMissing)
-	}
 	return path, nil
-}
-
-// withoutSeccomp is the suffix of the file beside a runc that was built where libseccomp was absent.
-const withoutSeccomp = ".without-seccomp"
-
-// hasSeccomp reports whether runc can be built with seccomp: pkg-config finds libseccomp.
-func hasSeccomp() bool {
-	if _, err := exec.LookPath("pkg-config"); err != nil {
-		return false
-	}
-	return slices.ContainsFunc([]string{"/usr/include/seccomp.h", "/usr/local/include/seccomp.h"}, func(path string) bool {
-		_, err := os.Stat(path)
-		return err == nil
-	})
 }
 
 // Paths of all programs of a subset by their names. The error names all that is missing.
@@ -213,11 +194,14 @@ func exeSuffix() string {
 	return ""
 }
 
-// key digests the versions and the sources that a program is built from. It covers the go.mod and go.sum of the module,
+// key digests the versions, the tags and the sources that a program is built from. It covers the go.mod and go.sum of the module,
 // so that the programs of others share one directory, and of the project's own code that of the program alone.
 func (c Cache) key(p program) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if tags := p.buildTags(); tags != "" {
+		fmt.Fprintln(hash, tags)
+	}
 	if c.chosen(p) {
 		fmt.Fprint(hash, c.tools())
 		return hex.EncodeToString(hash.Sum(nil))[:16], nil

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 )
 
 // Subset names the programs that one level of test cluster needs.
@@ -149,6 +151,14 @@ func (p program) executable() string {
 		dir = path.Dir(dir)
 	}
 	return path.Base(dir) + exeSuffix()
+}
+
+// buildTags are those of a build on this machine: runc gets no seccomp for want of libseccomp.
+func (p program) buildTags() string {
+	if p.tags == seccomp && len(packages.Missing(packages.Of(packages.All(), packages.Seccomp))) > 0 {
+		return ""
+	}
+	return p.tags
 }
 
 func (p program) environment() []string {

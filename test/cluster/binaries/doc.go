@@ -5,8 +5,8 @@
 // dependencies of those programs never reach the go.mod of the library. Nothing is downloaded but through the Go module
 // proxy.
 //
-// Layout of the cache, where <key> is a digest of the module's go.mod and go.sum, of the project's own code in it, and
-// the Go version:
+// Layout of the cache, where <key> is a digest of the module's go.mod and go.sum, of the project's own code in it, of
+// the build tags, and of the Go version:
 //
 //	$KRUISEKIT_CACHE (default: os.UserCacheDir()/kruisekit)
 //	  bin/<module>-<key>/<program>    for instance bin/kubernetes-1f0c.../kube-apiserver
