@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,12 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// objects are a page of a list.
-type objects = metav1.PartialObjectMetadataList
+type (
+	// objects are a page of a list.
+	objects = metav1.PartialObjectMetadataList
+
+	definition = apiextensionsv1.CustomResourceDefinition
+)
 
 // server is what a migration asks of an API server.
 type server interface {
-	definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error)
+	// definition also returns the time at the API server: that of the caller may be another one.
+	definition(ctx context.Context, name string) (*definition, time.Time, error)
 	prune(ctx context.Context, name string, patch []byte) error
 	list(ctx context.Context, p Plan, limit int64, token string) (*objects, error)
 	rewrite(ctx context.Context, p Plan, object types.NamespacedName) error
@@ -31,7 +38,9 @@ type api struct {
 }
 
 func newAPI(config *rest.Config) (*api, error) {
-	definitions, err := dynamic.NewForConfig(config)
+	timed := rest.CopyConfig(config)
+	timed.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next} })
+	definitions, err := dynamic.NewForConfig(timed)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -43,16 +52,31 @@ func newAPI(config *rest.Config) (*api, error) {
 	return &api{definitions: definitions.Resource(crds), objects: objects}, nil
 }
 
-func (a *api) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	found, err := a.definitions.Get(ctx, name, metav1.GetOptions{})
+func (a *api) definition(ctx context.Context, name string) (crd *definition, at time.Time, err error) {
+	found, err := a.definitions.Get(context.WithValue(ctx, dateKey{}, &at), name, metav1.GetOptions{})
 	if err != nil {
-		return nil, err
+		return nil, at, err
 	}
-	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd = &definition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, crd); err != nil {
-		return nil, fmt.Errorf("decode CRD: %w", err)
+		return nil, at, fmt.Errorf("decode CRD: %w", err)
 	}
-	return crd, nil
+	return crd, at, nil
+}
+
+// dateKey is the key of a *time.Time in the context of a request, for the time of its response.
+type dateKey struct{}
+
+// dated reads the times of responses.
+type dated struct{ next http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := d.next.RoundTrip(r)
+	if at, ok := r.Context().Value(dateKey{}).(*time.Time); ok && err == nil {
+		*at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
+	}
+	return response, err
 }
 
 func (a *api) prune(ctx context.Context, name string, patch []byte) error {

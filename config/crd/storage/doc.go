@@ -23,8 +23,9 @@
 //     version is not written.
 //
 // An API server that has not observed the new storage version writes the older one. So Migrate waits before the first
-// write ([Options.Settle]), for longer than a request takes that began before the change. Do not migrate while API
-// servers are replaced or cannot watch.
+// write ([Options.Settle]), for longer than a request takes that began before the change. The time of the change is in
+// the managed fields: Migrate waits only for the rest, and not at all where all CRDs changed earlier. Do not migrate
+// while API servers are replaced or cannot watch.
 //
 // When not to use it: for built-in resources, whose API servers have a migrator of their own.
 //

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -26,8 +26,6 @@ const (
 	unanswered = 20
 	// named is how many failed objects a result names.
 	named = 100
-	// progress is after how many objects a line is logged.
-	progress = 1000
 )
 
 // Target is a CRD and the version in which its objects are to be stored.
@@ -37,9 +35,12 @@ type Target struct{ CRD, Version string }
 type Options struct {
 	// DryRun counts the objects and writes nothing.
 	DryRun bool
-	// Settle is how long Migrate waits before the first write, once for all CRDs. Defaults to 90 seconds. API servers
-	// observe a new storage version within moments, and finish within a minute what they had begun.
+	// Settle is how long after the last change of the versions of a CRD Migrate begins to write, once for all CRDs.
+	// Defaults to 90 seconds. API servers observe a new storage version within moments, and finish within a minute what
+	// they had begun. Migrate waits all of it where the managed fields of a CRD do not have the time of the change.
 	Settle time.Duration
+	// Report is called when the migration of a CRD ends, and each 15 seconds while Migrate waits or rewrites.
+	Report func(Progress)
 	// PageSize is how many objects a list returns at once. Defaults to 100.
 	PageSize int64
 	// Clock defaults to that of the machine.
@@ -55,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Report == nil {
+		o.Report = func(Progress) {}
 	}
 	return o
 }
@@ -105,15 +109,17 @@ type migrator struct {
 
 func (m *migrator) migrate(ctx context.Context, targets []Target) ([]Result, error) {
 	results, plans := make([]Result, len(targets)), make([]Plan, len(targets))
-	needed := false
+	var last *Plan
 	for i, target := range targets {
 		results[i].Target = target
 		plans[i], results[i].Err = m.plan(ctx, target)
 		results[i].Stored = plans[i].Stored
-		needed = needed || results[i].Err == nil && plans[i].Needed()
+		if results[i].Err == nil && plans[i].Needed() && (last == nil || plans[i].unsettled > last.unsettled) {
+			last = &plans[i]
+		}
 	}
-	if needed && !m.options.DryRun {
-		if err := m.pause(ctx, m.options.Settle); err != nil {
+	if last != nil && !m.options.DryRun {
+		if err := m.settle(ctx, *last); err != nil {
 			return results, err
 		}
 	}
@@ -124,6 +130,7 @@ func (m *migrator) migrate(ctx context.Context, targets []Target) ([]Result, err
 			r.Objects, r.Err = m.count(ctx, plans[i])
 		default:
 			m.rewriteAll(ctx, plans[i], r)
+			m.options.Report(Progress{Result: *r, Total: r.Objects + r.Failed})
 		}
 	}
 	return results, ctx.Err()
@@ -131,23 +138,25 @@ func (m *migrator) migrate(ctx context.Context, targets []Target) ([]Result, err
 
 // plan reads a CRD. One that is not installed needs nothing.
 func (m *migrator) plan(ctx context.Context, target Target) (Plan, error) {
-	crd, err := m.definition(ctx, target.CRD)
+	crd, at, err := m.definition(ctx, target.CRD)
 	if apierrors.IsNotFound(err) {
 		return Plan{}, nil
 	}
 	if err != nil {
 		return Plan{}, err
 	}
-	return Decide(crd, target.Version)
+	p, err := Decide(crd, target.Version)
+	p.unsettled = unsettled(crd, at, m.options.Settle)
+	return p, err
 }
 
-func (m *migrator) definition(ctx context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
-	var crd *apiextensionsv1.CustomResourceDefinition
-	err := m.retry(ctx, func() (err error) {
-		crd, err = m.server.definition(ctx, name)
+// definition reads a CRD, and the time at the API server.
+func (m *migrator) definition(ctx context.Context, name string) (crd *definition, at time.Time, err error) {
+	err = m.retry(ctx, func() (err error) {
+		crd, at, err = m.server.definition(ctx, name)
 		return err
 	})
-	return crd, err
+	return crd, at, err
 }
 
 func (m *migrator) count(ctx context.Context, p Plan) (int, error) {
@@ -159,11 +168,7 @@ func (m *migrator) count(ctx context.Context, p Plan) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	left := page.GetRemainingItemCount()
-	if left == nil {
-		return len(page.Items), nil
-	}
-	return len(page.Items) + int(*left), nil
+	return len(page.Items) + int(ptr.Deref(page.RemainingItemCount, 0)), nil
 }
 
 // rewriteAll rewrites the objects of a CRD, again if the CRD changes meanwhile, and removes the older versions.
@@ -188,14 +193,14 @@ func (m *migrator) rewriteAll(ctx context.Context, p Plan, r *Result) {
 			r.Pruned = true
 			return
 		}
-		if r.Err = m.pause(ctx, m.options.Settle); r.Err != nil {
+		if r.Err = m.settle(ctx, p); r.Err != nil {
 			return
 		}
 	}
 }
 
 func (m *migrator) prune(ctx context.Context, p Plan) error {
-	now, err := m.definition(ctx, p.of.Name)
+	now, _, err := m.definition(ctx, p.of.Name)
 	if err != nil {
 		return err
 	}
@@ -208,12 +213,13 @@ func (m *migrator) prune(ctx context.Context, p Plan) error {
 
 // rewritePages returns the error that ended it before the last object.
 func (m *migrator) rewritePages(ctx context.Context, p Plan, r *Result) error {
-	streak := 0
+	streak, reported := 0, m.options.Clock.Now()
 	for token := ""; ; {
 		page, err := m.page(ctx, p, token)
 		if err != nil {
 			return err
 		}
+		total := r.Objects + r.Failed + len(page.Items) + int(ptr.Deref(page.RemainingItemCount, 0))
 		for _, object := range page.Items {
 			name := types.NamespacedName{Namespace: object.Namespace, Name: object.Name}
 			err := m.retry(ctx, func() error { return m.server.rewrite(ctx, p, name) })
@@ -227,8 +233,9 @@ func (m *migrator) rewritePages(ctx context.Context, p Plan, r *Result) error {
 			if streak == unanswered {
 				return fmt.Errorf("%d objects in a row failed: %w", streak, err)
 			}
-			if (r.Objects+r.Failed)%progress == 0 {
-				log.FromContext(ctx).Info("Rewrote objects", "crd", r.CRD, "objects", r.Objects, "failed", r.Failed)
+			if m.options.Clock.Since(reported) >= step {
+				m.options.Report(Progress{Result: *r, Total: total})
+				reported = m.options.Clock.Now()
 			}
 		}
 		if token = page.Continue; token == "" {
@@ -271,17 +278,6 @@ func (m *migrator) retry(ctx context.Context, send func() error) error {
 		if stopped := m.pause(ctx, time.Second<<(attempt-1)); stopped != nil {
 			return errors.Join(err, stopped)
 		}
-	}
-}
-
-func (m *migrator) pause(ctx context.Context, d time.Duration) error {
-	timer := m.options.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -32,7 +32,7 @@ func TestMigrate(t *testing.T) {
 	if diff := cmp.Diff(want, s.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]time.Duration{90 * time.Second}, waited); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]time.Duration{15 * time.Second}, 6), waited); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"v2"}, s.crd.Status.StoredVersions); diff != "" {
@@ -203,8 +203,8 @@ func TestMigrateFaults(t *testing.T) {
 				t.Errorf("the result is %+v, want %+v", r, row.want)
 			}
 			checkLeft(t, r, row.left)
-			settled := slices.DeleteFunc(slices.Clone(waited), func(d time.Duration) bool { return d != settle })
-			if len(settled) != row.settles+1 || len(waited)-len(settled) != row.waits {
+			settled := slices.DeleteFunc(slices.Clone(waited), func(d time.Duration) bool { return d != step })
+			if len(settled) != int(settle/step)*(row.settles+1) || len(waited)-len(settled) != row.waits {
 				t.Errorf("pauses are %v", waited)
 			}
 			if pruned := len(s.crd.Status.StoredVersions) == 1; pruned != row.want.Pruned {

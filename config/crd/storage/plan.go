@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,7 +38,9 @@ type Plan struct {
 	// Subresources of the patches: the status, if there is one.
 	Subresources []string
 
-	of *apiextensionsv1.CustomResourceDefinition
+	of *definition
+	// unsettled is how long API servers may write an older version.
+	unsettled time.Duration
 }
 
 // Decide returns the plan for a CRD. Its objects are to be stored in the wanted version.

@@ -30,6 +30,7 @@ type shop struct {
 	// before is called with each request, and may fail it.
 	before   func(request string) error
 	requests []string
+	clock    hasty
 }
 
 // newShop has objects that are stored in the older version.
@@ -82,14 +83,14 @@ func (s *shop) request(format string, args ...any) error {
 	return s.before(text)
 }
 
-func (s *shop) definition(_ context.Context, name string) (*apiextensionsv1.CustomResourceDefinition, error) {
+func (s *shop) definition(_ context.Context, name string) (*definition, time.Time, error) {
 	if err := s.request("get %s", name); err != nil {
-		return nil, err
+		return nil, s.clock.now, err
 	}
 	if name != s.crd.Name {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
+		return nil, s.clock.now, apierrors.NewNotFound(schema.GroupResource{}, name)
 	}
-	return s.crd.DeepCopy(), nil
+	return s.crd.DeepCopy(), s.clock.now, nil
 }
 
 func (s *shop) prune(_ context.Context, name string, data []byte) error {
@@ -141,23 +142,28 @@ func (s *shop) rewrite(_ context.Context, _ Plan, object types.NamespacedName) e
 type hasty struct {
 	clock.RealClock
 
+	now    time.Time
 	waited []time.Duration
 }
 
+func (h *hasty) Now() time.Time { return h.now }
+
+func (h *hasty) Since(at time.Time) time.Duration { return h.now.Sub(at) }
+
 // NewTimer returns one that has fired.
 func (h *hasty) NewTimer(d time.Duration) clock.Timer {
-	h.waited = append(h.waited, d)
+	h.waited, h.now = append(h.waited, d), h.now.Add(d)
 	return h.RealClock.NewTimer(0)
 }
 
 // migrateShop migrates to v2, with pages of two objects.
 func (s *shop) migrateShop(ctx context.Context, o Options) (Result, []time.Duration) {
-	h := &hasty{}
-	o.PageSize, o.Clock = cmp.Or(o.PageSize, 2), h
+	s.clock.waited = nil
+	o.PageSize, o.Clock = cmp.Or(o.PageSize, 2), &s.clock
 	m := &migrator{server: s, options: o.withDefaults()}
 	results, err := m.migrate(ctx, []Target{{CRD: carts, Version: "v2"}})
 	if err != nil {
 		results[0].Err = err
 	}
-	return results[0], h.waited
+	return results[0], s.clock.waited
 }

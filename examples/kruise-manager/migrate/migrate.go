@@ -69,11 +69,13 @@ func (o *Options) flags() *flag.FlagSet {
 	flags.BoolVar(&o.Storage.DryRun, "dry-run", false, "count the objects, and write nothing")
 	flags.IntVar(&o.QPS, "qps", 20, "requests per second")
 	flags.DurationVar(&o.Storage.Settle, "settle", 90*time.Second,
-		"pause before the first write, in which all API servers observe the CRDs and finish what they have begun")
+		"pause from the last change of a CRD to the first write, in which all API servers observe the CRDs and finish what "+
+			"they have begun")
 	return flags
 }
 
-// Run migrates all kinds and prints a line for each. The error names what is left in an older version.
+// Run migrates all kinds, prints its progress, and then a line for each. The error names what is left in an older
+// version.
 func Run(ctx context.Context, rc *rest.Config, o Options, out io.Writer) error {
 	targets, err := Targets()
 	if err != nil {
@@ -81,6 +83,7 @@ func Run(ctx context.Context, rc *rest.Config, o Options, out io.Writer) error {
 	}
 	rc = rest.CopyConfig(rc)
 	rc.UserAgent, rc.QPS, rc.Burst = "kruise-manager-"+Command, float32(o.QPS), o.QPS
+	o.Storage.Report = func(p storage.Progress) { fmt.Fprintln(out, line(p)) }
 	results, err := storage.Migrate(ctx, rc, targets, o.Storage)
 	if err != nil {
 		return err
@@ -106,6 +109,25 @@ func Targets() ([]storage.Target, error) {
 		}
 	}
 	return targets, nil
+}
+
+// line describes the progress.
+func line(p storage.Progress) string {
+	if p.Wait > 0 {
+		return fmt.Sprintf("waiting %s before the first write: API servers may still write older versions of %s",
+			p.Wait.Round(time.Second), p.CRD)
+	}
+	text := fmt.Sprintf("%s: %d of %d objects rewritten", p.CRD, p.Objects, p.Total)
+	if p.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", p.Failed)
+	}
+	if p.Err != nil {
+		text += ", then an error"
+	}
+	if p.Pruned {
+		text += fmt.Sprintf(", only %s is stored", p.Version)
+	}
+	return text
 }
 
 // table prints a line for each CRD.

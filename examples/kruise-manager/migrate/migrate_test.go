@@ -19,12 +19,12 @@ import (
 
 func TestParse(t *testing.T) {
 	o, err := Parse(nil)
-	if want := (Options{QPS: 20, Storage: storage.Options{Settle: 90 * time.Second}}); err != nil || o != want {
+	if want := (Options{QPS: 20, Storage: storage.Options{Settle: 90 * time.Second}}); err != nil || !cmp.Equal(o, want) {
 		t.Errorf("the defaults are %+v, %v", o, err)
 	}
 	o, err = Parse([]string{"--dry-run", "--qps=5", "--settle=2m", "--kubeconfig=x"})
 	want := Options{Kubeconfig: "x", QPS: 5, Storage: storage.Options{DryRun: true, Settle: 2 * time.Minute}}
-	if err != nil || o != want {
+	if err != nil || !cmp.Equal(o, want) {
 		t.Errorf("the options are %+v, %v", o, err)
 	}
 	for _, bad := range [][]string{{"--qps=0"}, {"--settle=0s"}, {"clonesets"}, {"--feature-gates=x"}} {
@@ -34,6 +34,32 @@ func TestParse(t *testing.T) {
 	}
 	if _, err := Parse([]string{"--help"}); !errors.Is(err, flag.ErrHelp) || !strings.Contains(Usage(), "-dry-run") {
 		t.Errorf("the help is %q, %v", Usage(), err)
+	}
+}
+
+func TestLine(t *testing.T) {
+	of := func(r storage.Result) storage.Result {
+		r.Target = storage.Target{CRD: "carts", Version: "v1beta1"}
+		return r
+	}
+	for want, p := range map[string]storage.Progress{
+		"waiting 1m15s before the first write: API servers may still write older versions of carts": {
+			Result: of(storage.Result{}), Wait: 75 * time.Second,
+		},
+		"carts: 7 of 12 objects rewritten": {Result: of(storage.Result{Objects: 7}), Total: 12},
+		"carts: 7 of 12 objects rewritten, 2 failed": {
+			Result: of(storage.Result{Objects: 7, Failed: 2}), Total: 12,
+		},
+		"carts: 3 of 3 objects rewritten, then an error": {
+			Result: of(storage.Result{Objects: 3, Err: errors.New("no answer")}), Total: 3,
+		},
+		"carts: 12 of 12 objects rewritten, only v1beta1 is stored": {
+			Result: of(storage.Result{Objects: 12, Pruned: true}), Total: 12,
+		},
+	} {
+		if got := line(p); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
