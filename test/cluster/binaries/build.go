@@ -2,6 +2,7 @@ package binaries
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,8 +44,11 @@ func (c Cache) BuildPrograms(ctx context.Context, names []string, log io.Writer)
 	for _, together := range c.batches(missing) {
 		start := time.Now()
 		p.now, p.elapsed = len(together), start.Sub(began)
-		compiled, stop := show(ctx, log, p, began)
-		err := c.build(ctx, together, compiled)
+		ticker := time.NewTicker(interval(log))
+		var counted counts
+		stop := show(log, p, &counted, ticker.C)
+		err := c.build(ctx, together, &counted)
+		ticker.Stop()
 		stop()
 		if err != nil {
 			return err
@@ -86,8 +90,8 @@ func (c Cache) batches(names []string) [][]string {
 	return all
 }
 
-// build builds one batch. It calls compiled for each package that the compiler takes on.
-func (c Cache) build(ctx context.Context, names []string, compiled func()) error {
+// build builds one batch, and counts what the go command downloads and compiles for it.
+func (c Cache) build(ctx context.Context, names []string, counted *counts) error {
 	unfinished := filepath.Join(c.Dir, "bin", "unfinished")
 	if err := os.RemoveAll(unfinished); err != nil { // of a killed build
 		return fmt.Errorf("build %s: %w", list(names), err)
@@ -106,7 +110,10 @@ func (c Cache) build(ctx context.Context, names []string, compiled func()) error
 		append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), p.environment()...)
-	if output, err := run(cmd, compiled); err != nil {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go countAll(ctx, cmd, args, counted)
+	if output, err := run(cmd, counted); err != nil {
 		return fmt.Errorf("build %s: %w\n%s%s", list(names), err, output, hint(p))
 	}
 	for _, name := range names {
@@ -124,8 +131,17 @@ func (c Cache) build(ctx context.Context, names []string, compiled func()) error
 	return nil
 }
 
+// countAll counts the packages of a build, beside it. Without an answer the progress has no total.
+func countAll(ctx context.Context, build *exec.Cmd, args []string, counted *counts) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps"}, args[1:]...)...) // without -v
+	cmd.Dir, cmd.Env = build.Dir, build.Env
+	if output, err := cmd.Output(); err == nil {
+		counted.all.Store(int64(bytes.Count(output, []byte("\n"))))
+	}
+}
+
 // run runs a build that prints the packages that it compiles, and returns what else it prints.
-func run(cmd *exec.Cmd, compiled func()) (output string, err error) {
+func run(cmd *exec.Cmd, counted *counts) (output string, err error) {
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		return "", fmt.Errorf("read output: %w", err)
@@ -136,9 +152,8 @@ func run(cmd *exec.Cmd, compiled func()) (output string, err error) {
 	var rest strings.Builder
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if line := lines.Text(); isPackage(line) {
-			compiled()
-		} else {
+		line := lines.Text()
+		if counted.line(line); !isPackage(line) {
 			fmt.Fprintln(&rest, line)
 		}
 	}

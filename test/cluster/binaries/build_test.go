@@ -101,10 +101,10 @@ func TestRun(t *testing.T) {
 		t.Skip("runs a shell script")
 	}
 	script := `printf 'go: downloading x v1\nexample.com/a\nstd/b\n# example.com/a\na.go:1:1: wrong\n' >&2; exit 1`
-	compiled := 0
-	output, err := run(exec.Command("sh", "-c", script), func() { compiled++ })
-	if err == nil || compiled != 2 {
-		t.Errorf("%d packages and error %v, want 2 and that of the script", compiled, err)
+	var counted counts
+	output, err := run(exec.Command("sh", "-c", script), &counted)
+	if packages, modules := counted.packages.Load(), counted.modules.Load(); err == nil || packages != 2 || modules != 1 {
+		t.Errorf("%d packages, %d modules and error %v, want 2, 1 and that of the script", packages, modules, err)
 	}
 	if want := "go: downloading x v1\n# example.com/a\na.go:1:1: wrong\n"; output != want {
 		t.Errorf("the output is %q, want %q", output, want)

@@ -194,8 +194,9 @@ func exeSuffix() string {
 	return ""
 }
 
-// key digests the versions, the tags and the sources that a program is built from. It covers the go.mod and go.sum of the module,
-// so that the programs of others share one directory, and of the project's own code that of the program alone.
+// key digests the versions, the tags and the sources that a program is built from. It covers the go.mod and go.sum of
+// the module, so that the programs of others share one directory, and of the project's own code that of the program
+// alone.
 func (c Cache) key(p program) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -3,13 +3,14 @@
 //
 // The versions are pinned by the nested modules below this directory, one per upstream project, so that the
 // dependencies of those programs never reach the go.mod of the library. Nothing is downloaded but through the Go module
-// proxy.
+// proxy, and by [Cache.Download] for the demo.
 //
 // Layout of the cache, where <key> is a digest of the module's go.mod and go.sum, of the project's own code in it, of
 // the build tags, and of the Go version:
 //
 //	$KRUISEKIT_CACHE (default: os.UserCacheDir()/kruisekit)
 //	  bin/<module>-<key>/<program>    for instance bin/kubernetes-1f0c.../kube-apiserver
+//	  envtest/<version>-<platform>/<program>    what was downloaded, for instance envtest/1.36.3-linux-amd64/etcd
 //
 // A program in the cache is complete: it is built under another name and renamed. Finding out that nothing has to be
 // built costs a few file reads and no call of the go command.

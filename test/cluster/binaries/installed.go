@@ -16,21 +16,41 @@ import (
 // envtest.
 const AssetsVariable = "KUBEBUILDER_ASSETS"
 
-// Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, or where
-// setup-envtest stores them. Only a kube-apiserver of the pinned minor version or the next one counts, because the
-// controllers are built in the pinned version. It returns nothing where there is none.
+// Installed returns the paths of programs that are on this machine already: in $KUBEBUILDER_ASSETS, where setup-envtest
+// stores them, or where [Cache.Download] does. Only a kube-apiserver of the pinned minor version or the next one
+// counts, because the controllers are built in the pinned version. A kube-controller-manager in the search path counts
+// if the kube-apiserver, installed or built, serves its version. The map is empty where there is none.
 func (c Cache) Installed(ctx context.Context) map[string]string {
-	pinned, err := c.version(catalogue()["kube-apiserver"])
+	found := map[string]string{}
+	pinned, err := c.KubernetesVersion()
+	if err != nil {
+		return found
+	}
+	server := pinned
+	for _, dir := range append(assetDirs(os.Getenv, runtime.GOOS, runtime.GOARCH), c.downloaded()...) {
+		paths, err := assetsIn(dir)
+		if err != nil {
+			continue
+		}
+		if v := versionOf(ctx, paths["kube-apiserver"]); serves(pinned, v) {
+			found, server = paths, v
+			break
+		}
+	}
+	const manager = "kube-controller-manager"
+	if path, err := exec.LookPath(manager); err == nil && serves(versionOf(ctx, path), server) {
+		found[manager] = path
+	}
+	return found
+}
+
+// downloaded are the directories of [Cache.Download].
+func (c Cache) downloaded() []string {
+	dirs, err := filepath.Glob(filepath.Join(c.downloads(), "*-"+runtime.GOOS+"-"+runtime.GOARCH))
 	if err != nil {
 		return nil
 	}
-	for _, dir := range assetDirs(os.Getenv, runtime.GOOS, runtime.GOARCH) {
-		paths, err := assetsIn(dir)
-		if err == nil && serves(pinned, versionOf(ctx, paths["kube-apiserver"])) {
-			return paths
-		}
-	}
-	return nil
+	return dirs
 }
 
 // assetDirs are the directories that may have the programs, the newest version first.

@@ -1,7 +1,6 @@
 package binaries
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -31,10 +30,27 @@ type progress struct {
 	// names of the programs to build, in their order, done how many are built, and now how many are being built.
 	names     []string
 	done, now int
-	// packages is how many the compiler has taken on.
-	packages int64
+	// modules, packages and all are those of counts.
+	modules, packages, all int64
 	// elapsed since the first began, and current since the one that is being built did.
 	elapsed, current time.Duration
+}
+
+// counts are how far a batch of programs is that are built together.
+type counts struct {
+	// modules is how many were downloaded, packages how many the compiler has taken on, and all how many packages the
+	// programs have, compiled before or not; zero where that is unknown.
+	modules, packages, all atomic.Int64
+}
+
+// line counts a line of `go build -v`.
+func (c *counts) line(text string) {
+	switch {
+	case strings.HasPrefix(text, "go: downloading "):
+		c.modules.Add(1)
+	case isPackage(text):
+		c.packages.Add(1)
+	}
 }
 
 // left estimates the rest: the usual times, stretched by what the finished programs took.
@@ -60,12 +76,22 @@ func (p progress) String() string {
 	if p.now > 1 {
 		number = fmt.Sprintf("programs %d to %d", p.done+1, p.done+p.now)
 	}
-	compiled := ""
-	if p.packages > 0 {
-		compiled = fmt.Sprintf("%d packages compiled, ", p.packages)
+	counted := ""
+	if p.modules > 0 {
+		counted += fmt.Sprintf("%d modules downloaded, ", p.modules)
 	}
-	return fmt.Sprintf("building %s, %s of %d, %s%s elapsed, about %s left",
-		list(p.names[p.done:p.done+p.now]), number, len(p.names), compiled, rough(p.elapsed), rough(p.left()))
+	switch {
+	case p.packages > 0 && p.all > 0:
+		counted += fmt.Sprintf("%d packages of at most %d compiled, ", p.packages, p.all)
+	case p.packages > 0:
+		counted += fmt.Sprintf("%d packages compiled, ", p.packages)
+	}
+	left := "longer than usual"
+	if d := p.left(); d > 0 {
+		left = "about " + rough(d) + " left"
+	}
+	return fmt.Sprintf("building %s, %s of %d, %s%s elapsed, %s",
+		list(p.names[p.done:p.done+p.now]), number, len(p.names), counted, rough(p.elapsed), left)
 }
 
 // list is names as a sentence has them.
@@ -88,36 +114,45 @@ func rough(d time.Duration) string {
 // clearLine returns to the start of a terminal's line and empties it.
 const clearLine = "\r\x1b[K"
 
-// show writes the progress at once and, on a terminal, again each second until stop is called. Elsewhere it is one
-// line. Calls of compiled count packages.
-func show(ctx context.Context, log io.Writer, p progress, began time.Time) (compiled, stop func()) {
-	if !isTerminal(log) {
-		fmt.Fprintln(log, p)
-		return func() {}, func() {}
+// period is how often progress is written where there is no terminal.
+const period = 15 * time.Second
+
+// show writes the progress at once and again at each tick, until stop is called. On a terminal it is one line that
+// changes.
+func show(log io.Writer, p progress, c *counts, tick <-chan time.Time) (stop func()) {
+	start, stopped, ended := time.Now(), make(chan struct{}), make(chan struct{})
+	before, after, elapsed := "", "\n", p.elapsed
+	if isTerminal(log) {
+		before, after = clearLine, ""
 	}
-	var packages atomic.Int64
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	start := time.Now()
+	fmt.Fprint(log, before, p, after)
 	go func() {
 		defer close(ended)
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
 		for {
-			p.elapsed, p.current, p.packages = time.Since(began), time.Since(start), packages.Load()
-			fmt.Fprint(log, clearLine, p)
 			select {
-			case <-ctx.Done():
-				fmt.Fprint(log, clearLine)
+			case <-stopped:
+				fmt.Fprint(log, before)
 				return
-			case <-ticker.C:
+			case <-tick:
+				p.current = time.Since(start)
+				p.elapsed = elapsed + p.current
+				p.modules, p.packages, p.all = c.modules.Load(), c.packages.Load(), c.all.Load()
+				fmt.Fprint(log, before, p, after)
 			}
 		}
 	}()
-	return func() { packages.Add(1) }, func() {
-		cancel()
+	return func() {
+		close(stopped)
 		<-ended
 	}
+}
+
+// interval of the progress in a log.
+func interval(log io.Writer) time.Duration {
+	if isTerminal(log) {
+		return time.Second
+	}
+	return period
 }
 
 func isTerminal(log io.Writer) bool {

@@ -2,6 +2,7 @@ package binaries
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 )
@@ -27,9 +28,16 @@ func TestProgress(t *testing.T) {
 			progress{names: names, now: 1, done: 1, elapsed: 9 * time.Second},
 			"building kube-apiserver, program 2 of 3, 9s elapsed, about 40s left",
 		},
-		"an estimate that is over is no negative time": {
+		"an estimate that is over is no time": {
 			progress{names: names, now: 1, done: 2, elapsed: 500 * time.Second, current: 120 * time.Second},
-			"building kubectl, program 3 of 3, 8m20s elapsed, about 0s left",
+			"building kubectl, program 3 of 3, 8m20s elapsed, longer than usual",
+		},
+		"what is downloaded, and how many packages there are": {
+			progress{
+				names: names, now: 3, modules: 217, packages: 12, all: 1650, elapsed: 90 * time.Second, current: 90 * time.Second,
+			},
+			"building etcd, kube-apiserver and kubectl, programs 1 to 3 of 3, 217 modules downloaded, " +
+				"12 packages of at most 1650 compiled, 1m30s elapsed, about 3m0s left",
 		},
 		"programs that are built together have one line": {
 			progress{names: names, done: 1, now: 2, packages: 812, elapsed: 90 * time.Second},
@@ -48,13 +56,22 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A log that is no terminal gets one plain line.
+// A log that is no terminal gets a line at once, and one at each tick.
 func TestShowElsewhere(t *testing.T) {
 	var log bytes.Buffer
-	_, stop := show(t.Context(), &log, progress{now: 1, names: []string{"etcd"}}, time.Now())
+	var counted counts
+	counted.packages.Add(7)
+	tick := make(chan time.Time)
+	stop := show(&log, progress{now: 1, names: []string{"etcd"}}, &counted, tick)
+	tick <- time.Time{}
 	stop()
-	if got, want := log.String(), "building etcd, program 1 of 1, 0s elapsed, about 50s left\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	want := "building etcd, program 1 of 1, 0s elapsed, about 50s left\n" +
+		"building etcd, program 1 of 1, 7 packages compiled, "
+	if got := log.String(); !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 2 {
+		t.Errorf("%q, want two lines that begin with %q", got, want)
+	}
+	if interval(&log) != 15*time.Second {
+		t.Errorf("a line each %s", interval(&log))
 	}
 }
 

@@ -42,7 +42,8 @@ type Config struct {
 	// Controllers starts kube-controller-manager and kube-scheduler too. Without them no service accounts are created, so
 	// that pods are then admitted without one.
 	Controllers bool
-	// Workloads starts kube-controllers instead, the few controllers that workloads need. There is no scheduler then.
+	// Workloads starts kube-controllers instead, the few controllers that workloads need, or these controllers of
+	// kube-controller-manager where Programs has no kube-controllers. There is no scheduler then.
 	Workloads bool
 	// Bound programs die with this process. Others are found again by their records.
 	Bound bool

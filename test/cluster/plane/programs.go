@@ -94,8 +94,14 @@ func (p *Plane) startControllers() error {
 	case p.config.Controllers:
 		return p.startManager()
 	case p.config.Workloads:
-		_, err := p.run("kube-controllers",
-			append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)...)
+		args := append([]string{"--kubeconfig=" + p.Kubeconfig, requests, requestBurst}, p.config.ControllerFlags...)
+		name := "kube-controllers"
+		if p.config.Programs[name] == "" {
+			name = "kube-controller-manager"
+			args = append(args, "--controllers=deployment-controller,replicaset-controller,namespace-controller,"+
+				"serviceaccount-controller,garbage-collector-controller", "--secure-port=0", "--leader-elect=false")
+		}
+		_, err := p.run(name, args...)
 		return err
 	}
 	return nil

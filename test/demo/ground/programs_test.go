@@ -25,6 +25,9 @@ func TestBuilds(t *testing.T) {
 		"the kubectl of setup-envtest serves the reader, too": {
 			true, installed, []string{"kube-controllers"},
 		},
+		"a kube-controller-manager has the controllers": {
+			false, map[string]string{"kube-controller-manager": "/b"}, []string{"etcd", "kube-apiserver"},
+		},
 	}
 	for why, c := range cases {
 		t.Run(why, func(t *testing.T) {

@@ -107,7 +107,8 @@ func (s Side) Turns(entries []Entry) []Count {
 			continue
 		}
 		turn := &turns[len(turns)-1]
-		own := slices.Contains(s.Agents, e.Agent)
+		// A controller of kube-controller-manager appends its name to the agent of the program.
+		own := slices.Contains(s.Agents, e.Agent[strings.LastIndex(e.Agent, "/")+1:])
 		switch {
 		case own && e.Object.Resource == "pods":
 			turn.Pods++
