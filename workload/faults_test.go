@@ -188,6 +188,7 @@ func (w *workshop) pass(answer func(*workload.Write) (before, after error)) *wor
 	if err != nil {
 		w.Fatalf("seed %d: %v", w.seed, err)
 	}
+	disrupts := pass.Disrupts()
 	dies := -1
 	if answer != nil && w.random.IntN(3) == 0 {
 		dies = w.random.IntN(12)
@@ -200,6 +201,10 @@ func (w *workshop) pass(answer func(*workload.Write) (before, after error)) *wor
 			k := w.random.IntN(len(writes))
 			one := writes[k]
 			writes = slices.Delete(slices.Clone(writes), k, k+1)
+			if begins := []workload.Action{workload.ActionDelete, workload.ActionMark, workload.ActionUnready,
+				workload.ActionUpdate}; !disrupts && !w.isGroups() && slices.Contains(begins, one.Action) {
+				w.Fatalf("seed %d: a pass that disrupts no instance makes %s", w.seed, one)
+			}
 			object, err := w.answer(one, answer)
 			writes = append(writes, pass.Answer(w.now, one, object, err)...)
 		}

@@ -24,11 +24,25 @@ func (p *Pass) scale() []*Write {
 	return p.each(p.result.Delete, taskDelete)
 }
 
+// Disrupts reports whether the pass may delete or update an instance, now or where its creations fail. A caller whose
+// observation of the workload may be older than that of the pods makes sure before, as a new leader does: pods that the
+// workload wants since look like surplus. It comes before the first Next.
+func (p *Pass) Disrupts() bool {
+	disrupts := func() bool { return len(p.result.Delete)+len(p.result.Update) > 0 }
+	if disrupts() || len(p.creations) == 0 {
+		return disrupts()
+	}
+	may := p.plan(planUpdates) == nil && disrupts() || p.frees() && p.plan(planExisting) == nil && disrupts()
+	return p.plan(planAll) != nil || may // it has succeeded before
+}
+
+// frees reports whether instances are deleted where creations fail.
+func (p *Pass) frees() bool { return p.in.Scale.Slots != nil && !p.in.Scale.InOrder }
+
 // free deletes instances where creations are rejected or wait. What these wait for may be what is to be deleted, as the
 // quota of the pods.
 func (p *Pass) free() []*Write {
-	slots := p.in.Scale.Slots != nil && !p.in.Scale.InOrder
-	if !slots || p.scaled || len(p.creations) == 0 || !p.failed() && !p.deferred {
+	if !p.frees() || p.scaled || len(p.creations) == 0 || !p.failed() && !p.deferred {
 		return nil
 	}
 	if err := p.plan(planExisting); err != nil {

@@ -58,7 +58,7 @@ func newModel(t *testing.T, nodes string, o broadcastjob.Options) *model {
 func (m *model) restart(c client.Client) {
 	m.Helper()
 	o := m.options
-	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Server
+	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Live
 	r, err := broadcastjob.New(c, o)
 	if err != nil {
 		m.Fatal(err)

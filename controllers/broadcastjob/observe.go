@@ -96,6 +96,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 // forget drops what is known of a job that is gone.
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.jobs.Writes.Forget(name)
+	r.confirmed.Forget(name)
 	r.pods.Forget(name)
 	r.waits.Forget(name)
 	r.emitted.Forget(name)

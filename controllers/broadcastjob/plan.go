@@ -67,6 +67,10 @@ func newPlan(s *snapshot, jobs stored.Kind) (*plan, error) {
 	return &plan{snapshot: s, jobs: jobs, decision: decision, current: s.job, after: after}, nil
 }
 
+// needsObject reports whether the pass does harm where the cache shows an older job: the user may have changed where it
+// runs, or when it fails.
+func (p *plan) needsObject() bool { return len(p.decision.Delete) > 0 }
+
 // pass returns the writes. A status that ends the job is the first of them, or there is none.
 func (p *plan) pass() pass {
 	return driver.Sequence(

@@ -32,7 +32,9 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	jobs       stored.Kind
+	jobs stored.Kind
+	// confirmed are the jobs that the cache shows as they are stored.
+	confirmed  stored.Confirmed
 	unfinished *watches.Unfinished[broadcastJob, *eligible.Rule]
 	pods       *ledger.Ledger[*corev1.Pod]
 	// waits are what jobs waited for at the end of their last passes.
@@ -96,6 +98,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	p, err := newPlan(s, r.jobs)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if p.needsObject() {
+		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.jobs.GVK, s.job)
+		if err != nil || after > 0 {
+			return r.api.Result(request, after, err)
+		}
 	}
 	err = r.api.Run(ctx, s.key(), p.pass(), r.pods, r.jobs.Writes)
 	r.remember(p)

@@ -36,6 +36,10 @@ type warehouse struct {
 }
 
 func (w *warehouse) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if meta, is := into.(*metav1.PartialObjectMetadata); is {
+		meta.ObjectMeta = w.set.ObjectMeta
+		return nil
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w.set)
 	into.(*unstructured.Unstructured).Object = content
 	return err

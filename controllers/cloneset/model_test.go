@@ -31,6 +31,7 @@ func newModel(t *testing.T, o cloneset.Options) *model {
 func newModelWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) client.WithWatch) *model {
 	t.Helper()
 	m := &model{Model: objects.NewModel(t, &v1beta1.CloneSetList{}, v1beta1.AddToScheme)}
+	m.Collects = true
 	m.user = user{T: t, client: m.Server, namespace: "shop"}
 	m.Kubelet.Unready = func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is }
 	for _, o := range []client.Object{
@@ -50,15 +51,20 @@ func newModelWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) 
 // start starts another reconciler in the place of the one before.
 func (m *model) start(o cloneset.Options, wrap func(client.WithWatch) client.WithWatch) {
 	m.Helper()
+	m.Reconciler = m.reconciler(o, wrap(m.Server))
+}
+
+func (m *model) reconciler(o cloneset.Options, c client.Client) *cloneset.Reconciler {
+	m.Helper()
 	o.Now, o.Recorder = m.Now, m.Server
 	if o.Live == nil {
-		o.Live = m.Server
+		o.Live = m.Live
 	}
-	r, err := cloneset.New(wrap(m.Server), o)
+	r, err := cloneset.New(c, o)
 	if err != nil {
 		m.Fatal(err)
 	}
-	m.Reconciler = r
+	return r
 }
 
 // eventually runs until the set is as expected. It moves the clock to the next requeue where nothing else is left to

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -36,8 +37,6 @@ type plan struct {
 	creations int
 	ids       []string
 	created   creation
-	// deletesClaims means that the pass deletes claims whose pods are not observed.
-	deletesClaims bool
 }
 
 // plan reads nothing but the snapshot and the options.
@@ -69,16 +68,13 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if p.creations = len(p.Pass.Creations()); p.creations == 0 && len(s.known.pending) > 0 && p.Runs(&s.Observation) {
 		p.After.In(time.Millisecond) // their claims are not needed any more
 	}
+	p.NeedsPods = p.NeedsPods || p.creations > 0
 	return p, nil
 }
 
 // fixedPrefix makes the empty hash of a set without claim templates another one than that of a revision that does not
 // record them.
 const fixedPrefix = "claims:"
-
-// needsAllPods reports whether the pass would do harm where the cache lacks a pod: it would create the pod twice, or
-// delete its claims.
-func (p *plan) needsAllPods() bool { return p.creations > 0 || p.deletesClaims }
 
 // markNamed marks the pods that the set names for deletion.
 func (s *snapshot) markNamed(pods []workload.Instance) {
@@ -92,7 +88,11 @@ func (s *snapshot) markNamed(pods []workload.Instance) {
 func (o Options) input(s *snapshot, p *plan) workload.Input {
 	spec := &s.set.Spec
 	first, kept := s.ownershipWrites()
-	p.deletesClaims = slices.ContainsFunc(first, func(w write.Write) bool { return w.Verb == write.Delete })
+	for i := range first {
+		_, isClaim := first[i].Object.(*corev1.PersistentVolumeClaim)
+		p.NeedsObject = p.NeedsObject || isClaim
+		p.NeedsPods = p.NeedsPods || first[i].Verb == write.Delete
+	}
 	b := &identity{options: o, snapshot: s, plan: p, claims: s.pool(kept)}
 	in := workload.Input{
 		Scale: scale.Input{

@@ -71,6 +71,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if p.Pass, err = workload.Plan(in); err != nil {
 		return nil, err
 	}
+	p.NeedsPods = p.needsPods(s)
 	if p.Runs(&s.Observation) {
 		p.After.In(p.placed.RequeueAfter)
 		p.Waits = append(p.Waits, p.placed.Notes...)
@@ -78,9 +79,9 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	return p, nil
 }
 
-// needsAllPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has
+// needsPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has
 // created under another name. A set without a status has had none.
-func (p *plan) needsAllPods(s *snapshot) bool {
+func (p *plan) needsPods(s *snapshot) bool {
 	return s.set.Status.ObservedGeneration > 0 && slices.ContainsFunc(p.Pass.Creations(), func(c workload.Creation) bool {
 		return p.pods.last[placement.NodeOf(c.Slot)].doubtful
 	})

@@ -86,18 +86,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.Invalid != nil { // the set is left as it is until it changes
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
 	}
-	p, err := r.options.plan(s)
-	if err == nil && p.Runs(&s.Observation) && p.needsAllPods(s) {
-		read, failed := r.kit.Verify(ctx, &s.Observation)
-		if failed != nil {
-			return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, failed)
-		}
-		if read {
-			p, err = r.options.plan(s)
-		}
-	}
-	if err != nil {
-		return ctrl.Result{}, err
+	p, recheckAfter, err := workloads.Verified(ctx, r.kit, &s.Observation, func() (*plan, error) {
+		return r.options.plan(s)
+	})
+	if err != nil || recheckAfter > 0 {
+		return r.kit.Result(request, recheckAfter, err)
 	}
 	r.memory.Note(s.Key(), func(k *knowledge) { k.pods = p.pods })
 	r.emitFailed(s, p)

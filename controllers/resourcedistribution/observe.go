@@ -88,6 +88,7 @@ func (r *Reconciler) forget(name string, cached bool) {
 	r.targets.drop(name)
 	r.known.Forget(name)
 	r.emitted.Forget(name)
+	r.confirmed.Forget(types.NamespacedName{Name: name})
 	if !cached {
 		r.distributions.Writes.Forget(types.NamespacedName{Name: name})
 	}

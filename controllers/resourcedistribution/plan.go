@@ -27,6 +27,10 @@ func newPlan(s *snapshot) *plan {
 	}
 }
 
+// needsObject reports whether the pass does harm where the cache shows an older distribution: the admin may have added
+// the namespace of a copy to the targets since.
+func (p *plan) needsObject() bool { return p.copies.of.Deletes() }
+
 // pass is all that is written: the copies, and then the status, also where requests failed.
 func (p *plan) pass() pass {
 	return driver.Sequence(

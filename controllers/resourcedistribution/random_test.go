@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -26,6 +28,18 @@ type world struct {
 	seen *metav1.PartialObjectMetadataList
 	// foreign are the data of objects that no distribution may change, by namespace.
 	foreign map[string]string
+	// cache of the process, and what that of the next one shows of the distribution at first.
+	cache   *apiserver.Lagging
+	earlier *apiserver.Server
+}
+
+// reboot starts another process, whose cache may show an older distribution for a while.
+func (w *world) reboot() {
+	w.cache = w.Behind(w.earlier)
+	if w.rand.IntN(2) == 0 {
+		w.cache.Thaw()
+	}
+	w.restart(func(client.WithWatch) client.WithWatch { return w.faults(w.cache) })
 }
 
 // faults are a client whose requests fail at random, and whose cache of copies lags.
@@ -105,7 +119,11 @@ func (w *world) act() {
 			w.foreign[n] = string(w.secret(n).Data["user"])
 		}
 	case 8:
-		w.restart(w.faults)
+		w.reboot()
+	case 9:
+		w.earlier = w.Server.Snapshot()
+	case 10:
+		w.cache.Thaw()
 	}
 }
 
@@ -115,6 +133,31 @@ func (w *world) check() {
 	for n, want := range w.foreign {
 		if s := w.secret(n); s == nil || string(s.Data["user"]) != want || len(s.OwnerReferences) > 0 {
 			w.Fatalf("the foreign object in %s is now %+v", n, s)
+		}
+	}
+}
+
+// copies returns the UIDs of the copies in targets, by namespace.
+func (w *world) copies() map[string]types.UID {
+	w.Helper()
+	d := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+	w.look(d)
+	all := map[string]types.UID{}
+	for i := range namespaces {
+		n := fmt.Sprint("ns-", i)
+		if s := w.secret(n); s != nil && d.Spec.Targets.AllNamespaces {
+			all[n] = s.UID
+		}
+	}
+	return all
+}
+
+// keeps expects the copies of before.
+func (w *world) keeps(before map[string]types.UID) {
+	w.Helper()
+	for n, uid := range before {
+		if s := w.secret(n); s == nil || s.UID != uid {
+			w.Fatalf("the copy in %s, which is a target, is deleted", n)
 		}
 	}
 }
@@ -131,14 +174,18 @@ func TestRandom(t *testing.T) {
 				w.namespace(fmt.Sprint("ns-", i), nil)
 			}
 			w.distribute("registry", plain, `"allNamespaces":true`)
-			w.restart(w.faults)
+			w.options.Live = w.Server
+			w.reboot()
 			for range 60 {
 				w.act()
+				kept := w.copies()
 				_, _ = w.turn("registry")
 				w.check()
+				w.keeps(kept)
 				w.Advance(time.Second)
 			}
 			w.chance.Of = 0
+			w.cache.Thaw()
 			w.Advance(2 * time.Minute)
 			for range 3 {
 				w.must("registry")

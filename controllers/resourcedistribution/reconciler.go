@@ -33,8 +33,10 @@ type Reconciler struct {
 	options Options
 
 	distributions stored.Kind
-	copies        copies
-	watches       *watches
+	// confirmed are the distributions that the cache shows as they are stored.
+	confirmed stored.Confirmed
+	copies    copies
+	watches   *watches
 	// targets are those of distributions that were observed, by name, for events of namespaces.
 	targets selections
 	// known is what the last pass of a distribution found out, by name.
@@ -84,6 +86,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p := newPlan(s)
+	if p.needsObject() {
+		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.distributions.GVK, s.object)
+		if err != nil || after > 0 {
+			return r.api.Result(request, after, err)
+		}
+	}
 	all := p.pass()
 	err = driver.Run(ctx, all, driver.Options[*write.Write]{
 		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Isolation: driver.Namespaces,

@@ -57,7 +57,7 @@ func newModel(t *testing.T, o statefulset.Options) *model {
 func (m *model) restart(c client.Client) {
 	m.Helper()
 	o := m.options
-	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Server
+	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Live
 	r, err := statefulset.New(c, o)
 	if err != nil {
 		m.Fatal(err)
@@ -156,30 +156,6 @@ func (m *model) delete(o client.Object) {
 	m.Helper()
 	if err := m.Server.Delete(m.Context(), o); err != nil {
 		m.Fatal(err)
-	}
-}
-
-// collect deletes the claims all of whose owners are gone, as the garbage collector does.
-func (m *model) collect() {
-	m.Helper()
-	var list corev1.PersistentVolumeClaimList
-	if err := m.Server.List(m.Context(), &list, client.InNamespace("shop")); err != nil {
-		m.Fatal(err)
-	}
-	for i := range list.Items {
-		claim := &list.Items[i]
-		gone := func(ref metav1.OwnerReference) bool {
-			owner := client.Object(&v1beta1.StatefulSet{})
-			if ref.Kind == "Pod" {
-				owner = &corev1.Pod{}
-			}
-			err := m.Server.Get(m.Context(), types.NamespacedName{Namespace: "shop", Name: ref.Name}, owner)
-			return err != nil || owner.GetUID() != ref.UID
-		}
-		if len(claim.OwnerReferences) > 0 &&
-			!slices.ContainsFunc(claim.OwnerReferences, func(ref metav1.OwnerReference) bool { return !gone(ref) }) {
-			m.delete(claim)
-		}
 	}
 }
 

@@ -57,8 +57,18 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if !s.IsDeleted() {
 		p.Invalid = s.selectorMismatch(&s.set.Spec.Template, p.Update)
 	}
+	p.NeedsObject = s.hasSurplus()
 	p.Pass, err = workload.Plan(in)
 	return p, err
+}
+
+// hasSurplus reports whether there is a pod that the set does not want. Its claims may be handed over to the pod, and
+// the pod deleted.
+func (s *snapshot) hasSurplus() bool {
+	for range s.ordinals(slices.Concat(s.Active, s.Inactive), func(o int32) bool { return !s.window.Contains(o) }) {
+		return true
+	}
+	return false
 }
 
 // input is the set as package workload looks at it.

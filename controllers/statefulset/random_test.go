@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -23,6 +25,11 @@ type world struct {
 
 	rand   *rand.Rand
 	faults *podbench.Chance
+	// cache of the process, and what that of the next one shows of the set at first.
+	cache   *apiserver.Lagging
+	earlier *apiserver.Server
+	// began is the generation of the set when the process started.
+	began int64
 
 	set *v1beta1.StatefulSet
 	// had are the names of all pods that ever were.
@@ -40,6 +47,7 @@ func TestRandom(t *testing.T) {
 				w.turn()
 			}
 			w.faults.Of = 0
+			w.cache.Thaw()
 			w.settle()
 		})
 	}
@@ -74,10 +82,16 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-// reboot starts another process, which has no memory, behind a client that fails at random.
+// reboot starts another process, which has no memory, behind a client that fails at random, and whose cache may show an
+// older set for a while.
 func (w *world) reboot() {
 	w.Helper()
-	w.restart(podbench.Writes(w.Server, w.faults.Do))
+	w.look(w.set)
+	w.cache, w.began = w.Behind(w.earlier), w.set.Generation
+	if w.rand.IntN(2) == 0 {
+		w.cache.Thaw()
+	}
+	w.restart(podbench.Writes(w.cache, w.faults.Do))
 }
 
 // act is what the user, a node or a fault does.
@@ -106,6 +120,10 @@ func (w *world) act() {
 		w.reboot()
 	case 7:
 		w.Advance(time.Minute)
+	case 9:
+		w.earlier = w.Server.Snapshot()
+	case 10:
+		w.cache.Thaw()
 	case 8:
 		w.change(w.set, sized(fmt.Sprint(1+w.rand.IntN(3), "Gi")))
 	}
@@ -119,8 +137,9 @@ func (w *world) turn() {
 	w.Server.Requests()
 	w.Reconcile()
 	w.check(before, w.pods(w.set))
+	w.checkBehind(before, w.pods(w.set))
 	w.RunPods()
-	w.collect()
+	w.CollectClaims()
 	w.provision()
 	w.checkClaims()
 	w.Advance(time.Second)
@@ -186,7 +205,8 @@ func (w *world) budget() int {
 	return 1
 }
 
-// check compares the pods before and after a pass.
+// check compares the pods before and after a pass. An older set may create pods that the user has not asked for, or not
+// yet, and does no harm.
 func (w *world) check(before, after []corev1.Pod) {
 	w.Helper()
 	window, ordered := w.window(), w.set.Spec.PodManagementPolicy != "Parallel"
@@ -213,7 +233,7 @@ func (w *world) check(before, after []corev1.Pod) {
 		if is != nil && rank < w.kept() && changed {
 			w.Errorf("pod %d is updated below the partition %d", ordinal, w.kept())
 		}
-		if created := was == nil && is != nil; created && ordered {
+		if created := was == nil && is != nil; created && ordered && !w.cache.IsFrozen() {
 			for lower := range window.All() {
 				if lower < ordinal && !serves(find(before, lower)) {
 					w.Errorf("pod %d is created before pod %d is ready", ordinal, lower)
@@ -226,8 +246,33 @@ func (w *world) check(before, after []corev1.Pod) {
 			disrupted, unavailable, w.budget(), window, w.Server.Requests())
 	}
 	for i := range after {
+		if w.cache.IsFrozen() {
+			break
+		}
 		if ordinal := ordinalOf(&after[i]); find(before, ordinal) == nil && !window.Contains(ordinal) {
 			w.Errorf("pod %d is created, and not wanted", ordinal)
+		}
+	}
+}
+
+// checkBehind expects that a set that is older than the stored one was when the process started deletes and updates no
+// pod.
+func (w *world) checkBehind(before, after []corev1.Pod) {
+	w.Helper()
+	older := &v1beta1.StatefulSet{}
+	if err := w.cache.Get(w.Context(), client.ObjectKeyFromObject(w.set), older); err != nil {
+		w.Fatal(err)
+	}
+	if older.Generation >= w.began {
+		return
+	}
+	for i := range before {
+		kept := slices.ContainsFunc(after, func(pod corev1.Pod) bool {
+			return pod.UID == before[i].UID && pod.DeletionTimestamp.Equal(before[i].DeletionTimestamp) &&
+				pod.Spec.Containers[0].Image == before[i].Spec.Containers[0].Image
+		})
+		if !kept {
+			w.Errorf("an older set has deleted or updated pod %s", before[i].Name)
 		}
 	}
 }

@@ -76,9 +76,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.Invalid != nil { // the set is left as it is until it changes
 		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
 	}
-	p, err := r.options.plan(s)
-	if err != nil {
-		return ctrl.Result{}, err
+	p, recheckAfter, err := workloads.Verified(ctx, r.kit, &s.Observation, func() (*plan, error) {
+		return r.options.plan(s)
+	})
+	if err != nil || recheckAfter > 0 {
+		return r.kit.Result(request, recheckAfter, err)
 	}
 	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
 	if p.Store.Err() != nil {

@@ -201,13 +201,13 @@ func TestRetention(t *testing.T) {
 			m.idle()
 			m.change(set, scaled(1))
 			m.becomes(set, "0:1")
-			m.collect()
+			m.CollectClaims()
 			if got := m.claims(); !slices.Equal(got, c.after) {
 				t.Errorf("%s: claims %v after the scale-in, want %v", c.why, got, c.after)
 			}
 			m.look(set)
 			m.delete(set)
-			m.collect()
+			m.CollectClaims()
 			if got := m.claims(); !slices.Equal(got, c.gone) {
 				t.Errorf("%s: claims %v without the set, want %v", c.why, got, c.gone)
 			}
@@ -230,7 +230,7 @@ func TestStaleClaim(t *testing.T) {
 		set.Status.Conditions[0].Status != corev1.ConditionTrue {
 		t.Errorf("events %v, conditions %v", got, set.Status.Conditions)
 	}
-	m.collect()
+	m.CollectClaims()
 	m.eventually(set, settled(2))
 	if c := set.Status.Conditions; len(c) != 1 || c[0].Status != corev1.ConditionFalse {
 		t.Errorf("conditions %v, want one that is False", c)

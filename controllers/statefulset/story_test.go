@@ -94,7 +94,7 @@ func TestStories(t *testing.T) {
 					}
 				}
 				m.RunPods()
-				m.collect()
+				m.CollectClaims()
 				m.provision()
 				m.Server.Requests() // those of the garbage collector
 				if m.Server.Version() != before {

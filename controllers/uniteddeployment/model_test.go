@@ -57,7 +57,7 @@ func newModel(t *testing.T) *model {
 // restart starts another reconciler in the place of the one before, with a client of the server.
 func (m *model) restart(c client.Client) {
 	m.Helper()
-	r, err := uniteddeployment.New(c, uniteddeployment.Options{Now: m.Now, Recorder: m.Server, Live: m.Server})
+	r, err := uniteddeployment.New(c, uniteddeployment.Options{Now: m.Now, Recorder: m.Server, Live: m.Live})
 	if err != nil {
 		m.Fatal(err)
 	}

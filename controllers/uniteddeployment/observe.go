@@ -84,6 +84,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	for _, writes := range r.children {
 		writes.Forget(name)
 	}
+	r.confirmed.Forget(name)
 	r.memory.Forget(name)
 	for _, about := range emissions() {
 		r.emitted.Forget(emission{name, about})

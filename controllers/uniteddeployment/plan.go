@@ -37,7 +37,7 @@ type plan struct {
 	*snapshot
 
 	objects stored.Kind
-	// decision is nil where there is none.
+	// decision is nil for a spec of which nothing can be decided.
 	decision *subsets.Pass
 	// chains are the workloads under way, by the write that was sent.
 	chains map[*write.Write]chain
@@ -65,9 +65,20 @@ type chain struct {
 }
 
 func newPlan(s *snapshot, objects stored.Kind) *plan {
-	return &plan{
+	p := &plan{
 		snapshot: s, objects: objects, chains: map[*write.Write]chain{}, written: map[string]applied.Write{},
 	}
+	if s.invalid == nil {
+		p.decision, p.outcome.Revise = subsets.Plan(s.Snapshot)
+	}
+	return p
+}
+
+// needsObject reports whether the pass does harm where the cache shows an older object: the user may have added the
+// subset of a surplus workload since, or scaled out.
+func (p *plan) needsObject() bool {
+	d := p.decision
+	return d != nil && len(d.Deletes)+len(d.Updates)+len(d.Evictions) > 0
 }
 
 // pass returns the writes. What fails does not keep the status from being written.
@@ -83,10 +94,9 @@ func (p *plan) terminate() (pass, error) { return nil, reconcile.TerminalError(p
 
 // execute returns the writes of the decision: the revision, the labels of pods, on which the allocation was decided,
 // then the workloads.
-func (p *plan) execute() (_ pass, err error) {
-	if p.decision, err = subsets.Plan(p.Snapshot); err != nil {
-		p.outcome.Revise = err
-		return nil, err
+func (p *plan) execute() (pass, error) {
+	if p.decision == nil {
+		return nil, p.outcome.Revise
 	}
 	p.recheckAfter = requeue.Sooner(p.recheckAfter, p.decision.RecheckAfter)
 	return driver.Sequence(

@@ -16,8 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/requests"
 )
 
 // chaos is an object of which a user, nodes and faults do something at random at each turn.
@@ -28,6 +30,13 @@ type chaos struct {
 	seed   uint64
 	faults *podbench.Chance
 	u      *v1beta1.UnitedDeployment
+	// cache of the process, and what that of the next one shows of the object at first.
+	cache   *apiserver.Lagging
+	earlier *apiserver.Server
+	// began is the generation of the object when the process started.
+	began int64
+	// knows means that the process has written the status, and knows the object as the answer showed it.
+	knows bool
 
 	// mu guards what follows: lists are read at the same time.
 	mu sync.Mutex
@@ -39,7 +48,7 @@ type chaos struct {
 // Whatever happens, no subset ever has two workloads, no workload goes above the maximum of its subset, and others stay
 // as they are. Once the faults end, the object settles at its allocation, and then costs no write.
 func TestRandom(t *testing.T) {
-	seeds := uint64(8)
+	seeds := uint64(12)
 	if testing.Short() {
 		seeds = 4
 	}
@@ -74,10 +83,16 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// reboot starts another process, which has no memory, behind a client that fails at random, and a cache that lags.
+// reboot starts another process, which has no memory, behind a client that fails at random, and a cache that lags, and
+// that may show an older object for a while.
 func (c *chaos) reboot() {
 	c.Helper()
-	c.restart(interceptor.NewClient(podbench.Writes(c.Server, c.faults.Do), interceptor.Funcs{List: c.list}))
+	c.look(c.u)
+	c.cache, c.began, c.knows = c.Behind(c.earlier), c.u.Generation, false
+	if c.rand.IntN(2) == 0 {
+		c.cache.Thaw()
+	}
+	c.restart(interceptor.NewClient(podbench.Writes(c.cache, c.faults.Do), interceptor.Funcs{List: c.list}))
 }
 
 // list shows workloads as they are, or as they were.
@@ -131,6 +146,10 @@ func (c *chaos) act() {
 		c.setLag(true)
 	case 11, 12:
 		c.setLag(false)
+	case 14:
+		c.earlier = c.Server.Snapshot()
+	case 15:
+		c.cache.Thaw()
 	case 13:
 		if all := c.children(c.u); len(all) > 0 {
 			_ = c.Server.Delete(c.Context(), all[r.IntN(len(all))].Object)
@@ -166,8 +185,10 @@ func (c *chaos) turn() {
 		drifted[child.Object.GetName()] = child.Replicas
 	}
 	c.Server.Requests()
+	specs := c.specs(c.u)
 	c.Reconcile()
 	c.check(drifted)
+	c.checkBehind(specs)
 	c.world()
 	c.Advance(time.Second)
 }
@@ -188,13 +209,34 @@ func (c *chaos) check(before map[string]int32) {
 			continue // its deletion has failed
 		}
 		most := c.u.Spec.Topology.Subsets[i].MaxReplicas
-		if was, is := before[child.Object.GetName()]; most != nil && child.Replicas > most.IntVal &&
-			(!is || was != child.Replicas) {
+		was, is := before[child.Object.GetName()]
+		if !is && c.cache.IsFrozen() {
+			continue // an older object may create a workload, and changes none
+		}
+		if most != nil && child.Replicas > most.IntVal && (!is || was != child.Replicas) {
 			c.Fatalf("seed %d: subset %s was written with %d replicas, above its maximum %d",
 				c.seed, child.Subset, child.Replicas, most.IntVal)
 		}
 		if !owned.Controls(c.u, child.Object) {
 			c.Fatalf("seed %d: %s belongs to another", c.seed, child.Object.GetName())
+		}
+	}
+}
+
+// checkBehind expects that an object that is older than the stored one was when the process started deletes and changes
+// no workload.
+func (c *chaos) checkBehind(before map[string]string) {
+	c.Helper()
+	older := &v1beta1.UnitedDeployment{}
+	if err := c.cache.Get(c.Context(), client.ObjectKeyFromObject(c.u), older); err != nil {
+		c.Fatal(err)
+	}
+	after, behind := c.specs(c.u), !c.knows && older.Generation < c.began
+	c.knows = c.knows || len(requests.About(c.Server.Requests(), "/status")) > 0
+	for subset, spec := range before {
+		if behind && after[subset] != spec {
+			c.Fatalf("seed %d: an older object changes the workload of subset %s: %s became %s",
+				c.seed, subset, spec, after[subset])
 		}
 	}
 }
@@ -205,6 +247,7 @@ func (c *chaos) settle() {
 	c.mu.Lock()
 	c.faults.Of, c.lag = 0, false
 	c.mu.Unlock()
+	c.cache.Thaw()
 	clear(c.room)
 	c.pass(20 * time.Minute)
 	c.look(c.u)

@@ -36,6 +36,8 @@ type Reconciler struct {
 	// children are the writes of workloads, by kind. It has the kinds that are installed.
 	children  map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
+	// confirmed are the objects that the cache shows as they are stored.
+	confirmed stored.Confirmed
 	memory    memory.Of[types.NamespacedName, subsets.Knowledge]
 	emitted   memory.Texts[emission]
 }
@@ -104,6 +106,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p := newPlan(s, r.objects)
+	if p.needsObject() {
+		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.objects.GVK, s.object)
+		if err != nil || after > 0 {
+			return r.api.Result(request, after, err)
+		}
+	}
 	err = r.api.Run(ctx, s.key(), p.pass(), r.ledgers()...)
 	r.remember(p)
 	r.emit(ctx, p)

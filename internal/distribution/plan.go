@@ -267,6 +267,11 @@ func (p *Pass) clean(namespace string, exist map[string]Namespace) {
 	})
 }
 
+// Deletes reports whether the pass deletes a copy.
+func (p *Pass) Deletes() bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Action == Delete })
+}
+
 // Known returns what the next pass needs to know.
 func (p *Pass) Known() map[string]Known {
 	all := maps.Clone(p.known)

@@ -16,6 +16,7 @@
 //	in.First = o.Ownership() // release and adopt pods
 //	p.Pass, err = workload.Plan(in)
 //	...
+//	p, after, err := workloads.Verified(ctx, r.kit, o, plan)  // plans, and reads past the cache what the plan relies on
 //	err = r.kit.Run(ctx, o, p, workloads.Parts{...}) // all writes: the revision first, the status last
 //	return r.kit.Finish(request, p, err)
 //

@@ -17,6 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -51,6 +52,8 @@ type Kit struct {
 	options Options
 	memory  memory.Of[types.NamespacedName, Known]
 	emitted memory.Texts[types.NamespacedName]
+	// confirmed are the workloads that the cache shows as they are stored, see Verified.
+	confirmed stored.Confirmed
 }
 
 // Known is what is known of a workload beside what the API server stores. It may be lost at any time.
@@ -112,4 +115,5 @@ func (k *Kit) forget(name types.NamespacedName) {
 	k.Forget(name)
 	k.memory.Forget(name)
 	k.emitted.Forget(name)
+	k.confirmed.Forget(name)
 }

@@ -95,24 +95,6 @@ func (k *Kit) Observe(ctx context.Context, o *Observation, selector *metav1.Labe
 	return k.observeOrphans(ctx, o)
 }
 
-// Verify reads the pods past the cache, once for a workload, and adds those that the cache lacks: an earlier process,
-// or an earlier leader, may have created them a moment ago. It comes before the first pass that would do harm then.
-// read reports whether it has read.
-func (k *Kit) Verify(ctx context.Context, o *Observation) (read bool, err error) {
-	uid := o.Object.GetUID()
-	if o.Known.verified == uid {
-		return false, nil
-	}
-	missing, err := k.Missing(ctx, o.Object, o.Selector, o.Pods)
-	if err != nil {
-		return false, err
-	}
-	o.Add(o.Selector, missing...)
-	o.Known.verified = uid
-	k.memory.Note(o.Key(), func(known *Known) { known.verified = uid })
-	return true, nil
-}
-
 // observeOrphans finds what to adopt. An adoption follows a live read of the workload: the cache may show a workload
 // that is gone, and whose pods were left to another one of its name.
 func (k *Kit) observeOrphans(ctx context.Context, o *Observation) error {

@@ -29,6 +29,10 @@ type Plan struct {
 	Pass *workload.Pass
 	// Invalid is why pods of the template cannot be managed.
 	Invalid error
+	// NeedsPods means that the pass does harm where the cache lacks a pod: it would create the pod twice, or delete its
+	// claims. NeedsObject means that it does so where the cache shows an older workload, by more than the pods that it
+	// deletes or updates: it hands claims over. See Verified.
+	NeedsPods, NeedsObject bool
 
 	// What follows is known once the pass is executed.
 

@@ -22,10 +22,14 @@ import (
 type Model struct {
 	Server  *apiserver.Server
 	Kubelet *standin.Kubelet
+	// Live reads past the cache.
+	Live *Live
 	// Reconciler reconciles the objects of List.
 	Reconciler reconcile.Reconciler
 	List       client.ObjectList
 	Clock      time.Time
+	// Collects has RunPods also delete the claims all of whose owners are gone, as the garbage collector does.
+	Collects bool
 	// Due is when an object is reconciled again although nothing changes; zero for never.
 	Due time.Time
 
@@ -41,6 +45,7 @@ func NewModel(t testing.TB, list client.ObjectList, add func(*runtime.Scheme) er
 	}
 	m := &Model{t: t, List: list, Clock: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
 	m.Server = apiserver.New(scheme, m.Now)
+	m.Live = &Live{Reader: m.Server, scheme: scheme}
 	m.Kubelet = &standin.Kubelet{
 		Node: "node-1", Now: m.Now, Broken: func(image string) bool { return strings.HasSuffix(image, ":broken") },
 	}

@@ -2,8 +2,13 @@ package objects
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
@@ -35,4 +40,30 @@ func (m *Model) RunPods() {
 		}
 		return after
 	})
+	if m.Collects {
+		m.CollectClaims()
+	}
+}
+
+// CollectClaims deletes the claims all of whose owners are gone, as the garbage collector does.
+func (m *Model) CollectClaims() {
+	m.t.Helper()
+	var list corev1.PersistentVolumeClaimList
+	if err := m.Server.List(m.t.Context(), &list); err != nil {
+		m.t.Fatal(err)
+	}
+	for i := range list.Items {
+		claim := &list.Items[i]
+		exists := func(ref metav1.OwnerReference) bool {
+			owner := &unstructured.Unstructured{}
+			owner.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+			err := m.Server.Get(m.t.Context(), types.NamespacedName{Namespace: claim.Namespace, Name: ref.Name}, owner)
+			return err == nil && owner.GetUID() == ref.UID
+		}
+		if len(claim.OwnerReferences) > 0 && !slices.ContainsFunc(claim.OwnerReferences, exists) {
+			if err := m.Server.Delete(m.t.Context(), claim); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
 }
