@@ -2,7 +2,6 @@ package cloneset
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -27,6 +25,8 @@ type identity struct {
 	snapshot *snapshot
 	plan     *plan
 	claims   claims.Pool
+	// deleted are the names of the pods that the pass deletes, once they are asked for.
+	deleted sets.Set[string]
 }
 
 // build returns, for each creation, the missing claims and the pod. It leaves creations out that are too many for one
@@ -78,7 +78,7 @@ func (b *identity) ids(n int) []string {
 	used, leaving := map[string]bool{}, map[string]bool{}
 	for _, pod := range s.AllPods() {
 		id := pod.Labels[kruise.CloneSetInstanceIDKey]
-		used[id], used[strings.TrimPrefix(pod.Name, s.set.Name+"-")] = true, true
+		used[id], used[s.idInName(pod)] = true, true
 		if s.deletesFinished(pod) {
 			leaving[id] = true
 		}
@@ -147,48 +147,11 @@ func (s *snapshot) newClaim(template *corev1.PersistentVolumeClaim, id string) *
 	})
 }
 
-// claimsOf returns the claims that are deleted with a pod.
-func (b *identity) claimsOf(pod *corev1.Pod) []write.Object {
-	return b.claims.Of(pod.Labels[kruise.CloneSetInstanceIDKey])
-}
-
 // pool returns claims of the set as a pool.
 func (s *snapshot) pool(of []*corev1.PersistentVolumeClaim) claims.Pool {
 	return claims.Pool{
 		Workload: s.set, Label: kruise.CloneSetInstanceIDKey, Templates: s.set.Spec.VolumeClaimTemplates, Claims: of,
 	}
-}
-
-// ownershipWrites release pods that the selector no longer matches. Where claims are not reused, they also hand claims
-// over to a pod that goes, with which the claims go, and delete claims whose pod is gone. kept are the other claims.
-func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
-	writes = s.Ownership()
-	if s.set.Spec.ScaleStrategy.EnablePVCReuse {
-		return writes, s.Claims
-	}
-	if len(s.Claims) == 0 {
-		return writes, nil
-	}
-	used, going := sets.New(s.known.pending...), map[string]*corev1.Pod{}
-	for _, pod := range s.Active {
-		used.Insert(pod.Labels[kruise.CloneSetInstanceIDKey])
-	}
-	for _, pod := range s.Inactive {
-		going[pod.Labels[kruise.CloneSetInstanceIDKey]] = pod
-	}
-	for _, claim := range s.Claims {
-		id := claim.Labels[kruise.CloneSetInstanceIDKey]
-		switch pod := going[id]; {
-		case id != "" && used.Has(id):
-			kept = append(kept, claim)
-		case id != "" && pod != nil:
-			owner := metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
-			writes = append(writes, owned.Release(claim, s.set.UID, owner))
-		default:
-			writes = append(writes, write.Write{Verb: write.Delete, Object: claim})
-		}
-	}
-	return writes, kept
 }
 
 // revisionLabel is the value of the pods' label controller-revision-hash for a revision.

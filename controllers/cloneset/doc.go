@@ -8,11 +8,12 @@
 // It needs no webhook: a CloneSet without defaults behaves as a defaulted one. Two reconcilers in one process do not
 // share state.
 //
-// One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, and build.go for new
-// pods and claims), sends the writes, and reports (status.go, events.go). The plan reads nothing but the snapshot and
+// One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, build.go for new pods
+// and claims, and claims.go for who owns claims), sends the writes, and reports (status.go, events.go). The plan reads nothing but the snapshot and
 // the options. Package workloads has what all workloads share of this. A ledger returns the reconciler's
 // own writes while the cache lags, so that no pod is created twice. Before the first creation for a set the reconciler
-// reads the pods past the cache once, which covers a restart.
+// reads the pods past the cache once, and before the first deletion or update the metadata of the set, which covers a
+// restart.
 //
 // A write that fails is reported in a condition, FailedScale or FailedUpdate, and in an event. The reconciler retries
 // after growing pauses of at most a minute. Each failure concerns one pod; the others continue. A pod whose claim name
@@ -30,6 +31,9 @@
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - Pods that have finished, as evicted ones, are deleted, unless their preDelete hook holds them. Their claims serve
 //     the successor where claims are reused.
+//   - The claims of a pod that the set deletes go with the pod, as do those of a pod that the selector no longer
+//     matches: they are handed over first, and the garbage collector deletes them with the pod. No other pod gets them,
+//     whatever fails.
 //   - A pod that is updated in place before its preNormal hook has let it become Normal waits for the hook afterwards.
 //     But if its inPlaceUpdate hook holds it first, it does not.
 //   - A pod that a hook holds before its update goes back to Normal where the partition is raised over it.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -21,6 +24,9 @@ type snapshot struct {
 	known knowledge
 	// taken is why a claim name of an id cannot be used, by the id.
 	taken map[string]string
+	// handedOver are the claims that go with a pod that is active, by the UID of the pod: an earlier pass handed them over,
+	// and could not delete the pod.
+	handedOver map[types.UID][]*corev1.PersistentVolumeClaim
 }
 
 // knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
@@ -52,12 +58,34 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 			return nil, err
 		}
 	}
+	if err := r.observeHandedOver(ctx, s); err != nil {
+		return nil, err
+	}
 	ids := s.known.pending
 	if set.Spec.ScaleStrategy.EnablePVCReuse {
 		ids = slices.Concat(ids, s.pool(s.Claims).Idle(s.AllPods()))
 	}
 	s.taken, err = s.pool(s.Claims).Taken(ctx, r.kit.Client, ids)
 	return s, err
+}
+
+// observeHandedOver reads the claims of active pods that the set does not control.
+func (r *Reconciler) observeHandedOver(ctx context.Context, s *snapshot) error {
+	s.handedOver = map[types.UID][]*corev1.PersistentVolumeClaim{}
+	for pod, names := range s.foreignClaims() {
+		for _, name := range names {
+			claim, err := stored.Find[corev1.PersistentVolumeClaim](ctx, r.kit.Client, types.NamespacedName{
+				Namespace: pod.Namespace, Name: name,
+			})
+			if err != nil {
+				return err
+			}
+			if claim != nil && claim.DeletionTimestamp == nil && owned.Controls(pod, claim) {
+				s.handedOver[pod.UID] = append(s.handedOver[pod.UID], claim)
+			}
+		}
+	}
+	return nil
 }
 
 // forget drops what is known of a set that is gone.

@@ -101,7 +101,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
 		}, Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy: workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate,
-		Ask: o.Ask != nil, Repeats: s.Known.Repeats, First: first, Build: b.build, Owned: b.claimsOf,
+		Ask: o.Ask != nil, Repeats: s.Known.Repeats, First: first, Build: b.build, Before: b.beforeDelete,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{kruise.PodTemplateHashLabelKey: revision.Short(name)}
 		},

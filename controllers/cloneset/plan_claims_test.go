@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podtest"
 )
 
@@ -39,7 +40,35 @@ func TestPlanClaims(t *testing.T) {
 		"deleted pods": {
 			why: "their claims are deleted with them, the others stay", replicas: 1, set: both(claimed, named("web-a", "web-c")),
 			pods: several(3, "web:1"), claims: []string{"a", "b", "c"},
-			want: []string{"delete web-a", "delete web-c", "delete claim data-web-a", "delete claim data-web-c"},
+			want: []string{"patch claim data-web-a", "patch claim data-web-c", "delete web-a", "delete web-c"},
+		},
+		"deleted pod, reuse": {
+			why: "no other pod gets its claim", replicas: 1, set: both(reused, named("web-a")),
+			pods: several(2, "web:1"), claims: []string{"a", "b"}, want: []string{"patch claim data-web-a", "delete web-a"},
+		},
+		"deleted pod, held": {
+			why: "its claim is its own until the hook lets the pod go", replicas: 1,
+			set:  both(holdsDeletion, reused, named("web-a")),
+			pods: several(2, "web:1", held), claims: []string{"a", "b"}, want: []string{"move web-a to PreparingDelete"},
+		},
+		"released pod": {
+			why: "a user takes the pod out of the set to look at it: its claim goes with it", replicas: 1, set: claimed,
+			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
+			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
+		},
+		"released pod, reuse": {
+			why: "no other pod gets the volume that it uses", replicas: 1, set: reused,
+			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
+			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
+		},
+		"released pod, then": {
+			why: "its claims are its own: it follows", replicas: 1, set: claimed, claims: []string{"a"},
+			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
+			want: []string{"patch web-b"},
+		},
+		"id label removed": {
+			why: "the name of the pod has the id, too", replicas: 1, set: claimed, claims: []string{"a"},
+			pods: several(1, "web:1", podtest.Label(kruise.CloneSetInstanceIDKey, "")), want: []string{},
 		},
 		"terminating pod, reuse": {
 			why: "its claim waits for it", replicas: 1, set: reused, claims: []string{"a"},
@@ -64,6 +93,11 @@ func TestPlanClaims(t *testing.T) {
 			why: "the owner of the preDelete hook sees that the pod is to be deleted", replicas: 1, set: holdsDeletion,
 			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", held, podtest.Phase(corev1.PodFailed))),
 			want: []string{"move web-b to PreparingDelete"},
+		},
+		"finished pod, chosen, reuse": {
+			why: "no other pod gets its claim; the pod is deleted in the next pass", replicas: 1, set: both(reused, named("web-b")),
+			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
+			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
 		},
 		"finished pod, reuse": {
 			why: "its replacement waits for its claim", replicas: 2, set: reused, claims: []string{"a", "b"},

@@ -13,7 +13,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // Pool are the claims of a workload with interchangeable pods. A pod and its claims have the same instance id.
@@ -37,8 +36,8 @@ func (p Pool) Has(name, id string) bool {
 }
 
 // Of returns the claims of an id. The empty id has none: else every claim without the label would be taken for its own.
-func (p Pool) Of(id string) []write.Object {
-	var all []write.Object
+func (p Pool) Of(id string) []*corev1.PersistentVolumeClaim {
+	var all []*corev1.PersistentVolumeClaim
 	for _, claim := range p.Claims {
 		if id != "" && claim.Labels[p.Label] == id {
 			all = append(all, claim)
