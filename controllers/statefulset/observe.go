@@ -2,6 +2,8 @@ package statefulset
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -25,6 +27,8 @@ type snapshot struct {
 	window ordinals.Window
 	// claims of slots and of pods.
 	claims claims.Named
+	// held is why the set is left as it is; nil where it is not.
+	held error
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -49,6 +53,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil
 	}
 	s.releaseMisnamed()
+	if start := set.Spec.Ordinals; start != nil && !r.options.StartOrdinal {
+		s.keepStarted(start.Start)
+	}
 	misplaced := s.ordinals(slices.Concat(s.Active, s.Inactive), func(ordinal int32) bool {
 		return !window.Contains(ordinal)
 	})
@@ -86,6 +93,31 @@ func (s *snapshot) releaseMisnamed() {
 			}
 		}
 		*pods = slices.DeleteFunc(*pods, misnamed)
+	}
+}
+
+// keepStarted keeps the pods that spec.ordinals.start asks for where the gate is off, so that the set begins at 0: they
+// would be surplus, and deleted with their claims. Such orphans are not adopted. A set whose pods begin at the start, as
+// those that a process with the gate has created, is held as it is. One with pods below has begun at 0 all the time.
+func (s *snapshot) keepStarted(start int32) {
+	asked := s.window
+	asked.Start = start
+	unwanted := func(pod *corev1.Pod) bool {
+		ordinal, _ := s.ordinal(pod.Name)
+		return asked.Contains(ordinal) && !s.window.Contains(ordinal)
+	}
+	below := func(pod *corev1.Pod) bool { ordinal, _ := s.ordinal(pod.Name); return ordinal < start }
+	own, orphans := slices.Concat(s.Active, s.Inactive), len(s.Orphans)
+	s.Orphans = slices.DeleteFunc(s.Orphans, unwanted)
+	kept := len(s.Orphans) < orphans
+	why := fmt.Errorf("spec.ordinals.start: Invalid value: %d: the feature gate StatefulSetStartOrdinal is off, "+
+		"so that the pods from this ordinal on are surplus; they are kept until the gate is on, or the field is removed",
+		start)
+	switch {
+	case (kept || slices.ContainsFunc(own, unwanted)) && !slices.ContainsFunc(own, below):
+		s.held = why
+	case kept:
+		s.Reported = errors.Join(s.Reported, why)
 	}
 }
 

@@ -1,6 +1,7 @@
 package statefulset
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -55,7 +56,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	b := &identity{options: o, snapshot: s, plan: p, input: &in}
 	in.Build = b.build
 	if !s.IsDeleted() {
-		p.Invalid = s.selectorMismatch(&s.set.Spec.Template, p.Update)
+		p.Invalid = cmp.Or(s.held, s.selectorMismatch(&s.set.Spec.Template, p.Update))
 	}
 	p.NeedsObject = s.hasSurplus()
 	p.Pass, err = workload.Plan(in)

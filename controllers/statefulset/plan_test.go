@@ -309,7 +309,54 @@ func TestPlanOrdinals(t *testing.T) {
 		return all
 	}
 	starts := Options{StartOrdinal: true}
+	orphans := func(ordinals ...int) []*corev1.Pod {
+		pods := several("web:1", ordinals...)
+		for _, pod := range pods {
+			pod.Labels["orphan"] = ""
+		}
+		return pods
+	}
 	checkPlans(t, map[string]planCase{
+		"the gate is off": {
+			why:      "a new set begins at 0",
+			replicas: 2,
+			set:      changes{parallel, start(5)},
+			want:     create("web-0", "web-1"),
+		},
+		"the gate is off, pods from the start": {
+			why:      "they would be deleted with their claims, and are left as they are",
+			replicas: 3,
+			set:      changes{parallel, start(5), withClaims(keeps, deletes)},
+			pods:     several("web:1", 5, 6, 7),
+		},
+		"the gate is off, orphans from the start": {
+			why:      "they would be adopted to be deleted",
+			replicas: 3,
+			set:      changes{parallel, start(5), withClaims(keeps, deletes)},
+			pods:     orphans(5, 6, 7),
+		},
+		"the gate is off, pods from 0": {
+			why:      "the set has always begun at 0, and scales in",
+			replicas: 2,
+			set:      changes{parallel, start(1)},
+			pods:     several("web:1", 0, 1, 2),
+			want:     []string{"delete web-2"},
+		},
+		"the gate is off, pods from 0, orphans": {
+			why:      "they are not adopted, and keep nothing else from going on",
+			replicas: 2,
+			set:      changes{parallel, start(5)},
+			pods:     append(several("web:1", 0), orphans(5, 6)...),
+			want:     create("web-1"),
+		},
+		"the gate is on": {
+			why:      "orphans from the start are adopted",
+			options:  starts,
+			replicas: 2,
+			set:      changes{parallel, start(5)},
+			pods:     orphans(5, 6),
+			want:     []string{"patch web-5", "patch web-6"},
+		},
 		"reserved": {
 			why:      "the reserved ordinal is left out",
 			replicas: 4,
