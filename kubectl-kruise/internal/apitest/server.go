@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/scheme"
 )
 
@@ -140,9 +141,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPatch:
 		s.patch(w, r, target{object, subresource}, body)
 	case http.MethodPost:
-		s.create(w, path, subresource, body)
+		s.create(w, target{path, subresource}, body, isDryRun(r, body))
 	case http.MethodDelete:
-		s.delete(w, object)
+		s.delete(w, object, isDryRun(r, body))
 	case http.MethodPut:
 		s.put(w, object, subresource, body)
 	default:
@@ -162,6 +163,12 @@ func plain(body []byte) ([]byte, error) {
 	return runtime.Encode(scheme.DefaultJSONEncoder(), o)
 }
 
+// isDryRun reports whether a write is not to be stored. The options of a deletion are its body.
+func isDryRun(r *http.Request, body []byte) bool {
+	return r.URL.Query().Get("dryRun") != "" ||
+		r.Method == http.MethodDelete && bytes.Contains(body, []byte(`"dryRun":["All"]`))
+}
+
 // record records a write.
 func (s *Server) record(r *http.Request, path string, body []byte) {
 	short, longest := path, -1
@@ -171,7 +178,7 @@ func (s *Server) record(r *http.Request, path string, body []byte) {
 		}
 	}
 	dryRun := ""
-	if r.URL.Query().Get("dryRun") != "" {
+	if isDryRun(r, body) {
 		dryRun = " (dry run)"
 	}
 	s.mu.Lock()
@@ -266,8 +273,8 @@ func (s *Server) patch(w http.ResponseWriter, r *http.Request, to target, body [
 	send(w, http.StatusOK, patched.Object)
 }
 
-func (s *Server) create(w http.ResponseWriter, path, subresource string, body []byte) {
-	if subresource == "exec" {
+func (s *Server) create(w http.ResponseWriter, to target, body []byte, dryRun bool) {
+	if to.subresource == "exec" {
 		fail(w, http.StatusMethodNotAllowed, "exec is not served")
 		return
 	}
@@ -276,22 +283,35 @@ func (s *Server) create(w http.ResponseWriter, path, subresource string, body []
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	if subresource == "" {
+	if to.subresource == "" {
 		if o.GetName() == "" {
 			o.SetName(o.GetGenerateName() + "x")
 		}
-		s.store(path+"/"+o.GetName(), o, false)
+		at := to.path + "/" + o.GetName()
+		s.mu.Lock()
+		exists := s.objects[at] != nil
+		s.mu.Unlock()
+		if exists {
+			fail(w, http.StatusConflict, o.GetName())
+			return
+		}
+		o.SetUID(types.UID("uid-of-" + o.GetName()))
+		s.store(at, o, dryRun)
 	}
 	send(w, http.StatusCreated, o.Object)
 }
 
 // delete deletes an object, and frees what it controls.
-func (s *Server) delete(w http.ResponseWriter, path string) {
+func (s *Server) delete(w http.ResponseWriter, path string, dryRun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	gone := s.objects[path]
-	if gone == nil {
+	switch {
+	case gone == nil:
 		fail(w, http.StatusNotFound, path)
+		return
+	case dryRun:
+		send(w, http.StatusOK, gone.Object)
 		return
 	}
 	delete(s.objects, path)
@@ -384,6 +404,7 @@ func send(w http.ResponseWriter, code int, answer any) {
 func fail(w http.ResponseWriter, code int, message string) {
 	reason := map[int]string{
 		http.StatusNotFound: "NotFound", http.StatusUnprocessableEntity: "Invalid", http.StatusForbidden: "Forbidden",
+		http.StatusConflict: "AlreadyExists",
 	}[code]
 	send(w, code, map[string]any{
 		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,

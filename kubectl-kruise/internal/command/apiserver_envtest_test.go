@@ -73,6 +73,8 @@ func calls() []call {
 		{"pull", "pull app:2 --wait=false", "created", ""},
 		{"migrate --create", "migrate CloneSet --from Deployment --src-name d --create", "Successfully created", ""},
 		{"migrate", "migrate CloneSet --from Deployment --src-name d --replicas 0", "Successfully migrated 0 replicas", ""},
+		{"migrate --in-place", "migrate CloneSet --from Deployment --src-name idle --in-place --dry-run=server", "", ""},
+		{"migrate StatefulSet", "migrate StatefulSet --from StatefulSet --src-name idle --dry-run=server", "", ""},
 		{"diagnose", "diagnose -o DIR/bundle", "Wrote ", ""},
 		{"dashboard", "dashboard --port=-1", "", "listen: "}, // which reads nothing before a page is open
 		{"", "get all", "cloneset.apps.kruise.io/web", ""},
@@ -116,7 +118,7 @@ func TestCommandsOnAPIServer(t *testing.T) {
 		})
 	}
 	for name := range rights {
-		if !slices.ContainsFunc(calls(), func(one call) bool { return one.name == name }) && name != "migrate --in-place" {
+		if !slices.ContainsFunc(calls(), func(one call) bool { return one.name == name }) {
 			t.Errorf("no call shows that the rights of %s suffice", name)
 		}
 	}
@@ -261,6 +263,11 @@ func fill(t *testing.T, c *cluster.Cluster, version, namespace string) {
 		spec: {schedule: "0 0 * * *", template: {broadcastJobTemplate: {spec: {completionPolicy: {type: Always},
 			template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}}}`)
 	create(strings.NewReplacer("{name: web, namespace: default, uid: d, generation: 1}", "{name: d}").Replace(deployment))
+	for _, kind := range []string{"Deployment", "StatefulSet"} {
+		create(`{apiVersion: apps/v1, kind: ` + kind + `, metadata: {name: idle}, spec: {replicas: 0,
+			selector: {matchLabels: {app: idle}}, template: {metadata: {labels: {app: idle}},
+				spec: {containers: [{name: app, image: "app:1"}]}}}, status: {observedGeneration: 1, replicas: 0}}`)
+	}
 }
 
 // documentedRights reads the table of rights in the documentation.

@@ -55,8 +55,9 @@ func TestMigrateKeepsPods(t *testing.T) {
 			source: "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, " + template,
 			args:   []string{"migrate", "CloneSet", "--from", "Deployment", "--in-place"}, target: &v1beta1.CloneSet{},
 		},
-		"db": {
-			source: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, " + template,
+		"db": { // whose ordinals begin at 5, while the feature gate is off
+			source: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, " + strings.Replace(template, "{replicas",
+				"{persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}, ordinals: {start: 5}, replicas", 1),
 			args:   []string{"migrate", "StatefulSet", "--from", "StatefulSet"}, target: &v1beta1.StatefulSet{},
 		},
 	} {
@@ -76,6 +77,9 @@ func TestMigrateKeepsPods(t *testing.T) {
 			})
 			args := append(slices.Clone(row.args), "--src-name", name, "-n", b.Namespace, "--interval=100ms",
 				"--timeout-seconds=120")
+			b.Until(func() error { // its status is written after that of the pods
+				return apitest.RunConfig(t, command.New, c.Kubeconfig, append(args, "--dry-run=server")...).Err
+			})
 			if got := apitest.RunConfig(t, command.New, c.Kubeconfig, args...); got.Err != nil {
 				t.Fatalf("%v %s", got.Err, got.ErrOut)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
@@ -33,9 +34,10 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "migrate (CloneSet --from Deployment | StatefulSet --from StatefulSet) --src-name NAME [--dst-name NAME]",
 		Short: "Migrate a Deployment to a CloneSet, or a StatefulSet to one of apps.kruise.io",
 		Long: "Migrate a Deployment to a CloneSet, pod by pod or in place, or a StatefulSet of apps to one of " +
-			"apps.kruise.io in place.\n\nIn place, the " +
-			"new workload takes the running pods over, and no container restarts. For some seconds " +
-			"no controller replaces a pod that ends. A migration that was interrupted goes on when the command is called again.",
+			"apps.kruise.io in place.\n\nIn place, the new workload takes the running pods over, and no container restarts. " +
+			"The source must be settled: else the command names the reasons, and deletes nothing. --dry-run prints what " +
+			"happens to each pod. Each step prints the way back. A migration that was interrupted goes on when the command " +
+			"is called again.",
 		Example: "  # Make an empty CloneSet of the Deployment web\n" +
 			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --dst-name web --create\n\n" +
 			"  # Move 10 pods, of which 2 may run twice\n" +
@@ -44,6 +46,7 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --in-place",
 		Args: cobra.ExactArgs(1),
 	}
+	cmdutil.AddDryRunFlag(cmd)
 	v := cmd.Flags()
 	v.StringVar(&o.from, "from", "", "The kind of the source: Deployment or StatefulSet")
 	v.StringVar(&o.source, "src-name", "", "The name of the source")
@@ -88,12 +91,15 @@ func (m migration) run(to string) error {
 		case m.flags.create:
 			return m.createCloneSet()
 		case m.flags.inPlace:
-			return m.adoptPods()
+			return m.takeOver(builtIn("Deployment"), kind(kinds.CloneSet))
 		default:
 			return m.movePods()
 		}
 	case "statefulset to statefulset", "statefulset to asts", "statefulset to advancedstatefulset":
-		return m.adoptStatefulSet()
+		if m.flags.target != m.flags.source {
+			return fmt.Errorf("the pods of a StatefulSet have its name: --dst-name must be %s", m.flags.source)
+		}
+		return m.takeOver(builtIn(kinds.StatefulSet), kind(kinds.StatefulSet))
 	default:
 		return fmt.Errorf("migrate %s is not supported, only Deployment to CloneSet and StatefulSet to StatefulSet", pair)
 	}
@@ -119,7 +125,7 @@ func (m migration) until(what string, done func() (bool, error)) error {
 			return err
 		}
 		if limit >= 0 && m.clock.Now().After(deadline) {
-			return fmt.Errorf("%s: timed out waiting for the condition", what)
+			return fmt.Errorf("%s: %w", what, wait.ErrorInterrupted(nil))
 		}
 		select {
 		case <-m.Context().Done():

@@ -3,7 +3,6 @@ package migrate
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,13 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/write"
 )
-
-// fromKey is the annotation of a workload that takes pods over, with the name of their former workload.
-const fromKey = "kruisekit.dev/migrating-from"
 
 // CloneSetOf returns the CloneSet that does what a Deployment does, without pods.
 func CloneSetOf(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
@@ -44,7 +38,6 @@ func CloneSetOf(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 // creates none, since its scale-out may leave none unavailable.
 func Adopting(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 	set := CloneSetOf(d, name)
-	set.Annotations[fromKey] = d.Name
 	set.Spec.Replicas = ptr.To(ptr.Deref(d.Spec.Replicas, 1))
 	set.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(0))
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
@@ -52,38 +45,33 @@ func Adopting(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 	return set
 }
 
-// StatefulSetOf returns the StatefulSet of apps.kruise.io that takes the pods of one of apps over. It updates no pod
-// until it has them all.
+// StatefulSetOf returns the StatefulSet of apps.kruise.io that takes the pods of one of apps over. It updates no pod and
+// retains all claims until the migration is complete. Its first ordinals are reserved: spec.ordinals needs a feature
+// gate, without which the pods would be surplus.
 func StatefulSetOf(s *appsv1.StatefulSet) *v1beta1.StatefulSet {
 	set := &v1beta1.StatefulSet{ObjectMeta: metadata(s.ObjectMeta, s.Name)}
-	set.Annotations[fromKey] = s.Name
 	set.Spec = v1beta1.StatefulSetSpec{
-		Replicas: s.Spec.Replicas, Selector: s.Spec.Selector, Template: s.Spec.Template, ServiceName: s.Spec.ServiceName,
-		VolumeClaimTemplates: s.Spec.VolumeClaimTemplates, PodManagementPolicy: s.Spec.PodManagementPolicy,
-		RevisionHistoryLimit: s.Spec.RevisionHistoryLimit,
-		UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{
-			Type: appsv1.RollingUpdateStatefulSetStrategyType,
-			RollingUpdate: &v1beta1.RollingUpdateStatefulSetStrategy{
-				PodUpdatePolicy: v1beta1.InPlaceIfPossiblePodUpdateStrategyType, Paused: true,
-			},
-		},
+		Replicas: s.Spec.Replicas, Selector: s.Spec.Selector, Template: *s.Spec.Template.DeepCopy(),
+		ServiceName: s.Spec.ServiceName, VolumeClaimTemplates: s.Spec.VolumeClaimTemplates,
+		PodManagementPolicy: s.Spec.PodManagementPolicy, RevisionHistoryLimit: s.Spec.RevisionHistoryLimit,
+		UpdateStrategy: v1beta1.StatefulSetUpdateStrategy{Type: s.Spec.UpdateStrategy.Type},
 	}
+	if o := s.Spec.Ordinals; o != nil && o.Start > 0 {
+		set.Spec.ReserveOrdinals = []intstr.IntOrString{intstr.FromString(fmt.Sprintf("0-%d", o.Start-1))}
+	}
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+		return set
+	}
+	to := &v1beta1.RollingUpdateStatefulSetStrategy{
+		PodUpdatePolicy: v1beta1.InPlaceIfPossiblePodUpdateStrategyType, Paused: true,
+	}
+	set.Spec.UpdateStrategy.RollingUpdate = to
 	inplace.EnsureReadinessGate(&set.Spec.Template.Spec, nil) // which updates in place require of the template
 	if s.Spec.MinReadySeconds > 0 {
-		set.Spec.UpdateStrategy.RollingUpdate.MinReadySeconds = ptr.To(s.Spec.MinReadySeconds)
-	}
-	if s.Spec.Ordinals != nil {
-		set.Spec.Ordinals = &v1beta1.StatefulSetOrdinals{Start: s.Spec.Ordinals.Start}
+		to.MinReadySeconds = ptr.To(s.Spec.MinReadySeconds)
 	}
 	if rolling := s.Spec.UpdateStrategy.RollingUpdate; rolling != nil {
-		set.Spec.UpdateStrategy.RollingUpdate.Partition = rolling.Partition
-		set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = rolling.MaxUnavailable
-	}
-	if policy := s.Spec.PersistentVolumeClaimRetentionPolicy; policy != nil {
-		set.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: v1beta1.PersistentVolumeClaimRetentionPolicyType(policy.WhenDeleted),
-			WhenScaled:  v1beta1.PersistentVolumeClaimRetentionPolicyType(policy.WhenScaled),
-		}
+		to.Partition, to.MaxUnavailable = rolling.Partition, rolling.MaxUnavailable
 	}
 	return set
 }
@@ -127,34 +115,4 @@ func Move(m Moving) Action {
 		a.Done = true
 	}
 	return a
-}
-
-// Adopt returns the operations that make an orphaned pod one of a CloneSet, at its update revision: none for a pod that
-// it controls already.
-func Adopt(pod *corev1.Pod, set *v1beta1.CloneSet, apiVersion, id string) ([]write.Op, error) {
-	if metav1.IsControlledBy(pod, set) {
-		return nil, nil
-	}
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return nil, fmt.Errorf("pod %s belongs to %s %s", pod.Name, owner.Kind, owner.Name)
-	}
-	owners := append(slices.Clone(pod.OwnerReferences), metav1.OwnerReference{
-		APIVersion: apiVersion, Kind: "CloneSet", Name: set.Name, UID: set.UID,
-		Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
-	})
-	state := string(kruise.LifecycleStateNormal)
-	ops := append(write.TestUID(pod), write.SetLabels(pod, map[string]*string{
-		kruise.PodRevisionLabelKey: &set.Status.UpdateRevision, kruise.CloneSetInstanceIDKey: &id,
-		kruise.LifecycleStateKey: &state,
-	})...)
-	return append(ops, write.Add("/metadata/ownerReferences", owners)), nil
-}
-
-// Relabel returns the operations that give a pod the revision that its workload makes of the same template: none where
-// the pod has it.
-func Relabel(pod *corev1.Pod, revision string) []write.Op {
-	if pod.Labels[kruise.PodRevisionLabelKey] == revision {
-		return nil
-	}
-	return append(write.TestUID(pod), write.SetLabels(pod, map[string]*string{kruise.PodRevisionLabelKey: &revision})...)
 }

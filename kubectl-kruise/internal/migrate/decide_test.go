@@ -1,14 +1,15 @@
 package migrate_test
 
 import (
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/migrate"
 )
 
@@ -95,30 +96,6 @@ func checkMove(t *testing.T, m migrate.Moving) {
 	t.Fatalf("%+v does not end", begin)
 }
 
-func TestAdopt(t *testing.T) {
-	set := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}}
-	set.Status.UpdateRevision = "web-1"
-	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
-	if ops, err := migrate.Adopt(orphan, set, "v", "id"); err != nil || len(ops) < 3 {
-		t.Errorf("an orphan: %v, %v", ops, err)
-	}
-	owned := func(uid string) *corev1.Pod {
-		p := orphan.DeepCopy()
-		p.OwnerReferences = []metav1.OwnerReference{{Name: "x", Kind: "K", UID: "u", Controller: ptr.To(true)}}
-		p.OwnerReferences[0].UID = set.UID
-		if uid != "u" {
-			p.OwnerReferences[0].UID = "other"
-		}
-		return p
-	}
-	if ops, err := migrate.Adopt(owned("u"), set, "v", "id"); err != nil || ops != nil {
-		t.Errorf("an own pod: %v, %v", ops, err)
-	}
-	if _, err := migrate.Adopt(owned("other"), set, "v", "id"); err == nil {
-		t.Error("the pod of another owner was adopted")
-	}
-}
-
 func TestTargets(t *testing.T) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", Labels: map[string]string{"a": "b"},
@@ -139,5 +116,37 @@ func TestTargets(t *testing.T) {
 	gates := to.Spec.Template.Spec.ReadinessGates
 	if r := to.Spec.UpdateStrategy.RollingUpdate; !r.Paused || *r.Partition != 2 || len(gates) != 1 {
 		t.Errorf("%+v", to.Spec)
+	}
+	if len(s.Spec.Template.Spec.ReadinessGates) > 0 {
+		t.Error("the source has changed")
+	}
+}
+
+// A StatefulSet whose pods only their user updates stays one, and its template gets nothing that updates in place need.
+func TestTargetKeepsOnDelete(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+	to := migrate.StatefulSetOf(s)
+	if u := to.Spec.UpdateStrategy; u.Type != s.Spec.UpdateStrategy.Type || u.RollingUpdate != nil ||
+		!equality.Semantic.DeepEqual(to.Spec.Template, s.Spec.Template) {
+		t.Errorf("OnDelete became %+v", to.Spec)
+	}
+}
+
+// The ordinals of the pods are those of the target, whatever feature gates the manager has, and no claim is deleted
+// before the target has all pods.
+func TestTargetKeepsOrdinalsAndClaims(t *testing.T) {
+	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+	s.Spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenScaled: appsv1.DeletePersistentVolumeClaimRetentionPolicyType,
+	}
+	for start, want := range map[int32][]intstr.IntOrString{
+		0: nil, 1: {intstr.FromString("0-0")}, 5: {intstr.FromString("0-4")},
+	} {
+		s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: start}
+		to := migrate.StatefulSetOf(s).Spec
+		if !slices.Equal(to.ReserveOrdinals, want) || to.Ordinals != nil || to.PersistentVolumeClaimRetentionPolicy != nil {
+			t.Errorf("start %d became %+v", start, to)
+		}
 	}
 }

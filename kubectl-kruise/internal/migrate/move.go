@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -25,7 +26,8 @@ func (m migration) createCloneSet() error {
 	if err := m.writeCloneSet(set); err != nil {
 		return err
 	}
-	m.report("Successfully created from Deployment/%s to CloneSet/%s", m.flags.source, m.flags.target)
+	dryRun := map[string]string{"client": " (dry run)", "server": " (server dry run)"}[m.Text("dry-run")]
+	m.report("Successfully created from Deployment/%s to CloneSet/%s%s", m.flags.source, m.flags.target, dryRun)
 	return nil
 }
 
@@ -56,6 +58,14 @@ func (m migration) movePods() error {
 	moved := m.flags.replicas
 	if moved < 0 || moved > source {
 		moved = source
+	}
+	if owner := metav1.GetControllerOf(d); owner != nil {
+		return fmt.Errorf("Deployment/%s belongs to %s/%s, which sets its replicas", d.Name, owner.Kind, owner.Name)
+	}
+	if m.Text("dry-run") != "none" {
+		m.report("Migration: Deployment/%s %d -> %d, CloneSet/%s %d -> %d (dry run)", m.flags.source, source, source-moved,
+			m.flags.target, to, to+moved)
+		return nil
 	}
 	last := ""
 	err = m.until("migrate "+m.flags.source, func() (bool, error) {
