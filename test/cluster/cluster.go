@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"k8s.io/client-go/kubernetes/scheme"
@@ -80,13 +81,22 @@ func connect(programs binaries.Cache, kubeconfig string, o Options) (*Cluster, e
 
 // Kubectl runs kubectl as administrator and returns what it prints. Its error contains what it printed to stderr.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return c.run(exec.CommandContext(ctx, c.kubectl, args...))
+}
+
+// Shell runs a script, as a user pastes it, and returns what it prints.
+func (c *Cluster) Shell(ctx context.Context, script string) (string, error) {
+	return c.run(exec.CommandContext(ctx, "sh", "-ec", script)) //nolint:gosec // a script of a test
+}
+
+func (c *Cluster) run(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, c.kubectl, append([]string{"--kubeconfig", c.Kubeconfig}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// kubectl lives for a second: memory is cheaper than collections.
-	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=512MiB")
+	cmd.Env = append(os.Environ(), "GOGC=off", "GOMEMLIMIT=512MiB", "KUBECONFIG="+c.Kubeconfig,
+		"PATH="+filepath.Dir(c.kubectl)+":"+os.Getenv("PATH"))
 	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("kubectl %v: %w: %s", args, err, bytes.TrimSpace(stderr.Bytes()))
+		return stdout.String(), fmt.Errorf("%v: %w: %s", cmd.Args, err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	return stdout.String(), nil
 }

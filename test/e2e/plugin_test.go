@@ -37,7 +37,7 @@ func TestPlugin(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"rollout": p.testRollout, "set": p.testSet, "scale": p.testScale, "stalled": p.testStalled,
 			"restart": p.testRestart, "pull": p.testPull, "protect": p.testProtect, "pause": p.testPauseAll,
-			"move": p.testMove, "adopt": p.testAdopt, "adopt a set": p.testAdoptStatefulSet,
+			"move": p.testMove, "adopt": p.testAdopt, "adopt a set": p.testAdoptStatefulSet, "states": p.testStates,
 			"create": p.testCreate, "steps": p.testSteps, "diagnose": p.testDiagnose,
 			"kubectl": p.testKubectl, "local": p.testLocal, "sidecar": p.testSidecar, "dashboard": p.testDashboard,
 		} {

@@ -181,13 +181,13 @@ func TestMigrateInPlaceRefuses(t *testing.T) {
 		want     string
 	}{
 		"a rollout that is paused half way": {
-			deployment, "updatedReplicas: 2", "updatedReplicas: 1", "", "not settled: it wants 2 replicas, has 2, and 1 are updated",
+			deployment, "updatedReplicas: 2", "updatedReplicas: 1", "", "wants 2 replicas, has 2, and 1 are updated",
 		},
 		"a change that the controller has not seen": {
 			deployment, "observedGeneration: 1", "observedGeneration: 0", "", "has not observed its last change",
 		},
 		"a pod that is not ready": {statefulSet, "readyReplicas: 2", "readyReplicas: 1", "", "1 ready"},
-		"an owner":                {deployment, "uid: d, generation: 1", "uid: d, generation: 1, " + shop, "", "belongs to Shop/shop"},
+		"an owner":                {deployment, "uid: d, generation: 1", "uid: d, generation: 1, " + shop, "", "to Shop/shop"},
 		"a second ReplicaSet with pods": {
 			world: deployment, more: strings.NewReplacer("web-1", "web-0", "uid: r,", "uid: q,").Replace(deployment.objects[1]),
 			want: "has pods of ReplicaSet/web-1, too",
@@ -200,10 +200,11 @@ func TestMigrateInPlaceRefuses(t *testing.T) {
 			deployment, "uid: web-a,", `uid: web-a, deletionTimestamp: "2026-01-01T00:00:00Z",`, "", "pod web-a terminates",
 		},
 		"a pod of a Job": {
-			world: deployment, more: heldPod("batch-a", "Job", "batch", "j"), want: "pod batch-a has the selected labels and belongs to Job/batch",
+			world: deployment, more: heldPod("batch-a", "Job", "batch", "j"), want: "and belongs to Job/batch",
 		},
 		"a pod without a controller": {
-			world: statefulSet, more: strings.ReplaceAll(heldPod("x", "K", "k", "k"), "controller: true", ""), want: "and no controller",
+			world: statefulSet, want: "and no controller",
+			more: strings.ReplaceAll(heldPod("x", "K", "k", "k"), "controller: true", ""),
 		},
 		"a pod of an older template": {
 			statefulSet, "controller-revision-hash: r-1", "controller-revision-hash: r-0", "", "pod web-1 has an older template",

@@ -58,7 +58,7 @@ func TestMigrateKeepsPods(t *testing.T) {
 		"db": { // whose ordinals begin at 5, while the feature gate is off
 			source: "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, " + strings.Replace(template, "{replicas",
 				"{persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}, ordinals: {start: 5}, replicas", 1),
-			args:   []string{"migrate", "StatefulSet", "--from", "StatefulSet"}, target: &v1beta1.StatefulSet{},
+			args: []string{"migrate", "StatefulSet", "--from", "StatefulSet"}, target: &v1beta1.StatefulSet{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,9 +45,9 @@ func Adopting(d *appsv1.Deployment, name string) *v1beta1.CloneSet {
 	return set
 }
 
-// StatefulSetOf returns the StatefulSet of apps.kruise.io that takes the pods of one of apps over. It updates no pod and
-// retains all claims until the migration is complete. Its first ordinals are reserved: spec.ordinals needs a feature
-// gate, without which the pods would be surplus.
+// StatefulSetOf returns the StatefulSet of apps.kruise.io that takes the pods of one of apps over. It updates no pod
+// and retains all claims until the migration is complete. The ordinals before the first one are reserved:
+// spec.ordinals needs a feature gate, without which the pods would be surplus.
 func StatefulSetOf(s *appsv1.StatefulSet) *v1beta1.StatefulSet {
 	set := &v1beta1.StatefulSet{ObjectMeta: metadata(s.ObjectMeta, s.Name)}
 	set.Spec = v1beta1.StatefulSetSpec{

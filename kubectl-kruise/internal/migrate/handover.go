@@ -151,7 +151,7 @@ func (h *Handover) Fate(pod *corev1.Pod) Fate {
 	taken := owner != nil && owner.UID == h.Owner.UID
 	held := owner != nil && owner.UID == h.Holder || owner == nil && h.Freed
 	finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	latest := pod.Labels[h.Key] == h.Revision
+	latest := h.Revision != "" && pod.Labels[h.Key] == h.Revision
 	refuse := func(text string, values ...any) Fate {
 		return Fate{Refused: fmt.Errorf("pod %s "+text, append([]any{pod.Name}, values...)...)}
 	}

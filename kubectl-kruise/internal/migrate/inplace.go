@@ -22,8 +22,8 @@ import (
 
 // takeOver lets a target take the pods of a source over.
 //
-// A StatefulSet names its pods, so that the source creates none beside those that the target adopts: the target has all
-// pods before the source is deleted. A ReplicaSet would replace each pod that it loses. The Deployment is deleted first,
+// A StatefulSet names its pods, so that the source creates none beside those that the target adopts: the target has
+// all pods before the source is deleted. A ReplicaSet would replace each pod that it loses: the Deployment is deleted
 // while its ReplicaSet still replaces pods, then the ReplicaSet, and the pods change their owner at once.
 func (m migration) takeOver(from, to schema.GroupKind) error {
 	o, err := m.observe(from, to)
@@ -95,7 +95,7 @@ func (o *observation) rehearse() error {
 	dryRun := []string{metav1.DryRunAll}
 	for _, pod := range o.pods {
 		if o.Fate(pod).Adopt {
-			if err := o.patchPod(pod, dryRun); err != nil {
+			if err := o.patchPod(pod, dryRun); err != nil && !write.IsOutdated(err) {
 				return err
 			}
 		}

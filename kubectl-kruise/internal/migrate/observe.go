@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -133,8 +132,8 @@ func (o *observation) build(raw *unstructured.Unstructured) error {
 		"apiVersion": raw.GetAPIVersion(), "kind": raw.GetKind(), "metadata": metadata(o.source.ObjectMeta, o.source.Name),
 		"spec": raw.Object["spec"],
 	})
-	annotations := map[string]string{fromKey: o.Marker(o.flags.source), recordKey: string(record)}
-	maps.Copy(annotations, o.want.GetAnnotations())
+	annotations := metadata(o.source.ObjectMeta, "").Annotations
+	annotations[fromKey], annotations[recordKey] = o.Marker(o.flags.source), string(record)
 	o.want.SetAnnotations(annotations)
 	return err
 }
