@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -26,6 +27,8 @@ const (
 type coldStart struct {
 	// endpoints lists those of the Service.
 	endpoints func(ctx context.Context) ([]discoveryv1.EndpointSlice, error)
+	// addresses are those of this process.
+	addresses func() ([]net.Addr, error)
 
 	mu     sync.Mutex
 	until  time.Time // ready until then
@@ -60,10 +63,10 @@ func (c *conversions) any() bool {
 // after the conversion webhook has answered where etcd holds objects in an older version. A Service sends the
 // conversions to ready replicas alone, so that without this check no replica would ever become ready.
 //
-// On a cold start the Service has no ready endpoint, and a CRD of the targets has an older version in
-// status.storedVersions. Reviews that arrive before the caches are synced wait for them, and fail by the failure policy
-// of their webhook, as they do without a ready replica. While another replica is ready, the check passes with the given
-// one alone.
+// On a cold start the Service has no ready endpoint of another replica, and a CRD of the targets has an older version
+// in status.storedVersions. Reviews that arrive before the caches are synced wait for them, and fail by the failure
+// policy of their webhook, as they do without a ready replica. While another replica is ready, the check passes with
+// the given one alone.
 //
 // The check lists EndpointSlices of the Service, at most every two seconds, and not once the given check passes.
 func (k *Keeper) ColdStart(check healthz.Checker) healthz.Checker {
@@ -93,11 +96,11 @@ func (k *Keeper) startsCold(ctx context.Context) bool {
 	k.cold.looked = now
 	ctx, cancel := context.WithTimeout(ctx, answer)
 	defer cancel()
-	endpoints, err := k.cold.endpoints(ctx)
+	other, err := k.otherReady(ctx)
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to look for other replicas")
 	}
-	if err != nil || slices.ContainsFunc(endpoints, hasReady) {
+	if err != nil || other {
 		return false
 	}
 	k.cold.until = now.Add(coldTerm)
@@ -116,9 +119,34 @@ func (k *Keeper) endpoints(ctx context.Context) ([]discoveryv1.EndpointSlice, er
 	return all.Items, nil
 }
 
-// hasReady reports whether a slice has an endpoint that takes requests. By the API an unknown state is ready.
-func hasReady(s discoveryv1.EndpointSlice) bool {
-	return slices.ContainsFunc(s.Endpoints, func(e discoveryv1.Endpoint) bool {
-		return ptr.Deref(e.Conditions.Ready, true)
-	})
+// otherReady reports whether another replica takes requests. An endpoint of this process is no other replica, even if
+// the endpoint is stale: after a restart of the container, and after an earlier pod of the same address.
+func (k *Keeper) otherReady(ctx context.Context) (bool, error) {
+	all, err := k.cold.endpoints(ctx)
+	if err != nil {
+		return false, err
+	}
+	addresses, err := k.cold.addresses()
+	if err != nil {
+		return false, fmt.Errorf("list own addresses: %w", err)
+	}
+	own := map[string]bool{}
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok {
+			own[n.IP.String()] = true
+		}
+	}
+	for i := range all {
+		// Replicas of one address, as on the network of a host, have different ports.
+		here := slices.ContainsFunc(all[i].Ports, func(p discoveryv1.EndpointPort) bool {
+			return int(ptr.Deref(p.Port, 0)) == k.options.Port
+		})
+		for _, e := range all[i].Endpoints {
+			isOwn := here && slices.ContainsFunc(e.Addresses, func(address string) bool { return own[address] })
+			if !isOwn && ptr.Deref(e.Conditions.Ready, true) { // by the API an unknown state is ready
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

@@ -3,6 +3,7 @@ package certificates
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -30,11 +31,16 @@ type replica struct {
 func newReplica() *replica {
 	r := &replica{clock: clocktesting.NewFakeClock(epoch())}
 	r.Keeper = &Keeper{
-		options: Options{Clock: r.clock}.withDefaults(types.NamespacedName{Namespace: "shop", Name: "webhooks"}),
+		options: Options{Clock: r.clock, Port: port}.withDefaults(types.NamespacedName{Namespace: "shop", Name: "webhooks"}),
 	}
 	r.cold.endpoints = func(context.Context) ([]discoveryv1.EndpointSlice, error) {
 		r.looks++
 		return r.found, r.fault
+	}
+	r.cold.addresses = func() ([]net.Addr, error) {
+		return []net.Addr{
+			&net.IPNet{IP: net.IPv4(127, 0, 0, 1)}, &net.IPNet{IP: net.ParseIP(own)}, &net.IPNet{IP: net.ParseIP(ownV6)},
+		}, nil
 	}
 	r.settled.Store(true)
 	r.stores("v1alpha1", "v1beta1")
@@ -49,12 +55,22 @@ func (r *replica) stores(versions ...string) {
 	r.conversions.observe(d, true)
 }
 
-// endpoint adds an endpoint of the Service.
-func (r *replica) endpoint(ready *bool) {
-	slice := discoveryv1.EndpointSlice{Endpoints: []discoveryv1.Endpoint{
-		{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}},
-	}}
-	r.found = append(r.found, slice)
+// The replica has two addresses and a port.
+const (
+	own, ownV6 = "192.0.2.7", "2001:db8::7"
+	port       = 9876
+)
+
+// endpoint adds an endpoint of another replica to the Service.
+func (r *replica) endpoint(ready *bool) { r.endpointAt("192.0.2.1", port, ready) }
+
+func (r *replica) endpointAt(address string, port int32, ready *bool) {
+	r.found = append(r.found, discoveryv1.EndpointSlice{
+		Ports: []discoveryv1.EndpointPort{{Port: &port}},
+		Endpoints: []discoveryv1.Endpoint{
+			{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ready}},
+		},
+	})
 }
 
 // isReady asks the check of caches that are not synced.
@@ -86,6 +102,23 @@ func TestColdStart(t *testing.T) {
 		},
 		"another replica is ready, by the default of the API": {
 			prepare: func(r *replica) { r.endpoint(nil) },
+		},
+		"the container has restarted, and its own endpoint is still ready": {
+			prepare: func(r *replica) { r.endpointAt(own, port, ptr.To(true)) },
+			want:    true,
+		},
+		"the Service has the other family of addresses": {
+			prepare: func(r *replica) { r.endpointAt(ownV6, port, ptr.To(true)) },
+			want:    true,
+		},
+		"another replica is ready beside the own endpoint": {
+			prepare: func(r *replica) {
+				r.endpointAt(own, port, ptr.To(true))
+				r.endpoint(ptr.To(true))
+			},
+		},
+		"another replica of the same address is ready": {
+			prepare: func(r *replica) { r.endpointAt(own, port+1, ptr.To(true)) },
 		},
 		"etcd holds the storage version alone": {
 			prepare: func(r *replica) { r.stores("v1beta1") },
@@ -126,6 +159,21 @@ func TestColdStartEnds(t *testing.T) {
 	r.clock.Step(time.Second)
 	if r.isReady(t) {
 		t.Error("the replica is ready without caches beside another one")
+	}
+}
+
+// The own endpoint, which is ready since this replica is, ends no cold start: without it no replica would convert.
+func TestColdStartContinues(t *testing.T) {
+	r := newReplica()
+	if !r.isReady(t) {
+		t.Fatal("the first replica is not ready")
+	}
+	r.endpointAt(own, port, ptr.To(true))
+	for range 3 {
+		r.clock.Step(coldTerm)
+		if !r.isReady(t) {
+			t.Fatal("the only replica gives way to itself")
+		}
 	}
 }
 

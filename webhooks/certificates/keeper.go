@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func New(config *rest.Config, service types.NamespacedName, o Options) (*Keeper,
 	}
 	names := []string{service.Name + "." + service.Namespace + ".svc", "localhost"}
 	k := &Keeper{client: live, service: service, options: o.withDefaults(service), names: names}
-	k.cold.endpoints = k.endpoints
+	k.cold.endpoints, k.cold.addresses = k.endpoints, net.InterfaceAddrs
 	return k, nil
 }
 
