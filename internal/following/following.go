@@ -34,8 +34,9 @@ type Follower struct {
 
 	cache  cache.Cache
 	mapper meta.RESTMapper
+	mu     sync.Mutex
+	// filled is closed while the index is complete.
 	filled chan struct{}
-	fill   func()
 	// look waits until the next look for a kind that is not installed; false if the context ends before.
 	look func(ctx context.Context) bool
 }
@@ -51,7 +52,6 @@ func (f *Follower) AddTo(mgr ctrl.Manager) error {
 
 func (f *Follower) bind(c cache.Cache, mapper meta.RESTMapper) {
 	f.cache, f.mapper, f.filled = c, mapper, make(chan struct{})
-	f.fill = sync.OnceFunc(func() { close(f.filled) })
 	f.look = func(ctx context.Context) bool {
 		at := func(context.Context) (bool, error) { return true, nil }
 		return wait.PollUntilContextCancel(ctx, lookFor, false, at) == nil
@@ -101,14 +101,18 @@ func Handler(put, remove func(*unstructured.Unstructured)) toolscache.ResourceEv
 // installed waits until the kind is installed; false if the context ends before.
 func (f *Follower) installed(ctx context.Context) bool {
 	logger := log.FromContext(ctx)
-	for waiting := false; ; waiting = true {
+	for complete := false; ; {
 		is, err := binding.Installed(f.mapper, f.Kind)
 		switch {
 		case is:
+			if complete {
+				f.empty() // the kind may have objects of an older version
+			}
 			return true
 		case err != nil:
 			logger.Error(err, "Failed to look up a kind", "kind", f.Kind.Kind)
-		case !waiting:
+		case !complete:
+			complete = true
 			logger.Info("Waiting for a kind that is not installed", "kind", f.Kind.Kind)
 			f.fill()
 		}
@@ -118,15 +122,31 @@ func (f *Follower) installed(ctx context.Context) bool {
 	}
 }
 
+// fill makes Wait return, and empty makes it wait.
+func (f *Follower) fill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.filled)
+}
+
+func (f *Follower) empty() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filled = make(chan struct{})
+}
+
 // Wait until Put was called for all objects of the cache. It returns at once if so, also with a context that has ended.
 func (f *Follower) Wait(ctx context.Context) error {
+	f.mu.Lock()
+	filled := f.filled
+	f.mu.Unlock()
 	select {
-	case <-f.filled:
+	case <-filled:
 		return nil
 	default:
 	}
 	select {
-	case <-f.filled:
+	case <-filled:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,19 +22,21 @@ type started struct {
 	cache.Cache
 
 	handlers chan toolscache.ResourceEventHandler
+	// synced reports that the handlers have seen everything.
+	synced atomic.Bool
 }
 
 func (*started) WaitForCacheSync(context.Context) bool { return true }
 
 func (s *started) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return &startedInformer{handlers: s.handlers}, nil
+	return &startedInformer{of: s}, nil
 }
 
 // startedInformer is an informer of such a cache.
 type startedInformer struct {
 	cache.Informer
 
-	handlers chan toolscache.ResourceEventHandler
+	of *started
 }
 
 func (*startedInformer) HasSynced() bool { return true }
@@ -43,16 +46,18 @@ func (*startedInformer) IsStopped() bool { return false }
 func (s *startedInformer) AddEventHandler(
 	h toolscache.ResourceEventHandler,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
-	s.handlers <- h
-	return registration{}, nil
+	s.of.handlers <- h
+	return registration{of: s.of}, nil
 }
 
-// registration is of a handler that has seen everything.
+// registration is of a handler.
 type registration struct {
 	toolscache.ResourceEventHandlerRegistration
+
+	of *started
 }
 
-func (registration) HasSynced() bool { return true }
+func (r registration) HasSynced() bool { return r.of.synced.Load() }
 
 // lateMapper answers the looks for a kind in their order, the last answer again and again.
 type lateMapper struct {
@@ -68,19 +73,21 @@ func (m *lateMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping
 	return &meta.RESTMapping{}, err
 }
 
-// TestLateKind: objects are indexed also where their kind is installed after the start. Until then
-// the index is complete without them, unless the API server does not answer.
+// TestLateKind: objects are indexed also where their kind is installed after the start. Until then the index is complete
+// without them, unless the API server does not answer. From then on it is not complete before it has the objects, which
+// may be stored in an older version.
 func TestLateKind(t *testing.T) {
 	kind := appsv1beta1.GroupVersion.WithKind("SidecarSet")
 	missing := &meta.NoKindMatchError{GroupKind: kind.GroupKind()}
 	for name, c := range map[string]struct {
 		why     string
 		answers []error
-		// ready reports that the index is complete before the kind is installed.
-		ready bool
+		// ready are the looks after which the index is complete before the kind is installed.
+		ready []bool
 	}{
-		"late":      {"no set is stored before", []error{missing, missing, nil}, true},
-		"no answer": {"sets may be stored", []error{errors.New("down"), nil}, false},
+		"late":                 {"no set is stored before", []error{missing, missing, nil}, []bool{true, true}},
+		"no answer":            {"sets may be stored", []error{errors.New("down"), nil}, []bool{false}},
+		"no answer, then late": {"the second look counts", []error{errors.New("down"), missing, nil}, []bool{false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			looks, mapper := make(chan struct{}), &lateMapper{answers: c.answers}
@@ -104,8 +111,8 @@ func TestLateKind(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- f.Start(ctx) }()
 
-			for range len(c.answers) - 1 {
-				if c.ready {
+			for _, ready := range c.ready {
+				if ready {
 					if err := f.Wait(t.Context()); err != nil {
 						t.Fatal(err)
 					}
@@ -115,6 +122,10 @@ func TestLateKind(t *testing.T) {
 				looks <- struct{}{}
 			}
 			handler := <-from.handlers
+			if f.Wait(canceled(t)) == nil {
+				t.Error("the index is taken for complete while it is filled")
+			}
+			from.synced.Store(true)
 			if err := f.Wait(t.Context()); err != nil {
 				t.Fatal(err)
 			}
