@@ -28,7 +28,7 @@ type Spreads interface {
 	) (*corev1.Pod, error)
 }
 
-// Spread returns the step that gives a pod its subset. A lookup that fails leaves the pod without one, with a warning:
+// Spread returns the step that gives a pod its subset, once all WorkloadSpreads can be read. A lookup that fails leaves the pod without one, with a warning:
 // the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
 // run without what the patch changes.
 func Spread(s Spreads) Step {
@@ -37,7 +37,11 @@ func Spread(s Spreads) Step {
 			return Result{}, nil
 		}
 		request := types.NamespacedName{Namespace: r.Namespace, Name: string(r.UID)}
-		next, err := s.Admit(ctx, request, r.Pod, r.Rest)
+		var next *corev1.Pod
+		err := s.Ready(ctx)
+		if err == nil {
+			next, err = s.Admit(ctx, request, r.Pod, r.Rest)
+		}
 		var patch *workloadspread.PatchError
 		var refused *StepError
 		switch {

@@ -18,11 +18,13 @@ import (
 type subsets struct {
 	name  string
 	fault error
+	// unsynced is why WorkloadSpreads cannot be read.
+	unsynced error
 	// asked is the namespace of the request, and its UID.
 	asked types.NamespacedName
 }
 
-func (*subsets) Ready(context.Context) error { return nil }
+func (s *subsets) Ready(context.Context) error { return s.unsynced }
 
 func (s *subsets) Admit(
 	_ context.Context, request types.NamespacedName, _ *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
@@ -121,6 +123,10 @@ func TestSpread(t *testing.T) {
 		"none":     {why: "a pod without a WorkloadSpread stays as it is", subsets: &subsets{}},
 		"a failed lookup": {
 			why: "the pod is created without a subset", subsets: &subsets{fault: errors.New("no cache")}, lacking: 1,
+		},
+		"no cache": {
+			why:     "the subset is not known, and none is recorded",
+			subsets: &subsets{name: "a", unsynced: context.DeadlineExceeded}, lacking: 1, unasked: true,
 		},
 		"a bad patch": {
 			why:      "a retry cannot succeed",
