@@ -10,10 +10,11 @@
 //
 // # Costs
 //
-// Events of pods are gathered for a second. A pass lists the pods of one target, and writes what differs: one patch of
-// the status, and one of each pod whose deletion cost or annotation differs. Pods that admission has spread need no
-// patch. Metadata of workloads is watched from the first WorkloadSpread on. A pass leaves out the pods that admission
-// gives to another WorkloadSpread, and reads only caches for that. While the target has pods of several versions, the
+// Events of pods are gathered for up to a second, and no longer once the target has written its status and has the pods
+// that it wants: pace.go has the pauses. A pass lists the pods of one target, and writes what differs: one patch of the
+// status, and one of each pod whose deletion cost or annotation differs. Pods that admission has spread need no patch.
+// Metadata of workloads is watched from the first WorkloadSpread on. A pass leaves out the pods that admission gives to
+// another WorkloadSpread, and reads only caches for that. While the target has pods of several versions, the
 // ReplicaSets of these pods are read live, or the CloneSet.
 //
 // # What cannot be done

@@ -49,6 +49,8 @@ type snapshot struct {
 	// newest is the version of pods that the target creates.
 	newest string
 	now    time.Time
+	// early is how long the pass waits for further events of pods.
+	early time.Duration
 	// gone means that the WorkloadSpread is gone. pods are then those that its annotation is on.
 	gone bool
 }
@@ -62,6 +64,20 @@ func (s *snapshot) version(pod *corev1.Pod) string {
 		kind = owner.Kind
 	}
 	return subset.VersionOf(pod, kind, s.versioned)
+}
+
+// settled reports whether the target has the pods that it wants, all of one revision.
+func (s *snapshot) settled() bool {
+	active, revisions := int32(0), map[[2]string]bool{}
+	for _, pod := range s.pods {
+		if subset.Active(pod) {
+			active++
+			revisions[[2]string{
+				pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+			}] = true
+		}
+	}
+	return !s.target.Base.Unknown && active == s.target.Base.Replicas && len(revisions) <= 1
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -93,6 +109,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	}
 	if err := r.readPods(ctx, s); err != nil {
 		return nil, err
+	}
+	if s.early = r.pace.early(name, s.settled(), s.now); s.early > 0 {
+		return s, nil
 	}
 	if err := r.readNodes(ctx, s); err != nil {
 		return nil, err

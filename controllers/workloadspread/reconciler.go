@@ -119,6 +119,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
+	if s.early > 0 {
+		return ctrl.Result{RequeueAfter: s.early}, nil
+	}
 	if s.gone {
 		return ctrl.Result{}, r.api.Run(ctx, request.NamespacedName, release(s.pods))
 	}

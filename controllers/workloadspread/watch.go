@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -35,6 +32,7 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 func (r *Reconciler) spreadEvents() handler.EventHandler {
 	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
 	add := func(ctx context.Context, o client.Object, known *subset.Spread, q queue) {
+		r.pace.end(client.ObjectKeyFromObject(o), r.api.Now())
 		q.Add(request(o))
 		for _, rival := range r.rivalsOf(ctx, known) {
 			q.Add(request(rival))
@@ -184,8 +182,7 @@ func (r *Reconciler) watchWorkloads() error {
 		}
 		object := &metav1.PartialObjectMetadata{}
 		object.SetGroupVersionKind(mapping.GroupVersionKind)
-		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object,
-			r.workloadEvents(kind), changes())); err != nil {
+		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object, r.workloadEvents(kind))); err != nil {
 			return fmt.Errorf("watch %s: %w", kind, err)
 		}
 	}
@@ -193,97 +190,48 @@ func (r *Reconciler) watchWorkloads() error {
 	return nil
 }
 
-// changes are the events after which a target may want other pods.
-func changes() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-	}}
+// wantsOtherwise reports whether a target may want other pods after a change.
+func wantsOtherwise(e event.UpdateEvent) bool {
+	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+		(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 }
 
-// workloadEvents requeues the WorkloadSpreads of a workload, and of the one that controls it.
+// workloadEvents requeues the WorkloadSpreads of a workload, and of the one that controls it. A target that writes its
+// status may have settled.
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-		var all []ctrl.Request
-		for _, name := range r.spreadsOf(ctx, o) {
-			all = append(all, ctrl.Request{NamespacedName: name})
-		}
-		target := replicas.Of(o.GetNamespace(), &metav1.OwnerReference{
+	of := func(o client.Object) []*subset.Spread {
+		return r.index.Of(o.GetNamespace(), replicas.Of(o.GetNamespace(), &metav1.OwnerReference{
 			APIVersion: kind.WithVersion("v1").GroupVersion().String(), Kind: kind.Kind, Name: o.GetName(),
-		}).Target
-		for _, ws := range r.index.Of(o.GetNamespace(), target) {
-			all = append(all, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ws)})
+		}).Target)
+	}
+	requeue := func(ctx context.Context, o client.Object, q queue) {
+		names := r.spreadsOf(ctx, o)
+		for _, ws := range of(o) {
+			names = append(names, client.ObjectKeyFromObject(ws))
 		}
-		return all
-	})
-}
-
-const (
-	// shortest is how long the first event of a pod waits, for those that come with it: a workload deletes several pods at
-	// once.
-	shortest = 30 * time.Millisecond
-	// growth of the pause while events follow each other.
-	growth = 6
-	// few pods that are being created are no storm.
-	few = 10
-	// together is the longest that events of pods are gathered, so that a thousand pods that are created at once cost few
-	// writes.
-	together = time.Second
-)
-
-// pacer says how long the events of pods are gathered before a pass. The zero value is ready. Safe for concurrent use.
-type pacer struct {
-	mu  sync.Mutex
-	all map[client.ObjectKey]pause
-}
-
-// pause is the last one of a WorkloadSpread.
-type pause struct {
-	length time.Duration
-	until  time.Time
-}
-
-// delay returns how long an event waits. Pauses begin short, and grow to a second while events follow each other, or at
-// once where admission has recorded many pods that are being created.
-func (p *pacer) delay(of client.ObjectKey, creating int, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := p.all[of]
-	left := last.until.Sub(now)
-	if left > 0 && left <= together {
-		return left
+		for _, name := range names {
+			r.pace.end(name, r.api.Now())
+			q.Add(ctrl.Request{NamespacedName: name})
+		}
 	}
-	next := pause{length: shortest}
-	switch {
-	case creating > few:
-		next.length = together
-	case -left < together && left <= 0:
-		next.length = min(max(growth*last.length, shortest), together)
-	}
-	next.until = now.Add(next.length)
-	if p.all == nil {
-		p.all = map[client.ObjectKey]pause{}
-	}
-	p.all[of] = next
-	return next.length
-}
-
-// creatingOf returns how many pods admission has recorded that are not observed yet.
-func creatingOf(ws *subset.Spread) int {
-	n := 0
-	if ws != nil {
-		for _, entries := range ws.Status.VersionedSubsetStatuses {
-			for i := range entries {
-				n += len(entries[i].CreatingPods)
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			switch {
+			case wantsOtherwise(e):
+				requeue(ctx, e.ObjectNew, q)
+			case e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion():
+				for _, ws := range of(e.ObjectNew) {
+					name := client.ObjectKeyFromObject(ws)
+					if f := ws.Spec.TargetFilter; kind == workloadspread.Jobs() || f != nil && len(f.ReplicasPathList) > 0 {
+						continue // each pass reads the target live
+					}
+					if r.pace.reported(name, e.ObjectNew.GetGeneration(), r.api.Now()) {
+						q.AddAfter(ctrl.Request{NamespacedName: name}, settling)
+					}
+				}
 			}
-		}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
 	}
-	return n
-}
-
-// forget frees what is kept of a WorkloadSpread.
-func (p *pacer) forget(of client.ObjectKey) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.all, of)
 }
