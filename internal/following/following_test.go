@@ -73,9 +73,9 @@ func (m *lateMapper) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping
 	return &meta.RESTMapping{}, err
 }
 
-// TestLateKind: objects are indexed also where their kind is installed after the start. Until then the index is complete
-// without them, unless the API server does not answer. From then on it is not complete before it has the objects, which
-// may be stored in an older version.
+// TestLateKind: objects are indexed also where their kind is installed after the start. Until then the index is
+// complete without them, unless the API server does not answer. From then on it is not complete before it has the
+// objects, which may be stored in an older version.
 func TestLateKind(t *testing.T) {
 	kind := appsv1beta1.GroupVersion.WithKind("SidecarSet")
 	missing := &meta.NoKindMatchError{GroupKind: kind.GroupKind()}

@@ -28,9 +28,9 @@ type Spreads interface {
 	) (*corev1.Pod, error)
 }
 
-// Spread returns the step that gives a pod its subset, once all WorkloadSpreads can be read. A lookup that fails leaves the pod without one, with a warning:
-// the controller counts the pod where it runs. A patch of a subset that cannot be applied rejects the pod, which would
-// run without what the patch changes.
+// Spread returns the step that gives a pod its subset, once all WorkloadSpreads can be read. A lookup that fails leaves
+// the pod without one, with a warning: the controller counts the pod where it runs. A patch of a subset that cannot be
+// applied rejects the pod, which would run without what the patch changes.
 func Spread(s Spreads) Step {
 	step := Step{Name: scope.Spreads().Step, Apply: func(ctx context.Context, r Request) (Result, error) {
 		if s == nil || r.DryRun {
