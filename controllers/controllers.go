@@ -108,6 +108,9 @@ type Options struct {
 	UnitedDeployment uniteddeployment.Options
 	// WorkloadSpread is for the reconciler of WorkloadSpreads.
 	WorkloadSpread workloadspread.Options
+
+	// held holds the reconcilers that create pods; nil for none.
+	held *gate
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
@@ -264,7 +267,8 @@ func Check(choice []string) error {
 }
 
 // AddToManager adds the chosen reconcilers. It must come before the manager starts. A reconciler whose kind is not
-// installed is added when it is: the manager looks again while it runs.
+// installed is added when it is: the manager looks again while it runs. Beside podscope, reconcilers that create pods
+// wait up to 10 seconds until API servers send new pods to the webhook.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return add(ctx, mgr, o, list())
 }
@@ -277,6 +281,10 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 	left, err := newGauge(o.Registerer)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(wanted, func(e entry) bool { return e.name == "podscope" }) {
+		o.held = newGate(maxHeld)
+		o.PodScope.InForce = o.held.opening(o.PodScope.InForce)
 	}
 	var later []awaited.Part
 	for _, e := range wanted {
@@ -302,6 +310,9 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 
 func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	mgr = Select(mgr, o.Selector, e.selected()...)
+	if o.held != nil && createsPods(e.name) {
+		mgr = heldManager{mgr, o.held}
+	}
 	r, err := e.make(mgr, o)
 	if err != nil {
 		return err

@@ -71,6 +71,7 @@ func TestPodScope(t *testing.T) {
 		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority,
 		"Off": testOff, "Malformed": testMalformed,
 		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind, "Bare": testBare,
+		"InForce": testInForce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{

@@ -60,6 +60,9 @@ type Options struct {
 	// Off removes all entries.
 	Off bool
 
+	// InForce is called once, when API servers send new pods as the entries ask for. Before, as on a cold start, pods may
+	// be created without what the webhook adds. Nil calls nothing.
+	InForce func()
 	// Recorder records events. SetupWithManager sets the manager's where it is nil.
 	Recorder record.EventRecorder
 	// Registerer registers the metrics; nil keeps none.

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/podscope/internal/entries"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -43,6 +46,8 @@ type Reconciler struct {
 	// bare is the window whose pods are still to be reported.
 	bare     scope.Window
 	reported string
+	// wrote is when the last entries were written.
+	wrote time.Time
 }
 
 // New returns a Reconciler of the entries of new pods. The client writes.
@@ -68,6 +73,7 @@ func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
 		return nil, errors.New("podscope: a client is needed")
 	}
 	o = o.withDefaults()
+	o.InForce = nil
 	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
 	return newReconciler(&Reconciler{
 		client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads),
@@ -112,6 +118,14 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		}
 		r.configurations[name] = one
 		b = b.WatchesRawSource(source.Kind(one, r.form.empty(), r.wake()))
+	}
+	if r.options.InForce != nil { // also without any object, and so without an event
+		b = b.WatchesRawSource(source.Func(func(
+			_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request],
+		) error {
+			q.Add(r.request())
+			return nil
+		}))
 	}
 	c, err := b.Build(r)
 	if err != nil {
@@ -185,7 +199,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err = errors.Join(err, r.reportBare(ctx, o)); err != nil {
 		return ctrl.Result{}, err
 	}
+	result.RequeueAfter = requeue.Sooner(result.RequeueAfter, r.inForce(pass, o.Now))
 	return result, nil
+}
+
+// noticed is the time in which API servers notice a configuration that was written.
+const noticed = time.Second
+
+// inForce calls the option of its name, or returns when to look again.
+func (r *Reconciler) inForce(pass entries.Pass, now time.Time) time.Duration {
+	if r.options.InForce == nil || !pass.Planned {
+		return 0
+	}
+	if left := r.wrote.Add(noticed).Sub(now); left > 0 {
+		return min(left, noticed)
+	}
+	r.options.InForce()
+	r.options.InForce = nil
+	return 0
 }
 
 // write makes the write of a pass.
@@ -204,6 +235,9 @@ func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entr
 		return ctrl.Result{}, fmt.Errorf("write configuration %s: %w", pass.Write.Object.GetName(), err)
 	}
 	r.state = pass.Written
+	if !pass.Planned {
+		r.wrote = o.Now
+	}
 	r.metrics.wrote(pass.Write.Object.GetName() == r.options.Provisional)
 	log.FromContext(ctx).Info("Wrote which pods are sent",
 		"configuration", pass.Write.Object.GetName(), "entries", len(o.Want.Entries))

@@ -91,10 +91,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // wake enqueues the configuration.
 func (r *Reconciler) wake() handler.EventHandler {
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.Configuration}}
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{request}
+		return []reconcile.Request{r.request()}
 	})
+}
+
+func (r *Reconciler) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: r.options.Configuration}}
 }
 
 // specEvents are all events but those of a status, which changes with every pod.

@@ -80,6 +80,8 @@ type Pass struct {
 	Announce []note.Note
 	// Window is a time without the entries that is over: pods of that time may lack their sets. Zero for none.
 	Window scope.Window
+	// Planned reports that the entries of pods are as planned.
+	Planned bool
 	// RequeueAfter is when to look again without an event; zero for never.
 	RequeueAfter time.Duration
 	// State is for the next pass. Written replaces it where the write was made.
@@ -103,6 +105,7 @@ func Next(o Observation, s State, p Policy) (Pass, error) {
 	if c.needed() {
 		return pass.repair(o, s, p, c), nil
 	}
+	pass.Planned = true
 	s.repairs.undoneAt, s.Steady = time.Time{}, o.Steady.State
 	s.waiting = covered(s.waiting, o.Now)
 	over := s.window.Until.Add(visible).Sub(o.Now)
