@@ -51,6 +51,10 @@ func TestNext(t *testing.T) {
 	full.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
 	full.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(1))
 	full.Status = policyv1beta1.PodUnavailableBudgetStatus{ObservedGeneration: 1, DesiredAvailable: 2, TotalReplicas: 3}
+	room := full.DeepCopy()
+	room.Status.UnavailableAllowed, room.Status.CurrentAvailable = 1, 3
+	counted := full.DeepCopy()
+	counted.Status.UnavailableAllowed, counted.Status.CurrentAvailable, counted.Status.DesiredAvailable = 1, 2, 1
 	for name, row := range map[string]struct {
 		pods     string
 		requests requests
@@ -81,6 +85,21 @@ func TestNext(t *testing.T) {
 		},
 		"a budget without room": {
 			pods: "+++", limit: "3", budget: full, want: "[] 0 0 false a: PodUnavailableBudget b: Exhausted",
+		},
+		"a budget with room for one pod": {
+			pods: "+++", limit: "3", budget: room, want: "[a] 0 0 false b: PodUnavailableBudget b: Exhausted",
+		},
+		"a budget that does not count a running request yet": {
+			pods: "+++", requests: requests{"a": running}, limit: "3", budget: room,
+			want: "[] 0 1 false b: PodUnavailableBudget b: Exhausted",
+		},
+		"a budget that does not count an unavailable pod yet": {
+			pods: "-++", requests: requests{"a": running}, limit: "3", budget: room,
+			want: "[] 0 1 false b: PodUnavailableBudget b: Exhausted",
+		},
+		"a budget that counts an unavailable pod, with room for another": {
+			pods: "-++", requests: requests{"a": running}, limit: "3", budget: counted,
+			want: "[b] 0 1 false c: PodUnavailableBudget b: Exhausted",
 		},
 		"an unreadable limit": {pods: "+", limit: "x", err: "read maxUnavailable"},
 	} {

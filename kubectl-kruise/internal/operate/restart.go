@@ -46,6 +46,7 @@ type Step struct {
 func Next(b Batch) (Step, error) {
 	var s Step
 	var waiting []*corev1.Pod
+	budgets := b.budgets()
 	unavailable := 0
 	for _, pod := range b.Pods {
 		r := b.Requests[pod.Name]
@@ -61,6 +62,7 @@ func Next(b Batch) (Step, error) {
 		case r.Status.CompletionTime == nil || !ready:
 			s.Running++
 			unavailable++
+			budgets.spend(pod) // the status counts a pod as available until its containers stop
 			continue
 		default:
 			s.Finished++
@@ -80,8 +82,8 @@ func Next(b Batch) (Step, error) {
 			if unavailable >= limit {
 				break
 			}
-			if why := b.refused(pod); why != "" {
-				s.Refused = append(s.Refused, pod.Name+": "+why)
+			if refusal := budgets.spend(pod); refusal != "" {
+				s.Refused = append(s.Refused, pod.Name+": "+refusal)
 				continue
 			}
 			unavailable++
@@ -99,18 +101,43 @@ func rank(pod *corev1.Pod) int {
 	return 0
 }
 
-// refused returns why a budget holds a pod back.
-func (b Batch) refused(pod *corev1.Pod) string {
-	all := make([]pub.Budget, 0, len(b.Budgets))
-	for _, budget := range b.Budgets {
-		read, _ := pub.Read(budget)
-		all = append(all, read)
+// budgets are the budgets of a namespace with the room that is left after the restarts of this run.
+type budgets struct {
+	all   []pub.Budget
+	chain pub.Chain
+	now   time.Time
+}
+
+// budgets reads the budgets. The status of a budget may lag behind the pods: pods that are unavailable beyond those that
+// the status counts take room, too.
+func (b Batch) budgets() budgets {
+	r := budgets{all: make([]pub.Budget, len(b.Budgets)), chain: explain.Chain(b.Owners), now: b.Now}
+	for i, budget := range b.Budgets {
+		r.all[i], _ = pub.Read(budget)
 	}
-	budget := pub.Match(pod, explain.Chain(b.Owners), all)
+	unavailable := map[string]int32{}
+	for _, pod := range b.Pods {
+		if budget := pub.Match(pod, r.chain, r.all); budget != nil && !pub.Available(pod, pub.Policy{}) {
+			unavailable[budget.Name]++
+		}
+	}
+	for i := range r.all {
+		s := &r.all[i].Status
+		s.UnavailableAllowed -= max(unavailable[r.all[i].Name]-max(s.TotalReplicas-s.CurrentAvailable, 0), 0)
+	}
+	return r
+}
+
+// spend takes the room for the restart of a pod from its budget. It returns the reason of a budget without room.
+func (r budgets) spend(pod *corev1.Pod) string {
+	budget := pub.Match(pod, r.chain, r.all)
 	if budget == nil {
 		return ""
 	}
-	verdict := pub.Review(*budget, pub.Disruption{Pod: pod, Operation: pub.Update}, b.Now)
+	verdict := pub.Review(*budget, pub.Disruption{Pod: pod, Operation: pub.Update}, r.now)
+	if verdict.Record != nil {
+		*budget = budget.Spend(*verdict.Record)
+	}
 	if verdict.Allowed {
 		return ""
 	}
