@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -103,10 +104,15 @@ func TestPullFollowsTheJob(t *testing.T) {
 	}
 }
 
+// unhealthy is the event of a kubelet that quotes the output of a probe.
+const unhealthy = `{apiVersion: v1, kind: Event, metadata: {name: e, namespace: default}, type: Warning, reason: Unhealthy,
+  source: {component: kubelet, host: n1}, involvedObject: {kind: Pod, namespace: default, name: web-a},
+  message: "Readiness probe failed: DB_PASSWORD=s3cret"}`
+
 func TestDiagnose(t *testing.T) {
 	for _, version := range versions() {
 		server := apitest.New(t, version)
-		for _, text := range []string{cloneSet, podOf("web-a"), sidecarSet} {
+		for _, text := range []string{cloneSet, podOf("web-a"), sidecarSet, unhealthy} {
 			server.Put(t, object(t, version, text))
 		}
 		file := filepath.Join(t.TempDir(), "bundle")
@@ -118,10 +124,10 @@ func TestDiagnose(t *testing.T) {
 		if !strings.Contains(files["objects/clonesets.apps.kruise.io.yaml"], "name: A\n            value: (removed)") {
 			t.Errorf("%s: %s", version, files["objects/clonesets.apps.kruise.io.yaml"])
 		}
-		var names []string
-		for name := range files {
-			names = append(names, name)
+		if !strings.Contains(files["events.txt"], "Pod default/web-a Unhealthy: (removed)") {
+			t.Errorf("%s: %s", version, files["events.txt"])
 		}
+		names := slices.Collect(maps.Keys(files))
 		for _, name := range []string{
 			"version.yaml", "events.txt", "objects/pods.yaml", "objects/sidecarsets.apps.kruise.io.yaml",
 		} {
@@ -131,6 +137,17 @@ func TestDiagnose(t *testing.T) {
 		}
 		if !strings.Contains(got.ErrOut, "Not packed: CustomResourceDefinition.apiextensions.k8s.io") {
 			t.Errorf("%s: %s", version, got.ErrOut)
+		}
+		all := filepath.Join(t.TempDir(), "all")
+		if got := server.Run(t, command.New, "diagnose", "-A", "-o", all); got.Err != nil {
+			t.Fatalf("%s: %+v", version, got)
+		}
+		everywhere := unpack(t, all)
+		for _, resource := range []string{"nodeimages", "nodepodprobes", "resourcedistributions"} {
+			name := "objects/" + resource + ".apps.kruise.io.yaml"
+			if _, ok := everywhere[name]; !ok || slices.Contains(names, name) {
+				t.Errorf("%s: %s must be packed with -A only", version, name)
+			}
 		}
 	}
 }

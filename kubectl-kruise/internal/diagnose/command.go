@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,8 +34,9 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "diagnose",
 		Short: "Pack versions, objects, events and logs into a file, without secrets",
 		Long: "Pack versions, objects of the kinds of kruise, webhook configurations, warnings, and logs of managers and " +
-			"daemons into a file.\n\nSecrets are not read. Values of environment variables, commands, data and copies in " +
-			"annotations are removed. Read the file before you pass it on: logs hold names of objects and images.",
+			"daemons into a file.\n\nSecrets are not read. Values of environment variables and of annotations, commands, data, " +
+			"and messages that may quote a container are removed. Objects that hold content of all namespaces are packed with " +
+			"--all-namespaces only. Read the file before you pass it on: logs hold names of objects and images.",
 		Example: "  # Everything about the namespace prod\n  kubectl kruise diagnose -n prod",
 		Args:    cobra.NoArgs,
 	}
@@ -93,7 +95,7 @@ func (b *bundle) write() (err error) {
 // kind is a list of objects to pack.
 type kind struct {
 	schema.GroupKind
-	// everywhere says that the objects of all namespaces are packed.
+	// everywhere packs the objects of the cluster and of all namespaces, whatever the namespace of the command.
 	everywhere bool
 }
 
@@ -112,7 +114,7 @@ func packed() []kind {
 		"ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
 		"ResourceDistribution", "SidecarSet", "StatefulSet", "UnitedDeployment", "WorkloadSpread",
 	} {
-		all = append(all, kind{schema.GroupKind{Group: kinds.Apps, Kind: name}, false})
+		all = append(all, kind{schema.GroupKind{Group: kinds.Apps, Kind: name}, name == "SidecarSet"})
 	}
 	return all
 }
@@ -154,8 +156,11 @@ func (b *bundle) versions() error {
 
 func (b *bundle) objects(k kind, namespace string) error {
 	mapping, err := b.Mapping(k.GroupKind)
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot && namespace != "" && !k.everywhere {
+		err = errors.New("the objects hold content of all namespaces, set --all-namespaces to pack them")
+	}
 	if err == nil {
-		if k.everywhere || mapping.Scope.Name() == "root" {
+		if k.everywhere {
 			namespace = ""
 		}
 		var items []unstructured.Unstructured
@@ -185,6 +190,9 @@ func (b *bundle) events(namespace string) error {
 	}
 	var lines strings.Builder
 	for _, e := range list.Items {
+		if e.Source.Host != "" { // kubelets and daemons quote commands and outputs of containers
+			e.Message = removed
+		}
 		fmt.Fprintf(&lines, "%s %s %s/%s %s: %s (%d times)\n", e.LastTimestamp.UTC().Format(time.RFC3339),
 			e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name, e.Reason, e.Message, e.Count)
 	}
