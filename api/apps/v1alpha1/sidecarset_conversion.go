@@ -2,12 +2,10 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
-	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 // ConvertTo fills hub with s.
@@ -15,19 +13,9 @@ func (s *SidecarSet) ConvertTo(hub *v1beta1.SidecarSet) error {
 	return roundtrip.Up(s, hub, sidecarSetUp, sidecarSetDown)
 }
 
-// ConvertFrom fills s with hub. A namespace from before is given back only while hub still selects just that one.
+// ConvertFrom fills s with hub.
 func (s *SidecarSet) ConvertFrom(hub *v1beta1.SidecarSet) error {
-	if err := roundtrip.Down(hub, s, sidecarSetUp, sidecarSetDown); err != nil {
-		return err
-	}
-	if s.Spec.Namespace == "" ||
-		apiequality.Semantic.DeepEqual(selectNamespace(s.Spec.Namespace), hub.Spec.NamespaceSelector) {
-		return nil
-	}
-	edited := hub.DeepCopy()
-	delete(edited.Annotations, kruise.ConversionDataKey) // it speaks of the namespace
-	*s = SidecarSet{TypeMeta: s.TypeMeta}
-	return roundtrip.Down(edited, s, sidecarSetUp, sidecarSetDown)
+	return roundtrip.Down(hub, s, sidecarSetUp, sidecarSetDown)
 }
 
 func sidecarSetUp(s *SidecarSet, hub *v1beta1.SidecarSet) {

@@ -1,6 +1,8 @@
 package v1alpha1_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,6 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip/roundtriptest"
+	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
 func TestStatefulSetConversionLosesNothing(t *testing.T) {
@@ -85,4 +88,26 @@ func TestStatefulSetConversion(t *testing.T) {
 			t.Error("unorderedUpdate is nil")
 		}
 	})
+}
+
+// A version shows what is stored: admission, a diff and an audit log that read v1alpha1 see the image app:1.
+func TestKeptDataChangesNothingThatIsShown(t *testing.T) {
+	sum := sha256.Sum256([]byte(`"app:1"`))
+	set := &v1alpha1.StatefulSet{}
+	set.Annotations = map[string]string{kruise.ConversionDataKey: `{"v1beta1":[` +
+		`{"path":"/spec/template/spec/containers/0/image","was":"` + hex.EncodeToString(sum[:8]) + `","is":"miner:1"},` +
+		`{"path":"/spec/template/spec/hostPID","is":true},{"path":"/metadata/labels/policy","is":"exempt"},` +
+		`{"path":"/spec/reserveOrdinals","is":[1]}]}`}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	hub := &v1beta1.StatefulSet{}
+	if err := set.ConvertTo(hub); err != nil {
+		t.Fatal(err)
+	}
+	spec := hub.Spec.Template.Spec
+	if spec.Containers[0].Image != "app:1" || spec.HostPID || len(hub.Labels) > 0 {
+		t.Errorf("shown as app:1, stored as %s, hostPID %t, labels %v", spec.Containers[0].Image, spec.HostPID, hub.Labels)
+	}
+	if len(hub.Spec.ReserveOrdinals) != 1 {
+		t.Error("a field that v1alpha1 does not have was not restored")
+	}
 }

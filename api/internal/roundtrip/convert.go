@@ -48,9 +48,12 @@ func convert[S, D any, PS Object[S], PD Object[D]](src PS, dst PD, p pair[S, D])
 	kept := takeKept(original)
 	gvk := dst.GetObjectKind().GroupVersionKind()
 	p.there(clone(original), dst)
-	restore(dst, kept[p.to])
+	if changes := kept[p.to]; len(changes) > 0 {
+		restore(original, dst, p, changes)
+	}
 	dst.GetObjectKind().SetGroupVersionKind(gvk)
 	delete(kept, p.to)
+	delete(kept, p.from)
 
 	lost, err := missing(original, dst, p)
 	if err != nil {
@@ -81,37 +84,62 @@ func missing[S, D any, PS Object[S], PD Object[D]](original PS, dst PD, p pair[S
 	return diff("", was, is), nil
 }
 
-// restore sets in obj what was kept for its version. If that no longer gives a valid object, as after an
-// edit of the annotation by hand, obj stays as it is.
-func restore[T any, P Object[T]](obj P, kept []change) {
-	if len(kept) == 0 {
-		return
+// maxTries bounds the work for an annotation that a client wrote by hand.
+const maxTries = 16
+
+// restore sets in dst what was kept for its version, as far as the version of src cannot hold it. A change that makes
+// dst differ from what src shows is dropped: it is an edit of the annotation, or src was edited since.
+func restore[S, D any, PS Object[S], PD Object[D]](src PS, dst PD, p pair[S, D], kept []change) {
+	pending := [][]change{kept}
+	for tries := 0; len(pending) > 0 && tries < maxTries; tries++ {
+		changes := pending[0]
+		pending = pending[1:]
+		if restored, ok := with(dst, changes); ok && agrees(src, dst, restored, p) {
+			*dst = *restored
+		} else if half := len(changes) / 2; half > 0 {
+			pending = append(pending, changes[:half], changes[half:])
+		}
 	}
+}
+
+// agrees reports whether restored, converted back, differs from src only where dst does, too.
+func agrees[S, D any, PS Object[S], PD Object[D]](src PS, dst, restored PD, p pair[S, D]) bool {
+	differs, err := missing(src, restored, p)
+	if err != nil || len(differs) == 0 {
+		return err == nil
+	}
+	before, err := missing(src, dst, p)
+	return err == nil && within(differs, before)
+}
+
+// with is a copy of obj with the changes in it; not ok if these do not give a valid object. Of metadata only labels
+// and annotations change.
+func with[T any, P Object[T]](obj P, changes []change) (P, bool) {
 	fields, err := content(obj)
 	if err != nil {
-		return
+		return nil, false
 	}
-	apply(fields, kept)
+	apply(fields, changes)
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return
+		return nil, false
 	}
-	restored := P(new(T))
-	if err := json.Unmarshal(data, restored); err != nil {
-		return
+	changed := P(new(T))
+	if err := json.Unmarshal(data, changed); err != nil {
+		return nil, false
 	}
 	from, ok := obj.GetObjectMeta().(*metav1.ObjectMeta)
 	if !ok {
-		return
+		return nil, false
 	}
-	to, ok := restored.GetObjectMeta().(*metav1.ObjectMeta)
+	to, ok := changed.GetObjectMeta().(*metav1.ObjectMeta)
 	if !ok {
-		return
+		return nil, false
 	}
 	labels, annotations := to.Labels, to.Annotations
 	*to = *from
 	to.Labels, to.Annotations = labels, annotations
-	*obj = *restored
+	return changed, true
 }
 
 func clone[T any, P Object[T]](obj P) P {

@@ -64,6 +64,30 @@ func diffList(path string, was, is []any) []change {
 	return []change{{Path: path, Was: fingerprint(was), In: in}}
 }
 
+// each calls do with the path of each change, with those inside of lists.
+func each(prefix string, changes []change, do func(path string)) {
+	for _, c := range changes {
+		if len(c.In) == 0 {
+			do(prefix + c.Path)
+		}
+		each(prefix+c.Path, c.In, do)
+	}
+}
+
+// within reports whether each change is at the path of a change in outer, or below one.
+func within(changes, outer []change) bool {
+	paths := map[string]bool{}
+	each("", outer, func(path string) { paths[path] = true })
+	all := true
+	each("", changes, func(path string) {
+		for path != "" && !paths[path] {
+			path = path[:strings.LastIndex(path, "/")]
+		}
+		all = all && path != ""
+	})
+	return all
+}
+
 // apply makes the changes in root, each only where the value is still what it was.
 func apply(root any, changes []change) {
 	for _, c := range changes {

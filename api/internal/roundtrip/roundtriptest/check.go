@@ -1,6 +1,9 @@
 package roundtriptest
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"math/rand"
 	"path"
@@ -10,8 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/randfill"
 
 	"github.com/kruisekit/kruisekit/api/internal/roundtrip"
@@ -58,10 +63,71 @@ func Check[O, H any, PO Old[O, H], PH roundtrip.Object[H]](t *testing.T, losses 
 		allowOnly(t, seed, Kept(t, down.GetAnnotations(), "v1beta1"), losses.Hub)
 		must(t, seed, down.ConvertTo(up))
 		same(t, seed, hub, up)
+		if seed%20 == 0 {
+			held := shown(t, seed, old, nil)
+			same(t, seed, held, shown(t, seed, held, hub))
+		}
 		if t.Failed() {
 			return
 		}
 	}
+}
+
+// shown returns what v1alpha1 shows of a stored object, without what v1beta1 cannot hold. The client that stored the
+// object forged the annotation, to keep the values of forge; nil for no annotation.
+func shown[O, H any, PO Old[O, H]](t *testing.T, seed int64, old PO, forge any) PO {
+	t.Helper()
+	stored, before := new(H), new(H)
+	must(t, seed, old.ConvertTo(before))
+	request, _ := old.DeepCopyObject().(PO)
+	if forge != nil {
+		text, err := json.Marshal(map[string]any{"v1beta1": changes(t, before, forge)})
+		must(t, seed, err)
+		request.SetAnnotations(roundtrip.WithKey(old.GetAnnotations(), kruise.ConversionDataKey, string(text)))
+	}
+	must(t, seed, request.ConvertTo(stored))
+	accessor, err := meta.Accessor(stored)
+	must(t, seed, err)
+	accessor.SetAnnotations(roundtrip.WithKey(accessor.GetAnnotations(), kruise.ConversionDataKey, ""))
+	after := PO(new(O))
+	must(t, seed, after.ConvertFrom(stored))
+	after.SetAnnotations(roundtrip.WithKey(after.GetAnnotations(), kruise.ConversionDataKey, ""))
+	return after
+}
+
+// changes replace each field of spec and status of one object by that of another, and add a label. null is as good as
+// absent.
+func changes(t *testing.T, was, is any) []any {
+	t.Helper()
+	all := []any{map[string]string{"path": "/metadata/labels/forged", "is": "true"}}
+	before, after := fields(t, was), fields(t, is)
+	for _, part := range []string{"spec", "status"} {
+		from, _ := before[part].(map[string]any)
+		to, _ := after[part].(map[string]any)
+		for key, value := range to {
+			if text, err := json.Marshal(value); err != nil || bytes.Contains(text, []byte("null")) {
+				continue
+			}
+			change := map[string]any{"path": "/" + part + "/" + key, "is": value}
+			if from[key] != nil {
+				text, err := json.Marshal(from[key])
+				must(t, 0, err)
+				sum := sha256.Sum256(text)
+				change["was"] = hex.EncodeToString(sum[:8])
+			}
+			all = append(all, change)
+		}
+	}
+	return all
+}
+
+func fields(t *testing.T, object any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(object)
+	must(t, 0, err)
+	var fields map[string]any
+	must(t, 0, utiljson.Unmarshal(text, &fields))
+	return fields
 }
 
 // Filler fills objects at random, always the same for one seed.
