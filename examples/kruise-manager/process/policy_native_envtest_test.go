@@ -9,8 +9,13 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // testNative writes what the reconciler of StatefulSets and DaemonSets of apps writes: refused without the rights of
@@ -23,12 +28,18 @@ func (g *policyGround) testNative(t *testing.T) {
 	set.Spec.Template.Labels = labels
 	pod := podOf(inShop("native-0"), controlledBy("apps/v1", "StatefulSet"), started())
 	other := podOf(inShop("native-1"), controlledBy("apps/v1", "ReplicaSet"), started())
-	g.create(t, set, pod, other)
+	daemons := &appsv1.DaemonSet{ObjectMeta: inShop("native")}
+	daemons.Spec.Selector, daemons.Spec.Template = set.Spec.Selector, set.Spec.Template
+	stuck := podOf(inShop("native-3"), controlledBy("apps/v1", "StatefulSet"), started())
+	proxy := podOf(inShop("proxy"), controlledBy("apps/v1", "DaemonSet"), started())
+	proxy.Namespace = "kube-system"
+	g.create(t, set, daemons, pod, other, stuck, proxy)
 	const (
 		status = `{"metadata":{"annotations":{"kruisekit.dev/rollout-status":"{}"}}}`
 		image  = `{"spec":{"containers":[{"name":"main","image":"other:2"}]}}`
 		subset = "that a UnitedDeployment controls"
 		alone  = "a workload of apps.kruise.io controls"
+		root   = `{"spec":{"template":{"spec":{"hostPID":true}}}}`
 	)
 	try(t, map[string]attempt{
 		"status without rights": {"the gate is off", g.patches(set, merge, status), subset},
@@ -45,10 +56,27 @@ func (g *policyGround) testNative(t *testing.T) {
 		}); err != nil {
 		t.Fatalf("an image with rights: %v", last)
 	}
+	now := driver.Eviction(&write.Write{Object: stuck})
+	now.DeleteOptions.GracePeriodSeconds = ptr.To(int64(0))
+	byName := driver.Eviction(&write.Write{Object: stuck})
+	byName.DeleteOptions = nil
 	try(t, map[string]attempt{
-		"status":             {"the rollout goes on", g.patches(set, merge, status), ""},
-		"resize":             {"the template asks for it", g.patchesPart("resize", pod, resize("150m")), ""},
-		"another annotation": {"its users own it", g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset},
+		"status of a DaemonSet": {"the rollout goes on", g.patches(daemons, merge, status), ""},
+		"a DaemonSet":           {"it would be root on all nodes", g.patches(daemons, strategic, root), subset},
+		"a DaemonSet, with status": {
+			"it would be root on all nodes", g.patches(daemons, strategic, status[:len(status)-1]+","+root[1:]), subset,
+		},
+		"a label of a DaemonSet": {
+			"its users own it", g.patches(daemons, merge, `{"metadata":{"labels":{"a":"b"}}}`), subset,
+		},
+		"a StatefulSet":           {"its pods would run something else", g.patches(set, strategic, root), subset},
+		"eviction":                {"the pod cannot change in place", g.evicts(driver.Eviction(&write.Write{Object: stuck})), ""},
+		"eviction in kube-system": {"the cluster would lose it", g.evicts(driver.Eviction(&write.Write{Object: proxy})), "runs in this"},
+		"eviction at once":        {"the pod has time to end", g.evicts(now), "grace period of the pod"},
+		"eviction by name":        {"the pod may be another one", g.evicts(byName), "by its UID"},
+		"status":                  {"the rollout goes on", g.patches(set, merge, status), ""},
+		"resize":                  {"the template asks for it", g.patchesPart("resize", pod, resize("150m")), ""},
+		"another annotation":      {"its users own it", g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset},
 		"status with more": {
 			"its pods would be deleted",
 			g.patches(set, merge, `{"metadata":{"annotations":{"kruisekit.dev/rollout-status":"{1}"}},"spec":{"replicas":0}}`), subset,
@@ -62,4 +90,12 @@ func (g *policyGround) testNative(t *testing.T) {
 			"others rely on it", g.patches(pod, merge, `{"metadata":{"finalizers":["a.b/c"]}}`), "must not change finalizers",
 		},
 	})
+}
+
+// evicts sends an eviction, as the manager.
+func (g *policyGround) evicts(e *policyv1.Eviction) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name}}
+		return g.manager.SubResource("eviction").Create(ctx, pod, e)
+	}
 }
