@@ -27,6 +27,11 @@ type confirmation struct {
 	generation int64
 }
 
+// shows reports whether an object is at least that of the confirmation.
+func (c confirmation) shows(object metav1.Object) bool {
+	return c.uid == object.GetUID() && object.GetGeneration() >= c.generation
+}
+
 // retryBehind is when to look again at an object that the cache shows as it was before. The event of the change usually
 // comes first.
 const retryBehind = time.Second
@@ -50,10 +55,15 @@ func (c *Confirmed) Confirm(
 		}
 		c.objects.Note(name, func(k *confirmation) { *k = known })
 	}
-	if object.GetGeneration() < known.generation {
+	if !known.shows(object) {
 		return retryBehind, nil
 	}
 	return 0, nil
+}
+
+// Has reports whether Confirm needs no read, and finds the object confirmed.
+func (c *Confirmed) Has(object metav1.Object) bool {
+	return c.objects.Recall(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}).shows(object)
 }
 
 // Forget drops what is known of an object that is gone.

@@ -65,6 +65,9 @@ func TestConfirm(t *testing.T) {
 					t.Errorf("recheck after %s, %v; want confirmed %t", after, err, c.want)
 				}
 			}
+			if confirmed.Has(c.cached) != c.want {
+				t.Errorf("Has reports %t", !c.want)
+			}
 			if from.reads != 1 {
 				t.Errorf("%d reads, want 1", from.reads)
 			}
@@ -84,6 +87,9 @@ func TestConfirmLater(t *testing.T) {
 	}
 	if confirm(object("u", 1)) {
 		t.Error("nothing is known, and the object is confirmed")
+	}
+	if confirmed.Has(object("u", 1)) {
+		t.Error("the read has failed, and the object is confirmed")
 	}
 	from.err, from.now = nil, object("u", 2)
 	if confirm(object("u", 1)) || !confirm(object("u", 2)) || !confirm(object("u", 3)) || from.reads != 2 {

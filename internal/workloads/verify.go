@@ -24,7 +24,7 @@ func Verified[P interface{ base() *Plan }](
 			return p, 0, err
 		}
 	}
-	if !p.base().needsObject(o) {
+	if k.confirmed.Has(o.Object) || !p.base().needsObject(o) {
 		return p, 0, nil
 	}
 	recheckAfter, err = k.confirmed.Confirm(ctx, k.Live, o.Kind, o.Object)
