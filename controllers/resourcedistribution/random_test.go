@@ -31,11 +31,17 @@ type world struct {
 	// cache of the process, and what that of the next one shows of the distribution at first.
 	cache   *apiserver.Lagging
 	earlier *apiserver.Server
+	// began is the generation of the distribution when the process started.
+	began int64
+	// knows means that the process has written the status, and knows the distribution as the answer showed it.
+	knows bool
 }
 
 // reboot starts another process, whose cache may show an older distribution for a while.
 func (w *world) reboot() {
-	w.cache = w.Behind(w.earlier)
+	d := &distributor{ObjectMeta: metav1.ObjectMeta{Name: "registry"}}
+	w.look(d)
+	w.cache, w.began, w.knows = w.Behind(w.earlier), d.Generation, false
 	if w.rand.IntN(2) == 0 {
 		w.cache.Thaw()
 	}
@@ -152,11 +158,20 @@ func (w *world) copies() map[string]types.UID {
 	return all
 }
 
-// keeps expects the copies of before.
+// keeps expects the copies of before where the distribution that the process sees is older than the stored one was when
+// the process started.
 func (w *world) keeps(before map[string]types.UID) {
 	w.Helper()
+	older := &distributor{}
+	if err := w.cache.Get(w.Context(), types.NamespacedName{Name: "registry"}, older); err != nil {
+		w.Fatal(err)
+	}
+	behind := !w.knows && older.Generation < w.began
+	for _, request := range w.requests() {
+		w.knows = w.knows || strings.Contains(request, " status ")
+	}
 	for n, uid := range before {
-		if s := w.secret(n); s == nil || s.UID != uid {
+		if s := w.secret(n); behind && (s == nil || s.UID != uid) {
 			w.Fatalf("the copy in %s, which is a target, is deleted", n)
 		}
 	}
