@@ -85,8 +85,8 @@ func exceptions() map[string]string {
 		"reserved: kruise-manager: delete /pods":                    "WorkloadSpreads have pods of other workloads deleted",
 		"reserved: kruise-manager: patch /pods/ephemeralcontainers": "EphemeralJobs select any pod",
 
-		"kruise-manager: update /pods/finalizers":                    "owner references ask for the right: it is never served",
-		"kruise-manager: update apps.kruise.io/*/finalizers":         "owner references ask for the right: it is never served",
+		"kruise-manager: update /pods/finalizers":                    "owner references ask for it: it is not served",
+		"kruise-manager: update apps.kruise.io/*/finalizers":         "owner references ask for it: it is not served",
 		"kruise-manager: patch apps.kruise.io/*/status":              "the kinds are ours",
 		"kruise-manager: patch policy.kruise.io/*/status":            "the kinds are ours",
 		"kruise-manager: delete apps.kruise.io/*jobs":                "a job has a time to live, whoever created it",
@@ -98,12 +98,13 @@ func exceptions() map[string]string {
 		"kruise-manager: * apps.kruise.io/persistentpodstates":       "annotations of StatefulSets ask for them",
 		"kruise-manager: patch apps.kruise.io/podprobemarkers":       "finalizers",
 
-		"kruise-manager: * /events*":                                                            "they change nothing",
-		"kruise-manager: * /secrets in kruise-system":                                           "the namespace is the manager's",
-		"kruise-manager: * /secrets in kruise-daemon-config":                                    "the namespace is the manager's",
-		"kruise-manager: * coordination.k8s.io/leases in *":                                     "the namespace is the manager's",
+		"kruise-manager: * /events*":                         "they change nothing",
+		"kruise-manager: * /secrets in kruise-system":        "the namespace is the manager's",
+		"kruise-manager: * /secrets in kruise-daemon-config": "the namespace is the manager's",
+		"kruise-manager: * coordination.k8s.io/leases in *":  "the namespace is the manager's",
+
 		"kruise-storage-migration: patch *.kruise.io/*/status":                                  "the kinds are ours",
-		"kruise-storage-migration: patch apiextensions.k8s.io/customresourcedefinitions/status": "of our kinds alone, by name",
+		"kruise-storage-migration: patch apiextensions.k8s.io/customresourcedefinitions/status": "our kinds, by name",
 	}
 }
 
@@ -172,8 +173,8 @@ func operations() map[string][]admissionregistrationv1.OperationType {
 	}
 }
 
-// narrowed reports whether a policy decides about the account and the right, everywhere or in some namespaces. The policy
-// is one of config/default, or of the directory that grants the right.
+// narrowed reports whether a policy decides about the account and the right, everywhere or in some namespaces. The
+// policy is one of config/default, or of the directory that grants the right.
 func (m manifests) narrowed(r right, somewhere bool) bool {
 	resource, _, _ := strings.Cut(r.resource, " in ")
 	group, resource, _ := strings.Cut(resource, "/")

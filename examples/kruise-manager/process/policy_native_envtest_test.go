@@ -69,14 +69,20 @@ func (g *policyGround) testNative(t *testing.T) {
 		"a label of a DaemonSet": {
 			"its users own it", g.patches(daemons, merge, `{"metadata":{"labels":{"a":"b"}}}`), subset,
 		},
-		"a StatefulSet":           {"its pods would run something else", g.patches(set, strategic, root), subset},
-		"eviction":                {"the pod cannot change in place", g.evicts(driver.Eviction(&write.Write{Object: stuck})), ""},
-		"eviction in kube-system": {"the cluster would lose it", g.evicts(driver.Eviction(&write.Write{Object: proxy})), "runs in this"},
-		"eviction at once":        {"the pod has time to end", g.evicts(now), "grace period of the pod"},
-		"eviction by name":        {"the pod may be another one", g.evicts(byName), "by its UID"},
-		"status":                  {"the rollout goes on", g.patches(set, merge, status), ""},
-		"resize":                  {"the template asks for it", g.patchesPart("resize", pod, resize("150m")), ""},
-		"another annotation":      {"its users own it", g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset},
+		"a StatefulSet": {"its pods would run something else", g.patches(set, strategic, root), subset},
+		"eviction": {
+			"the pod cannot change in place", g.evicts(driver.Eviction(&write.Write{Object: stuck})), "",
+		},
+		"eviction in kube-system": {
+			"the cluster would lose it", g.evicts(driver.Eviction(&write.Write{Object: proxy})), "runs in this",
+		},
+		"eviction at once": {"the pod has time to end", g.evicts(now), "grace period of the pod"},
+		"eviction by name": {"the pod may be another one", g.evicts(byName), "by its UID"},
+		"status":           {"the rollout goes on", g.patches(set, merge, status), ""},
+		"resize":           {"the template asks for it", g.patchesPart("resize", pod, resize("150m")), ""},
+		"another annotation": {
+			"its users own it", g.patches(set, merge, `{"metadata":{"annotations":{"a":"b"}}}`), subset,
+		},
 		"status with more": {
 			"its pods would be deleted",
 			g.patches(set, merge, `{"metadata":{"annotations":{"kruisekit.dev/rollout-status":"{1}"}},"spec":{"replicas":0}}`), subset,
