@@ -34,9 +34,9 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		Use:   "diagnose",
 		Short: "Pack versions, objects, events and logs into a file, without secrets",
 		Long: "Pack versions, objects of the kinds of kruise, webhook configurations, warnings, and logs of managers and " +
-			"daemons into a file.\n\nSecrets are not read. Values of environment variables and of annotations, commands, data, " +
-			"and messages that may quote a container are removed. Objects that hold content of all namespaces are packed with " +
-			"--all-namespaces only. Read the file before you pass it on: logs hold names of objects and images.",
+			"daemons into a file.\n\nSecrets are not read. Values of environment variables and of annotations, commands, " +
+			"data, and messages that may quote a container are removed. Objects that hold content of all namespaces are " +
+			"packed with --all-namespaces only. Read the file before you pass it on: logs hold names of objects and images.",
 		Example: "  # Everything about the namespace prod\n  kubectl kruise diagnose -n prod",
 		Args:    cobra.NoArgs,
 	}

@@ -27,7 +27,8 @@ func secretKeys() map[string]bool {
 	}
 }
 
-// shownAnnotations are the annotations whose values are packed. Users and other programs choose the values of all others.
+// shownAnnotations are the annotations whose values are packed. Users and other programs choose the values of all
+// others.
 func shownAnnotations() []string {
 	return []string{
 		kruise.InPlaceUpdateStateKey, kruise.LifecycleTimestampKey, kruise.RuntimeContainerMetaKey,

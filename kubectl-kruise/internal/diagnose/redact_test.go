@@ -42,7 +42,8 @@ kind: ResourceDistribution
 spec:
   resource:
     kind: keep-0
-    metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"kind":"Secret","data":{"p":"s3cret"}}'}}
+    metadata:
+      annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"kind":"Secret","data":{"p":"s3cret"}}'}
     data: {p: s3cret}
 `,
 		"a pod whose probes are in annotations": `
@@ -50,13 +51,16 @@ kind: Pod
 metadata:
   name: keep-0
   annotations:
-    apps.kruise.io/container-probe-context: '[{"name":"app","livenessProbe":{"exec":{"command":["check","-p","s3cret"]}}}]'
-    kruise.io/podprobe: '[{"containerName":"app","probe":{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"s3cret"}]}}}]'
+    apps.kruise.io/container-probe-context: >-
+      [{"name":"app","livenessProbe":{"exec":{"command":["check","-p","s3cret"]}}}]
+    kruise.io/podprobe: >-
+      [{"containerName":"app","probe":{"httpGet":{"httpHeaders":[{"name":"Authorization","value":"s3cret"}]}}}]
 `,
 		"the outputs of probes of all namespaces": `
 kind: NodePodProbe
 metadata: {name: keep-0}
-status: {podProbeStatuses: [{name: keep-1, probeStates: [{name: keep-2, state: keep-3, message: "DB_PASSWORD=s3cret"}]}]}
+status:
+  podProbeStatuses: [{name: keep-1, probeStates: [{name: keep-2, state: keep-3, message: "DB_PASSWORD=s3cret"}]}]
 `,
 		"a webhook": `
 kind: MutatingWebhookConfiguration
@@ -76,7 +80,8 @@ data: {key: s3cret}
 kind: Pod
 metadata:
   annotations:
-    apps.kruise.io/inplace-update-state: '{"revision":"keep-0","nextContainerRefMetadata":{"app":{"annotations":{"a":"s3cret"}}}}'
+    apps.kruise.io/inplace-update-state: >-
+      {"revision":"keep-0","nextContainerRefMetadata":{"app":{"annotations":{"a":"s3cret"}}}}
     example.com/token: s3cret
 spec: {volumes: [{name: keep-1, csi: {driver: keep-2, volumeAttributes: {share: s3cret}}}]}
 status:
@@ -95,7 +100,8 @@ spec:
         template:
           metadata: {annotations: {example.com/token: s3cret}}
           spec: {containers: [{name: keep-0, livenessProbe: {httpGet: {path: '/keep-1?token=s3cret'}}}]}
-  topology: {subsets: [{name: keep-2, patch: {spec: {containers: [{name: keep-3, env: [{name: keep-4, value: s3cret}]}]}}}]}
+  topology:
+    subsets: [{name: keep-2, patch: {spec: {containers: [{name: keep-3, env: [{name: keep-4, value: s3cret}]}]}}}]
 status: {conditions: [{type: keep-5, message: keep-6}]}
 `,
 		"a definition": `

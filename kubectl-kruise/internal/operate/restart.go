@@ -108,8 +108,8 @@ type budgets struct {
 	now   time.Time
 }
 
-// budgets reads the budgets. The status of a budget may lag behind the pods: pods that are unavailable beyond those that
-// the status counts take room, too.
+// budgets reads the budgets. The status of a budget may lag behind the pods: pods that are unavailable beyond those
+// that the status counts take room, too.
 func (b Batch) budgets() budgets {
 	r := budgets{all: make([]pub.Budget, len(b.Budgets)), chain: explain.Chain(b.Owners), now: b.Now}
 	for i, budget := range b.Budgets {
