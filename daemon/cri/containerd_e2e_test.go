@@ -17,7 +17,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
-	"github.com/kruisekit/kruisekit/test/cluster/nodes"
+	"github.com/kruisekit/kruisekit/test/cluster/packages"
 	"github.com/kruisekit/kruisekit/test/containerd"
 )
 
@@ -34,7 +34,7 @@ func newGround(t *testing.T) *ground {
 	t.Helper()
 	programs := containerd.Programs(t)
 	g := &ground{registry: containerd.NewRegistry(t), images: map[string]image.Image{}}
-	pusher, err := image.NewPusher(t.Context(), g.registry.URL, nodes.Busybox)
+	pusher, err := image.NewPusher(t.Context(), g.registry.URL, packages.Busybox)
 	if err != nil {
 		t.Fatal(err)
 	}
