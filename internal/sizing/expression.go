@@ -1,58 +1,87 @@
 package sizing
 
 import (
-	"fmt"
-	"math"
+	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Reason is the kind of fault of an expression.
-type Reason string
+// ExpressionOptions of ParseExpression. The zero value accepts what stored objects may contain.
+type ExpressionOptions struct {
+	// Strict rejects malformed numbers such as 1e or 100Mx. Without it they count as 0.
+	Strict bool
+}
 
-const (
-	// Syntax means that the text is not in the language.
-	Syntax Reason = "Syntax"
-	// Limit means that the text is too long or nested too deeply.
-	Limit Reason = "Limit"
-	// Kind means that a quantity stands where only a number can, as in cpu*cpu or 1/memory.
-	Kind Reason = "Kind"
-	// DivisionByZero means that a divisor is 0.
-	DivisionByZero Reason = "DivisionByZero"
-	// Overflow means that a value is too large, or a number too fine.
-	Overflow Reason = "Overflow"
-	// Undefined means that a name has no value.
-	Undefined Reason = "Undefined"
-	// Negative means that a value or the result is below 0.
-	Negative Reason = "Negative"
-)
-
-// ExpressionError is why an expression fails. ParseExpression and Evaluate return no other error.
-type ExpressionError struct {
-	Reason Reason
-
+// Expression is a parsed formula, to be evaluated as often as needed. It does not change, and is safe for concurrent
+// use. The zero value fails as an empty text does.
+type Expression struct {
 	text string
+	root *node
+	uses []corev1.ResourceName
 }
 
-// Error returns one line. It quotes a piece of the expression, not all of it.
-func (e *ExpressionError) Error() string { return e.text }
-
-// Expression is a checked formula, to be evaluated as often as needed. The zero value fails as an empty text does.
-type Expression struct{ text string }
-
-// ParseExpression checks an expression: it evaluates the expression with variables of unknown values.
-func ParseExpression(text string) (Expression, error) {
-	e := evaluator{text: text, isCheck: true}
-	_, err := e.evaluate()
-	return Expression{text}, err
+// ParseExpression parses an expression. An accepted expression fails later only because of its values: ParseExpression
+// distinguishes quantities from numbers, computes everything that consists of numbers, divisors included, and rejects a
+// negative result that uses no variable.
+func ParseExpression(text string, o ExpressionOptions) (Expression, error) {
+	if len(text) > maxLength {
+		return Expression{}, &ExpressionError{
+			Reason:   Limit,
+			At:       maxLength,
+			Expected: "at most " + strconv.Itoa(maxLength) + " bytes",
+			Found:    strconv.Itoa(len(text)),
+		}
+	}
+	p := &parser{text: text, options: o, uses: map[corev1.ResourceName]bool{}}
+	result, err := p.whole()
+	if err != nil {
+		return Expression{}, err
+	}
+	root, err := result.quantity(0)
+	if err != nil {
+		return Expression{}, err
+	}
+	e := Expression{text: text, root: root}
+	for variableName := range p.uses {
+		e.uses = append(e.uses, variableName)
+	}
+	slices.Sort(e.uses)
+	if len(e.uses) == 0 {
+		_, err = e.Evaluate(nil)
+	}
+	if err != nil {
+		return Expression{}, err
+	}
+	return e, nil
 }
 
-// Evaluate computes the expression with the given values, of which only cpu and memory are used. Values finer than a
-// thousandth count as the next one. The result is written in the units of its operands, and never negative.
+// String returns the text as it was parsed.
+func (e Expression) String() string { return e.text }
+
+// Uses returns the variables that need a value, by name. The caller may keep and change the result.
+func (e Expression) Uses() []corev1.ResourceName { return slices.Clone(e.uses) }
+
+// Evaluate computes the expression with the given values, of which only cpu and memory are used. Values
+// finer than a thousandth count as the next one. The result is written in the units of its operands, and never
+// negative.
 func (e Expression) Evaluate(given corev1.ResourceList) (resource.Quantity, error) {
-	of := evaluator{text: e.text, given: given}
-	return of.evaluate()
+	if e.root == nil {
+		return resource.Quantity{}, &ExpressionError{Reason: Syntax, Expected: "an expression", Found: "none"}
+	}
+	result, err := e.root.evaluate(given)
+	if err != nil {
+		return resource.Quantity{}, err
+	}
+	result = result.like(amount{format: resource.DecimalSI})
+	q := resource.NewMilliQuantity(result.milli, result.format)
+	if result.milli < 0 {
+		return resource.Quantity{}, &ExpressionError{
+			Reason: Negative, At: e.root.at, Expected: "a result of at least 0", Found: q.String(),
+		}
+	}
+	return *q, nil
 }
 
 // Check reports whether an expression can compute one resource from itself, for admission: the error is of a
@@ -74,49 +103,4 @@ func (e Expression) Check(of corev1.ResourceName) error {
 		}
 	}
 	return first
-}
-
-// evaluate reads and computes the whole text.
-func (e *evaluator) evaluate() (resource.Quantity, error) {
-	if len(e.text) > maxLength {
-		e.fail(Limit, maxLength, fmt.Sprintf("at most %d bytes", maxLength), fmt.Sprint(len(e.text)))
-	}
-	e.advance()
-	result := e.sum()
-	if e.token != "" {
-		e.unexpected("an operator or the end")
-	}
-	result = e.quantity(result, 0)
-	q := resource.NewMilliQuantity(result.milli, resource.DecimalSI)
-	if result.format != "" {
-		q.Format = result.format
-	}
-	if result.milli < 0 {
-		e.fail(Negative, 0, "a result of at least 0", q.String())
-	}
-	if e.err != nil {
-		return resource.Quantity{}, e.err
-	}
-	return *q, nil
-}
-
-// variable returns the value of cpu or memory.
-func (e *evaluator) variable(name corev1.ResourceName, at int) value {
-	q, ok := e.given[name]
-	switch {
-	case e.isCheck:
-		return value{isUnknown: true}
-	case !ok:
-		for _, other := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			if _, known := e.given[other]; known {
-				return e.fail(Undefined, at, string(other)+", the only variable that is known here", string(name))
-			}
-		}
-		return e.fail(Undefined, at, "a value of "+string(name), "none")
-	case q.Sign() < 0:
-		return e.fail(Negative, at, "a value of at least 0", q.String())
-	case q.Cmp(*resource.NewMilliQuantity(math.MaxInt64, resource.DecimalSI)) > 0:
-		return e.overflow(at, q.String())
-	}
-	return value{milli: q.MilliValue(), format: q.Format}
 }

@@ -2,7 +2,6 @@ package sizing_test
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -64,7 +63,7 @@ func TestEvaluate(t *testing.T) {
 		"much white space":                        {"\n\tmax ( cpu\r\n * 50% , 50m ) ", given("cpu", "2"), "1"},
 		"a number times a quantity":               {"50%*memory", given("memory", "1Gi"), "512Mi"},
 		"a quantity divided":                      {"memory/3", given("memory", "1Ki"), "341333m"},
-		"a negative quotient is cut to 0":         {"1- -cpu/3", given("cpu", "1m"), "1"},
+		"a negative quotient is cut to 0":         {"1-cpu/3", given("cpu", "-1m"), "1"},
 		"a number meets a quantity on the left":   {"1024 + memory", given("memory", "1Ki"), "2Ki"},
 		"a number meets a quantity on the right":  {"memory - 1024", given("memory", "2Ki"), "1Ki"},
 		"a number is cut where it meets":          {"cpu + 0.0019", given("cpu", "1m"), "2m"},
@@ -99,7 +98,7 @@ func TestEvaluate(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := c.given.DeepCopy()
-			e, err := sizing.ParseExpression(c.text)
+			e, err := sizing.ParseExpression(c.text, sizing.ExpressionOptions{})
 			if err != nil {
 				t.Fatalf("%s: %v", c.text, err)
 			}
@@ -161,7 +160,7 @@ func TestParseRefuses(t *testing.T) {
 		"a number divided by 0":        {"1 + 1/(2-2)", sizing.DivisionByZero, 5, "other than 0", "0"},
 		"divided by what counts as 0":  {"cpu/100Mx", sizing.DivisionByZero, 3, "other than 0", "0"},
 		"a negative number":            {"2-3", sizing.Negative, 0, "at least 0", "-1"},
-		"a negative quantity":          {"100m-200m", sizing.Negative, 0, "at least 0", "-100m"},
+		"a negative quantity":          {"100m-200m", sizing.Negative, 4, "at least 0", "-100m"},
 		"a literal that is too large":  {"1 + 9Pi", sizing.Overflow, 4, "can be held", `"9Pi"`},
 		"a number that is too large":   {"1e100*1e100", sizing.Overflow, 5, "can be held", "too large or too fine"},
 		"a number that is too fine":    {"1e-100/1e100", sizing.Overflow, 6, "can be held", "too large or too fine"},
@@ -183,7 +182,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := sizing.ParseExpression(c.text)
+			_, err := sizing.ParseExpression(c.text, sizing.ExpressionOptions{})
 			refused(t, err, c.reason, c.at, c.expected, c.found)
 		})
 	}
@@ -196,11 +195,26 @@ func refused(t *testing.T, err error, reason sizing.Reason, at int, expected, fo
 	if !errors.As(err, &e) {
 		t.Fatalf("want an *Error, got %v", err)
 	}
-	where, text := fmt.Sprintf("at %d: expected ", at), e.Error()
-	what, instead, _ := strings.Cut(strings.TrimPrefix(text, where), ", found ")
-	if e.Reason != reason || !strings.HasPrefix(text, where) || !strings.Contains(what, expected) ||
-		!strings.Contains(instead, found) {
+	if e.Reason != reason || e.At != at || !strings.Contains(e.Expected, expected) || !strings.Contains(e.Found, found) {
 		t.Errorf("want %s at %d, %q, %q; got %s: %v", reason, at, expected, found, e.Reason, e)
+	}
+	for _, part := range []string{e.Expected, e.Found} {
+		if !strings.Contains(e.Error(), part) {
+			t.Errorf("%q does not tell %q", e.Error(), part)
+		}
+	}
+}
+
+func TestStrict(t *testing.T) {
+	for text, at := range map[string]int{"1e": 0, "1e+": 0, "2 + 1E": 4, "100Mx": 0, "1Ei": 0, "cpu*2K": 4} {
+		_, err := sizing.ParseExpression(text, sizing.ExpressionOptions{Strict: true})
+		var e *sizing.ExpressionError
+		if !errors.As(err, &e) || e.Reason != sizing.Syntax || e.At != at {
+			t.Errorf("%q: want a fault at %d, got %v", text, at, err)
+		}
+	}
+	if _, err := sizing.ParseExpression("max(cpu*50%, 1e2 * 50Mi)", sizing.ExpressionOptions{Strict: true}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -214,19 +228,25 @@ func TestEvaluateRefuses(t *testing.T) {
 	}{
 		"a value that is missing":       {"1 + memory", given("cpu", "1"), sizing.Undefined, 4, "memory"},
 		"no values":                     {"cpu", nil, sizing.Undefined, 0, "none"},
-		"a negative result":             {"cpu-200m", given("cpu", "100m"), sizing.Negative, 0, "-100m"},
+		"a negative result":             {"cpu-200m", given("cpu", "100m"), sizing.Negative, 3, "-100m"},
 		"a negative value":              {"cpu", given("cpu", "-1"), sizing.Negative, 0, "-1"},
 		"a value that is too large":     {"1+memory", given("memory", "1Ei"), sizing.Overflow, 2, "1Ei"},
-		"a value that is too small":     {"1+memory", given("memory", "-1Ei"), sizing.Negative, 2, "-1Ei"},
+		"a value that is too small":     {"1+memory", given("memory", "-1Ei"), sizing.Overflow, 2, "-1Ei"},
 		"a sum":                         {"memory+5Pi", given("memory", "5Pi"), sizing.Overflow, 6, "2^63"},
-		"a difference":                  {"-memory-5Pi", given("memory", "5Pi"), sizing.Overflow, 7, "2^63"},
+		"a difference":                  {"memory-5Pi", given("memory", "-5Pi"), sizing.Overflow, 6, "2^63"},
 		"a quotient":                    {"memory/1e-9", given("memory", "5Ti"), sizing.Overflow, 6, "2^63"},
 		"a product":                     {"memory*3", given("memory", "5Pi"), sizing.Overflow, 6, "2^63"},
 		"on the way, though not at end": {"memory*10/10", given("memory", "5Pi"), sizing.Overflow, 6, "2^63"},
+		"the negative of the least": {
+			text:   "-cpu",
+			given:  corev1.ResourceList{"cpu": *resource.NewMilliQuantity(math.MinInt64, resource.DecimalSI)},
+			reason: sizing.Overflow,
+			found:  "2^63",
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			e, err := sizing.ParseExpression(c.text)
+			e, err := sizing.ParseExpression(c.text, sizing.ExpressionOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,8 +259,30 @@ func TestEvaluateRefuses(t *testing.T) {
 func TestZeroExpression(t *testing.T) {
 	var e sizing.Expression
 	_, err := e.Evaluate(given("cpu", "1"))
-	refused(t, err, sizing.Syntax, 0, "a number", "the end")
-	refused(t, e.Check(corev1.ResourceCPU), sizing.Syntax, 0, "a number", "the end")
+	refused(t, err, sizing.Syntax, 0, "an expression", "none")
+	if e.String() != "" || len(e.Uses()) != 0 {
+		t.Errorf("got %q, %v", e.String(), e.Uses())
+	}
+	refused(t, e.Check(corev1.ResourceCPU), sizing.Syntax, 0, "an expression", "none")
+}
+
+func TestUses(t *testing.T) {
+	for text, want := range map[string][]corev1.ResourceName{
+		"100m": nil, "cpu+CPU": {"cpu"}, "Memory - 100Mi": {"memory"}, "max(memory, cpu)": {"cpu", "memory"},
+	} {
+		e, err := sizing.ParseExpression(text, sizing.ExpressionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := e.Uses()
+		if diff := cmp.Diff(want, got); diff != "" || e.String() != text {
+			t.Errorf("%s: %s", text, diff)
+		}
+		clear(got)
+		if diff := cmp.Diff(want, e.Uses()); diff != "" {
+			t.Errorf("%s changed by its reader: %s", text, diff)
+		}
+	}
 }
 
 func TestCheckExpression(t *testing.T) {
@@ -262,7 +304,7 @@ func TestCheckExpression(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			e, err := sizing.ParseExpression(c.text)
+			e, err := sizing.ParseExpression(c.text, sizing.ExpressionOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

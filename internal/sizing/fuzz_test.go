@@ -2,6 +2,7 @@ package sizing_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,25 +21,37 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add("-cpu-memory", int64(-1<<63), int64(1<<63-1))
 	f.Fuzz(func(t *testing.T, text string, cpu, memory int64) {
-		e, err := sizing.ParseExpression(text)
+		e, err := sizing.ParseExpression(text, sizing.ExpressionOptions{})
 		sound(t, text, err)
+		strict, strictErr := sizing.ParseExpression(text, sizing.ExpressionOptions{Strict: true})
+		sound(t, text, strictErr)
 		if err != nil {
+			if strictErr == nil {
+				t.Fatalf("%q: strict takes what is refused otherwise: %v", text, err)
+			}
 			return
 		}
 		all := corev1.ResourceList{
 			corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
 			corev1.ResourceMemory: *resource.NewMilliQuantity(memory, resource.BinarySI),
 		}
-		want, err := e.Evaluate(all)
+		used := corev1.ResourceList{}
+		for _, name := range e.Uses() {
+			used[name] = all[name]
+		}
+		want, err := e.Evaluate(used)
 		sound(t, text, err)
-		fault := new(sizing.ExpressionError)
-		if errors.As(err, &fault) && fault.Reason != sizing.Overflow && fault.Reason != sizing.Negative {
-			t.Fatalf("%q could have been refused by ParseExpression: %v", text, err)
+		if err != nil && !lateFault(err, len(used) > 0) {
+			t.Fatalf("%q could have been refused by Parse: %v", text, err)
 		}
 		if err == nil && want.Sign() < 0 {
 			t.Fatalf("%q is %s", text, want.String())
 		}
-		if again, parseErr := sizing.ParseExpression("\t(" + text + ") "); parseErr == nil {
+		same(t, e, all, want, err)
+		if strictErr == nil {
+			same(t, strict, all, want, err)
+		}
+		if again, parseErr := sizing.ParseExpression("\t("+text+") ", sizing.ExpressionOptions{}); parseErr == nil {
 			same(t, again, all, want, err)
 		} else if fault := new(sizing.ExpressionError); !errors.As(parseErr, &fault) || fault.Reason != sizing.Limit {
 			t.Fatalf("%q is refused in parentheses: %v", text, parseErr)
@@ -47,13 +60,21 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// sound fails where an error is of another type, or has no text.
+// sound fails where an error is of another type, or points out of the text.
 func sound(t *testing.T, text string, err error) {
 	t.Helper()
 	var e *sizing.ExpressionError
-	if err != nil && (!errors.As(err, &e) || e.Error() == "" || e.Reason == "") {
+	if err != nil &&
+		(!errors.As(err, &e) || e.At < 0 || e.At > len(text) || e.Expected == "" || e.Found == "" || e.Reason == "") {
 		t.Fatalf("%q: %#v", text, err)
 	}
+}
+
+// lateFault tells whether an error may come as late as from Evaluate, with a value for each variable.
+func lateFault(err error, variables bool) bool {
+	var e *sizing.ExpressionError
+	return variables && errors.As(err, &e) &&
+		slices.Contains([]sizing.Reason{sizing.Overflow, sizing.Negative}, e.Reason)
 }
 
 // same fails unless an expression gives this quantity, written so, or fails as the error does.

@@ -263,7 +263,7 @@ func TestAgainstOracle(t *testing.T) {
 }
 
 func parseAndEvaluate(text string, values corev1.ResourceList) (resource.Quantity, error) {
-	e, err := sizing.ParseExpression(text)
+	e, err := sizing.ParseExpression(text, sizing.ExpressionOptions{})
 	if err != nil {
 		return resource.Quantity{}, err
 	}
