@@ -34,6 +34,9 @@ func (s *snapshot) idInName(pod *corev1.Pod) string {
 // a claim without a pod would be deleted, or serve another pod. Where claims are not reused, those of a pod that goes
 // are handed over, too, and those whose pod is gone are deleted. kept are the other claims.
 func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
+	if len(s.Claims) == 0 {
+		return s.Ownership(), nil
+	}
 	reuse := s.set.Spec.ScaleStrategy.EnablePVCReuse
 	used, leaving := sets.New(s.known.pending...), map[string]*corev1.Pod{}
 	for _, pod := range s.Active {
@@ -106,6 +109,9 @@ func (b *identity) deletes(pod *corev1.Pod) bool {
 // foreignClaims returns the names of the claims of active pods that the set does not control, by the pod.
 func (s *snapshot) foreignClaims() map[*corev1.Pod][]string {
 	pool, all := s.pool(s.Claims), map[*corev1.Pod][]string{}
+	if len(pool.Templates) == 0 {
+		return nil
+	}
 	for _, pod := range s.Active {
 		id := pod.Labels[kruise.CloneSetInstanceIDKey]
 		for i := range pool.Templates {
