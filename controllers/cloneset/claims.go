@@ -74,8 +74,8 @@ func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.Persi
 func (b *identity) beforeDelete(pod *corev1.Pod) (writes []write.Write) {
 	s := b.snapshot
 	if !b.deletes(pod) {
-		set := s.ControllerRef()
 		for _, claim := range s.handedOver[pod.UID] {
+			set := s.ControllerRef()
 			writes = append(writes, owned.Refer(claim, []types.UID{pod.UID}, &set))
 		}
 		return writes
