@@ -201,8 +201,10 @@ func (w *workshop) pass(answer func(*workload.Write) (before, after error)) *wor
 			k := w.random.IntN(len(writes))
 			one := writes[k]
 			writes = slices.Delete(slices.Clone(writes), k, k+1)
-			if begins := []workload.Action{workload.ActionDelete, workload.ActionMark, workload.ActionUnready,
-				workload.ActionUpdate}; !disrupts && !w.isGroups() && slices.Contains(begins, one.Action) {
+			if begins := []workload.Action{
+				workload.ActionDelete, workload.ActionMark, workload.ActionUnready,
+				workload.ActionUpdate,
+			}; !disrupts && !w.isGroups() && slices.Contains(begins, one.Action) {
 				w.Fatalf("seed %d: a pass that disrupts no instance makes %s", w.seed, one)
 			}
 			object, err := w.answer(one, answer)

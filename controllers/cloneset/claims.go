@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// handOver returns the write by which a claim goes with a pod: the garbage collector deletes the claim with the pod, and
-// no other pod gets its data.
+// handOver returns the write by which a claim goes with a pod: the garbage collector deletes the claim with the pod,
+// and no other pod gets its data.
 func (s *snapshot) handOver(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) write.Write {
 	owner := claims.PodRef(pod)
 	owner.Controller = ptr.To(true)
@@ -30,9 +30,9 @@ func (s *snapshot) idInName(pod *corev1.Pod) string {
 	return strings.TrimPrefix(pod.Name, s.set.Name+"-")
 }
 
-// ownershipWrites release pods that the selector no longer matches, each in the pass after their claims were handed over:
-// a claim without a pod would be deleted, or serve another pod. Where claims are not reused, those of a pod that goes
-// are handed over, too, and those whose pod is gone are deleted. kept are the other claims.
+// ownershipWrites release pods that the selector no longer matches, each in the pass after their claims were handed
+// over: a claim without a pod would be deleted, or serve another pod. Where claims are not reused, those of a pod that
+// goes are handed over, too, and those whose pod is gone are deleted. kept are the other claims.
 func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.PersistentVolumeClaim) {
 	if len(s.Claims) == 0 {
 		return s.Ownership(), nil

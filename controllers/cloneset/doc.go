@@ -8,12 +8,12 @@
 // It needs no webhook: a CloneSet without defaults behaves as a defaulted one. Two reconcilers in one process do not
 // share state.
 //
-// One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, build.go for new pods
-// and claims, and claims.go for who owns claims), sends the writes, and reports (status.go, events.go). The plan reads nothing but the snapshot and
-// the options. Package workloads has what all workloads share of this. A ledger returns the reconciler's
-// own writes while the cache lags, so that no pod is created twice. Before the first creation for a set the reconciler
-// reads the pods past the cache once, and before the first deletion or update the metadata of the set, which covers a
-// restart.
+// One pass observes everything into a snapshot (observe.go), plans with package workload (plan.go, build.go for new
+// pods and claims, and claims.go for who owns claims), sends the writes, and reports (status.go, events.go). The plan
+// reads nothing but the snapshot and the options. Package workloads has what all workloads share of this. A ledger
+// returns the reconciler's own writes while the cache lags, so that no pod is created twice. Before the first creation
+// for a set the reconciler reads the pods past the cache once, and before the first deletion or update the metadata of
+// the set, which covers a restart.
 //
 // A write that fails is reported in a condition, FailedScale or FailedUpdate, and in an event. The reconciler retries
 // after growing pauses of at most a minute. Each failure concerns one pod; the others continue. A pod whose claim name

@@ -127,8 +127,8 @@ func TestClaimsGoWithTheReleasedPod(t *testing.T) {
 	}
 }
 
-// A pod whose deletion is refused, and that the user keeps then, has its claims as before: with reuse its successor gets
-// them.
+// A pod whose deletion is refused, and that the user keeps then, has its claims as before: with reuse its successor
+// gets them.
 func TestClaimsReturnFromAPodThatStays(t *testing.T) {
 	refuses := true
 	m := newModelWith(t, cloneset.Options{}, func(c client.WithWatch) client.WithWatch {

@@ -24,8 +24,8 @@ type snapshot struct {
 	known knowledge
 	// taken is why a claim name of an id cannot be used, by the id.
 	taken map[string]string
-	// handedOver are the claims that go with a pod that is active, by the UID of the pod: an earlier pass handed them over,
-	// and could not delete the pod.
+	// handedOver are the claims that go with a pod that is active, by the UID of the pod: an earlier pass handed them
+	// over, and could not delete the pod.
 	handedOver map[types.UID][]*corev1.PersistentVolumeClaim
 }
 

@@ -84,15 +84,20 @@ func (s *snapshot) markNamed(pods []workload.Instance) {
 	}
 }
 
-// input is the set as package workload looks at it.
-func (o Options) input(s *snapshot, p *plan) workload.Input {
-	spec := &s.set.Spec
-	first, kept := s.ownershipWrites()
+// needs records what the first writes rely on: they hand claims over, and delete those whose pods are not observed.
+func (p *plan) needs(first []write.Write) {
 	for i := range first {
 		_, isClaim := first[i].Object.(*corev1.PersistentVolumeClaim)
 		p.NeedsObject = p.NeedsObject || isClaim
 		p.NeedsPods = p.NeedsPods || first[i].Verb == write.Delete
 	}
+}
+
+// input is the set as package workload looks at it.
+func (o Options) input(s *snapshot, p *plan) workload.Input {
+	spec := &s.set.Spec
+	first, kept := s.ownershipWrites()
+	p.needs(first)
 	b := &identity{options: o, snapshot: s, plan: p, claims: s.pool(kept)}
 	in := workload.Input{
 		Scale: scale.Input{

@@ -95,7 +95,8 @@ func TestPlanClaims(t *testing.T) {
 			want: []string{"move web-b to PreparingDelete"},
 		},
 		"finished pod, chosen, reuse": {
-			why: "no other pod gets its claim; the pod is deleted in the next pass", replicas: 1, set: both(reused, named("web-b")),
+			why:      "no other pod gets its claim; the pod is deleted in the next pass",
+			replicas: 1, set: both(reused, named("web-b")),
 			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
 			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
 		},

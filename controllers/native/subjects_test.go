@@ -31,8 +31,8 @@ type subject struct {
 	max             int
 	image, env      int
 	// restarts counts those that the user asked for, the last one at since.
-	restarts int
-	since    time.Time
+	restarts        int
+	since           time.Time
 	replicas, least int32
 	paused          bool
 	handedOver      bool

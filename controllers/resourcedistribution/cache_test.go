@@ -8,7 +8,8 @@ import (
 )
 
 // A new leader whose list of distributions is older than its lists of copies keeps the copies in namespaces that the
-// admin has added since. It reads the distribution once past the cache, and only where it would delete a copy otherwise.
+// admin has added since. It reads the distribution once past the cache, and only where it would delete a copy
+// otherwise.
 func TestNewLeaderWithOlderDistribution(t *testing.T) {
 	m := newModel(t)
 	m.options.Live = m.Live
@@ -40,7 +41,9 @@ func TestNewLeaderWithOlderDistribution(t *testing.T) {
 	if m.secret("three") != nil {
 		t.Error("the copy is left in a namespace that the admin has removed")
 	}
-	reads := slices.DeleteFunc(m.Live.Reads(), func(read string) bool { return read != "get ResourceDistribution metadata" })
+	reads := slices.DeleteFunc(m.Live.Reads(), func(read string) bool {
+		return read != "get ResourceDistribution metadata"
+	})
 	if len(reads) != 1 {
 		t.Errorf("%d reads of the distribution past the cache, want 1", len(reads))
 	}

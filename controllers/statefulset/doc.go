@@ -25,9 +25,9 @@
 // template or the ordinals leaves the pods as they are, with a condition and an event. A fault elsewhere is reported,
 // and the default is used.
 //
-// Without Options.StartOrdinal, spec.ordinals.start counts as 0. Pods that begin at the start all the same, as those of a
-// built-in StatefulSet, are neither adopted nor deleted: the set stays as it is, with a condition and an event, unless it
-// has pods below the start.
+// Without Options.StartOrdinal, spec.ordinals.start counts as 0. Pods that begin at the start all the same, as those of
+// a built-in StatefulSet, are neither adopted nor deleted: the set stays as it is, with a condition and an event,
+// unless it has pods below the start.
 //
 // With volumeClaimUpdateStrategy OnPodRollingUpdate and Options.ExpandClaims, claims grow within the partition and the
 // budget of updates, each before its pod is updated. A claim whose storage class does not allow that is reported, and

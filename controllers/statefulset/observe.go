@@ -97,8 +97,8 @@ func (s *snapshot) releaseMisnamed() {
 }
 
 // keepStarted keeps the pods that spec.ordinals.start asks for where the gate is off, so that the set begins at 0: they
-// would be surplus, and deleted with their claims. Such orphans are not adopted. A set whose pods begin at the start, as
-// those that a process with the gate has created, is held as it is. One with pods below has begun at 0 all the time.
+// would be surplus, and deleted with their claims. Such orphans are not adopted. A set whose pods begin at the start,
+// as those that a process with the gate has created, is held as it is. One with pods below has begun at 0 all the time.
 func (s *snapshot) keepStarted(start int32) {
 	asked := s.window
 	asked.Start = start

@@ -33,14 +33,16 @@ func (m *model) orphan(ordinal int) {
 }
 
 // The pods and claims that spec.ordinals.start asks for are those of a built-in StatefulSet, or of a process with the
-// gate. Without the gate they are kept, and the set says why it stands still. With the gate they are the pods of the set.
+// gate. Without the gate they are kept, and the set says why it stands still. With the gate they are the pods of the
+// set.
 func TestStartOrdinalWithoutTheGate(t *testing.T) {
 	m := newModel(t, statefulset.Options{}) // StatefulSetStartOrdinal is off by default
 	for ordinal := 5; ordinal < 8; ordinal++ {
 		m.orphan(ordinal)
 	}
 	m.RunPods()
-	paused := rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Paused = true }) // else adopted pods are updated
+	// Else adopted pods are updated.
+	paused := rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Paused = true })
 	set := m.create("db", 3, parallel, withClaims(keeps, deletes), paused, func(s *v1beta1.StatefulSet) {
 		s.Spec.Ordinals = &v1beta1.StatefulSetOrdinals{Start: 5}
 	})

@@ -75,9 +75,9 @@ func below() map[string][]string {
 		"controllers/ephemeraljob/ephemeral":       {"note", "write", "internal/requeue"},
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
-		"controllers/sidecarset/rollout":           append(slices.Clone(base),
+		"controllers/sidecarset/rollout": append(slices.Clone(base),
 			"inplace", "scale", "sidecar", "internal/requeue"),
-		"controllers/sidecarterminator/finish":     {"note", "write", "sidecar"},
+		"controllers/sidecarterminator/finish": {"note", "write", "sidecar"},
 	}
 }
 

@@ -86,7 +86,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // Shell runs a script, as a user pastes it, and returns what it prints.
 func (c *Cluster) Shell(ctx context.Context, script string) (string, error) {
-	return c.run(exec.CommandContext(ctx, "sh", "-ec", script)) //nolint:gosec // a script of a test
+	return c.run(exec.CommandContext(ctx, "sh", "-ec", script))
 }
 
 func (c *Cluster) run(cmd *exec.Cmd) (string, error) {

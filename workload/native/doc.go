@@ -29,8 +29,8 @@
 // Choose RollingUpdate with a partition that is never reached, such as 2147483647, for changes of images: the status is
 // right at all times. Choose OnDelete where changes come that need another pod. A DaemonSet has OnDelete alone.
 //
-// A pod that is older than the annotation kubectl.kubernetes.io/restartedAt of the template is evicted with any strategy,
-// or reported with InPlaceOnly: kubectl rollout restart asks for new pods.
+// A pod that is older than the annotation kubectl.kubernetes.io/restartedAt of the template is evicted with any
+// strategy, or reported with InPlaceOnly: kubectl rollout restart asks for new pods.
 //
 // Laws:
 //   - A pod has the label of a revision only once its containers have run that revision. Before, the annotation
