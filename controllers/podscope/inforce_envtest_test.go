@@ -2,16 +2,14 @@
 
 package podscope_test
 
-import (
-	"sync/atomic"
+import "sync/atomic"
 
-	"github.com/kruisekit/kruisekit/controllers/podscope"
-)
-
-// Without sets and configurations, whose events would start a pass, the entries are in force from the start: what waits
-// for them waits for nothing.
+// Without sets and configurations, whose events would start a pass, the entries are written and in force all the same:
+// controllers wait for them.
 func testInForce(b *bench) {
 	var inForce atomic.Bool
-	b.start(podscope.Options{InForce: func() { inForce.Store(true) }})
+	o := b.overURL()
+	o.InForce = func() { inForce.Store(true) }
+	b.start(o)
 	b.until("the entries are not in force", inForce.Load)
 }
