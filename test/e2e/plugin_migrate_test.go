@@ -46,7 +46,7 @@ func states() map[string]migrated {
 			kind: "Deployment", spec: careful, refused: "is not settled", prepare: updates("plugin/web:missing"),
 		},
 		"Deployment, two ReplicaSets": {
-			kind: "Deployment", spec: careful + "\n  minReadySeconds: 3000", refused: "is not settled",
+			kind: "Deployment", spec: careful + "\n  minReadySeconds: 500", refused: "is not settled",
 			prepare: updates("plugin/web:2"),
 		},
 		"Deployment, pod terminates": {kind: "Deployment", spec: careful, refused: "terminates", prepare: terminates},
@@ -195,24 +195,20 @@ func updates(image string) func(*testing.T, *space) {
 	}
 }
 
-// terminates deletes a pod that a finalizer keeps, and waits for the other one.
+// terminates deletes a pod, whose helper goes on for its grace period, and waits for the other one.
 func terminates(t *testing.T, s *space) {
 	name := ""
 	for name = range s.pods(t, "web", 2) {
 		break
 	}
-	finalizers := func(list string) {
-		patch := `{"metadata":{"finalizers":` + list + `}}`
-		if _, err := s.Kubectl(context.WithoutCancel(t.Context()), "patch", "pod", "-n", s.namespace, name, "--type=merge",
-			"-p", patch); err != nil {
+	deletes := func(ctx context.Context, seconds int) {
+		if _, err := s.Kubectl(ctx, "delete", "pod", "-n", s.namespace, name, "--wait=false",
+			fmt.Sprint("--grace-period=", seconds)); err != nil {
 			t.Error(err)
 		}
 	}
-	finalizers(`["example.com/waits"]`)
-	t.Cleanup(func() { finalizers("[]") })
-	if _, err := s.Kubectl(t.Context(), "delete", "pod", "-n", s.namespace, name, "--wait=false"); err != nil {
-		t.Fatal(err)
-	}
+	deletes(t.Context(), 600)
+	t.Cleanup(func() { deletes(context.WithoutCancel(t.Context()), 1) })
 	eventually(t, func(context.Context) error {
 		got := s.field(t, "deployment/web", ".status")
 		if n := len(s.uids(t)); n != 3 || !strings.Contains(got, `"readyReplicas":2,"replicas":2`) {
