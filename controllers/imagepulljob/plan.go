@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -200,8 +201,9 @@ func (p *plan) delete() (pass, error) {
 const attempts = 5
 
 // nodes is the pass over the NodeImages of a job, in rounds: a node that has the image already makes room for the next
-// one at once. After a conflict a NodeImage is decided upon again, so that no writer undoes what another one has
-// written.
+// one at once. A write tests only the image that it changes: daemons write the status of a NodeImage more often than a
+// slow API server answers. After a conflict a NodeImage is decided upon again, so that no writer undoes what another one
+// has written.
 type nodes struct {
 	pull *imagepull.Pass
 
@@ -252,7 +254,33 @@ func (n *nodes) ask(node *nodeImage) []*write.Write {
 		n.outcomes[node.Name] = imagepull.Outcome{Node: node}
 		return nil
 	}
-	return []*write.Write{stored.Change(node, changed)}
+	if n.retries[node.Name] > 0 { // also where the image that is stored differs from what this process reads of it
+		return []*write.Write{stored.Change(node, changed)}
+	}
+	return []*write.Write{write.JSON(node, "", changes(node, changed)...)}
+}
+
+// changes are the operations for the image that differs.
+func changes(node, changed *nodeImage) []write.Op {
+	const images = "/spec/images"
+	if node.Spec.Images == nil {
+		return []write.Op{write.Test(images, nil), write.Add(images, changed.Spec.Images)}
+	}
+	var ops []write.Op
+	for name, image := range changed.Spec.Images {
+		before, has := node.Spec.Images[name]
+		if has && equality.Semantic.DeepEqual(before, image) {
+			continue
+		}
+		path := images + write.Pointer(name)
+		if has {
+			ops = append(ops, write.Test(path, before))
+		} else {
+			ops = append(ops, write.Test(path, nil))
+		}
+		ops = append(ops, write.Add(path, image))
+	}
+	return ops
 }
 
 func (n *nodes) fail(node string, err error) []*write.Write {
@@ -274,7 +302,7 @@ func (n *nodes) Answer(_ time.Time, w *write.Write, answer write.Object, err err
 		return n.fail(name, fmt.Errorf("read %s live: %w", name, err))
 	case w.Verb == write.Get, apierrors.IsConflict(err) && node != nil:
 		return n.ask(node)
-	case apierrors.IsConflict(err) && n.retries[name] < attempts:
+	case write.IsOutdated(err) && n.retries[name] < attempts:
 		n.retries[name]++
 		return []*write.Write{{Verb: write.Get, Object: w.Object}}
 	case write.IsFinal(err):

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -86,14 +88,34 @@ func (s *script) answer(w *write.Write) write.Object {
 	if !is {
 		return nil
 	}
-	if _, typed := object.(*nodeImage); typed && w.Verb == write.Patch {
-		data, err := w.Data()
-		if err := errors.Join(err, json.Unmarshal(data, object)); err != nil {
+	if node, typed := object.(*nodeImage); typed && w.Verb == write.Patch {
+		if err := patch(node, w); err != nil {
 			panic(err)
 		}
 	}
 	object.SetResourceVersion(object.GetResourceVersion() + "0")
 	return object
+}
+
+// patch applies a write to a NodeImage.
+func patch(node *nodeImage, w *write.Write) error {
+	data, err := w.Data()
+	if err != nil || w.Type == types.MergePatchType {
+		return errors.Join(err, json.Unmarshal(data, node))
+	}
+	ops, err := jsonpatch.DecodePatch(data)
+	if err != nil {
+		return err
+	}
+	was, err := json.Marshal(node)
+	if err != nil {
+		return err
+	}
+	if data, err = ops.Apply(was); err != nil {
+		return err
+	}
+	*node = nodeImage{}
+	return json.Unmarshal(data, node)
 }
 
 func (s *script) err(w *write.Write) error {
