@@ -1,4 +1,4 @@
-//go:build envtest
+//go:build nightly
 
 package process_test
 
@@ -51,10 +51,16 @@ spec:
 `, version)
 }
 
-// TestColdStart starts two replicas on objects that are stored in both versions, in the order of a takeover: those of
-// the older version exist when the CRDs are replaced, and no replica converts them yet. Each pod of the CloneSets has
-// the sidecar and a subset. -count=20 starts twenty clusters.
-func TestColdStart(t *testing.T) {
+// TestColdStarts starts twenty clusters. Two replicas find objects that are stored in both versions, in the order of a
+// takeover: those of the older version exist when the CRDs are replaced, and no replica converts them yet. Each pod of
+// the CloneSets has the sidecar and a subset.
+func TestColdStarts(t *testing.T) {
+	for i := range 20 {
+		t.Run(fmt.Sprint(i), coldStart)
+	}
+}
+
+func coldStart(t *testing.T) {
 	at := address(t)
 	c := cluster.Start(t, cluster.Options{Private: true})
 	for _, n := range []string{"kruise-system", "kruise-daemon-config", "cold"} {
