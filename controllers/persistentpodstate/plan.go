@@ -107,7 +107,7 @@ func (s *snapshot) generate() (*write.Write, error) {
 	return nil, nil
 }
 
-// question reads the workload whose annotations do not ask for the PersistentPodState any more. The cache of a new
+// question reads the workload whose annotations no longer ask for the PersistentPodState. The cache of a new
 // leader may show those of an earlier time, and the records cannot be restored.
 func (s *snapshot) question() *write.Write {
 	workload := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{

@@ -19,7 +19,7 @@ const (
 	few = 10
 	// settling is how long the report of a target waits for the events of its last pods, which may come behind it.
 	settling = 20 * time.Millisecond
-	// together is the longest that events of pods are gathered, so that a thousand pods that are created at once cost few
+	// together is how long events of pods are gathered at most, so that a thousand pods that are created at once cost few
 	// writes.
 	together = time.Second
 )

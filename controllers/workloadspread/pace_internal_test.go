@@ -26,8 +26,8 @@ func (q *delays) Add(ctrl.Request) { q.all = append(q.all, 0) }
 
 func (q *delays) AddAfter(_ ctrl.Request, after time.Duration) { q.all = append(q.all, after) }
 
-// TestSettled: the status follows at once where the target reports a status and has the pods that it wants, whichever
-// event comes first. Nothing is written early while the target has more pods, fewer, or those of two revisions.
+// The status follows at once where the target reports a status and has the pods that it wants, in either order of the
+// two events. Nothing is written early while the target has more pods, fewer, or those of two revisions.
 func TestSettled(t *testing.T) {
 	events := []string{"pod", "report"}
 	for name, row := range map[string]struct {

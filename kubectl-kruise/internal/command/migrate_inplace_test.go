@@ -281,7 +281,7 @@ func TestMigrateInPlaceRehearses(t *testing.T) {
 	}
 }
 
-// A call that fails at whichever write prints the way back, and the next call goes on.
+// A call that fails at one of its writes prints the way back, and the next call goes on.
 func TestMigrateInPlaceGoesOn(t *testing.T) {
 	for _, w := range []settled{settledDeployment(), settledStatefulSet()} {
 		failures := 0

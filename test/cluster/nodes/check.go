@@ -21,7 +21,7 @@ func (c Config) Check() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("real nodes need root: %w", ErrUnavailable)
 	}
-	// Those that build the programs are not needed any more.
+	// The programs are built: the packages that build them may be absent.
 	if absent := packages.Missing(packages.Of(packages.All(), packages.Nodes)); len(absent) > 0 {
 		return fmt.Errorf("real nodes need these packages: %s: %w", packages.Names(absent), ErrUnavailable)
 	}
