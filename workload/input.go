@@ -42,6 +42,9 @@ type Input struct {
 	// a canary of one instance, or a template for each. These instances are updated within the budget, whatever the
 	// partition: see scale.Input.Pinned.
 	Targets map[string]string
+	// Unlabelled returns the revision, as a label has it, of a pod without the revision label, for pods that another
+	// controller creates. Nil for none.
+	Unlabelled func(*corev1.Pod) string
 	// Layout is where the data of the revisions has its templates; nil for revision.Encode and revision.EncodeRoles.
 	Layout *revision.Layout
 	// Strategy is how a pod goes from one revision to another.

@@ -214,7 +214,21 @@ func (in *Input) revisionLabel() string {
 }
 
 // revisionOf returns the revision that the spec of a pod has, or is about to have.
-func (in *Input) revisionOf(pod *corev1.Pod) string { return inplace.RevisionOf(pod, in.Policy) }
+func (in *Input) revisionOf(pod *corev1.Pod) string {
+	if found := inplace.RevisionOf(pod, in.Policy); found != "" || in.Unlabelled == nil {
+		return found
+	}
+	return in.Unlabelled(pod)
+}
+
+// IsUpdated reports whether a pod has the label of the update revision, or was created with that revision and has none.
+func (in *Input) IsUpdated(pod *corev1.Pod) bool {
+	label := in.Policy.Keys.RevisionOf(pod)
+	if label == "" && in.Unlabelled != nil && inplace.RevisionOf(pod, in.Policy) == "" {
+		label = in.Unlabelled(pod)
+	}
+	return in.Update.matches(label)
+}
 
 // first returns the writes of the caller, and deletes pods that have finished, as evicted ones, and pods that are no
 // member of their group. Those that have finished never run again, and as long as they exist their names and claims are

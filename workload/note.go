@@ -180,7 +180,7 @@ func (p *Pass) Counts() Counts {
 		}
 	}
 	for _, pod := range p.Pods() {
-		updated := p.in.Update.matches(p.in.Policy.Keys.RevisionOf(pod))
+		updated := p.in.IsUpdated(pod)
 		available, _ := p.in.Scale.Available(pod)
 		add(true, updated, &c.Pods, &c.UpdatedPods)
 		add(isReady(pod, p.in.Policy.Keys), updated, &c.Ready, &c.UpdatedReady)

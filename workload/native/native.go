@@ -36,6 +36,8 @@ type Observed struct {
 	// Pods and Revisions that exist.
 	Pods      []*corev1.Pod
 	Revisions []*appsv1.ControllerRevision
+	// ReplicaSets of a Deployment. Its pods are those of the ReplicaSets, its Revisions those that this package stores.
+	ReplicaSets []*appsv1.ReplicaSet
 	// Installed is what the cluster offers beside Kubernetes; the zero value is nothing. A resize is asked for by the
 	// rollout.
 	Installed inplace.Installation

@@ -14,6 +14,8 @@ import (
 // restartedAtKey is the annotation of a template in which kubectl rollout restart asks for new pods.
 const restartedAtKey = "kubectl.kubernetes.io/restartedAt"
 
+const textRestart = "cannot be restarted in place: metadata.annotations[" + restartedAtKey + "] asks for another pod"
+
 // restart has the pods recreated that are older than the restart that the template asks for. The restart is as old as
 // the first revision that has it: the API server sets that time and the age of pods, the value comes from the clock of
 // a user. By its age a pod that came back at an old revision is known, too: it goes to the newest one in place.
@@ -37,7 +39,7 @@ func restart(in *workload.Input, template *corev1.PodTemplateSpec, have []*appsv
 			continue
 		}
 		if p == InPlaceOnly {
-			i.NotInPlace = "cannot be restarted in place: metadata.annotations[" + restartedAtKey + "] asks for another pod"
+			i.NotInPlace = textRestart
 		} else {
 			i.Recreate = true // also where the strategy has another pod come back at the old revision
 		}

@@ -24,6 +24,7 @@ type Kind string
 const (
 	KindStatefulSet Kind = "StatefulSet"
 	KindDaemonSet   Kind = "DaemonSet"
+	KindDeployment  Kind = "Deployment"
 )
 
 // UpdatePolicy is how a pod goes to another revision.

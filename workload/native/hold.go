@@ -1,0 +1,184 @@
+package native
+
+import (
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/write"
+)
+
+// Writes returns what follows the pass, one write after the other: each is for nothing where one before it fails. Pods
+// are as the answers to the pass left them. All pods run the change: another ReplicaSet keeps the old template, and the
+// active one gets that of the Deployment. The hold ends when the built-in controller has observed that, which the next
+// plans show, or at once where nothing is updated in place.
+func (p *DeploymentPlan) Writes(pass *workload.Pass) []*write.Write {
+	if p.active == nil {
+		return p.release(p.ends)
+	}
+	counts, replicas := pass.Counts(), replicasOf(p.deployment.Spec.Replicas)
+	if p.err != nil || counts.Pods != replicas || replicasOf(p.active.Spec.Replicas) != replicas ||
+		counts.UpdatedAvailable != replicas || pass.Err() != nil {
+		return p.release(false)
+	}
+	if p.isSame(p.active, p.deployment.Spec.Template) {
+		return p.release(p.isObserved())
+	}
+	return append(p.history(), p.template())
+}
+
+// IsSettled reports whether nothing follows the pass: the Deployment is not held, and its ReplicaSet has its template.
+func (p *DeploymentPlan) IsSettled() bool {
+	return p.active != nil && !p.IsHeld() && p.isSame(p.active, p.deployment.Spec.Template)
+}
+
+// isObserved reports whether the built-in controller takes the active ReplicaSet for that of the template: it has copied
+// the annotations of the Deployment. If it had not, it would make another ReplicaSet as soon as the hold ends.
+func (p *DeploymentPlan) isObserved() bool {
+	value, has := p.active.Annotations[HoldKey]
+	return has && value == p.deployment.Annotations[HoldKey]
+}
+
+// release returns the write that ends the hold. It takes a hold away that a user has ended by spec.paused, too.
+func (p *DeploymentPlan) release(ends bool) []*write.Write {
+	d := p.deployment
+	_, has := d.Annotations[HoldKey]
+	if !has || !ends && d.Spec.Paused {
+		return nil
+	}
+	ops := append(write.TestUID(d), write.TestAnnotation(d, HoldKey), write.Test("/metadata/generation", d.Generation))
+	ops = append(ops, write.SetAnnotations(d, map[string]*string{HoldKey: nil})...)
+	return []*write.Write{write.JSON(d, write.Main, append(ops, write.Add("/spec/paused", false))...)}
+}
+
+// history returns the writes after which exactly one other ReplicaSet has the template that the active one is about to
+// lose, and no other one the template that it is about to get: of two with equal templates, the built-in controller
+// takes the older one. Templates that come back in turn change places, and make no heap of ReplicaSets.
+func (p *DeploymentPlan) history() (writes []*write.Write) {
+	kept := false
+	var free []*appsv1.ReplicaSet
+	for _, set := range p.sets {
+		switch {
+		case set == p.active || set.DeletionTimestamp != nil:
+		case p.isSame(set, p.active.Spec.Template):
+			kept = true
+		case p.isSame(set, p.deployment.Spec.Template):
+			free = append(free, set)
+		}
+	}
+	if !kept && len(free) > 0 {
+		set := free[0]
+		free = free[1:]
+		writes = append(writes, p.exchange(set, p.active.Spec.Template, p.annotations()))
+	} else if !kept {
+		writes = append(writes, &write.Write{Verb: write.Create, Object: p.keep()})
+	}
+	for _, set := range free {
+		writes = append(writes, &write.Write{Verb: write.Delete, Object: set, SameVersion: true})
+	}
+	return writes
+}
+
+// template returns the write that gives the active ReplicaSet the template of the Deployment.
+func (p *DeploymentPlan) template() *write.Write {
+	return p.exchange(p.active, p.deployment.Spec.Template, map[string]*string{HoldKey: nil})
+}
+
+// exchange returns the write of a template of a ReplicaSet, which keeps its selector.
+func (*DeploymentPlan) exchange(
+	set *appsv1.ReplicaSet, template corev1.PodTemplateSpec, annotations map[string]*string,
+) *write.Write {
+	template = *withoutHash(&template)
+	template.Labels = withHash(template.Labels, set.Spec.Selector.MatchLabels[hashKey])
+	ops := append(write.TestUID(set), write.Test("/metadata/resourceVersion", set.ResourceVersion))
+	ops = append(ops, write.SetAnnotations(set, annotations)...)
+	return write.JSON(set, write.Main, append(ops, write.Replace("/spec/template", template))...)
+}
+
+// annotations are those of the active ReplicaSet, as of its revision and the cause of its change.
+func (p *DeploymentPlan) annotations() map[string]*string {
+	all := map[string]*string{}
+	for key, value := range p.active.Annotations {
+		if !strings.HasPrefix(key, "kruisekit.dev/") {
+			all[key] = &value
+		}
+	}
+	return all
+}
+
+// keep returns the ReplicaSet without pods that keeps the template of the active one.
+func (p *DeploymentPlan) keep() *appsv1.ReplicaSet {
+	d, set := p.deployment, p.active
+	taken := map[string]bool{}
+	for _, other := range p.sets {
+		taken[other.Name] = true
+	}
+	data, _ := revision.Encode(withoutHash(&set.Spec.Template)) // an empty one has a hash, too
+	hash := revision.Hash(data, nil)
+	for n := int32(0); taken[d.Name+"-"+hash]; n++ {
+		hash = revision.Hash(data, &n)
+	}
+	annotations := map[string]string{}
+	for key, value := range p.annotations() {
+		annotations[key] = *value
+	}
+	template := *withoutHash(&set.Spec.Template)
+	template.Labels = withHash(template.Labels, hash)
+	selector := d.Spec.Selector.DeepCopy()
+	selector.MatchLabels = withHash(selector.MatchLabels, hash)
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.Namespace, Name: d.Name + "-" + hash, Labels: template.Labels, Annotations: annotations,
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind(string(KindDeployment))),
+			},
+		},
+		Spec: appsv1.ReplicaSetSpec{
+			Replicas: ptr.To(int32(0)), MinReadySeconds: set.Spec.MinReadySeconds, Selector: selector, Template: template,
+		},
+	}
+}
+
+const hashKey = appsv1.DefaultDeploymentUniqueLabelKey
+
+func withHash(labels map[string]string, hash string) map[string]string {
+	labels = maps.Clone(labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[hashKey] = hash
+	return labels
+}
+
+// withoutHash returns a copy of a template without the label by which the pods of ReplicaSets differ.
+func withoutHash(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = template.DeepCopy()
+	delete(template.Labels, hashKey)
+	return template
+}
+
+// isSame compares templates as the built-in controller does.
+func (*DeploymentPlan) isSame(set *appsv1.ReplicaSet, template corev1.PodTemplateSpec) bool {
+	return apiequality.Semantic.DeepEqual(withoutHash(&set.Spec.Template), withoutHash(&template))
+}
+
+func replicasOf(replicas *int32) int32 { return ptr.Deref(replicas, 1) }
+
+// maxUnavailableOf is that of the strategy of a Deployment. Recreate has all pods down at a time.
+func maxUnavailableOf(d *appsv1.Deployment) *intstr.IntOrString {
+	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+		return ptr.To(intstr.FromString("100%"))
+	}
+	if rolling := d.Spec.Strategy.RollingUpdate; rolling != nil && rolling.MaxUnavailable != nil {
+		return rolling.MaxUnavailable
+	}
+	return ptr.To(intstr.FromString("25%"))
+}
