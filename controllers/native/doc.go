@@ -24,6 +24,12 @@
 // new pods become ready once this reconciler has opened the gate, with or without the annotation. Remove the gate from
 // the template before the reconciler.
 //
+// With Options.Deployments, Deployments are rolled out as well. The write that changes the template must pause the
+// Deployment and set the annotation native.HoldKey to a value that it has not had before, as an admission policy does;
+// or the user keeps the Deployment paused. Then the pods are updated in place, their ReplicaSet gets the template, and
+// the hold ends. The built-in controller makes all other rollouts: that of a change that nothing has held, or that is
+// not possible in place.
+//
 // Two installations act on different sets: a set names its installation as the class in the annotation, and the options
 // of the reconciler have the same class. The replicas of one installation elect a leader.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
+	"github.com/kruisekit/kruisekit/workload/native"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -22,6 +23,7 @@ const (
 	reasonComplete   = "RolloutComplete"
 	reasonInvalid    = "InvalidRollout"
 	reasonNotInPlace = "NotInPlace"
+	reasonHoldEnded  = "HoldEnded"
 )
 
 // run makes the pass, and emits the events of its writes.
@@ -45,6 +47,41 @@ func (l *loop) run(ctx context.Context, s *snapshot, p *plan) error {
 		return failed(p.pass)
 	}
 	return err
+}
+
+// follow makes the writes of a Deployment and of its ReplicaSets that follow the pass over its pods, one after the
+// other, until one fails.
+func (l *loop) follow(ctx context.Context, s *snapshot, p *plan) error {
+	if p.deployment == nil {
+		return nil
+	}
+	var steps []driver.Step[*write.Write]
+	for _, w := range p.deployment.Writes(p.pass) {
+		steps = append(steps, driver.Then(w.String(), func() (*write.Write, error) { return w, nil },
+			func(_ write.Object, err error) error {
+				if p.outdated = write.IsOutdated(err); err == nil && w.Object == s.set {
+					l.ended(s, p)
+				}
+				return err
+			}))
+	}
+	err := l.Run(ctx, s.key(), driver.Sequence(steps...), l.sets)
+	if p.outdated {
+		return nil
+	}
+	return err
+}
+
+// ended emits why a hold has ended.
+func (l *loop) ended(s *snapshot, p *plan) {
+	why := "all pods run the change"
+	switch {
+	case !s.wanted:
+		why = "the annotation " + native.RolloutKey + " is removed"
+	case len(p.notes) > 0:
+		why = p.notes[0].Text
+	}
+	l.Normalf(s.set, reasonHoldEnded, "Ended the hold of the rollout: %s", why)
 }
 
 // emit emits the event of a write that succeeded, and counts the pod.
@@ -90,7 +127,8 @@ func (l *loop) explain(ctx context.Context, s *snapshot, p *plan) {
 	notes := p.reasons()
 	binding.LogNotes(ctx, notes)
 	for _, n := range notes {
-		if (n.Level == note.Blocked || n.Code == inplace.NoteNoGate) && l.emitted.First(s.key(), n.Code+n.Text) {
+		tells := n.Level == note.Blocked || n.Code == inplace.NoteNoGate || n.Code == native.NoteNotHeld
+		if tells && l.emitted.First(s.key(), n.Code+n.Text) {
 			l.EmitNotes(s.set, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -14,6 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/dependents"
+	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
@@ -32,6 +36,8 @@ type snapshot struct {
 	faults  field.ErrorList
 	// reported is the last status; nil for none.
 	reported *Progress
+	// replicaSets are those of a Deployment.
+	replicaSets []*appsv1.ReplicaSet
 }
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.set) }
@@ -49,16 +55,39 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		l.Forget(name)
 		l.repeats.Forget(name)
 		l.emitted.Forget(name)
+		l.sets.Forget(name)
 		return nil, nil
 	}
 	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
 	if s.readAnnotations(); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
 		return nil, nil
 	}
-	observed, err := l.Observe(ctx, set, labels.Everything())
+	through, after, err := l.observeSets(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	observed, err := l.Observe(ctx, set, labels.Everything(), through...)
 	if err != nil {
 		return nil, err
 	}
 	s.Observed = *observed
+	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, after)
 	return s, nil
+}
+
+// observeSets reads the ReplicaSets through which a Deployment has its pods.
+func (l *loop) observeSets(ctx context.Context, s *snapshot) (all []client.Object, after time.Duration, err error) {
+	if l.kind != native.KindDeployment {
+		return nil, 0, nil
+	}
+	var list appsv1.ReplicaSetList
+	if err := l.Client.List(ctx, &list, append(owned.In(s.set.GetNamespace(), s.set.GetUID()),
+		client.UnsafeDisableDeepCopy)...); err != nil {
+		return nil, 0, fmt.Errorf("list ReplicaSets: %w", err)
+	}
+	s.replicaSets, after, err = l.sets.Overlay(ctx, s.key(), stored.Pointers(list.Items))
+	for _, set := range s.replicaSets {
+		all = append(all, set)
+	}
+	return append(all, s.set), after, err
 }

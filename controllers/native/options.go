@@ -21,6 +21,9 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
+	// Deployments has the reconciler roll out Deployments, too. It then needs rights of its own, and something that holds
+	// them: see the package.
+	Deployments bool
 	// Class is the class of the sets that the reconciler acts on.
 	Class string
 	// Installed is what in-place updates find in the cluster beside Kubernetes. Without a daemon, a change of a label or

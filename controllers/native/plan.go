@@ -22,6 +22,10 @@ type plan struct {
 	pass *workload.Pass
 	// notes are why no update begins; empty where updates may begin.
 	notes []note.Note
+	// deployment is that of a Deployment; nil for other kinds.
+	deployment *native.DeploymentPlan
+	// outdated means that what follows the pass was decided upon an older object.
+	outdated bool
 }
 
 // retryUnobserved is when to look again at a set whose controller has not observed the template, or whose revision the
@@ -55,7 +59,8 @@ func (o Options) acts(s *snapshot) bool {
 	case s.reported != nil:
 		return o.Class == s.reported.Class
 	}
-	return o.Class == "" && hasGate(s.set)
+	_, held := s.set.GetAnnotations()[native.HoldKey]
+	return o.Class == "" && (held || hasGate(s.set))
 }
 
 func (s *snapshot) lastClass() string {
@@ -72,6 +77,8 @@ func hasGate(set any) bool {
 	case *appsv1.StatefulSet:
 		template = &of.Spec.Template
 	case *appsv1.DaemonSet:
+		template = &of.Spec.Template
+	case *appsv1.Deployment:
 		template = &of.Spec.Template
 	default:
 		return false
@@ -95,6 +102,10 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		p.in, p.notes = native.StatefulSet(set, observed, s.rollout)
 	case *appsv1.DaemonSet:
 		p.in, p.notes = native.DaemonSet(set, observed, s.rollout)
+	case *appsv1.Deployment:
+		observed.ReplicaSets = s.replicaSets
+		p.deployment = native.Deployment(set, observed, s.rollout)
+		p.in, p.notes = p.deployment.Input, p.deployment.Notes
 	}
 	p.in.Ask = o.Ask != nil
 	switch {
@@ -105,6 +116,9 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		}}
 	case !s.wanted:
 		p.in, p.notes = native.Finish(p.in), nil
+	}
+	if p.deployment != nil && (len(s.faults) > 0 || !s.wanted) {
+		p.deployment = p.deployment.Release(p.notes...)
 	}
 	var err error
 	p.pass, err = workload.Plan(p.in)
@@ -118,6 +132,12 @@ func (p *plan) after(s *snapshot) time.Duration {
 		if n.Code == native.NoteNotObserved {
 			after = requeue.Sooner(after, retryUnobserved)
 		}
+	}
+	if p.outdated {
+		after = requeue.Sooner(after, retryUnobserved)
+	}
+	if p.deployment != nil {
+		after = requeue.Sooner(after, p.deployment.After(p.pass))
 	}
 	return after
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,13 +17,15 @@ import (
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/metrics"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
 
-// Reconciler rolls out StatefulSets and DaemonSets that ask for it. It has a controller for each of the two.
+// Reconciler rolls out StatefulSets, DaemonSets and, if the options say so, Deployments that ask for it. It has a
+// controller for each kind.
 type Reconciler struct {
-	statefulSets, daemonSets *loop
+	statefulSets, daemonSets, deployments *loop
 }
 
 // loop reconciles the sets of one kind. It is safe for concurrent use.
@@ -35,13 +38,15 @@ type loop struct {
 	repeats memory.Of[types.NamespacedName, workload.Repeats]
 	emitted memory.Texts[types.NamespacedName]
 	moved   *prometheus.CounterVec
+	// sets has the writes of ReplicaSets.
+	sets *ledger.Ledger[*appsv1.ReplicaSet]
 }
 
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	moved := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kruisekit_native_pods_total",
-		Help: "Pods of StatefulSets and DaemonSets of apps/v1 that went to another revision, by kind and how.",
+		Help: "Pods of StatefulSets, DaemonSets and Deployments of apps/v1 that went to another revision, by kind and how.",
 	}, []string{"kind", "how"})
 	if o.Registerer != nil {
 		var err error
@@ -56,18 +61,25 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		}
 		return &loop{
 			Binding: api, Dependents: dependents.New(api, dependents.Options{}),
-			kind: kind, options: o, moved: moved,
+			kind: kind, options: o, moved: moved, sets: ledger.New[*appsv1.ReplicaSet](api.Live, api.Now),
 		}, nil
 	}
 	statefulSets, err := of(native.KindStatefulSet)
 	daemonSets, failed := of(native.KindDaemonSet)
-	return &Reconciler{statefulSets: statefulSets, daemonSets: daemonSets}, errors.Join(err, failed)
+	deployments, failedToo := of(native.KindDeployment)
+	return &Reconciler{
+		statefulSets: statefulSets, daemonSets: daemonSets, deployments: deployments,
+	}, errors.Join(err, failed, failedToo)
 }
 
 // SetupWithManager registers the reconciler. It must come before the manager starts. Its rights are in config/native:
 // a manager that does not run it must not have them.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	return errors.Join(r.statefulSets.setup(ctx, mgr, o), r.daemonSets.setup(ctx, mgr, o))
+	err := errors.Join(r.statefulSets.setup(ctx, mgr, o), r.daemonSets.setup(ctx, mgr, o))
+	if r.deployments.options.Deployments {
+		err = errors.Join(err, r.deployments.setup(ctx, mgr, o))
+	}
+	return err
 }
 
 // StatefulSets returns the reconciler of StatefulSets alone, for a caller with queues of its own.
@@ -75,6 +87,9 @@ func (r *Reconciler) StatefulSets() reconcile.Reconciler { return r.statefulSets
 
 // DaemonSets returns the reconciler of DaemonSets alone, for a caller with queues of its own.
 func (r *Reconciler) DaemonSets() reconcile.Reconciler { return r.daemonSets }
+
+// Deployments returns the reconciler of Deployments alone, for a caller with queues of its own.
+func (r *Reconciler) Deployments() reconcile.Reconciler { return r.deployments }
 
 // Reconcile brings the pods of one set a step closer to its template.
 func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -86,7 +101,9 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	err = l.run(ctx, s, p)
+	if err = l.run(ctx, s, p); err == nil {
+		err = l.follow(ctx, s, p)
+	}
 	return l.Result(request, p.after(s), errors.Join(err, l.report(ctx, s, p)))
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 	"github.com/kruisekit/kruisekit/write"
@@ -84,9 +83,7 @@ func (p *plan) progress(s *snapshot) *Progress {
 	return progress
 }
 
-func (p *plan) isUpdated(pod *corev1.Pod) bool {
-	return revision.Match(p.in.Update.Name, pod.Labels[revisionLabel])
-}
+func (p *plan) isUpdated(pod *corev1.Pod) bool { return p.in.IsUpdated(pod) }
 
 // wasChanged reports whether a pod got the revision in its label by an update in place.
 func wasChanged(pod *corev1.Pod) bool {
@@ -109,7 +106,8 @@ func (p *plan) state(s *snapshot, of *Progress) (State, string) {
 		return StateInvalid, text
 	case len(p.notes) > 0 && p.notes[0].Code == native.NoteNotObserved:
 		return StateProgressing, text
-	case of.Waiting == 0 && of.InProgress == 0 && of.Ready == int32(len(p.in.Scale.Slots)) && of.Ready == of.Pods:
+	case of.Waiting == 0 && of.InProgress == 0 && of.Ready == int32(len(p.in.Scale.Slots)) && of.Ready == of.Pods &&
+		(p.deployment == nil || p.deployment.IsSettled()):
 		return StateComplete, ""
 	case noted && headline.Level == note.Blocked:
 		return StateBlocked, text

@@ -8,11 +8,14 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -24,12 +27,21 @@ import (
 func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	name := map[native.Kind]string{
 		native.KindStatefulSet: "native-statefulset-controller", native.KindDaemonSet: "native-daemonset-controller",
+		native.KindDeployment: "native-deployment-controller",
 	}[l.kind]
 	if err := l.Setup(ctx, mgr, name); err != nil {
 		return err
 	}
 	bound := l.Bind(mgr, name, o).For(l.empty(), builder.WithPredicates(matters()))
-	bound.Watches(&corev1.Pod{}, owned.By(appsv1.GroupName, string(l.kind)),
+	byPods := owned.By(appsv1.GroupName, string(l.kind))
+	if l.kind == native.KindDeployment {
+		if err := owned.Index(ctx, mgr.GetFieldIndexer(), &appsv1.ReplicaSet{}); err != nil {
+			return fmt.Errorf("index ReplicaSets: %w", err)
+		}
+		bound.Watches(&appsv1.ReplicaSet{}, byPods)
+		byPods = handler.EnqueueRequestsFromMapFunc(l.deploymentOf)
+	}
+	bound.Watches(&corev1.Pod{}, byPods,
 		builder.WithPredicates(workloads.Changes(workloads.WatchOptions{Now: l.Now})))
 	if err := bound.Complete(l); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
@@ -37,10 +49,31 @@ func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options
 	return nil
 }
 
+// deploymentOf returns the request of the Deployment that has a pod through a ReplicaSet.
+func (l *loop) deploymentOf(ctx context.Context, pod client.Object) []ctrl.Request {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != "ReplicaSet" {
+		return nil
+	}
+	name := types.NamespacedName{Namespace: pod.GetNamespace(), Name: ref.Name}
+	var set appsv1.ReplicaSet
+	if err := l.Client.Get(ctx, name, &set, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // its last event comes when it is gone
+	}
+	if ref = metav1.GetControllerOfNoCopy(&set); ref == nil || ref.Kind != string(native.KindDeployment) {
+		return nil
+	}
+	name.Name = ref.Name
+	return []ctrl.Request{{NamespacedName: name}}
+}
+
 // empty returns a set of the kind.
 func (l *loop) empty() client.Object {
-	if l.kind == native.KindDaemonSet {
+	switch l.kind {
+	case native.KindDaemonSet:
 		return &appsv1.DaemonSet{}
+	case native.KindDeployment:
+		return &appsv1.Deployment{}
 	}
 	return &appsv1.StatefulSet{}
 }
@@ -57,8 +90,10 @@ func matters() predicate.Predicate {
 // asked are the annotations of a set that a pass looks at.
 func asked(set client.Object) map[string]string {
 	all := map[string]string{}
-	if text, has := set.GetAnnotations()[native.RolloutKey]; has {
-		all[native.RolloutKey] = text
+	for _, key := range []string{native.RolloutKey, native.HoldKey} {
+		if text, has := set.GetAnnotations()[key]; has {
+			all[key] = text
+		}
 	}
 	return all
 }
@@ -69,6 +104,8 @@ func statusOf(set client.Object) any {
 		return &of.Status
 	case *appsv1.DaemonSet:
 		return &of.Status
+	case *appsv1.Deployment:
+		return nil // what matters of it is in the ReplicaSets
 	}
 	return nil
 }

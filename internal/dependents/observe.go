@@ -68,14 +68,24 @@ func (p *Pods) Add(selector labels.Selector, pods ...*corev1.Pod) {
 
 func byName[T client.Object](a, b T) int { return cmp.Compare(a.GetName(), b.GetName()) }
 
-// Observe reads the dependents of a workload.
-func (d *Dependents) Observe(ctx context.Context, owner client.Object, selector labels.Selector) (*Observed, error) {
+// Observe reads the dependents of a workload. Where the workload has its pods through other objects, as a Deployment
+// through ReplicaSets, give all of these.
+func (d *Dependents) Observe(
+	ctx context.Context, owner client.Object, selector labels.Selector, through ...client.Object,
+) (*Observed, error) {
 	o := &observation{owner: owner}
-	var pods corev1.PodList
-	if err := d.list(ctx, o, &pods); err != nil {
-		return nil, err
+	if len(through) == 0 {
+		through = []client.Object{owner}
 	}
-	all, err := controlled(ctx, o, d.pods, pods.Items)
+	var items []corev1.Pod
+	for _, parent := range through {
+		var pods corev1.PodList
+		if err := d.list(ctx, parent, &pods); err != nil {
+			return nil, err
+		}
+		items = append(items, pods.Items...)
+	}
+	all, err := controlled(ctx, o, d.pods, items, through...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +97,10 @@ func (d *Dependents) Observe(ctx context.Context, owner client.Object, selector 
 		return nil, err
 	}
 	var revisions appsv1.ControllerRevisionList
-	if err := d.list(ctx, o, &revisions); err != nil {
+	if err := d.list(ctx, owner, &revisions); err != nil {
 		return nil, err
 	}
-	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items); err != nil {
+	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items, owner); err != nil {
 		return nil, err
 	}
 	revision.Sort(o.Revisions)
@@ -115,10 +125,10 @@ func (d *Dependents) observeClaims(ctx context.Context, o *observation) error {
 		return nil
 	}
 	var list corev1.PersistentVolumeClaimList
-	if err := d.list(ctx, o, &list); err != nil {
+	if err := d.list(ctx, o.owner, &list); err != nil {
 		return err
 	}
-	all, err := controlled(ctx, o, d.claims, list.Items)
+	all, err := controlled(ctx, o, d.claims, list.Items, o.owner)
 	o.Claims = slices.DeleteFunc(all, isTerminating[*corev1.PersistentVolumeClaim])
 	slices.SortFunc(o.Claims, byName[*corev1.PersistentVolumeClaim])
 	return err
@@ -130,10 +140,10 @@ func (d *Dependents) observeJobs(ctx context.Context, o *observation) error {
 	}
 	list := metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(predownload.Kind().GroupVersion().WithKind(predownload.Kind().Kind + "List"))
-	if err := d.list(ctx, o, &list); err != nil {
+	if err := d.list(ctx, o.owner, &list); err != nil {
 		return err
 	}
-	all, err := controlled(ctx, o, d.jobs, list.Items)
+	all, err := controlled(ctx, o, d.jobs, list.Items, o.owner)
 	o.Jobs = slices.DeleteFunc(all, isTerminating[*metav1.PartialObjectMetadata])
 	return err
 }
@@ -147,27 +157,29 @@ type observation struct {
 	owner client.Object
 }
 
-// list reads the objects of a kind that refer to a workload as their owner. They are the cache's.
-func (d *Dependents) list(ctx context.Context, o *observation, into client.ObjectList) error {
+// list reads the objects of a kind that refer to another one as their owner. They are the cache's.
+func (d *Dependents) list(ctx context.Context, owner client.Object, into client.ObjectList) error {
 	if err := d.api.Client.List(ctx, into,
-		append(owned.In(o.owner.GetNamespace(), o.owner.GetUID()), client.UnsafeDisableDeepCopy)...); err != nil {
+		append(owned.In(owner.GetNamespace(), owner.GetUID()), client.UnsafeDisableDeepCopy)...); err != nil {
 		return fmt.Errorf("read %T: %w", into, err)
 	}
 	return nil
 }
 
-// controlled returns those of some objects that a workload controls, as they are after the own writes.
+// controlled returns those of some objects that others control, as they are after the own writes.
 func controlled[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, o *observation, writes *ledger.Ledger[P], items []T) ([]P, error) {
+}](ctx context.Context, o *observation, writes *ledger.Ledger[P], items []T, by ...client.Object) ([]P, error) {
 	cached := make([]P, len(items))
 	for i := range items {
 		cached[i] = &items[i]
 	}
 	all, recheckAfter, err := writes.Overlay(ctx, client.ObjectKeyFromObject(o.owner), cached)
 	o.RecheckAfter = requeue.Sooner(o.RecheckAfter, recheckAfter)
-	return slices.DeleteFunc(all, func(object P) bool { return !owned.Controls(o.owner, object) }), err
+	return slices.DeleteFunc(all, func(object P) bool {
+		return !slices.ContainsFunc(by, func(owner client.Object) bool { return owned.Controls(owner, object) })
+	}), err
 }
 
 // Missing reads the pods of a workload past the cache, and returns those that were not observed. An earlier process, or

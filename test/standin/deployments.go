@@ -147,10 +147,11 @@ func (b *Deployments) create(
 	}
 	hash := revision.Hash(data, d.Status.CollisionCount)
 	t.Labels[hashKey] = hash
+	kind := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: d.Namespace, Name: d.Name + "-" + hash, Labels: t.Labels,
 		Annotations:     map[string]string{revisionKey: strconv.Itoa(highest(old) + 1)},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, kind)},
 	}}
 	set.Spec = appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(0)), Selector: d.Spec.Selector.DeepCopy(), Template: t}
 	set.Spec.Selector.MatchLabels[hashKey] = hash

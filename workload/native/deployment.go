@@ -48,7 +48,7 @@ type DeploymentPlan struct {
 }
 
 // Deployment returns what is next in the rollout of a Deployment. While spec.paused is true its controller makes no
-// ReplicaSet of a changed template, and goes on to scale the one that has the pods. These are updated in place, and that
+// ReplicaSet of a changed template, and goes on to scale the one that has the pods. These are updated in place. Their
 // ReplicaSet gets the template when all of them run the change: for the controller it then is the new one.
 func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 	p := &DeploymentPlan{deployment: d, sets: owned(d, o.ReplicaSets)}
@@ -65,18 +65,20 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 		}
 	}
 	p.Input.Instances = workload.Pods(pods)
+	if !d.Spec.Paused {
+		for _, set := range active {
+			if !p.isSame(set, d.Spec.Template) {
+				return p.rollsOut(set)
+			}
+		}
+	}
 	if len(active) != 1 {
-		return p.handOver(note.Waiting, NoteReplicaSets, fmt.Sprintf("%d ReplicaSets have pods", len(active)))
+		return p.handOver(note.Info, NoteReplicaSets, fmt.Sprintf("%d ReplicaSets have pods", len(active)))
 	}
 	from, to := withoutHash(&active[0].Spec.Template), withoutHash(&d.Spec.Template)
 	if !apiequality.Semantic.DeepEqual(from, to) {
 		why := notInPlace(from, to, &p.Input)
 		switch {
-		case !d.Spec.Paused && why == "":
-			return p.handOver(note.Waiting, NoteNotHeld, "the built-in controller rolls out a change that is possible in place: "+
-				"nothing has paused the Deployment in the write of the change")
-		case !d.Spec.Paused:
-			return p.handOver(note.Waiting, NoteNotInPlace, "the built-in controller rolls out: "+why)
 		case why != "" && r.PodUpdatePolicy == InPlaceOnly:
 			return p.refuse(why)
 		case why != "" && !p.IsHeld():
@@ -104,6 +106,16 @@ func (p *DeploymentPlan) Release(why ...note.Note) *DeploymentPlan {
 	q := *p
 	q.Input, q.Notes, q.active, q.ends = Finish(p.Input), why, nil, true
 	return &q
+}
+
+// rollsOut leaves a ReplicaSet with an older template to the built-in controller.
+func (p *DeploymentPlan) rollsOut(set *appsv1.ReplicaSet) *DeploymentPlan {
+	why := notInPlace(withoutHash(&set.Spec.Template), withoutHash(&p.deployment.Spec.Template), &p.Input)
+	if why != "" {
+		return p.handOver(note.Waiting, NoteNotInPlace, "the built-in controller rolls out: "+why)
+	}
+	return p.handOver(note.Waiting, NoteNotHeld, "the built-in controller rolls out a change that is possible in place: "+
+		"nothing has paused the Deployment in the write of the change")
 }
 
 func (p *DeploymentPlan) handOver(level note.Level, code, text string) *DeploymentPlan {

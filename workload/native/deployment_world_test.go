@@ -70,7 +70,8 @@ func newWorld(t *testing.T, seed uint64, changes ...func(*appsv1.Deployment)) *w
 	w := &world{
 		T: t, Model: objects.NewModel(t, &appsv1.DeploymentList{}, appsv1.AddToScheme), rand: rand.New(rand.NewPCG(seed, 0)),
 		name: types.NamespacedName{Namespace: "shop", Name: "web"}, left: 1 << 30,
-		numbers: map[int64]int{}, seen: map[types.UID]*born{}, pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.ReplicaSet{},
+		numbers: map[int64]int{}, seen: map[types.UID]*born{},
+		pods: map[string]*corev1.Pod{}, sets: map[string]*appsv1.ReplicaSet{},
 	}
 	w.builtIn = &standin.Deployments{Client: w.Server}
 	w.Server.OnChange(w.observe)
@@ -164,7 +165,8 @@ func serves(pod *corev1.Pod) bool {
 
 // judgeSet: a ReplicaSet with pods gets another template when all of them run it, and not before.
 func (w *world) judgeSet(before, after *appsv1.ReplicaSet) {
-	if before == nil || *after.Spec.Replicas == 0 || has(&corev1.Pod{Spec: before.Spec.Template.Spec}, &after.Spec.Template) {
+	if before == nil || *after.Spec.Replicas == 0 ||
+		has(&corev1.Pod{Spec: before.Spec.Template.Spec}, &after.Spec.Template) {
 		return
 	}
 	n := int32(0)
@@ -302,8 +304,9 @@ func (w *world) settle() {
 // story is what there is.
 func (w *world) story() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "deployment %s paused %v, annotations %v, status %+v\n", w.latest.Spec.Template.Spec.Containers[0].Image,
-		w.latest.Spec.Paused, w.latest.Annotations, w.latest.Status)
+	d := w.latest
+	fmt.Fprintf(&b, "deployment %s paused %v, annotations %v, status %+v\n", d.Spec.Template.Spec.Containers[0].Image,
+		d.Spec.Paused, d.Annotations, d.Status)
 	for _, set := range w.sets {
 		fmt.Fprintf(&b, "%s: %d of %s, %v\n", set.Name, *set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Image,
 			set.Annotations)

@@ -39,6 +39,21 @@
 //   - No revision, and no set, is written.
 //   - Parse accepts what Kubernetes accepts for the same words, and nothing that it does not know.
 //
-// When not to use it: for a Deployment. Its controller restores the template of a pod as ReplicaSets, and counts no pod
-// of another template: use a CloneSet.
+// # Deployments
+//
+// Deployment returns a pass over the pods of a Deployment whose spec.paused is true, and DeploymentPlan.Writes what
+// follows the pass:
+//
+//	plan := native.Deployment(deployment, observed, rollout)
+//	pass, err := workload.Plan(plan.Input)
+//	err = clientgo.Run(ctx, client, pass)
+//	for _, w := range plan.Writes(pass) { // stop at the first that fails
+//
+// Further laws, under a built-in controller whose cache lags:
+//   - For a change that is possible in place, pods are in one ReplicaSet.
+//   - A ReplicaSet that has pods gets a template when all of its pods run it and are available.
+//   - The hold ends when the built-in controller has observed that, or where the change is not possible in place.
+//
+// One limit: a template that is taken back in the middle of its rollout is that of the ReplicaSet, and
+// status.updatedReplicas counts all pods at once.
 package native

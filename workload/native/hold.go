@@ -3,6 +3,7 @@ package native
 import (
 	"maps"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,13 +36,30 @@ func (p *DeploymentPlan) Writes(pass *workload.Pass) []*write.Write {
 	return append(p.history(), p.template())
 }
 
-// IsSettled reports whether nothing follows the pass: the Deployment is not held, and its ReplicaSet has its template.
+// IsSettled reports whether nothing follows the pass: the Deployment is not held, and the ReplicaSet that has its pods
+// has its template.
 func (p *DeploymentPlan) IsSettled() bool {
-	return p.active != nil && !p.IsHeld() && p.isSame(p.active, p.deployment.Spec.Template)
+	switch {
+	case p.IsHeld():
+		return false
+	case p.active == nil:
+		return replicasOf(p.deployment.Spec.Replicas) == 0
+	}
+	return p.isSame(p.active, p.deployment.Spec.Template)
 }
 
-// isObserved reports whether the built-in controller takes the active ReplicaSet for that of the template: it has copied
-// the annotations of the Deployment. If it had not, it would make another ReplicaSet as soon as the hold ends.
+// After is when the pods that run the change and are ready are available, although no object changes; 0 for never.
+func (p *DeploymentPlan) After(pass *workload.Pass) (after time.Duration) {
+	for _, pod := range pass.Pods() {
+		if _, wait := p.Input.Scale.Available(pod); wait > after {
+			after = wait
+		}
+	}
+	return after
+}
+
+// isObserved reports whether the built-in controller takes the active ReplicaSet for that of the template: it then has
+// copied the annotations of the Deployment. Before, it would make another ReplicaSet as soon as the hold ends.
 func (p *DeploymentPlan) isObserved() bool {
 	value, has := p.active.Annotations[HoldKey]
 	return has && value == p.deployment.Annotations[HoldKey]
