@@ -198,6 +198,10 @@ func TestDeployment(t *testing.T) {
 			sets:    []string{"1 0 of web:1", "2 0 of web:2", "3 3 of web:3"}, kept: true, paused: true,
 			state: native.StateComplete,
 		},
+		"taken back": {
+			why: "the pods that have changed go back", changes: []func(*appsv1.Deployment){tag("2:broken"), tag("1")},
+			sets: []string{"1 3 of web:1"}, kept: true, state: native.StateComplete, event: "HoldEnded",
+		},
 		"paused in the annotation": {
 			why: "the hold stays", with: annotated(`{"paused":true}`), changes: []func(*appsv1.Deployment){tag("2")},
 			sets: []string{"1 3 of web:1"}, kept: true, state: native.StatePaused, paused: true,
@@ -267,7 +271,7 @@ func TestDeployment(t *testing.T) {
 }
 
 // TestDeploymentWrites counts what a rollout in place costs: an image and a label for each pod, and for all of them the
-// revision, the old template, the new one and the end of the hold, beside the status.
+// revision, the mark, the old template, the new one and the end of the hold, beside the status.
 func TestDeploymentWrites(t *testing.T) {
 	m := newDeployed(t)
 	m.change(tag("2"))
@@ -275,7 +279,7 @@ func TestDeploymentWrites(t *testing.T) {
 	m.Still()
 	status := m.writes["patch *v1.Deployment"] - 1
 	want := map[string]int{
-		"create *v1.ControllerRevision": 1, "patch *v1.Pod": 6, "create *v1.ReplicaSet": 1, "patch *v1.ReplicaSet": 1,
+		"create *v1.ControllerRevision": 1, "patch *v1.Pod": 6, "create *v1.ReplicaSet": 1, "patch *v1.ReplicaSet": 2,
 		"patch *v1.Deployment": 1 + status,
 	}
 	if d := cmp.Diff(want, m.writes); d != "" || status > 9 {

@@ -42,6 +42,8 @@ type DeploymentPlan struct {
 	sets       []*appsv1.ReplicaSet
 	// active is the ReplicaSet whose pods are updated; nil where no update begins.
 	active *appsv1.ReplicaSet
+	// marks means that the template of the active ReplicaSet is marked before its pods are updated.
+	marks bool
 	// ends means that the hold ends at once.
 	ends bool
 	err  error
@@ -75,7 +77,7 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 	if len(active) != 1 {
 		return p.handOver(note.Info, NoteReplicaSets, fmt.Sprintf("%d ReplicaSets have pods", len(active)))
 	}
-	from, to := withoutHash(&active[0].Spec.Template), withoutHash(&d.Spec.Template)
+	from, to := unmarked(&active[0].Spec.Template), withoutHash(&d.Spec.Template)
 	if !apiequality.Semantic.DeepEqual(from, to) {
 		why := notInPlace(from, to, &p.Input)
 		switch {
@@ -92,6 +94,9 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 	p.roll(o, &r, to)
 	in, notes := o.observed(p.Input, d, &d.Spec.Template)
 	p.Input, p.Notes = in, notes
+	if !p.isSame(p.active, d.Spec.Template) && !isMarked(p.active) {
+		p.marks, p.Input.Scale.Updates = !r.Paused, scale.UpdatesPaused
+	}
 	return p
 }
 
@@ -110,7 +115,7 @@ func (p *DeploymentPlan) Release(why ...note.Note) *DeploymentPlan {
 
 // rollsOut leaves a ReplicaSet with an older template to the built-in controller.
 func (p *DeploymentPlan) rollsOut(set *appsv1.ReplicaSet) *DeploymentPlan {
-	why := notInPlace(withoutHash(&set.Spec.Template), withoutHash(&p.deployment.Spec.Template), &p.Input)
+	why := notInPlace(unmarked(&set.Spec.Template), withoutHash(&p.deployment.Spec.Template), &p.Input)
 	if why != "" {
 		return p.handOver(note.Waiting, NoteNotInPlace, "the built-in controller rolls out: "+why)
 	}
@@ -212,7 +217,7 @@ type stored struct {
 // templates are those of all ReplicaSets, the active one first.
 func (p *DeploymentPlan) templates(have []*appsv1.ControllerRevision) (all []stored) {
 	for _, set := range append([]*appsv1.ReplicaSet{p.active}, p.sets...) {
-		template := withoutHash(&set.Spec.Template)
+		template := unmarked(&set.Spec.Template)
 		if data, err := revision.Encode(template); err == nil {
 			all = append(all, stored{named(p.deployment.Name, data, have), template})
 		}

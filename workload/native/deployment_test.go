@@ -30,8 +30,13 @@ func TestDeploymentLaws(t *testing.T) {
 				if _, held := d.Annotations[native.HoldKey]; !held {
 					d.Spec.Paused = false
 				}
+				if seed%2 == 1 { // as it is, by the built-in controller
+					delete(d.Annotations, native.RolloutKey)
+				}
 			})
-			w.user(setImage("last"))
+			if seed%2 == 0 {
+				w.user(setImage("last"))
+			}
 			w.settle()
 			w.end()
 			for _, text := range w.broken {

@@ -118,6 +118,7 @@ func (w *world) observe(before, after client.Object) {
 		w.sets[of.Name] = of
 	case *appsv1.Deployment:
 		w.latest = of
+		w.judgeStatus(of)
 		if w.numbers[of.Generation] == 0 {
 			w.numbers[of.Generation] = w.templates
 		}
@@ -180,6 +181,20 @@ func (w *world) judgeSet(before, after *appsv1.ReplicaSet) {
 	}
 	if n != *after.Spec.Replicas {
 		w.breaks("%s has the template, and %d pods are missing", after.Name, *after.Spec.Replicas-n)
+	}
+}
+
+// judgeStatus: status.updatedReplicas is never ahead of the pods.
+func (w *world) judgeStatus(d *appsv1.Deployment) {
+	n := int32(0)
+	for _, pod := range w.pods {
+		if has(pod, &d.Spec.Template) {
+			n++
+		}
+	}
+	if s := d.Status; s.ObservedGeneration == d.Generation && s.UpdatedReplicas > n {
+		w.breaks("updatedReplicas is %d of %s, and %d pods run it", s.UpdatedReplicas,
+			d.Spec.Template.Spec.Containers[0].Image, n)
 	}
 }
 

@@ -52,8 +52,6 @@
 // Further laws, under a built-in controller whose cache lags:
 //   - For a change that is possible in place, pods are in one ReplicaSet.
 //   - A ReplicaSet that has pods gets a template when all of its pods run it and are available.
-//   - The hold ends when the built-in controller has observed that, or where the change is not possible in place.
-//
-// One limit: a template that is taken back in the middle of its rollout is that of the ReplicaSet, and
-// status.updatedReplicas counts all pods at once.
+//   - Until then its template has a mark, an annotation: it equals no template to which the user may go back.
+//   - The hold ends when the built-in controller has observed the template, or where the change is not possible in place.
 package native

@@ -20,10 +20,14 @@ import (
 // Writes returns what follows the pass, one write after the other: each is for nothing where one before it fails. Pods
 // are as the answers to the pass left them. All pods run the change: another ReplicaSet keeps the old template, and the
 // active one gets that of the Deployment. The hold ends when the built-in controller has observed that, which the next
-// plans show, or at once where nothing is updated in place.
+// plans show, or at once where nothing is updated in place. Before the first update the template of the active
+// ReplicaSet is marked.
 func (p *DeploymentPlan) Writes(pass *workload.Pass) []*write.Write {
-	if p.active == nil {
+	switch {
+	case p.active == nil:
 		return p.release(p.ends)
+	case p.marks:
+		return []*write.Write{p.exchange(p.active, marked(&p.active.Spec.Template), nil)}
 	}
 	counts, replicas := pass.Counts(), replicasOf(p.deployment.Spec.Replicas)
 	if p.err != nil || counts.Pods != replicas || replicasOf(p.active.Spec.Replicas) != replicas ||
@@ -81,23 +85,23 @@ func (p *DeploymentPlan) release(ends bool) []*write.Write {
 // lose, and no other one the template that it is about to get: of two with equal templates, the built-in controller
 // takes the older one. Templates that come back in turn change places, and make no heap of ReplicaSets.
 func (p *DeploymentPlan) history() (writes []*write.Write) {
-	kept := false
+	old := unmarked(&p.active.Spec.Template)
+	kept := apiequality.Semantic.DeepEqual(old, withoutHash(&p.deployment.Spec.Template)) // it was taken back
 	var free []*appsv1.ReplicaSet
 	for _, set := range p.sets {
 		switch {
 		case set == p.active || set.DeletionTimestamp != nil:
-		case p.isSame(set, p.active.Spec.Template):
-			kept = true
 		case p.isSame(set, p.deployment.Spec.Template):
 			free = append(free, set)
+		case p.isSame(set, *old):
+			kept = true
 		}
 	}
 	if !kept && len(free) > 0 {
-		set := free[0]
+		writes = append(writes, p.exchange(free[0], old, p.annotations()))
 		free = free[1:]
-		writes = append(writes, p.exchange(set, p.active.Spec.Template, p.annotations()))
 	} else if !kept {
-		writes = append(writes, &write.Write{Verb: write.Create, Object: p.keep()})
+		writes = append(writes, &write.Write{Verb: write.Create, Object: p.keep(old)})
 	}
 	for _, set := range free {
 		writes = append(writes, &write.Write{Verb: write.Delete, Object: set, SameVersion: true})
@@ -107,18 +111,19 @@ func (p *DeploymentPlan) history() (writes []*write.Write) {
 
 // template returns the write that gives the active ReplicaSet the template of the Deployment.
 func (p *DeploymentPlan) template() *write.Write {
-	return p.exchange(p.active, p.deployment.Spec.Template, map[string]*string{HoldKey: nil})
+	return p.exchange(p.active, &p.deployment.Spec.Template, map[string]*string{HoldKey: nil})
 }
 
-// exchange returns the write of a template of a ReplicaSet, which keeps its selector.
+// exchange returns the write of a template of a ReplicaSet, which keeps its selector. It patches what differs alone, so
+// that fields that this build does not know stay.
 func (*DeploymentPlan) exchange(
-	set *appsv1.ReplicaSet, template corev1.PodTemplateSpec, annotations map[string]*string,
+	set *appsv1.ReplicaSet, template *corev1.PodTemplateSpec, annotations map[string]*string,
 ) *write.Write {
-	template = *withoutHash(&template)
+	template = template.DeepCopy()
 	template.Labels = withHash(template.Labels, set.Spec.Selector.MatchLabels[hashKey])
 	ops := append(write.TestUID(set), write.Test("/metadata/resourceVersion", set.ResourceVersion))
 	ops = append(ops, write.SetAnnotations(set, annotations)...)
-	return write.JSON(set, write.Main, append(ops, write.Replace("/spec/template", template))...)
+	return write.JSON(set, write.Main, append(ops, difference("/spec/template", &set.Spec.Template, template)...)...)
 }
 
 // annotations are those of the active ReplicaSet, as of its revision and the cause of its change.
@@ -132,14 +137,14 @@ func (p *DeploymentPlan) annotations() map[string]*string {
 	return all
 }
 
-// keep returns the ReplicaSet without pods that keeps the template of the active one.
-func (p *DeploymentPlan) keep() *appsv1.ReplicaSet {
+// keep returns the ReplicaSet without pods that keeps the old template of the active one.
+func (p *DeploymentPlan) keep(old *corev1.PodTemplateSpec) *appsv1.ReplicaSet {
 	d, set := p.deployment, p.active
 	taken := map[string]bool{}
 	for _, other := range p.sets {
 		taken[other.Name] = true
 	}
-	data, _ := revision.Encode(withoutHash(&set.Spec.Template)) // an empty one has a hash, too
+	data, _ := revision.Encode(old) // an empty one has a hash, too
 	hash := revision.Hash(data, nil)
 	for n := int32(0); taken[d.Name+"-"+hash]; n++ {
 		hash = revision.Hash(data, &n)
@@ -148,7 +153,7 @@ func (p *DeploymentPlan) keep() *appsv1.ReplicaSet {
 	for key, value := range p.annotations() {
 		annotations[key] = *value
 	}
-	template := *withoutHash(&set.Spec.Template)
+	template := *old.DeepCopy()
 	template.Labels = withHash(template.Labels, hash)
 	selector := d.Spec.Selector.DeepCopy()
 	selector.MatchLabels = withHash(selector.MatchLabels, hash)
@@ -180,6 +185,29 @@ func withHash(labels map[string]string, hash string) map[string]string {
 func withoutHash(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	template = template.DeepCopy()
 	delete(template.Labels, hashKey)
+	return template
+}
+
+// marked returns a copy of a template that equals none of a user. While pods of a ReplicaSet run another template than
+// that of the ReplicaSet, the user may take the change back: the built-in controller then must not take the ReplicaSet
+// for the one of the template, and count all of its pods as updated.
+func marked(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = template.DeepCopy()
+	metav1.SetMetaDataAnnotation(&template.ObjectMeta, HoldKey, "true")
+	return template
+}
+
+func isMarked(set *appsv1.ReplicaSet) bool {
+	_, has := set.Spec.Template.Annotations[HoldKey]
+	return has
+}
+
+// unmarked returns a copy of the template of a ReplicaSet as its user wrote it.
+func unmarked(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
+	template = withoutHash(template)
+	if delete(template.Annotations, HoldKey); len(template.Annotations) == 0 {
+		template.Annotations = nil
+	}
 	return template
 }
 
