@@ -61,7 +61,7 @@ func Run[W driver.Request](ctx context.Context, c Clientset, pass driver.Pass[W]
 	return driver.Run(ctx, pass, driver.Options[W]{Send: Sender(c)})
 }
 
-// Sender returns what sends the writes of pods, claims and revisions, each in the namespace of its object. For a pass
+// Sender returns what sends the writes of pods, claims, revisions, Deployments and ReplicaSets, each in the namespace of its object. For a pass
 // that writes objects of other kinds, as a status of your own, call Send with their clients.
 func Sender(c Clientset) driver.Send {
 	return func(ctx context.Context, w *write.Write) (write.Object, error) {
@@ -76,6 +76,10 @@ func Sender(c Clientset) driver.Send {
 			return Send(ctx, c.CoreV1().PersistentVolumeClaims(namespace), w)
 		case *appsv1.ControllerRevision:
 			return Send(ctx, c.AppsV1().ControllerRevisions(namespace), w)
+		case *appsv1.ReplicaSet:
+			return Send(ctx, c.AppsV1().ReplicaSets(namespace), w)
+		case *appsv1.Deployment:
+			return Send(ctx, c.AppsV1().Deployments(namespace), w)
 		}
 		return nil, fmt.Errorf("send write: no client for %T", w.Object)
 	}

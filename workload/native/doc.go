@@ -47,11 +47,15 @@
 //	plan := native.Deployment(deployment, observed, rollout)
 //	pass, err := workload.Plan(plan.Input)
 //	err = clientgo.Run(ctx, client, pass)
-//	for _, w := range plan.Writes(pass) { // stop at the first that fails
+//	for _, w := range plan.Writes(pass) {
+//		_, err = clientgo.Sender(client)(ctx, w) // stop at the first that fails
+//	}
+//
+// ExampleDeployment is an operator that does so.
 //
 // Further laws, under a built-in controller whose cache lags:
 //   - For a change that is possible in place, pods are in one ReplicaSet.
 //   - A ReplicaSet that has pods gets a template when all of its pods run it and are available.
 //   - Until then its template has a mark, an annotation: it equals no template to which the user may go back.
-//   - The hold ends when the built-in controller has observed the template, or where the change is not possible in place.
+//   - The hold ends when the built-in controller has observed the template, or where a change is not possible in place.
 package native
