@@ -20,13 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -41,8 +35,11 @@ import (
 type chaos struct {
 	*podbench.Bench
 
-	live client.WithWatch
-	sets []*subject
+	live   client.WithWatch
+	world  *cluster.Cluster
+	minor  int
+	sets   []*subject
+	fleets []*fleet
 
 	mu sync.Mutex
 	// pods are the latest that the watch has shown, by name.
@@ -52,7 +49,9 @@ type chaos struct {
 	evicted, killed map[types.UID]bool
 	steps, writes   int
 	inPlace, moved  int
-	broken          []string
+	// deployed counts the updates of pods of Deployments, and judged the states that were compared with the pods.
+	deployed, judged int
+	broken           []string
 	// left is how many writes the reconciler makes before it is killed.
 	left int
 	died chan struct{}
@@ -71,6 +70,16 @@ func (c *chaos) breaks(format string, args ...any) {
 	if len(c.broken) < 20 {
 		c.broken = append(c.broken, fmt.Sprintf(format, args...))
 	}
+}
+
+// fleet returns the Deployment of a pod; nil for none.
+func (c *chaos) fleet(pod metav1.Object) *fleet {
+	for _, f := range c.fleets {
+		if f.name == pod.GetLabels()["app"] {
+			return f
+		}
+	}
+	return nil
 }
 
 func (c *chaos) of(pod metav1.Object) *subject {
@@ -193,6 +202,11 @@ func (c *chaos) write(o client.Object, evicts bool, data []byte, send func() err
 	if err != nil {
 		return err
 	}
+	if pod, is := o.(*corev1.Pod); is {
+		if f := c.fleet(pod); f != nil {
+			f.judgeWrite(pod, string(data))
+		}
+	}
 	if err = send(); err != nil && took != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -262,91 +276,6 @@ func (c *chaos) look(s *subject, written string) {
 	}
 }
 
-// run runs the reconciler, and kills it after some writes, until the context ends.
-func (c *chaos) run(ctx context.Context, r *rand.Rand) (kills int) {
-	for ctx.Err() == nil {
-		c.mu.Lock()
-		c.left, c.died = 1+r.IntN(25), make(chan struct{})
-		died := c.died
-		c.mu.Unlock()
-		stop := c.start()
-		select {
-		case <-died:
-			kills++
-		case <-ctx.Done():
-		}
-		stop()
-	}
-	c.mu.Lock()
-	c.left = 1 << 30
-	c.mu.Unlock()
-	c.start()
-	return kills
-}
-
-// start starts a manager, and returns what stops it.
-func (c *chaos) start() (stop func()) {
-	c.Helper()
-	config := rest.CopyConfig(c.Config)
-	config.QPS = -1
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: c.Scheme, Cache: c.Cache, Metrics: server.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
-	})
-	if err != nil {
-		c.Fatal(err)
-	}
-	direct, err := client.NewWithWatch(config, client.Options{
-		Scheme: c.Scheme, Cache: &client.CacheOptions{Reader: mgr.GetCache()},
-	})
-	if err != nil {
-		c.Fatal(err)
-	}
-	reconciler, err := native.New(interceptor.NewClient(direct, c.through()), native.Options{})
-	if err == nil {
-		// The queue with priorities may not stop: its Done and its ShutDown wait for each other.
-		err = reconciler.SetupWithManager(c.Context(), mgr, controller.Options{
-			MaxConcurrentReconciles: 2, SkipNameValidation: ptr.To(true), UsePriorityQueue: ptr.To(false),
-		})
-	}
-	if err != nil {
-		c.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(c.Context())
-	done := make(chan error, 1)
-	go func() { done <- mgr.Start(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil {
-			c.Error(err)
-		}
-	}
-}
-
-// through has the writes of the reconciler pass by the rules.
-func (c *chaos) through() interceptor.Funcs {
-	return interceptor.Funcs{
-		Patch: func(
-			ctx context.Context, in client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
-		) error {
-			data, _ := p.Data(o)
-			return c.write(o, false, data, func() error { return in.Patch(ctx, o, p, opts...) })
-		},
-		SubResourcePatch: func(
-			ctx context.Context, in client.Client, sub string, o client.Object, p client.Patch,
-			opts ...client.SubResourcePatchOption,
-		) error {
-			data, _ := p.Data(o)
-			return c.write(o, false, data, func() error { return in.SubResource(sub).Patch(ctx, o, p, opts...) })
-		},
-		SubResourceCreate: func(
-			ctx context.Context, in client.Client, sub string, o, body client.Object,
-			opts ...client.SubResourceCreateOption,
-		) error {
-			return c.write(o, sub == "eviction", nil, func() error { return in.SubResource(sub).Create(ctx, o, body, opts...) })
-		},
-	}
-}
-
 // watch follows the pods of the namespace.
 func (c *chaos) watch(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -356,7 +285,11 @@ func (c *chaos) watch(ctx context.Context) {
 		}
 		for e := range w.ResultChan() {
 			if pod, is := e.Object.(*corev1.Pod); is {
-				c.observe(e.Type, pod)
+				if f := c.fleet(pod); f != nil {
+					f.observe(e.Type, pod)
+				} else {
+					c.observe(e.Type, pod)
+				}
 			}
 		}
 	}
@@ -372,11 +305,13 @@ func runChaos(t *testing.T, seed uint64, length time.Duration) {
 		t.Fatal(err)
 	}
 	c := &chaos{
-		Bench: bench, live: live, pods: map[string]*corev1.Pod{}, seen: map[types.UID]*sighting{},
+		Bench: bench, live: live, world: world, minor: world.Minor(t),
+		pods: map[string]*corev1.Pod{}, seen: map[types.UID]*sighting{},
 		evicted: map[types.UID]bool{}, killed: map[types.UID]bool{},
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	c.sets = newSubjects()
+	c.hold()
 	go c.watch(t.Context())
 	for _, s := range c.sets {
 		if err := c.live.Create(t.Context(), s.object(c.Namespace)); err != nil {
@@ -393,17 +328,26 @@ func runChaos(t *testing.T, seed uint64, length time.Duration) {
 			c.use(ctx, s, rand.New(rand.NewPCG(seed, uint64(k)+1)))
 		}()
 	}
+	for k, f := range c.fleets {
+		go f.watch(t.Context())
+		users.Add(1)
+		go func() {
+			defer users.Done()
+			f.use(ctx, rand.New(rand.NewPCG(seed, uint64(k)+100)))
+		}()
+	}
 	kills := c.run(ctx, r)
 	users.Wait()
 	c.settle()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t.Logf("seed %d: %d steps, %d writes, %d pods in place, %d evicted, %d kills of the manager, %d violations", seed,
-		c.steps, c.writes, c.inPlace, c.moved, kills, len(c.broken))
+	t.Logf("seed %d: %d steps, %d writes, %d pods in place, %d evicted, %d kills of the manager, %d violations; "+
+		"of Deployments %d pods in place, %d states", seed, c.steps, c.writes, c.inPlace, c.moved, kills, len(c.broken),
+		c.deployed, c.judged)
 	for _, text := range c.broken {
 		t.Error(text)
 	}
-	if c.inPlace < 5 || c.moved == 0 || kills < 2 {
+	if c.inPlace < 5 || c.moved == 0 || kills < 2 || len(c.fleets) > 0 && (c.deployed < 5 || c.judged < 20) {
 		t.Error("too little has happened to show anything")
 	}
 }
@@ -411,6 +355,9 @@ func runChaos(t *testing.T, seed uint64, length time.Duration) {
 // settle waits until all sets have ended at their templates.
 func (c *chaos) settle() {
 	c.Helper()
+	for _, f := range c.fleets {
+		c.Until(f.done)
+	}
 	for _, s := range c.sets {
 		c.Until(func() error {
 			set := s.object(c.Namespace)

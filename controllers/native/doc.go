@@ -1,5 +1,5 @@
-// Package native rolls out StatefulSets and DaemonSets of apps/v1 in place. One annotation asks for that; nothing else
-// is needed in the cluster: no kind, no webhook, no daemon.
+// Package native rolls out StatefulSets, DaemonSets and Deployments of apps/v1 in place. One annotation asks for that;
+// no kind, no webhook and no daemon is needed in the cluster.
 //
 //	metadata:
 //	  annotations:
@@ -25,10 +25,10 @@
 // the template before the reconciler.
 //
 // With Options.Deployments, Deployments are rolled out as well. The write that changes the template must pause the
-// Deployment and set the annotation native.HoldKey to a value that it has not had before, as an admission policy does;
-// or the user keeps the Deployment paused. Then the pods are updated in place, their ReplicaSet gets the template, and
-// the hold ends. The built-in controller makes all other rollouts: that of a change that nothing has held, or that is
-// not possible in place.
+// Deployment and set the annotation native.HoldKey to a value that it has not had before, as the policy in
+// config/native/hold.yaml does; or the user keeps the Deployment paused. Then the pods are updated in place, their
+// ReplicaSet gets the template, and the hold ends. The built-in controller makes all other rollouts: that of a change
+// that nothing has held, or that is not possible in place.
 //
 // Two installations act on different sets: a set names its installation as the class in the annotation, and the options
 // of the reconciler have the same class. The replicas of one installation elect a leader.
