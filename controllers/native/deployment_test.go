@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +34,8 @@ type deployed struct {
 	deployment *appsv1.Deployment
 	// held has the policy hold changed templates.
 	held bool
+	// blind keeps the built-in controllers from observing anything.
+	blind bool
 	// writes are those of the reconciler, by the kind of the object.
 	writes map[string]int
 }
@@ -53,6 +56,9 @@ func newDeployed(t *testing.T, changes ...func(*appsv1.Deployment)) *deployed {
 	}
 	builtIn := &standin.Deployments{Client: m.Server}
 	m.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if m.blind {
+			return r.Deployments().Reconcile(ctx, request)
+		}
 		if err := builtIn.Step(ctx, request.NamespacedName); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -267,6 +273,23 @@ func TestDeployment(t *testing.T) {
 				t.Errorf("%s: no event %s", c.why, c.event)
 			}
 		})
+	}
+}
+
+// TestUnobserved: where the built-in controller never takes the ReplicaSet for that of the template, as for fields that
+// this build does not know, the hold ends all the same.
+func TestUnobserved(t *testing.T) {
+	m := newDeployed(t)
+	m.blind = true
+	m.change(tag("2"))
+	m.Eventually(func() error {
+		if m.Look(m.deployment); m.deployment.Spec.Paused {
+			return fmt.Errorf("held: %v, ReplicaSets %v", m.deployment.Annotations, m.sets())
+		}
+		return nil
+	})
+	if got := m.Server.Events(m.deployment, "HoldEnded"); len(got) != 1 || !strings.Contains(fmt.Sprint(got), "newer") {
+		t.Errorf("events %v", got)
 	}
 }
 

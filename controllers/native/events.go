@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,6 +56,14 @@ func (l *loop) follow(ctx context.Context, s *snapshot, p *plan) error {
 	if p.deployment == nil {
 		return nil
 	}
+	l.unobserved.Note(s.key(), func(since *time.Time) {
+		switch {
+		case !p.deployment.IsUnobserved():
+			*since = time.Time{}
+		case since.IsZero():
+			*since = s.now
+		}
+	})
 	var steps []driver.Step[*write.Write]
 	for _, w := range p.deployment.Writes(p.pass) {
 		steps = append(steps, driver.Then(w.String(), func() (*write.Write, error) { return w, nil },

@@ -36,8 +36,9 @@ type snapshot struct {
 	faults  field.ErrorList
 	// reported is the last status; nil for none.
 	reported *Progress
-	// replicaSets are those of a Deployment.
+	// replicaSets are those of a Deployment, and unobserved is since when its hold waits for the built-in controller.
 	replicaSets []*appsv1.ReplicaSet
+	unobserved  time.Time
 }
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.set) }
@@ -56,9 +57,11 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		l.repeats.Forget(name)
 		l.emitted.Forget(name)
 		l.sets.Forget(name)
+		l.unobserved.Forget(name)
 		return nil, nil
 	}
 	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
+	s.unobserved = l.unobserved.Recall(name)
 	if s.readAnnotations(); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
 		return nil, nil
 	}

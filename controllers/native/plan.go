@@ -104,7 +104,7 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		p.in, p.notes = native.DaemonSet(set, observed, s.rollout)
 	case *appsv1.Deployment:
 		observed.ReplicaSets = s.replicaSets
-		p.deployment = native.Deployment(set, observed, s.rollout)
+		p.deployment = s.planDeployment(set, observed)
 		p.in, p.notes = p.deployment.Input, p.deployment.Notes
 	}
 	p.in.Ask = o.Ask != nil
@@ -125,6 +125,20 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	return p, err
 }
 
+// patience is how long the built-in controller may take to observe the template of a ReplicaSet.
+const patience = 30 * time.Second
+
+func (s *snapshot) planDeployment(d *appsv1.Deployment, o native.Observed) *native.DeploymentPlan {
+	p := native.Deployment(d, o, s.rollout)
+	if p.IsUnobserved() && !s.unobserved.IsZero() && s.now.Sub(s.unobserved) >= patience {
+		return p.Release(note.Note{
+			Level: note.Info, Code: native.NoteNotObserved, Object: d.Name,
+			Text: "the built-in controller finds another template in the ReplicaSet: its fields may be newer than this build",
+		})
+	}
+	return p
+}
+
 // after is when to make another pass although no object changes; 0 for never.
 func (p *plan) after(s *snapshot) time.Duration {
 	after := requeue.Sooner(s.RecheckAfter, p.pass.RequeueAfter())
@@ -138,6 +152,9 @@ func (p *plan) after(s *snapshot) time.Duration {
 	}
 	if p.deployment != nil {
 		after = requeue.Sooner(after, p.deployment.After(p.pass))
+		if p.deployment.IsUnobserved() {
+			after = requeue.Sooner(after, patience)
+		}
 	}
 	return after
 }

@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,8 +39,9 @@ type loop struct {
 	repeats memory.Of[types.NamespacedName, workload.Repeats]
 	emitted memory.Texts[types.NamespacedName]
 	moved   *prometheus.CounterVec
-	// sets has the writes of ReplicaSets.
-	sets *ledger.Ledger[*appsv1.ReplicaSet]
+	// sets has the writes of ReplicaSets, and unobserved since when holds wait for the built-in controller.
+	sets       *ledger.Ledger[*appsv1.ReplicaSet]
+	unobserved memory.Of[types.NamespacedName, time.Time]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -69,6 +69,13 @@ func (p *DeploymentPlan) isObserved() bool {
 	return has && value == p.deployment.Annotations[HoldKey]
 }
 
+// IsUnobserved reports whether the hold waits for the built-in controller to take the ReplicaSet for that of the
+// template. That takes a moment. It never comes where the templates differ in fields that this build does not know:
+// Release the plan then.
+func (p *DeploymentPlan) IsUnobserved() bool {
+	return p.IsHeld() && p.active != nil && p.isSame(p.active, p.deployment.Spec.Template) && !p.isObserved()
+}
+
 // release returns the write that ends the hold. It takes a hold away that a user has ended by spec.paused, too.
 func (p *DeploymentPlan) release(ends bool) []*write.Write {
 	d := p.deployment
