@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,7 +85,12 @@ func newDeployed(t *testing.T, changes ...func(*appsv1.Deployment)) *deployed {
 
 // counting is the client of the reconciler.
 func (m *deployed) counting() client.Client {
-	count := func(verb string, o client.Object) { m.writes[fmt.Sprintf("%s %T", verb, o)]++ }
+	var mu sync.Mutex // a pass writes pods in parallel
+	count := func(verb string, o client.Object) {
+		mu.Lock()
+		defer mu.Unlock()
+		m.writes[fmt.Sprintf("%s %T", verb, o)]++
+	}
 	return interceptor.NewClient(m.Server, interceptor.Funcs{
 		Create: func(ctx context.Context, in client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			count("create", o)
@@ -203,6 +209,11 @@ func TestDeployment(t *testing.T) {
 			changes: []func(*appsv1.Deployment){func(d *appsv1.Deployment) { d.Spec.Paused = true }, tag("2"), tag("3")},
 			sets:    []string{"1 0 of web:1", "2 0 of web:2", "3 3 of web:3"}, kept: true, paused: true,
 			state: native.StateComplete,
+		},
+		"Recreate": {
+			why: "in place, all pods at a time", changes: []func(*appsv1.Deployment){tag("2")},
+			with: func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType },
+			sets: []string{"1 0 of web:1", "2 3 of web:2"}, kept: true, state: native.StateComplete, event: "HoldEnded",
 		},
 		"taken back": {
 			why: "the pods that have changed go back", changes: []func(*appsv1.Deployment){tag("2:broken"), tag("1")},

@@ -106,8 +106,7 @@ func (p *plan) state(s *snapshot, of *Progress) (State, string) {
 		return StateInvalid, text
 	case len(p.notes) > 0 && p.notes[0].Code == native.NoteNotObserved:
 		return StateProgressing, text
-	case of.Waiting == 0 && of.InProgress == 0 && of.Ready == int32(len(p.in.Scale.Slots)) && of.Ready == of.Pods &&
-		(p.deployment == nil || p.deployment.IsSettled()):
+	case p.isComplete(of):
 		return StateComplete, ""
 	case noted && headline.Level == note.Blocked:
 		return StateBlocked, text
@@ -115,6 +114,11 @@ func (p *plan) state(s *snapshot, of *Progress) (State, string) {
 		return StatePaused, text
 	}
 	return StateProgressing, text
+}
+
+func (p *plan) isComplete(of *Progress) bool {
+	return of.Waiting == 0 && of.InProgress == 0 && of.Ready == int32(len(p.in.Scale.Slots)) && of.Ready == of.Pods &&
+		(p.deployment == nil || p.deployment.IsSettled())
 }
 
 // reasons are the notes of a pass, and the failures that only a user can mend.

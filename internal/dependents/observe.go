@@ -85,11 +85,11 @@ func (d *Dependents) Observe(
 		}
 		items = append(items, pods.Items...)
 	}
-	all, err := controlled(ctx, o, d.pods, items, through...)
+	all, err := overlay(ctx, o, d.pods, items)
 	if err != nil {
 		return nil, err
 	}
-	o.Add(selector, all...)
+	o.Add(selector, ownedBy(all, through...)...)
 	if d.Successors {
 		d.observeDeleting(o)
 	}
@@ -100,7 +100,7 @@ func (d *Dependents) Observe(
 	if err := d.list(ctx, owner, &revisions); err != nil {
 		return nil, err
 	}
-	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items, owner); err != nil {
+	if o.Revisions, err = controlled(ctx, o, d.revisions, revisions.Items); err != nil {
 		return nil, err
 	}
 	revision.Sort(o.Revisions)
@@ -128,7 +128,7 @@ func (d *Dependents) observeClaims(ctx context.Context, o *observation) error {
 	if err := d.list(ctx, o.owner, &list); err != nil {
 		return err
 	}
-	all, err := controlled(ctx, o, d.claims, list.Items, o.owner)
+	all, err := controlled(ctx, o, d.claims, list.Items)
 	o.Claims = slices.DeleteFunc(all, isTerminating[*corev1.PersistentVolumeClaim])
 	slices.SortFunc(o.Claims, byName[*corev1.PersistentVolumeClaim])
 	return err
@@ -143,7 +143,7 @@ func (d *Dependents) observeJobs(ctx context.Context, o *observation) error {
 	if err := d.list(ctx, o.owner, &list); err != nil {
 		return err
 	}
-	all, err := controlled(ctx, o, d.jobs, list.Items, o.owner)
+	all, err := controlled(ctx, o, d.jobs, list.Items)
 	o.Jobs = slices.DeleteFunc(all, isTerminating[*metav1.PartialObjectMetadata])
 	return err
 }
@@ -166,20 +166,34 @@ func (d *Dependents) list(ctx context.Context, owner client.Object, into client.
 	return nil
 }
 
-// controlled returns those of some objects that others control, as they are after the own writes.
+// controlled returns those of some objects that a workload controls, as they are after the own writes.
 func controlled[T any, P interface {
 	*T
 	client.Object
-}](ctx context.Context, o *observation, writes *ledger.Ledger[P], items []T, by ...client.Object) ([]P, error) {
+}](ctx context.Context, o *observation, writes *ledger.Ledger[P], items []T) ([]P, error) {
+	all, err := overlay(ctx, o, writes, items)
+	return ownedBy(all, o.owner), err
+}
+
+// overlay returns objects as they are after the own writes.
+func overlay[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, o *observation, writes *ledger.Ledger[P], items []T) ([]P, error) {
 	cached := make([]P, len(items))
 	for i := range items {
 		cached[i] = &items[i]
 	}
 	all, recheckAfter, err := writes.Overlay(ctx, client.ObjectKeyFromObject(o.owner), cached)
 	o.RecheckAfter = requeue.Sooner(o.RecheckAfter, recheckAfter)
+	return all, err
+}
+
+// ownedBy returns the objects that one of some owners controls.
+func ownedBy[P client.Object](all []P, owners ...client.Object) []P {
 	return slices.DeleteFunc(all, func(object P) bool {
-		return !slices.ContainsFunc(by, func(owner client.Object) bool { return owned.Controls(owner, object) })
-	}), err
+		return !slices.ContainsFunc(owners, func(owner client.Object) bool { return owned.Controls(owner, object) })
+	})
 }
 
 // Missing reads the pods of a workload past the cache, and returns those that were not observed. An earlier process, or

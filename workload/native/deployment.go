@@ -58,15 +58,7 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 		r.MaxUnavailable = maxUnavailableOf(d)
 	}
 	p.Input = o.input(d, &r)
-	var active []*appsv1.ReplicaSet
-	var pods []*corev1.Pod
-	for _, set := range p.sets {
-		pods = append(pods, owned(set, o.Pods)...)
-		if set.DeletionTimestamp == nil && (replicasOf(set.Spec.Replicas) > 0 || set.Status.Replicas > 0) {
-			active = append(active, set)
-		}
-	}
-	p.Input.Instances = workload.Pods(pods)
+	active := p.activeSets(o)
 	if !d.Spec.Paused {
 		for _, set := range active {
 			if !p.isSame(set, d.Spec.Template) {
@@ -79,14 +71,8 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 	}
 	from, to := unmarked(&active[0].Spec.Template), withoutHash(&d.Spec.Template)
 	if !apiequality.Semantic.DeepEqual(from, to) {
-		why := notInPlace(from, to, &p.Input)
-		switch {
-		case why != "" && r.PodUpdatePolicy == InPlaceOnly:
-			return p.refuse(why)
-		case why != "" && !p.IsHeld():
-			return p.refuse(why + "; spec.paused is set by a user: resume the rollout, and the built-in controller makes it")
-		case why != "":
-			return p.handOver(note.Info, NoteNotInPlace, "the built-in rolling update makes the change: "+why)
+		if why := notInPlace(from, to, &p.Input); why != "" {
+			return p.recreates(why, r.PodUpdatePolicy)
 		}
 	}
 	p.active = active[0]
@@ -98,6 +84,30 @@ func Deployment(d *appsv1.Deployment, o Observed, r Rollout) *DeploymentPlan {
 		p.marks, p.Input.Scale.Updates = !r.Paused, scale.UpdatesPaused
 	}
 	return p
+}
+
+// activeSets returns the ReplicaSets that have pods, and puts all pods into the input.
+func (p *DeploymentPlan) activeSets(o Observed) (active []*appsv1.ReplicaSet) {
+	var pods []*corev1.Pod
+	for _, set := range p.sets {
+		pods = append(pods, owned(set, o.Pods)...)
+		if set.DeletionTimestamp == nil && (replicasOf(set.Spec.Replicas) > 0 || set.Status.Replicas > 0) {
+			active = append(active, set)
+		}
+	}
+	p.Input.Instances = workload.Pods(pods)
+	return active
+}
+
+// recreates leaves a change that is not possible in place to the built-in controller, or reports it.
+func (p *DeploymentPlan) recreates(why string, policy UpdatePolicy) *DeploymentPlan {
+	switch {
+	case policy == InPlaceOnly:
+		return p.refuse(why)
+	case !p.IsHeld():
+		return p.refuse(why + "; spec.paused is set by a user: resume the rollout, and the built-in controller makes it")
+	}
+	return p.handOver(note.Info, NoteNotInPlace, "the built-in rolling update makes the change: "+why)
 }
 
 // IsHeld reports whether the Deployment is held.

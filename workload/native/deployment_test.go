@@ -19,7 +19,7 @@ func setImage(tag string) func(*appsv1.Deployment) {
 // place, each changes once for a template, enough of them serve, none counts as updated too soon, and in the end all is
 // as the built-in controller alone would have left it.
 func TestDeploymentLaws(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			for range 150 {
