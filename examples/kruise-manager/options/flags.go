@@ -62,7 +62,7 @@ func newParser() *parser {
 		"how long tags of pull jobs with an end stay on nodes, beyond what the job says: 0 to 2678400 seconds (default 300)",
 		p.pullTTL)
 	p.flags.StringVar(&o.NativeClass, "native-class", "", "class in the annotation kruisekit.dev/rollout of the "+
-		"StatefulSets and DaemonSets of apps/v1 that this installation updates, with the gate NativeRollouts")
+		"Deployments, StatefulSets and DaemonSets of apps/v1 that this installation updates, with the gate NativeRollouts")
 	p.flags.Func("ws-enabled-versioned-status", "list of kinds, in lower case, of which WorkloadSpreads fill their "+
 		"subsets once for each version of the pods (default deployment,replicaset)", func(v string) error {
 		o.VersionedSpreads = append([]string{}, split(v)...)

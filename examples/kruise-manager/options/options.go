@@ -51,7 +51,7 @@ type Options struct {
 	ExcludePreparingDelete bool
 	// RefreshNotUpdate is about SidecarSets.
 	RefreshNotUpdate bool
-	// NativeClass is the class of the StatefulSets and DaemonSets of apps/v1 that are updated in place; empty for those
+	// NativeClass is the class of the workloads of apps/v1 that are updated in place; empty for those
 	// without a class.
 	NativeClass string
 	// VersionedSpreads are the kinds whose pods WorkloadSpreads count by version; nil for the default.

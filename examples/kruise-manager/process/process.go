@@ -150,6 +150,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 		co.Native.Ask = f.guard.Ask
 	}
+	co.Native.Registerer = metrics.Registry
 	co.LeftOut = &controllers.LeftOut{}
 	if err := mgr.AddReadyzCheck("controllers", f.coldStart(co.LeftOut.Check)); err != nil {
 		return fmt.Errorf("add health check: %w", err)
@@ -167,7 +168,7 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		CloneSet:             cloneSets(o.Gates, in),
 		BroadcastJob:         broadcastJobs(o),
 		ImagePullJob:         pullJobs(o),
-		Native:               native.Options{Class: o.NativeClass, Installed: *in, Registerer: metrics.Registry},
+		Native:               native.Options{Deployments: true, Class: o.NativeClass, Installed: *in},
 		NodeImage:            nodeImages(o),
 		PodScope:             podScope(o),
 		SidecarSet:           sidecarSets(o),
