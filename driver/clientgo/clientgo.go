@@ -61,8 +61,8 @@ func Run[W driver.Request](ctx context.Context, c Clientset, pass driver.Pass[W]
 	return driver.Run(ctx, pass, driver.Options[W]{Send: Sender(c)})
 }
 
-// Sender returns what sends the writes of pods, claims, revisions, Deployments and ReplicaSets, each in the namespace of
-// its object. For a pass that writes objects of other kinds, as a status of your own, call Send with their clients.
+// Sender returns what sends the writes of pods, claims, revisions, Deployments and ReplicaSets, each in the namespace
+// of its object. For a pass that writes objects of other kinds, as a status of your own, call Send with their clients.
 func Sender(c Clientset) driver.Send {
 	return func(ctx context.Context, w *write.Write) (write.Object, error) {
 		namespace := w.Object.GetNamespace()
