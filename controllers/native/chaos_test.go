@@ -142,12 +142,13 @@ func (c *chaos) observe(kind watch.EventType, pod *corev1.Pod) {
 	}
 	const key = appsv1.ControllerRevisionHashLabelKey
 	if label := pod.Labels[key]; label != before.Labels[key] {
-		c.judgeLabel(s, pod, label)
+		c.judgeLabel(s, before, pod, label)
 	}
 }
 
-// judgeLabel: a pod is never counted as updated before its containers run the revision.
-func (c *chaos) judgeLabel(s *subject, pod *corev1.Pod, label string) {
+// judgeLabel: a pod is never counted as updated before its containers run the revision. A pod whose containers have not
+// started is, where the revision changes nothing of its containers.
+func (c *chaos) judgeLabel(s *subject, before, pod *corev1.Pod, label string) {
 	c.inPlace++
 	var list appsv1.ControllerRevisionList
 	if err := c.live.List(c.Context(), &list, client.InNamespace(c.Namespace)); err != nil {
@@ -165,7 +166,9 @@ func (c *chaos) judgeLabel(s *subject, pod *corev1.Pod, label string) {
 		}
 		image, statuses := template.Spec.Containers[0].Image, pod.Status.ContainerStatuses
 		if len(statuses) == 0 {
-			c.breaks("%s has label %s, and no container has run", pod.Name, label)
+			if before.Spec.Containers[0].Image != image || pod.Spec.Containers[0].Image != image {
+				c.breaks("%s has label %s of image %s, and no container has run", pod.Name, label, image)
+			}
 			return
 		}
 		if pod.Spec.Containers[0].Image != image || statuses[0].Image != image ||
