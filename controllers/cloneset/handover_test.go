@@ -47,8 +47,8 @@ func (m *model) claimUIDs(id string) []types.UID {
 	return all
 }
 
-// The claims of a pod that the set deletes go with the pod, and serve no other pod, also with reuse. The process may die
-// at each write. The cost is one write for each claim, before the deletion of the pod.
+// The claims of a pod that the set deletes go with the pod, and serve no other pod, also with reuse. The process may
+// die at each write. The cost is one write for each claim, before the deletion of the pod.
 func TestClaimsGoWithTheDeletedPod(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		for at := range 6 {
@@ -88,8 +88,8 @@ func TestClaimsGoWithTheDeletedPod(t *testing.T) {
 	}
 }
 
-// A pod that a user takes out of the set by a label keeps its claims while it runs, also if the process dies at a write.
-// The claims go with the pod, when the user deletes the pod.
+// A pod that a user takes out of the set by a label keeps its claims while it runs, also if the process dies at a
+// write. The claims go with the pod, when the user deletes the pod.
 func TestClaimsGoWithTheReleasedPod(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		for at := range 6 {

@@ -25,10 +25,9 @@ func TestProgressIsNoConflict(t *testing.T) {
 		return interceptor.NewClient(c, interceptor.Funcs{Patch: func(
 			ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption,
 		) error {
-			select { // the API server is slow
-			case <-time.After(answer):
-			case <-ctx.Done():
-			}
+			slow, cancel := context.WithTimeout(ctx, answer)
+			defer cancel()
+			<-slow.Done()
 			return c.Patch(ctx, o, p, options...)
 		}})
 	})
