@@ -202,7 +202,7 @@ test: ## Set up what is missing, run every level of tests, and sum up
 	(cd kubectl-kruise && go test -tags "envtest simulated" ./...)
 
 .PHONY: test-unit
-test-unit: ## Test what needs no cluster, with the race detector
+test-unit: ## Test what needs no cluster, with the race detector where a package starts goroutines
 	@$(LEVEL) unit $(TESTFLAGS)
 
 .PHONY: test-envtest
@@ -218,8 +218,9 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 	@$(LEVEL) e2e $(TESTFLAGS)
 
 .PHONY: nightly
-nightly: ## Run what is too slow for every change: the tests of the test cluster, outages, two releases, versions of Kubernetes, the chart, every level RUNS (10) times, each fuzz test
-	@$(LEVEL) nightly $(TESTFLAGS)
+nightly: ## Run what is too slow for every change: all unit tests with the race detector, the tests of the test cluster, outages, two releases, versions of Kubernetes, the chart, every level RUNS (10) times, each fuzz test
+	@$(LEVEL) race $(TESTFLAGS)
+	$(LEVEL) nightly $(TESTFLAGS)
 	$(MAKE) plugin-lint plugin-test dashboard-test outages releases install-test
 	$(MAKE) versions VERSIONSFLAGS=
 	cd hack/tools/images

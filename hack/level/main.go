@@ -1,12 +1,13 @@
 // Level runs the tests of one level, or of all levels, and prints what each package took.
 //
 //	go run ./hack/level unit [go test flags]
-//	go run ./hack/level envtest|simulated|e2e|nightly [go test flags]
+//	go run ./hack/level envtest|simulated|e2e|nightly|race [go test flags]
 //	go run ./hack/level all [go test flags]
 //	go run ./hack/level versions [-write] [-level envtest|e2e] [-run REGEXP] [MINOR...]
 //	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
-// The unit level is every test that needs no cluster, with the race detector. Of the other levels it runs the tests in
+// The unit level is every test that needs no cluster, with the race detector where a package starts goroutines; the race
+// level has it everywhere. Of the other levels it runs the tests in
 // files with the level's build tag, and no others. It holds the control plane that the tests of the envtest level
 // share, so that a run starts it once and installs each CRD once.
 //
@@ -54,7 +55,7 @@ type session struct {
 
 func main() {
 	if len(os.Args) < 2 || strings.HasPrefix(os.Args[1], "-") {
-		fmt.Fprintln(os.Stderr, "usage: level unit|envtest|simulated|e2e|nightly|all|versions [go test flags]")
+		fmt.Fprintln(os.Stderr, "usage: level unit|race|envtest|simulated|e2e|nightly|all|versions [go test flags]")
 		os.Exit(2)
 	}
 	ctx, flags := context.Background(), os.Args[2:]

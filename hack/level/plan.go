@@ -8,7 +8,9 @@ import (
 )
 
 const (
-	unit      = "unit"
+	unit = "unit"
+	// race is the unit level with the race detector for all packages.
+	race      = "race"
 	envtest   = "envtest"
 	simulated = "simulated"
 	e2e       = "e2e"
@@ -42,9 +44,9 @@ func (i invocation) arguments(flags []string) []string {
 
 // plan returns what a level runs.
 //
-// The unit level runs under the race detector what could race: packages without a second goroutine run without it, at a
-// fifth of the time. A second run without it is for the packages with tests that the detector would crash, see
-// daemon/internal/bubbletest.
+// The unit level runs under the race detector the packages that start goroutines themselves. The others run without it,
+// at a fifth of the time, and at the race level, which is a part of the nightly one, under it. A second run without it
+// is for the packages with tests that the detector would crash, see daemon/internal/bubbletest.
 //
 // The levels with a cluster run without the detector, which would take most of their time: what they compute is in part
 // the work of other processes, and what is ours the unit level runs under the detector. The packages with bubbles are
@@ -53,8 +55,11 @@ func plan(level string, files []file) ([]invocation, error) {
 	inBubbles := slices.DeleteFunc(slices.Clone(files), func(f file) bool {
 		return !f.test || !slices.Contains(f.imports, bubbles)
 	})
-	if level == unit {
+	switch level {
+	case unit:
 		return planUnit(files, dirsOf(inBubbles)), nil
+	case race:
+		return []invocation{{flags: []string{"-race"}, dirs: unitTested(files)}}, nil
 	}
 	if !slices.Contains(clusterLevels(), level) {
 		return nil, fmt.Errorf("unknown level %q", level)
@@ -89,20 +94,29 @@ func races(runs []invocation) bool {
 }
 
 func planUnit(files []file, inBubbles []string) []invocation {
-	plain := sequential(files)
-	tested := dirsOf(slices.DeleteFunc(slices.Clone(files), func(f file) bool {
-		return !f.test || slices.ContainsFunc(f.tags, func(tag string) bool { return slices.Contains(clusterLevels(), tag) })
-	}))
-	raced := slices.DeleteFunc(tested, func(dir string) bool { return slices.Contains(plain, dir) })
-	plain = slices.Sorted(slices.Values(append(plain, inBubbles...)))
+	of := concurrent(files)
+	var raced, plain []string
+	for _, dir := range unitTested(files) {
+		if slices.Contains(of, dir) {
+			raced = append(raced, dir)
+		}
+		if !slices.Contains(of, dir) || slices.Contains(inBubbles, dir) {
+			plain = append(plain, dir)
+		}
+	}
 	var runs []invocation
 	if len(raced) > 0 {
 		runs = append(runs, invocation{flags: []string{"-race"}, dirs: raced})
 	}
 	if len(plain) > 0 {
-		runs = append(runs, invocation{dirs: slices.Compact(plain)})
+		runs = append(runs, invocation{dirs: plain})
 	}
 	return runs
+}
+
+// unitTested returns the directories of packages with tests of the unit level.
+func unitTested(files []file) []string {
+	return dirsOf(slices.DeleteFunc(slices.Clone(files), func(f file) bool { return !f.test || ofCluster(f) }))
 }
 
 func testsOf(files []file) []string {

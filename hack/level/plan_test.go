@@ -62,6 +62,7 @@ func TestPlan(t *testing.T) {
 		"the unit level runs under the race detector what could race, and bubbles also without it": {unit, nil, []string{
 			"-vet=off -race ./b", "-vet=off ./a ./b",
 		}},
+		"the race level runs all of it under the race detector": {race, nil, []string{"-vet=off -race ./a ./b"}},
 		"the packages of bubbles alone meet the API server with the race detector": {envtest, nil, []string{
 			"-vet=off -count=1 -tags envtest -run ^(TestAPI)$ ./a",
 			"-vet=off -race -count=1 -tags envtest -run ^(TestBAPI)$ ./b",
@@ -93,32 +94,23 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestSequential(t *testing.T) {
-	test := func(imports ...string) []file {
-		return []file{{dir: "./x"}, {dir: "./x", test: true, tests: []string{"TestX"}, imports: imports}}
-	}
+func TestConcurrent(t *testing.T) {
 	for name, c := range map[string]struct {
 		files []file
 		want  bool
 	}{
-		"values in, values out": {test("k8s.io/api/core/v1", "slices"), true},
-		"an import of a package that starts goroutines": {
-			append(test(module+"y"), file{dir: "./y", concurrent: true}), false,
-		},
-		"an import through another package": {append(test(module+"y"),
-			file{dir: "./y", imports: []string{module + "z"}}, file{dir: "./z", concurrent: true}), false},
-		"the tests of an import do not count": {
-			append(test(module+"y"), file{dir: "./y"}, file{dir: "./y", test: true, concurrent: true}), true,
-		},
-		"tests that run in parallel": {append(test(), file{dir: "./x", test: true, concurrent: true}), false},
+		"values in, values out":      {[]file{{dir: "./x"}, {dir: "./x", test: true}}, false},
+		"a package with goroutines":  {[]file{{dir: "./x", concurrent: true}}, true},
+		"tests that run in parallel": {[]file{{dir: "./x", test: true, concurrent: true}}, true},
 		"tests of another level do not count": {
-			append(test(), file{dir: "./x", test: true, tags: []string{envtest}, concurrent: true}), true,
+			[]file{{dir: "./x", test: true, tags: []string{envtest}, concurrent: true}}, false,
 		},
-		"a client of an API server":            {test("k8s.io/client-go/rest"), false},
-		"a package without tests is no result": {[]file{{dir: "./x"}}, false},
+		"an import does not count": {
+			[]file{{dir: "./x", imports: []string{module + "y"}}, {dir: "./y", concurrent: true}}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := slices.Contains(sequential(c.files), "./x"); got != c.want {
+			if got := slices.Contains(concurrent(c.files), "./x"); got != c.want {
 				t.Errorf("got %t, want %t", got, c.want)
 			}
 		})
@@ -137,17 +129,12 @@ func TestReadModule(t *testing.T) {
 			t.Errorf("no test of level %s was found", level)
 		}
 	}
-	plain := sequential(files)
+	raced := concurrent(files)
 	for dir, want := range map[string]bool{
-		"./imagepull":            true,
-		"./scale":                true,
-		"./inplace":              true,
-		"./lifecycle":            true,
-		"./controllers/cloneset": false,
-		"./daemon/imagepull":     false,
+		"./scale": false, "./ledger": true, "./driver/runtimeclient": true, "./internal/memory": true, "./webhooks/pod": true,
 	} {
-		if got := slices.Contains(plain, dir); got != want {
-			t.Errorf("%s has only one goroutine: %t, want %t", dir, got, want)
+		if got := slices.Contains(raced, dir); got != want {
+			t.Errorf("%s runs under the race detector: %t, want %t", dir, got, want)
 		}
 	}
 	for _, f := range files {

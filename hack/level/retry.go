@@ -5,28 +5,57 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// retried is how many failed tests of a level run once more. Where more fail, the change is at fault and not the
-// machine.
+// retried is how many failed tests of a level run once more, not counting subtests. Where more fail, the change is at
+// fault and not the machine.
 const retried = 3
 
 // retries reports whether failed tests run once more, as in CI, where one flaky test in a thousand must not hold a
 // change back. The test still counts as flaky, its first output is printed, and the last lines of the run name it.
 func retries() bool { return os.Getenv("KRUISEKIT_RETRY") == "1" }
 
-// failures of a package are its failed tests, without subtests. It is not known what failed where a package names none.
+// failures of a package are its failed tests: of one with subtests those that failed, and not the others, which may have
+// taken most of the time of a level. It is not known what failed where a package names none.
 func (p *result) failures() []string {
+	has := func(name string) bool {
+		t := p.tests[name]
+		return t.action == "fail" || t.action == ""
+	}
 	var failed []string
-	for name, t := range p.tests {
-		if name == top(name) && (t.action == "fail" || t.action == "") {
-			failed = append(failed, name)
+	for name := range p.tests {
+		if !has(name) || slices.ContainsFunc(slices.Collect(maps.Keys(p.tests)), func(sub string) bool {
+			return strings.HasPrefix(sub, name+"/") && has(sub)
+		}) {
+			continue
 		}
+		failed = append(failed, name)
 	}
 	slices.Sort(failed)
 	return failed
+}
+
+// pattern selects tests, and subtests by their path, with those that only differ in one part of it.
+func pattern(tests []string) string {
+	var levels [][]string
+	for _, test := range tests {
+		for depth, part := range strings.Split(test, "/") {
+			if depth == len(levels) {
+				levels = append(levels, nil)
+			}
+			if part = regexp.QuoteMeta(part); !slices.Contains(levels[depth], part) {
+				levels[depth] = append(levels[depth], part)
+			}
+		}
+	}
+	var parts []string
+	for _, names := range levels {
+		parts = append(parts, "^("+strings.Join(names, "|")+")$")
+	}
+	return strings.Join(parts, "/")
 }
 
 // failures of a report by the package. It reports false where something failed that is not a test.
@@ -40,7 +69,11 @@ func (r *report) failures() (map[string][]string, bool) {
 		if len(all[path]) == 0 {
 			return nil, false
 		}
-		count += len(all[path])
+		tops := map[string]bool{}
+		for _, name := range all[path] {
+			tops[top(name)] = true
+		}
+		count += len(tops)
 	}
 	return all, count > 0 && count <= retried
 }
@@ -65,9 +98,9 @@ func (s session) retry(ctx context.Context, r *report, runs []invocation, flags 
 			return false, nil
 		}
 		fmt.Fprintf(s.out, "\n##### once more: %s %s\n", strings.TrimPrefix(path, module), strings.Join(failed[path], " "))
-		i.tests, i.dirs = failed[path], []string{path}
+		i.tests, i.dirs = nil, []string{path}
 		again := newReport(s.out, r.verbose)
-		ok, err := s.goTest(ctx, again, i.arguments(slices.Concat(flags, []string{"-count=1"})))
+		ok, err := s.goTest(ctx, again, i.arguments(slices.Concat(flags, []string{"-count=1", "-run", pattern(failed[path])})))
 		if err != nil {
 			return false, err
 		}
@@ -93,7 +126,6 @@ func invocationOf(runs []invocation, path string) (invocation, bool) {
 // replace puts the results of a second run in the place of those of failed tests, and notes down that they are flaky.
 func (r *report) replace(path string, failed []string, again *result) {
 	p := r.packages[path]
-	maps.DeleteFunc(p.tests, func(name string, _ *test) bool { return slices.Contains(failed, top(name)) })
 	maps.Copy(p.tests, again.tests)
 	p.failed = false
 	for _, name := range failed {

@@ -29,6 +29,21 @@ func TestFlaky(t *testing.T) {
 
 func TestOther(t *testing.T) {}
 
+func TestParent(t *testing.T) {
+	_, err := os.Stat("parent")
+	t.Run("passes", func(t *testing.T) {
+		if err == nil {
+			t.Error("a subtest that has passed runs again")
+		}
+	})
+	t.Run("fails once (a+b)", func(t *testing.T) {
+		if err != nil && os.Getenv("PARENT") != "" {
+			os.WriteFile("parent", nil, 0o600)
+			t.Error("the first run")
+		}
+	})
+}
+
 func TestBroken(t *testing.T) {
 	if os.Getenv("BROKEN") != "" {
 		t.Error("each run")
@@ -55,7 +70,10 @@ func TestRetry(t *testing.T) {
 		failed int
 		flaky  string
 	}{
-		"a test that fails once":                 {passed: true, flaky: "x TestFlaky"},
+		"a test that fails once": {passed: true, flaky: "x TestFlaky"},
+		"a subtest that fails once": {
+			env: "PARENT", passed: true, flaky: "x TestFlaky,x TestParent/fails_once_(a+b)",
+		},
 		"a test that fails twice":                {env: "BROKEN", failed: 2},
 		"a test that is skipped the second time": {env: "SKIPS", failed: 2},
 	}

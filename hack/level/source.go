@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,56 +143,19 @@ func tagsOf(e constraint.Expr) []string {
 	return nil
 }
 
-// quiet returns the packages outside of the standard library that start no goroutine when they are called with values.
-func quiet() []string {
-	return []string{
-		"k8s.io/api/", "k8s.io/apimachinery/", "k8s.io/utils/", "k8s.io/component-helpers/resource/",
-		"k8s.io/component-helpers/scheduling/", "k8s.io/apiextensions-apiserver/pkg/apis/",
-		"sigs.k8s.io/yaml", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "github.com/google/go-cmp/",
-		"github.com/distribution/reference",
-		"github.com/robfig/cron/", "github.com/opencontainers/go-digest", "gopkg.in/evanphx/json-patch.v4",
-		"golang.org/x/sys/unix",
-		"sigs.k8s.io/controller-runtime/pkg/client", "sigs.k8s.io/controller-runtime/pkg/reconcile",
-		"k8s.io/client-go/kubernetes/scheme",
+// concurrent returns the directories of packages whose own files of the unit level start goroutines, or have tests that
+// run in parallel.
+func concurrent(files []file) []string {
+	var own []file
+	for _, f := range files {
+		if f.concurrent && !ofCluster(f) {
+			own = append(own, f)
+		}
 	}
+	return dirsOf(own)
 }
 
-// sequential returns the directories of packages with tests in which there is only ever one goroutine: neither the
-// tests, nor what they import of the module, start one, and what is imported of other modules is quiet.
-func sequential(files []file) []string {
-	type node struct {
-		dir  string
-		test bool
-	}
-	concurrent, imports, tested := map[node]bool{}, map[node][]node{}, map[string]bool{}
-	for _, f := range files {
-		if slices.ContainsFunc(clusterLevels(), func(level string) bool { return slices.Contains(f.tags, level) }) {
-			continue // no part of the unit level
-		}
-		n := node{f.dir, f.test}
-		if f.test {
-			tested[f.dir] = tested[f.dir] || len(f.tests) > 0
-			imports[n] = append(imports[n], node{dir: f.dir})
-		}
-		concurrent[n] = concurrent[n] || f.concurrent
-		for _, path := range f.imports {
-			if inside, ours := strings.CutPrefix(path, module); ours {
-				imports[n] = append(imports[n], node{dir: "./" + inside})
-			} else if foreign := strings.Contains(strings.Split(path, "/")[0], "."); foreign {
-				concurrent[n] = concurrent[n] || !slices.ContainsFunc(quiet(), func(q string) bool {
-					return strings.HasPrefix(path, q)
-				})
-			}
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for n, of := range imports {
-			if !concurrent[n] && slices.ContainsFunc(of, func(other node) bool { return concurrent[other] }) {
-				concurrent[n], changed = true, true
-			}
-		}
-	}
-	maps.DeleteFunc(tested, func(dir string, is bool) bool { return !is || concurrent[node{dir, true}] })
-	return slices.Sorted(maps.Keys(tested))
+// ofCluster reports whether a file belongs to a level that needs a cluster.
+func ofCluster(f file) bool {
+	return slices.ContainsFunc(clusterLevels(), func(level string) bool { return slices.Contains(f.tags, level) })
 }

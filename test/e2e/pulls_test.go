@@ -403,7 +403,7 @@ func (m *deployed) testPullCancelled(t *testing.T) {
 
 // Many images: each is pulled once by each node, and a node pulls few at once.
 func (m *deployed) testPullList(t *testing.T) {
-	const many, atOnce = 50, 3 * 10
+	const many, atOnce = 20, 3 * 10
 	p := m.newPulls(t)
 	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "list"}}
 	list.Spec.Parallelism = ptr.To(intstr.FromInt32(2))
