@@ -6,10 +6,10 @@
 //	go run ./hack/level versions [-write] [-level envtest|e2e] [-run REGEXP] [MINOR...]
 //	go run ./hack/level binaries DIRECTORY unit|envtest|simulated|e2e|nightly
 //
-// The unit level is every test that needs no cluster, with the race detector where a package starts goroutines; the race
-// level has it everywhere. Of the other levels it runs the tests in
-// files with the level's build tag, and no others. It holds the control plane that the tests of the envtest level
-// share, so that a run starts it once and installs each CRD once.
+// The unit level is every test that needs no cluster, with the race detector where a package starts goroutines; the
+// race level has it everywhere. Of the other levels it runs the tests in files with the level's build tag, and no
+// others. It holds the control plane that the tests of the envtest level share, so that a run starts it once and
+// installs each CRD once.
 //
 // With all, the set-up comes first: system packages where this process can install them, and the programs of the
 // clusters. The e2e level, whose tests wait for half of their time, then runs beside the other levels, which leave the

@@ -18,8 +18,8 @@ const retried = 3
 // change back. The test still counts as flaky, its first output is printed, and the last lines of the run name it.
 func retries() bool { return os.Getenv("KRUISEKIT_RETRY") == "1" }
 
-// failures of a package are its failed tests: of one with subtests those that failed, and not the others, which may have
-// taken most of the time of a level. It is not known what failed where a package names none.
+// failures of a package are its failed tests: of one with subtests those that failed, and not the others, which may
+// have taken most of the time of a level. It is not known what failed where a package names none.
 func (p *result) failures() []string {
 	has := func(name string) bool {
 		t := p.tests[name]
@@ -100,7 +100,8 @@ func (s session) retry(ctx context.Context, r *report, runs []invocation, flags 
 		fmt.Fprintf(s.out, "\n##### once more: %s %s\n", strings.TrimPrefix(path, module), strings.Join(failed[path], " "))
 		i.tests, i.dirs = nil, []string{path}
 		again := newReport(s.out, r.verbose)
-		ok, err := s.goTest(ctx, again, i.arguments(slices.Concat(flags, []string{"-count=1", "-run", pattern(failed[path])})))
+		selected := slices.Concat(flags, []string{"-count=1", "-run", pattern(failed[path])})
+		ok, err := s.goTest(ctx, again, i.arguments(selected))
 		if err != nil {
 			return false, err
 		}
