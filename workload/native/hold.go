@@ -2,7 +2,6 @@ package native
 
 import (
 	"maps"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -133,11 +132,13 @@ func (*DeploymentPlan) exchange(
 	return write.JSON(set, write.Main, append(ops, difference("/spec/template", &set.Spec.Template, template)...)...)
 }
 
-// annotations are those of the active ReplicaSet, as of its revision and the cause of its change.
+// annotations are those of the active ReplicaSet, as of its revision and the cause of its change. The built-in
+// controller has copied them from the Deployment, and kubectl rollout undo copies them back: RolloutKey, too, without
+// which the undo would not be in place.
 func (p *DeploymentPlan) annotations() map[string]*string {
 	all := map[string]*string{}
 	for key, value := range p.active.Annotations {
-		if !strings.HasPrefix(key, "kruisekit.dev/") {
+		if key != HoldKey {
 			all[key] = &value
 		}
 	}
