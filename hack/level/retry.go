@@ -22,8 +22,8 @@ func retries() bool { return os.Getenv("KRUISEKIT_RETRY") == "1" }
 // have taken most of the time of a level. It is not known what failed where a package names none.
 func (p *result) failures() []string {
 	has := func(name string) bool {
-		t := p.tests[name]
-		return t.action == "fail" || t.action == ""
+		t := p.tests[name] // the part of a name before a slash has no result of its own
+		return t.action == "fail" || t.action == "" && (!t.parent || name == top(name))
 	}
 	var failed []string
 	for name := range p.tests {
