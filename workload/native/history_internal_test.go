@@ -1,6 +1,7 @@
 package native
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,10 +19,8 @@ func TestHistoryKeepsAnnotations(t *testing.T) {
 		RolloutKey: "{}", "deployment.kubernetes.io/revision": "2", "kubernetes.io/change-cause": "set image",
 	}
 	active := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
-	active.Annotations = map[string]string{HoldKey: "3"}
-	for key, value := range want {
-		active.Annotations[key] = value
-	}
+	active.Annotations = maps.Clone(want)
+	active.Annotations[HoldKey] = "3"
 	p := &DeploymentPlan{deployment: d, active: active}
 	if diff := cmp.Diff(want, p.keep(&corev1.PodTemplateSpec{}).Annotations); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
