@@ -202,8 +202,8 @@ const attempts = 5
 
 // nodes is the pass over the NodeImages of a job, in rounds: a node that has the image already makes room for the next
 // one at once. A write tests only the image that it changes: daemons write the status of a NodeImage more often than a
-// slow API server answers. After a conflict a NodeImage is decided upon again, so that no writer undoes what another
-// one has written.
+// slow API server answers. After a conflict the pass reads the NodeImage again, so that no writer undoes what
+// another one has written.
 type nodes struct {
 	pull *imagepull.Pass
 

@@ -199,7 +199,7 @@ func TestDeployment(t *testing.T) {
 			sets: []string{"1 0 of web:1", "2 3 of web:1"}, state: native.StateComplete, event: "HoldEnded",
 		},
 		"not held": {
-			why: "the built-in controller rolls out, and one event tells why", unheld: true,
+			why: "the built-in controller rolls out, and one event reports the reason", unheld: true,
 			changes: []func(*appsv1.Deployment){tag("2")},
 			sets:    []string{"1 0 of web:1", "2 3 of web:2"}, state: native.StateComplete, event: "NotHeld",
 		},

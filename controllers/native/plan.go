@@ -24,7 +24,7 @@ type plan struct {
 	notes []note.Note
 	// deployment is that of a Deployment; nil for other kinds.
 	deployment *native.DeploymentPlan
-	// outdated means that what follows the pass was decided upon an older object.
+	// outdated means that an object has changed since the pass read it.
 	outdated bool
 }
 

@@ -36,7 +36,7 @@ const (
 	hashKey     = appsv1.DefaultDeploymentUniqueLabelKey
 )
 
-// Step is one pass of both controllers over a Deployment.
+// Step runs the controllers of Deployments and of ReplicaSets once over a Deployment.
 func (b *Deployments) Step(ctx context.Context, name types.NamespacedName) error {
 	d := &appsv1.Deployment{}
 	if err := b.Client.Get(ctx, name, d); err != nil {

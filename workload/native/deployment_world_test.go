@@ -218,7 +218,7 @@ func (w *world) unlessKilled(send func() error) error {
 	return send()
 }
 
-// settle runs all until nothing changes any more.
+// settle runs all controllers until nothing changes.
 func (w *world) settle() {
 	w.Helper()
 	w.left, w.builtIn.Cache = 1<<30, nil
