@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -100,7 +101,7 @@ func (f *fleet) use(ctx context.Context, r *rand.Rand) {
 			pause(ctx, time.Second)
 			f.change(true, func() { f.plain = false })
 		default:
-			f.kill(r)
+			f.killOne(r, maps.Values(f.pods), func(*corev1.Pod) bool { return true })
 		}
 		if r.IntN(3) == 0 {
 			f.rest(ctx)
@@ -198,25 +199,6 @@ func runs(pod *corev1.Pod, t *corev1.PodTemplateSpec) bool {
 	s := pod.Status.ContainerStatuses
 	return pod.Spec.Containers[0].Image == t.Spec.Containers[0].Image && sameEnv(pod, t) && len(s) == 1 &&
 		s[0].Image == t.Spec.Containers[0].Image && s[0].State.Running != nil
-}
-
-// kill deletes a pod.
-func (f *fleet) kill(r *rand.Rand) {
-	f.mu.Lock()
-	var pods []*corev1.Pod
-	for _, pod := range f.pods {
-		if pod.DeletionTimestamp == nil {
-			pods = append(pods, pod)
-		}
-	}
-	if len(pods) == 0 {
-		f.mu.Unlock()
-		return
-	}
-	pod := pods[r.IntN(len(pods))]
-	f.killed[pod.UID] = true
-	f.mu.Unlock()
-	_ = f.live.Delete(f.Context(), pod, client.Preconditions{UID: &pod.UID})
 }
 
 // observe takes an event of a pod: it is created in the one ReplicaSet and deleted by no controller, unless a change is

@@ -51,20 +51,7 @@ func newDeployed(t *testing.T, changes ...func(*appsv1.Deployment)) *deployed {
 			t.Fatal(err)
 		}
 	}
-	r, err := native.New(m.counting(), native.Options{Now: m.Now, Recorder: m.Server, Live: m.Server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	builtIn := &standin.Deployments{Client: m.Server}
-	m.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		if m.blind {
-			return r.Deployments().Reconcile(ctx, request)
-		}
-		if err := builtIn.Step(ctx, request.NamespacedName); err != nil {
-			return reconcile.Result{}, err
-		}
-		return r.Deployments().Reconcile(ctx, request)
-	})
+	m.restart(m.counting())
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "web", Annotations: map[string]string{adapter.RolloutKey: "{}"},
 	}}
@@ -81,6 +68,25 @@ func newDeployed(t *testing.T, changes ...func(*appsv1.Deployment)) *deployed {
 	m.deployment = d
 	m.Still()
 	return m
+}
+
+// restart starts the reconciler again, with a client.
+func (m *deployed) restart(c client.Client) {
+	m.Helper()
+	r, err := native.New(c, native.Options{Now: m.Now, Recorder: m.Server, Live: m.Live})
+	if err != nil {
+		m.Fatal(err)
+	}
+	builtIn := &standin.Deployments{Client: m.Server}
+	m.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		if m.blind {
+			return r.Deployments().Reconcile(ctx, request)
+		}
+		if err := builtIn.Step(ctx, request.NamespacedName); err != nil {
+			return reconcile.Result{}, err
+		}
+		return r.Deployments().Reconcile(ctx, request)
+	})
 }
 
 // counting is the client of the reconciler.

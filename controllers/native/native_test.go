@@ -32,26 +32,19 @@ type model struct {
 	*testing.T
 	*objects.Model
 
-	set *appsv1.StatefulSet
+	set     *appsv1.StatefulSet
+	options native.Options
 }
 
 func newModel(t *testing.T, o native.Options, changes ...func(*appsv1.StatefulSet)) *model {
 	t.Helper()
-	m := &model{T: t, Model: objects.NewModel(t, &appsv1.StatefulSetList{}, appsv1.AddToScheme)}
+	m := &model{T: t, Model: objects.NewModel(t, &appsv1.StatefulSetList{}, appsv1.AddToScheme), options: o}
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}} {
 		if err := owned.Index(t.Context(), m.Server, object); err != nil {
 			t.Fatal(err)
 		}
 	}
-	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Server
-	r, err := native.New(m.Server, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		m.builtIn()
-		return r.StatefulSets().Reconcile(ctx, request)
-	})
+	m.restart(m.Server)
 	m.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "db", Annotations: map[string]string{adapter.RolloutKey: "{}"},
 	}}
@@ -67,6 +60,19 @@ func newModel(t *testing.T, o native.Options, changes ...func(*appsv1.StatefulSe
 		t.Fatal(err)
 	}
 	return m
+}
+
+// restart starts the reconciler again, with a client.
+func (m *model) restart(c client.Client) {
+	m.Helper()
+	o := m.options
+	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Live
+	r, err := native.New(c, o)
+	m.must(err)
+	m.Reconciler = reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		m.builtIn()
+		return r.StatefulSets().Reconcile(ctx, request)
+	})
 }
 
 func (m *model) must(err error) {

@@ -56,6 +56,7 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		l.Forget(name)
 		l.repeats.Forget(name)
 		l.emitted.Forget(name)
+		l.confirmed.Forget(name)
 		l.sets.Forget(name)
 		l.unobserved.Forget(name)
 		return nil, nil

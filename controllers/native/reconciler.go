@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/metrics"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
@@ -39,6 +40,8 @@ type loop struct {
 	repeats memory.Of[types.NamespacedName, workload.Repeats]
 	emitted memory.Texts[types.NamespacedName]
 	moved   *prometheus.CounterVec
+	// confirmed are the sets that the cache shows as they are stored.
+	confirmed stored.Confirmed
 	// sets has the writes of ReplicaSets, and unobserved since when holds wait for the built-in controller.
 	sets       *ledger.Ledger[*appsv1.ReplicaSet]
 	unobserved memory.Of[types.NamespacedName, time.Time]
@@ -103,10 +106,22 @@ func (l *loop) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if after, err := l.confirm(ctx, s, p); err != nil || after > 0 {
+		return l.Result(request, after, err)
+	}
 	if err = l.run(ctx, s, p); err == nil {
 		err = l.follow(ctx, s, p)
 	}
 	return l.Result(request, p.after(s), errors.Join(err, l.report(ctx, s, p)))
+}
+
+// confirm reads a set past the cache, once, before a pass that changes pods or ReplicaSets. recheckAfter is zero for a
+// pass to make; otherwise the cache shows an older set.
+func (l *loop) confirm(ctx context.Context, s *snapshot, p *plan) (recheckAfter time.Duration, err error) {
+	if !p.pass.Disrupts() && (p.deployment == nil || p.deployment.IsSettled()) {
+		return 0, nil
+	}
+	return l.confirmed.Confirm(ctx, l.Live, appsv1.SchemeGroupVersion.WithKind(string(l.kind)), s.set)
 }
 
 // movedLabel reports whether a write has changed the revision label of a pod.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -218,12 +220,17 @@ func (c *chaos) scale(ctx context.Context, s *subject, replicas int32) {
 	s.least = replicas
 }
 
-// kill deletes a pod, as a node does that is drained.
+// kill deletes a pod of a set.
 func (c *chaos) kill(s *subject, r *rand.Rand) {
+	c.killOne(r, maps.Values(c.pods), func(pod *corev1.Pod) bool { return c.of(pod) == s })
+}
+
+// killOne deletes one of some pods, as a node does that is drained.
+func (c *chaos) killOne(r *rand.Rand, of iter.Seq[*corev1.Pod], is func(*corev1.Pod) bool) {
 	c.mu.Lock()
 	var pods []*corev1.Pod
-	for _, pod := range c.pods {
-		if c.of(pod) == s && pod.DeletionTimestamp == nil {
+	for pod := range of {
+		if is(pod) && pod.DeletionTimestamp == nil {
 			pods = append(pods, pod)
 		}
 	}

@@ -40,7 +40,7 @@ type natives struct {
 	images    [3]string
 }
 
-// testNative rolls out a StatefulSet with claims and a DaemonSet, which nothing but an annotation prepares.
+// testNative rolls out a StatefulSet with claims, a DaemonSet and a Deployment.
 func testNative(t *testing.T, c *cluster.Cluster) {
 	n := &natives{Cluster: c, namespace: c.Namespace(t)}
 	for k := range n.images {
@@ -50,6 +50,7 @@ func testNative(t *testing.T, c *cluster.Cluster) {
 	n.start(t)
 	t.Run("StatefulSet", func(t *testing.T) { t.Parallel(); n.testStatefulSet(t) })
 	t.Run("DaemonSet", func(t *testing.T) { t.Parallel(); n.testDaemonSet(t) })
+	t.Run("Deployment", func(t *testing.T) { t.Parallel(); n.testDeployment(t) })
 }
 
 func (n *natives) start(t *testing.T) {
@@ -64,7 +65,7 @@ func (n *natives) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := native.New(mgr.GetClient(), native.Options{})
+	r, err := native.New(mgr.GetClient(), native.Options{Deployments: true})
 	if err == nil {
 		err = r.SetupWithManager(t.Context(), mgr, controller.Options{SkipNameValidation: ptr.To(true)})
 	}

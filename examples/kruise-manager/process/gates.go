@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/controllers/nodeimage"
 	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
@@ -131,6 +132,11 @@ func daemonSets(o options.Options, in *inplace.Installation) daemonset.Options {
 		BindDirectly: !o.ScheduleDaemonSetPods, LooseBudget: o.LooseDaemonSetBudget, Installed: in,
 		PreDownload: o.Gates.On(gates.PreDownloadImageForDaemonSetUpdate), SkipQuiet: true,
 	}
+}
+
+// natives are the options for the reconciler of the workloads of apps/v1.
+func natives(o options.Options, in *inplace.Installation) native.Options {
+	return native.Options{Deployments: true, Class: o.NativeClass, Installed: *in, Registerer: metrics.Registry}
 }
 
 // nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.

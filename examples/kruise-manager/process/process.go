@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kruisekit/kruisekit/controllers"
-	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
@@ -150,7 +149,6 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 		co.Native.Ask = f.guard.Ask
 	}
-	co.Native.Registerer = metrics.Registry
 	co.LeftOut = &controllers.LeftOut{}
 	if err := mgr.AddReadyzCheck("controllers", f.coldStart(co.LeftOut.Check)); err != nil {
 		return fmt.Errorf("add health check: %w", err)
@@ -168,7 +166,7 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		CloneSet:             cloneSets(o.Gates, in),
 		BroadcastJob:         broadcastJobs(o),
 		ImagePullJob:         pullJobs(o),
-		Native:               native.Options{Deployments: true, Class: o.NativeClass, Installed: *in},
+		Native:               natives(o, in),
 		NodeImage:            nodeImages(o),
 		PodScope:             podScope(o),
 		SidecarSet:           sidecarSets(o),
