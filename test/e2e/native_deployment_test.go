@@ -29,7 +29,7 @@ func (n *natives) testDeployment(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		return string(out)
+		return out
 	}
 	kubectl("apply", "-f", policy)
 	t.Cleanup(func() { _, _ = n.Kubectl(context.WithoutCancel(t.Context()), "delete", "-f", policy) })
