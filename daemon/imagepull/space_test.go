@@ -132,7 +132,11 @@ func TestPullsWaitForRoom(t *testing.T) {
 			"n1: Normal PullImageSucceed Image there:1 is there, after 0s",
 			"n1: Warning PullImageNoRoom Pulls wait, nginx:1 among them: " + noRoomText + " (16% now)",
 		}
-		if diff := cmp.Diff(want, slices.Sorted(slices.Values(w.events.take()))); diff != "" {
+		events := w.events.take()
+		for i := range events { // either attempt may be the first to find no room
+			events[i] = strings.Replace(events[i], "redis:1 among", "nginx:1 among", 1)
+		}
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(events))); diff != "" {
 			t.Error(diff)
 		}
 		wantMetrics := []string{
