@@ -8,14 +8,40 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// RolloutKey is the annotation that asks for the rollout of a set, with a Rollout as JSON.
+// RolloutKey is the annotation that asks for the rollout of a set: a Rollout as JSON, Enabled or Disabled. It is also the
+// label of a namespace that asks for all sets in it, with the value Enabled.
 const RolloutKey = "kruisekit.dev/rollout"
+
+// The words that the annotation takes besides JSON.
+const (
+	// Enabled asks for a rollout with the defaults, as {} does.
+	Enabled = "enabled"
+	// Disabled asks for none, whatever the label of the namespace says.
+	Disabled = "disabled"
+)
+
+// Request returns what a set asks for: a text to Parse. ok is false if the set asks for nothing. The annotation of the
+// set wins over the label of its namespace, which may be nil.
+func Request(set, namespace metav1.Object) (text string, ok bool) {
+	text, ok = set.GetAnnotations()[RolloutKey]
+	if !ok && namespace != nil && namespace.GetLabels()[RolloutKey] == Enabled {
+		text, ok = Enabled, true
+	}
+	switch text {
+	case Enabled:
+		return "{}", ok
+	case Disabled:
+		return "", false
+	}
+	return text, ok
+}
 
 // Kind is the kind of a set.
 type Kind string
@@ -76,12 +102,14 @@ type Rollout struct {
 	Resources Resources `json:"resources,omitempty"`
 }
 
+const textNoObject = "must be a JSON object such as {}, " + Enabled + " or " + Disabled
+
 // Parse reads the value of the annotation of a set. The errors name all that is wrong with it; the Rollout is then of
 // no use.
 func Parse(text string, kind Kind, path *field.Path) (Rollout, field.ErrorList) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &values); err != nil || values == nil {
-		return Rollout{}, field.ErrorList{field.Invalid(path, text, "must be a JSON object, such as {}")}
+		return Rollout{}, field.ErrorList{field.Invalid(path, text, textNoObject)}
 	}
 	var r Rollout
 	into := map[string]any{

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -40,7 +41,7 @@ func TestParse(t *testing.T) {
 		"no text": {
 			why:    "an empty annotation asks for nothing",
 			text:   ``,
-			faults: []string{"rollout: Invalid value: \"\": must be a JSON object, such as {}"},
+			faults: []string{"rollout: Invalid value: \"\": must be a JSON object such as {}, enabled or disabled"},
 		},
 		"no object": {why: "a word is no object", text: `"ReCreate"`, faults: []string{"must be a JSON object"}},
 		"a null":    {why: "nor is null", text: `null`, faults: []string{"must be a JSON object"}},
@@ -137,4 +138,44 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRequest(t *testing.T) {
+	labelled := &metav1.ObjectMeta{Labels: map[string]string{native.RolloutKey: native.Enabled}}
+	cases := map[string]struct {
+		why       string
+		set       map[string]string
+		namespace metav1.Object
+		want      string
+		ok        bool
+	}{
+		"nothing":      {why: "a set that asks for nothing is left alone", namespace: &metav1.ObjectMeta{}},
+		"no namespace": {why: "an unknown namespace asks for nothing"},
+		"label":        {why: "a namespace asks for its sets", namespace: labelled, want: "{}", ok: true},
+		"label of another value": {
+			why:       "the label takes one word",
+			namespace: &metav1.ObjectMeta{Labels: map[string]string{native.RolloutKey: "true"}},
+		},
+		"annotation wins": {
+			why: "the set says more", set: map[string]string{native.RolloutKey: `{"paused":true}`},
+			namespace: labelled, want: `{"paused":true}`, ok: true,
+		},
+		"enabled": {
+			why: "a word for the defaults", set: map[string]string{native.RolloutKey: native.Enabled}, want: "{}", ok: true,
+		},
+		"disabled": {
+			why: "a set opts out", set: map[string]string{native.RolloutKey: native.Disabled}, namespace: labelled,
+		},
+		"empty": {
+			why: "is invalid, and not disabled", set: map[string]string{native.RolloutKey: ""}, namespace: labelled, ok: true,
+		},
+	}
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			text, ok := native.Request(&metav1.ObjectMeta{Annotations: test.set}, test.namespace)
+			if text != test.want || ok != test.ok {
+				t.Errorf("%s: got %q, %t", test.why, text, ok)
+			}
+		})
+	}
 }
