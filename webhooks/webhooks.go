@@ -21,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/ephemeraljob"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
+	"github.com/kruisekit/kruisekit/webhooks/native"
 	"github.com/kruisekit/kruisekit/webhooks/persistentpodstate"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
@@ -74,6 +75,8 @@ type Options struct {
 	Allocator workloadspread.AllocatorOptions
 	// Spreads gives pods their subsets. Nil makes one.
 	Spreads *workloadspread.Allocator
+	// Holds adds that which holds Deployments for controllers/native, whose Options.Deployments must then be true.
+	Holds bool
 	// PodProbeMarker is for that of PodProbeMarkers.
 	PodProbeMarker podprobemarker.Options
 	// ResourceDistribution is for that of ResourceDistributions.
@@ -124,6 +127,12 @@ func list() []entry {
 		{"ephemeraljob", func(b base) error { return b.serve(ephemeraljob.New(b.live, b.EphemeralJob)) }},
 		{"statefulset", func(b base) error { return b.serve(statefulset.New(b.live, b.StatefulSet)) }},
 		{"deletion", func(b base) error { return b.guard.SetupWithManager(b.mgr) }},
+		{"native", func(b base) error {
+			if !b.Holds {
+				return nil
+			}
+			return native.SetupWithManager(b.mgr)
+		}},
 		{"imagepull", func(b base) error { return b.serve(imagepull.New(b.ImagePull)) }},
 		{"containerrecreaterequest", func(b base) error {
 			return b.serve(containerrecreaterequest.New(b.live, b.ContainerRecreateRequest))

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -37,6 +36,8 @@ type deployed struct {
 	held bool
 	// blind keeps the built-in controllers from observing anything.
 	blind bool
+	// namespace of the Deployment.
+	namespace *corev1.Namespace
 	// writes are those of the reconciler, by the kind of the object.
 	writes map[string]int
 }
@@ -45,6 +46,10 @@ func newDeployed(t *testing.T, changes ...func(*appsv1.Deployment)) *deployed {
 	t.Helper()
 	m := &deployed{
 		T: t, Model: objects.NewModel(t, &appsv1.DeploymentList{}, appsv1.AddToScheme), held: true, writes: map[string]int{},
+		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
+	}
+	if err := m.Server.Create(t.Context(), m.namespace); err != nil {
+		t.Fatal(err)
 	}
 	for _, object := range []client.Object{&corev1.Pod{}, &appsv1.ControllerRevision{}, &appsv1.ReplicaSet{}} {
 		if err := owned.Index(t.Context(), m.Server, object); err != nil {
@@ -112,6 +117,13 @@ func (m *deployed) counting() client.Client {
 			count("patch", o)
 			return in.Patch(ctx, o, p, opts...)
 		},
+		SubResourcePatch: func(
+			ctx context.Context, in client.Client, part string, o client.Object, p client.Patch,
+			opts ...client.SubResourcePatchOption,
+		) error {
+			count("patch "+part+" of", o)
+			return in.SubResource(part).Patch(ctx, o, p, opts...)
+		},
 	})
 }
 
@@ -121,10 +133,9 @@ func (m *deployed) change(f func(*appsv1.Deployment)) {
 	objects.Change(m.Model, m.deployment, func(d *appsv1.Deployment) {
 		before := d.DeepCopy()
 		f(d)
-		_, asks := d.Annotations[adapter.RolloutKey]
-		changed := !apiequality.Semantic.DeepEqual(before.Spec.Template, d.Spec.Template)
-		if m.held && asks && changed && !d.Spec.Paused {
-			d.Spec.Paused, d.Annotations[adapter.HoldKey] = true, fmt.Sprint(before.Generation)
+		if _, asks := adapter.Request(d, m.namespace); m.held && asks && adapter.Hold(before, d) != nil {
+			d.Spec.Paused = true
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, adapter.HoldKey, fmt.Sprint(before.Generation))
 		}
 	})
 }
@@ -155,6 +166,26 @@ func (m *deployed) progress() (p native.Progress) {
 	return p
 }
 
+// condition of the Deployment, with its reason.
+func (m *deployed) condition() string {
+	for _, c := range m.deployment.Status.Conditions {
+		if c.Type == native.ConditionRolledOut {
+			return string(c.Status) + " " + c.Reason
+		}
+	}
+	return ""
+}
+
+func conditionOf(state native.State) string {
+	switch state {
+	case "":
+		return ""
+	case native.StateComplete:
+		return "True Complete"
+	}
+	return "False " + string(state)
+}
+
 func tag(tag string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:" + tag }
 }
@@ -176,6 +207,8 @@ func TestDeployment(t *testing.T) {
 		state   native.State
 		paused  bool
 		event   string
+		// asks means that the namespace asks for rollouts in place.
+		asks bool
 	}{
 		"image": {
 			why:     "in place, in the same ReplicaSet, with a history",
@@ -255,6 +288,15 @@ func TestDeployment(t *testing.T) {
 			},
 			sets: []string{"1 0 of web:1", "2 3 of web:2"}, event: "HoldEnded",
 		},
+		"the namespace asks": {
+			why: "for all of its Deployments", asks: true, with: func(d *appsv1.Deployment) { d.Annotations = nil },
+			changes: []func(*appsv1.Deployment){tag("2")},
+			sets:    []string{"1 0 of web:1", "2 3 of web:2"}, kept: true, state: native.StateComplete, event: "RolloutHeld",
+		},
+		"disabled": {
+			why: "the annotation wins over the namespace", asks: true, with: annotated(adapter.Disabled),
+			changes: []func(*appsv1.Deployment){tag("2")}, sets: []string{"1 0 of web:1", "2 3 of web:2"},
+		},
 		"never asked": {
 			why: "is left alone", with: func(d *appsv1.Deployment) { d.Annotations = nil },
 			changes: []func(*appsv1.Deployment){tag("2")}, sets: []string{"1 0 of web:1", "2 3 of web:2"},
@@ -268,6 +310,11 @@ func TestDeployment(t *testing.T) {
 			}
 			m := newDeployed(t, with)
 			m.held = !c.unheld
+			if c.asks {
+				objects.Change(m.Model, m.namespace, func(n *corev1.Namespace) {
+					metav1.SetMetaDataLabel(&n.ObjectMeta, adapter.RolloutKey, adapter.Enabled)
+				})
+			}
 			before := uids(m.Pods())
 			for _, change := range c.changes {
 				m.change(change)
@@ -285,6 +332,9 @@ func TestDeployment(t *testing.T) {
 			_, held := m.deployment.Annotations[adapter.HoldKey]
 			if m.deployment.Spec.Paused != c.paused || held && !c.paused {
 				t.Errorf("%s: paused %v, %v", c.why, m.deployment.Spec.Paused, m.deployment.Annotations)
+			}
+			if got, want := m.condition(), conditionOf(c.state); got != want {
+				t.Errorf("%s: condition %q, want %q", c.why, got, want)
 			}
 			if c.event != "" && len(m.Server.Events(m.deployment, c.event)) == 0 {
 				t.Errorf("%s: no event %s", c.why, c.event)
@@ -311,7 +361,8 @@ func TestUnobserved(t *testing.T) {
 }
 
 // TestDeploymentWrites counts what a rollout in place costs: an image and a label for each pod, and for all of them the
-// revision, the mark, the old template, the new one and the end of the hold, beside the status.
+// revision, the mark, the old template, the new one and the end of the hold, beside the status: the annotation at each
+// number, and the condition at the begin and at the end.
 func TestDeploymentWrites(t *testing.T) {
 	m := newDeployed(t)
 	m.change(tag("2"))
@@ -320,7 +371,7 @@ func TestDeploymentWrites(t *testing.T) {
 	status := m.writes["patch *v1.Deployment"] - 1
 	want := map[string]int{
 		"create *v1.ControllerRevision": 1, "patch *v1.Pod": 6, "create *v1.ReplicaSet": 1, "patch *v1.ReplicaSet": 2,
-		"patch *v1.Deployment": 1 + status,
+		"patch *v1.Deployment": 1 + status, "patch status of *v1.Deployment": 2,
 	}
 	if d := cmp.Diff(want, m.writes); d != "" || status > 9 {
 		t.Errorf("%d writes of the status, %s", status, d)

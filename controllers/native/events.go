@@ -2,6 +2,7 @@ package native
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ const (
 	reasonComplete   = "RolloutComplete"
 	reasonInvalid    = "InvalidRollout"
 	reasonNotInPlace = "NotInPlace"
+	reasonHeld       = "RolloutHeld"
 	reasonHoldEnded  = "HoldEnded"
 )
 
@@ -86,7 +88,7 @@ func (l *loop) ended(s *snapshot, p *plan) {
 	why := "all pods run the change"
 	switch {
 	case !s.wanted:
-		why = "the annotation " + native.RolloutKey + " is removed"
+		why = "neither the annotation nor the label of the namespace " + native.RolloutKey + " asks for it"
 	case len(p.notes) > 0:
 		why = p.notes[0].Text
 	}
@@ -111,17 +113,24 @@ func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
 	l.explain(ctx, s, p)
 	progress := p.progress(s)
 	switch {
-	case s.wanted:
+	case !p.silent:
 	case progress.InProgress == 0:
 		progress = nil // a plain set again
 	case s.reported == nil:
 		return nil
 	}
-	w, err := s.write(progress)
-	if err != nil || w == nil {
+	annotation, err := s.write(progress)
+	condition, failed := s.condition(progress)
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
-	if err := l.Run(ctx, s.key(), driver.Writes(w)); err != nil {
+	var writes []*write.Write
+	for _, w := range []*write.Write{annotation, condition} {
+		if w != nil {
+			writes = append(writes, w)
+		}
+	}
+	if err := l.Run(ctx, s.key(), driver.Writes(writes...)); err != nil || annotation == nil {
 		return err
 	}
 	if progress != nil && progress.State == StateComplete && s.reported != nil && s.reported.State != StateComplete {
@@ -135,6 +144,16 @@ func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
 func (l *loop) explain(ctx context.Context, s *snapshot, p *plan) {
 	notes := p.reasons()
 	binding.LogNotes(ctx, notes)
+	if p.silent {
+		return
+	}
+	hold := ""
+	if s.isHeld() {
+		hold = s.set.GetAnnotations()[native.HoldKey]
+	}
+	if l.emitted.Changed(s.key(), hold) {
+		l.Normalf(s.set, reasonHeld, "Holds the rollout, so that pods are updated in place. %s", textHeld)
+	}
 	for _, n := range notes {
 		tells := n.Level == note.Blocked || n.Code == inplace.NoteNoGate || n.Code == native.NoteNotHeld
 		if tells && l.emitted.First(s.key(), n.Code+n.Text) {

@@ -30,9 +30,11 @@ type snapshot struct {
 	kind    native.Kind
 	now     time.Time
 	repeats workload.Repeats
-	// rollout is what the annotation asks for, and wanted whether there is one. faults are what is wrong with it.
+	// rollout is what the set asks for, and wanted whether it asks. implied means that its namespace asks for it. faults
+	// are the errors in the annotation.
 	rollout native.Rollout
 	wanted  bool
+	implied bool
 	faults  field.ErrorList
 	// reported is the last status; nil for none.
 	reported *Progress
@@ -63,7 +65,12 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 	}
 	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
 	s.unobserved = l.unobserved.Recall(name)
-	if s.readAnnotations(); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
+	namespace, err := stored.Metadata(ctx, l.Client, corev1.SchemeGroupVersion.WithKind("Namespace"),
+		types.NamespacedName{Name: name.Namespace})
+	if err != nil {
+		return nil, err
+	}
+	if s.readAnnotations(namespace); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
 		return nil, nil
 	}
 	through, after, err := l.observeSets(ctx, s)

@@ -6,6 +6,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -26,17 +27,24 @@ type plan struct {
 	deployment *native.DeploymentPlan
 	// outdated means that an object has changed since the pass read it.
 	outdated bool
+	// silent means that the set neither gets a status nor events.
+	silent bool
 }
 
 // retryUnobserved is when to look again at a set whose controller has not observed the template, or whose revision the
 // cache lacks. No event announces the latter.
 const retryUnobserved = time.Second
 
-// readAnnotations reads what the set asks for, and what was reported last.
-func (s *snapshot) readAnnotations() {
+// readAnnotations reads what the set or its namespace asks for, and what was reported last.
+func (s *snapshot) readAnnotations(namespace *metav1.PartialObjectMetadata) {
 	annotations := s.set.GetAnnotations()
-	text, has := annotations[native.RolloutKey]
-	if s.wanted = has; has {
+	if namespace == nil {
+		namespace = &metav1.PartialObjectMetadata{}
+	}
+	text, wanted := native.Request(s.set, namespace)
+	if s.wanted = wanted; wanted {
+		_, annotated := annotations[native.RolloutKey]
+		s.implied = !annotated
 		path := field.NewPath("metadata", "annotations").Key(native.RolloutKey)
 		s.rollout, s.faults = native.Parse(text, s.kind, path)
 	}
@@ -117,6 +125,8 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	case !s.wanted:
 		p.in, p.notes = native.Finish(p.in), nil
 	}
+	// A namespace asks for all of its sets, also for those that their built-in controllers update.
+	p.silent = !s.wanted || s.implied && len(p.notes) > 0 && p.notes[0].Code == native.NoteStrategy
 	if p.deployment != nil && (len(s.faults) > 0 || !s.wanted) {
 		p.deployment = p.deployment.Release(p.notes...)
 	}

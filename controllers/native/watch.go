@@ -8,7 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -43,6 +46,8 @@ func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options
 	}
 	bound.Watches(&corev1.Pod{}, byPods,
 		builder.WithPredicates(workloads.Changes(workloads.WatchOptions{Now: l.Now})))
+	bound.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(l.setsIn),
+		builder.WithPredicates(relabelled()))
 	if err := bound.Complete(l); err != nil {
 		return fmt.Errorf("add %s: %w", name, err)
 	}
@@ -67,6 +72,34 @@ func (l *loop) deploymentOf(ctx context.Context, pod client.Object) []ctrl.Reque
 	return []ctrl.Request{{NamespacedName: name}}
 }
 
+// setsIn returns the requests of all sets in a namespace.
+func (l *loop) setsIn(ctx context.Context, namespace client.Object) (requests []ctrl.Request) {
+	list := l.emptyList()
+	err := l.Client.List(ctx, list, client.InNamespace(namespace.GetName()), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Skipped the sets of a namespace whose label changed")
+		return nil
+	}
+	_ = meta.EachListItem(list, func(set runtime.Object) error {
+		if set, ok := set.(client.Object); ok {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(set)})
+		}
+		return nil
+	})
+	return requests
+}
+
+// relabelled leaves out namespaces whose label RolloutKey is the same.
+func relabelled() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetLabels()[native.RolloutKey] != e.ObjectNew.GetLabels()[native.RolloutKey]
+		},
+	}
+}
+
 // empty returns a set of the kind.
 func (l *loop) empty() client.Object {
 	switch l.kind {
@@ -76,6 +109,17 @@ func (l *loop) empty() client.Object {
 		return &appsv1.Deployment{}
 	}
 	return &appsv1.StatefulSet{}
+}
+
+// emptyList returns a list of sets of the kind.
+func (l *loop) emptyList() client.ObjectList {
+	switch l.kind {
+	case native.KindDaemonSet:
+		return &appsv1.DaemonSetList{}
+	case native.KindDeployment:
+		return &appsv1.DeploymentList{}
+	}
+	return &appsv1.StatefulSetList{}
 }
 
 // matters leaves out changes that no pass looks at, as of the status annotation.

@@ -2,6 +2,7 @@ package native
 
 import (
 	"maps"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,6 +16,21 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
+
+// Hold returns the operations that pause a Deployment in the write that changes its template from before to after: its
+// controller then makes no ReplicaSet. The Deployment or its namespace asks for a rollout in place. Hold returns nil
+// where nothing is to be held, and where the user has paused the Deployment.
+func Hold(before, after *appsv1.Deployment) []write.Op {
+	value, held := after.Annotations[HoldKey]
+	changed := !apiequality.Semantic.DeepEqual(&before.Spec.Template, &after.Spec.Template)
+	if after.Spec.Paused || after.Annotations[RolloutKey] == Disabled || !held && !changed {
+		return nil
+	}
+	if _, was := before.Annotations[HoldKey]; !held || !was {
+		value = strconv.FormatInt(before.Generation, 10) // differs from that of each earlier hold
+	}
+	return append(write.SetAnnotations(after, map[string]*string{HoldKey: &value}), write.Add("/spec/paused", true))
+}
 
 // Writes returns what follows the pass, one write after the other: each is for nothing where one before it fails. Pods
 // are as the answers to the pass left them. All pods run the change: another ReplicaSet keeps the old template, and the

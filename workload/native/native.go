@@ -38,8 +38,7 @@ type Observed struct {
 	Revisions []*appsv1.ControllerRevision
 	// ReplicaSets of a Deployment. Its pods are those of the ReplicaSets, its Revisions those that this package stores.
 	ReplicaSets []*appsv1.ReplicaSet
-	// Installed is what the cluster offers beside Kubernetes; the zero value is nothing. A resize is asked for by the
-	// rollout.
+	// Installed is what the cluster offers; the zero value is nothing. Resize is the default of Rollout.Resources.
 	Installed inplace.Installation
 	// Repeats are what Pass.Repeats returned after the pass before.
 	Repeats workload.Repeats
@@ -120,7 +119,7 @@ func hashed(rev *appsv1.ControllerRevision) workload.Revision {
 
 // input is what both kinds have in common.
 func (o *Observed) input(set metav1.Object, r *Rollout) workload.Input {
-	o.Installed.Resize = o.Installed.Resize || r.Resources == ResourcesInPlace
+	o.Installed.Resize = r.Resources == ResourcesInPlace || r.Resources == "" && o.Installed.Resize
 	in := workload.Input{
 		// The built-in controller creates pods, and deletes those that have finished or are too many.
 		Scale:     scale.Input{Now: o.Now, Slots: []string{}, UpdateOnly: true, UnavailableFirst: true},
@@ -129,7 +128,7 @@ func (o *Observed) input(set metav1.Object, r *Rollout) workload.Input {
 		Evict: true, KeepState: true, IgnoreMarks: true, Repeats: o.Repeats,
 	}
 	in.Policy.Relabel = inplace.RelabelLast // the built-in controller counts by the label
-	if r.Resources != ResourcesInPlace {
+	if !o.Installed.Resize {
 		in.Policy.Resources = inplace.ResourcesFixed
 	}
 	switch r.PodUpdatePolicy {

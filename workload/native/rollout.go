@@ -69,9 +69,10 @@ const (
 type Resources string
 
 const (
-	// ResourcesRecreate takes such a change for one that is not possible in place. It is the default.
+	// ResourcesRecreate takes such a change for one that is not possible in place.
 	ResourcesRecreate Resources = "Recreate"
-	// ResourcesInPlace resizes the running pod, which needs Kubernetes 1.33.
+	// ResourcesInPlace resizes the running pod. It needs Kubernetes 1.33, and is the default where Observed.Installed says
+	// that pods are resized.
 	ResourcesInPlace Resources = "InPlace"
 )
 
@@ -98,7 +99,8 @@ type Rollout struct {
 	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
 	// GracePeriodSeconds pass between taking a pod out of traffic and changing its containers.
 	GracePeriodSeconds int32 `json:"gracePeriodSeconds,omitempty"`
-	// Resources is what happens where cpu and memory change; empty for ResourcesRecreate.
+	// Resources is what happens where cpu and memory change; empty for ResourcesInPlace where pods are resized, and for
+	// ResourcesRecreate elsewhere.
 	Resources Resources `json:"resources,omitempty"`
 }
 

@@ -134,9 +134,18 @@ func daemonSets(o options.Options, in *inplace.Installation) daemonset.Options {
 	}
 }
 
-// natives are the options for the reconciler of the workloads of apps/v1.
-func natives(o options.Options, in *inplace.Installation) native.Options {
-	return native.Options{Deployments: true, Class: o.NativeClass, Installed: *in, Registerer: metrics.Registry}
+// holds reports whether Deployments are held: what ends their holds runs.
+func holds(o options.Options) bool {
+	names := chosen(o)
+	return slices.Contains(names, "native") && !slices.Contains(names, "-native")
+}
+
+// natives are the options for the reconciler of the workloads of apps/v1. The gate of resizes is for the kinds of the
+// reference alone.
+func natives(o options.Options, in *inplace.Installation, resizes bool) native.Options {
+	with := *in
+	with.Resize = resizes
+	return native.Options{Deployments: true, Class: o.NativeClass, Installed: with, Registerer: metrics.Registry}
 }
 
 // nodeImages are the options for the reconciler of NodeImages, to which no delay is another thing than none given.

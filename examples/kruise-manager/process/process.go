@@ -103,7 +103,7 @@ func certificateOptions(o options.Options) certificates.Options {
 
 // addAll adds webhooks and controllers.
 func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, o options.Options) error {
-	inSpec, err := resizeInSpec(mgr.GetConfig(), mgr.GetHTTPClient())
+	resize, err := resizingOf(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return err
 	}
@@ -116,21 +116,22 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	admitted.PersistentPodState.Namespace, admitted.ResourceDistribution.Namespace = o.Webhook.Namespace,
 		o.Webhook.Namespace
 	admitted.Reach.Service = o.Webhook.Service
+	admitted.Holds = holds(o)
 	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
 	admitted.Allocator.Versioned, admitted.Allocator.Namespace = o.VersionedSpreads, o.Webhook.Namespace
-	if admitted.Budgets, err = guard(mgr, o, inSpec, refusals); err != nil {
+	if admitted.Budgets, err = guard(mgr, o, resize.inSpec, refusals); err != nil {
 		return err
 	}
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
 		return err
 	}
-	return addControllers(ctx, mgr, o, found{inSpec, admitted.Budgets, keeper.ColdStart})
+	return addControllers(ctx, mgr, o, found{resize, admitted.Budgets, keeper.ColdStart})
 }
 
 // found is what controllers share with webhooks.
 type found struct {
-	resizeInSpec bool
+	resizing resizing
 	// guard is nil where no gate reviews disruptions.
 	guard *disruption.Guard
 	// coldStart wraps checks that caches hold up.
@@ -138,13 +139,13 @@ type found struct {
 }
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f found) error {
-	inSpec := f.resizeInSpec
 	logger := log.FromContext(ctx)
-	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec", inSpec)
+	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec",
+		f.resizing.inSpec, "resizes", f.resizing.served)
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect", "featureGates", idle)
 	}
-	co := reconcilers(o, inSpec)
+	co := reconcilers(o, f.resizing)
 	if o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
 		co.CloneSet.Ask, co.DaemonSet.Ask, co.StatefulSet.Ask = f.guard.Ask, f.guard.Ask, f.guard.Ask
 		co.Native.Ask = f.guard.Ask
@@ -157,8 +158,8 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 }
 
 // reconcilers are the options for all reconcilers, as far as flags and gates decide about them.
-func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
-	in := installed(o.Gates, resizeInSpec)
+func reconcilers(o options.Options, r resizing) controllers.Options {
+	in := installed(o.Gates, r.inSpec)
 	co := controllers.Options{
 		Names:                chosen(o),
 		Controller:           controllerOptions(o),
@@ -166,12 +167,12 @@ func reconcilers(o options.Options, resizeInSpec bool) controllers.Options {
 		CloneSet:             cloneSets(o.Gates, in),
 		BroadcastJob:         broadcastJobs(o),
 		ImagePullJob:         pullJobs(o),
-		Native:               natives(o, in),
+		Native:               natives(o, in, r.served),
 		NodeImage:            nodeImages(o),
 		PodScope:             podScope(o),
 		SidecarSet:           sidecarSets(o),
 		DaemonSet:            daemonSets(o, in),
-		PodUnavailableBudget: podUnavailableBudgets(o.Gates, resizeInSpec),
+		PodUnavailableBudget: podUnavailableBudgets(o.Gates, r.inSpec),
 		StatefulSet:          statefulSets(o, in),
 		NodePodProbe:         nodePodProbes(),
 		PodProbeMarker:       podProbeMarkers(o.Gates),

@@ -3,25 +3,41 @@ package process
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
 
-// resizeInSpec asks the API server whether it is too old to have a subresource for changing resources in place.
-func resizeInSpec(rc *rest.Config, hc *http.Client) (bool, error) {
+// resizing is how an API server changes cpu and memory of running pods.
+type resizing struct {
+	// inSpec means that the API server is too old to have a subresource for it.
+	inSpec bool
+	// served means that the subresource pods/resize is on, which is the default since Kubernetes 1.33.
+	served bool
+}
+
+// resizingOf asks the API server.
+func resizingOf(rc *rest.Config, hc *http.Client) (r resizing, err error) {
 	d, err := discovery.NewDiscoveryClientForConfigAndClient(rc, hc)
 	if err != nil {
-		return false, fmt.Errorf("make discovery client: %w", err)
+		return r, fmt.Errorf("make discovery client: %w", err)
 	}
 	v, err := d.ServerVersion()
 	if err != nil {
-		return false, fmt.Errorf("ask the API server's version: %w", err)
+		return r, fmt.Errorf("ask the API server's version: %w", err)
 	}
-	return !atLeast(v, 1, 32), nil
+	core, err := d.ServerResourcesForGroupVersion("v1")
+	if err != nil {
+		return r, fmt.Errorf("ask the API server's resources: %w", err)
+	}
+	r.inSpec = !atLeast(v, 1, 32)
+	r.served = slices.ContainsFunc(core.APIResources, func(of metav1.APIResource) bool { return of.Name == "pods/resize" })
+	return r, nil
 }
 
 // atLeast takes the version from its text, whose parts may have any suffix. One that cannot be read is old.

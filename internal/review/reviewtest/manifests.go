@@ -30,7 +30,7 @@ func path(t testing.TB, elements ...string) string {
 	return ""
 }
 
-// configurations are the generated ones with their patch, with the wanted webhooks for the resources alone.
+// configurations are the generated ones with their patches, with the wanted webhooks for the resources alone.
 func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 	t.Helper()
 	other := func(name string, rules []admissionregistrationv1.RuleWithOperations) bool {
@@ -49,13 +49,14 @@ func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 			t.Fatal(err)
 		}
 		if mutating.Kind == "MutatingWebhookConfiguration" {
+			patched(t, document, "rollout-hold.yaml", mutating)
 			mutating.Webhooks = slices.DeleteFunc(mutating.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
 				return other(w.Name, w.Rules)
 			})
 			o.MutatingWebhooks = append(o.MutatingWebhooks, mutating)
 			continue
 		}
-		validating = scoped(t, document)
+		patched(t, document, "deletion-scope.yaml", validating)
 		validating.Webhooks = slices.DeleteFunc(validating.Webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool {
 			return other(w.Name, w.Rules)
 		})
@@ -64,10 +65,10 @@ func configurations(t *testing.T, in Input) *envtest.WebhookInstallOptions {
 	return &o
 }
 
-// scoped applies the patch of config/webhook, as kustomize does.
-func scoped(t *testing.T, document []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
+// patched reads a configuration with a patch of config/webhook, as kustomize does.
+func patched(t *testing.T, document []byte, file string, into any) {
 	t.Helper()
-	scope, err := os.ReadFile(path(t, "config", "webhook", "deletion-scope.yaml"))
+	scope, err := os.ReadFile(path(t, "config", "webhook", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,15 +80,13 @@ func scoped(t *testing.T, document []byte) *admissionregistrationv1.ValidatingWe
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	patched, err := strategicpatch.StrategicMergePatch(plain, patch, c)
+	whole, err := strategicpatch.StrategicMergePatch(plain, patch, into)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal(patched, c); err != nil {
+	if err := yaml.Unmarshal(whole, into); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // Recorded are objects that the reference has written, of a list or one by one, such as "1-created",
