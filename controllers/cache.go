@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +31,8 @@ import (
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory
 // small. The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the
 // specs of untyped Jobs, most of untyped Deployments and StatefulSets that no UnitedDeployment controls, and
-// annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read. Secrets and ConfigMaps are read
+// annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read, and the templates of ReplicaSets
+// without pods. Secrets and ConfigMaps are read
 // live: one read in passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 //
 // Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places
@@ -64,7 +66,7 @@ func ManagerOptions() (ctrl.Options, error) {
 				&corev1.Node{}:        {Transform: leanNode},
 				&batchv1.Job{}:        {Transform: leanJob},
 				&appsv1.Deployment{}:  {Transform: leanWorkload},
-				&appsv1.ReplicaSet{}:  {Transform: leanWorkload},
+				&appsv1.ReplicaSet{}:  {Transform: leanReplicaSet},
 				&appsv1.StatefulSet{}: {Transform: leanWorkload},
 			},
 		},
@@ -148,6 +150,15 @@ func leanWorkload(object any) (any, error) {
 		stored.Pack(workload)
 	}
 	return cache.TransformStripManagedFields()(object)
+}
+
+// leanReplicaSet is leanWorkload, and a typed ReplicaSet without pods has no template: there are ten for each
+// Deployment. Package native reads those live that it needs.
+func leanReplicaSet(object any) (any, error) {
+	if set, ok := object.(*appsv1.ReplicaSet); ok && ptr.Deref(set.Spec.Replicas, 1) == 0 && set.Status.Replicas == 0 {
+		set.Spec.Template = corev1.PodTemplateSpec{}
+	}
+	return leanWorkload(object)
 }
 
 // restore puts the values of a part back where an object lacks them.

@@ -1,10 +1,14 @@
 package native_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/internal/apiserver"
@@ -64,5 +68,38 @@ func leads(t *testing.T, m *objects.Model, kind string, another func() *apiserve
 	}
 	if reads := m.Live.Reads(); !slices.Equal(reads, []string{"get " + kind + " metadata"}) {
 		t.Errorf("reads past the cache: %v, want one", reads)
+	}
+}
+
+// TestLeanReplicaSets: the cache of controllers.ManagerOptions drops the templates of ReplicaSets without pods. Each is
+// read once.
+func TestLeanReplicaSets(t *testing.T) {
+	m := newDeployed(t)
+	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
+		List: func(ctx context.Context, in client.WithWatch, into client.ObjectList, o ...client.ListOption) error {
+			err := in.List(ctx, into, o...)
+			if list, ok := into.(*appsv1.ReplicaSetList); ok {
+				for i := range list.Items {
+					if set := &list.Items[i]; *set.Spec.Replicas == 0 && set.Status.Replicas == 0 {
+						set.Spec.Template = corev1.PodTemplateSpec{}
+					}
+				}
+			}
+			return err
+		},
+	}))
+	before := uids(m.Pods())
+	m.Live.Reads()
+	for _, to := range []string{"2", "1", "2", "3"} {
+		m.change(tag(to))
+		m.Still()
+	}
+	want := []string{"3 0 of web:1", "4 0 of web:2", "5 3 of web:3"}
+	if got := m.sets(); !slices.Equal(got, want) || !slices.Equal(before, uids(m.Pods())) {
+		t.Errorf("ReplicaSets %v, want %v; the pods are the same: %t", got, want, slices.Equal(before, uids(m.Pods())))
+	}
+	reads := slices.DeleteFunc(m.Live.Reads(), func(read string) bool { return read != "get ReplicaSet" })
+	if len(reads) == 0 || len(reads) > 4 {
+		t.Errorf("%d reads of ReplicaSets for four templates", len(reads))
 	}
 }

@@ -103,7 +103,7 @@ func (c *chaos) hold() {
 	if c.minor < 36 {
 		return
 	}
-	const policy = "../../config/native/hold.yaml"
+	const policy = "../../config/native/hold/policy.yaml"
 	if out, err := c.world.Kubectl(c.Context(), "apply", "-f", policy); err != nil {
 		c.Fatalf("%v\n%s", err, out)
 	}

@@ -26,7 +26,7 @@
 //
 // With Options.Deployments, Deployments are rolled out as well. The write that changes the template must pause the
 // Deployment and set the annotation native.HoldKey to a value that it has not had before, as the policy in
-// config/native/hold.yaml does; or the user keeps the Deployment paused. Then the pods are updated in place, their
+// config/native/hold does; or the user keeps the Deployment paused. Then the pods are updated in place, their
 // ReplicaSet gets the template, and the hold ends. The built-in controller makes all other rollouts: that of a change
 // that nothing has held, or that is not possible in place.
 //

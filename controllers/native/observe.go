@@ -61,6 +61,7 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		l.confirmed.Forget(name)
 		l.sets.Forget(name)
 		l.unobserved.Forget(name)
+		l.templates.Forget(name)
 		return nil, nil
 	}
 	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
@@ -97,8 +98,49 @@ func (l *loop) observeSets(ctx context.Context, s *snapshot) (all []client.Objec
 		return nil, 0, fmt.Errorf("list ReplicaSets: %w", err)
 	}
 	s.replicaSets, after, err = l.sets.Overlay(ctx, s.key(), stored.Pointers(list.Items))
+	if err == nil {
+		s.replicaSets, err = l.complete(ctx, s.key(), s.replicaSets)
+	}
 	for _, set := range s.replicaSets {
 		all = append(all, set)
 	}
 	return append(all, s.set), after, err
+}
+
+// kept is the template of a ReplicaSet of some generation.
+type kept struct {
+	generation int64
+	template   corev1.PodTemplateSpec
+}
+
+// complete returns ReplicaSets with their templates, which a lean cache drops where a ReplicaSet has no pods. It reads
+// each once, live.
+func (l *loop) complete(
+	ctx context.Context, deployment types.NamespacedName, sets []*appsv1.ReplicaSet,
+) ([]*appsv1.ReplicaSet, error) {
+	before, after := l.templates.Recall(deployment), map[types.UID]kept{}
+	whole := make([]*appsv1.ReplicaSet, 0, len(sets))
+	for _, set := range sets {
+		if len(set.Spec.Template.Spec.Containers) > 0 {
+			whole = append(whole, set)
+			continue
+		}
+		known, ok := before[set.UID]
+		if !ok || known.generation != set.Generation {
+			live, err := stored.Find[appsv1.ReplicaSet](ctx, l.Live, client.ObjectKeyFromObject(set))
+			if err != nil {
+				return nil, err
+			}
+			if live == nil || live.UID != set.UID {
+				continue // the cache lags behind its deletion
+			}
+			known = kept{live.Generation, live.Spec.Template}
+		}
+		after[set.UID] = known
+		copied := *set
+		copied.Spec.Template = known.template
+		whole = append(whole, &copied)
+	}
+	l.templates.Note(deployment, func(all *map[types.UID]kept) { *all = after })
+	return whole, nil
 }

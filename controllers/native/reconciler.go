@@ -45,6 +45,8 @@ type loop struct {
 	// sets has the writes of ReplicaSets, and unobserved since when holds wait for the built-in controller.
 	sets       *ledger.Ledger[*appsv1.ReplicaSet]
 	unobserved memory.Of[types.NamespacedName, time.Time]
+	// templates are those that the cache lacks.
+	templates memory.Of[types.NamespacedName, map[types.UID]kept]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -40,7 +40,7 @@ type source struct {
 	when string
 }
 
-// extras are the kustomizations beside config/default.
+// extras are the kustomizations beside config/base.
 func extras() []source {
 	return []source{
 		{dir: "config/roles", template: "roles.yaml", when: ".Values.aggregatedRoles.enabled"},
@@ -50,6 +50,10 @@ func extras() []source {
 			when: gate("ResourceDistributionGate"),
 		},
 		{dir: "config/native", template: "native.yaml", when: gate("NativeRollouts")},
+		{
+			dir: "config/native/hold", template: "hold.yaml", when: "and (" + gate("NativeRollouts") + ") " +
+				`(.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy")`,
+		},
 		{
 			dir: "config/protection/instances", template: "instances.yaml",
 			when: gate("DeletionProtectionForCRDCascadingGate"),
@@ -80,10 +84,10 @@ func run(kustomize string) error {
 		}
 		files[template].WriteString(text)
 	}
-	if err := read(kustomize, "config/default", placeOf, add); err != nil {
+	if err := read(kustomize, "config/base", placeOf, add); err != nil {
 		return err
 	}
-	// It is all of config/default, too.
+	// It is all of config/base, too.
 	if err := read(kustomize, "config/metrics", func(o object) source {
 		if !strings.HasPrefix(o.name(), "kruise-metrics") {
 			return source{}

@@ -96,7 +96,7 @@ func (m *deployed) testAll(t *testing.T) {
 			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority,
 			"probes": m.testProbes,
 			"job":    m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
-			"volumes expand": m.testExpansion,
+			"volumes expand": m.testExpansion, "Deployments in place": m.testDeployments,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}

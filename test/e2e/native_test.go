@@ -40,17 +40,22 @@ type natives struct {
 	images    [3]string
 }
 
-// testNative rolls out a StatefulSet with claims, a DaemonSet and a Deployment.
+// testNative rolls out a StatefulSet with claims and a DaemonSet.
 func testNative(t *testing.T, c *cluster.Cluster) {
-	n := &natives{Cluster: c, namespace: c.Namespace(t)}
-	for k := range n.images {
-		n.images[k] = c.Push(t, image.Spec{Name: fmt.Sprintf("native/web:%d", k+1)}).Name
-	}
+	n := newNatives(t, c)
 	n.requests = &recorder.Recorder{Namespace: n.namespace}
 	n.start(t)
 	t.Run("StatefulSet", func(t *testing.T) { t.Parallel(); n.testStatefulSet(t) })
 	t.Run("DaemonSet", func(t *testing.T) { t.Parallel(); n.testDaemonSet(t) })
-	t.Run("Deployment", func(t *testing.T) { t.Parallel(); n.testDeployment(t) })
+}
+
+func newNatives(t *testing.T, c *cluster.Cluster) *natives {
+	t.Helper()
+	n := &natives{Cluster: c, namespace: c.Namespace(t)}
+	for k := range n.images {
+		n.images[k] = c.Push(t, image.Spec{Name: fmt.Sprintf("native/web:%d", k+1)}).Name
+	}
+	return n
 }
 
 func (n *natives) start(t *testing.T) {
@@ -65,7 +70,7 @@ func (n *natives) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := native.New(mgr.GetClient(), native.Options{Deployments: true})
+	r, err := native.New(mgr.GetClient(), native.Options{})
 	if err == nil {
 		err = r.SetupWithManager(t.Context(), mgr, controller.Options{SkipNameValidation: ptr.To(true)})
 	}

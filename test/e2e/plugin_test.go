@@ -85,10 +85,10 @@ func newPlugin(t *testing.T) *plugin {
 	manager, daemon := programs.push(t, c, "kruise-manager"), programs.push(t, c, "kruise-daemon")
 	// A forecast assumes default options. These gates only add what the commands need.
 	arguments := []string{
-		"--feature-gates=NativeRollouts=true,ResourcesDeletionProtection=true,ImagePullJobGate=true",
+		"--feature-gates=ResourcesDeletionProtection=true,ImagePullJobGate=true",
 		"--nodeimage-creation-delay=1s",
 	}
-	m := deploy(t, c, overlay(t, arguments, fullDisk, []string{"../../config/pulljobs", "../../config/native"},
+	m := deploy(t, c, overlay(t, arguments, fullDisk, []string{"../../config/pulljobs"},
 		manager, daemon), theManager, theDaemon)
 	for _, name := range []string{"web:1", "web:2", "web:3", "helper:1", "helper:2", "pull:1", "pull:2", "pull:3"} {
 		m.Push(t, image.Spec{

@@ -1,5 +1,5 @@
 // Package native serves the mutating admission webhook that holds Deployments for controllers/native, on API servers
-// that do not serve the MutatingAdmissionPolicy of config/native/hold.yaml by default: those before Kubernetes 1.36. The
+// that do not serve the MutatingAdmissionPolicy of config/native/hold by default: those before Kubernetes 1.36. The
 // rule is that of native.Hold in package workload/native.
 //
 //	err := native.SetupWithManager(mgr)

@@ -50,7 +50,7 @@ func TestHold(t *testing.T) {
 	}
 	t.Run("policy", func(t *testing.T) {
 		g.Needs(t, 36, "MutatingAdmissionPolicy")
-		if out, err := g.Kubectl(t.Context(), "apply", "-f", "../../config/native/hold.yaml"); err != nil {
+		if out, err := g.Kubectl(t.Context(), "apply", "-f", "../../config/native/hold/policy.yaml"); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		holds(t, g)

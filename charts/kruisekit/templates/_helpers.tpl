@@ -5,6 +5,7 @@ groups. The argument is (list root gate). */}}
 {{- $alpha := list "DeletionProtectionForCRDCascadingGate" "EnableExternalCerts" "ImagePullJobGate" "PreDownloadImageForDaemonSetUpdate" "PreDownloadImageForInPlaceUpdate" "StatefulSetAutoResizePVCGate" -}}
 {{- $on := list "KruiseDaemon" "PodWebhook" -}}
 {{- $beta := concat $on (list "ResourceDistributionGate" "ResourcesDeletionProtection") -}}
+{{- if (index . 0).Values.nativeRollouts -}}{{- $on = append $on "NativeRollouts" -}}{{- end -}}
 {{- $state := has $name $on -}}
 {{- $set := dict -}}
 {{- range splitList "," (index . 0).Values.featureGates -}}
@@ -81,6 +82,9 @@ affinity:
 {{- end -}}
 
 {{- define "kruisekit.managerArgs" -}}
+{{- if .Values.nativeRollouts }}
+- --feature-gates=NativeRollouts=true
+{{- end }}
 {{- with .Values.featureGates }}
 - --feature-gates={{ . }}
 {{- end }}

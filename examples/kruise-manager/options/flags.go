@@ -40,7 +40,11 @@ func newParser() *parser {
 		"how long the first certificate may take")
 	p.flags.Float64Var(&o.QPS, "rest-config-qps", 0, "requests per second to the API server; 0 is no limit on this side")
 	p.flags.IntVar(&o.Burst, "rest-config-burst", 0, "requests at once to the API server")
-	p.flags.StringVar(&p.gates, "feature-gates", "", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known")
+	p.flags.Func("feature-gates", "list of Gate=true or Gate=false; AllAlpha and AllBeta are known; may be repeated",
+		func(list string) error {
+			p.gates = strings.Join(slices.DeleteFunc([]string{p.gates, list}, func(s string) bool { return s == "" }), ",")
+			return nil
+		})
 	p.flags.StringVar(&p.controllers, "controllers", "*",
 		"controllers to run: * is all, x is one, -x leaves one out; one of "+known())
 	p.flags.BoolVar(&o.ExcludePreparingDelete, "cloneset-scaling-exclude-preparing-delete", false,

@@ -19,6 +19,9 @@ func TestSameObjects(t *testing.T) {
 		"by default": {
 			[]string{"default", "roles", "pulljobs"}, nil, []any{"--feature-gates=ImagePullJobGate=true"},
 		},
+		"without rollouts in place": {
+			[]string{"base"}, []string{noGates, "aggregatedRoles.enabled=false", "nativeRollouts=false"}, nil,
+		},
 		"takeover": {
 			[]string{"takeover"}, []string{noGates, "aggregatedRoles.enabled=false", "webhookConfiguration.catchAll=true"}, nil,
 		},
@@ -26,11 +29,11 @@ func TestSameObjects(t *testing.T) {
 			[]string{"metrics"}, []string{noGates, "aggregatedRoles.enabled=false", "metrics.secure=true"}, nil,
 		},
 		"rights of gates": {
-			[]string{"default", "pulljobs", "resourcedistribution", "native", "protection/instances"},
+			[]string{"default", "pulljobs", "resourcedistribution", "protection/instances"},
 			[]string{
-				"featureGates='NativeRollouts=true, AllAlpha=true,EnableExternalCerts=false,AllBeta=true'", "aggregatedRoles.enabled=false",
+				"featureGates='AllAlpha=true,EnableExternalCerts=false,AllBeta=true'", "aggregatedRoles.enabled=false",
 			},
-			[]any{"--feature-gates=NativeRollouts=true, AllAlpha=true,EnableExternalCerts=false,AllBeta=true"},
+			[]any{"--feature-gates=AllAlpha=true,EnableExternalCerts=false,AllBeta=true"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
