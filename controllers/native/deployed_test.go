@@ -73,7 +73,7 @@ func (f *fleet) object() *appsv1.Deployment {
 func (f *fleet) use(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, time.Duration(300+r.IntN(2000))*time.Millisecond)
-		switch n := r.IntN(20); {
+		switch n := r.IntN(22); {
 		case n < 6:
 			f.change(false, func() { f.image++ })
 		case n < 8:
@@ -83,10 +83,7 @@ func (f *fleet) use(ctx context.Context, r *rand.Rand) {
 			pause(ctx, time.Duration(r.IntN(2000))*time.Millisecond)
 			f.change(false, func() { f.image-- })
 		case n < 14:
-			f.change(false, func() {
-				f.least, f.replicas, f.scaled = min(f.least, f.replicas-1), 3+r.Int32N(3), time.Now()
-				f.least = min(f.least, f.replicas)
-			})
+			f.scale(3 + r.Int32N(3))
 		case n == 14:
 			f.change(true, func() { f.env++ })
 		case n == 15:
@@ -100,6 +97,16 @@ func (f *fleet) use(ctx context.Context, r *rand.Rand) {
 			f.change(true, func() { f.plain = true })
 			pause(ctx, time.Second)
 			f.change(true, func() { f.plain = false })
+		case n == 18: // an autoscaler, in the middle of a rollout
+			f.change(false, func() { f.image++ })
+			for range 4 {
+				pause(ctx, time.Duration(r.IntN(500))*time.Millisecond)
+				f.scale(3 + r.Int32N(4))
+			}
+		case n == 19: // a node is lost, with all of its pods
+			for range 2 {
+				f.killOne(r, maps.Values(f.pods), func(*corev1.Pod) bool { return true })
+			}
 		default:
 			f.killOne(r, maps.Values(f.pods), func(*corev1.Pod) bool { return true })
 		}
@@ -108,6 +115,14 @@ func (f *fleet) use(ctx context.Context, r *rand.Rand) {
 		}
 	}
 	f.change(true, func() { f.paused, f.plain = false, false })
+}
+
+// scale changes the replicas.
+func (f *fleet) scale(replicas int32) {
+	f.change(false, func() {
+		f.least, f.replicas, f.scaled = min(f.least, f.replicas-1), replicas, time.Now()
+		f.least = min(f.least, f.replicas)
+	})
 }
 
 // change writes the Deployment after a change of what the user wants.

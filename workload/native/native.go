@@ -182,8 +182,12 @@ func slotsOf(set *appsv1.StatefulSet) []string {
 // it does not leave the pods to this package; empty where it does.
 func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
 	strategy := set.Spec.UpdateStrategy
-	if strategy.Type == appsv1.OnDeleteStatefulSetStrategyType {
+	switch strategy.Type {
+	case appsv1.OnDeleteStatefulSetStrategyType:
 		return false, ""
+	case appsv1.RollingUpdateStatefulSetStrategyType, "":
+	default: // Recreate of Kubernetes 1.37
+		return true, "updateStrategy is " + string(strategy.Type) + ": the built-in controller updates the pods; set OnDelete"
 	}
 	partition, replicas := int32(0), int32(1)
 	if strategy.RollingUpdate != nil && strategy.RollingUpdate.Partition != nil {
