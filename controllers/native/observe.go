@@ -51,7 +51,8 @@ func (s *snapshot) pods() []*corev1.Pod { return slices.Concat(s.Active, s.Inact
 // observe makes the snapshot; nil where there is nothing to do.
 func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	set := l.empty()
-	if err := l.Client.Get(ctx, name, set); err != nil {
+	// Most sets ask for nothing: their events cost no copy.
+	if err := l.Client.Get(ctx, name, set, client.UnsafeDisableDeepCopy); err != nil {
 		if !apierrors.IsNotFound(err) {
 			return nil, fmt.Errorf("get %s: %w", l.kind, err)
 		}

@@ -119,13 +119,15 @@ func TestDemo(t *testing.T) {
 	t.Log(out)
 
 	row := regexp.MustCompile(
-		`(?m)^  (\w+(?:, [\w ]+\w)?) +(\d+) of (\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
+		`(?m)^  (\w+(?:,? [\w ]+\w)?) +(\d+) of (\d+) +(\d+) +(\d+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+)$`)
 	want := map[string][4]string{ // kept, of, restarted, new
-		"new image: CloneSet, first half":      {"30", "30", "15", "0"},
-		"new image: CloneSet, the rest":        {"30", "30", "15", "0"},
-		"new image: Deployment":                {"0", "30", "0", "30"},
-		"new environment variable: CloneSet":   {"0", "30", "0", "30"},
-		"new environment variable: Deployment": {"0", "30", "0", "30"},
+		"new image: CloneSet, first half":                {"30", "30", "15", "0"},
+		"new image: CloneSet, the rest":                  {"30", "30", "15", "0"},
+		"new image: annotated Deployment":                {"30", "30", "30", "0"},
+		"new image: Deployment":                          {"0", "30", "0", "30"},
+		"new environment variable: CloneSet":             {"0", "30", "0", "30"},
+		"new environment variable: annotated Deployment": {"0", "30", "0", "30"},
+		"new environment variable: Deployment":           {"0", "30", "0", "30"},
 	}
 	_, table, _ := strings.Cut(out, "API writes per pod")
 	for _, part := range strings.Split(table, "\nA ")[1:] {

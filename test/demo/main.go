@@ -1,4 +1,4 @@
-// Command demo shows a rollout in place beside that of a Deployment, in a cluster that it starts for itself and takes
+// Command demo shows rollouts in place of a CloneSet and of a Deployment beside that of a plain Deployment, in a cluster that it starts for itself and takes
 // down again: a real control plane, simulated nodes, and kruisekit's reconcilers in this process.
 //
 //	go run ./test/demo          # or: make demo

@@ -31,27 +31,28 @@ const (
 
 	// A picture has room for all that a frame shows.
 	pictureWidth, pictureHeight = 84, 60
-	pictureTitle                = "A rollout of a CloneSet beside that of a Deployment, and the writes per pod of both"
+	pictureTitle                = "Rollouts of a CloneSet, of a Deployment with one annotation and of a plain one, and their writes per pod"
 )
 
 const explanation = `
 kept     pods with the same UID as before: same node, same address, same volumes
-seconds  until all changed pods are available. Both may have 6 of 30 unavailable,
-         and make none beyond 30. A simulated node starts any container in %s; on
+seconds  until all changed pods are available. Each may have 6 of 30 unavailable,
+         and makes none beyond 30. A simulated node starts any container in %s; on
          a real one a new pod also gets its network, its volumes and its images.
 writes   per changed pod, counted in the API server's audit log, events apart:
          of the controllers (kruisekit's, or those of Deployments and ReplicaSets)
          to pods and to other objects, and of the stand-ins of scheduler and kubelets.
-         Neither side is throttled here, so both write more statuses than usual.
+         None of them is throttled here, so they write more statuses than usual.
 `
 
 const usage = `
-The cluster is up, with kruisekit's reconcilers of CloneSets running in this process (no webhooks). In another shell:
+The cluster is up, with kruisekit's reconcilers running in this process (no webhooks). In another shell:
 
   export KUBECONFIG=%s PATH=%s:$PATH
   kubectl -n %s get clonesets,deployments
   kubectl -n %[3]s get pods -l app=web -o wide
   kubectl -n %[3]s describe clone web
+  kubectl -n %[3]s set image deployment/held app=web:3
   kubectl -n %[3]s patch clone web --type=json \
     -p '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"web:3"}]'
 

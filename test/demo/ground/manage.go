@@ -11,6 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
+	"github.com/kruisekit/kruisekit/controllers/native"
 )
 
 // Management says how the reconcilers run.
@@ -34,7 +35,9 @@ func (g *Ground) Manage(ctx context.Context, m Management) (stop func() error, e
 	if err != nil {
 		return nil, err
 	}
-	if err := controllers.AddToManager(ctx, mgr, controllers.Options{CloneSet: m.CloneSet}); err != nil {
+	if err := controllers.AddToManager(ctx, mgr, controllers.Options{
+		Names: []string{"*", "native"}, CloneSet: m.CloneSet, Native: native.Options{Deployments: true},
+	}); err != nil {
 		return nil, err
 	}
 	return start(ctx, mgr).stop, nil

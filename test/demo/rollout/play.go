@@ -35,7 +35,7 @@ type Play struct {
 	Screen Screen
 	// Notes are what the reconciler of CloneSets says.
 	Notes *Notes
-	// Replicas of both workloads.
+	// Replicas of each workload.
 	Replicas int
 	// Pause lets a reader look at the end of a step.
 	Pause time.Duration
@@ -70,12 +70,14 @@ func (p *Play) Run(ctx context.Context) ([]Row, error) {
 	if err := p.prepare(ctx); err != nil {
 		return nil, err
 	}
-	actors := []*actor{{workload: cloneSet{p.Notes}}, {workload: deployment{}}}
+	actors := []*actor{
+		{workload: cloneSet{p.Notes}}, {workload: deployment{held: true}}, {workload: deployment{}},
+	}
 	steps := story()
 	first := screen.Frame{
 		Step:  1,
 		Steps: len(steps) + 1,
-		Title: fmt.Sprintf("%d pods of a CloneSet, and %d of a Deployment", p.Replicas, p.Replicas),
+		Title: fmt.Sprintf("%d pods each of a CloneSet, of a Deployment that asks for it, and of another", p.Replicas),
 	}
 	for _, a := range actors {
 		t := template(a.name())

@@ -1,7 +1,8 @@
-// Package rollout plays one story with a CloneSet and a Deployment side by side, shows it, and measures it.
+// Package rollout plays one story with a CloneSet, a Deployment that asks for rollouts in place and a plain Deployment
+// side by side, shows it, and measures it.
 //
-// Both have the same pods, the same changes and the same budget: a fifth of the pods may be unavailable, and none are
-// made beyond the wanted number. What is the Deployment's own is that it has no partition.
+// All have the same pods, the same changes and the same budget: a fifth of the pods may be unavailable, and none are
+// made beyond the wanted number. A Deployment has no partition.
 package rollout
 
 import (
@@ -40,7 +41,9 @@ func story() []step {
 		{
 			title: "A new image, with a partition of 50%", edit: image, partition: ptr.To(intstr.FromString("50%")),
 			part: newImage,
-			rows: map[string]string{cloneSetName: "CloneSet, first half", deploymentName: "Deployment"},
+			rows: map[string]string{
+				cloneSetName: "CloneSet, first half", inPlaceName: "annotated Deployment", deploymentName: "Deployment",
+			},
 		},
 		{
 			title: "The partition is lifted: the other half", edit: image,
@@ -49,7 +52,9 @@ func story() []step {
 		{
 			title: "A new environment variable: no running container can get it", edit: variable,
 			part: newVariable,
-			rows: map[string]string{cloneSetName: "CloneSet", deploymentName: "Deployment"},
+			rows: map[string]string{
+				cloneSetName: "CloneSet", inPlaceName: "annotated Deployment", deploymentName: "Deployment",
+			},
 		},
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// Owner is the agent that changes the workloads.
 	Owner = "kruisekit-demo"
-	// Manager is the agent that reconciles CloneSets.
+	// Manager is the agent that reconciles CloneSets, and Deployments that ask for it.
 	Manager = "kruisekit-demo-manager"
 
 	// flush is how long the API server may take to write its log.
@@ -32,6 +32,10 @@ func sides() map[string]writes.Side {
 		deploymentName: {
 			Resource: "deployments", Name: deploymentName, Owner: Owner,
 			Agents: []string{"deployment-controller", "replicaset-controller"},
+		},
+		inPlaceName: {
+			Resource: "deployments", Name: inPlaceName, Owner: Owner,
+			Agents: []string{"deployment-controller", "replicaset-controller", Manager},
 		},
 	}
 }
@@ -101,13 +105,13 @@ func Summary(rows []Row) []screen.Change {
 	return parts
 }
 
-// Check says what the story has not shown: that the change of an image keeps all pods of the CloneSet, and restarts one
-// container in each that it changes.
+// Check says what the story has not shown: that the change of an image keeps all pods of the CloneSet and of the
+// Deployment that asks for it, and restarts one container in each that it changes.
 func Check(rows []Row) error {
 	var failures []error
 	shown := 0
 	for _, r := range rows {
-		if r.Workload != cloneSetName || r.Part != newImage {
+		if r.Workload == deploymentName || r.Part != newImage {
 			continue
 		}
 		shown++

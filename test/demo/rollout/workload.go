@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,20 +14,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	controller "github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/test/demo/screen"
+	"github.com/kruisekit/kruisekit/workload/native"
 )
 
-// The names of the two, and of what labels their pods.
+// The names of the three, and of what labels their pods.
 const (
 	cloneSetName   = "web"
 	deploymentName = "plain"
+	inPlaceName    = "held"
 	label          = "app"
 )
 
 // unavailable is how many pods of each may be unavailable during a rollout. Neither makes surplus pods.
 func unavailable() *intstr.IntOrString { return ptr.To(intstr.FromString("20%")) }
 
-// workload is one of the two, as the story needs it.
+// workload is one of the three, as the story needs it.
 type workload interface {
 	name() string
 	title() string
@@ -38,7 +42,7 @@ type workload interface {
 	look(ctx context.Context, c client.Client, generation int64) (done bool, says []screen.Note, err error)
 }
 
-// template of both, as the story begins.
+// template of all, as the story begins.
 func template(name string) corev1.PodTemplateSpec {
 	t := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{label: name}}}
 	t.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
@@ -95,15 +99,25 @@ func (w cloneSet) look(ctx context.Context, c client.Client, generation int64) (
 	return done, w.notes.at(done), nil
 }
 
-type deployment struct{}
+// deployment is a Deployment. One that is held asks for rollouts in place.
+type deployment struct{ held bool }
 
-func (deployment) name() string  { return deploymentName }
-func (deployment) title() string { return "Deployment " + deploymentName }
+func (w deployment) name() string {
+	if w.held {
+		return inPlaceName
+	}
+	return deploymentName
+}
 
-func (deployment) make(ctx context.Context, c client.Client, replicas int32) error {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: deploymentName}}
+func (w deployment) title() string { return "Deployment " + w.name() }
+
+func (w deployment) make(ctx context.Context, c client.Client, replicas int32) error {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: w.name()}}
+	if w.held {
+		d.Annotations = map[string]string{native.RolloutKey: native.Enabled}
+	}
 	d.Spec.Replicas = &replicas
-	d.Spec.Template = template(deploymentName)
+	d.Spec.Template = template(w.name())
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: d.Spec.Template.Labels}
 	d.Spec.Strategy = appsv1.DeploymentStrategy{
 		Type:          appsv1.RollingUpdateDeploymentStrategyType,
@@ -115,15 +129,20 @@ func (deployment) make(ctx context.Context, c client.Client, replicas int32) err
 	return nil
 }
 
-// change gives the template alone: a Deployment has no partition.
-func (deployment) change(ctx context.Context, c client.Client, s step) (int64, bool, error) {
+// change gives the template alone: a Deployment has no partition. Admission holds the Deployment that asks for it; where
+// the API server does not serve the policy, the write itself does, by the rule of the webhook.
+func (w deployment) change(ctx context.Context, c client.Client, s step) (int64, bool, error) {
 	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, key(deploymentName), d); err != nil {
+	if err := c.Get(ctx, key(w.name()), d); err != nil {
 		return 0, false, fmt.Errorf("get Deployment: %w", err)
 	}
 	before := d.DeepCopy()
 	if s.edit(&d.Spec.Template); describe(&before.Spec.Template.Spec) == describe(&d.Spec.Template.Spec) {
 		return d.Generation, false, nil
+	}
+	if w.held && native.Hold(before, d) != nil {
+		d.Spec.Paused = true
+		d.Annotations[native.HoldKey] = strconv.FormatInt(before.Generation, 10)
 	}
 	if err := c.Patch(ctx, d, client.MergeFrom(before)); err != nil {
 		return 0, false, fmt.Errorf("change Deployment: %w", err)
@@ -131,19 +150,27 @@ func (deployment) change(ctx context.Context, c client.Client, s step) (int64, b
 	return d.Generation, true, nil
 }
 
-func (deployment) look(ctx context.Context, c client.Client, generation int64) (bool, []screen.Note, error) {
+func (w deployment) look(ctx context.Context, c client.Client, generation int64) (bool, []screen.Note, error) {
 	d := &appsv1.Deployment{}
-	if err := c.Get(ctx, key(deploymentName), d); err != nil {
+	if err := c.Get(ctx, key(w.name()), d); err != nil {
 		return false, nil, fmt.Errorf("get Deployment: %w", err)
 	}
 	st, want := d.Status, *d.Spec.Replicas
 	done := st.ObservedGeneration >= generation && st.Replicas == want && st.UpdatedReplicas == want &&
-		st.AvailableReplicas == want
+		st.AvailableReplicas == want && !d.Spec.Paused
 	var says []screen.Note
 	for _, c := range st.Conditions {
-		if c.Type == appsv1.DeploymentProgressing && !done {
+		if c.Type == w.condition() && !done {
 			says = append(says, screen.Note{Code: c.Reason, Text: c.Message})
 		}
 	}
 	return done, says, nil
+}
+
+// condition says how far the rollout is.
+func (w deployment) condition() appsv1.DeploymentConditionType {
+	if w.held {
+		return controller.ConditionRolledOut
+	}
+	return appsv1.DeploymentProgressing
 }

@@ -7,6 +7,7 @@ package writes
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,10 @@ func Policy(namespace string) string {
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request # the name of a new pod is not in its metadata
+  namespaces: [` + namespace + `]
+  verbs: [create]
+  resources: [{group: "", resources: [pods]}]
 - level: Metadata
   namespaces: [` + namespace + `]
   verbs: [create, update, patch, delete, deletecollection]
@@ -42,6 +47,12 @@ type Entry struct {
 	Agent string `json:"userAgent"`
 	// Object is what was written.
 	Object Object `json:"objectRef"`
+	// Body of a new pod.
+	Body struct {
+		Metadata struct {
+			GenerateName string `json:"generateName"`
+		} `json:"metadata"`
+	} `json:"requestObject"`
 }
 
 // Object is what an entry is about. Name is empty where the API server made it.
@@ -76,9 +87,9 @@ func Read(log io.Reader) ([]Entry, error) {
 
 // Side says whose writes are for one of the compared workloads.
 type Side struct {
-	// Resource and Name of the workload. The names of its pods begin with Name and a dash.
+	// Resource and Name of the workload. The names of its pods, ReplicaSets and revisions begin with Name and a dash.
 	Resource, Name string
-	// Agents are its controllers, which do nothing else in the namespace.
+	// Agents are its controllers.
 	Agents []string
 	// Owner is the agent that changes the workload. Its own writes are not counted.
 	Owner string
@@ -106,6 +117,9 @@ func (s Side) Turns(entries []Entry) []Count {
 			}
 			continue
 		}
+		if !s.about(e) {
+			continue
+		}
 		turn := &turns[len(turns)-1]
 		// A controller of kube-controller-manager appends its name to the agent of the program.
 		own := slices.Contains(s.Agents, e.Agent[strings.LastIndex(e.Agent, "/")+1:])
@@ -114,14 +128,15 @@ func (s Side) Turns(entries []Entry) []Count {
 			turn.Pods++
 		case own:
 			turn.Others++
-		case s.about(e.Object):
+		default:
 			turn.Nodes++
 		}
 	}
 	return turns
 }
 
-// about says whether an object is the workload or one of its pods.
-func (s Side) about(o Object) bool {
-	return o.Resource == s.Resource && o.Name == s.Name || o.Resource == "pods" && strings.HasPrefix(o.Name, s.Name+"-")
+// about says whether an object is the workload, or one of its pods, ReplicaSets and revisions.
+func (s Side) about(e Entry) bool {
+	name := cmp.Or(e.Object.Name, e.Body.Metadata.GenerateName)
+	return e.Object.Resource == s.Resource && name == s.Name || strings.HasPrefix(name, s.Name+"-")
 }

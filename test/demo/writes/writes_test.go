@@ -27,7 +27,8 @@ func TestTurns(t *testing.T) {
 		logged(8, "nodes", "pods", "web-1"),
 		logged(5, "demo", "clonesets", "web"), // changed; the log is out of order
 		logged(6, "manager", "pods", "web-1"),
-		logged(7, "kube-controller-manager/v1 (linux/amd64) kubernetes/5d/replicasets", "pods", ""),
+		strings.Replace(logged(7, "kube-controller-manager/v1 (linux/amd64) kubernetes/5d/replicasets", "pods", ""), "{",
+			`{"requestObject":{"metadata":{"generateName":"plain-5d-"}},`, 1),
 		logged(7, "replicasets", "replicasets", "plain-5d"),
 		logged(7, "nodes", "pods", "plain-5d-1"),
 		logged(7, "nodes", "pods", "webbing-1"),
