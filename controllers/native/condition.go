@@ -3,6 +3,7 @@ package native
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +36,8 @@ func (s *snapshot) condition(progress *Progress) (*write.Write, error) {
 		wanted = map[string]any{"$patch": "delete", "type": ConditionRolledOut}
 	default:
 		after := s.conditionOf(progress)
-		if before != nil && before.Status == after.Status && before.Reason == after.Reason {
+		if before != nil && before.Status == after.Status && before.Reason == after.Reason &&
+			(progress.State == StateProgressing || cause(before.Message) == cause(after.Message)) {
 			return nil, nil
 		}
 		wanted = map[string]any{
@@ -80,6 +82,12 @@ func (s *snapshot) conditionOf(progress *Progress) appsv1.DeploymentCondition {
 		}
 	}
 	return c
+}
+
+// cause is the code of a message, and the object that it is about.
+func cause(message string) string {
+	code, _, _ := strings.Cut(message, ":")
+	return code
 }
 
 func rolledOut(d *appsv1.Deployment) *appsv1.DeploymentCondition {
