@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +24,8 @@ type guard struct {
 	// totals are the replicas of the workloads that each budget guards.
 	totals []pub.Total
 	policy pub.Policy
+	// parents are the controllers of ReplicaSets, by the names of these.
+	parents map[string]*metav1.OwnerReference
 }
 
 // newGuard reads the budgets. The workload has a number of replicas more after the change.
@@ -43,8 +46,11 @@ func newGuard(s *simulation, objects []client.Object, pods []*corev1.Pod, scaled
 
 // newGuardOf reads the budgets of a namespace.
 func newGuardOf(namespace string, objects []client.Object) *guard {
-	g := &guard{namespace: namespace}
+	g := &guard{namespace: namespace, parents: map[string]*metav1.OwnerReference{}}
 	for _, o := range objects {
+		if set, is := o.(*appsv1.ReplicaSet); is {
+			g.parents[set.Name] = metav1.GetControllerOfNoCopy(set)
+		}
 		if budget, is := o.(*policyv1beta1.PodUnavailableBudget); is && budget.Namespace == namespace {
 			read, _ := pub.Read(budget.DeepCopy()) // what cannot be read protects nothing
 			g.budgets = append(g.budgets, read)
@@ -86,9 +92,13 @@ func (g *guard) ask(ctx context.Context, pods []*corev1.Pod) error {
 // guarding returns which budget guards a pod; -1 for none.
 func (g *guard) guarding(pod *corev1.Pod) int {
 	var chain pub.Chain
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+	for owner := metav1.GetControllerOfNoCopy(pod); owner != nil; {
 		version, _ := schema.ParseGroupVersion(owner.APIVersion) // without a group nothing matches
-		chain = pub.Chain{{Group: version.Group, Kind: owner.Kind, Name: owner.Name}}
+		chain = append(chain, pub.Target{Group: version.Group, Kind: owner.Kind, Name: owner.Name})
+		if owner.Kind != "ReplicaSet" {
+			break
+		}
+		owner = g.parents[owner.Name]
 	}
 	found := pub.Match(pod, chain, g.budgets)
 	for i := range g.budgets {

@@ -23,14 +23,15 @@ import (
 
 // builtIn is the built-in controller of a StatefulSet or a DaemonSet as far as OnDelete goes: it stores the revision of
 // the template, creates missing pods, and deletes those that are too many. The engine updates the pods in place.
+// For a Deployment see rolling.
 type builtIn struct {
 	*simulation
 
 	engine reconcile.Reconciler
 }
 
-// simulatedRevisionKey is the annotation of a DaemonSet in a simulation with the hash of its newest revision, which the
-// status of a DaemonSet lacks.
+// simulatedRevisionKey is the annotation of a DaemonSet or a Deployment in a simulation with the hash of its newest
+// revision, which their status lacks.
 const simulatedRevisionKey = "forecast.kruisekit.dev/revision"
 
 // installed is what in-place updates of native sets find in the cluster.
@@ -72,20 +73,36 @@ func (b *builtIn) report(ctx context.Context, change func()) error {
 	return nil
 }
 
-// revise stores the revision of the template, and returns its name.
-func (b *builtIn) revise(ctx context.Context) (string, error) {
-	template := b.kind.facts(b.object).template
-	data, err := revision.Encode(template)
-	if err != nil {
-		return "", fmt.Errorf("encode template: %w", err)
-	}
+// revisions lists those that are stored.
+func (b *builtIn) revisions(ctx context.Context) ([]*appsv1.ControllerRevision, error) {
 	var list appsv1.ControllerRevisionList
 	if err := b.server.List(ctx, &list, client.InNamespace(b.name.Namespace)); err != nil {
-		return "", fmt.Errorf("list revisions: %w", err)
+		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	found := revision.Resolve(revision.Input{
-		Owner: b.name.Name, Data: data, Have: revision.ControlledBy(b.object, list.Items),
-	})
+	return revision.ControlledBy[appsv1.ControllerRevision](b.object, list.Items), nil
+}
+
+// resolve finds the stored revision of a template, or the one to store.
+func resolve(
+	owner string, template *corev1.PodTemplateSpec, have []*appsv1.ControllerRevision,
+) (revision.Resolution, []byte, error) {
+	data, err := revision.Encode(template)
+	if err != nil {
+		return revision.Resolution{}, nil, fmt.Errorf("encode template: %w", err)
+	}
+	return revision.Resolve(revision.Input{Owner: owner, Data: data, Have: have}), data, nil
+}
+
+// revise stores the revision of the template, and returns its name.
+func (b *builtIn) revise(ctx context.Context) (string, error) {
+	have, err := b.revisions(ctx)
+	if err != nil {
+		return "", err
+	}
+	found, data, err := resolve(b.name.Name, b.kind.facts(b.object).template, have)
+	if err != nil {
+		return "", err
+	}
 	switch found.Verdict {
 	case revision.Create:
 		err = b.server.Create(ctx, &appsv1.ControllerRevision{

@@ -25,6 +25,8 @@ func Decode(o *unstructured.Unstructured) (client.Object, error) {
 		return readNative[appsv1.StatefulSet](o)
 	case isNative(o, kinds.DaemonSet):
 		return readNative[appsv1.DaemonSet](o)
+	case isNative(o, kinds.Deployment):
+		return readNative[appsv1.Deployment](o)
 	case kinds.Is(o, kinds.CloneSet):
 		object, err = kinds.ReadCloneSet(o)
 	case kinds.Is(o, kinds.StatefulSet):

@@ -78,10 +78,20 @@ type Forecast struct {
 	Duration Seconds `json:"duration"`
 	// Pace is how fast pods start, restart and end.
 	Pace Pace `json:"pace"`
+	// Hold is the hold of a Deployment; nil for none.
+	Hold *Hold `json:"hold,omitempty"`
+	// BuiltIn is why the built-in controller of a Deployment recreates its pods; empty where the controller does not.
+	BuiltIn string `json:"builtIn,omitempty"`
 	// Incomplete reports that the workload stands still before all pods are as it asks for.
 	Incomplete bool `json:"incomplete"`
 	// Notes are those of the last pass of the reconciler: why the workload is left as it is.
 	Notes []Note `json:"notes,omitempty"`
+}
+
+// Hold is the time in which a Deployment is paused for updates in place.
+type Hold struct {
+	// Ends is how long after the change the hold ends; nil where the hold lasts.
+	Ends *Seconds `json:"ends,omitempty"`
 }
 
 // Note is a note.Note, with names for JSON.

@@ -57,6 +57,8 @@ type kind struct {
 	owns func(workload types.NamespacedName, pod *corev1.Pod) bool
 	// revision of a pod; nil for the one in its label.
 	revision func(workload types.NamespacedName, pod *corev1.Pod) string
+	// load completes the objects of a snapshot of a live workload; nil for nothing.
+	load func(live client.Object, objects []client.Object) ([]client.Object, error)
 	// prepare completes a wanted workload as admission does; nil for nothing.
 	prepare func(live, wanted client.Object) error
 	// facts of a workload with its defaults.
@@ -101,6 +103,8 @@ func kindOf(o client.Object) (*kind, error) {
 		return nativeStatefulSets(), checkNative(o)
 	case *appsv1.DaemonSet:
 		return nativeDaemonSets(), checkNative(o)
+	case *appsv1.Deployment:
+		return nativeDeployments(), checkNative(o)
 	}
 	return nil, &UnsupportedError{Kind: fmt.Sprintf("%T", o), Why: "it has no pods that it updates"}
 }

@@ -2,10 +2,13 @@ package forecast
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,9 +67,13 @@ func nativeDaemonSets() *kind {
 // rollout reads what the annotation of a set asks for.
 func (f *facts) rollout(set client.Object, kind native.Kind, replicas int32, rounding scale.Rounding) {
 	path := field.NewPath("metadata", "annotations").Key(native.RolloutKey)
-	r, faults := native.Parse(set.GetAnnotations()[native.RolloutKey], kind, path)
+	text, _ := native.Request(set, nil)
+	r, faults := native.Parse(text, kind, path)
 	if len(faults) > 0 {
 		r = native.Rollout{Paused: true} // which the reconciler reports
+	}
+	if d, is := set.(*appsv1.Deployment); is && r.MaxUnavailable == nil {
+		r.MaxUnavailable = ptr.To(intstr.FromInt32(rollingBounds(d).MaxUnavailable))
 	}
 	f.recreates = r.PodUpdatePolicy == native.ReCreate
 	f.grace, f.minReady = r.GracePeriodSeconds, ptr.Deref(r.MinReadySeconds, f.minReady)
@@ -84,9 +91,21 @@ func (f *facts) rollout(set client.Object, kind native.Kind, replicas int32, rou
 	}
 }
 
+// reported returns why a set is blocked, from its status annotation: the reconciler has no other place for notes.
+func reported(set client.Object) []note.Note {
+	var p controller.Progress
+	if err := json.Unmarshal([]byte(set.GetAnnotations()[controller.StatusKey]), &p); err != nil ||
+		p.State != controller.StateBlocked && p.State != controller.StateInvalid {
+		return nil
+	}
+	code, text, _ := strings.Cut(p.Note, ": ")
+	code, object, _ := strings.Cut(code, " ")
+	return []note.Note{{Level: note.Blocked, Code: code, Object: object, Text: text}}
+}
+
 // checkNative returns an error for a set that does not ask for updates in place.
 func checkNative(o client.Object) error {
-	if _, asks := o.GetAnnotations()[native.RolloutKey]; !asks {
+	if _, asks := native.Request(o, nil); !asks {
 		return &UnsupportedError{
 			Kind: fmt.Sprintf("%T", o)[4:] + " of apps/v1",
 			Why:  "its built-in controller recreates the pods; with the annotation " + native.RolloutKey + " a forecast is made",
@@ -102,9 +121,11 @@ func newNative(_ context.Context, s *simulation) (reconcile.Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &builtIn{simulation: s, engine: r.StatefulSets()}
-	if _, is := s.object.(*appsv1.DaemonSet); is {
-		b.engine = r.DaemonSets()
+	switch s.object.(type) {
+	case *appsv1.Deployment:
+		return rolling{&builtIn{simulation: s, engine: r.Deployments()}}, nil
+	case *appsv1.DaemonSet:
+		return &builtIn{simulation: s, engine: r.DaemonSets()}, nil
 	}
-	return b, nil
+	return &builtIn{simulation: s, engine: r.StatefulSets()}, nil
 }

@@ -43,12 +43,21 @@ func nativeObjects(t *testing.T, set client.Object, template *corev1.PodTemplate
 		hash = revision.Short(stored.Name)
 		stored.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: hash}
 	}
-	objects := []client.Object{stored}
+	objects := podsOf("db", template)
+	for _, o := range objects {
+		if pod, is := o.(*corev1.Pod); is {
+			pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.OwnerReferences = hash, owner
+		}
+	}
+	return hash, append(objects, stored)
+}
+
+// podsOf are three pods of a template, and their nodes.
+func podsOf(name string, template *corev1.PodTemplateSpec) (objects []client.Object) {
 	for i := range 3 {
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-		pod.Namespace, pod.Name, pod.UID = "shop", fmt.Sprint("db-", i), types.UID(fmt.Sprint("pod-", i))
-		pod.Labels[appsv1.ControllerRevisionHashLabelKey] = hash
-		pod.OwnerReferences, pod.CreationTimestamp = owner, metav1.NewTime(created)
+		pod.Namespace, pod.Name, pod.UID = "shop", fmt.Sprint(name, "-", i), types.UID(fmt.Sprint("pod-", i))
+		pod.CreationTimestamp = metav1.NewTime(created)
 		pod.Spec.NodeName = fmt.Sprint("n", i)
 		ready := metav1.NewTime(created.Add(20 * time.Second))
 		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
@@ -62,7 +71,7 @@ func nativeObjects(t *testing.T, set client.Object, template *corev1.PodTemplate
 		node.Name, node.UID = pod.Spec.NodeName, types.UID("node-"+pod.Spec.NodeName)
 		objects = append(objects, pod, node)
 	}
-	return hash, objects
+	return objects
 }
 
 func nativeTemplate() corev1.PodTemplateSpec {
@@ -141,6 +150,79 @@ func TestNativeDaemonSet(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareText(t, "native daemonset "+name, f)
+		})
+	}
+}
+
+// deploymentObjects are a Deployment of three pods, its ReplicaSet and its pods.
+func deploymentObjects(rollout string) (*appsv1.Deployment, []client.Object) {
+	d := &appsv1.Deployment{ObjectMeta: nativeMeta(rollout)}
+	d.Spec.Replicas = ptrTo(int32(3))
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
+	d.Spec.Template = nativeTemplate()
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "db-abc", UID: "set", CreationTimestamp: metav1.NewTime(created),
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment")),
+		},
+	}}
+	set.Spec.Replicas, set.Spec.Selector = ptrTo(int32(3)), d.Spec.Selector.DeepCopy()
+	set.Spec.Template = *d.Spec.Template.DeepCopy()
+	set.Spec.Template.Labels["pod-template-hash"], set.Spec.Selector.MatchLabels["pod-template-hash"] = "abc", "abc"
+	set.Status.Replicas, set.Status.AvailableReplicas = 3, 3
+	objects := []client.Object{set}
+	for _, o := range podsOf("db", &set.Spec.Template) {
+		if pod, is := o.(*corev1.Pod); is {
+			pod.OwnerReferences = []metav1.OwnerReference{
+				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),
+			}
+		}
+		objects = append(objects, o)
+	}
+	return d, objects
+}
+
+// The hold lasts until the pods run the change. The built-in controller makes a change that is not possible in place.
+func TestNativeDeployment(t *testing.T) {
+	image := func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "db:2" }
+	variable := func(d *appsv1.Deployment) {
+		d.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LEVEL", Value: "1"}}
+	}
+	for name, c := range map[string]struct {
+		rollout string
+		change  func(*appsv1.Deployment)
+	}{
+		"in place": {"{}", image},
+		"partition": {`{"partition":1,"maxUnavailable":2}`, func(d *appsv1.Deployment) {
+			image(d)
+			*d.Spec.Replicas = 4
+		}},
+		"a variable":               {"{}", variable},
+		"a variable in place only": {`{"podUpdatePolicy":"InPlaceOnly"}`, variable},
+		"a variable with strategy Recreate": {"{}", func(d *appsv1.Deployment) {
+			variable(d)
+			d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType
+		}},
+		"a restart and fewer replicas": {"{}", func(d *appsv1.Deployment) {
+			d.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
+			*d.Spec.Replicas = 2
+		}},
+		"paused by the user": {"{}", func(d *appsv1.Deployment) {
+			image(d)
+			d.Spec.Paused = true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, objects := deploymentObjects(c.rollout)
+			wanted := live.DeepCopy()
+			c.change(wanted)
+			f, err := forecast.Of(t.Context(), forecast.Input{
+				Now: created.Add(time.Hour), Live: live, Wanted: wanted, Objects: objects,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareText(t, "native deployment "+name, f)
 		})
 	}
 }

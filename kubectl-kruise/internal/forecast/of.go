@@ -56,15 +56,22 @@ func newSimulation(ctx context.Context, k *kind, in Input) (*simulation, error) 
 	s.clock, s.changed = s.begin, s.begin
 	s.server = apiserver.New(scheme, s.now)
 	s.record = &record{
-		simulation: s, owner: in.Live.GetUID(), pods: map[types.UID]*history{}, names: map[string]*history{},
+		simulation: s, owner: in.Live.GetUID(), owners: owners{in.Live.GetUID(): true},
+		pods: map[types.UID]*history{}, names: map[string]*history{},
 	}
 	if err := index(ctx, s.server); err != nil {
 		return nil, err
+	}
+	if k.load != nil {
+		if in.Objects, err = k.load(in.Live, in.Objects); err != nil {
+			return nil, err
+		}
 	}
 	for _, o := range in.Objects {
 		if !isUsed(o) {
 			continue
 		}
+		s.record.own(o)
 		if err := s.server.Put(o); err != nil {
 			return nil, fmt.Errorf("load %T %s: %w", o, client.ObjectKeyFromObject(o), err)
 		}
@@ -94,7 +101,7 @@ func isUsed(o client.Object) bool {
 	switch o.(type) {
 	case *corev1.Pod, *corev1.Node, *corev1.Namespace, *corev1.PersistentVolumeClaim, *appsv1.ControllerRevision,
 		*v1beta1.SidecarSet, *v1beta1.CloneSet, *v1beta1.StatefulSet, *appsv1.StatefulSet, *appsv1.DaemonSet,
-		*appsv1.Deployment:
+		*appsv1.Deployment, *appsv1.ReplicaSet:
 		return true
 	}
 	return false

@@ -104,6 +104,14 @@ func (f *Forecast) summary(p *printer) {
 		bound += fmt.Sprintf(", partition %d", f.Bounds.Partition)
 	}
 	p.line("%s", bound+")")
+	switch {
+	case f.BuiltIn != "":
+		p.line("the built-in controller rolls out, because %s", f.BuiltIn)
+	case f.Hold != nil && f.Hold.Ends != nil:
+		p.line("the Deployment is held for %s, until all pods run the change", short(*f.Hold.Ends))
+	case f.Hold != nil:
+		p.line("the Deployment is held, and the hold lasts while pods wait")
+	}
 	if n := len(f.Batches); n > 0 {
 		p.line("%s of up to %s in about %s", number(n, "batch", "batches"), number(f.largest(), "pod", "pods"),
 			short(f.Duration))

@@ -59,8 +59,13 @@ func Read(l Lister, live client.Object) (*Snapshot, error) {
 	if f.ownTemplates {
 		r.subsets(owner)
 	}
+	stored := selected
+	if _, is := live.(*appsv1.Deployment); is {
+		add(r, list(r, builtInApps("ReplicaSet"), selected, read[appsv1.ReplicaSet]))
+		stored = everything() // the revisions of a Deployment have no labels
+	}
 	pods := list(r, schema.GroupKind{Kind: "Pod"}, selected, read[corev1.Pod])
-	revisions := list(r, builtInApps("ControllerRevision"), selected, read[appsv1.ControllerRevision])
+	revisions := list(r, builtInApps("ControllerRevision"), stored, read[appsv1.ControllerRevision])
 	for i := range revisions {
 		if owner.control(revisions[i]) {
 			r.snapshot.Objects = append(r.snapshot.Objects, revisions[i])

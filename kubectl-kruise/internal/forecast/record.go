@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +22,8 @@ type record struct {
 	*simulation
 
 	owner types.UID
+	// owners are the workload and the ReplicaSets of a Deployment.
+	owners owners
 	// update is the revision that pods are updated to, once the reconciler has reported it.
 	update string
 	pods   map[types.UID]*history
@@ -55,8 +57,14 @@ func (r *record) owns(pod *corev1.Pod) bool {
 	if r.kind.owns != nil {
 		return r.kind.owns(r.name, pod)
 	}
-	ref := metav1.GetControllerOfNoCopy(pod)
-	return ref != nil && ref.UID == r.owner
+	return r.owners.control(pod)
+}
+
+// own notes an object through which the workload has its pods.
+func (r *record) own(o client.Object) {
+	if set, is := o.(*appsv1.ReplicaSet); is && r.owners.control(set) {
+		r.owners[set.UID] = true
+	}
 }
 
 // of returns the history of a pod.
@@ -75,6 +83,7 @@ func (r *record) change(before, after client.Object) {
 	is, _ := after.(*corev1.Pod)
 	switch {
 	case was == nil && is == nil:
+		r.own(after)
 		if after != nil && after.GetUID() == r.owner {
 			r.update = cmp.Or(r.kind.facts(after).update, r.update)
 		}

@@ -38,6 +38,11 @@ type simulation struct {
 	// explained takes notes in the place of explain; nil for explain.
 	explained func(context.Context, types.NamespacedName, []note.Note)
 
+	// held means that a Deployment was held, and released is when its hold ended; zero for a hold that lasts. rollsOut
+	// means that the built-in controller rolls out.
+	held, rollsOut bool
+	released       time.Time
+
 	// due is when the workload is reconciled although nothing has changed; zero for never.
 	due time.Time
 	// notes are those of the last pass, and failed is its error.
@@ -164,6 +169,9 @@ func (s *simulation) reread(ctx context.Context) error {
 		return fmt.Errorf("get %s: %w", s.kind.name, err)
 	}
 	s.wanted = s.kind.facts(s.object)
+	if s.kind.native {
+		s.notes = reported(s.object)
+	}
 	if s.kind.bounds == nil {
 		return nil
 	}

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -34,6 +37,7 @@ func (s *simulation) forecast(ctx context.Context) (*Forecast, error) {
 			f.From = f.Pods[i].From // of a kind whose status has none
 		}
 	}
+	s.hold(f)
 	end := f.Timeline[len(f.Timeline)-1]
 	f.Duration = durationOf(f.Timeline)
 	f.Incomplete = f.Severity == Stuck || end.Pods != f.Bounds.Replicas && s.kind.owns == nil || s.failed != nil
@@ -45,6 +49,31 @@ func (s *simulation) forecast(ctx context.Context) (*Forecast, error) {
 		f.Notes = append(f.Notes, Note(n))
 	}
 	return f, nil
+}
+
+// hold adds how a Deployment is rolled out.
+func (s *simulation) hold(f *Forecast) {
+	if s.held {
+		f.Hold = &Hold{}
+	}
+	if s.held && !s.released.IsZero() {
+		f.Hold.Ends = ptr.To(Seconds(s.released.Sub(s.begin)))
+	}
+	for i := range f.Pods {
+		p := &f.Pods[i]
+		if !s.rollsOut || p.Fate != Recreated || p.Reason == reasonSurge || f.BuiltIn != "" {
+			continue
+		}
+		_, why, found := strings.Cut(p.Text, "in place: ")
+		switch n := len(p.Paths); {
+		case n > 0:
+			f.BuiltIn = strings.Join(p.Paths, ", ") + map[bool]string{true: " changes", false: " change"}[n == 1]
+		case found:
+			f.BuiltIn = why
+		default:
+			f.BuiltIn = p.Text
+		}
+	}
 }
 
 // durationOf is when the counts have changed last, but for pods that end where others change.

@@ -3,6 +3,7 @@ package kinds
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ const (
 // Names of kinds, which two groups may have.
 const (
 	CloneSet         = "CloneSet"
+	Deployment       = "Deployment"
 	StatefulSet      = "StatefulSet"
 	DaemonSet        = "DaemonSet"
 	UnitedDeployment = "UnitedDeployment"
@@ -37,6 +39,13 @@ func IsOurs(kind schema.GroupKind) bool {
 // Is reports whether an object is of a kind of apps.kruise.io.
 func Is(o *unstructured.Unstructured, kind string) bool {
 	return o.GroupVersionKind().GroupKind() == schema.GroupKind{Group: Apps, Kind: kind}
+}
+
+// IsNative reports whether an object is a Deployment, a StatefulSet or a DaemonSet of apps/v1.
+func IsNative(o *unstructured.Unstructured) bool {
+	kind := o.GroupVersionKind()
+	return kind.GroupVersion() == appsv1.SchemeGroupVersion &&
+		(kind.Kind == Deployment || kind.Kind == StatefulSet || kind.Kind == DaemonSet)
 }
 
 // TemplatePath returns the path of the pod template of an object: nil where the object has none.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/forecast"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
@@ -150,7 +151,7 @@ func (o *flags) changes(c target.Command, args []string) ([]change, error) {
 	all := make([]change, 0, len(manifests))
 	for _, manifest := range manifests {
 		change := change{wanted: manifest}
-		if _, err := forecast.Decode(manifest); !isUnsupported(err) {
+		if _, err := forecast.Decode(manifest); kinds.IsNative(manifest) || !isUnsupported(err) {
 			if change, err = changeOf(c, manifest); err != nil {
 				return nil, err
 			}
@@ -208,7 +209,7 @@ func stored(c target.Command, manifest *unstructured.Unstructured) (*unstructure
 
 // Manifest forecasts what applying a manifest does. Warnings go to the error stream of the command.
 func Manifest(c target.Command, manifest *unstructured.Unstructured) (*forecast.Forecast, error) {
-	if _, err := forecast.Decode(manifest); err != nil {
+	if _, err := forecast.Decode(manifest); err != nil && !kinds.IsNative(manifest) {
 		return nil, err
 	}
 	change, err := changeOf(c, manifest)
@@ -220,6 +221,7 @@ func Manifest(c target.Command, manifest *unstructured.Unstructured) (*forecast.
 
 // forecast forecasts one change.
 func (o *flags) forecast(c target.Command, change change) (*forecast.Forecast, error) {
+	change.request(c)
 	wanted, err := forecast.Decode(change.wanted)
 	if err != nil {
 		return nil, err

@@ -1,7 +1,10 @@
 package plan_test
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,9 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/exec"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -147,6 +152,58 @@ func TestPlan(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A Deployment asks for a rollout in place by its annotation, or else by the label of its namespace.
+func TestPlanDeployment(t *testing.T) {
+	const others = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-abc, namespace: default, uid: set,
+		labels: {app: web}, ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: web,
+		controller: true}]}, spec: {replicas: 1, selector: {matchLabels: {app: web, pod-template-hash: abc}},
+		template: {metadata: {labels: {app: web, pod-template-hash: abc}},
+		spec: {containers: [{name: app, image: "web:1"}]}}}, status: {replicas: 1, availableReplicas: 1}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: web-abc-x, namespace: default, uid: pod,
+		labels: {app: web, pod-template-hash: abc}, creationTimestamp: "2026-01-01T00:00:00Z",
+		ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-abc, uid: set, controller: true}]},
+		spec: {nodeName: node-1, containers: [{name: app, image: "web:1"}]}, status: {phase: Running, conditions: [
+		{type: ContainersReady, status: "True"}, {type: Ready, status: "True"}],
+		containerStatuses: [{name: app, image: "web:1", imageID: "1", containerID: "x://1", ready: true}]}}`
+	for name, c := range map[string]struct {
+		annotation, label string
+		denied            bool
+		want              string
+		code              int
+	}{
+		"the annotation":           {annotation: `{"kruisekit.dev/rollout": enabled}`, want: "is held for", code: 2},
+		"the label":                {label: "enabled", want: "is held for", code: 2},
+		"the annotation wins":      {annotation: `{"kruisekit.dev/rollout": disabled}`, label: "enabled", want: "of apps/v1"},
+		"a namespace without it":   {want: "of apps/v1"},
+		"a namespace not readable": {label: "enabled", denied: true, want: "of apps/v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apitest.New(t, "v1beta1")
+			for text := range strings.SplitSeq(fmt.Sprintf(`{apiVersion: v1, kind: Namespace,
+				metadata: {name: default, labels: {kruisekit.dev/rollout: %q}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default, uid: web, annotations: %s},
+				spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+				spec: {containers: [{name: app, image: "web:1"}]}}}}
+---
+`, c.label, cmp.Or(c.annotation, "{}"))+others, "---\n") {
+				o := &unstructured.Unstructured{}
+				if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+					t.Fatal(err)
+				}
+				server.Put(t, o)
+			}
+			server.Deny(func(r *http.Request) bool { return c.denied && r.URL.Path == "/api/v1/namespaces/default" })
+			got := server.Run(t, command.New, "plan", "deployment/web", "--image", "app=web:2")
+			var exit exec.CodeExitError
+			if errors.As(got.Err, &exit); exit.Code != c.code || !strings.Contains(fmt.Sprint(got.Out, got.Err), c.want) {
+				t.Errorf("%v, want %d %q\n%s", got.Err, c.code, c.want, got.Out)
+			}
+		})
 	}
 }
 
