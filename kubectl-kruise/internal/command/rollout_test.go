@@ -187,6 +187,97 @@ func TestRollout(t *testing.T) {
 	})
 }
 
+// deploymentOf returns a Deployment that is rolled out in place, with a spec and annotations of its own.
+func deploymentOf(image, spec, annotations string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default, uid: d,
+		generation: 4, annotations: {kruisekit.dev/rollout: '{"maxUnavailable":1}', %s}},
+		spec: {%s selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+		spec: {containers: [{name: app, image: %q}]}}}}`, annotations, spec, image)
+}
+
+// replicaSetOf returns a ReplicaSet of the Deployment.
+func replicaSetOf(revision, replicas int, image, annotations string) string {
+	return fmt.Sprintf(`{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-%[1]d, namespace: default,
+		labels: {app: web}, annotations: {deployment.kubernetes.io/revision: "%[1]d", cause: c%[1]d,
+		kruisekit.dev/rollout: old, kruisekit.dev/rollout-hold: "1"},
+		ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}]},
+		spec: {replicas: %[2]d, selector: {matchLabels: {app: web, pod-template-hash: x}}, template: {metadata: {
+		labels: {app: web, pod-template-hash: x}, annotations: {%[4]s}}, spec: {containers: [{name: app, image: %[3]q}]}}}}`,
+		revision, replicas, image, annotations)
+}
+
+// A held Deployment goes back to the template of the ReplicaSet that has the pods. Its hold, and what asks for the
+// rollout, stay. The pause of a rollout in place is a field of its annotation.
+func TestRolloutOfDeploymentInPlace(t *testing.T) {
+	const hold, mark = `kruisekit.dev/rollout-hold: "3", note: text`, `kruisekit.dev/rollout-hold: "true"`
+	back := func(cause, note, image string) []string {
+		return []string{`PATCH deployments/web [{"op":"test","path":"/metadata/uid","value":"d"},` +
+			`{"op":"test","path":"/metadata/generation","value":4},` +
+			`{"op":"add","path":"/metadata/annotations/cause","value":"` + cause + `"},` + note +
+			`{"op":"replace","path":"/spec/template","value":{"metadata":{"labels":{"app":"web"}},` +
+			`"spec":{"containers":[{"image":"` + image + `","name":"app"}]}}}]`}
+	}
+	const noNote = `{"op":"remove","path":"/metadata/annotations/note"},`
+	old, marked := replicaSetOf(1, 0, "app:1", ""), replicaSetOf(2, 3, "app:2", mark)
+	held := []string{deploymentOf("app:3", "paused: true,", hold), old, marked}
+	rolled := []string{deploymentOf("app:2", "", ""), old, replicaSetOf(2, 3, "app:2", "")}
+	annotate := func(before, after string) []string {
+		quoted := strings.NewReplacer(`"`, `\"`)
+		return []string{`PATCH deployments/web [{"op":"test","path":"/metadata/annotations/kruisekit.dev~1rollout","value":"` +
+			quoted.Replace(before) + `"},{"op":"add","path":"/metadata/annotations/kruisekit.dev~1rollout","value":"` +
+			quoted.Replace(after) + `"}]`}
+	}
+	rows := map[string]row{
+		"undo in the middle": {
+			objects: held, args: "rollout undo deployment/web", out: "deployment.apps/web rolled back",
+			writes: back("c2", noNote, "app:2"),
+		},
+		"undo in the middle to a revision": {
+			objects: held, args: "rollout undo deployment/web --to-revision=1", writes: back("c1", noNote, "app:1"),
+		},
+		"undo of what the user has taken back": {
+			objects: []string{deploymentOf("app:2", "paused: true,", hold), old, marked},
+			args:    "rollout undo deployment/web", out: "skipped rollback (current template already matches revision 2)",
+		},
+		"undo after the end": {
+			objects: rolled, args: "rollout undo deployment/web", writes: back("c1", "", "app:1"),
+		},
+		"undo of a change that the user has paused keeps the pause": {
+			objects: []string{deploymentOf("app:3", "paused: true,", ""), old, marked},
+			args:    "rollout undo deployment/web", writes: back("c2", "", "app:2"),
+		},
+		"undo without a history": {
+			objects: rolled[:1], args: "rollout undo deployment/web", err: "no rollout history found",
+		},
+		"pause": {
+			objects: held, args: "rollout pause deployment/web", out: "deployment.apps/web paused",
+			writes: annotate(`{"maxUnavailable":1}`, `{"maxUnavailable":1,"paused":true}`),
+		},
+		"resume of a hold": {objects: held, args: "rollout resume deployment/web", err: "is not paused"},
+		"resume of the user's own pause": {
+			objects: []string{deploymentOf("app:3", "paused: true,", "")}, args: "rollout resume deployment/web",
+			writes: []string{`PATCH deployments/web [{"op":"test","path":"/metadata/generation","value":4},` +
+				`{"op":"add","path":"/spec/paused","value":false}]`},
+		},
+	}
+	for name, r := range rows {
+		r.version = "v1beta1"
+		rows[name] = r
+	}
+	try(t, rows)
+}
+
+// The hold of a Deployment ends with a restart, which kubectl refuses for a paused one.
+func TestRestartOfHeldDeployment(t *testing.T) {
+	server := apitest.New(t, "v1beta1", object(t, "", deploymentOf("app:3", "paused: true,",
+		`kruisekit.dev/rollout-hold: "3"`)))
+	got := server.Run(t, command.New, "rollout", "restart", "deployment/web")
+	if got.Err != nil || len(got.Writes) != 1 || !strings.Contains(got.Writes[0], "restartedAt") ||
+		strings.Contains(got.Writes[0], "paused") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A restart writes the time, which a row of the table above cannot state.
 func TestRestart(t *testing.T) {
 	for _, version := range versions() {

@@ -77,10 +77,7 @@ func (a action) run(c target.Command) (string, error) {
 func (a action) decide(c target.Command, o target.Object) (ops []write.Op, done string, err error) {
 	switch a.Verb {
 	case "pause", "resume":
-		ops, supported := rollout.Pause(o.Unstructured, a.Verb == "pause")
-		if !supported {
-			err = fmt.Errorf("a %s cannot be paused", a.Kind)
-		}
+		ops, err = rollout.Pause(o.Unstructured, a.Verb == "pause")
 		return ops, a.Verb + "d", err
 	case "restart":
 		ops, err = rollout.Restart(o.Unstructured, clock.RealClock{}.Now())

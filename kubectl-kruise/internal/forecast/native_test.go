@@ -43,7 +43,7 @@ func nativeObjects(t *testing.T, set client.Object, template *corev1.PodTemplate
 		hash = revision.Short(stored.Name)
 		stored.Labels = map[string]string{appsv1.ControllerRevisionHashLabelKey: hash}
 	}
-	objects := podsOf("db", template)
+	objects := nativePods("db", template)
 	for _, o := range objects {
 		if pod, is := o.(*corev1.Pod); is {
 			pod.Labels[appsv1.ControllerRevisionHashLabelKey], pod.OwnerReferences = hash, owner
@@ -52,8 +52,8 @@ func nativeObjects(t *testing.T, set client.Object, template *corev1.PodTemplate
 	return hash, append(objects, stored)
 }
 
-// podsOf are three pods of a template, and their nodes.
-func podsOf(name string, template *corev1.PodTemplateSpec) (objects []client.Object) {
+// nativePods are three pods of a template, and their nodes.
+func nativePods(name string, template *corev1.PodTemplateSpec) (objects []client.Object) {
 	for i := range 3 {
 		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
 		pod.Namespace, pod.Name, pod.UID = "shop", fmt.Sprint(name, "-", i), types.UID(fmt.Sprint("pod-", i))
@@ -171,7 +171,7 @@ func deploymentObjects(rollout string) (*appsv1.Deployment, []client.Object) {
 	set.Spec.Template.Labels["pod-template-hash"], set.Spec.Selector.MatchLabels["pod-template-hash"] = "abc", "abc"
 	set.Status.Replicas, set.Status.AvailableReplicas = 3, 3
 	objects := []client.Object{set}
-	for _, o := range podsOf("db", &set.Spec.Template) {
+	for _, o := range nativePods("db", &set.Spec.Template) {
 		if pod, is := o.(*corev1.Pod); is {
 			pod.OwnerReferences = []metav1.OwnerReference{
 				*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet")),

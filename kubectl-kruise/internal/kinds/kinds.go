@@ -115,8 +115,12 @@ func PausePath(kind schema.GroupVersionKind) []string {
 	}
 }
 
-// Paused reports whether an object is paused.
+// Paused reports whether the rollout of an object is paused. A rollout in place is paused by its annotation: its pods
+// are updated whether spec.paused is set or not.
 func Paused(o *unstructured.Unstructured) bool {
+	if IsInPlace(o) {
+		return RolloutOf(o).Paused
+	}
 	at := PausePath(o.GroupVersionKind())
 	if at == nil {
 		return false

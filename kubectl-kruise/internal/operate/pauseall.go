@@ -102,8 +102,8 @@ func PauseAll(o *unstructured.Unstructured, resume bool) []write.Op {
 		ops, _ := rollout.Pause(o, false)
 		return append(write.SetAnnotations(o, map[string]*string{pausedKey: nil}), ops...)
 	}
-	ops, supported := rollout.Pause(o, true)
-	if !supported || ops == nil {
+	ops, err := rollout.Pause(o, true)
+	if err != nil || ops == nil {
 		return nil
 	}
 	yes := "true"

@@ -33,7 +33,12 @@ func restartOps(now clock.PassiveClock) decide {
 // A workload that recreates its pods gets an annotation in the template. One that updates in place would write that
 // annotation into running pods and restart nothing: its containers get an environment variable, which no running
 // container can take. With InPlaceOnly the rollout could not go on, so that is an error.
+//
+// A set of apps/v1 gets the annotation, for which its pods are recreated also where it is rolled out in place.
 func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
+	if kinds.IsNative(o) {
+		return restartNative(o, now)
+	}
 	strategy, is, err := kinds.StrategyOf(o)
 	if err != nil {
 		return nil, err
@@ -44,8 +49,7 @@ func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
 	at, value := kinds.TemplatePath(o), now.UTC().Format(time.RFC3339)
 	switch strategy.Policy {
 	case kinds.Recreate:
-		ops := target.Set(o, value, append(at, "metadata", "annotations", restartedAt)...)
-		return append(target.Unchanged(o), ops...), nil
+		return annotateRestart(o, now), nil
 	case kinds.InPlaceOnly:
 		return nil, fmt.Errorf("updates its pods in place only: use kubectl kruise restart %s/%s",
 			strings.ToLower(o.GetKind()), o.GetName())
@@ -59,6 +63,21 @@ func Restart(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
 		ops = append(ops, setEnv(append(at, "spec", "containers", fmt.Sprint(i)), c, value)...)
 	}
 	return ops, nil
+}
+
+// annotateRestart returns the operations that write the annotation of restarts into the template.
+func annotateRestart(o *unstructured.Unstructured, now time.Time) []write.Op {
+	at := append(kinds.TemplatePath(o), "metadata", "annotations", restartedAt)
+	return append(target.Unchanged(o), target.Set(o, now.UTC().Format(time.RFC3339), at...)...)
+}
+
+// restartNative refuses what kubectl refuses: a Deployment that its user has paused. The hold of a Deployment ends with
+// the restart.
+func restartNative(o *unstructured.Unstructured, now time.Time) ([]write.Op, error) {
+	if kinds.SpecPaused(o) && !kinds.IsHeld(o) {
+		return nil, errors.New("can't restart paused deployment (run rollout resume first)")
+	}
+	return annotateRestart(o, now), nil
 }
 
 // setEnv returns the operations that set the variable of restarts in a container at a path.

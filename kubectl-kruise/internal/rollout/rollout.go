@@ -16,6 +16,7 @@ import (
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 	"k8s.io/utils/clock"
 
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -26,20 +27,21 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.ResetCommands()
 	cmd.Long = "Manage the rollout of one or many resources: Deployments, StatefulSets and DaemonSets of apps, and " +
 		"CloneSets, StatefulSets, DaemonSets, UnitedDeployments, SidecarSets and BroadcastJobs of apps.kruise.io."
-	extend := func(sub *cobra.Command, run target.Run) *cobra.Command {
-		return target.Extend(f, streams, sub, target.Extension{Run: run})
+	extend := func(sub *cobra.Command, run target.Run, takes func(*unstructured.Unstructured) bool) *cobra.Command {
+		return target.Extend(f, streams, sub, target.Extension{Run: run, Takes: takes})
 	}
 	undo := rollout.NewCmdRolloutUndo(f, streams)
 	undo.Flags().Bool("fast", false, "Go back to the step without traffic that has most replicas (Rollouts only)")
 	status := rollout.NewCmdRolloutStatus(f, streams)
 	status.Flags().BoolP("detail", "d", false, "List the updated pods, those that are ready and those that are not")
 	cmd.AddCommand(
-		extend(rollout.NewCmdRolloutHistory(f, streams), history),
-		extend(undo, undoRollout),
-		extend(rollout.NewCmdRolloutPause(f, streams), each("paused", alreadyPaused, pauseOps)),
-		extend(rollout.NewCmdRolloutResume(f, streams), each("resumed", notPaused, resumeOps)),
-		extend(rollout.NewCmdRolloutRestart(f, streams), each("restarted", nil, restartOps(clock.RealClock{}))),
-		extend(status, watchStatus),
+		extend(rollout.NewCmdRolloutHistory(f, streams), history, nil),
+		extend(undo, undoRollout, isDeploymentInPlace),
+		extend(rollout.NewCmdRolloutPause(f, streams), each("paused", alreadyPaused, pauseOps), kinds.IsInPlace),
+		extend(rollout.NewCmdRolloutResume(f, streams), each("resumed", notPaused, resumeOps), kinds.IsInPlace),
+		extend(rollout.NewCmdRolloutRestart(f, streams), each("restarted", nil, restartOps(clock.RealClock{})),
+			kinds.IsInPlace),
+		extend(status, watchStatus, nil),
 		newApprove(f, streams),
 	)
 	return cmd

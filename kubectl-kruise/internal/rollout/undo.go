@@ -45,6 +45,9 @@ func undoRollout(c target.Command, objects []target.Object, _ []string) error {
 
 // undoOne takes one workload back, which may be one of kubectl's.
 func undoOne(c target.Command, o target.Object, number int64) error {
+	if isDeploymentInPlace(o.Unstructured) {
+		return undoDeployment(c, o, number)
+	}
 	if !kinds.IsOurs(o.GroupVersionKind().GroupKind()) {
 		return undoBuiltIn(c, o, number)
 	}

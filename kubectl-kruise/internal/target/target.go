@@ -39,6 +39,8 @@ type Run func(c Command, objects []Object, args []string) error
 type Extension struct {
 	// Run runs the command for objects of our kinds.
 	Run Run
+	// Takes reports whether the command is for an object that kubectl knows, too. Nil: for none.
+	Takes func(o *unstructured.Unstructured) bool
 	// Split separates the arguments that name objects from the others. Nil: all of them name objects.
 	Split func(args []string) (objects, others []string, err error)
 }
@@ -61,23 +63,23 @@ func Extend(f cmdutil.Factory, streams genericiooptions.IOStreams, cmd *cobra.Co
 		if err != nil {
 			return err
 		}
-		ours, theirs := partition(objects)
+		ours, theirs := e.partition(objects)
 		switch {
 		case len(ours) == 0:
 			kubectl(cmd, args)
 			return nil
 		case theirs > 0:
-			return errors.New("objects of apps.kruise.io and of other groups: call the command once for each")
+			return errors.New("objects of apps.kruise.io or with rollouts in place, and others: call the command once for each")
 		}
 		return e.Run(c, ours, others)
 	}
 	return cmd
 }
 
-// partition returns the objects of our kinds, and how many there are of others.
-func partition(objects []Object) (ours []Object, others int) {
+// partition returns the objects that the command is for, and how many others there are.
+func (e Extension) partition(objects []Object) (ours []Object, others int) {
 	for _, o := range objects {
-		if kinds.IsOurs(o.GroupVersionKind().GroupKind()) {
+		if kinds.IsOurs(o.GroupVersionKind().GroupKind()) || e.Takes != nil && e.Takes(o.Unstructured) {
 			ours = append(ours, o)
 		} else {
 			others++
