@@ -253,6 +253,10 @@ func TestRolloutOfDeploymentInPlace(t *testing.T) {
 			objects: held, args: "rollout pause deployment/web", out: "deployment.apps/web paused",
 			writes: annotate(`{"maxUnavailable":1}`, `{"maxUnavailable":1,"paused":true}`),
 		},
+		"status": {
+			objects: held, args: "rollout status deployment/web --watch=false",
+			out: "Waiting for Deployment spec update to be observed...\n",
+		},
 		"resume of a hold": {objects: held, args: "rollout resume deployment/web", err: "is not paused"},
 		"resume of the user's own pause": {
 			objects: []string{deploymentOf("app:3", "paused: true,", "")}, args: "rollout resume deployment/web",

@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -114,7 +113,7 @@ func notUpdated(in Input) Section {
 		case err != nil:
 			return Section{Title: "Not updated", Lines: []string{err.Error()}}
 		default:
-			title := fmt.Sprintf("Not updated from %s to %s", in.Pod.Labels[kruise.PodRevisionLabelKey], s.UpdateRevision)
+			title := fmt.Sprintf("Not updated from %s to %s", RevisionOf(in.Pod), s.UpdateRevision)
 			return Section{Title: title, Lines: NotUpdated(s, in.Pod)}
 		}
 	}

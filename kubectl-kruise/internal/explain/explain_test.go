@@ -230,3 +230,31 @@ func TestSidecars(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A pod of a held Deployment is explained by the Deployment, which controls its ReplicaSet. The hash of the ReplicaSet
+// stands for the revision that the pod has not got yet.
+func TestPodOfHeldDeployment(t *testing.T) {
+	set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet"}}
+	deployment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "web", "annotations": map[string]any{
+			"kruisekit.dev/rollout": `{"maxUnavailable":1}`, "kruisekit.dev/rollout-hold": "1",
+			"kruisekit.dev/rollout-status": `{"state":"Progressing","revision":"web-2","pods":3}`,
+		}},
+		"spec": map[string]any{"paused": true, "template": map[string]any{"spec": map[string]any{
+			"containers": []any{map[string]any{"name": "app", "image": "app:2"}},
+		}}},
+	}}
+	p := pod(func(p *corev1.Pod) {
+		p.Labels = map[string]string{"pod-template-hash": "abc"}
+		p.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}}
+	})
+	sections := explain.Pod(explain.Input{Pod: p, Owners: []*unstructured.Unstructured{set, deployment}}, time.Time{})
+	want := explain.Section{Title: "Not updated from abc to web-2", Lines: []string{
+		"waits until other pods are updated and available: maxUnavailable is 1",
+		"the update is made in place and restarts app",
+	}}
+	if diff := cmp.Diff(want, sections[3]); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -37,6 +39,12 @@ func NotUpdated(s kinds.Strategy, pod *corev1.Pod) []string {
 		reasons = append(reasons, change)
 	}
 	return reasons
+}
+
+// RevisionOf returns the revision of a pod. A pod of a Deployment has none before its first update in place: it has the
+// hash of its ReplicaSet.
+func RevisionOf(pod *corev1.Pod) string {
+	return cmp.Or(pod.Labels[kruise.PodRevisionLabelKey], pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
 }
 
 // IsUpdated reports whether a pod has the update revision.

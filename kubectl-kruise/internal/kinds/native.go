@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	controller "github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/workload/native"
@@ -47,4 +49,23 @@ func Progress(o *unstructured.Unstructured) *controller.Progress {
 		return nil
 	}
 	return p
+}
+
+// ofNative returns the strategy of a set of apps/v1 that is rolled out in place. A Deployment has one while it is
+// paused for that: otherwise no label shows the revision of its pods.
+func ofNative(o *unstructured.Unstructured) (s Strategy, is bool, err error) {
+	p := Progress(o)
+	if p == nil || o.GetKind() == Deployment && (!SpecPaused(o) || p.State == controller.StateComplete) {
+		return Strategy{}, false, nil
+	}
+	r := RolloutOf(o)
+	s = Strategy{
+		Policy: InPlaceIfPossible, Paused: r.Paused, Partition: ptr.To(intstr.FromInt32(r.Partition)),
+		MaxUnavailable: r.MaxUnavailable, Replicas: p.Pods, Updated: p.Updated, UpdateRevision: p.Revision,
+	}
+	if r.PodUpdatePolicy != "" {
+		s.Policy = policyOf(string(r.PodUpdatePolicy))
+	}
+	s.Template, err = Template(o)
+	return s, true, err
 }

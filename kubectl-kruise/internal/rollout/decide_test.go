@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -31,6 +32,15 @@ func object(t *testing.T, kind, text string) *unstructured.Unstructured {
 		o.SetAPIVersion("apps.kruise.io/v1beta1")
 	}
 	return o
+}
+
+// inPlaceObject returns a set of apps/v1 of three pods, of which some are updated in place.
+func inPlaceObject(annotations, state string, updated int, spec string) string {
+	return fmt.Sprintf(`
+apiVersion: apps/v1
+metadata: {annotations: {kruisekit.dev/rollout: '{}', kruisekit.dev/rollout-status:
+  '{"state":%q,"pods":3,"ready":3,"updated":%[2]d,"inPlace":%[2]d,"waiting":%[3]d,"note":"why"}'%[4]s}}
+spec: {%[5]s}`, state, updated, 3-updated, annotations, spec)
 }
 
 func TestStatus(t *testing.T) {
@@ -97,6 +107,30 @@ func TestStatus(t *testing.T) {
 		"a Rollout": {
 			kind: "Rollout", object: "{apiVersion: rollouts.kruise.io/v1beta1, status: {phase: Healthy}}",
 			want: "rollout web is healthy", done: true,
+		},
+		"a held Deployment": {
+			kind: "Deployment", object: inPlaceObject(`, kruisekit.dev/rollout-hold: "1"`, "Progressing", 1, "paused: true"),
+			want: "Progressing, held: 1 of 3 pods updated: 1 in place, 0 recreated; 0 in progress, 2 waiting; why",
+		},
+		"the status of an older template": {
+			kind: "Deployment", object: inPlaceObject("", "Complete", 3, "replicas: 3") + "\nstatus: {updatedReplicas: 0}",
+			want: "Complete: 3 of 3 pods updated: 3 in place, 0 recreated; 0 in progress, 0 waiting; why",
+		},
+		"a Deployment with all pods": {
+			kind: "Deployment", object: inPlaceObject("", "Complete", 3, "replicas: 3") + "\nstatus: {updatedReplicas: 3}",
+			want: "Complete: 3 of 3 pods updated: 3 in place, 0 recreated; 0 in progress, 0 waiting; why", done: true,
+		},
+		"a partition that a hold lasts for": {
+			kind: "Deployment", done: true,
+			object: strings.NewReplacer("{}", `{"partition":2}`, `"waiting":2`, `"waiting":0`).Replace(inPlaceObject(
+				`, kruisekit.dev/rollout-hold: "1"`, "Progressing", 1, "paused: true, replicas: 3")),
+			want: "Progressing, held: 1 of 3 pods updated: 1 in place, 0 recreated; 0 in progress, 0 waiting; why",
+		},
+		"a DaemonSet in place": {
+			kind: "DaemonSet", done: true,
+			object: inPlaceObject("", "Complete", 3, "") +
+				"\nstatus: {desiredNumberScheduled: 3, updatedNumberScheduled: 3}",
+			want: "Complete: 3 of 3 pods updated: 3 in place, 0 recreated; 0 in progress, 0 waiting; why",
 		},
 		"a kind without rollouts": {kind: "ImagePullJob", object: "{}", err: "no status viewer"},
 	} {

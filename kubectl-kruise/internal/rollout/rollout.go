@@ -41,7 +41,7 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		extend(rollout.NewCmdRolloutResume(f, streams), each("resumed", notPaused, resumeOps), kinds.IsInPlace),
 		extend(rollout.NewCmdRolloutRestart(f, streams), each("restarted", nil, restartOps(clock.RealClock{})),
 			kinds.IsInPlace),
-		extend(status, watchStatus, nil),
+		extend(status, watchStatus, kinds.IsInPlace),
 		newApprove(f, streams),
 	)
 	return cmd

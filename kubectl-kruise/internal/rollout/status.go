@@ -28,6 +28,8 @@ func Status(o *unstructured.Unstructured) (line string, done bool, err error) {
 		return read(o, kinds.ReadBroadcastJob, broadcastJobStatus)
 	case o.GroupVersionKind().Group == kinds.Rollouts:
 		return kruiseRolloutStatus(o)
+	case kinds.IsInPlace(o):
+		return inPlaceStatus(o)
 	default:
 		return "", false, fmt.Errorf("no status viewer has been implemented for %v", o.GroupVersionKind().GroupKind())
 	}

@@ -69,6 +69,9 @@ func checkRevision(c target.Command, o *unstructured.Unstructured) error {
 		return nil
 	}
 	newest, _, _ := unstructured.NestedString(o.Object, "status", "updateRevision")
+	if isDeploymentInPlace(o) {
+		newest = o.GetAnnotations()[revisionKey]
+	}
 	if !strings.HasSuffix(newest, "-"+want) && newest != want {
 		return fmt.Errorf("desired revision (%s) is different from the running revision (%s)", want, newest)
 	}

@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/kubectl/pkg/util/podutils"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload/native"
 )
 
 // Input is a workload, its pods and the events about both.
@@ -64,12 +64,23 @@ func Of(in Input) Report {
 		r.Reasons = append(r.Reasons, err.Error())
 	}
 	newest := strategy.UpdateRevision
+	if p := kinds.Progress(o); p != nil {
+		newest = p.Revision
+	}
 	r.Revisions = revisions(in.Pods, newest)
 	if kinds.Is(o, kinds.SidecarSet) { // whose revisions are not those of the pods
 		r.Revisions = ofSidecarSet(o)
 	}
 	r.Reasons = append(r.Reasons, Conditions(o)...)
-	if kinds.Paused(o) {
+	if kinds.IsHeld(o) {
+		r.Reasons = append(r.Reasons, fmt.Sprintf("held by the annotation %s until all pods run the change; "+
+			"to go back: kubectl kruise rollout undo deployment/%s", native.HoldKey, o.GetName()))
+	}
+	switch {
+	case !kinds.Paused(o):
+	case kinds.IsInPlace(o):
+		r.Reasons = append(r.Reasons, "paused by the annotation "+native.RolloutKey)
+	default:
 		r.Reasons = append(r.Reasons, "paused by "+strings.Join(kinds.PausePath(o.GroupVersionKind()), "."))
 	}
 	if kept := kinds.Kept(strategy.Partition, strategy.Replicas); known && kept > 0 {
@@ -93,10 +104,7 @@ func Of(in Input) Report {
 func revisions(all []*corev1.Pod, newest string) []Revision {
 	byName := map[string]*Revision{}
 	for _, pod := range all {
-		name := pod.Labels[kruise.PodRevisionLabelKey]
-		if name == "" {
-			name = "without a revision"
-		}
+		name := cmp.Or(explain.RevisionOf(pod), "without a revision")
 		r := byName[name]
 		if r == nil {
 			r = &Revision{Name: name, Newest: newest != "" && revision.Match(name, newest)}

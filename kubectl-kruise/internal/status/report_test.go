@@ -107,3 +107,32 @@ func TestReportOfSidecarSet(t *testing.T) {
 		t.Errorf("report (-want +got):\n%s", diff)
 	}
 }
+
+// A held Deployment has the way back. Its pods have the hash of their ReplicaSet before their first update in place.
+func TestReportOfHeldDeployment(t *testing.T) {
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default, annotations: {
+		kruisekit.dev/rollout: '{"paused":true}', kruisekit.dev/rollout-hold: "1", kruisekit.dev/rollout-status:
+		'{"state":"Paused","revision":"web-2","pods":2,"ready":2,"updated":1,"inPlace":1,"waiting":1}'}},
+		spec: {paused: true, replicas: 2, template: {spec: {containers: [{name: app, image: "app:2"}]}}}}`
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(deployment), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	updated, old := podOf("web-abc-x", "2", corev1.ConditionTrue), podOf("web-abc-y", "", corev1.ConditionTrue)
+	updated.Spec.Containers[0].Image, old.Labels = "app:2", map[string]string{"pod-template-hash": "abc"}
+	var out bytes.Buffer
+	status.Of(status.Input{Object: o, Pods: []*corev1.Pod{updated, old}}).Print(&out, 0)
+	want := `Deployment default/web
+  Paused, held: 1 of 2 pods updated: 1 in place, 0 recreated; 0 in progress, 1 waiting
+* 2   ███████████████··············· 1 of 2, 1 ready
+  abc ███████████████··············· 1 of 2, 1 ready
+Why:
+  held by the annotation kruisekit.dev/rollout-hold until all pods run the change; to go back: kubectl kruise rollout undo deployment/web
+  paused by the annotation kruisekit.dev/rollout
+Pods:
+  web-abc-y: the rollout is paused: kubectl kruise rollout resume; the update is made in place and restarts app
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+}
