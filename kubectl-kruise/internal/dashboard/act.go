@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/operate"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/rollout"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
@@ -53,7 +54,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request) {
 
 // run changes the workload, and returns what has been done.
 func (a action) run(c target.Command) (string, error) {
-	o, err := c.Get(ours(a.Kind), a.Namespace, a.Name)
+	o, err := c.Get(kindNamed(a.Kind), a.Namespace, a.Name)
 	if err != nil {
 		return "", err
 	}
@@ -83,15 +84,7 @@ func (a action) decide(c target.Command, o target.Object) (ops []write.Op, done 
 		ops, err = rollout.Restart(o.Unstructured, clock.RealClock{}.Now())
 		return ops, "restarted", err
 	case "undo":
-		stored, err := rollout.Revisions(c, o)
-		if err != nil {
-			return nil, "", err
-		}
-		to, ops, err := rollout.Undo(o.Unstructured, stored, a.Revision)
-		if err != nil {
-			return nil, "", err
-		}
-		return ops, fmt.Sprintf("rolled back to revision %d", to.Revision), nil
+		return a.undo(c, o)
 	case "protect":
 		ops, err = operate.Protect(o.Unstructured, kruise.DeletionProtectionTypeAlways)
 		return ops, "protected", err
@@ -101,6 +94,27 @@ func (a action) decide(c target.Command, o target.Object) (ops []write.Op, done 
 	default:
 		return nil, "", fmt.Errorf("there is no action %q", a.Verb)
 	}
+}
+
+// undo returns the patch that takes a workload back.
+func (a action) undo(c target.Command, o target.Object) (ops []write.Op, done string, err error) {
+	if o.GetKind() == kinds.Deployment {
+		sets, err := rollout.ReplicaSets(c, o)
+		if err != nil {
+			return nil, "", err
+		}
+		_, ops, err = rollout.UndoDeployment(o.Unstructured, sets, a.Revision)
+		return ops, "rolled back", err
+	}
+	stored, err := rollout.Revisions(c, o)
+	if err != nil {
+		return nil, "", err
+	}
+	to, ops, err := rollout.Undo(o.Unstructured, stored, a.Revision)
+	if err != nil {
+		return nil, "", err
+	}
+	return ops, fmt.Sprintf("rolled back to revision %d", to.Revision), nil
 }
 
 // storedRevision is a revision that a workload can go back to.
@@ -120,7 +134,7 @@ func (s *server) revisions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := s.command(r.Context())
-	o, err := c.Get(ours(named.kind), named.namespace, named.name)
+	o, err := c.Get(kindNamed(named.kind), named.namespace, named.name)
 	if err != nil {
 		refuse(w, codeOf(err), err)
 		return

@@ -73,6 +73,36 @@ func TestAct(t *testing.T) {
 	}
 }
 
+// The page lists a Deployment that is rolled out in place, and no other, and takes it back.
+func TestDeploymentInPlace(t *testing.T) {
+	const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default, uid: d, annotations: {
+		kruisekit.dev/rollout: '{}', kruisekit.dev/rollout-hold: "1", kruisekit.dev/rollout-status:
+		'{"state":"Progressing","revision":"web-2","pods":1,"ready":1,"waiting":1}'}}, spec: {paused: true, replicas: 1,
+		selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [
+		{name: app, image: "app:2"}]}}}}`
+	const plain = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: plain, namespace: default, uid: p}}`
+	const set = `{apiVersion: apps/v1, kind: ReplicaSet, metadata: {name: web-abc, namespace: default, uid: s, labels: {app: web},
+		ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, uid: d, controller: true}]}, spec: {replicas: 1,
+		template: {metadata: {labels: {app: web, pod-template-hash: abc}}, spec: {containers: [{name: app, image: "app:1"}]}}}}`
+	const pod = `{apiVersion: v1, kind: Pod, metadata: {name: web-abc-x, namespace: default,
+		labels: {app: web, pod-template-hash: abc}}}`
+	g := open(t, "v1beta1", flags{write: true}, plain, deployment, set, pod)
+	listed := g.follow(t, "view=workloads")
+	listed.until(has("Deployment.apps", "default/web", `"line":"Progressing, held: 0 of 1 pods updated`))
+	listed.until(func(tables map[string]Change) bool { return tables["Deployment.apps"].Loaded })
+	if _, has := listed.tables["Deployment.apps"].Set["default/plain"]; has {
+		t.Error("a Deployment without a rollout in place is listed")
+	}
+	g.follow(t, "view=rollout&kind=Deployment.apps&namespace=default&name=web").until(
+		has("Pod", "default/web-abc-x", `"r":"abc"`))
+	code, body := g.post(t, "api/act", action{
+		Verb: "undo", Kind: "Deployment.apps", Namespace: "default", Name: "web", UID: "d",
+	})
+	if writes := g.Writes(); code != http.StatusOK || len(writes) != 1 || !strings.Contains(writes[0], `"image":"app:1"`) {
+		t.Errorf("%d %s, writes %v", code, body, writes)
+	}
+}
+
 // The rights of the user decide, also with --write.
 func TestActWithoutRights(t *testing.T) {
 	g := open(t, "v1beta1", flags{write: true}, cloneSet)

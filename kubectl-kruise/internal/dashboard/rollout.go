@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	controller "github.com/kruisekit/kruisekit/controllers/native"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/explain"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/pods"
 	"github.com/kruisekit/kruisekit/sidecar"
@@ -51,7 +54,7 @@ func (c *cluster) rollout(r ref) feed {
 			was = ownerOfPods{}
 		}
 		c.follow(ctx, list{
-			kind: ours(r.kind), namespace: r.namespace, fields: "metadata.name=" + r.name, row: row, gone: gone,
+			kind: kindNamed(r.kind), namespace: r.namespace, fields: "metadata.name=" + r.name, row: row, gone: gone,
 			into: workload,
 		})
 	}
@@ -83,6 +86,9 @@ type ownerOfPods struct {
 	uid        types.UID
 	namespace  string
 	selector   string
+	// created is the revision of the pods of a Deployment that were not updated in place; empty for the hash of their
+	// ReplicaSets.
+	created string
 	// template are the labels of new pods.
 	template map[string]string
 }
@@ -98,6 +104,9 @@ func ownerOf(o *unstructured.Unstructured) (ownerOfPods, error) {
 	if o.GetKind() == kinds.SidecarSet {
 		owner.namespace, _, _ = unstructured.NestedString(o.Object, "spec", "namespace")
 	}
+	if p := kinds.Progress(o); p != nil && p.State == controller.StateComplete && o.GetKind() == kinds.Deployment {
+		owner.created = p.Revision
+	}
 	if at := kinds.TemplatePath(o); at != nil {
 		owner.template, _, _ = unstructured.NestedStringMap(o.Object, append(at, "metadata", "labels")...)
 	}
@@ -106,7 +115,7 @@ func ownerOf(o *unstructured.Unstructured) (ownerOfPods, error) {
 
 func (w ownerOfPods) equal(other ownerOfPods) bool {
 	return w.uid == other.uid && w.selector == other.selector && w.namespace == other.namespace &&
-		maps.Equal(w.template, other.template)
+		w.created == other.created && maps.Equal(w.template, other.template)
 }
 
 // list returns the list of the pods.
@@ -125,7 +134,7 @@ func (w ownerOfPods) list(into *table) list {
 // has reports whether a pod that the selector selects is one of the workload.
 func (w ownerOfPods) has(pod *unstructured.Unstructured) bool {
 	switch w.kind {
-	case kinds.UnitedDeployment: // whose subsets control its pods
+	case kinds.UnitedDeployment, kinds.Deployment: // whose subsets or ReplicaSets control the pods
 		return true
 	case kinds.SidecarSet:
 		injected, err := sidecar.ReadInjected(pod.GetAnnotations()[kruise.SidecarSetHashKey])
@@ -138,7 +147,7 @@ func (w ownerOfPods) has(pod *unstructured.Unstructured) bool {
 // revisionOf returns the revision of a pod: for a SidecarSet the hash of the set that the pod has.
 func (w ownerOfPods) revisionOf(pod *corev1.Pod) string {
 	if w.kind != kinds.SidecarSet {
-		return pod.Labels[kruise.PodRevisionLabelKey]
+		return cmp.Or(pod.Labels[kruise.PodRevisionLabelKey], w.created, explain.RevisionOf(pod))
 	}
 	injected, err := sidecar.ReadInjected(pod.Annotations[kruise.SidecarSetHashKey])
 	if err != nil {

@@ -91,7 +91,7 @@ func TestRights(t *testing.T) {
 		return tables["DaemonSet"].Note == "You may not list and watch DaemonSet in namespace default." &&
 			tables["CloneSet"].Loaded && len(tables["CloneSet"].Set) == 1
 	})
-	absent, _ := explainFailure(list{kind: ours("Thing")}, fmt.Errorf("no: %w", noMatch()))
+	absent, _ := explainFailure(list{kind: kindNamed("Thing")}, fmt.Errorf("no: %w", noMatch()))
 	if absent != "The cluster does not serve Thing." {
 		t.Error(absent)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,10 +29,28 @@ type feed struct {
 func workloads() []string {
 	return []string{
 		kinds.CloneSet, kinds.StatefulSet, kinds.DaemonSet, kinds.UnitedDeployment, kinds.SidecarSet, kinds.BroadcastJob,
+		kinds.Deployment + native, kinds.StatefulSet + native, kinds.DaemonSet + native,
 	}
 }
 
-func ours(kind string) schema.GroupKind { return schema.GroupKind{Group: kinds.Apps, Kind: kind} }
+// native ends the names of kinds of apps.
+const native = "." + appsv1.GroupName
+
+// kindNamed returns the kind of a name: of apps.kruise.io where the name has no group.
+func kindNamed(name string) schema.GroupKind {
+	if kind, is := strings.CutSuffix(name, native); is {
+		return schema.GroupKind{Group: appsv1.GroupName, Kind: kind}
+	}
+	return schema.GroupKind{Group: kinds.Apps, Kind: name}
+}
+
+// nameOf returns the name of a kind.
+func nameOf(kind schema.GroupKind) string {
+	if kind.Group == appsv1.GroupName {
+		return kind.String()
+	}
+	return kind.Kind
+}
 
 func budgets() schema.GroupKind {
 	return schema.GroupKind{Group: kinds.Policy, Kind: "PodUnavailableBudget"}
@@ -43,16 +62,16 @@ func (c *cluster) feeds(query url.Values) ([]feed, error) {
 	case "workloads":
 		var all []feed
 		for _, kind := range workloads() {
-			all = append(all, c.all(ours(kind), workloadOf))
+			all = append(all, c.all(kindNamed(kind), listed))
 		}
 		return all, nil
 	case "budgets":
 		return []feed{c.all(budgets(), budgetOf)}, nil
 	case "pulls":
-		return []feed{c.all(ours("ImagePullJob"), pullOf), c.all(ours("NodeImage"), nodeImageOf)}, nil
+		return []feed{c.all(kindNamed("ImagePullJob"), pullOf), c.all(kindNamed("NodeImage"), nodeImageOf)}, nil
 	case "probes":
 		states := nodeProbesOf(c.namespace)
-		return []feed{c.all(ours("PodProbeMarker"), markerOf), c.all(ours("NodePodProbe"), states)}, nil
+		return []feed{c.all(kindNamed("PodProbeMarker"), markerOf), c.all(kindNamed("NodePodProbe"), states)}, nil
 	case "rollout":
 		r := ref{kind: query.Get("kind"), namespace: query.Get("namespace"), name: query.Get("name")}
 		if err := r.check(c.namespace); err != nil {
@@ -66,9 +85,9 @@ func (c *cluster) feeds(query url.Values) ([]feed, error) {
 
 // all returns the feed of all objects of a kind.
 func (c *cluster) all(kind schema.GroupKind, row func(*unstructured.Unstructured) any) feed {
-	t := newTable(kind.Kind)
+	t := newTable(nameOf(kind))
 	l := list{kind: kind, namespace: c.namespace, row: row, into: t}
-	return feed{key: kind.Kind, tables: []*table{t}, run: func(ctx context.Context) { c.follow(ctx, l) }}
+	return feed{key: t.name, tables: []*table{t}, run: func(ctx context.Context) { c.follow(ctx, l) }}
 }
 
 // ref names a workload.

@@ -50,13 +50,21 @@ type counts struct {
 	Available int64 `json:"available"`
 }
 
+// listed returns the row of a workload; nil for a set of apps that is not rolled out in place.
+func listed(o *unstructured.Unstructured) any {
+	if kinds.IsNative(o) && !kinds.IsInPlace(o) {
+		return nil
+	}
+	return workloadOf(o)
+}
+
 // workloadOf returns the row of a workload.
 func workloadOf(o *unstructured.Unstructured) any {
 	kind := o.GroupVersionKind()
 	row := workloadRow{
-		Kind: kind.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+		Kind: nameOf(kind.GroupKind()), Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
 		Created: o.GetCreationTimestamp().Unix(), Deleting: o.GetDeletionTimestamp() != nil, counts: countsOf(o),
-		Pausable: kinds.PausePath(kind) != nil, Paused: kinds.Paused(o),
+		Pausable: kinds.PausePath(kind) != nil || kinds.IsInPlace(o), Paused: kinds.Paused(o),
 		Protection: short(o.GetLabels()[kruise.DeletionProtectionKey]), Images: imagesOf(o),
 	}
 	line, done, err := rollout.Status(o)
@@ -73,6 +81,9 @@ func workloadOf(o *unstructured.Unstructured) any {
 		if s.OnDelete {
 			row.Policy = "OnDelete"
 		}
+	}
+	if p := kinds.Progress(o); p != nil {
+		row.Update, row.Updated, row.Ready = short(p.Revision), int64(p.Updated), int64(p.Ready)
 	}
 	row.MinReady = minReadyOf(o)
 	if set, err := kinds.ReadSidecarSet(o); kinds.Is(o, kinds.SidecarSet) && err == nil {

@@ -30,7 +30,7 @@ func isDeploymentInPlace(o *unstructured.Unstructured) bool {
 
 // undoDeployment takes a Deployment back that is rolled out in place, which kubectl refuses while it is held.
 func undoDeployment(c target.Command, o target.Object, number int64) error {
-	sets, err := replicaSets(c, o)
+	sets, err := ReplicaSets(c, o)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func undoDeployment(c target.Command, o target.Object, number int64) error {
 	return c.Print(patched, "rolled back")
 }
 
-// replicaSets lists the ReplicaSets of a Deployment.
-func replicaSets(c target.Command, o target.Object) ([]*unstructured.Unstructured, error) {
+// ReplicaSets lists the ReplicaSets of a Deployment.
+func ReplicaSets(c target.Command, o target.Object) ([]*unstructured.Unstructured, error) {
 	selector, err := pods.Selector(o.Unstructured)
 	if err != nil {
 		return nil, err

@@ -72,10 +72,6 @@ func Of(in Input) Report {
 		r.Revisions = ofSidecarSet(o)
 	}
 	r.Reasons = append(r.Reasons, Conditions(o)...)
-	if kinds.IsHeld(o) {
-		r.Reasons = append(r.Reasons, fmt.Sprintf("held by the annotation %s until all pods run the change; "+
-			"to go back: kubectl kruise rollout undo deployment/%s", native.HoldKey, o.GetName()))
-	}
 	switch {
 	case !kinds.Paused(o):
 	case kinds.IsInPlace(o):
@@ -141,13 +137,16 @@ func ofSidecarSet(o *unstructured.Unstructured) []Revision {
 	}
 }
 
-// Conditions returns the conditions of a status that report why a workload does not go on.
-func Conditions(o *unstructured.Unstructured) []string {
+// Conditions returns the hold of a workload, and the conditions of its status that report why it does not go on.
+func Conditions(o *unstructured.Unstructured) (lines []string) {
+	if kinds.IsHeld(o) {
+		lines = append(lines, fmt.Sprintf("held by the annotation %s until all pods run the change; "+
+			"to go back: kubectl kruise rollout undo deployment/%s", native.HoldKey, o.GetName()))
+	}
 	list, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {
-		return nil
+		return lines
 	}
-	var lines []string
 	for _, c := range list {
 		fields, is := c.(map[string]any)
 		if !is {

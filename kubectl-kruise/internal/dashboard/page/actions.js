@@ -9,15 +9,20 @@ export async function actions(node, w, at) {
   const looks = [write, w.paused, w.pausable, w.protection, w.uid].join();
   if (node.dataset.looks === looks) return;
   node.dataset.looks = looks;
-  const object = `${w.kind.toLowerCase()}.apps.kruise.io/${w.name}` + (w.namespace ? ` -n ${w.namespace}` : '');
+  const native = w.kind.endsWith('.apps');
+  const object = `${w.kind.toLowerCase()}${native ? '' : '.apps.kruise.io'}/${w.name}` + (w.namespace ? ` -n ${w.namespace}` : '');
   const all = [];
   if (w.pausable) {
     all.push(w.paused ?
       {verb: 'resume', name: 'Resume', text: 'The rollout goes on.', line: `kubectl kruise rollout resume ${object}`} :
       {verb: 'pause', name: 'Pause', text: 'No further pod is updated. Updates that have begun are completed.', line: `kubectl kruise rollout pause ${object}`});
   }
-  if (['CloneSet', 'StatefulSet', 'DaemonSet'].includes(w.kind)) {
+  if (w.kind === 'Deployment.apps') {
+    all.push({verb: 'undo', name: 'Undo', text: 'The pod template becomes the one before the change.', line: `kubectl kruise rollout undo ${object}`});
+  } else if (['CloneSet', 'StatefulSet', 'DaemonSet'].includes(w.kind)) {
     all.push({verb: 'undo', name: 'Undo', text: 'The pod template becomes that of an earlier revision, and the pods roll back by the strategy of the workload.', line: `kubectl kruise rollout undo ${object}`});
+  }
+  if (native || ['CloneSet', 'StatefulSet', 'DaemonSet'].includes(w.kind)) {
     all.push({verb: 'restart', name: 'Restart', text: 'All pods are rolled once, by the strategy of the workload.', line: `kubectl kruise rollout restart ${object}`});
   }
   all.push(w.protection ?
@@ -54,7 +59,7 @@ async function confirm(a, w, at) {
   const node = dialog(`${a.name} ${w.kind} ${w.name}`, h('p', {}, a.text), choice, command(a.line), result,
     h('div', {class: 'buttons'}, cancel, go));
   const select = h('select', {id: 'to'});
-  if (a.verb === 'undo') {
+  if (a.verb === 'undo' && w.kind !== 'Deployment.apps') {
     go.disabled = true;
     try {
       const {revisions} = await get('api/revisions', at);

@@ -4,7 +4,8 @@ import {bar, compare, fill, h, many, notes, pill, put, say} from './dom.js';
 import {follow, settled} from './feed.js';
 import {stateOf} from './state.js';
 
-const kinds = ['CloneSet', 'StatefulSet', 'DaemonSet', 'UnitedDeployment', 'SidecarSet', 'BroadcastJob'];
+const kinds = ['CloneSet', 'StatefulSet', 'DaemonSet', 'UnitedDeployment', 'SidecarSet', 'BroadcastJob',
+  'Deployment.apps', 'StatefulSet.apps', 'DaemonSet.apps'];
 const pageSize = 200;
 
 export function open(main) {
@@ -68,7 +69,7 @@ export function open(main) {
     put(sum, ready ? many(all.length, 'workload') + ', ' + (busy ? busy + ' in progress' : 'none in progress') : 'Loading');
     if (ready) say(sum.textContent);
     table.hidden = ready && all.length === 0;
-    fill(missing, notes(tables, kinds), table.hidden && h('p', {class: 'empty'}, 'No workload of apps.kruise.io here.'));
+    fill(missing, notes(tables, kinds), table.hidden && h('p', {class: 'empty'}, 'No workload of apps.kruise.io here, and none of apps with a rollout in place.'));
   }
 
   function refill(node, row) {
