@@ -254,8 +254,9 @@ func TestRolloutOfDeploymentInPlace(t *testing.T) {
 			writes: annotate(`{"maxUnavailable":1}`, `{"maxUnavailable":1,"paused":true}`),
 		},
 		"status": {
-			objects: held, args: "rollout status deployment/web --watch=false",
-			out: "Waiting for Deployment spec update to be observed...\n",
+			objects: []string{deploymentOf("app:3", "paused: true,", hold+`, deployment.kubernetes.io/revision: "2"`)},
+			args:    "rollout status deployment/web --watch=false --revision=2",
+			out:     "Waiting for Deployment spec update to be observed...\n",
 		},
 		"resume of a hold": {objects: held, args: "rollout resume deployment/web", err: "is not paused"},
 		"resume of the user's own pause": {

@@ -88,8 +88,8 @@ func TestDeploymentInPlace(t *testing.T) {
 		labels: {app: web, pod-template-hash: abc}}}`
 	g := open(t, "v1beta1", flags{write: true}, plain, deployment, set, pod)
 	listed := g.follow(t, "view=workloads")
-	listed.until(has("Deployment.apps", "default/web", `"line":"Progressing, held: 0 of 1 pods updated`))
-	listed.until(func(tables map[string]Change) bool { return tables["Deployment.apps"].Loaded })
+	shows := has("Deployment.apps", "default/web", `"line":"Progressing, held: 0 of 1 pods updated`)
+	listed.until(func(tables map[string]Change) bool { return shows(tables) && tables["Deployment.apps"].Loaded })
 	if _, has := listed.tables["Deployment.apps"].Set["default/plain"]; has {
 		t.Error("a Deployment without a rollout in place is listed")
 	}

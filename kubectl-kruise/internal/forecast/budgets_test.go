@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,5 +48,23 @@ func TestBudget(t *testing.T) {
 					c.batches, c.severity, c.blocked)
 			}
 		})
+	}
+}
+
+// A budget may name the Deployment, which controls the ReplicaSet of the pods.
+func TestBudgetOfDeployment(t *testing.T) {
+	live, objects := deploymentObjects("{}")
+	budget := &policyv1beta1.PodUnavailableBudget{}
+	budget.Namespace, budget.Name, budget.UID = "shop", "db", "budget"
+	budget.Spec.TargetReference = &policyv1beta1.TargetReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "db"}
+	budget.Spec.MaxUnavailable = amount("0")
+	budget.Status.TotalReplicas = 3
+	wanted := live.DeepCopy()
+	wanted.Spec.Template.Spec.Containers[0].Image = "db:2"
+	f, err := forecast.Of(t.Context(), forecast.Input{
+		Now: created.Add(time.Hour), Live: live, Wanted: wanted, Objects: append(objects, budget),
+	})
+	if err != nil || len(f.Batches) != 0 || f.Severity != forecast.Stuck {
+		t.Errorf("%+v, %v", f, err)
 	}
 }

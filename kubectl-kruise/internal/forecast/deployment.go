@@ -52,7 +52,7 @@ func nativeDeployments() *kind {
 // rollingBounds returns the bounds of the built-in rolling update.
 func rollingBounds(d *appsv1.Deployment) Bounds {
 	replicas := ptr.Deref(d.Spec.Replicas, 1)
-	if d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType {
+	if recreates(d) {
 		return Bounds{Replicas: replicas, MaxUnavailable: replicas}
 	}
 	rolling := ptr.Deref(d.Spec.Strategy.RollingUpdate, appsv1.RollingUpdateDeployment{})

@@ -227,6 +227,44 @@ func TestNativeDeployment(t *testing.T) {
 	}
 }
 
+// A change in the middle of a rollout goes on from the pods as they are: one of them runs the change before.
+func TestNativeDeploymentHeld(t *testing.T) {
+	live, objects := deploymentObjects("{}")
+	wanted := live.DeepCopy()
+	wanted.Spec.Template.Spec.Containers[0].Image = "db:3"
+	for _, d := range []*appsv1.Deployment{live, wanted} {
+		d.Spec.Paused, d.Annotations[native.HoldKey] = true, "1"
+	}
+	live.Spec.Template.Spec.Containers[0].Image = "db:2"
+	data, err := revision.Encode(&live.Spec.Template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: data}, Revision: 1}
+	stored.Namespace, stored.Name, stored.UID = "shop", revision.Name("db", revision.Hash(data, nil)), "revision"
+	stored.OwnerReferences = []metav1.OwnerReference{
+		*metav1.NewControllerRef(live, appsv1.SchemeGroupVersion.WithKind("Deployment")),
+	}
+	for _, o := range objects {
+		switch of := o.(type) {
+		case *appsv1.ReplicaSet:
+			of.Spec.Template.Annotations = map[string]string{native.HoldKey: "true"}
+		case *corev1.Pod:
+			if of.Name == "db-2" {
+				of.Labels[appsv1.ControllerRevisionHashLabelKey] = revision.Short(stored.Name)
+				of.Spec.Containers[0].Image, of.Status.ContainerStatuses[0].Image = "db:2", "db:2"
+			}
+		}
+	}
+	f, err := forecast.Of(t.Context(), forecast.Input{
+		Now: created.Add(time.Hour), Live: live, Wanted: wanted, Objects: append(objects, stored),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareText(t, "native deployment held", f)
+}
+
 // A set of Kubernetes that does not ask for updates in place is refused.
 func TestNativeWithoutAnnotation(t *testing.T) {
 	set := &appsv1.StatefulSet{}

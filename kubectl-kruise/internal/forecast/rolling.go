@@ -138,35 +138,57 @@ func (r rolling) annotate(ctx context.Context, d *appsv1.Deployment, set *appsv1
 func (r rolling) scaleSets(
 	ctx context.Context, d *appsv1.Deployment, newest *appsv1.ReplicaSet, old []*appsv1.ReplicaSet,
 ) error {
-	b, active := rollingBounds(d), []*appsv1.ReplicaSet{}
-	recreates := !d.Spec.Paused && d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
-	for _, set := range old {
-		pods, err := r.podsOf(ctx, set)
-		if err != nil {
-			return err
-		}
-		if *set.Spec.Replicas > 0 || recreates && len(pods) > 0 {
-			active = append(active, set)
-		}
+	active, err := r.active(ctx, d, old)
+	if err != nil {
+		return err
 	}
+	replicas := ptr.Deref(d.Spec.Replicas, 1)
 	switch {
-	case newest != nil && (len(active) == 0 || *newest.Spec.Replicas > b.Replicas):
-		return r.scale(ctx, newest, b.Replicas)
+	case newest != nil && (len(active) == 0 || *newest.Spec.Replicas > replicas):
+		return r.scale(ctx, newest, replicas)
 	case d.Spec.Paused && len(active) == 1 && (newest == nil || *newest.Spec.Replicas == 0):
-		return r.scale(ctx, active[0], b.Replicas)
+		return r.scale(ctx, active[0], replicas)
 	case d.Spec.Paused:
 		return nil
 	}
 	r.rollsOut = true
+	return r.roll(ctx, d, newest, active)
+}
+
+func recreates(d *appsv1.Deployment) bool {
+	return d.Spec.Strategy.Type == appsv1.RecreateDeploymentStrategyType
+}
+
+// active returns the ReplicaSets that have pods. With the strategy Recreate, pods that terminate count.
+func (r rolling) active(
+	ctx context.Context, d *appsv1.Deployment, sets []*appsv1.ReplicaSet,
+) (active []*appsv1.ReplicaSet, err error) {
+	for _, set := range sets {
+		pods, err := r.podsOf(ctx, set)
+		if err != nil {
+			return nil, err
+		}
+		if *set.Spec.Replicas > 0 || recreates(d) && !d.Spec.Paused && len(pods) > 0 {
+			active = append(active, set)
+		}
+	}
+	return active, nil
+}
+
+// roll goes one step from older ReplicaSets to the newest.
+func (r rolling) roll(
+	ctx context.Context, d *appsv1.Deployment, newest *appsv1.ReplicaSet, active []*appsv1.ReplicaSet,
+) error {
+	b := rollingBounds(d)
 	total, available := *newest.Spec.Replicas, newest.Status.AvailableReplicas
-	spare := available - b.MinAvailable // what old ReplicaSets may lose, of their pods whether available or not
+	spare := available - b.MinAvailable // how many pods the older ReplicaSets may lose, available or not
 	for _, set := range active {
 		total += *set.Spec.Replicas
 		available += set.Status.AvailableReplicas
 		spare += *set.Spec.Replicas
 	}
 	grown := min(b.Replicas, *newest.Spec.Replicas+max(b.Replicas+b.MaxSurge-total, 0))
-	if recreates {
+	if recreates(d) {
 		grown = 0
 	}
 	if err := r.scale(ctx, newest, grown); err != nil {

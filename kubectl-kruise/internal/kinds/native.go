@@ -13,7 +13,8 @@ import (
 )
 
 // IsInPlace reports whether an object is a Deployment, a StatefulSet or a DaemonSet of apps/v1 that is rolled out in
-// place: its annotation asks for that, the reconciler has reported a status, as where its namespace asks, or it is held.
+// place: its annotation asks for that, or it is held, or it has a status of the reconciler, as where its namespace
+// asks.
 func IsInPlace(o *unstructured.Unstructured) bool {
 	_, asks := native.Request(o, nil)
 	_, reported := o.GetAnnotations()[controller.StatusKey]

@@ -43,8 +43,8 @@ type Strategy struct {
 	Template       *corev1.PodTemplateSpec
 }
 
-// StrategyOf returns the strategy of a CloneSet, a StatefulSet or a DaemonSet, or of a set of apps/v1 that is rolled out
-// in place, and reports whether the object is one.
+// StrategyOf returns the strategy of a CloneSet, a StatefulSet or a DaemonSet, or of a set of apps/v1 that is rolled
+// out in place, and reports whether the object is one.
 func StrategyOf(o *unstructured.Unstructured) (s Strategy, is bool, err error) {
 	switch {
 	case Is(o, CloneSet):

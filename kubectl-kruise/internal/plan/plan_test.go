@@ -169,13 +169,18 @@ func TestPlanDeployment(t *testing.T) {
 		spec: {nodeName: node-1, containers: [{name: app, image: "web:1"}]}, status: {phase: Running, conditions: [
 		{type: ContainersReady, status: "True"}, {type: Ready, status: "True"}],
 		containerStatuses: [{name: app, image: "web:1", imageID: "1", containerID: "x://1", ready: true}]}}`
+	const changed = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {metadata: {
+		labels: {app: web}}, spec: {containers: [{name: app, image: "web:2"}]}}}}`
 	for name, c := range map[string]struct {
 		annotation, label string
-		denied            bool
+		denied, manifest  bool
 		want              string
 		code              int
 	}{
-		"the annotation":           {annotation: `{"kruisekit.dev/rollout": enabled}`, want: "is held for", code: 2},
+		"the annotation": {annotation: `{"kruisekit.dev/rollout": enabled}`, want: "is held for", code: 2},
+		"the annotation of the live object": {
+			annotation: `{"kruisekit.dev/rollout": enabled}`, manifest: true, want: "is held for", code: 2,
+		},
 		"the label":                {label: "enabled", want: "is held for", code: 2},
 		"the annotation wins":      {annotation: `{"kruisekit.dev/rollout": disabled}`, label: "enabled", want: "of apps/v1"},
 		"a namespace without it":   {want: "of apps/v1"},
@@ -198,7 +203,14 @@ func TestPlanDeployment(t *testing.T) {
 				server.Put(t, o)
 			}
 			server.Deny(func(r *http.Request) bool { return c.denied && r.URL.Path == "/api/v1/namespaces/default" })
-			got := server.Run(t, command.New, "plan", "deployment/web", "--image", "app=web:2")
+			args := []string{"plan", "deployment/web", "--image", "app=web:2"}
+			if c.manifest {
+				args = []string{"plan", "-f", filepath.Join(t.TempDir(), "new.yaml")}
+				if err := os.WriteFile(args[2], []byte(changed), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := server.Run(t, command.New, args...)
 			var exit exec.CodeExitError
 			if errors.As(got.Err, &exit); exit.Code != c.code || !strings.Contains(fmt.Sprint(got.Out, got.Err), c.want) {
 				t.Errorf("%v, want %d %q\n%s", got.Err, c.code, c.want, got.Out)

@@ -146,8 +146,8 @@ func revisionOf(set *unstructured.Unstructured) int64 {
 
 const revisionKey = "deployment.kubernetes.io/revision"
 
-// plain returns a ReplicaSet with the template as the user wrote it: without the label of the hash, and without the mark
-// of a rollout in place.
+// plain returns a ReplicaSet with the template as the user wrote it: without the label of the hash, and without the
+// mark of a rollout in place.
 func plain(set *unstructured.Unstructured) *unstructured.Unstructured {
 	set = set.DeepCopy()
 	at := []string{"spec", "template", "metadata"}

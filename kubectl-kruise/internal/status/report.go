@@ -140,8 +140,8 @@ func ofSidecarSet(o *unstructured.Unstructured) []Revision {
 // Conditions returns the hold of a workload, and the conditions of its status that report why it does not go on.
 func Conditions(o *unstructured.Unstructured) (lines []string) {
 	if kinds.IsHeld(o) {
-		lines = append(lines, fmt.Sprintf("held by the annotation %s until all pods run the change; "+
-			"to go back: kubectl kruise rollout undo deployment/%s", native.HoldKey, o.GetName()))
+		lines = append(lines, fmt.Sprintf("held by %s until all pods run the change: "+
+			"kubectl kruise rollout undo deployment/%s goes back", native.HoldKey, o.GetName()))
 	}
 	list, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	if err != nil {

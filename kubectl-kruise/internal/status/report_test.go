@@ -127,7 +127,7 @@ func TestReportOfHeldDeployment(t *testing.T) {
 * 2   ███████████████··············· 1 of 2, 1 ready
   abc ███████████████··············· 1 of 2, 1 ready
 Why:
-  held by the annotation kruisekit.dev/rollout-hold until all pods run the change; to go back: kubectl kruise rollout undo deployment/web
+  held by kruisekit.dev/rollout-hold until all pods run the change: kubectl kruise rollout undo deployment/web goes back
   paused by the annotation kruisekit.dev/rollout
 Pods:
   web-abc-y: the rollout is paused: kubectl kruise rollout resume; the update is made in place and restarts app
