@@ -17,8 +17,8 @@
 // A forecast assumes that new images can be pulled and become ready, that no node fails, that no other client changes
 // the objects meanwhile, and that the owners of lifecycle hooks answer at once. With HoldHooks they do not answer, and
 // the forecast ends where the workload waits for them. A pod that cannot become ready today, as one whose container
-// crashes, stays as it is until a change restarts or recreates it. A Deployment that asks for a rollout in place is held,
-// as the policy config/native/hold.yaml does.
+// crashes, stays as it is until a change restarts or recreates it. A changed Deployment that asks for a rollout
+// in place is held, as by the policy config/native/hold.yaml.
 //
 // Laws:
 //   - The same input gives the same forecast, and is not changed.
