@@ -34,8 +34,10 @@ type builtIn struct {
 // revision, which their status lacks.
 const simulatedRevisionKey = "forecast.kruisekit.dev/revision"
 
-// installed is what in-place updates of native sets find in the cluster.
-func installed(o Options) inplace.Installation { return ptr.Deref(o.Installed, inplace.Installation{}) }
+// installed is what in-place updates of native sets find in the cluster: API servers resize pods since Kubernetes 1.33.
+func installed(o Options) inplace.Installation {
+	return ptr.Deref(o.Installed, inplace.Installation{Resize: true})
+}
 
 // Reconcile implements reconcile.Reconciler.
 func (b *builtIn) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

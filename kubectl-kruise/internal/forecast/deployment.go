@@ -8,7 +8,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -67,20 +66,18 @@ func rollingBounds(d *appsv1.Deployment) Bounds {
 	return b
 }
 
-// hold pauses a changed Deployment, as the policy in config/native/hold.yaml does.
+// hold pauses a changed Deployment, as admission does.
 func hold(live, wanted client.Object) error {
 	before, is := live.(*appsv1.Deployment)
 	after, both := wanted.(*appsv1.Deployment)
 	if !is || !both {
 		return fmt.Errorf("hold %T: it is no Deployment", wanted)
 	}
-	_, was := before.Annotations[native.HoldKey]
-	_, held := after.Annotations[native.HoldKey]
-	changed := !apiequality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template)
-	if after.Spec.Paused || !changed && !held {
+	if native.Hold(before, after) == nil {
 		return nil
 	}
-	if after.Spec.Paused = true; !was || !held {
+	after.Spec.Paused = true
+	if _, held := before.Annotations[native.HoldKey]; !held {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, native.HoldKey, strconv.FormatInt(before.Generation, 10))
 	}
 	return nil
