@@ -103,6 +103,7 @@
 //   - [github.com/kruisekit/kruisekit/webhooks/containerrecreaterequest]: what a request to restart containers takes
 //     from its pod.
 //   - [github.com/kruisekit/kruisekit/webhooks/kinds]: the machinery of the webhooks of kinds: a kind is a row.
+//   - [github.com/kruisekit/kruisekit/webhooks/native]: the hold of Deployments for controllers/native.
 //   - [github.com/kruisekit/kruisekit/webhooks/persistentpodstate]: the rules of PersistentPodStates.
 //   - [github.com/kruisekit/kruisekit/webhooks/pod]: what new pods get: sidecars, readiness gates, an order of their
 //     containers.
