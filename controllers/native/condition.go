@@ -37,7 +37,7 @@ func (s *snapshot) condition(progress *Progress) (*write.Write, error) {
 	default:
 		after := s.conditionOf(progress)
 		if before != nil && before.Status == after.Status && before.Reason == after.Reason &&
-			(progress.State == StateProgressing || cause(before.Message) == cause(after.Message)) {
+			cause(before.Message) == cause(after.Message) {
 			return nil, nil
 		}
 		wanted = map[string]any{
@@ -73,13 +73,15 @@ func (s *snapshot) conditionOf(progress *Progress) appsv1.DeploymentCondition {
 		Type: ConditionRolledOut, Status: corev1.ConditionFalse, Reason: string(progress.State), Message: progress.Note,
 		LastUpdateTime: now, LastTransitionTime: now,
 	}
-	if progress.State == StateComplete {
+	switch held := s.isHeld(); {
+	case progress.State == StateComplete:
 		c.Status, c.Message = corev1.ConditionTrue, "all pods run the template and are ready"
-	} else if s.isHeld() {
+	case progress.State == StateProgressing && held:
 		c.Message = textHeld
-		if progress.Note != "" {
-			c.Message = progress.Note + ". " + textHeld
-		}
+	case progress.State == StateProgressing: // the note changes with each pod
+		c.Message = "the rollout goes on"
+	case held:
+		c.Message += ". " + textHeld
 	}
 	return c
 }
