@@ -31,8 +31,8 @@ import (
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory
 // small. The cache drops managedFields, a third of a pod, which no reconciler reads, the lists of images of nodes, the
 // specs of untyped Jobs, most of untyped Deployments and StatefulSets that no UnitedDeployment controls, and
-// annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read, and the templates of ReplicaSets
-// without pods. Secrets and ConfigMaps are read
+// annotations where only metadata of Deployments, ReplicaSets and StatefulSets is read, and the templates of
+// ReplicaSets without pods. Secrets and ConfigMaps are read
 // live: one read in passing would otherwise bring all of the cluster's into memory, and ask for the right to see them.
 //
 // Pods lack what no reconciler here reads: of their specs stay images, resources, ports, hooks, claims, what places

@@ -14,8 +14,8 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// ConditionRolledOut is the condition of a Deployment that is rolled out in place: True for StateComplete. Its reason is
-// the State, and its message the note. The built-in controller keeps conditions of other types than its own.
+// ConditionRolledOut is the condition of a Deployment that is rolled out in place: True for StateComplete. Its reason
+// is the State. The built-in controller keeps conditions of other types than its own.
 const ConditionRolledOut appsv1.DeploymentConditionType = "kruisekit.dev/RolledOut"
 
 // textHeld is what a user must know who wants to go back while the Deployment is held.

@@ -131,16 +131,13 @@ func (n *natives) testOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	others := *n
-	others.namespace = n.Cluster.Namespace(t)
+	others.namespace = n.Namespace(t)
 	others.kubectl(t, "apply", "-f", file)
 	names := []string{"frontend", "api", "cart", "shop", "search"}
-	before := map[string]corev1.Pod{}
 	for _, name := range names {
 		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=3m")
 	}
-	for name, pod := range others.podsOf(t, "", n.images[0]) {
-		before[name] = pod
-	}
+	before := others.podsOf(t, "", n.images[0])
 	others.kubectl(t, "label", "namespace", others.namespace, adapter.RolloutKey+"="+adapter.Enabled)
 	eventually(t, func(ctx context.Context) error { // each has its status, and so the manager knows the label
 		for _, name := range names {

@@ -9,9 +9,9 @@
 // Cost is the processor time of the process, to which other processes of a busy machine add nothing. Work may use
 // several goroutines. Tests that run in parallel with others of their package cannot be measured so.
 //
-// The garbage collector is off during a measurement, and starts with memory of which none is free. A fresh page costs ten
-// times as much as a page that the collector has freed: small work on freed pages and large work on fresh ones would
-// look like a square.
+// The garbage collector is off during a measurement, which starts with memory of which none is free. A fresh page costs
+// ten times as much as a page that the collector has freed: small work on freed pages and large work on fresh ones
+// would look like a square.
 package growth
 
 import (

@@ -71,7 +71,8 @@ func writes() map[string]change {
 	image := func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:2" }
 	return map[string]change{
 		"annotation": {
-			why: "the Deployment asks", namespace: "plain", annotations: map[string]string{asking: "{}"}, write: image, want: true,
+			why: "the Deployment asks", namespace: "plain", annotations: map[string]string{asking: "{}"},
+			write: image, want: true,
 		},
 		"namespace": {why: "its namespace asks", namespace: "asks", write: image, want: true},
 		"both": {
@@ -79,7 +80,8 @@ func writes() map[string]change {
 			annotations: map[string]string{asking: adapter.Enabled}, write: image, want: true,
 		},
 		"disabled": {
-			why: "the annotation wins", namespace: "asks", annotations: map[string]string{asking: adapter.Disabled}, write: image,
+			why: "the annotation wins", namespace: "asks", annotations: map[string]string{asking: adapter.Disabled},
+			write: image,
 		},
 		"neither": {why: "nothing asks", namespace: "plain", write: image},
 		"replicas": {

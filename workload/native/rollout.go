@@ -15,8 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// RolloutKey is the annotation that asks for the rollout of a set: a Rollout as JSON, Enabled or Disabled. It is also the
-// label of a namespace that asks for all sets in it, with the value Enabled.
+// RolloutKey is the annotation that asks for the rollout of a set: a Rollout as JSON, Enabled or Disabled. It is also
+// the label of a namespace that asks for all sets in it, with the value Enabled.
 const RolloutKey = "kruisekit.dev/rollout"
 
 // The words that the annotation takes besides JSON.

@@ -129,8 +129,8 @@ func (w deployment) make(ctx context.Context, c client.Client, replicas int32) e
 	return nil
 }
 
-// change gives the template alone: a Deployment has no partition. Admission holds the Deployment that asks for it; where
-// the API server does not serve the policy, the write itself does, by the rule of the webhook.
+// change gives the template alone: a Deployment has no partition. The write holds the Deployment that asks for it, by
+// the rule of the webhook: the demo serves none.
 func (w deployment) change(ctx context.Context, c client.Client, s step) (int64, bool, error) {
 	d := &appsv1.Deployment{}
 	if err := c.Get(ctx, key(w.name()), d); err != nil {
