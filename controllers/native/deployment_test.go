@@ -297,6 +297,13 @@ func TestDeployment(t *testing.T) {
 			why: "the annotation wins over the namespace", asks: true, with: annotated(adapter.Disabled),
 			changes: []func(*appsv1.Deployment){tag("2")}, sets: []string{"1 0 of web:1", "2 3 of web:2"},
 		},
+		"an operator resets what it does not know": {
+			why: "is not fought: the built-in controller rolls out, and an event reports it", with: annotated(`{"paused":true}`),
+			changes: []func(*appsv1.Deployment){tag("2"), func(d *appsv1.Deployment) {
+				d.Spec.Paused, d.Annotations = false, map[string]string{adapter.RolloutKey: "{}"}
+			}},
+			sets: []string{"1 0 of web:1", "2 3 of web:2"}, state: native.StateComplete, event: "NotHeld",
+		},
 		"never asked": {
 			why: "is left alone", with: func(d *appsv1.Deployment) { d.Annotations = nil },
 			changes: []func(*appsv1.Deployment){tag("2")}, sets: []string{"1 0 of web:1", "2 3 of web:2"},
