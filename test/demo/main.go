@@ -1,5 +1,6 @@
-// Command demo shows rollouts in place of a CloneSet and of a Deployment beside that of a plain Deployment, in a cluster
-// that it starts for itself and takes down again: a real control plane, simulated nodes, and kruisekit's reconcilers in this process.
+// Command demo shows rollouts in place of a CloneSet and of a Deployment beside that of a plain Deployment, in a
+// cluster that it starts for itself and takes down again: a real control plane, simulated nodes, and kruisekit's
+// reconcilers in this process.
 //
 //	go run ./test/demo          # or: make demo
 //	go run ./test/demo -keep    # leaves the cluster up until Ctrl-C

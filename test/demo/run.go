@@ -31,7 +31,7 @@ const (
 
 	// A picture has room for all that a frame shows.
 	pictureWidth, pictureHeight = 84, 60
-	pictureTitle                = "Rollouts of a CloneSet, an annotated Deployment and a plain one, and their writes per pod"
+	pictureTitle                = "Rollouts of a CloneSet, an annotated Deployment and a plain one, and their writes"
 )
 
 const explanation = `
