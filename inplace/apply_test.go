@@ -68,6 +68,9 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 	if subresource == write.Main && onlyAdded(pod.Spec.Tolerations, next.Spec.Tolerations) {
 		before.Spec.Tolerations = after.Spec.Tolerations
 	}
+	if subresource == write.Resize && before.Spec.Resources != nil && after.Spec.Resources != nil {
+		before.Spec.Resources = after.Spec.Resources
+	}
 	if now := next.Spec.ActiveDeadlineSeconds; subresource == write.Main && now != nil && *now >= 0 &&
 		*now <= ptr.Deref(pod.Spec.ActiveDeadlineSeconds, *now) {
 		before.Spec.ActiveDeadlineSeconds = now

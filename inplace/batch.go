@@ -40,7 +40,11 @@ func split(pod *corev1.Pod, c *Change, keys *kruise.Keys) (now []string, rest *C
 	highest := math.MinInt
 	priorities := make(map[string]int, len(involved))
 	for _, name := range involved {
-		if p, ok := LaunchPriority(containerOf(pod, name), keys); ok {
+		c := containerOf(pod, name)
+		if c == nil {
+			continue // the pod as a whole
+		}
+		if p, ok := LaunchPriority(c, keys); ok {
 			priorities[name] = p
 			highest = max(highest, p)
 		}
@@ -70,9 +74,12 @@ func split(pod *corev1.Pod, c *Change, keys *kruise.Keys) (now []string, rest *C
 	}
 }
 
-// involvedIn are the containers of a pod that a change names, sorted.
+// involvedIn are the containers of a pod that a change names, sorted, and podLevel.
 func involvedIn(pod *corev1.Pod, c *Change) []string {
 	var names []string
+	if _, ok := c.Resources[podLevel]; ok && pod.Spec.Resources != nil {
+		names = append(names, podLevel)
+	}
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			name := list[i].Name

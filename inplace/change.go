@@ -12,7 +12,7 @@ import (
 type Change struct {
 	// Images by container.
 	Images map[string]string
-	// Resources by container: the values of cpu and memory that change.
+	// Resources by container: the values of cpu and memory that change. The empty name has those of the pod as a whole.
 	Resources map[string]corev1.ResourceRequirements
 	// RefMetadata are, by container, the labels and annotations that feed its environment and that get a new value.
 	RefMetadata map[string]metav1.ObjectMeta
@@ -120,7 +120,7 @@ func (c *Change) due(pod *corev1.Pod) *Change {
 		}
 	}
 	for name, resources := range c.Resources {
-		if has := containerOf(pod, name); has != nil {
+		if resourcesOf(pod, name) != nil {
 			d.Resources[name] = resources
 		}
 	}

@@ -180,8 +180,17 @@ func resizes(pod *corev1.Pod, s *kruise.InPlaceUpdateState) waiting {
 	return waiting{}
 }
 
-// unresized returns what keeps a container from having the resources in its spec.
+// unresized returns what keeps a container from having the resources in its spec, or the pod as a whole, whose node
+// reports a condition until it has them.
 func unresized(pod *corev1.Pod, name string) waiting {
+	if name == podLevel {
+		if pod.Status.ObservedGeneration < pod.Generation ||
+			statusOfCondition(pod, corev1.PodResizePending) == corev1.ConditionTrue ||
+			statusOfCondition(pod, corev1.PodResizeInProgress) == corev1.ConditionTrue {
+			return resizing(pod, name, "the pod has its resources from before")
+		}
+		return waiting{}
+	}
 	c, status := containerOf(pod, name), statusOf(pod, name)
 	switch {
 	case c == nil || len(c.Resources.Limits) == 0 && len(c.Resources.Requests) == 0:

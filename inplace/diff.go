@@ -22,6 +22,7 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	before, after := QOSClass(&from.Spec), QOSClass(&to.Spec)
 	d.containers("spec.containers", from.Spec.Containers, to.Spec.Containers, false)
 	d.containers("spec.initContainers", from.Spec.InitContainers, to.Spec.InitContainers, true)
+	d.podResources(from.Spec.Resources, to.Spec.Resources)
 	if len(d.change.Resources) > 0 && before != after {
 		d.block("spec.containers", "a running pod keeps its class of service: "+string(before)+" would become "+string(after))
 	}
@@ -93,20 +94,21 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 		from.Image = to.Image
 	}
 	if !init || sidecar && d.policy.NativeSidecars {
-		d.resources(path+".resources", from, to)
+		d.resources(path+".resources", to.Name, &from.Resources, &to.Resources)
 	}
-	writeAlike(from.Resources.Limits, to.Resources.Limits)
-	writeAlike(from.Resources.Requests, to.Resources.Requests)
+	writeAlike(&from.Resources, &to.Resources)
 	if !equal(from, to) {
 		d.fixed(path, from, to, true)
 	}
 }
 
 // writeAlike gives amounts that are equal the same spelling: 1000m is 1, and 1024Mi is 1Gi.
-func writeAlike(from, to corev1.ResourceList) {
-	for name, before := range from {
-		if after, ok := to[name]; ok && before.Cmp(after) == 0 {
-			from[name] = after
+func writeAlike(from, to *corev1.ResourceRequirements) {
+	for _, lists := range [][2]corev1.ResourceList{{from.Limits, to.Limits}, {from.Requests, to.Requests}} {
+		for name, before := range lists[0] {
+			if after, ok := lists[1][name]; ok && before.Cmp(after) == 0 {
+				lists[0][name] = after
+			}
 		}
 	}
 }
@@ -117,21 +119,33 @@ func equal[T any](a, b *T) bool {
 	return reflect.DeepEqual(a, b) || apiequality.Semantic.DeepEqual(a, b)
 }
 
-func (d *differ) resources(path string, from, to *corev1.Container) {
+// podResources compares the resources of pods as a whole.
+func (d *differ) podResources(from, to *corev1.ResourceRequirements) {
+	if from == nil || to == nil {
+		return // a running pod cannot get or lose them
+	}
+	if d.policy.PodResources {
+		d.resources("spec.resources", podLevel, from, to)
+	}
+	writeAlike(from, to)
+}
+
+// podLevel is the name under which Change.Resources has the resources of the pod as a whole.
+const podLevel = ""
+
+func (d *differ) resources(path, name string, from, to *corev1.ResourceRequirements) {
 	if d.policy.Resources == ResourcesFixed {
 		return
 	}
 	changed := corev1.ResourceRequirements{
-		Limits:   d.amounts(path+".limits", from.Resources.Limits, to.Resources.Limits),
-		Requests: d.amounts(path+".requests", from.Resources.Requests, to.Resources.Requests),
+		Limits:   d.amounts(path+".limits", from.Limits, to.Limits),
+		Requests: d.amounts(path+".requests", from.Requests, to.Requests),
 	}
 	if len(changed.Limits) > 0 || len(changed.Requests) > 0 {
-		d.change.Resources[to.Name] = changed
+		d.change.Resources[name] = changed
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-		for _, list := range []corev1.ResourceList{
-			from.Resources.Limits, from.Resources.Requests, to.Resources.Limits, to.Resources.Requests,
-		} {
+		for _, list := range []corev1.ResourceList{from.Limits, from.Requests, to.Limits, to.Requests} {
 			delete(list, name)
 		}
 	}

@@ -82,14 +82,7 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 
 // image changes an image, and records what runs before.
 func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
-	field, at := "containers", slices.IndexFunc(e.pod.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == name
-	})
-	if at < 0 {
-		field, at = "initContainers", slices.IndexFunc(e.pod.Spec.InitContainers, func(c corev1.Container) bool {
-			return c.Name == name
-		})
-	}
+	field, at := positionOf(e.pod, name)
 	e.containers = append(e.containers, write.Replace(write.Pointer("spec", field, strconv.Itoa(at), "image"), image))
 	status := statusOf(e.pod, name)
 	if status == nil {

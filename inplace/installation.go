@@ -9,13 +9,15 @@ type Installation struct {
 	EnvDaemon bool
 	// Resize means that API servers and nodes change cpu and memory of running pods.
 	Resize bool
+	// ResizePods means that they change those of the pod as a whole, too (spec.resources), as since Kubernetes 1.36.
+	ResizePods bool
 	// ResizeInSpec is for API servers before 1.32, which have no subresource for a resize.
 	ResizeInSpec bool
 }
 
 // Policy returns the policy that makes use of all that is installed, and of nothing else.
 func (i Installation) Policy() Policy {
-	p := Policy{ResizeInSpec: i.ResizeInSpec, IgnoreResources: !i.Resize}
+	p := Policy{ResizeInSpec: i.ResizeInSpec, IgnoreResources: !i.Resize, PodResources: i.ResizePods}
 	if i.EnvDaemon {
 		p.Env = EnvRestart
 	}

@@ -14,6 +14,8 @@ type Policy struct {
 	Env Env
 	// Resources is which changes of cpu and memory are made in place.
 	Resources Resources
+	// PodResources does what Resources says also with the resources of the pod as a whole. It needs Kubernetes 1.36.
+	PodResources bool
 	// NativeSidecars lets images and resources of native sidecars change, which are the init containers with restartPolicy
 	// Always. Tested on kubelets of 1.36; older ones may take a native sidecar for a completed init container.
 	NativeSidecars bool

@@ -46,7 +46,34 @@ func (l look) resized(c *Change) bool {
 
 // resizeOps write those amounts of cpu and memory that differ.
 func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []write.Op {
-	field, at := "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+	have, path := resourcesOf(pod, name), []string{"spec", "resources"}
+	if have == nil {
+		return nil
+	}
+	if name != podLevel {
+		field, at := positionOf(pod, name)
+		path = []string{"spec", field, strconv.Itoa(at), "resources"}
+	}
+	p := patch{}
+	p.amounts(path, "limits", have.Limits, want.Limits)
+	p.amounts(path, "requests", have.Requests, want.Requests)
+	return p.ops
+}
+
+// resourcesOf returns the resources of a container, or of the pod as a whole; nil where the pod has none.
+func resourcesOf(pod *corev1.Pod, name string) *corev1.ResourceRequirements {
+	if name == podLevel {
+		return pod.Spec.Resources
+	}
+	if c := containerOf(pod, name); c != nil {
+		return &c.Resources
+	}
+	return nil
+}
+
+// positionOf returns the list that has a container, and its index there; -1 where the pod has no such container.
+func positionOf(pod *corev1.Pod, name string) (field string, at int) {
+	field, at = "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return c.Name == name
 	})
 	if at < 0 {
@@ -54,15 +81,7 @@ func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) [
 			return c.Name == name
 		})
 	}
-	if at < 0 {
-		return nil
-	}
-	have := containerOf(pod, name).Resources
-	p := patch{}
-	path := []string{"spec", field, strconv.Itoa(at), "resources"}
-	p.amounts(path, "limits", have.Limits, want.Limits)
-	p.amounts(path, "requests", have.Requests, want.Requests)
-	return p.ops
+	return field, at
 }
 
 func (p *patch) amounts(path []string, field string, have, want corev1.ResourceList) {

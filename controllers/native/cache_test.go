@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/native"
 	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/objects"
+	adapter "github.com/kruisekit/kruisekit/workload/native"
 )
 
 // A new leader may see a set as it was before the last rollout. It reads the set past the cache once before it changes
@@ -101,5 +102,30 @@ func TestLeanReplicaSets(t *testing.T) {
 	reads := slices.DeleteFunc(m.Live.Reads(), func(read string) bool { return read != "get ReplicaSet" })
 	if len(reads) == 0 || len(reads) > 4 {
 		t.Errorf("%d reads of ReplicaSets for four templates", len(reads))
+	}
+}
+
+// TestNewNamespaceLabel: the namespace of a held Deployment asks for rollouts, and the cache does not show the label yet.
+func TestNewNamespaceLabel(t *testing.T) {
+	m := newDeployed(t)
+	m.change(func(d *appsv1.Deployment) { delete(d.Annotations, adapter.RolloutKey) })
+	m.Still()
+	objects.Change(m.Model, m.namespace, func(n *corev1.Namespace) {
+		n.Labels = map[string]string{adapter.RolloutKey: adapter.Enabled}
+	})
+	before := uids(m.Pods())
+	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
+		Get: func(ctx context.Context, in client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+			err := in.Get(ctx, key, into, o...)
+			if into.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
+				into.SetLabels(nil)
+			}
+			return err
+		},
+	}))
+	m.change(tag("2"))
+	m.Still()
+	if want := []string{"1 0 of web:1", "2 3 of web:2"}; !slices.Equal(m.sets(), want) || !slices.Equal(before, uids(m.Pods())) {
+		t.Errorf("ReplicaSets %v, want %v; the pods are the same: %t", m.sets(), want, slices.Equal(before, uids(m.Pods())))
 	}
 }

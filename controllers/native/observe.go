@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,12 +68,20 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 	}
 	s := &snapshot{set: set, kind: l.kind, now: l.Now(), repeats: l.repeats.Recall(name)}
 	s.unobserved = l.unobserved.Recall(name)
-	namespace, err := stored.Metadata(ctx, l.Client, corev1.SchemeGroupVersion.WithKind("Namespace"),
-		types.NamespacedName{Name: name.Namespace})
+	namespace, err := stored.Metadata(ctx, l.Client, namespaceKind(), types.NamespacedName{Name: name.Namespace})
 	if err != nil {
 		return nil, err
 	}
-	if s.readAnnotations(namespace); set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
+	s.readAnnotations(namespace)
+	if _, held := set.GetAnnotations()[native.HoldKey]; held && !s.wanted {
+		// The pass will release the set to the built-in controller, which recreates pods. The cache may not show yet that
+		// the namespace asks for rollouts.
+		if namespace, err = stored.Metadata(ctx, l.Live, namespaceKind(), types.NamespacedName{Name: name.Namespace}); err != nil {
+			return nil, err
+		}
+		s.readAnnotations(namespace)
+	}
+	if set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
 		return nil, nil
 	}
 	through, after, err := l.observeSets(ctx, s)
@@ -87,6 +96,8 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, after)
 	return s, nil
 }
+
+func namespaceKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Namespace") }
 
 // observeSets reads the ReplicaSets through which a Deployment has its pods.
 func (l *loop) observeSets(ctx context.Context, s *snapshot) (all []client.Object, after time.Duration, err error) {

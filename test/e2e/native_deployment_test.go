@@ -22,20 +22,26 @@ import (
 	adapter "github.com/kruisekit/kruisekit/workload/native"
 )
 
-// testDeployments updates Deployments in place with the commands of kubectl. First the webhook holds them, and then the
-// policy of config/native/hold, where API servers serve it.
+// testDeployments updates Deployments in place with the commands of kubectl. The webhook holds the first one, and the
+// policy of config/native/hold the others, where API servers serve it.
 func (m *deployed) testDeployments(t *testing.T) {
 	n := newNatives(t, m.Cluster)
 	byHand := n.deployment(t, "byhand", `{"class":"no-manager"}`)
 	n.held(t, byHand)
 	n.endByHand(t, byHand)
-	n.testOthers(t)
 	if n.Minor(t) >= 36 {
 		const policy = "../../config/native/hold"
 		n.kubectl(t, "apply", "-k", policy)
 		t.Cleanup(func() { _, _ = n.Kubectl(context.WithoutCancel(t.Context()), "delete", "-k", policy) })
 	}
-	n.testKubectl(t)
+	t.Run("at the same time", func(t *testing.T) {
+		for name, test := range map[string]func(*testing.T){"kubectl": n.testKubectl, "manifests of others": n.testOthers} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t)
+			})
+		}
+	})
 }
 
 // kubectl runs a command in the namespace, and logs it with what it prints: docs/native.md shows that.
@@ -97,6 +103,16 @@ func (n *natives) testKubectl(t *testing.T) {
 	for name, pod := range n.sameOf(t, one, "app=web", n.images[2], nodes+1) {
 		if cpu := pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.MilliValue() != 20 {
 			t.Errorf("pod %s requests %s", name, cpu)
+		}
+	}
+
+	if n.Minor(t) >= 36 {
+		n.kubectl(t, "patch", web, "-p", `{"spec":{"template":{"spec":{"resources":{"requests":{"cpu":"120m"}}}}}}`)
+		rolled()
+		for name, pod := range n.sameOf(t, one, "app=web", n.images[2], nodes+1) {
+			if cpu := pod.Spec.Resources.Requests.Cpu(); cpu.MilliValue() != 120 {
+				t.Errorf("pod %s requests %s as a whole", name, cpu)
+			}
 		}
 	}
 
@@ -218,6 +234,11 @@ func (n *natives) deployment(t *testing.T, name, rollout string) *appsv1.Deploym
 	}}
 	d.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"),
+	}
+	if n.Minor(t) >= 36 {
+		d.Spec.Template.Spec.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+		}}
 	}
 	d.Annotations[adapter.RolloutKey] = rollout
 	if err := n.Client.Create(t.Context(), d); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -204,6 +205,43 @@ func TestStatefulSet(t *testing.T) {
 			}
 			if d := cmp.Diff(c.want, planned(t, in, codes...)); d != "" {
 				t.Errorf("%s: %s", c.why, d)
+			}
+		})
+	}
+}
+
+// TestResources: requests of cpu and memory change in place where the cluster can, unless the rollout says otherwise.
+func TestResources(t *testing.T) {
+	cases := map[string]struct {
+		resize    bool
+		resources native.Resources
+		want      []string
+	}{
+		"the cluster resizes pods":                    {resize: true, want: []string{"Update db-2"}},
+		"it does not":                                 {want: []string{"Evict db-2"}},
+		"the rollout asks for new pods":               {true, native.ResourcesRecreate, []string{"Evict db-2"}},
+		"the rollout says that the cluster can do it": {false, native.ResourcesInPlace, []string{"Update db-2"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			set, newest := setOf("app:1"), revisionOf(2, "app:1")
+			set.Spec.Replicas, set.Status.UpdateRevision = ptr.To(int32(3)), "db-2"
+			newest.Data.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[
+				{"name":"app","image":"app:1","resources":{"requests":{"cpu":"20m"}}}]}}}}`)
+			older, pods := revisionOf(1, "app:1"), []*corev1.Pod(nil)
+			older.Data.Raw = []byte(`{"spec":{"template":{"spec":{"containers":[
+				{"name":"app","image":"app:1","resources":{"requests":{"cpu":"10m"}}}]}}}}`)
+			for k := range 3 {
+				pod := podOf(fmt.Sprintf("db-%d", k), "db-1", "app:1")
+				pod.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m")}
+				pods = append(pods, pod)
+			}
+			in, _ := native.StatefulSet(set, native.Observed{
+				Now: noon(), Pods: pods, Revisions: []*appsv1.ControllerRevision{older, newest},
+				Installed: inplace.Installation{Resize: c.resize},
+			}, native.Rollout{Resources: c.resources})
+			if d := cmp.Diff(c.want, planned(t, in)); d != "" {
+				t.Error(d)
 			}
 		})
 	}

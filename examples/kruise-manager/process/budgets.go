@@ -11,23 +11,23 @@ import (
 )
 
 // guard decides by PodUnavailableBudgets; nil where no gate reviews disruptions.
-func guard(mgr ctrl.Manager, o options.Options, resizeInSpec bool, a audit) (*disruption.Guard, error) {
+func guard(mgr ctrl.Manager, o options.Options, r resizing, a audit) (*disruption.Guard, error) {
 	if !o.Gates.On(gates.PodUnavailableBudgetDeleteGate) && !o.Gates.On(gates.PodUnavailableBudgetUpdateGate) {
 		return nil, nil //nolint:nilnil // nothing asks
 	}
 	return disruption.NewGuard(mgr, disruption.GuardOptions{
-		Policy: guardPolicy(o, resizeInSpec), Registerer: metrics.Registry, Audit: a.disruption,
+		Policy: guardPolicy(o, r), Registerer: metrics.Registry, Audit: a.disruption,
 	})
 }
 
 // guardPolicy is the policy of admission: that of all that decide by budgets, and the exempt users.
-func guardPolicy(o options.Options, resizeInSpec bool) pub.Policy {
-	p := budgetPolicy(o.Gates, resizeInSpec)
+func guardPolicy(o options.Options, r resizing) pub.Policy {
+	p := budgetPolicy(o.Gates, r)
 	p.ExemptUsers = o.BudgetExemptUsers
 	return p
 }
 
 // budgetPolicy is what the installation offers, for whatever decides by budgets.
-func budgetPolicy(g gates.Gates, resizeInSpec bool) pub.Policy {
-	return pub.Policy{Installed: *installed(g, resizeInSpec), Resizes: g.On(gates.InPlacePodVerticalScaling)}
+func budgetPolicy(g gates.Gates, r resizing) pub.Policy {
+	return pub.Policy{Installed: *installed(g, r), Resizes: g.On(gates.InPlacePodVerticalScaling)}
 }

@@ -85,11 +85,12 @@ func chosen(o options.Options) []string {
 }
 
 // installed is what in-place updates find in the cluster. All workloads get the same value.
-func installed(g gates.Gates, resizeInSpec bool) *inplace.Installation {
+func installed(g gates.Gates, r resizing) *inplace.Installation {
 	return &inplace.Installation{
 		EnvDaemon:    g.On(gates.InPlaceUpdateEnvFromMetadata),
 		Resize:       g.On(gates.InPlaceWorkloadVerticalScaling),
-		ResizeInSpec: resizeInSpec,
+		ResizePods:   r.pods,
+		ResizeInSpec: r.inSpec,
 	}
 }
 
@@ -174,8 +175,8 @@ func podStates(o options.Options) persistentpodstate.Options {
 }
 
 // podUnavailableBudgets are the options for the reconciler of PodUnavailableBudgets, whose policy is that of admission.
-func podUnavailableBudgets(g gates.Gates, resizeInSpec bool) podunavailablebudget.Options {
-	return podunavailablebudget.Options{Policy: budgetPolicy(g, resizeInSpec)}
+func podUnavailableBudgets(g gates.Gates, r resizing) podunavailablebudget.Options {
+	return podunavailablebudget.Options{Policy: budgetPolicy(g, r)}
 }
 
 // podProbeMarkers are the options for the reconciler of PodProbeMarkers.

@@ -230,10 +230,10 @@ func TestInstalled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cloneSets(g, installed(g, true)).Installed; *got != want {
+		if got := cloneSets(g, installed(g, resizing{inSpec: true})).Installed; *got != want {
 			t.Errorf("%s: got %+v, want %+v", list, *got, want)
 		}
-		if got := statefulSets(options.Options{Gates: g}, installed(g, true)).Installed; *got != want {
+		if got := statefulSets(options.Options{Gates: g}, installed(g, resizing{inSpec: true})).Installed; *got != want {
 			t.Errorf("%s: StatefulSets: got %+v, want %+v", list, *got, want)
 		}
 	}

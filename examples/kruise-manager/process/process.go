@@ -120,7 +120,7 @@ func addAll(ctx context.Context, mgr ctrl.Manager, keeper *certificates.Keeper, 
 	admitted.ColdStart = keeper.ColdStart
 	admitted.Deletion = guarded(admitted.Deletion, o.Protection, refusals)
 	admitted.Allocator.Versioned, admitted.Allocator.Namespace = o.VersionedSpreads, o.Webhook.Namespace
-	if admitted.Budgets, err = guard(mgr, o, resize.inSpec, refusals); err != nil {
+	if admitted.Budgets, err = guard(mgr, o, resize, refusals); err != nil {
 		return err
 	}
 	if err := webhooks.AddToManager(mgr, admitted); err != nil {
@@ -159,7 +159,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f 
 
 // reconcilers are the options for all reconcilers, as far as flags and gates decide about them.
 func reconcilers(o options.Options, r resizing) controllers.Options {
-	in := installed(o.Gates, r.inSpec)
+	in := installed(o.Gates, r)
 	co := controllers.Options{
 		Names:                chosen(o),
 		Controller:           controllerOptions(o),
@@ -172,7 +172,7 @@ func reconcilers(o options.Options, r resizing) controllers.Options {
 		PodScope:             podScope(o),
 		SidecarSet:           sidecarSets(o),
 		DaemonSet:            daemonSets(o, in),
-		PodUnavailableBudget: podUnavailableBudgets(o.Gates, r.inSpec),
+		PodUnavailableBudget: podUnavailableBudgets(o.Gates, r),
 		StatefulSet:          statefulSets(o, in),
 		NodePodProbe:         nodePodProbes(),
 		PodProbeMarker:       podProbeMarkers(o.Gates),

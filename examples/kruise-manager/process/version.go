@@ -19,6 +19,8 @@ type resizing struct {
 	inSpec bool
 	// served means that the subresource pods/resize is on, which is the default since Kubernetes 1.33.
 	served bool
+	// pods means that the resources of a pod as a whole can change.
+	pods bool
 }
 
 // resizingOf asks the API server.
@@ -35,7 +37,7 @@ func resizingOf(rc *rest.Config, hc *http.Client) (r resizing, err error) {
 	if err != nil {
 		return r, fmt.Errorf("ask the API server's resources: %w", err)
 	}
-	r.inSpec = !atLeast(v, 1, 32)
+	r.inSpec, r.pods = !atLeast(v, 1, 32), atLeast(v, 1, 36)
 	r.served = slices.ContainsFunc(core.APIResources, func(of metav1.APIResource) bool { return of.Name == "pods/resize" })
 	return r, nil
 }
