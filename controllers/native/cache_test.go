@@ -115,7 +115,9 @@ func TestNewNamespaceLabel(t *testing.T) {
 	})
 	before := uids(m.Pods())
 	m.restart(interceptor.NewClient(m.Server, interceptor.Funcs{
-		Get: func(ctx context.Context, in client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+		Get: func(
+			ctx context.Context, in client.WithWatch, key client.ObjectKey, into client.Object, o ...client.GetOption,
+		) error {
 			err := in.Get(ctx, key, into, o...)
 			if into.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
 				into.SetLabels(nil)
@@ -125,7 +127,8 @@ func TestNewNamespaceLabel(t *testing.T) {
 	}))
 	m.change(tag("2"))
 	m.Still()
-	if want := []string{"1 0 of web:1", "2 3 of web:2"}; !slices.Equal(m.sets(), want) || !slices.Equal(before, uids(m.Pods())) {
-		t.Errorf("ReplicaSets %v, want %v; the pods are the same: %t", m.sets(), want, slices.Equal(before, uids(m.Pods())))
+	want := []string{"1 0 of web:1", "2 3 of web:2"}
+	if got := m.sets(); !slices.Equal(got, want) || !slices.Equal(before, uids(m.Pods())) {
+		t.Errorf("ReplicaSets %v, want %v; the pods are the same: %t", got, want, slices.Equal(before, uids(m.Pods())))
 	}
 }

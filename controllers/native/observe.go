@@ -76,7 +76,8 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 	if _, held := set.GetAnnotations()[native.HoldKey]; held && !s.wanted {
 		// The pass will release the set to the built-in controller, which recreates pods. The cache may not show yet that
 		// the namespace asks for rollouts.
-		if namespace, err = stored.Metadata(ctx, l.Live, namespaceKind(), types.NamespacedName{Name: name.Namespace}); err != nil {
+		namespace, err = stored.Metadata(ctx, l.Live, namespaceKind(), types.NamespacedName{Name: name.Namespace})
+		if err != nil {
 			return nil, err
 		}
 		s.readAnnotations(namespace)
