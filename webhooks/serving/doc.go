@@ -1,32 +1,26 @@
-// Package serving is a webhook server for controller-runtime that bounds what a client can cost it. Every pod of a
+// Package serving provides a webhook server for controller-runtime that bounds what its clients cost. Every pod of a
 // cluster can connect to a webhook server, and an API server shows no certificate unless it is configured to.
 //
 // Laws:
-//   - A request holds memory in proportion to what arrived, and to no length that it declares. All requests together
-//     stay below Limits.Memory, which counts what decoding will take.
-//   - A request ends within Limits.Read and Limits.Answer, whatever its client does.
-//   - One address holds at most half of the connections, the requests and the memory, so that one client cannot starve
-//     the others.
-//   - A quarter of the memory is kept for small requests, and reviews of one namespace from one address share a small
-//     part: a namespace with large reviews, or with slow ones, does not starve the reviews of pods elsewhere.
-//   - Half of the connections are kept for known clients: API servers, nodes, clients that Check knows and the
-//     loopback. A known client is accepted whatever strangers do. For a new connection the oldest one is closed that
-//     has carried no valid request.
-//   - A handler runs only after the client was checked and the whole body was read.
+//   - One address has at most Limits.PerAddress connections, and all addresses together at most Limits.Connections. The
+//     loopback has no limit, so that a probe of this process itself always connects.
+//   - A handshake and a header end within 5 seconds, a body within Limits.Read, and a request within Limits.Answer.
+//   - A body has at most Limits.Body bytes. The server holds memory in proportion to the bytes that arrived, and never
+//     allocates a declared length.
+//   - The requests that have a body take at most Limits.Memory together. A request waits for memory at most
+//     Limits.Wait, in the order of arrival. It then gets status 429 with Retry-After, and an API server tries again.
+//   - A handler runs only after the server checked the certificate, where one is required, and read the whole body.
 //
-// Which clients are answered is for Clients: any of them, those that show a certificate of a CA, or those whose address
-// is not that of a pod. Without a check, a client that is no API server gets an answer to a review that it made up, and
-// some answers have data of other namespaces in them. The page docs/security.md explains what each check closes.
+// A client that is no API server can send a review, and read the answer. Options.ClientCA answers API servers alone,
+// and a NetworkPolicy does the same. docs/security.md lists what the answers disclose.
 //
 // In use:
 //
-//	pods := serving.Pods(reader)
-//	clients := serving.Clients{Check: pods.Check, Known: pods.Known}
-//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions, Clients: clients})
+//	server, err := serving.New(serving.Options{Port: 9876, TLSOpts: tlsOptions})
 //	if err != nil {
 //		return err
 //	}
 //	manager.Options{WebhookServer: server}
 //
-// Do not use it in front of a proxy: to this server all clients of a proxy are one.
+// Do not use it behind a proxy: all clients of a proxy have one address.
 package serving

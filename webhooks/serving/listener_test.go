@@ -1,108 +1,159 @@
 package serving_test
 
 import (
-	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net"
-	"net/http"
-	"net/netip"
 	"os"
-	"runtime"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kruisekit/kruisekit/webhooks/serving"
 )
 
-// Connections that do nothing are closed, and one client cannot have them all.
-func TestConnections(t *testing.T) {
-	g := start(t, serving.Options{Limits: quick()})
-	var open []net.Conn
-	for range 60 {
-		c, err := dialer("127.0.0.3").Dial("tcp", g.address)
-		if err != nil {
-			t.Fatal(err)
+// One address, and all together, have at most their bound of connections. A closed one makes room.
+func TestBound(t *testing.T) {
+	plain, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &ground{registry: prometheus.NewPedanticRegistry()}
+	listener, err := serving.Bound(plain, serving.Bounds{
+		Name: "a", Connections: 6, PerAddress: 4, Registerer: g.registry,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	_, port, err := net.SplitHostPort(plain.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.address = net.JoinHostPort("127.0.0.1", port)
+	accepted := make(chan net.Conn, 10)
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "a")
+			accepted <- c
 		}
-		t.Cleanup(func() { _ = c.Close() })
-		open = append(open, c)
+	}()
+	connects := func(from string) bool {
+		_, err := g.dial(t, from).Read(make([]byte, 1))
+		return err == nil
 	}
-	if code, text := g.post(t, newClient(t, "127.0.0.2"), path, strings.NewReader("{}")); code != http.StatusOK {
-		t.Errorf("another client is answered %d %s", code, text)
-	}
-	deadline := time.Now().Add(10 * time.Second)
-	for i, c := range open {
-		_ = c.SetReadDeadline(deadline)
-		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("connection %d, which is silent, is still open", i)
+	for _, c := range []struct {
+		why, from string
+		n, want   int
+	}{
+		{"the bound of an address", attacker, 10, 4},
+		{"what is left of all", "127.0.0.3", 3, 2},
+		{"all are taken", apiServer, 1, 0},
+		{"the loopback does not count", "127.0.0.1", 2, 2},
+	} {
+		got := 0
+		for range c.n {
+			if connects(c.from) {
+				got++
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %d connections, want %d", c.why, got, c.want)
 		}
 	}
-	if n := g.refused(t, "connections"); n != 56 {
-		t.Errorf("%d of 60 connections of one client were closed for newer ones, want all but 4", n)
+	first := <-accepted
+	for range 2 { // a connection leaves the count once
+		_ = first.Close()
+	}
+	if !connects("127.0.0.3") || connects("127.0.0.3") {
+		t.Error("a closed connection does not make room for one")
+	}
+	if open, refused := g.value(t, "kruisekit_connections", "a"),
+		g.value(t, "kruisekit_connections_refused_total", "a"); open != 6 || refused != 9 {
+		t.Errorf("%d open, %d refused, want 6 and 9", open, refused)
 	}
 }
 
-// Two pods without any right open connections as fast as they can, and send nothing. API servers are answered all the
-// same.
+// One address opens many connections and sends nothing. Another one is answered, and so is a probe of the process.
 func TestSilentConnections(t *testing.T) {
-	const server = "127.0.0.9"
-	pods := func(_ context.Context, a netip.Addr) (serving.Verdict, error) {
-		if a != netip.MustParseAddr(server) {
-			return serving.Verdict{Why: "the client is a pod"}, nil
-		}
-		return serving.Verdict{}, nil
+	g := start(t, serving.Options{Limits: serving.Limits{Connections: 32, Read: time.Hour}})
+	for range 40 {
+		g.dial(t, attacker)
 	}
-	known := func(_ context.Context, a netip.Addr) bool { return a == netip.MustParseAddr(server) }
+	eventually(t, "the server refuses some", func() bool {
+		return g.value(t, "kruisekit_connections_refused_total", "webhook") == 32
+	})
+	g.mustAnswer(t, apiServer)
+	g.mustAnswer(t, "127.0.0.1")
+}
+
+// The server closes connections whose handshake, header or body does not end, and answers others meanwhile.
+func TestStalledClients(t *testing.T) {
+	secure := func(c net.Conn) net.Conn { return tls.Client(c, &tls.Config{InsecureSkipVerify: true}) }
+	plain := func(c net.Conn) net.Conn { return c }
 	cases := map[string]struct {
-		why     string
-		clients serving.Clients
+		why, sent string
+		layer     func(net.Conn) net.Conn
 	}{
-		"known":     {"half of the connections are kept for it", serving.Clients{Known: known}},
-		"looked up": {"pods cannot connect again after their lookup", serving.Clients{Check: pods}},
-		"unknown":   {"a stranger that opens many connections closes its own", serving.Clients{}},
+		"nothing":          {"a client can connect and send nothing", "", plain},
+		"half a handshake": {"a record without an end", "\x16\x03\x01\x02\x00\x01", plain},
+		"no request":       {"a handshake alone", "", secure},
+		"half a header":    {"a header without an end", "POST " + path + " HTTP/1.1\r\nHost: a\r\n", secure},
+		"half a body": {
+			"a declared length", "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 7000000\r\n\r\n{", secure,
+		},
+		"a chunk": {
+			"no declared length", "POST " + path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{", secure,
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			g := start(t, serving.Options{Clients: c.clients, Limits: serving.Limits{Connections: 64}})
-			ctx, cancel := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			defer all.Wait()
-			defer cancel()
-			var opened atomic.Int64
-			for i := range 64 {
-				all.Add(1)
-				go func() {
-					defer all.Done()
-					keepSilent(ctx, []string{"127.0.0.2", "127.0.0.3"}[i%2], g.address, &opened)
-				}()
-			}
-			eventually(t, "the pods have opened many connections", func() bool { return opened.Load() > 100 })
-			for range 20 {
-				client := newClient(t, server)
-				client.Timeout = 10 * time.Second
-				if code, text := g.post(t, client, path, strings.NewReader("{}")); code != http.StatusOK {
-					t.Fatalf("%s: the API server is answered %d %s", c.why, code, text)
+			stall := func(g *ground, n int) []net.Conn {
+				var open []net.Conn
+				for range n {
+					one := c.layer(g.dial(t, attacker))
+					if handshake, ok := one.(*tls.Conn); ok {
+						if err := handshake.HandshakeContext(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if _, err := io.WriteString(one, c.sent); err != nil {
+						t.Fatal(err)
+					}
+					open = append(open, one)
 				}
-				client.CloseIdleConnections()
+				return open
+			}
+			// Bodies that declare most of the memory, and do not arrive.
+			patient := start(t, serving.Options{Limits: serving.Limits{Read: time.Hour, Answer: time.Hour}})
+			stall(patient, 50)
+			patient.mustAnswer(t, apiServer)
+			if n := patient.calls.Load(); n != 1 {
+				t.Errorf("%s: %d calls of the handler, want that of the API server", c.why, n)
+			}
+			// The idle time of a connection is the time for its next request here.
+			if name == "no request" {
+				return
+			}
+			g := start(t, serving.Options{Limits: serving.Limits{Read: time.Second}})
+			for _, one := range stall(g, 3) {
+				_ = one.SetReadDeadline(time.Now().Add(late))
+				if _, err := io.Copy(io.Discard, one); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Fatalf("%s: the connection is still open", c.why)
+				}
+			}
+			eventually(t, "the connections leave the count", func() bool {
+				return g.value(t, "kruisekit_connections", "webhook") == 0
+			})
+			if n := g.calls.Load(); n != 0 {
+				t.Errorf("%s: the handler ran %d times", c.why, n)
 			}
 		})
-	}
-}
-
-// keepSilent opens a connection, and another one when it is closed.
-func keepSilent(ctx context.Context, from, address string, opened *atomic.Int64) {
-	for ctx.Err() == nil {
-		c, err := dialer(from).DialContext(ctx, "tcp", address)
-		if err != nil {
-			runtime.Gosched()
-			continue
-		}
-		opened.Add(1)
-		stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-		_, _ = c.Read(make([]byte, 1)) // until the server closes it
-		stop()
-		_ = c.Close()
 	}
 }

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	// header is how long TLS and the header of a request may take, and most its size.
-	header     = 5 * time.Second
-	mostHeader = 64 << 10
-	// idle connections are closed after it, as in controller-runtime.
-	idle = 90 * time.Second
+	// headerTimeout is how long a handshake and a header may take.
+	headerTimeout = 5 * time.Second
+	maxHeader     = 16 << 10
+	// idleTimeout is that of controller-runtime.
+	idleTimeout = 90 * time.Second
 	// streams of one HTTP/2 connection; a client opens another one for more.
 	streams = 100
-	// ahead is what a connection buffers of bodies that are not read yet.
-	ahead = 256 << 10
-	// stop is how long running requests get to end.
-	stop = time.Minute
+	// receiveBuffer bounds what a connection buffers of bodies that no handler reads yet.
+	receiveBuffer = 256 << 10
+	// drain is how long running requests may take to end.
+	drain = time.Minute
 )
 
 // Server is a webhook.Server with limits. Paths are registered and measured as in controller-runtime.
@@ -48,10 +48,11 @@ func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, fmt.Errorf("webhook server: %w", err)
 	}
-	g, err := newGate(o)
+	m, err := newRequestMetrics(o.Registerer, o.Limits.Memory)
 	if err != nil {
 		return nil, fmt.Errorf("webhook server: %w", err)
 	}
+	g := &gate{options: o, memory: newMemory(o.Limits.Memory, m.memory), metrics: m}
 	mux := http.NewServeMux()
 	return &Server{Server: webhook.NewServer(webhook.Options{WebhookMux: mux}), mux: mux, options: o, gate: g}, nil
 }
@@ -73,38 +74,45 @@ func (s *Server) Start(ctx context.Context) error {
 	if config.GetCertificate == nil {
 		return errors.New("webhook server: the TLS options must set GetCertificate")
 	}
-	if ca := s.options.Clients.CA; ca != nil {
+	if ca := s.options.ClientCA; ca != nil {
 		config.ClientCAs, config.ClientAuth = ca, tls.VerifyClientCertIfGiven // each path decides whether one is needed
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.address())
+	address := net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return fmt.Errorf("webhook server: %w", err)
 	}
+	l := s.options.Limits
+	bounded, err := Bound(listener, Bounds{
+		Name: "webhook", Connections: l.Connections, PerAddress: l.PerAddress, Registerer: s.options.Registerer,
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("webhook server: %w", err), listener.Close())
+	}
 	log.FromContext(ctx).Info("Serving webhooks", "address", listener.Addr().String())
-	return s.serve(ctx, tls.NewListener(s.gate.limit(ctx, listener), config))
+	return s.serve(ctx, tls.NewListener(bounded, config))
 }
 
 func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 	l := s.options.Limits
 	server := &http.Server{
 		Handler:           s.mux,
-		ReadHeaderTimeout: min(header, l.Read),
+		ReadHeaderTimeout: min(headerTimeout, l.Read),
 		ReadTimeout:       l.Read,
 		WriteTimeout:      l.Answer,
-		IdleTimeout:       idle,
-		MaxHeaderBytes:    mostHeader,
-		// every client can cause lines of it
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		// Every client can cause its lines.
 		ErrorLog:    slog.NewLogLogger(logr.ToSlogHandler(log.FromContext(ctx).V(1)), slog.LevelInfo),
-		ConnContext: withConnection,
-		ConnState:   watch,
 		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: streams, MaxReceiveBufferPerConnection: ahead, MaxReceiveBufferPerStream: ahead,
+			MaxConcurrentStreams:          streams,
+			MaxReceiveBufferPerConnection: receiveBuffer, MaxReceiveBufferPerStream: receiveBuffer,
 		},
 	}
 	stopped := make(chan error, 1)
 	end := context.AfterFunc(ctx, func() {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), stop)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
 		stopped <- server.Shutdown(late)
 	})
@@ -117,10 +125,6 @@ func (s *Server) serve(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("stop webhook server: %w", err)
 	}
 	return nil
-}
-
-func (s *Server) address() string {
-	return net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
 }
 
 // StartedChecker returns a check that passes once the server listens.

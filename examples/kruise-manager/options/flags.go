@@ -109,8 +109,6 @@ func (p *parser) clients() {
 			w.ClientNames = split(v)
 			return nil
 		})
-	p.flags.BoolVar(&w.AnswerPods, "webhook-answer-pods", false, "answer webhooks to clients with the address of a pod, "+
-		"other than pods in kube-system and beside the manager: for API servers that are such pods")
 }
 
 func (p *parser) election() {

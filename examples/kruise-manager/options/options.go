@@ -102,8 +102,6 @@ type Webhook struct {
 	// no check.
 	ClientCA    string
 	ClientNames []string
-	// AnswerPods also answers reviews from the addresses of pods.
-	AnswerPods bool
 }
 
 // Protection of objects from deletion.

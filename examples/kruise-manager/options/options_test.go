@@ -168,16 +168,13 @@ func TestHelp(t *testing.T) {
 }
 
 func TestWebhookClients(t *testing.T) {
-	got, err := options.Parse([]string{
-		"--webhook-client-ca-file=/ca.pem", "--webhook-client-names=a, b", "--webhook-answer-pods",
-	}, env())
+	got, err := options.Parse([]string{"--webhook-client-ca-file=/ca.pem", "--webhook-client-names=a, b"}, env())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := got.Webhook
-	if diff := cmp.Diff([]string{"/ca.pem", "a", "b"}, append([]string{w.ClientCA}, w.ClientNames...)); diff != "" ||
-		!w.AnswerPods {
-		t.Errorf("pods are answered: %t, clients (-want +got):\n%s", w.AnswerPods, diff)
+	if diff := cmp.Diff([]string{"/ca.pem", "a", "b"}, append([]string{w.ClientCA}, w.ClientNames...)); diff != "" {
+		t.Errorf("clients (-want +got):\n%s", diff)
 	}
 	if _, err := options.Parse([]string{"--webhook-client-names=a"}, env()); err == nil ||
 		!strings.Contains(err.Error(), "needs --webhook-client-ca-file") {

@@ -78,7 +78,7 @@ func coldStart(t *testing.T) {
 	begin := time.Now()
 	replicas := map[string]*started{}
 	for _, name := range []string{"a", "b"} {
-		replicas[name] = start(t, c, "kruise-system", "--namespace=", "--webhook-answer-pods")
+		replicas[name] = start(t, c, "kruise-system", "--namespace=")
 	}
 	var pods corev1.PodList
 	within(t, 4*time.Minute, func(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -25,8 +24,8 @@ import (
 )
 
 const (
-	// connections of the port of probes, and of that of metrics. Half of them are kept for nodes, whose kubelets probe.
-	connections = 128
+	// perAddress is how many connections one client of the port of probes, or of that of metrics, may have.
+	perAddress = 16
 	// How long a client may take for a header and a request, for an answer, and between requests; and the size of a
 	// header.
 	headerTimeout, readTimeout = 5 * time.Second, 10 * time.Second
@@ -36,29 +35,23 @@ const (
 	off = "0"
 )
 
-// ports serve probes and metrics on listeners that are bounded as that of the webhooks is: every pod of the cluster can
-// connect. Controller-runtime would listen itself, without bounds.
-type ports struct {
-	// known are the addresses of nodes and API servers.
-	known func(address netip.Addr) bool
-}
-
-// manager returns a manager whose probes and metrics these ports serve.
-func (p ports) manager(ctx context.Context, rc *rest.Config, mo ctrl.Options, o options.Options) (ctrl.Manager, error) {
+// newManager returns a manager that serves its probes and metrics on listeners that are bounded as that of the webhooks
+// is: every pod of the cluster can connect. Controller-runtime would listen itself, without bounds.
+func newManager(ctx context.Context, rc *rest.Config, mo ctrl.Options, o options.Options) (ctrl.Manager, error) {
 	mo.HealthProbeBindAddress, mo.Metrics.BindAddress = off, off
 	mgr, err := ctrl.NewManager(rc, mo)
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	checked := newProbed(mgr)
-	if err := p.add(ctx, mgr, port{"probes", o.ProbeAddress, checked.handler(), false}); err != nil {
+	if err := addPort(ctx, mgr, port{"probes", o.ProbeAddress, checked.handler(), false}); err != nil {
 		return nil, err
 	}
 	handler, err := metricsHandler(ctx, mgr, o.SecureMetrics)
 	if err != nil {
 		return nil, err
 	}
-	return checked, p.add(ctx, mgr, port{"metrics", o.MetricsAddress, handler, o.SecureMetrics})
+	return checked, addPort(ctx, mgr, port{"metrics", o.MetricsAddress, handler, o.SecureMetrics})
 }
 
 // port is what is served at an address.
@@ -68,12 +61,12 @@ type port struct {
 	secure        bool
 }
 
-// add has a manager serve a port, before it leads and before its caches are filled.
-func (p ports) add(ctx context.Context, mgr ctrl.Manager, of port) error {
+// addPort adds a port to a manager, which serves it before it leads and before its caches are filled.
+func addPort(ctx context.Context, mgr ctrl.Manager, of port) error {
 	if of.address == off || of.address == "" {
 		return nil
 	}
-	listener, err := p.listen(ctx, of)
+	listener, err := listen(ctx, of)
 	if err != nil {
 		return fmt.Errorf("listen for %s: %w", of.name, err)
 	}
@@ -87,7 +80,7 @@ func (p ports) add(ctx context.Context, mgr ctrl.Manager, of port) error {
 	return nil
 }
 
-func (p ports) listen(ctx context.Context, of port) (net.Listener, error) {
+func listen(ctx context.Context, of port) (net.Listener, error) {
 	config := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, MinVersion: tls.VersionTLS12}
 	if of.secure {
 		// Readers do not verify it, as those of the components of Kubernetes.
@@ -106,7 +99,7 @@ func (p ports) listen(ctx context.Context, of port) (net.Listener, error) {
 		return nil, err //nolint:wrapcheck // it names the address
 	}
 	listener, err = serving.Bound(listener, serving.Bounds{
-		Name: of.name, Connections: connections, Known: p.known, Registerer: metrics.Registry,
+		Name: of.name, PerAddress: perAddress, Registerer: metrics.Registry,
 	})
 	if err != nil || !of.secure {
 		return listener, err

