@@ -39,15 +39,15 @@
 //     or min takes, on a tie the first. A number is written as what it meets, and else in decimals.
 //
 // A number with a missing exponent or an unknown unit, such as 1e or 100Mx, counts as 0, because stored objects rely on
-// that. ExpressionOptions.Strict returns an error, so that admission can warn.
+// that.
 //
 // # Laws
 //
 //   - What ParseExpression accepts fails only by the values: one is missing, a sum or product does not fit, the result
 //     is negative. All divisors are numbers, so that ParseExpression finds a division by 0, and a negative result that
 //     no variable can change.
-//   - Given a value for each of Uses, nothing is undefined. What is beyond 2^63 thousandths, about 8Pi, on the way or
-//     in the end, is an error, not a wrong quantity. On the way, a quantity may be negative.
+//   - What is beyond 2^63 thousandths, about 8Pi, on the way or in the end, is an error, not a wrong quantity. On the
+//     way, a quantity may be negative.
 //   - The same expression and values give the same quantity on every machine: no floating point is involved. 57% of
 //     100m is 57m.
 //   - No text makes ParseExpression panic or run long: at most 4096 bytes, 100 levels of nesting, and fractions of 512

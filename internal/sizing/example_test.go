@@ -17,7 +17,7 @@ func ExampleParse() {
 
 func ExampleCheck() {
 	fmt.Println(sizing.Check(policy(sum, "max(cpu*50%, 50m)", "cpu*2")))
-	// Output: resourcesExpr.limits.memory: at 0: expected memory, the only variable that is known here, found cpu
+	// Output: resourcesExpr.limits.memory: at 0: expected a variable that has a value here, found cpu
 }
 
 func ExamplePolicy_Targets() {

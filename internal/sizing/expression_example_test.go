@@ -11,20 +11,17 @@ import (
 )
 
 func ExampleParseExpression() {
-	_, err := sizing.ParseExpression("max(cpu*50%, 50m", sizing.ExpressionOptions{})
+	_, err := sizing.ParseExpression("max(cpu*50%, 50m")
 	var fault *sizing.ExpressionError
 	if errors.As(err, &fault) {
 		fmt.Println(fault.Reason, err)
 	}
-	_, err = sizing.ParseExpression("100Mx", sizing.ExpressionOptions{Strict: true})
-	fmt.Println(err)
 	// Output:
 	// Syntax at 16: expected ")", found the end
-	// at 0: expected one of the units m k M G T P Ki Mi Gi Ti Pi, found "100Mx"
 }
 
 func ExampleExpression_Evaluate() {
-	e, err := sizing.ParseExpression("max(memory*20% + 100Mi, 200Mi)", sizing.ExpressionOptions{})
+	e, err := sizing.ParseExpression("max(memory*20% + 100Mi, 200Mi)")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,7 +37,7 @@ func ExampleExpression_Evaluate() {
 
 func ExampleExpression_Check() {
 	for _, text := range []string{"cpu-2", "memory*50%", "-cpu-1"} {
-		e, err := sizing.ParseExpression(text, sizing.ExpressionOptions{})
+		e, err := sizing.ParseExpression(text)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -49,18 +46,6 @@ func ExampleExpression_Check() {
 	}
 	// Output:
 	// cpu-2 <nil>
-	// memory*50% at 0: expected cpu, the only variable that is known here, found memory
+	// memory*50% at 0: expected a variable that has a value here, found memory
 	// -cpu-1 at 4: expected a result of at least 0, found -2
-}
-
-func ExampleExpression_Uses() {
-	e, err := sizing.ParseExpression("max(Memory*25%, 100Mi)", sizing.ExpressionOptions{})
-	fmt.Println(e.Uses(), err)
-	// Output: [memory] <nil>
-}
-
-func ExampleExpression_String() {
-	e, err := sizing.ParseExpression("cpu * 50%", sizing.ExpressionOptions{})
-	fmt.Println(e, err)
-	// Output: cpu * 50% <nil>
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/sizing"
 )
 
-// The same cases each time, unless others are asked for: go test ./sidecar/expression -seed=1000000.
+// The same cases each time, unless others are asked for: go test ./internal/sizing -seed=1000000.
 var seed = flag.Int64("seed", 1, "the first of the random cases")
 
 // formula is a tree that is written as text for the parser, and computed as it stands by the oracle.
@@ -263,7 +263,7 @@ func TestAgainstOracle(t *testing.T) {
 }
 
 func parseAndEvaluate(text string, values corev1.ResourceList) (resource.Quantity, error) {
-	e, err := sizing.ParseExpression(text, sizing.ExpressionOptions{})
+	e, err := sizing.ParseExpression(text)
 	if err != nil {
 		return resource.Quantity{}, err
 	}

@@ -4,8 +4,10 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 const (
@@ -13,181 +15,224 @@ const (
 	maxLength = 4096
 	// maxDepth of parentheses, functions and unary minus in each other.
 	maxDepth = 100
+	// maxExponent of a number keeps it within maxBits.
+	maxExponent = 100
 )
 
-// parser reads a text from the left to the right, one token ahead.
+// parser reads a text from the left to the right. It keeps its first error, and is at the end of the text from then on.
 type parser struct {
-	text    string
-	options ExpressionOptions
-	next    token
-	depth   int
-	uses    map[corev1.ResourceName]bool
+	text  string
+	at    int
+	depth int
+	err   *ExpressionError
 }
 
-// advance moves to the next token.
-func (p *parser) advance() error {
-	next, err := p.scan(p.next.at + len(p.next.text))
-	p.next = next
-	return err
-}
-
-// ahead reports whether the next token is one of these symbols.
-func (p *parser) ahead(symbols string) bool {
-	return p.next.form == symbol && strings.Contains(symbols, p.next.text)
-}
-
-// take consumes a symbol, or fails at another token.
-func (p *parser) take(wanted string) error {
-	if !p.ahead(wanted) {
-		return p.unexpected(strconv.Quote(wanted))
+func (p *parser) fail(err *ExpressionError) operand {
+	if err != nil && p.err == nil {
+		p.err, p.at = err, len(p.text)
 	}
-	return p.advance()
+	return operand{constant: &value{number: big.NewRat(1, 1)}}
 }
 
-func (p *parser) unexpected(expected string) error {
-	return &ExpressionError{Reason: Syntax, At: p.next.at, Expected: expected, Found: p.next.found()}
-}
-
-// whole reads the text to its end.
-func (p *parser) whole() (operand, error) {
-	if err := p.advance(); err != nil {
-		return operand{}, err
+func (p *parser) unexpected(expected string) operand {
+	found := "the end"
+	if next := p.word(); next != "" {
+		found = quote(next)
 	}
-	result, err := p.sum()
+	return p.fail(&ExpressionError{Syntax, p.at, expected, found})
+}
+
+// word skips white space, and returns the name, the number or the sign that follows; empty at the end.
+func (p *parser) word() string {
+	p.at += span(p.text[p.at:], func(b byte) bool { return strings.IndexByte(" \t\r\n", b) >= 0 })
+	rest := p.text[p.at:]
+	size := span(rest, func(b byte) bool { return isLetter(b) || isDigit(b) || b == '.' })
+	if size == 0 {
+		_, size = utf8.DecodeRuneInString(rest)
+	}
+	return rest[:size]
+}
+
+// accept reads one of these signs if it follows.
+func (p *parser) accept(signs string) (operator, bool) {
+	next := p.word()
+	if len(next) != 1 || !strings.Contains(signs, next) {
+		return operator{}, false
+	}
+	p.at++
+	return operator{next, p.at - 1}, true
+}
+
+func (p *parser) require(sign string) {
+	if _, ok := p.accept(sign); !ok {
+		p.unexpected(strconv.Quote(sign))
+	}
+}
+
+// join returns the operand of an operator.
+func (p *parser) join(o operator, left, right operand) operand {
+	if p.err != nil {
+		return left
+	}
+	joined, err := o.join(left, right)
 	if err != nil {
-		return operand{}, err
+		return p.fail(err)
 	}
-	if p.next.form != end {
-		return operand{}, p.unexpected("an operator or the end")
-	}
-	return result, nil
+	return joined
 }
 
 // sum reads products with + and - between them.
-func (p *parser) sum() (operand, error) {
-	return p.chain("+-", p.product)
+func (p *parser) sum() operand {
+	left := p.product()
+	for o, ok := p.accept("+-"); ok; o, ok = p.accept("+-") {
+		left = p.join(o, left, p.product())
+	}
+	return left
 }
 
 // product reads factors with * and / between them.
-func (p *parser) product() (operand, error) {
-	return p.chain("*/", p.factor)
-}
-
-// chain reads parts with any of the signs between them, and combines them from the left.
-func (p *parser) chain(signs string, part func() (operand, error)) (operand, error) {
-	left, err := part()
-	for err == nil && p.ahead(signs) {
-		o := operator{sign: p.next.text, at: p.next.at}
-		if err = p.advance(); err != nil {
-			break
-		}
-		var right operand
-		if right, err = part(); err != nil {
-			break
-		}
-		left, err = o.between(left, right)
+func (p *parser) product() operand {
+	left := p.factor()
+	for o, ok := p.accept("*/"); ok; o, ok = p.accept("*/") {
+		left = p.join(o, left, p.factor())
 	}
-	return left, err
+	return left
 }
 
-// factor reads a value with an optional minus before it.
-func (p *parser) factor() (operand, error) {
+// factor reads a number, a quantity, a variable, a function or an expression in parentheses, with an optional minus.
+func (p *parser) factor() operand {
 	p.depth++
 	defer func() { p.depth-- }()
+	next := p.word()
 	if p.depth > maxDepth {
-		return operand{}, &ExpressionError{
-			Reason: Limit, At: p.next.at, Expected: "at most " + strconv.Itoa(maxDepth) + " in each other", Found: "more",
-		}
+		return p.fail(&ExpressionError{Limit, p.at, "at most " + strconv.Itoa(maxDepth) + " in each other", "more"})
 	}
-	if !p.ahead("-") {
-		return p.value()
+	if next != "" && (isDigit(next[0]) || next[0] == '.' && len(next) > 1 && isDigit(next[1])) {
+		return p.number()
 	}
-	o := operator{sign: "-", at: p.next.at}
-	if err := p.advance(); err != nil {
-		return operand{}, err
+	if next != "" && isLetter(next[0]) {
+		return p.named()
 	}
-	of, err := p.factor()
-	if err != nil {
-		return operand{}, err
+	if o, ok := p.accept("-"); ok {
+		minus := operand{constant: &value{number: big.NewRat(-1, 1)}}
+		return p.join(operator{"*", o.at}, minus, p.factor())
 	}
-	return o.negative(of), nil
-}
-
-// value reads a number, a quantity, a variable, a function or an expression in parentheses.
-func (p *parser) value() (operand, error) {
-	t := p.next
-	switch {
-	case t.form == number:
-		return p.percent(t)
-	case t.form == quantity:
-		return operand{tree: &node{operation: literal, at: t.at, amount: t.amount}}, p.advance()
-	case t.form == name:
-		return p.named(t)
-	case p.ahead("("):
-		return p.enclosed()
+	if _, ok := p.accept("("); ok {
+		inside := p.sum()
+		p.require(")")
+		return inside
 	}
-	return operand{}, p.unexpected(`a number, a quantity, cpu, memory, max, min, "-" or "("`)
-}
-
-// percent reads a number, and the percent sign that may follow it.
-func (p *parser) percent(t token) (operand, error) {
-	if err := p.advance(); err != nil {
-		return operand{}, err
-	}
-	if !p.ahead("%") {
-		return operand{number: t.number}, nil
-	}
-	n := new(big.Rat).Quo(t.number, big.NewRat(100, 1))
-	if !fits(n) {
-		return operand{}, overflow(t.at, quote(t.text))
-	}
-	return operand{number: n}, p.advance()
-}
-
-func (p *parser) enclosed() (operand, error) {
-	if err := p.advance(); err != nil {
-		return operand{}, err
-	}
-	inside, err := p.sum()
-	if err != nil {
-		return operand{}, err
-	}
-	return inside, p.take(")")
+	return p.unexpected(`a number, a quantity, cpu, memory, max, min, "-" or "("`)
 }
 
 // named reads a variable, or a function and its two arguments.
-func (p *parser) named(t token) (operand, error) {
-	switch lower := strings.ToLower(t.text); lower {
+func (p *parser) named() operand {
+	at := p.at
+	name := p.take(func(b byte) bool { return isLetter(b) || isDigit(b) })
+	switch lower := strings.ToLower(name); lower {
 	case "cpu", "memory":
-		variableName := corev1.ResourceName(lower)
-		p.uses[variableName] = true
-		return operand{tree: &node{operation: variable, at: t.at, name: variableName}}, p.advance()
+		return variable(corev1.ResourceName(lower), at)
 	case "max", "min":
-		if err := p.advance(); err != nil {
-			return operand{}, err
-		}
-		return p.call(operator{sign: lower, at: t.at})
+		p.require("(")
+		left := p.sum()
+		p.require(",")
+		right := p.sum()
+		p.require(")")
+		return p.join(operator{lower, at}, left, right)
 	}
-	return operand{}, &ExpressionError{Reason: Undefined, At: t.at, Expected: "cpu, memory, max or min", Found: t.found()}
+	return p.fail(&ExpressionError{Undefined, at, "cpu, memory, max or min", quote(name)})
 }
 
-func (p *parser) call(o operator) (operand, error) {
-	if err := p.take("("); err != nil {
-		return operand{}, err
+// number reads digits with at most one point, and an exponent, a unit or a percent sign. A number with a missing
+// exponent or an unknown unit is 0.
+func (p *parser) number() operand {
+	at := p.at
+	digits := p.take(isDigit)
+	if strings.HasPrefix(p.text[p.at:], ".") {
+		p.at++
+		digits += "." + p.take(isDigit)
 	}
-	left, err := p.sum()
-	if err != nil {
-		return operand{}, err
+	suffix := p.take(isLetter)
+	exponent := "0"
+	if suffix == "e" || suffix == "E" {
+		suffix, exponent = "", p.exponent()
 	}
-	if err = p.take(","); err != nil {
-		return operand{}, err
+	power, err := strconv.Atoi(exponent)
+	if exponent != "" && (err != nil || power > maxExponent || power < -maxExponent) {
+		expected := "an exponent of at most " + strconv.Itoa(maxExponent)
+		return p.fail(&ExpressionError{Overflow, at, expected, quote(p.text[at:p.at])})
 	}
-	right, err := p.sum()
-	if err != nil {
-		return operand{}, err
+	factor, format, known := unit(suffix)
+	if exponent == "" || !known {
+		suffix, digits, factor = "", "0", big.NewRat(1, 1)
 	}
-	if err = p.take(")"); err != nil {
-		return operand{}, err
+	n, _ := new(big.Rat).SetString("0" + digits + "e" + strconv.Itoa(power))
+	v, ok := value{number: n.Mul(n, factor)}, fits(n)
+	if suffix != "" {
+		v = value{format: format}
+		v.milli, ok = thousandths(n, true)
+	} else if _, percent := p.accept("%"); percent && ok {
+		n.Quo(n, big.NewRat(100, 1))
+		ok = fits(n)
 	}
-	return o.between(left, right)
+	if !ok {
+		return p.fail(overflow(at, quote(p.text[at:p.at])))
+	}
+	return operand{at: at, constant: &v}
 }
+
+// exponent reads an integer; empty if there are no digits.
+func (p *parser) exponent() string {
+	at := p.at
+	if rest := p.text[at:]; rest != "" && (rest[0] == '+' || rest[0] == '-') {
+		p.at++
+	}
+	if p.take(isDigit) == "" {
+		return ""
+	}
+	return p.text[at:p.at]
+}
+
+// unit returns the factor of a suffix, and the format of quantities with it.
+func unit(suffix string) (factor *big.Rat, format resource.Format, known bool) {
+	switch suffix {
+	case "":
+		return big.NewRat(1, 1), "", true
+	case "m":
+		return big.NewRat(1, 1000), resource.DecimalSI, true
+	}
+	base, format, prefixes := int64(1000), resource.DecimalSI, "kMGTP"
+	if prefix, binary := strings.CutSuffix(suffix, "i"); binary {
+		base, format, prefixes, suffix = 1024, resource.BinarySI, "KMGTP", prefix
+	}
+	power := strings.Index(prefixes, suffix)
+	if len(suffix) != 1 || power < 0 {
+		return nil, "", false
+	}
+	n := int64(1)
+	for range power + 1 {
+		n *= base
+	}
+	return big.NewRat(n, 1), format, true
+}
+
+// take reads the bytes that are in a set.
+func (p *parser) take(in func(byte) bool) string {
+	taken := p.text[p.at : p.at+span(p.text[p.at:], in)]
+	p.at += len(taken)
+	return taken
+}
+
+// span counts the leading bytes that are in a set.
+func span(text string, in func(byte) bool) int {
+	for i := range len(text) {
+		if !in(text[i]) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isLetter(b byte) bool { return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || b == '_' }

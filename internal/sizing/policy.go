@@ -111,7 +111,7 @@ func formulas(list string, of *appsv1beta1.ResourceExprList) []want {
 			continue
 		}
 		w := want{list: list, of: given.of}
-		w.formula, w.fault = ParseExpression(given.text, ExpressionOptions{})
+		w.formula, w.fault = ParseExpression(given.text)
 		wants = append(wants, w)
 	}
 	return wants

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -34,23 +36,19 @@ func (p Policy) Targets(pod *corev1.Pod, declared []string) []corev1.Container {
 	if pod == nil {
 		return nil
 	}
-	brought := make(map[string]bool, len(declared))
-	for _, name := range declared {
-		brought[name] = true
-	}
-	counts := func(c *corev1.Container) bool {
-		return !brought[c.Name] && (p.names == nil || p.names.MatchString(c.Name))
+	brought := sets.New(declared...)
+	counts := func(name string) bool {
+		return !brought.Has(name) && (p.names == nil || p.names.MatchString(name))
 	}
 	var targets []corev1.Container
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && counts(c) {
-			targets = append(targets, *c)
+	for _, c := range pod.Spec.InitContainers {
+		if ptr.Deref(c.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways && counts(c.Name) {
+			targets = append(targets, c)
 		}
 	}
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; counts(c) {
-			targets = append(targets, *c)
+	for _, c := range pod.Spec.Containers {
+		if counts(c.Name) {
+			targets = append(targets, c)
 		}
 	}
 	return targets
@@ -126,17 +124,9 @@ func (p Policy) total(w want, targets []corev1.Container) (total resource.Quanti
 }
 
 func (s *Sized) note(code string, w want, text string) {
-	s.Notes = append(s.Notes, newNote(code, w.path(), text))
-}
-
-func newNote(code, object, text string) note.Note {
-	return note.Note{Level: levelOf(code), Code: code, Object: object, Text: text}
-}
-
-// levelOf returns what a note of a code means for the reader.
-func levelOf(code string) note.Level {
+	level := note.Info
 	if code == NoteAboveLimit {
-		return note.Blocked
+		level = note.Blocked
 	}
-	return note.Info
+	s.Notes = append(s.Notes, note.Note{Level: level, Code: code, Object: w.path(), Text: text})
 }
