@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,7 +53,7 @@ func TestCost(t *testing.T) {
 	}
 	turn("500 pods", 1)
 	turn("an idle pass", 0)
-	m.restart(func(c client.WithWatch) client.WithWatch { return c })
+	m.through(interceptor.Funcs{})
 	turn("a restart", 0)
 	for i := range int32(n / 2) {
 		m.lose(ordinals.Name("db", n/2+i))
@@ -67,37 +67,38 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A status as the reference leaves it is not written, with or without annotations, and neither is the object that it
-// has generated.
+// controlled makes the StatefulSet db control a PersistentPodState.
+func controlled(s *podstate.State) {
+	s.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: ptr.To(true),
+	}}
+}
+
+// TestTakeover: a status as the reference leaves it is not written, with or without annotations, and neither is the
+// object that it has generated.
 func TestTakeover(t *testing.T) {
 	m := newModel(t)
 	m.node("n1", "a")
-	bare := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{zone: "b"}}}
-	m.put(bare)
+	m.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{zone: "b"}}})
 	m.set(3, map[string]string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
 		v1beta1.AnnotationPreferredPersistentTopology: host, v1beta1.AnnotationPersistentPodAnnotations: "address",
 	})
-	controller := true
-	m.state(func(s *podstate.State) {
-		s.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller,
-		}}
+	m.state(controlled, func(s *podstate.State) {
 		s.Spec.PreferredPersistentTopology[0].Weight = 100
 		s.Spec.PersistentPodAnnotations = []v1beta1.PersistentPodAnnotation{{Key: "address"}}
+		onN1 := v1beta1.PodState{NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}}
 		s.Status = v1beta1.PersistentPodStateStatus{ObservedGeneration: 1, PodStates: map[string]v1beta1.PodState{
-			"db-0": {
-				NodeName:           "n1",
-				NodeTopologyLabels: map[string]string{zone: "a", host: "n1"},
-				Annotations:        map[string]string{"address": "10.0.0.1"},
-			},
+			"db-0": *onN1.DeepCopy(),
 			"db-1": {NodeName: "bare", NodeTopologyLabels: map[string]string{zone: "b"}},
-			"db-2": {NodeName: "n1", NodeTopologyLabels: map[string]string{zone: "a", host: "n1"}},
+			"db-2": onN1,
 		}}
+		onN1.Annotations = map[string]string{"address": "10.0.0.1"}
+		s.Status.PodStates["db-0"] = onN1
 	})
 	p := m.run("db-0", "n1")
 	p.Annotations["address"] = "10.0.0.1"
-	m.put(p)
+	m.Put(p)
 	m.run("db-1", "bare")
 	m.run("db-2", "n1")
 	m.Server.Requests()
@@ -107,67 +108,86 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
-// Faults: a failed write is tried again, a rejected creation is an event and no retry, and a replaced object is not
-// written.
+// TestFaults: a rejected creation is an event and no retry. A rejected update is an event, and the stored object stays
+// in force. A failed status is tried again, and the status of an older object soon.
 func TestFaults(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{Kind: "PersistentPodState"}, "db", field.ErrorList{
 		field.Invalid(field.NewPath("spec", "targetRef"), "db", "must not be the target of another"),
 	})
-	down := errors.New("down")
 	m := newModel(t)
 	m.node("n1", "a")
-	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
-		})
+	m.through(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return refused
+		},
 	})
 	m.set(1, map[string]string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
 	})
+	rejected := func(want int) {
+		t.Helper()
+		if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != want ||
+			!strings.Contains(events[0].Message, "spec.targetRef") {
+			t.Errorf("events %v", events)
+		}
+	}
 	for range 2 {
 		if _, err := m.turn(); !errors.Is(err, reconcile.TerminalError(nil)) {
 			t.Errorf("a rejected creation is %v", err)
 		}
+		rejected(1)
 	}
-	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 1 ||
-		!strings.Contains(events[0].Message, "spec.targetRef") {
-		t.Errorf("events %v", events)
+	m.state(controlled)
+	for range 2 {
+		m.must()
+		rejected(2)
 	}
-	m.state(func(s *podstate.State) {
-		controls := true
-		s.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controls,
-		}}
-	})
-	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{
-			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-				return refused
-			},
-		})
-	})
-	m.must()
-	m.must()
-	if events := m.Server.Events(m.workload(), "FailedGenerate"); len(events) != 2 ||
-		m.stored().Status.ObservedGeneration != 1 {
-		t.Errorf("a rejected update: events %v, %+v", events, m.stored().Status)
+	if n := m.stored().Status.ObservedGeneration; n != 1 {
+		t.Errorf("the status is of generation %d", n)
 	}
 	m.remove(m.stored())
-	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{SubResourcePatch: func(
-			context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption,
-		) error {
-			return down
-		}})
-	})
+	m.set(1, nil)
+	m.state()
 	m.run("db-0", "n1")
-	if _, err := m.turn(); !errors.Is(err, down) || m.stored() == nil {
+	var answer error
+	m.through(interceptor.Funcs{SubResourcePatch: func(
+		context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption,
+	) error {
+		return answer
+	}})
+	answer = errors.New("down")
+	if _, err := m.turn(); !errors.Is(err, answer) {
 		t.Errorf("a failed status is %v", err)
 	}
-	m.restart(func(c client.WithWatch) client.WithWatch { return c })
+	answer = apierrors.NewConflict(schema.GroupResource{}, "db", errors.New("changed"))
+	if result := m.must(); result.RequeueAfter != time.Second {
+		t.Errorf("an older object comes back after %s", result.RequeueAfter)
+	}
+	m.through(interceptor.Funcs{})
 	m.must()
-	if diff := cmp.Diff("pod db-0: n1\nrecord db-0: n1 a", m.picture()); diff != "" {
+	if diff := cmp.Diff("pod db-0: n1\nrecord db-0: n1 a n1", m.picture()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestRecordsAreBounded: records that the API server would refuse are an event, and those before stay.
+func TestRecordsAreBounded(t *testing.T) {
+	m := newModel(t)
+	m.node("n1", "a")
+	m.set(20, nil)
+	m.state(func(s *podstate.State) {
+		s.Spec.PersistentPodAnnotations = []v1beta1.PersistentPodAnnotation{{Key: "big"}}
+	})
+	for i := range int32(20) {
+		p := m.run(ordinals.Name("db", i), "n1")
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "big", strings.Repeat("<", 10<<10)) // stored as six times as much
+		m.Put(p)
+		m.must()
+	}
+	events, n := m.Server.Events(m.stored(), "TooManyRecords"), len(m.stored().Status.PodStates)
+	if len(events) != 1 || n != 17 {
+		t.Errorf("%d records, events %v", n, events)
 	}
 }
 
@@ -193,33 +213,6 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// Replicas and ordinals of an Advanced StatefulSet: reserved ones are around, and what cannot be read keeps the
-// records.
-func TestAdvanced(t *testing.T) {
-	m := newModel(t)
-	m.node("n1", "a")
-	set := &v1beta1.StatefulSet{TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "StatefulSet"}}
-	set.Namespace, set.Name, set.UID = "default", "db", "advanced"
-	replicas := int32(3)
-	set.Spec.Replicas = &replicas
-	set.Spec.ReserveOrdinals = append(set.Spec.ReserveOrdinals, intstr.FromInt32(1))
-	m.put(set)
-	m.state(func(s *podstate.State) {
-		s.Spec.TargetReference.APIVersion = v1beta1.GroupVersion.String()
-		s.Status.PodStates = map[string]v1beta1.PodState{
-			"db-0": {NodeName: "n1"},
-			"db-1": {NodeName: "n1"},
-			"db-2": {NodeName: "n1"},
-			"db-3": {NodeName: "n1"},
-			"db-4": {NodeName: "n1"},
-		}
-	})
-	m.must()
-	if diff := cmp.Diff("record db-0: n1\nrecord db-2: n1\nrecord db-3: n1", m.picture()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // A stale cache, as that of a new leader, shows earlier annotations of a StatefulSet. It deletes no records, since the
 // API server is asked first. The PersistentPodState that it generates is deleted when the cache follows.
 func TestStaleAnnotations(t *testing.T) {
@@ -233,17 +226,15 @@ func TestStaleAnnotations(t *testing.T) {
 	m.run("db-0", "n1")
 	m.settle(time.Minute)
 	var seen map[string]string
-	m.restart(func(c client.WithWatch) client.WithWatch {
-		return interceptor.NewClient(c, interceptor.Funcs{Get: func(
-			ctx context.Context, c client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption,
-		) error {
-			err := c.Get(ctx, name, into, o...)
-			if into.GetObjectKind().GroupVersionKind().Kind == "StatefulSet" {
-				into.SetAnnotations(seen)
-			}
-			return err
-		}})
-	})
+	m.through(interceptor.Funcs{Get: func(
+		ctx context.Context, c client.WithWatch, name client.ObjectKey, into client.Object, o ...client.GetOption,
+	) error {
+		err := c.Get(ctx, name, into, o...)
+		if into.GetObjectKind().GroupVersionKind().Kind == "StatefulSet" {
+			into.SetAnnotations(seen)
+		}
+		return err
+	}})
 	m.Server.Requests()
 	m.must()
 	if s := m.stored(); s == nil || len(s.Status.PodStates) != 1 || len(m.writes()) > 0 {

@@ -14,7 +14,10 @@
 // Events of pods are gathered for a second: pods that become ready together cost one patch of the status. A pass
 // without a change sends no request. Pods are listed by their owner, and events find PersistentPodStates by an index of
 // targets and nodes. StatefulSets of both groups are watched, and the kinds that the ConfigMap kruise-configuration
-// lists from the moment it lists them.
+// lists. The leader reads the ConfigMap every ten seconds.
+//
+// A status is written for the version of the object that the pass has read. Where the cache lags behind, the API server
+// refuses the write, and the pass comes again.
 //
 // # Deletions
 //

@@ -1,124 +1,60 @@
 package persistentpodstate
 
 import (
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"context"
 
-	"github.com/kruisekit/kruisekit/internal/failure"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podstate"
-	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/write"
 )
 
-// The reasons of events, beside the codes of package podstate.
+// The reasons of events, next to the codes of package podstate.
 const (
 	// reasonOccupied is a PersistentPodState in place of the one that a workload asks for.
 	reasonOccupied = "NotGenerated"
+	textOccupied   = "The workload asks for a PersistentPodState of this name, which the workload does not control; " +
+		"this one stays as it is"
 	// reasonRejected is a PersistentPodState that the API server rejects, in an event about the workload.
 	reasonRejected = "FailedGenerate"
 	// reasonRecreates is a pod that waited for labels that no node has.
 	reasonRecreates = "DeletedPod"
+	textRecreates   = "Deleted pod %s, which waited for labels that no node has; the workload creates the pod again"
+	// reasonTooLarge is a status that is not written.
+	reasonTooLarge = "TooManyRecords"
 	// reasonUnsupported is a workload that cannot be read.
 	reasonUnsupported = "UnsupportedTarget"
+	textUnsupported   = "kind %s is not watched: it must be installed and in " + kruise.PersistentPodStateWhiteListKey +
+		" of ConfigMap " + kruise.ConfigurationName + ", and the manager needs the right to list and watch it"
 )
 
-// about is one reason of one PersistentPodState.
-type about struct {
-	state  types.NamespacedName
-	reason string
-}
-
-// lasting are the reasons whose event is emitted once until the reason is gone.
-func lasting() []string {
-	return []string{
-		reasonOccupied, reasonRejected, reasonUnsupported, podstate.NoteMissing, podstate.NoteTooLarge,
-		podstate.NoteUnknownReplicas, podstate.NoteBadRelease,
-	}
-}
-
-// emitOccupied emits an event where a PersistentPodState stands in the way of the one that a workload asks for.
-func (r *Reconciler) emitOccupied(s *snapshot) {
-	text := ""
-	if s.generation.Action == podstate.Occupied {
-		text = "The workload asks for a PersistentPodState of this name, which the workload does not control; " +
-			"this one stays as it is"
-	}
-	if s.state != nil && r.emitted.Changed(about{s.name, reasonOccupied}, text) {
-		r.api.Event(s.state, corev1.EventTypeWarning, reasonOccupied, text)
-	}
-}
-
-// emitRejected emits an event about a workload whose PersistentPodState the API server rejects.
-func (r *Reconciler) emitRejected(p *plan) {
-	if p.generating.updated {
-		r.emitted.Forget(about{p.name, reasonRejected})
-	}
-	if p.generating.invalid == nil {
-		return
-	}
-	ref := metav1.GetControllerOfNoCopy(p.generation.State)
-	workload := &metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: ref.APIVersion, Kind: ref.Kind},
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.name.Namespace, Name: ref.Name, UID: ref.UID},
-	}
-	text := "The API server rejects the PersistentPodState that the annotations ask for: " +
-		failure.BriefText(p.generating.invalid.Error())
-	if r.emitted.Changed(about{p.name, reasonRejected}, text) {
-		r.api.Event(workload, corev1.EventTypeWarning, reasonRejected, text)
-	}
-}
-
-// emitDeleted emits the event of a pod that was deleted.
-func (r *Reconciler) emitDeleted(s *snapshot, w *write.Write, err error) {
-	pod, is := w.Object.(*corev1.Pod)
-	if !is || w.Verb != write.Delete || err != nil && !write.IsOutdated(err) {
-		return
-	}
-	const text = "Deleted pod %s, which waited for labels that no node has; the workload creates the pod again"
-	r.api.Normalf(s.state, reasonRecreates, text, pod.Name)
-}
-
-// complain emits an event about a workload that cannot be read.
-func (r *Reconciler) complain(s *snapshot) {
-	if r.emitted.Changed(about{s.name, reasonUnsupported}, s.unsupported) {
-		r.api.Warningf(s.state, reasonUnsupported, "Kept all records as they are: %s", s.unsupported)
-	}
-}
-
-// emit emits the events of a pass, after its writes. Of several notes with the same code, it emits the first.
-func (r *Reconciler) emit(s *snapshot, pass podstate.Pass) {
-	texts := map[string]string{}
-	for _, n := range pass.Notes {
-		text := n.Text
+// emit emits the notes of a pass as events. Of several notes with the same code, it emits the first. It emits a warning
+// once until a pass has none.
+func (r *Reconciler) emit(ctx context.Context, s *snapshot, p *plan) {
+	warned := map[string]bool{}
+	for _, n := range p.notes {
+		var object runtime.Object = s.state
+		if n.Code == reasonRejected {
+			object = s.generation.Asker
+		}
 		if n.Object != "" {
-			text = "Pod " + n.Object + ": " + text
+			n.Text = "Pod " + n.Object + ": " + n.Text
 		}
 		switch {
 		case n.Code == podstate.NoteReleased:
-			r.api.Event(s.state, corev1.EventTypeNormal, n.Code, text)
-		case n.Level == note.Blocked && texts[n.Code] == "":
-			texts[n.Code] = text
+			r.api.EmitNotes(object, n)
+		case n.Level == note.Blocked && !warned[n.Code]:
+			warned[n.Code] = true
+			if r.emitted.First(s.name, n.Code+n.Text) {
+				r.api.EmitNotes(object, n)
+			}
 		}
 	}
-	for _, reason := range lasting() {
-		if reason != reasonOccupied && reason != reasonRejected && r.emitted.Changed(about{s.name, reason}, texts[reason]) {
-			r.api.Event(s.state, corev1.EventTypeWarning, reason, texts[reason])
-		}
+	if len(warned) == 0 {
+		r.emitted.Forget(s.name)
 	}
-}
-
-// key returns the name of a PersistentPodState of the index.
-func key(s *podstate.State) types.NamespacedName {
-	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
-}
-
-// names of PersistentPodStates in the index.
-func names(index *podstates.Index, namespace string, of podstate.Target) []types.NamespacedName {
-	var all []types.NamespacedName
-	for _, s := range index.Of(namespace, of) {
-		all = append(all, key(s))
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, s.name, p.notes)
 	}
-	return all
 }

@@ -11,9 +11,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
@@ -43,14 +46,14 @@ func newModel(t testing.TB) *model {
 	if err := owned.Index(t.Context(), m.Server, &corev1.Pod{}); err != nil {
 		t.Fatal(err)
 	}
-	m.restart(func(c client.WithWatch) client.WithWatch { return c })
+	m.through(interceptor.Funcs{})
 	return m
 }
 
-// restart starts another process, whose requests go through something, but for its live reads.
-func (m *model) restart(through func(client.WithWatch) client.WithWatch) {
+// through starts another process, whose requests go through an interceptor, but for its live reads.
+func (m *model) through(f interceptor.Funcs) {
 	m.Helper()
-	r, err := persistentpodstate.New(through(m.Server), persistentpodstate.Options{
+	r, err := persistentpodstate.New(interceptor.NewClient(m.Server, f), persistentpodstate.Options{
 		Now: m.Now, Recorder: m.Server, Live: m.Server,
 	})
 	if err != nil {
@@ -81,13 +84,6 @@ func (m *model) writes() []string {
 	return slices.DeleteFunc(m.Server.Requests(), func(r string) bool { return strings.HasPrefix(r, "GET") })
 }
 
-func (m *model) put(o client.Object) {
-	m.Helper()
-	if err := m.Server.Put(o); err != nil {
-		m.Fatal(err)
-	}
-}
-
 func (m *model) remove(o client.Object) {
 	m.Helper()
 	if err := m.Server.Delete(m.Context(), o); err != nil {
@@ -97,18 +93,13 @@ func (m *model) remove(o client.Object) {
 
 func (m *model) node(name, inZone string) {
 	m.Helper()
-	m.put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zone: inZone, host: name}}})
-}
-
-func (m *model) loseNode(name string) {
-	m.Helper()
-	m.remove(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	m.Put(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{zone: inZone, host: name}}})
 }
 
 // set stores the StatefulSet db.
 func (m *model) set(replicas int32, annotations map[string]string) {
 	m.Helper()
-	m.put(&appsv1.StatefulSet{
+	m.Put(&appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db", UID: "set", Annotations: annotations},
 		Spec:       appsv1.StatefulSetSpec{Replicas: &replicas},
@@ -127,7 +118,7 @@ func (m *model) state(change ...func(*podstate.State)) {
 	for _, c := range change {
 		c(s)
 	}
-	m.put(s)
+	m.Put(s)
 }
 
 // stored returns the PersistentPodState db; nil for none.
@@ -139,29 +130,15 @@ func (m *model) stored() *podstate.State {
 	return s
 }
 
-// pod returns a pod; nil for none.
-func (m *model) pod(name string) *corev1.Pod {
-	p := &corev1.Pod{}
-	if m.Server.Get(m.Context(), types.NamespacedName{Namespace: "default", Name: name}, p) != nil {
-		return nil
-	}
-	return p
-}
-
-// run creates a pod as the StatefulSet does, takes it through the step of admission, and schedules it to the node where
-// it fits best.
+// run creates a pod as the StatefulSet does, takes it through the step of admission, and schedules it to a node that
+// fits: one that the pod prefers, else the preferred one, else any.
 func (m *model) run(name string, preferred ...string) *corev1.Pod {
 	m.Helper()
 	m.created++
-	controller := true
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace:         "default",
-		Name:              name,
-		UID:               types.UID(fmt.Sprintf("pod-%d", m.created)),
+		Namespace: "default", Name: name, UID: types.UID(fmt.Sprintf("pod-%d", m.created)),
 		CreationTimestamp: metav1.Time{Time: m.Clock},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "set", Controller: &controller,
-		}},
+		OwnerReferences:   []metav1.OwnerReference{*metav1.NewControllerRef(m.workload(), native())},
 	}}
 	p.Status.Phase = corev1.PodPending
 	if s := m.stored(); s != nil {
@@ -169,30 +146,13 @@ func (m *model) run(name string, preferred ...string) *corev1.Pod {
 			p = steered
 		}
 	}
-	if node := m.schedule(p, preferred); node != "" {
-		p.Spec.NodeName = node
-		p.Status.Phase = corev1.PodRunning
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	}
-	m.put(p)
-	return p
-}
-
-// schedule returns the node that a pod fits on: the one that the pod prefers, else the first of the preferred ones,
-// else the first of all.
-func (m *model) schedule(p *corev1.Pod, preferred []string) string {
-	m.Helper()
 	var nodes corev1.NodeList
 	if err := m.Server.List(m.Context(), &nodes); err != nil {
 		m.Fatal(err)
 	}
-	best, score := "", -1
+	best := -1
 	for i := range nodes.Items {
-		n := &nodes.Items[i]
-		fits, points := true, 0
-		for k, v := range p.Spec.NodeSelector {
-			fits = fits && n.Labels[k] == v
-		}
+		n, points := &nodes.Items[i], 0
 		if a := p.Spec.Affinity; a != nil {
 			for _, term := range a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
 				if e := term.Preference.MatchExpressions[0]; n.Labels[e.Key] == e.Values[0] {
@@ -203,16 +163,21 @@ func (m *model) schedule(p *corev1.Pod, preferred []string) string {
 		if slices.Contains(preferred, n.Name) {
 			points++
 		}
-		if fits && points > score {
-			best, score = n.Name, points
+		if labels.SelectorFromSet(p.Spec.NodeSelector).Matches(labels.Set(n.Labels)) && points > best {
+			best, p.Spec.NodeName, p.Status.Phase = points, n.Name, corev1.PodRunning
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		}
 	}
-	return best
+	m.Put(p)
+	return p
 }
 
+func native() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
+
+// lose removes a pod of the StatefulSet.
 func (m *model) lose(name string) {
 	m.Helper()
-	m.remove(m.pod(name))
+	m.remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}})
 }
 
 // picture is the records, the condition and the pods.
@@ -242,12 +207,7 @@ func (m *model) picture() string {
 			lines = append(lines, fmt.Sprintf("%s=%s %s: %s", c.Type, c.Status, c.Reason, c.Message))
 		}
 	}
-	var pods corev1.PodList
-	if err := m.Server.List(m.Context(), &pods); err != nil {
-		m.Fatal(err)
-	}
-	for i := range pods.Items {
-		p := &pods.Items[i]
+	for _, p := range m.Pods() {
 		where := p.Spec.NodeName
 		if where == "" {
 			where = "pending"

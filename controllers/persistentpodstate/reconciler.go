@@ -6,19 +6,21 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/podstates"
-	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -28,12 +30,11 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	states stored.Kind
 	// index has what the events have shown, to find the PersistentPodStates of pods, workloads and nodes.
 	index *podstates.Index
 	kinds *kinds
-	// emitted are the events about a state that lasts.
-	emitted memory.Texts[about]
+	// emitted are the warnings about a PersistentPodState that last.
+	emitted memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -43,12 +44,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	kind := stored.Kind{GVK: podstates.Kind(), Writes: stored.NewWrites(api.Live, api.Now)}
-	r := &Reconciler{
-		api: api, options: o, states: kind, index: podstates.NewIndex(), kinds: newKinds(),
-	}
-	r.kinds.events = r.workloadEvents
-	return r, nil
+	return &Reconciler{api: api, options: o, index: podstates.NewIndex(), kinds: newKinds()}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=persistentpodstates,verbs=get;list;watch;create;patch;delete
@@ -57,7 +53,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 const controllerName = "persistentpodstate-controller"
@@ -67,20 +63,24 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	configuration, err := r.configuration(mgr)
-	if err != nil {
-		return err
-	}
 	c, err := r.api.Bind(mgr, controllerName, o).
 		Watches(stored.Untyped(podstates.Kind()), r.stateEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(&corev1.Node{}, r.nodeEvents()).
-		WatchesRawSource(configuration).
 		Build(r)
 	if err != nil {
 		return fmt.Errorf("make controller: %w", err)
 	}
-	return r.kinds.start(ctx, mgr, c)
+	r.kinds = &kinds{
+		watched: map[schema.GroupKind]watchedKind{}, cache: mgr.GetCache(), controller: c, events: r.workloadEvents,
+	}
+	if err := r.kinds.watch(ctx, statefulSets()); err != nil { // the controller starts with them
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(r.followWhiteList)); err != nil {
+		return fmt.Errorf("follow the white list: %w", err)
+	}
+	return nil
 }
 
 // Reconcile brings the PersistentPodState of a name up to date, and creates or deletes the one that a workload of the
@@ -91,54 +91,48 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p, err := newPlan(s)
-	if err == nil && p.needsNodes {
-		if err = r.observeAllNodes(ctx, s); err == nil {
-			p, err = newPlan(s)
-		}
-	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.emitOccupied(s)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.states.Writes},
-		Answered: func(w *write.Write, _ write.Object, err error) { r.emitDeleted(s, w, err) },
-	})
-	return r.report(ctx, request, p, err)
+	err = r.run(ctx, s, p)
+	if write.IsOutdated(err) || apierrors.IsAlreadyExists(err) { // the cache lags behind
+		return ctrl.Result{RequeueAfter: together}, nil
+	}
+	return r.api.Result(request, p.requeueAfter, err)
 }
 
-// report emits the events of a pass.
-func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, err error) (ctrl.Result, error) {
-	r.emitRejected(p)
-	if failed := p.generating.failed; failed != nil {
-		if p.generating.invalid != nil {
-			return ctrl.Result{}, reconcile.TerminalError(failed)
+// run sends the writes of a plan one after the other, and emits events after the writes that they announce. The event
+// of a PersistentPodState that is created, updated or deleted brings the next pass.
+func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) error {
+	send := func(w *write.Write) error {
+		if _, err := runtimeclient.Send(ctx, r.api.Client, w); err != nil {
+			return fmt.Errorf("%s: %w", w, err)
 		}
-		return ctrl.Result{}, failed
+		return nil
 	}
-	switch {
-	case p.state == nil || p.state.DeletionTimestamp != nil:
-		r.forget(request.NamespacedName, p.latest.Cached)
-		return ctrl.Result{RequeueAfter: p.latest.RecheckAfter}, nil
-	case p.unsupported != "":
-		r.complain(p.snapshot)
-		return ctrl.Result{RequeueAfter: p.recheckAfter}, nil
-	case !p.reported || p.status != nil && p.status.Err() != nil:
-		return ctrl.Result{}, err
+	if p.generate != nil {
+		err := send(p.generate)
+		if !apierrors.IsInvalid(err) {
+			return err
+		}
+		p.reject(err)
+		if s.state == nil { // a change of the workload, or of the object that is in the way, brings the next pass
+			r.emit(ctx, s, p)
+			return reconcile.TerminalError(err)
+		}
 	}
-	r.emit(p.snapshot, p.records)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.NamespacedName, p.records.Notes)
+	if p.status != nil {
+		if err := send(p.status); err != nil {
+			return err
+		}
 	}
-	return r.api.Result(request, requeue.Sooner(p.records.RequeueAfter, p.latest.RecheckAfter), err)
-}
-
-func (r *Reconciler) forget(name types.NamespacedName, cached bool) {
-	if !cached {
-		r.states.Writes.Forget(name)
-	}
-	for _, reason := range lasting() {
-		r.emitted.Forget(about{name, reason})
-	}
+	r.emit(ctx, s, p)
+	_, err := batches.Each(write.Deletions(p.stuck), func(w *write.Write) error {
+		if err := send(w); err != nil {
+			return err
+		}
+		r.api.Normalf(s.state, reasonRecreates, textRecreates, w.Object.GetName())
+		return nil
+	})
+	return err
 }

@@ -1,27 +1,26 @@
 package persistentpodstate
 
 import (
-	"github.com/kruisekit/kruisekit/driver"
+	"encoding/json"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/statuspatch"
 )
 
-// report returns the write of the status, if the status changed.
-func (p *plan) report() (pass, error) {
-	if !p.hasRecords(p.state) {
-		return nil, nil
+// report adds the write of a status that has changed. The API server refuses a status that follows from an older
+// object. A status that is too large to be stored is not written.
+func (p *plan) report(state *podstate.State, status v1beta1.PersistentPodStateStatus) (err error) {
+	next := *state
+	next.Status = status
+	required := map[string]any{"observedGeneration": status.ObservedGeneration}
+	if p.status, err = statuspatch.WriteVersion(kind(), state, &next, required); p.status == nil {
+		return err
 	}
-	p.record(p.state)
-	is := *p.state
-	is.Status = p.records.Status
-	required := map[string]any{"observedGeneration": p.state.Generation}
-	w, err := statuspatch.Write(kind(), p.state, &is, required)
-	if err != nil {
-		return nil, err
+	text, err := json.Marshal(status)
+	if len(text) > podstate.MostBytes {
+		p.status, p.notes = nil, nil // they are about the records
+		p.block(reasonTooLarge, "The records would take too much room; name fewer keys, or split the workload")
 	}
-	p.reported = true
-	if w == nil {
-		return nil, nil
-	}
-	p.status = driver.Writes(w)
-	return p.status, nil
+	return err
 }

@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/test/storytest"
@@ -28,6 +32,7 @@ func TestStories(t *testing.T) {
 		m.node("n2", "a")
 		m.node("n3", "b")
 	}
+	node := func(name string) client.Object { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	type step struct {
 		what string
 		do   func(*model)
@@ -45,7 +50,7 @@ func TestStories(t *testing.T) {
 			{"a pod is recreated and returns to its node", func(m *model) { m.lose("db-1"); m.run("db-1", "n1") }},
 			{
 				"a node is drained: the pod finds another node of its zone",
-				func(m *model) { m.loseNode("n2"); m.lose("db-1"); m.run("db-1", "n3") },
+				func(m *model) { m.remove(node("n2")); m.lose("db-1"); m.run("db-1", "n3") },
 			},
 			{"scaled to one: the records of pods that run stay", func(m *model) { m.set(1, nil); m.lose("db-2") }},
 			{"the last pod leaves", func(m *model) { m.lose("db-1") }},
@@ -74,7 +79,7 @@ func TestStories(t *testing.T) {
 		},
 		"a-zone-is-gone": {
 			{"a pod runs in a zone of one node", func(m *model) { nodes(m); m.set(1, nil); m.state(); m.run("db-0", "n3") }},
-			{"the node is gone, and the pod waits", func(m *model) { m.loseNode("n3"); m.lose("db-0"); m.run("db-0") }},
+			{"the node is gone, and the pod waits", func(m *model) { m.remove(node("n3")); m.lose("db-0"); m.run("db-0") }},
 			{"a node of the zone comes", func(m *model) { m.node("n4", "b"); m.lose("db-0"); m.run("db-0") }},
 		},
 		"released": {
@@ -86,7 +91,7 @@ func TestStories(t *testing.T) {
 				})
 				m.run("db-0", "n3")
 			}},
-			{"the node is gone, and the pod waits", func(m *model) { m.loseNode("n3"); m.lose("db-0"); m.run("db-0") }},
+			{"the node is gone, and the pod waits", func(m *model) { m.remove(node("n3")); m.lose("db-0"); m.run("db-0") }},
 			{"ten minutes later the pod is deleted", func(m *model) { m.Advance(10 * time.Minute) }},
 			{"the StatefulSet creates the pod again", func(m *model) { m.run("db-0", "n1") }},
 		},

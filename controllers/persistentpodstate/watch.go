@@ -2,10 +2,10 @@ package persistentpodstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -25,11 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -47,28 +45,37 @@ func later(q queue, all []types.NamespacedName) {
 	}
 }
 
+func requestOf(o client.Object) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// isOther reports whether the spec or the annotations of an object have changed.
+func isOther(before, after client.Object) bool {
+	return before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+		!maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+}
+
 // stateEvents reconciles a PersistentPodState at once where its spec or its annotations have changed.
 func (r *Reconciler) stateEvents() handler.EventHandler {
 	put := func(o client.Object) {
-		if raw, is := o.(*unstructured.Unstructured); is {
+		if raw, ok := o.(*unstructured.Unstructured); ok {
 			_ = r.index.Put(raw) // the pass reports what cannot be decoded
 		}
 	}
-	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { put(e.Object); q.Add(request(e.Object)) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { put(e.Object); q.Add(requestOf(e.Object)) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			put(e.ObjectNew)
-			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-				!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				q.Add(request(e.ObjectNew))
+			if isOther(e.ObjectOld, e.ObjectNew) {
+				q.Add(requestOf(e.ObjectNew))
 				return
 			}
-			q.AddAfter(request(e.ObjectNew), together) // another writer may have changed the records
+			q.AddAfter(requestOf(e.ObjectNew), together) // for pods that wait for the release that was written
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			r.index.Delete(client.ObjectKeyFromObject(e.Object))
-			q.Add(request(e.Object)) // a workload may ask for another one
+			r.emitted.Forget(client.ObjectKeyFromObject(e.Object))
+			q.Add(requestOf(e.Object)) // a workload may ask for another one
 			if state := stored.Whole[podstate.State](e.Object); state != nil {
 				q.Add(ctrl.Request{NamespacedName: types.NamespacedName{
 					Namespace: state.Namespace, Name: state.Spec.TargetReference.Name,
@@ -82,9 +89,9 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return watches.Direct(handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, is := e.ObjectOld.(*corev1.Pod)
-			after, also := e.ObjectNew.(*corev1.Pod)
-			if is && also && counts(before, after) {
+			before, ok := e.ObjectOld.(*corev1.Pod)
+			after, isPod := e.ObjectNew.(*corev1.Pod)
+			if ok && isPod && counts(before, after) {
 				later(q, r.ofPod(after))
 			}
 		},
@@ -104,11 +111,11 @@ func (r *Reconciler) ofPod(pod client.Object) []types.NamespacedName {
 	if owner == nil {
 		return nil
 	}
-	of, is := podstate.Refer(v1beta1.TargetReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name})
-	if !is {
+	target, ok := podstate.Refer(owner.APIVersion, owner.Kind, owner.Name)
+	if !ok {
 		return nil
 	}
-	return names(r.index, pod.GetNamespace(), of)
+	return r.index.Of(pod.GetNamespace(), target)
 }
 
 // nodeEvents reconciles the PersistentPodStates with records of a node that leaves or changes its labels, and those
@@ -127,61 +134,51 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 
 // workloadEvents reconciles the PersistentPodStates of a workload, and the one that it asks for.
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	add := func(q queue, o client.Object, asked bool) {
-		all := names(r.index, o.GetNamespace(), podstate.Target{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()})
-		if name := client.ObjectKeyFromObject(o); (asked || podstate.Asks(o.GetAnnotations())) &&
-			!slices.Contains(all, name) {
-			all = append(all, name)
-		}
-		for _, name := range all {
+	add := func(q queue, o client.Object, asks bool) {
+		target := podstate.Target{GroupKind: kind, Name: o.GetName()}
+		for _, name := range r.index.Of(o.GetNamespace(), target) {
 			q.Add(ctrl.Request{NamespacedName: name})
+		}
+		if asks || podstate.Asks(o.GetAnnotations()) {
+			q.Add(requestOf(o))
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, false) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			was, is := e.ObjectOld, e.ObjectNew
-			if was.GetGeneration() != is.GetGeneration() || was.GetUID() != is.GetUID() ||
-				(was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil) ||
-				!maps.Equal(was.GetAnnotations(), is.GetAnnotations()) {
-				add(q, is, podstate.Asks(was.GetAnnotations()))
+			if isOther(e.ObjectOld, e.ObjectNew) ||
+				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
+				add(q, e.ObjectNew, podstate.Asks(e.ObjectOld.GetAnnotations()))
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, false) },
 	}
 }
 
-// kinds are the kinds of workloads that PersistentPodStates may refer to.
+// kinds are the watched kinds of workloads: StatefulSets, and those of the white list. A watch does not end.
 type kinds struct {
-	mu sync.Mutex
-	// wanted are both kinds of StatefulSets and those of the white list.
-	wanted map[schema.GroupKind]schema.GroupVersionKind
-	// watched by kind, also those that are no longer wanted: a watch does not end.
-	watched map[schema.GroupKind]*watchedKind
+	mu      sync.Mutex
+	watched map[schema.GroupKind]watchedKind
 
-	events     func(schema.GroupKind) handler.EventHandler
-	mapper     meta.RESTMapper
 	cache      cache.Cache
 	controller controller.Controller
+	events     func(schema.GroupKind) handler.EventHandler
 }
 
 type watchedKind struct {
-	gvk schema.GroupVersionKind
-	// synced reports whether the cache has all objects of the kind.
-	synced func() bool
+	schema.GroupVersionKind
+	// hasSynced reports whether the cache has all objects of the kind.
+	hasSynced func() bool
 }
 
 // newKinds returns the StatefulSets of a client that reads without watches.
 func newKinds() *kinds {
-	k := &kinds{watched: map[schema.GroupKind]*watchedKind{}}
-	k.want(nil)
-	for kind, gvk := range k.wanted {
-		k.watched[kind] = &watchedKind{gvk: gvk, synced: always}
+	k := &kinds{watched: map[schema.GroupKind]watchedKind{}}
+	for _, gvk := range statefulSets() {
+		k.watched[gvk.GroupKind()] = watchedKind{gvk, func() bool { return true }}
 	}
 	return k
 }
-
-func always() bool { return true }
 
 func statefulSets() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
@@ -189,126 +186,53 @@ func statefulSets() []schema.GroupVersionKind {
 	}
 }
 
-func (k *kinds) want(more []schema.GroupVersionKind) {
-	k.wanted = map[schema.GroupKind]schema.GroupVersionKind{}
-	for _, gvk := range slices.Concat(more, statefulSets()) {
-		k.wanted[gvk.GroupKind()] = gvk
-	}
-}
-
-// start watches the StatefulSets that are installed. The controller starts with them.
-func (k *kinds) start(ctx context.Context, mgr ctrl.Manager, c controller.Controller) error {
+// watch starts to watch kinds. It skips those that are not installed.
+func (k *kinds) watch(ctx context.Context, all []schema.GroupVersionKind) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mapper, k.cache, k.controller, k.watched = mgr.GetRESTMapper(), mgr.GetCache(), c,
-		map[schema.GroupKind]*watchedKind{}
-	for _, gvk := range statefulSets() {
-		if err := k.watch(ctx, gvk); meta.IsNoMatchError(err) {
-			continue
-		} else if err != nil {
-			return err
-		}
-		k.watched[gvk.GroupKind()].synced = always
-	}
-	return nil
-}
-
-// watch starts to watch a kind. It is called with the lock.
-func (k *kinds) watch(ctx context.Context, gvk schema.GroupVersionKind) error {
-	if k.watched[gvk.GroupKind()] != nil {
-		return nil
-	}
-	mapping, err := k.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return err
-	}
-	object := stored.Untyped(mapping.GroupVersionKind)
-	informer, err := k.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
-	if err == nil {
-		err = k.controller.Watch(source.Kind[client.Object](k.cache, object, k.events(gvk.GroupKind())))
-	}
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", gvk, err)
-	}
-	k.watched[gvk.GroupKind()] = &watchedKind{gvk: mapping.GroupVersionKind, synced: informer.HasSynced}
-	return nil
-}
-
-// list takes a new white list.
-func (k *kinds) list(ctx context.Context, all []schema.GroupVersionKind) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.want(all)
+	var failed []error
 	for _, gvk := range all {
-		if err := k.watch(ctx, gvk); err != nil {
-			log.FromContext(ctx).Error(err, "Failed to watch a kind of the white list", "kind", gvk.String())
+		if _, ok := k.watched[gvk.GroupKind()]; ok {
+			continue
+		}
+		object := stored.Untyped(gvk)
+		informer, err := k.cache.GetInformer(ctx, object, cache.BlockUntilSynced(false))
+		if err == nil {
+			err = k.controller.Watch(source.Kind[client.Object](k.cache, object, k.events(gvk.GroupKind())))
+		}
+		switch {
+		case err == nil:
+			k.watched[gvk.GroupKind()] = watchedKind{gvk, informer.HasSynced}
+		case !meta.IsNoMatchError(err):
+			failed = append(failed, fmt.Errorf("watch %s: %w", gvk, err))
 		}
 	}
+	return errors.Join(failed...)
 }
 
-// of returns the watched version of a kind, or why there is none.
-func (k *kinds) of(ctx context.Context, kind schema.GroupKind) (schema.GroupVersionKind, string) {
+// synced returns the kinds whose objects can be read.
+func (k *kinds) synced() map[schema.GroupKind]schema.GroupVersionKind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	gvk, wanted := k.wanted[kind]
-	if !wanted {
-		return gvk, fmt.Sprintf("kind %s is not in %s of ConfigMap %s",
-			kind, kruise.PersistentPodStateWhiteListKey, kruise.ConfigurationName)
-	}
-	if err := k.watch(ctx, gvk); err != nil { // it may have been installed since
-		return gvk, err.Error()
-	}
-	w := k.watched[kind]
-	if !w.synced() {
-		return gvk, fmt.Sprintf("objects of kind %s cannot be listed yet; the manager needs the right to list and watch them",
-			kind)
-	}
-	return w.gvk, ""
-}
-
-// all returns the kinds whose objects can be read, in a stable order.
-func (k *kinds) all() []schema.GroupVersionKind {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var all []schema.GroupVersionKind
+	all := make(map[schema.GroupKind]schema.GroupVersionKind, len(k.watched))
 	for kind, w := range k.watched {
-		if _, wanted := k.wanted[kind]; wanted && w.synced() {
-			all = append(all, w.gvk)
+		if w.hasSynced() {
+			all[kind] = w.GroupVersionKind
 		}
 	}
-	slices.SortFunc(all, func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })
 	return all
 }
 
-// configuration is the source of the ConfigMap with the white list. Its cache has no other ConfigMap.
-func (r *Reconciler) configuration(mgr ctrl.Manager) (source.Source, error) {
-	only, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient:       mgr.GetHTTPClient(),
-		Scheme:           mgr.GetScheme(),
-		Mapper:           mgr.GetRESTMapper(),
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{
-			r.options.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", kruise.ConfigurationName)},
-		}}},
-	})
-	if err == nil {
-		err = mgr.Add(only)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make a cache of ConfigMap %s: %w", kruise.ConfigurationName, err)
-	}
-	return source.Kind[client.Object](only, &corev1.ConfigMap{},
-		handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			config, is := o.(*corev1.ConfigMap)
-			if !is || config.Name != kruise.ConfigurationName {
-				return nil
-			}
-			all, err := podstates.WhiteList(config)
-			if err != nil { // the kinds that are watched stay
-				log.FromContext(ctx).Error(err, "Failed to read the white list of PersistentPodStates")
-				return nil
-			}
-			r.kinds.list(ctx, all)
-			return nil // the watches of new kinds enqueue
-		})), nil
+// readWhiteList is the time between two reads of the white list.
+const readWhiteList = 10 * time.Second
+
+// followWhiteList watches the kinds of the white list, and the StatefulSets that are installed later.
+func (r *Reconciler) followWhiteList(ctx context.Context) error {
+	wait.UntilWithContext(ctx, func(ctx context.Context) {
+		all, err := podstates.WhiteList(ctx, r.api.Live, r.options.Namespace)
+		if err := errors.Join(err, r.kinds.watch(ctx, slices.Concat(statefulSets(), all))); err != nil {
+			log.FromContext(ctx).Error(err, "Failed to watch the workloads of PersistentPodStates")
+		}
+	}, readWhiteList)
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -60,109 +61,91 @@ func TestEvents(t *testing.T) {
 	state.Status.PodStates = map[string]v1beta1.PodState{
 		"web-0": {NodeName: "n1"}, "web-1": {NodeName: "gone", MissingSince: &metav1.Time{Time: time.Unix(1, 0)}},
 	}
-	states := r.stateEvents()
-	is := func(why, want string) {
-		t.Helper()
-		if diff := cmp.Diff(want, q.took()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", why, diff)
-		}
-	}
-	states.Create(t.Context(), event.CreateEvent{Object: untyped(t, state)}, q)
-	is("a new object", "db")
-	change := func(h handler.EventHandler, was client.Object, edit func(client.Object)) {
-		t.Helper()
-		now, ok := was.DeepCopyObject().(client.Object)
-		if !ok {
-			t.Fatal("no object")
-		}
-		edit(now)
-		h.Update(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: now}, q)
-	}
-	change(states, untyped(t, state), func(o client.Object) { o.SetGeneration(2) })
-	is("another spec", "db")
-	change(states, untyped(t, state), func(o client.Object) { o.SetAnnotations(map[string]string{"a": "b"}) })
-	is("another annotation", "db")
-	change(states, untyped(t, state), func(client.Object) {})
-	is("another status", "db later")
-
-	controller := true
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-0",
 		Annotations: map[string]string{kruise.InjectedPersistentPodStateKey: "earlier"}, // it is gone, and does not matter
 		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "web", Controller: &controller,
+			APIVersion: "apps/v1beta2", Kind: "StatefulSet", Name: "web", Controller: ptr.To(true),
 		}},
 	}}
 	pod.Spec.NodeName = "n1"
-	edit := func(f func(*corev1.Pod)) func(client.Object) {
-		return func(o client.Object) {
-			if p, is := o.(*corev1.Pod); is {
-				f(p)
-			}
-		}
-	}
-	ready := edit(func(p *corev1.Pod) {
+	ready := func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	})
-	running := pod.DeepCopy()
-	ready(running)
-	pods := r.podEvents()
-	for why, c := range map[string]struct {
-		was  *corev1.Pod
-		edit func(client.Object)
-		want string
-	}{
-		"becomes ready":  {pod, ready, "db later"},
-		"stays ready":    {running, edit(func(p *corev1.Pod) { p.Labels = map[string]string{"a": "b"} }), ""},
-		"is not ready":   {running, edit(func(p *corev1.Pod) { p.Status.Conditions = nil }), ""},
-		"terminates":     {running, edit(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), "db later"},
-		"fails":          {running, edit(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "db later"},
-		"of another one": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}, ready, ""},
-	} {
-		change(pods, c.was, c.edit)
-		is("a pod "+why, c.want)
 	}
-	pods.Create(t.Context(), event.CreateEvent{Object: running}, q)
-	is("a new pod", "")
-	pods.Delete(t.Context(), event.DeleteEvent{Object: pod}, q)
-	is("a pod is gone", "db later")
-
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	nodes := r.nodeEvents()
-	change(nodes, node, func(o client.Object) { o.SetResourceVersion("2") })
-	is("a heartbeat", "")
-	change(nodes, node, func(o client.Object) { o.SetLabels(map[string]string{"zone": "a"}) })
-	is("another label", "db later")
-	nodes.Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, q)
-	is("a new node", "db later")
-	nodes.Delete(t.Context(), event.DeleteEvent{Object: node}, q)
-	is("a recorded node is gone", "db later")
-	nodes.Delete(t.Context(), event.DeleteEvent{Object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n2"}}}, q)
-	is("another node is gone", "")
-
-	set := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
-		"namespace": "default", "name": "web",
-	}}}
+	running := changed(pod, ready)
+	node, otherNode := &corev1.Node{}, &corev1.Node{}
+	node.Name, otherNode.Name = "n1", "n2"
+	set := &unstructured.Unstructured{Object: map[string]any{}}
+	set.SetNamespace("default")
+	set.SetName("web")
 	asking := set.DeepCopy()
 	asking.SetAnnotations(map[string]string{v1beta1.AnnotationAutoGeneratePersistentPodState: "true"})
-	workloads := r.workloadEvents(statefulSets()[0].GroupKind())
-	workloads.Create(t.Context(), event.CreateEvent{Object: set}, q)
-	is("a workload with an object", "db")
-	workloads.Create(t.Context(), event.CreateEvent{Object: asking}, q)
-	is("a workload that asks", "db,web")
-	change(workloads, asking, func(o client.Object) { o.SetAnnotations(nil) })
-	is("a workload that asks no more", "db,web")
-	change(workloads, set, func(o client.Object) { o.SetResourceVersion("2") })
-	is("a status of a workload", "")
-	change(workloads, set, func(o client.Object) { o.SetGeneration(2) })
-	is("another size", "db")
-	workloads.Delete(t.Context(), event.DeleteEvent{Object: set}, q)
-	is("a workload is gone", "db")
-	r.workloadEvents(statefulSets()[1].GroupKind()).Create(t.Context(), event.CreateEvent{Object: set}, q)
-	is("a workload of another group", "")
+	raw := untyped(t, state)
+	states, pods, nodes := r.stateEvents(), r.podEvents(), r.nodeEvents()
+	workloads, advanced := r.workloadEvents(statefulSets()[0].GroupKind()), r.workloadEvents(statefulSets()[1].GroupKind())
+	type object = client.Object
+	for _, c := range []struct {
+		why     string
+		handler handler.EventHandler
+		// before is nil for a creation, after for a deletion.
+		before, after object
+		want          string
+	}{
+		{why: "a new object", handler: states, after: raw, want: "db"},
+		{"another spec", states, raw, changed(raw, func(o object) { o.SetGeneration(2) }), "db"},
+		{"another annotation", states, raw, changed(raw, func(o object) { o.SetAnnotations(asking.GetAnnotations()) }), "db"},
+		{"another status", states, raw, raw, "db later"},
+		{why: "a new pod", handler: pods, after: running},
+		{"a pod becomes ready", pods, pod, running, "db later"},
+		{"a pod stays ready", pods, running, changed(running, func(p *corev1.Pod) { p.Generation = 2 }), ""},
+		{"a pod is not ready", pods, running, pod, ""},
+		{
+			"a pod terminates", pods, running,
+			changed(running, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }), "db later",
+		},
+		{
+			"a pod fails", pods, running,
+			changed(running, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "db later",
+		},
+		{"a pod without an owner becomes ready", pods, &corev1.Pod{}, changed(&corev1.Pod{}, ready), ""},
+		{"a pod is gone", pods, pod, nil, "db later"},
+		{"a heartbeat", nodes, node, changed(node, func(n *corev1.Node) { n.ResourceVersion = "2" }), ""},
+		{
+			"another label", nodes, node,
+			changed(node, func(n *corev1.Node) { n.Labels = map[string]string{"zone": "a"} }), "db later",
+		},
+		{why: "a new node", handler: nodes, after: otherNode, want: "db later"},
+		{"a recorded node is gone", nodes, node, nil, "db later"},
+		{"another node is gone", nodes, otherNode, nil, ""},
+		{why: "a workload with an object", handler: workloads, after: set, want: "db"},
+		{why: "a workload that asks", handler: workloads, after: asking, want: "db,web"},
+		{"a workload that asks no more", workloads, asking, set, "db,web"},
+		{"a status of a workload", workloads, set, changed(set, func(o object) { o.SetResourceVersion("2") }), ""},
+		{"another size", workloads, set, changed(set, func(o object) { o.SetGeneration(2) }), "db"},
+		{"a workload is gone", workloads, set, nil, "db"},
+		{why: "a workload of another group", handler: advanced, after: set},
+		{"the object is gone, and the workload may ask", states, raw, nil, "db,web"},
+		{"nothing refers to the pod", pods, pod, nil, ""},
+	} {
+		switch {
+		case c.before == nil:
+			c.handler.Create(t.Context(), event.CreateEvent{Object: c.after}, q)
+		case c.after == nil:
+			c.handler.Delete(t.Context(), event.DeleteEvent{Object: c.before}, q)
+		default:
+			c.handler.Update(t.Context(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
+		}
+		if diff := cmp.Diff(c.want, q.took()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.why, diff)
+		}
+	}
+}
 
-	states.Delete(t.Context(), event.DeleteEvent{Object: untyped(t, state)}, q)
-	is("the object is gone, and the workload may ask", "db,web")
-	pods.Delete(t.Context(), event.DeleteEvent{Object: pod}, q)
-	is("nothing refers to the pod", "")
+// changed returns a changed copy. The change takes the type of the object, or any object.
+func changed[T client.Object, F client.Object](before T, change func(F)) T {
+	after, _ := before.DeepCopyObject().(T)
+	if of, ok := any(after).(F); ok {
+		change(of)
+	}
+	return after
 }

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/persistentpodstate"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/podstate"
@@ -113,9 +116,11 @@ func (b *bench) create(o client.Object) {
 	}
 }
 
+func merge(body string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(body)) }
+
 func (b *bench) patch(o client.Object, body string) {
 	b.Helper()
-	if err := b.Client.Patch(b.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+	if err := b.Client.Patch(b.Context(), o, merge(body)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -125,25 +130,34 @@ func (b *bench) set(name string, replicas int32, annotations map[string]string) 
 	b.Helper()
 	labels := map[string]string{"app": name}
 	s := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name, Annotations: annotations}}
-	s.Spec = appsv1.StatefulSetSpec{
-		Replicas: &replicas, ServiceName: name, Selector: &metav1.LabelSelector{MatchLabels: labels},
-	}
+	s.Spec.Replicas, s.Spec.Selector = &replicas, &metav1.LabelSelector{MatchLabels: labels}
 	s.Spec.Template.Labels = labels
 	s.Spec.Template.Spec.Containers = []corev1.Container{{Name: "main", Image: "m"}}
 	b.create(s)
 	return s
 }
 
+// untyped is a workload of a kind with a spec.
+func (b *bench) untyped(kind schema.GroupVersionKind, name, spec string) *unstructured.Unstructured {
+	b.Helper()
+	set := &unstructured.Unstructured{Object: map[string]any{}}
+	var content any
+	if err := utiljson.Unmarshal([]byte(spec), &content); err != nil {
+		b.Fatal(err)
+	}
+	set.Object["spec"] = content
+	set.SetGroupVersionKind(kind)
+	set.SetNamespace(b.Namespace)
+	set.SetName(name)
+	return set
+}
+
 // run creates a pod of an owner that is ready on a node.
 func (b *bench) run(owner client.Object, kind schema.GroupVersionKind, ordinal int32, node string) *corev1.Pod {
 	b.Helper()
-	version, name := kind.ToAPIVersionAndKind()
-	controls := true
 	p := b.Pod(ordinals.Name(owner.GetName(), ordinal), func(p *corev1.Pod) {
 		p.Spec.NodeName = node
-		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: version, Kind: name, Name: owner.GetName(), UID: owner.GetUID(), Controller: &controls,
-		}}
+		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, kind)}
 	})
 	b.Status(p, func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning
@@ -151,8 +165,6 @@ func (b *bench) run(owner client.Object, kind schema.GroupVersionKind, ordinal i
 	})
 	return p
 }
-
-func native() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
 
 // state creates a PersistentPodState with a required zone.
 func (b *bench) state(kind schema.GroupVersionKind, target string) *podstate.State {
@@ -165,8 +177,8 @@ func (b *bench) state(kind schema.GroupVersionKind, target string) *podstate.Sta
 	return s
 }
 
-// records waits until the records of a PersistentPodState are those: pod -> node.
-func (b *bench) records(name string, want map[string]string) *podstate.State {
+// records waits until the records of a PersistentPodState are those, as pod:node.
+func (b *bench) records(name, want string) *podstate.State {
 	b.Helper()
 	s := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: name}}
 	b.Until(func() error {
@@ -177,7 +189,7 @@ func (b *bench) records(name string, want map[string]string) *podstate.State {
 		for pod, r := range s.Status.PodStates {
 			got[pod] = r.NodeName
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || s.Status.ObservedGeneration != s.Generation {
+		if fmt.Sprint(got) != "map["+want+"]" || s.Status.ObservedGeneration != s.Generation {
 			return fmt.Errorf("the status is %+v", s.Status)
 		}
 		return nil
@@ -190,7 +202,7 @@ func testGenerated(_ *testing.T, b *bench) {
 	set := b.set("auto", 1, map[string]string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationRequiredPersistentTopology: zone,
 	})
-	made := b.records("auto", map[string]string{})
+	made := b.records("auto", "")
 	if ref := metav1.GetControllerOf(made); ref == nil || ref.UID != set.UID || ref.BlockOwnerDeletion != nil ||
 		made.Spec.RequiredPersistentTopology.Keys[0] != zone {
 		b.Errorf("generated %+v", made)
@@ -223,25 +235,25 @@ func (b *bench) gone(o client.Object) {
 func testPods(t *testing.T, b *bench) {
 	set := b.set("db", 3, nil)
 	b.state(native(), "db")
-	b.records("db", map[string]string{})
+	b.records("db", "")
 	b.Still()
 	b.Asked()
 	for i := range int32(3) {
 		b.run(set, native(), i, "n1")
 	}
-	b.records("db", map[string]string{"db-0": "n1", "db-1": "n1", "db-2": "n1"})
+	b.records("db", "db-0:n1 db-1:n1 db-2:n1")
 	b.Still()
 	if writes := requests.About(b.Asked(), "PATCH"); len(writes) > 2 || len(writes) == 0 {
 		t.Errorf("three pods cost %q", writes)
 	}
 	b.Gone(b.pod("db-1"))
 	b.run(set, native(), 1, "n2")
-	b.records("db", map[string]string{"db-0": "n1", "db-1": "n2", "db-2": "n1"})
+	b.records("db", "db-0:n1 db-1:n2 db-2:n1")
 	b.patch(set, `{"spec":{"replicas":2}}`)
 	b.Still()
-	b.records("db", map[string]string{"db-0": "n1", "db-1": "n2", "db-2": "n1"})
+	b.records("db", "db-0:n1 db-1:n2 db-2:n1")
 	b.Gone(b.pod("db-2"))
-	b.records("db", map[string]string{"db-0": "n1", "db-1": "n2"})
+	b.records("db", "db-0:n1 db-1:n2")
 }
 
 func (b *bench) pod(name string) *corev1.Pod {
@@ -251,27 +263,17 @@ func (b *bench) pod(name string) *corev1.Pod {
 // testAdvanced: an Advanced StatefulSet of the same name is another workload, and reserves ordinals.
 func testAdvanced(_ *testing.T, b *bench) {
 	kind := v1beta1.GroupVersion.WithKind("StatefulSet")
-	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"replicas":        int64(2),
-		"reserveOrdinals": []any{int64(0)},
-		"selector":        map[string]any{"matchLabels": map[string]any{"app": "adv"}},
-		"template": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"app": "adv"}},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "main", "image": "m"}}},
-		},
-	}}}
-	set.SetGroupVersionKind(kind)
-	set.SetNamespace(b.Namespace)
-	set.SetName("adv")
+	set := b.untyped(kind, "adv", `{"replicas":2,"reserveOrdinals":[0],"selector":{"matchLabels":{"app":"adv"}},
+		"template":{"metadata":{"labels":{"app":"adv"}},"spec":{"containers":[{"name":"main","image":"m"}]}}}`)
 	b.create(set)
 	b.state(kind, "adv")
 	for i := range int32(4) {
 		b.run(set, kind, i, "n1")
 	}
-	b.records("adv", map[string]string{"adv-0": "n1", "adv-1": "n1", "adv-2": "n1", "adv-3": "n1"})
+	b.records("adv", "adv-0:n1 adv-1:n1 adv-2:n1 adv-3:n1")
 	b.Gone(b.pod("adv-0"))
 	b.Gone(b.pod("adv-3"))
-	b.records("adv", map[string]string{"adv-1": "n1", "adv-2": "n1"})
+	b.records("adv", "adv-1:n1 adv-2:n1")
 }
 
 // testNodes: the condition when the last node of a zone leaves, the release, and a pod that waits.
@@ -281,7 +283,7 @@ func testNodes(t *testing.T, b *bench) {
 	set := b.set("lost", 1, nil)
 	s := b.state(native(), "lost")
 	b.run(set, native(), 0, "n3")
-	b.records("lost", map[string]string{"lost-0": "n3"})
+	b.records("lost", "lost-0:n3")
 	b.Gone(n3)
 	condition := func(want metav1.ConditionStatus) {
 		b.Helper()
@@ -300,13 +302,10 @@ func testNodes(t *testing.T, b *bench) {
 		t.Errorf("the record is %+v", s.Status.PodStates["lost-0"])
 	}
 	b.Gone(b.pod("lost-0"))
-	controls := true
 	waits := b.Pod("lost-0", func(p *corev1.Pod) {
 		p.Spec.NodeName, p.Spec.NodeSelector = "", map[string]string{zone: "c"}
 		p.Annotations = map[string]string{"kruise.io/injected-persistent-pod-state": "lost"}
-		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "StatefulSet", Name: "lost", UID: set.UID, Controller: &controls,
-		}}
+		p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, native())}
 	})
 	b.patch(s, `{"metadata":{"annotations":{"kruisekit.dev/release-missing-topology-after":"0s"}}}`)
 	b.gone(waits)
@@ -320,10 +319,7 @@ func testNodes(t *testing.T, b *bench) {
 func testWhiteList(_ *testing.T, b *bench) {
 	b.kubectl("apply", "--server-side", "-f", "testdata/gameserverset.yaml")
 	kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "GameServerSet"}
-	set := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"replicas": int64(1)}}}
-	set.SetGroupVersionKind(kind)
-	set.SetNamespace(b.Namespace)
-	set.SetName("game")
+	set := b.untyped(kind, "game", `{"replicas":1}`)
 	set.SetAnnotations(map[string]string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState: "true", v1beta1.AnnotationPreferredPersistentTopology: host,
 	})
@@ -331,18 +327,17 @@ func testWhiteList(_ *testing.T, b *bench) {
 	b.run(set, kind, 0, "n2")
 	b.create(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-configuration"},
-		Data: map[string]string{
-			"PPS_Watch_Custom_Workload_WhiteList": `{"workloads":[{"Group":"example.com","Version":"v1","Kind":"GameServerSet"}]}`,
-		},
+		Data: map[string]string{kruise.PersistentPodStateWhiteListKey: `{"workloads":[
+			{"Group":"example.com","Version":"v1","Kind":"GameServerSet"}]}`},
 	})
-	b.records("game", map[string]string{"game-0": "n2"})
+	b.records("game", "game-0:n2")
 }
 
 // testDeleted: the records of a user's object are dropped with the workload, and another StatefulSet of the name starts
 // without records.
 func testDeleted(_ *testing.T, b *bench) {
 	b.Gone(&appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: "db"}})
-	b.records("db", map[string]string{})
+	b.records("db", "")
 }
 
 // testPolicy: the policy in the place of the webhook rejects no more than the webhook does.
@@ -373,9 +368,9 @@ func testPolicy(t *testing.T, b *bench) {
 		change func(*podstate.State)
 		bad    bool
 	}{
-		"good": {func(*podstate.State) {}, false}, "a weight": {weight(100), false}, "no weight": {weight(0), true},
-		"too much": {weight(101), true},
-		"no name":  {func(s *podstate.State) { s.Spec.TargetReference.Name = "" }, true}, "nothing": {nothing, true},
+		"good": {func(*podstate.State) {}, false}, "nothing": {nothing, true}, "a weight": {weight(100), false},
+		"no weight": {weight(0), true}, "too much": {weight(101), true},
+		"no name": {func(s *podstate.State) { s.Spec.TargetReference.Name = "" }, true},
 	} {
 		if err := try(c.change); (err != nil) != c.bad ||
 			err != nil && !strings.Contains(err.Error(), "kruisekit-persistentpodstate") {
@@ -389,8 +384,7 @@ func testPolicy(t *testing.T, b *bench) {
 		`{"spec":{"requiredPersistentTopology":null}}`:                 false,
 		`{"spec":{"persistentPodStateRetentionPolicy":"WhenDeleted"}}`: true,
 	} {
-		if err := b.Client.Patch(b.Context(), s.DeepCopy(),
-			client.RawPatch("application/merge-patch+json", []byte(change)), client.DryRunAll); (err == nil) != good {
+		if err := b.Client.Patch(b.Context(), s.DeepCopy(), merge(change), client.DryRunAll); (err == nil) != good {
 			t.Errorf("%s: %v", change, err)
 		}
 	}

@@ -60,6 +60,15 @@ func annotated(key, value string) func(*podstate.State) {
 	return func(s *podstate.State) { s.Annotations = map[string]string{key: value} }
 }
 
+// targets changes the version of the target.
+func targets(apiVersion string) func(*podstate.State) {
+	return func(s *podstate.State) { s.Spec.TargetReference.APIVersion = apiVersion }
+}
+
+func policy(p v1beta1.PersistentPodStateRetentionPolicyType) func(*podstate.State) {
+	return func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = p }
+}
+
 // requiring makes a state require labels, and prefer none.
 func requiring(keys ...string) func(*podstate.State) {
 	return func(s *podstate.State) {
@@ -112,18 +121,14 @@ func pending(name, inZone string, created time.Time) *corev1.Pod {
 
 // input of a workload of some replicas.
 func input(s *podstate.State, replicas int32, nodes []*corev1.Node, pods ...*corev1.Pod) podstate.Input {
-	return podstate.Input{
+	in := podstate.Input{
 		State: s, Workload: podstate.Workload{Ordinals: ordinals.Window{Replicas: replicas}}, Pods: pods, Now: now,
-		Nodes: func() []*corev1.Node { return nodes },
-		Node: func(name string) *corev1.Node {
-			for _, n := range nodes {
-				if n.Name == name {
-					return n
-				}
-			}
-			return nil
-		},
+		Nodes: map[string]*corev1.Node{},
 	}
+	for _, n := range nodes {
+		in.Nodes[n.Name] = n
+	}
+	return in
 }
 
 // places tells the records as pod -> node and labels.

@@ -1,9 +1,7 @@
 // Package podstate decides what a PersistentPodState records of the pods of a workload, and what a new pod of the same
 // name gets of it: node selectors, preferred node affinity and annotations.
 //
-//	pass := podstate.Plan(podstate.Input{
-//		State: state, Workload: workload, Pods: pods, Node: node, Nodes: nodes, Now: now,
-//	})
+//	pass := podstate.Plan(podstate.Input{State: state, Workload: workload, Pods: pods, Nodes: nodes, Now: now})
 //	// write pass.Status, then delete pass.Stuck
 //	...
 //	if steered := podstate.Steer(pod, state); steered != nil {
@@ -20,7 +18,7 @@
 // the record after this time. Pods that were created before and wait for such a node are stuck, and are to be deleted.
 //
 // Laws:
-//   - The same input gives the same pass, in any order of pods and nodes. The input is not changed.
+//   - The same input gives the same pass, in any order of pods. The input is not changed.
 //   - An applied pass gives the same status again, until a time that RequeueAfter reports.
 //   - A pod that is not ready changes no record. A record with all wanted keys, of a ready pod on the same node, stays
 //     as it is while any node has its required labels.

@@ -2,12 +2,12 @@ package podstate
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
@@ -22,149 +22,125 @@ const (
 	Create Action = "Create"
 	// Update the spec and the annotations of the PersistentPodState.
 	Update Action = "Update"
-	// Delete the PersistentPodState.
+	// Delete the PersistentPodState. Ask the API server for the latest annotations of the workload before: the records
+	// cannot be restored.
 	Delete Action = "Delete"
 	// Occupied reports that a PersistentPodState of the name exists that the workload does not control. Nothing is to be
 	// done.
 	Occupied Action = "Occupied"
 )
 
+// Asker is a workload of the name of the PersistentPodState.
+type Asker = metav1.PartialObjectMetadata
+
 // Generation is the PersistentPodState that the annotations of workloads ask for.
 type Generation struct {
 	Action Action
-	// State to create, or as it is after the update; the stored one otherwise.
+	// State to create, or as it is after the update; nil for another action.
 	State *State
-	// Owner is the workload that controls a State to delete. Ask the API server whether its annotations are the latest:
-	// the records of the State cannot be restored.
-	Owner *Asker
+	// Asker is the workload that State or the deletion is about; nil for another action.
+	Asker *Asker
 }
 
 // Asks reports whether the annotations of a workload may concern a generated PersistentPodState.
 func Asks(annotations map[string]string) bool {
-	_, is := annotations[v1beta1.AnnotationAutoGeneratePersistentPodState]
-	return is
-}
-
-// Asker is a workload of the name of the PersistentPodState.
-type Asker struct {
-	Kind     schema.GroupVersionKind
-	Metadata metav1.ObjectMeta
+	_, ok := annotations[v1beta1.AnnotationAutoGeneratePersistentPodState]
+	return ok
 }
 
 // Generate returns what is to be done with the PersistentPodState of the name of the workloads; stored is nil where
-// there is none. Of several workloads that ask for one, that of the first group and kind gets it.
-func Generate(askers []Asker, stored *State) Generation {
-	askers = slices.SortedFunc(slices.Values(askers), func(a, b Asker) int {
-		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind),
-			cmp.Compare(a.Kind.Version, b.Kind.Version))
+// there is none. Of several workloads that ask for one, that of the first kind and group gets it.
+func Generate(askers []*Asker, stored *State) Generation {
+	askers = slices.SortedFunc(slices.Values(askers), func(a, b *Asker) int {
+		return cmp.Compare(a.GroupVersionKind().GroupKind().String(), b.GroupVersionKind().GroupKind().String())
 	})
+	first := slices.IndexFunc(askers, func(a *Asker) bool { return a.DeletionTimestamp == nil && asks(a) })
 	if stored == nil {
-		for i := range askers {
-			if asks(&askers[i]) && askers[i].Metadata.DeletionTimestamp == nil {
-				return Generation{Action: Create, State: generated(&askers[i])}
-			}
+		if first < 0 {
+			return Generation{}
 		}
+		return Generation{Action: Create, State: generated(askers[first]), Asker: askers[first]}
+	}
+	for _, a := range askers {
+		if metav1.IsControlledBy(stored, a) {
+			return regenerate(a, stored)
+		}
+	}
+	if first < 0 {
 		return Generation{}
 	}
-	owner := metav1.GetControllerOfNoCopy(stored)
-	for i := range askers {
-		if owner != nil && owner.UID == askers[i].Metadata.UID {
-			return regenerate(&askers[i], stored)
-		}
-	}
-	if slices.ContainsFunc(askers, func(a Asker) bool { return asks(&a) && a.Metadata.DeletionTimestamp == nil }) {
-		return Generation{Action: Occupied, State: stored}
-	}
-	return Generation{State: stored}
+	return Generation{Action: Occupied}
 }
 
 // regenerate decides about a PersistentPodState that the workload controls.
 func regenerate(a *Asker, stored *State) Generation {
-	switch {
-	case a.Metadata.DeletionTimestamp != nil || stored.DeletionTimestamp != nil:
-		return Generation{State: stored} // garbage collection deletes the state
-	case !asks(a):
-		return Generation{Action: Delete, State: stored, Owner: a}
+	if a.DeletionTimestamp != nil || stored.DeletionTimestamp != nil {
+		return Generation{} // garbage collection deletes the state
 	}
-	wanted := generated(a)
-	next := stored.DeepCopy()
-	if was, is := TargetOf(stored); !is || was != targetOf(a) {
-		return Generation{Action: Occupied, State: stored} // the target cannot change
+	if !asks(a) {
+		return Generation{Action: Delete, Asker: a}
 	}
-	next.Spec.RequiredPersistentTopology = wanted.Spec.RequiredPersistentTopology
-	next.Spec.PreferredPersistentTopology = wanted.Spec.PreferredPersistentTopology
-	next.Spec.PersistentPodAnnotations = wanted.Spec.PersistentPodAnnotations
-	for _, key := range followed() {
-		value, is := wanted.Annotations[key]
-		if !is {
-			delete(next.Annotations, key)
-			continue
-		}
-		if next.Annotations == nil {
-			next.Annotations = map[string]string{}
-		}
-		next.Annotations[key] = value
+	target, _ := Refer(a.APIVersion, a.Kind, a.Name)
+	if is, ok := TargetOf(stored); !ok || is != target {
+		return Generation{Action: Occupied} // the target cannot change
 	}
-	if apiequality.Semantic.DeepEqual(stored.Spec, next.Spec) &&
-		apiequality.Semantic.DeepEqual(stored.Annotations, next.Annotations) {
-		return Generation{State: stored}
+	next := *stored
+	next.Annotations = maps.Clone(stored.Annotations)
+	follow(&next, a)
+	if apiequality.Semantic.DeepEqual(stored.Spec, next.Spec) && maps.Equal(stored.Annotations, next.Annotations) {
+		return Generation{}
 	}
-	return Generation{Action: Update, State: next}
-}
-
-// followed are the annotations that a generated PersistentPodState has where its workload has them.
-func followed() []string {
-	return []string{v1beta1.AnnotationReleaseMissingTopologyAfter, v1beta1.AnnotationRestorePodAnnotations}
+	return Generation{Action: Update, State: &next, Asker: a}
 }
 
 // asks reports whether a workload asks for a PersistentPodState, with a topology.
 func asks(a *Asker) bool {
-	of := a.Metadata.Annotations
-	return of[v1beta1.AnnotationAutoGeneratePersistentPodState] == "true" &&
-		len(split(of[v1beta1.AnnotationRequiredPersistentTopology]))+
-			len(split(of[v1beta1.AnnotationPreferredPersistentTopology])) > 0
-}
-
-func targetOf(a *Asker) Target {
-	return Target{Group: a.Kind.Group, Kind: a.Kind.Kind, Name: a.Metadata.Name}
+	return a.Annotations[v1beta1.AnnotationAutoGeneratePersistentPodState] == "true" &&
+		len(split(a, v1beta1.AnnotationRequiredPersistentTopology))+
+			len(split(a, v1beta1.AnnotationPreferredPersistentTopology)) > 0
 }
 
 // generated returns the PersistentPodState that a workload asks for.
 func generated(a *Asker) *State {
-	version, kind := a.Kind.ToAPIVersionAndKind()
-	of := a.Metadata.Annotations
-	s := &State{ObjectMeta: metav1.ObjectMeta{Namespace: a.Metadata.Namespace, Name: a.Metadata.Name}}
+	s := &State{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: a.Name}}
 	controls := true
 	s.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: version, Kind: kind, Name: a.Metadata.Name, UID: a.Metadata.UID, Controller: &controls,
+		APIVersion: a.APIVersion, Kind: a.Kind, Name: a.Name, UID: a.UID, Controller: &controls,
 	}}
-	s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: version, Kind: kind, Name: a.Metadata.Name}
-	if keys := split(of[v1beta1.AnnotationRequiredPersistentTopology]); len(keys) > 0 {
-		s.Spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: keys}
-	}
-	if keys := split(of[v1beta1.AnnotationPreferredPersistentTopology]); len(keys) > 0 {
-		s.Spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{
-			Weight: v1beta1.GeneratedPersistentPodStateWeight, Preference: v1beta1.NodeTopologyTerm{Keys: keys},
-		}}
-	}
-	for _, key := range split(of[v1beta1.AnnotationPersistentPodAnnotations]) {
-		s.Spec.PersistentPodAnnotations = append(s.Spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
-	}
-	for _, key := range followed() {
-		if value, is := of[key]; is {
-			if s.Annotations == nil {
-				s.Annotations = map[string]string{}
-			}
-			s.Annotations[key] = value
-		}
-	}
+	s.Spec.TargetReference = v1beta1.TargetReference{APIVersion: a.APIVersion, Kind: a.Kind, Name: a.Name}
+	follow(s, a)
 	return s
 }
 
-// split returns the keys of a list, without spaces around them. An empty key is none.
-func split(list string) []string {
+// follow changes what the annotations of a workload say of its PersistentPodState.
+func follow(s *State, a *Asker) {
+	spec := &s.Spec
+	spec.RequiredPersistentTopology, spec.PreferredPersistentTopology, spec.PersistentPodAnnotations = nil, nil, nil
+	if keys := split(a, v1beta1.AnnotationRequiredPersistentTopology); len(keys) > 0 {
+		spec.RequiredPersistentTopology = &v1beta1.NodeTopologyTerm{Keys: keys}
+	}
+	if keys := split(a, v1beta1.AnnotationPreferredPersistentTopology); len(keys) > 0 {
+		spec.PreferredPersistentTopology = []v1beta1.PreferredTopologyTerm{{
+			Weight: v1beta1.GeneratedPersistentPodStateWeight, Preference: v1beta1.NodeTopologyTerm{Keys: keys},
+		}}
+	}
+	for _, key := range split(a, v1beta1.AnnotationPersistentPodAnnotations) {
+		spec.PersistentPodAnnotations = append(spec.PersistentPodAnnotations, v1beta1.PersistentPodAnnotation{Key: key})
+	}
+	for _, key := range []string{
+		v1beta1.AnnotationReleaseMissingTopologyAfter, v1beta1.AnnotationRestorePodAnnotations,
+	} {
+		delete(s.Annotations, key)
+		if value, ok := a.Annotations[key]; ok {
+			metav1.SetMetaDataAnnotation(&s.ObjectMeta, key, value)
+		}
+	}
+}
+
+// split returns the keys that an annotation lists, without spaces around them. It drops empty keys.
+func split(a *Asker, annotation string) []string {
 	var keys []string
-	for key := range strings.SplitSeq(list, ",") {
+	for key := range strings.SplitSeq(a.Annotations[annotation], ",") {
 		if key = strings.TrimSpace(key); key != "" && !slices.Contains(keys, key) {
 			keys = append(keys, key)
 		}

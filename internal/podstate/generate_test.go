@@ -8,33 +8,35 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 )
 
-// asker is a StatefulSet with annotations: auto, required, preferred, annotations.
-func asker(values ...string) podstate.Asker {
-	a := podstate.Asker{Kind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Metadata: metav1.ObjectMeta{
+// asker is a StatefulSet with annotations: auto, required, preferred, annotations, release.
+func asker(values ...string) *podstate.Asker {
+	a := &podstate.Asker{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "db", UID: "uid", Annotations: map[string]string{},
 	}}
+	a.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("StatefulSet"))
 	keys := []string{
 		v1beta1.AnnotationAutoGeneratePersistentPodState, v1beta1.AnnotationRequiredPersistentTopology,
 		v1beta1.AnnotationPreferredPersistentTopology, v1beta1.AnnotationPersistentPodAnnotations,
+		v1beta1.AnnotationReleaseMissingTopologyAfter,
 	}
 	for i, value := range values {
-		a.Metadata.Annotations[keys[i]] = value
+		a.Annotations[keys[i]] = value
 	}
 	return a
 }
 
 func TestGenerate(t *testing.T) {
 	asks := asker("true", "zone, host,,zone", "rack", " a ,b")
-	made := podstate.Generate([]podstate.Asker{asks}, nil)
-	controller := true
+	made := podstate.Generate([]*podstate.Asker{asks}, nil)
 	want := &podstate.State{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db"}}
 	want.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "uid", Controller: &controller,
+		APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db", UID: "uid", Controller: ptr.To(true),
 	}}
 	want.Spec = v1beta1.PersistentPodStateSpec{
 		TargetReference:            v1beta1.TargetReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "db"},
@@ -44,121 +46,71 @@ func TestGenerate(t *testing.T) {
 		}},
 		PersistentPodAnnotations: []v1beta1.PersistentPodAnnotation{{Key: "a"}, {Key: "b"}},
 	}
-	if diff := cmp.Diff(podstate.Generation{Action: podstate.Create, State: want}, made); diff != "" {
-		t.Errorf("generated (-want +got):\n%s", diff)
+	if diff := cmp.Diff(podstate.Generation{Action: podstate.Create, State: want, Asker: asks}, made); diff != "" {
+		t.Fatalf("generated (-want +got):\n%s", diff)
 	}
-	generated := func(change ...func(*podstate.State)) *podstate.State {
-		s := made.State.DeepCopy()
-		for _, c := range change {
-			c(s)
-		}
+	stored := func(change func(*podstate.State)) *podstate.State {
+		s := want.DeepCopy()
+		change(s)
 		return s
 	}
+	same := func(*podstate.State) {}
 	users := func(s *podstate.State) { s.OwnerReferences = nil }
-	leaving := asks
-	leaving.Metadata.DeletionTimestamp = &metav1.Time{Time: now}
-	advanced := asks
-	advanced.Kind = v1beta1.GroupVersion.WithKind("StatefulSet")
-	advanced.Metadata.UID = "other"
-	releases := asker("true", "zone, host", "rack", "a,b")
-	releases.Metadata.Annotations[v1beta1.AnnotationReleaseMissingTopologyAfter] = "10m"
-	released := func(after string) func(*podstate.State) {
-		return func(s *podstate.State) {
-			s.Annotations = map[string]string{v1beta1.AnnotationReleaseMissingTopologyAfter: after}
-		}
-	}
-	for name, c := range map[string]struct {
-		why    string
-		askers []podstate.Asker
+	released := annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "10m")
+	releases := asker("true", "zone,host", "rack", "a,b", "10m")
+	terminating := asks.DeepCopy()
+	terminating.DeletionTimestamp = &metav1.Time{Time: now}
+	advanced := asks.DeepCopy()
+	advanced.SetGroupVersionKind(v1beta1.GroupVersion.WithKind("StatefulSet"))
+	advanced.UID = "other"
+	for sentence, c := range map[string]struct {
+		asker  *podstate.Asker
 		stored *podstate.State
 		want   podstate.Action
 	}{
-		"not asked": {
-			why:    "nothing is created",
-			askers: []podstate.Asker{asker("", "zone"), asker("True", "zone")},
-			want:   podstate.Nothing,
-		},
-		"no topology":        {"nothing is created", []podstate.Asker{asker("true", " , ", "")}, nil, podstate.Nothing},
-		"a leaving workload": {"nothing is created", []podstate.Asker{leaving}, nil, podstate.Nothing},
-		"the same":           {"nothing is written", []podstate.Asker{asks}, generated(), podstate.Nothing},
-		"an older version": {
-			why:    "the reference wrote the version that it knew",
-			askers: []podstate.Asker{asks},
-			stored: generated(func(s *podstate.State) { s.Spec.TargetReference.APIVersion = "apps/v1beta2" }),
-			want:   podstate.Nothing,
-		},
-		"a retention": {
-			why:    "what the annotations do not say stays",
-			askers: []podstate.Asker{asks},
-			stored: generated(func(s *podstate.State) { s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted" }),
-			want:   podstate.Nothing,
-		},
-		"another annotation": {
-			why:    "the spec follows",
-			askers: []podstate.Asker{asker("true", "zone", "rack", "a,b")},
-			stored: generated(),
-			want:   podstate.Update,
-		},
-		"other pods' keys": {
-			why:    "the spec follows these, too",
-			askers: []podstate.Asker{asker("true", "zone,host", "rack", "a")},
-			stored: generated(),
-			want:   podstate.Update,
-		},
-		"a release": {"the annotation follows", []podstate.Asker{releases}, generated(), podstate.Update},
-		"a release no more": {
-			why:    "the annotation goes with that of the workload",
-			askers: []podstate.Asker{asks},
-			stored: generated(released("10m")),
-			want:   podstate.Update,
-		},
-		"the same release": {
-			why:    "nothing is written",
-			askers: []podstate.Asker{releases},
-			stored: generated(released("10m")),
-			want:   podstate.Nothing,
-		},
-		"turned off": {
-			why:    "the object is deleted",
-			askers: []podstate.Asker{asker("false", "zone")},
-			stored: generated(),
-			want:   podstate.Delete,
-		},
-		"no topology any more": {"the object is deleted", []podstate.Asker{asker("true", "")}, generated(), podstate.Delete},
-		"no annotation":        {"the object is deleted", []podstate.Asker{asker()}, generated(), podstate.Delete},
-		"leaving": {
-			why:    "garbage collection deletes the object",
-			askers: []podstate.Asker{leaving},
-			stored: generated(),
-			want:   podstate.Nothing,
-		},
-		"a user's":             {"it stays as it is", []podstate.Asker{asks}, generated(users), podstate.Occupied},
-		"a user's, turned off": {"it stays", []podstate.Asker{asker("false")}, generated(users), podstate.Nothing},
-		"two kinds": {
-			why:    "that of the one that exists",
-			askers: []podstate.Asker{advanced, asks},
-			stored: generated(),
-			want:   podstate.Nothing,
-		},
-		"no workload": {"nothing", nil, generated(), podstate.Nothing},
+		"without the annotation nothing is created":    {asker("", "zone"), nil, podstate.Nothing},
+		"another value than true asks for nothing":     {asker("True", "zone"), nil, podstate.Nothing},
+		"without a topology nothing is created":        {asker("true", " , ", ""), nil, podstate.Nothing},
+		"a terminating workload gets nothing":          {terminating, nil, podstate.Nothing},
+		"what is as it should be stays":                {asks, stored(same), podstate.Nothing},
+		"the version of the target does not matter":    {asks, stored(targets("apps/v1beta2")), podstate.Nothing},
+		"another group is in the way":                  {asks, stored(targets("example.com/v1")), podstate.Occupied},
+		"the policy stays":                             {asks, stored(policy("WhenDeleted")), podstate.Nothing},
+		"the spec follows the required keys":           {asker("true", "zone", "rack", "a,b"), stored(same), podstate.Update},
+		"the keys of annotations count":                {asker("true", "zone,host", "rack"), stored(same), podstate.Update},
+		"the release follows":                          {releases, stored(same), podstate.Update},
+		"the release of the workload is there":         {releases, stored(released), podstate.Nothing},
+		"a release that the workload lacks is dropped": {asks, stored(released), podstate.Update},
+		"what is turned off is deleted":                {asker("false", "zone"), stored(same), podstate.Delete},
+		"what has no topology any more is deleted":     {asker("true", ""), stored(same), podstate.Delete},
+		"what has no annotation any more is deleted":   {asker(), stored(same), podstate.Delete},
+		"garbage collection deletes":                   {terminating, stored(same), podstate.Nothing},
+		"a user's object stays":                        {asks, stored(users), podstate.Occupied},
+		"a user's object stays when it is turned off":  {asker("false"), stored(users), podstate.Nothing},
+		"without a workload nothing is to be done":     {nil, stored(same), podstate.Nothing},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(sentence, func(t *testing.T) {
+			var askers []*podstate.Asker
+			if c.asker != nil {
+				askers = append(askers, c.asker)
+			}
 			before := c.stored.DeepCopy()
-			got := podstate.Generate(c.askers, c.stored)
+			got := podstate.Generate(askers, c.stored)
 			if got.Action != c.want {
-				t.Errorf("%s: %q", c.why, got.Action)
+				t.Errorf("got %q", got.Action)
 			}
 			if diff := cmp.Diff(before, c.stored); diff != "" {
 				t.Errorf("the input changed (-was +is):\n%s", diff)
 			}
-			if got.Action == podstate.Update && podstate.Generate(c.askers, got.State).Action != podstate.Nothing {
+			if got.Action == podstate.Update && podstate.Generate(askers, got.State).Action != podstate.Nothing {
 				t.Error("the update is followed by another")
 			}
 		})
 	}
-	if first := podstate.Generate([]podstate.Asker{advanced, asks},
-		nil).State; first.OwnerReferences[0].APIVersion != "apps/v1" {
-		t.Errorf("of two workloads %s gets it", first.OwnerReferences[0].APIVersion)
+	both := []*podstate.Asker{advanced, asks}
+	if first, next := podstate.Generate(both, nil), podstate.Generate(both, want); first.Asker != asks ||
+		next.Action != podstate.Nothing {
+		t.Errorf("of two workloads %s gets it, and then %q", first.Asker.APIVersion, next.Action)
 	}
 }
 
@@ -167,9 +119,8 @@ func FuzzGenerate(f *testing.F) {
 	f.Add("true", "zone, host", ",", "a,a", "5m")
 	f.Add("false", "", "rack", " ", "-1h")
 	f.Fuzz(func(t *testing.T, auto, required, preferred, annotations, after string) {
-		a := asker(auto, required, preferred, annotations)
-		a.Metadata.Annotations[v1beta1.AnnotationReleaseMissingTopologyAfter] = after
-		g := podstate.Generate([]podstate.Asker{a}, nil)
+		a := asker(auto, required, preferred, annotations, after)
+		g := podstate.Generate([]*podstate.Asker{a}, nil)
 		if g.Action == podstate.Nothing {
 			return
 		}
@@ -185,10 +136,10 @@ func FuzzGenerate(f *testing.F) {
 		}) {
 			t.Errorf("auto %q, keys %q", auto, keys)
 		}
-		if again := podstate.Generate([]podstate.Asker{a}, g.State); again.Action != podstate.Nothing {
+		if again := podstate.Generate([]*podstate.Asker{a}, g.State); again.Action != podstate.Nothing {
 			t.Errorf("then %s", again.Action)
 		}
-		if d, is, err := podstate.ReleaseAfter(g.State); is && (err != nil || d < 0) {
+		if d, err := podstate.ReleaseAfter(g.State); d != nil && (err != nil || *d < 0) {
 			t.Errorf("released after %s, %v", d, err)
 		}
 	})

@@ -1,12 +1,10 @@
 package podstate_test
 
 import (
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,30 +24,54 @@ func TestAgainstOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i := range 5_000 {
 		in, reserved := draw(random)
+		before := in.State.DeepCopy()
 		pass := podstate.Plan(in)
-		if diff := cmp.Diff(oracle(in, reserved), places(pass.Status.PodStates)); diff != "" {
-			t.Fatalf("seed %d, %d: %+v\n(-want +got):\n%s", seed, i, in.State, diff)
+		same := func(law string, want, got any) {
+			t.Helper()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("seed %d, %d: %s: %+v\n(-want +got):\n%s", seed, i, law, in.State, diff)
+			}
 		}
+		same("the input stays", before, in.State)
+		same("the oracle records the same", oracle(in, reserved), places(pass.Status.PodStates))
 		shuffled := in
 		shuffled.Pods = slices.Clone(in.Pods)
 		random.Shuffle(len(shuffled.Pods), func(i, j int) {
 			shuffled.Pods[i], shuffled.Pods[j] = shuffled.Pods[j], shuffled.Pods[i]
 		})
-		if diff := cmp.Diff(pass, podstate.Plan(shuffled)); diff != "" {
-			t.Fatalf("seed %d, %d: the order of pods matters:\n%s", seed, i, diff)
+		same("the order of pods does not matter", pass, podstate.Plan(shuffled))
+		few := in
+		few.Nodes = nodesOf(in)
+		if !podstate.NeedsAllNodes(in.State, few.Nodes) {
+			same("the nodes of pods and records are enough", pass, podstate.Plan(few))
 		}
 		again := in
 		again.State = in.State.DeepCopy()
 		again.State.Status = pass.Status
-		if next := podstate.Plan(again); !cmp.Equal(pass.Status, next.Status) {
-			t.Fatalf("seed %d, %d: the next pass differs:\n%s", seed, i, cmp.Diff(pass.Status, next.Status))
-		}
+		same("an applied pass gives the same status", pass.Status, podstate.Plan(again).Status)
 		for _, pod := range in.Pods {
 			if next := podstate.Steer(pod, again.State); next != nil && podstate.Steer(next, again.State) != nil {
 				t.Fatalf("seed %d, %d: pod %s is steered twice", seed, i, pod.Name)
 			}
 		}
 	}
+}
+
+// nodesOf returns the nodes of pods and of records.
+func nodesOf(in podstate.Input) map[string]*corev1.Node {
+	few := maps.Clone(in.Nodes)
+	maps.DeleteFunc(few, func(name string, _ *corev1.Node) bool {
+		if slices.ContainsFunc(in.Pods, func(p *corev1.Pod) bool { return p.Spec.NodeName == name }) {
+			return false
+		}
+		for _, r := range in.State.Status.PodStates {
+			if r.NodeName == name {
+				return false
+			}
+		}
+		return true
+	})
+	return few
 }
 
 func draw(random *rand.Rand) (podstate.Input, map[int]bool) {
@@ -65,34 +87,47 @@ func draw(random *rand.Rand) (podstate.Input, map[int]bool) {
 		annotations("address")(s)
 	}
 	if random.IntN(3) == 0 {
-		s.Spec.PersistentPodStateRetentionPolicy = "WhenDeleted"
+		policy(v1beta1.PersistentPodStateRetentionPolicyType(pick("WhenDeleted", "unknown")))(s)
 	}
 	if random.IntN(3) == 0 {
 		s.Annotations = map[string]string{v1beta1.AnnotationReleaseMissingTopologyAfter: pick("0s", "5m")}
 	}
 	var nodes []*corev1.Node
 	for _, name := range []string{"n1", "n2", "n3"} {
-		if random.IntN(3) > 0 {
-			nodes = append(nodes, newNode(name, pick("a", "b")))
+		node := newNode(name, pick("a", "b"))
+		if random.IntN(6) == 0 {
+			delete(node.Labels, zone)
 		}
+		if random.IntN(3) > 0 {
+			nodes = append(nodes, node)
+		}
+	}
+	if random.IntN(4) == 0 {
+		recorded("db-x", "n1", "a")(s) // no ordinal
 	}
 	var pods []*corev1.Pod
 	for i := range random.IntN(6) {
 		name, node := ordinals.Name("db", int32(i)), pick("n1", "n2", "n3")
 		if random.IntN(2) == 0 {
 			recorded(name, pick("n1", "n2", "n3"), pick("a", "b"))(s)
-			if r := s.Status.PodStates[name]; random.IntN(3) == 0 {
-				r.MissingSince = &metav1.Time{Time: now.Add(-time.Duration(random.IntN(10)) * time.Minute)}
-				s.Status.PodStates[name] = r
+			r, ago := s.Status.PodStates[name], &metav1.Time{Time: now.Add(-time.Duration(random.IntN(10)) * time.Minute)}
+			switch random.IntN(4) {
+			case 0:
+				r.MissingSince = ago
+			case 1:
+				r.ReleasedAt = ago
+				delete(r.NodeTopologyLabels, pick(zone, host))
 			}
+			s.Status.PodStates[name] = r
 		}
 		if random.IntN(4) == 0 {
 			continue
 		}
-		build := []func(string, string) *corev1.Pod{ready, ready, ready, unready, ended, leaving}[random.IntN(6)]
+		waits := func(name, _ string) *corev1.Pod { return pending(name, pick("a", "b"), now.Add(-time.Hour)) }
+		build := []func(string, string) *corev1.Pod{ready, ready, ready, unready, ended, leaving, waits}[random.IntN(7)]
 		pod := build(name, node)
 		if random.IntN(2) == 0 {
-			pod.Annotations = map[string]string{"address": "10"}
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "address", "10")
 		}
 		pods = append(pods, pod)
 	}
@@ -103,7 +138,7 @@ func draw(random *rand.Rand) (podstate.Input, map[int]bool) {
 		in.Workload.Ordinals.Reserved, _ = ordinals.Parse([]intstr.IntOrString{intstr.FromInt(n)})
 	}
 	in.Workload.Ordinals.Start = int32(random.IntN(2))
-	in.Workload.Gone = random.IntN(10) == 0
+	in.Workload.Gone, in.Workload.Unknown = random.IntN(10) == 0, random.IntN(10) == 0
 	return in, reserved
 }
 
@@ -131,8 +166,8 @@ func oracle(in podstate.Input, reserved map[int]bool) map[string]string {
 	}
 	alive := map[string]bool{}
 	for _, pod := range in.Pods {
-		alive[pod.Name] = pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning
-		if node := in.Node(pod.Spec.NodeName); alive[pod.Name] && pod.Status.Conditions[0].Status == corev1.ConditionTrue &&
+		alive[pod.Name] = pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed
+		if node := in.Nodes[pod.Spec.NodeName]; alive[pod.Name] && pod.Status.Conditions[0].Status == corev1.ConditionTrue &&
 			node != nil {
 			stays := judged(podstate.Input{State: newState(), Nodes: in.Nodes}, records[pod.Name], required).MissingSince == nil
 			records[pod.Name] = renewed(records[pod.Name], pod, node, wanted, len(s.Spec.PersistentPodAnnotations) > 0, stays)
@@ -146,7 +181,8 @@ func oracle(in podstate.Input, reserved map[int]bool) map[string]string {
 		}
 	}
 	for name := range records {
-		if s.Spec.PersistentPodStateRetentionPolicy != "WhenDeleted" && !ordinalsWanted[name] && !alive[name] {
+		if s.Spec.PersistentPodStateRetentionPolicy != "WhenDeleted" && !in.Workload.Unknown && name != "db-x" &&
+			!ordinalsWanted[name] && !alive[name] {
 			delete(records, name)
 		}
 	}
@@ -176,8 +212,7 @@ func renewed(
 	for k := range was.NodeTopologyLabels {
 		complete = complete && wanted[k]
 	}
-	if complete || was.NodeName == next.NodeName && maps.Equal(was.NodeTopologyLabels, next.NodeTopologyLabels) &&
-		maps.Equal(was.Annotations, next.Annotations) {
+	if complete {
 		return was
 	}
 	return next
@@ -186,7 +221,7 @@ func renewed(
 // judged is a record with what nodes say of it.
 func judged(in podstate.Input, r v1beta1.PodState, required []string) v1beta1.PodState {
 	exists := func(keys []string) bool {
-		return slices.ContainsFunc(in.Nodes(), func(n *corev1.Node) bool {
+		return slices.ContainsFunc(slices.Collect(maps.Values(in.Nodes)), func(n *corev1.Node) bool {
 			return !slices.ContainsFunc(keys, func(k string) bool { return n.Labels[k] != r.NodeTopologyLabels[k] })
 		})
 	}
@@ -218,32 +253,4 @@ func judged(in podstate.Input, r v1beta1.PodState, required []string) v1beta1.Po
 	}
 	r.NodeTopologyLabels, r.MissingSince, r.ReleasedAt = labels, nil, &metav1.Time{Time: now}
 	return r
-}
-
-func ExamplePlan() {
-	nodes := []*corev1.Node{newNode("n1", "a")}
-	pass := podstate.Plan(input(newState(), 2, nodes, ready("db-0", "n1"), unready("db-1", "n1")))
-	for name, r := range pass.Status.PodStates {
-		fmt.Println(name, r.NodeName, r.NodeTopologyLabels[zone])
-	}
-	// Output:
-	// db-0 n1 a
-}
-
-func ExampleSteer() {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "db-0"}}
-	steered := podstate.Steer(pod, newState(recorded("db-0", "n1", "a")))
-	fmt.Println(steered.Spec.NodeSelector)
-	fmt.Println(podstate.Steer(steered, newState(recorded("db-0", "n1", "a"))) == nil)
-	// Output:
-	// map[topology.kubernetes.io/zone:a]
-	// true
-}
-
-func ExampleGenerate() {
-	workload := asker("true", "topology.kubernetes.io/zone, kubernetes.io/hostname")
-	g := podstate.Generate([]podstate.Asker{workload}, nil)
-	fmt.Println(g.Action, g.State.Name, strings.Join(g.State.Spec.RequiredPersistentTopology.Keys, " "))
-	// Output:
-	// Create db topology.kubernetes.io/zone kubernetes.io/hostname
 }

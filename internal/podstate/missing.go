@@ -1,11 +1,9 @@
 package podstate
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,158 +15,123 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 )
 
-const (
-	// settle is how long replicas of admission may take to see a released record. Pods that were created in this time are
-	// stuck, too.
-	settle = 5 * time.Second
-	// mostNames of pods in the message of the condition.
-	mostNames = 10
-)
+// settle is how long replicas of admission may take to see a released record. Pods that were created in this time are
+// stuck, too.
+const settle = 5 * time.Second
 
-// found has the values of labels on nodes.
-type found struct {
-	nodes []*corev1.Node
-	// combinations are the values that nodes have together, by their keys.
-	combinations map[string]map[string]bool
-}
-
-const separator = "\x00"
-
-// any reports whether a node has all of the labels.
-func (f *found) any(keys []string, labels map[string]string) bool {
-	id := strings.Join(keys, separator)
-	if f.combinations[id] == nil {
-		f.combinations[id] = map[string]bool{}
-		for _, node := range f.nodes {
-			if values, is := joined(keys, node.Labels); is {
-				f.combinations[id][values] = true
-			}
-		}
-	}
-	values, _ := joined(keys, labels)
-	return f.combinations[id][values]
-}
-
-// joined returns the values of all keys; false where one is missing.
-func joined(keys []string, labels map[string]string) (string, bool) {
-	var b strings.Builder
-	for _, k := range keys {
-		v, is := labels[k]
-		if !is {
-			return "", false
-		}
-		b.WriteString(v + separator)
-	}
-	return b.String(), true
-}
-
-// available reports whether a node has the labels.
-func (p *planner) available(node string, keys []string, labels map[string]string) bool {
-	if n := p.Node(node); n != nil && apiContains(n.Labels, keys, labels) {
-		return true
-	}
-	if p.found == nil {
-		p.found = &found{nodes: p.Nodes(), combinations: map[string]map[string]bool{}}
-	}
-	return p.found.any(keys, labels)
-}
-
-func apiContains(has map[string]string, keys []string, labels map[string]string) bool {
-	for _, k := range keys {
-		if v, is := has[k]; !is || v != labels[k] {
+// hasLabels reports whether a node has all of the labels.
+func hasLabels(node *corev1.Node, labels map[string]string) bool {
+	for k, v := range labels {
+		if found, ok := node.Labels[k]; !ok || found != v {
 			return false
 		}
 	}
 	return true
 }
 
-// requires returns the keys of required labels that a record has, in the order of the spec.
-func (p *planner) requires(r record) []string {
-	return slices.DeleteFunc(slices.Clone(required(p.State)), func(key string) bool {
-		_, is := r.NodeTopologyLabels[key]
-		return !is
-	})
+// requiredOf returns the required labels of a record.
+func requiredOf(s *State, r record) map[string]string {
+	return values(r.NodeTopologyLabels, required(s))
+}
+
+// isOnNode reports whether the node of a record has the required labels of the record, or the record has none.
+func isOnNode(s *State, r record, nodes map[string]*corev1.Node) bool {
+	labels, node := requiredOf(s, r), nodes[r.NodeName]
+	return len(labels) == 0 || node != nil && hasLabels(node, labels)
+}
+
+// NeedsAllNodes reports whether Plan looks for nodes other than those of pods and records: for the required labels of a
+// record whose node lacks them, or for a pod that waits for labels that its record no longer requires.
+func NeedsAllNodes(s *State, nodes map[string]*corev1.Node) bool {
+	for _, r := range s.Status.PodStates {
+		if r.ReleasedAt != nil || !isOnNode(s, r, nodes) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasNode reports whether a node has the labels.
+func (p *planner) hasNode(labels map[string]string) bool {
+	for _, node := range p.Nodes {
+		if hasLabels(node, labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAvailable reports whether a node has the required labels of a record.
+func (p *planner) isAvailable(r record) bool {
+	return isOnNode(p.State, r, p.Nodes) || p.hasNode(requiredOf(p.State, r))
 }
 
 // findMissing notes the records whose required labels no node has, and releases those that have been missing for long
 // enough.
 func (p *planner) findMissing() {
-	after, releases, err := ReleaseAfter(p.State)
+	release, err := ReleaseAfter(p.State)
 	if err != nil {
 		p.note(note.Blocked, NoteBadRelease, "",
 			fmt.Sprintf("annotation %s: %v", v1beta1.AnnotationReleaseMissingTopologyAfter, err))
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.next)) {
+	now := metav1.Time{Time: p.Now.Truncate(time.Second)}
+	for _, name := range p.names() {
 		r := p.next[name]
-		keys := p.requires(r)
-		if len(keys) == 0 || p.available(r.NodeName, keys, r.NodeTopologyLabels) {
-			if r.MissingSince != nil {
-				r.MissingSince = nil
-				p.next[name] = r
-			}
+		switch {
+		case p.isAvailable(r):
+			r.MissingSince = nil
+			p.next[name] = r
 			continue
+		case r.MissingSince == nil:
+			r.MissingSince = &now
 		}
-		if r.MissingSince == nil {
-			r.MissingSince = &metav1.Time{Time: p.Now.Truncate(time.Second)}
-		}
-		if left := r.MissingSince.Add(after).Sub(p.Now); releases && left <= 0 {
-			r = p.release(r, keys)
-			p.released = append(p.released, name)
-			p.note(note.Info, NoteReleased, name, "the pod no longer requires labels that no node has")
-			p.after(time.Second) // for the pods that are stuck
-		} else {
-			p.missing = append(p.missing, name)
-			p.note(note.Blocked, NoteMissing, name, fmt.Sprintf("no node has the required labels of node %s", r.NodeName))
-			if releases {
-				p.after(left)
+		if release != nil {
+			left := r.MissingSince.Add(*release).Sub(p.Now)
+			if left <= 0 {
+				r.NodeTopologyLabels, r.MissingSince, r.ReleasedAt = p.release(r), nil, &now
+				p.next[name], p.released = r, true
+				p.note(note.Info, NoteReleased, name, "the pod no longer requires labels that no node has")
+				continue
+			}
+			if p.pass.RequeueAfter == 0 || left < p.pass.RequeueAfter {
+				p.pass.RequeueAfter = left
 			}
 		}
 		p.next[name] = r
+		p.missing = append(p.missing, name)
+		p.note(note.Blocked, NoteMissing, name, fmt.Sprintf("no node has the required labels of node %s", r.NodeName))
 	}
 }
 
-func (p *planner) after(d time.Duration) {
-	if p.pass.RequeueAfter == 0 || d < p.pass.RequeueAfter {
-		p.pass.RequeueAfter = max(d, time.Millisecond)
-	}
-}
-
-// release returns a record without the required labels that no node has together with those before them.
-func (p *planner) release(r record, keys []string) record {
-	var kept []string
-	labels := maps.Clone(r.NodeTopologyLabels)
-	for _, key := range keys {
-		if more := append(slices.Clip(kept), key); p.available("", more, r.NodeTopologyLabels) {
-			kept = more
+// release returns the labels of a record without the required ones that no node has together with those before them.
+func (p *planner) release(r record) map[string]string {
+	labels, kept := maps.Clone(r.NodeTopologyLabels), map[string]string{}
+	for _, key := range required(p.State) {
+		value, ok := labels[key]
+		if !ok {
 			continue
 		}
-		delete(labels, key)
+		if kept[key] = value; !p.hasNode(kept) {
+			delete(kept, key)
+			delete(labels, key)
+		}
 	}
-	if len(labels) == 0 {
-		labels = nil
-	}
-	r.NodeTopologyLabels, r.MissingSince, r.ReleasedAt = labels, nil, &metav1.Time{Time: p.Now.Truncate(time.Second)}
-	return r
+	return labels
 }
 
 // findStuck finds the pods that wait for labels that the stored records have released. Records that this pass releases
 // have to be written first.
-func (p *planner) findStuck(pods []*corev1.Pod) {
-	for _, pod := range pods {
-		r, is := p.State.Status.PodStates[pod.Name]
-		if !is || r.ReleasedAt == nil || !active(pod) || pod.Spec.NodeName != "" ||
+func (p *planner) findStuck() {
+	for _, pod := range p.Pods {
+		r, ok := p.State.Status.PodStates[pod.Name]
+		if !ok || r.ReleasedAt == nil || !active(pod) || pod.Spec.NodeName != "" ||
 			pod.Annotations[kruise.InjectedPersistentPodStateKey] != p.State.Name ||
 			pod.CreationTimestamp.After(r.ReleasedAt.Add(settle)) {
 			continue
 		}
-		var keys []string
-		for _, key := range required(p.State) {
-			_, selects := pod.Spec.NodeSelector[key]
-			if _, kept := r.NodeTopologyLabels[key]; selects && !kept {
-				keys = append(keys, key)
-			}
-		}
-		if len(keys) > 0 && !p.available("", keys, pod.Spec.NodeSelector) {
+		released := values(pod.Spec.NodeSelector, required(p.State))
+		maps.DeleteFunc(released, func(key, _ string) bool { _, kept := r.NodeTopologyLabels[key]; return kept })
+		if len(released) > 0 && !p.hasNode(released) {
 			p.pass.Stuck = append(p.pass.Stuck, pod)
 		}
 	}
@@ -185,34 +148,15 @@ func (p *planner) conditions() []metav1.Condition {
 		ObservedGeneration: p.State.Generation,
 		LastTransitionTime: metav1.Time{Time: p.Now.Truncate(time.Second)},
 	}
-	before := apimeta.FindStatusCondition(all, c.Type)
-	switch {
-	case len(p.missing) > 0:
+	if len(p.missing) > 0 {
 		c.Status, c.Reason = metav1.ConditionFalse, v1beta1.PersistentPodStateNodesMissing
-		c.Message = "No node has the required labels of " + listed(p.missing, p.next)
-	case before == nil && len(p.released) == 0:
-		return all
-	}
-	if before != nil && before.Status == c.Status && before.Message == c.Message && before.Reason == c.Reason {
+		c.Message = fmt.Sprintf("No node has the required labels of %s (%s)", p.missing[0], p.next[p.missing[0]].NodeName)
+		if n := len(p.missing) - 1; n > 0 {
+			c.Message += fmt.Sprintf(" and %d more", n)
+		}
+	} else if !p.released && apimeta.FindStatusCondition(all, c.Type) == nil {
 		return all
 	}
 	apimeta.SetStatusCondition(&all, c)
 	return all
-}
-
-// listed names pods with the nodes where they were.
-func listed(names []string, records map[string]record) string {
-	texts := make([]string, 0, mostNames)
-	for _, name := range names[:min(len(names), mostNames)] {
-		texts = append(texts, fmt.Sprintf("%s (%s)", name, records[name].NodeName))
-	}
-	text := strings.Join(texts, ", ")
-	if more := len(names) - mostNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
-
-func compareNotes(a, b note.Note) int {
-	return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Code, b.Code))
 }

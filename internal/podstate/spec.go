@@ -1,7 +1,7 @@
 package podstate
 
 import (
-	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -19,19 +19,21 @@ type record = v1beta1.PodState
 
 // Target is a workload without the version of its kind.
 type Target struct {
-	Group, Kind, Name string
+	schema.GroupKind
+
+	Name string
 }
 
-// GroupKind returns the kind of the workload.
-func (t Target) GroupKind() schema.GroupKind { return schema.GroupKind{Group: t.Group, Kind: t.Kind} }
-
 // TargetOf returns the target of a PersistentPodState; false where apiVersion cannot be parsed.
-func TargetOf(s *State) (Target, bool) { return Refer(s.Spec.TargetReference) }
+func TargetOf(s *State) (Target, bool) {
+	ref := s.Spec.TargetReference
+	return Refer(ref.APIVersion, ref.Kind, ref.Name)
+}
 
 // Refer returns the target of a reference; false where apiVersion cannot be parsed.
-func Refer(ref v1beta1.TargetReference) (Target, bool) {
-	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return Target{Group: version.Group, Kind: ref.Kind, Name: ref.Name}, err == nil
+func Refer(apiVersion, kind, name string) (Target, bool) {
+	version, err := schema.ParseGroupVersion(apiVersion)
+	return Target{schema.GroupKind{Group: version.Group, Kind: kind}, name}, err == nil
 }
 
 // Targets returns the kinds that every PersistentPodState may refer to.
@@ -55,7 +57,8 @@ func labelKeys(s *State) []string {
 	for i := range s.Spec.PreferredPersistentTopology {
 		keys = append(keys, s.Spec.PreferredPersistentTopology[i].Preference.Keys...)
 	}
-	return compact(keys)
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // annotationKeys returns the keys of the annotations to record, sorted.
@@ -64,40 +67,26 @@ func annotationKeys(s *State) []string {
 	for _, a := range s.Spec.PersistentPodAnnotations {
 		keys = append(keys, a.Key)
 	}
-	return compact(keys)
-}
-
-func compact(keys []string) []string {
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-// ReleaseAfter returns how long a pod waits for a node with its required labels; false where the pod waits for ever. An
+// ReleaseAfter returns how long a pod waits for a node with its required labels; nil where the pod waits for ever. An
 // error is about the annotation.
-func ReleaseAfter(s *State) (after time.Duration, is bool, err error) {
+func ReleaseAfter(s *State) (*time.Duration, error) {
 	text := s.Annotations[v1beta1.AnnotationReleaseMissingTopologyAfter]
 	if text == "" {
-		return 0, false, nil
+		return nil, nil
 	}
-	after, err = ParseRelease(text)
-	return after, err == nil, err
-}
-
-// ParseRelease parses the value of the annotation kruisekit.dev/release-missing-topology-after.
-func ParseRelease(text string) (time.Duration, error) {
 	after, err := time.ParseDuration(text)
 	if err == nil && after < 0 {
-		err = errNegative
+		err = errors.New("must not be negative")
 	}
-	return after, err
+	if err != nil {
+		return nil, err
+	}
+	return &after, nil
 }
-
-type constError string
-
-// Error returns the text.
-func (e constError) Error() string { return string(e) }
-
-const errNegative constError = "must not be negative"
 
 // active reports whether a pod neither ended nor terminates.
 func active(pod *corev1.Pod) bool {
@@ -106,16 +95,27 @@ func active(pod *corev1.Pod) bool {
 
 // Ready reports whether a pod is active, ready and on a node.
 func Ready(pod *corev1.Pod) bool {
-	if !active(pod) || pod.Spec.NodeName == "" {
-		return false
-	}
-	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
-	return i >= 0 && pod.Status.Conditions[i].Status == corev1.ConditionTrue
+	return active(pod) && pod.Spec.NodeName != "" &&
+		slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
 }
 
-// byName sorts pods, so that their order does not matter.
-func byName(pods []*corev1.Pod) []*corev1.Pod {
-	return slices.SortedFunc(slices.Values(pods), func(a, b *corev1.Pod) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
+// values returns the values of keys; nil for none.
+func values(all map[string]string, keys []string) map[string]string {
+	var found map[string]string
+	for _, k := range keys {
+		if v, ok := all[k]; ok {
+			if found == nil {
+				found = make(map[string]string, len(keys))
+			}
+			found[k] = v
+		}
+	}
+	return found
+}
+
+// hasKeys reports whether a map has exactly the keys, which are distinct.
+func hasKeys(m map[string]string, keys []string) bool {
+	return len(m) == len(keys) && !slices.ContainsFunc(keys, func(k string) bool { _, ok := m[k]; return !ok })
 }

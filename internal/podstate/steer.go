@@ -16,74 +16,66 @@ import (
 // kruisekit.dev/restore-pod-annotations asks for them. Steer returns nil for a pod that stays as it is, and changes
 // neither argument.
 func Steer(pod *corev1.Pod, s *State) *corev1.Pod {
-	r, is := s.Status.PodStates[pod.Name]
-	if !is || pod.Name == "" {
+	r, ok := s.Status.PodStates[pod.Name]
+	if !ok || pod.Name == "" {
+		return nil
+	}
+	selector, preferred, annotations := requiredOf(s, r), terms(s, r), restored(pod, s, r)
+	if len(selector)+len(preferred) > 0 {
+		annotations = merged(annotations, map[string]string{kruise.InjectedPersistentPodStateKey: s.Name})
+	}
+	if len(annotations) == 0 {
 		return nil
 	}
 	next := *pod
-	topology := selectNodes(&next, s, r)
-	topology = preferNodes(&next, s, r) || topology
-	annotations := restored(pod, s, r)
-	if !topology && len(annotations) == 0 {
-		return nil
+	next.Annotations = merged(pod.Annotations, annotations)
+	if len(selector) > 0 {
+		next.Spec.NodeSelector = merged(pod.Spec.NodeSelector, selector)
 	}
-	if topology {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[kruise.InjectedPersistentPodStateKey] = s.Name
+	if len(preferred) > 0 {
+		next.Spec.Affinity = prefer(pod.Spec.Affinity, preferred)
 	}
-	next.Annotations = maps.Clone(pod.Annotations)
-	if next.Annotations == nil {
-		next.Annotations = map[string]string{}
-	}
-	maps.Copy(next.Annotations, annotations)
 	if apiequality.Semantic.DeepEqual(pod, &next) {
 		return nil // an earlier call did
 	}
 	return &next
 }
 
-// selectNodes adds the node selectors, and reports whether there are any.
-func selectNodes(pod *corev1.Pod, s *State, r record) bool {
-	wanted := those(r.NodeTopologyLabels, required(s))
-	if len(wanted) == 0 {
-		return false
-	}
-	all := maps.Clone(pod.Spec.NodeSelector)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, wanted)
-	pod.Spec.NodeSelector = all
-	return true
+// merged returns a new map with the entries of both; those of the second win.
+func merged(a, b map[string]string) map[string]string {
+	all := make(map[string]string, len(a)+len(b))
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
 }
 
-// preferNodes adds the preferred terms that the pod lacks, and reports whether there are any.
-func preferNodes(pod *corev1.Pod, s *State, r record) bool {
+// terms returns the preferred terms of a record. It skips those that the API server would reject.
+func terms(s *State, r record) []corev1.PreferredSchedulingTerm {
 	var wanted []corev1.PreferredSchedulingTerm
 	for i := range s.Spec.PreferredPersistentTopology {
 		term := &s.Spec.PreferredPersistentTopology[i]
 		var all []corev1.NodeSelectorRequirement
 		for _, key := range term.Preference.Keys {
-			if value, is := r.NodeTopologyLabels[key]; is {
+			if value, ok := r.NodeTopologyLabels[key]; ok {
 				all = append(all, corev1.NodeSelectorRequirement{
 					Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value},
 				})
 			}
 		}
-		if len(all) > 0 && term.Weight >= 1 && term.Weight <= 100 { // the API server would reject the pod
+		if len(all) > 0 && term.Weight >= 1 && term.Weight <= 100 {
 			wanted = append(wanted, corev1.PreferredSchedulingTerm{
 				Weight: term.Weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: all},
 			})
 		}
 	}
-	if len(wanted) == 0 {
-		return false
-	}
+	return wanted
+}
+
+// prefer returns an affinity with the preferred terms that it lacks.
+func prefer(a *corev1.Affinity, wanted []corev1.PreferredSchedulingTerm) *corev1.Affinity {
 	affinity, nodes := &corev1.Affinity{}, &corev1.NodeAffinity{}
-	if pod.Spec.Affinity != nil {
-		*affinity = *pod.Spec.Affinity
+	if a != nil {
+		*affinity = *a
 	}
 	if affinity.NodeAffinity != nil {
 		*nodes = *affinity.NodeAffinity
@@ -97,8 +89,8 @@ func preferNodes(pod *corev1.Pod, s *State, r record) bool {
 		}
 	}
 	nodes.PreferredDuringSchedulingIgnoredDuringExecution = all
-	affinity.NodeAffinity, pod.Spec.Affinity = nodes, affinity
-	return true
+	affinity.NodeAffinity = nodes
+	return affinity
 }
 
 // restored returns the annotations that the pod lacks.
@@ -106,7 +98,7 @@ func restored(pod *corev1.Pod, s *State, r record) map[string]string {
 	if s.Annotations[v1beta1.AnnotationRestorePodAnnotations] != "true" {
 		return nil
 	}
-	lacking := those(r.Annotations, annotationKeys(s))
-	maps.DeleteFunc(lacking, func(key, _ string) bool { _, has := pod.Annotations[key]; return has })
+	lacking := values(r.Annotations, annotationKeys(s))
+	maps.DeleteFunc(lacking, func(key, _ string) bool { _, ok := pod.Annotations[key]; return ok })
 	return lacking
 }

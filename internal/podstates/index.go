@@ -1,14 +1,14 @@
 package podstates
 
 import (
-	"slices"
+	"errors"
 	"strings"
-	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstate"
@@ -18,130 +18,118 @@ import (
 // Kind is that of PersistentPodStates.
 func Kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("PersistentPodState") }
 
+// The indices, whose values are a target, the name of a node, and the empty text.
+const (
+	byTarget  = "target"
+	byNode    = "node"
+	byMissing = "missing"
+)
+
 // Index has the PersistentPodStates of a cluster. It is safe for concurrent use. What it returns is shared, and only
 // read.
-type Index struct {
-	mu      sync.RWMutex
-	named   map[types.NamespacedName]*podstate.State
-	targets map[target][]*podstate.State // by name
-	nodes   map[string]map[types.NamespacedName]bool
-	missing map[types.NamespacedName]bool
-}
-
-type target struct {
-	namespace string
-	podstate.Target
-}
+type Index struct{ store toolscache.ThreadSafeStore }
 
 // NewIndex returns an empty index.
 func NewIndex() *Index {
-	return &Index{
-		named: map[types.NamespacedName]*podstate.State{}, targets: map[target][]*podstate.State{},
-		nodes: map[string]map[types.NamespacedName]bool{}, missing: map[types.NamespacedName]bool{},
+	of := func(keys func(*podstate.State) []string) toolscache.IndexFunc {
+		return func(o any) ([]string, error) {
+			if state, ok := o.(*podstate.State); ok {
+				return keys(state), nil
+			}
+			return nil, nil
+		}
 	}
+	return &Index{toolscache.NewThreadSafeStore(toolscache.Indexers{
+		byTarget: of(targetKeys), byNode: of(nodeKeys), byMissing: of(missingKeys),
+	}, toolscache.Indices{})}
+}
+
+// targetKeys returns no key for a PersistentPodState that terminates.
+func targetKeys(s *podstate.State) []string {
+	target, ok := podstate.TargetOf(s)
+	if !ok || s.DeletionTimestamp != nil {
+		return nil
+	}
+	return []string{targetKey(s.Namespace, target)}
+}
+
+func targetKey(namespace string, t podstate.Target) string {
+	return strings.Join([]string{namespace, t.Group, t.Kind, t.Name}, "/")
+}
+
+func nodeKeys(s *podstate.State) []string {
+	var nodes []string
+	for _, r := range s.Status.PodStates {
+		nodes = append(nodes, r.NodeName)
+	}
+	return nodes
+}
+
+func missingKeys(s *podstate.State) []string {
+	for _, r := range s.Status.PodStates {
+		if r.MissingSince != nil {
+			return []string{""}
+		}
+	}
+	return nil
 }
 
 // Put files an object in place of the one of its name. One that cannot be decoded is left out.
 func (x *Index) Put(raw *unstructured.Unstructured) error {
-	state, malformed, err := stored.Decode[podstate.State](raw)
-	if err == nil {
-		err = malformed
-	}
 	name := types.NamespacedName{Namespace: raw.GetNamespace(), Name: raw.GetName()}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(name)
-	if err != nil {
+	state, malformed, err := stored.Decode[podstate.State](raw)
+	if err := errors.Join(malformed, err); err != nil {
+		x.Delete(name)
 		return err
 	}
-	x.named[name] = state
-	if at, is := targetOf(state); is {
-		all := append(slices.Clone(x.targets[at]), state)
-		slices.SortFunc(all, func(a, b *podstate.State) int { return strings.Compare(a.Name, b.Name) })
-		x.targets[at] = all
-	}
-	for _, r := range state.Status.PodStates {
-		if x.nodes[r.NodeName] == nil {
-			x.nodes[r.NodeName] = map[types.NamespacedName]bool{}
-		}
-		x.nodes[r.NodeName][name] = true
-		if r.MissingSince != nil {
-			x.missing[name] = true
-		}
-	}
+	x.store.Update(name.String(), state)
 	return nil
-}
-
-// targetOf returns the target of a PersistentPodState that does not terminate.
-func targetOf(s *podstate.State) (target, bool) {
-	t, is := podstate.TargetOf(s)
-	return target{s.Namespace, t}, is && s.DeletionTimestamp == nil
 }
 
 // Delete removes an object.
-func (x *Index) Delete(name types.NamespacedName) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(name)
-}
+func (x *Index) Delete(name types.NamespacedName) { x.store.Delete(name.String()) }
 
-func (x *Index) remove(name types.NamespacedName) {
-	state := x.named[name]
-	if state == nil {
-		return
-	}
-	delete(x.named, name)
-	delete(x.missing, name)
-	if at, is := targetOf(state); is {
-		rest := slices.DeleteFunc(slices.Clone(x.targets[at]), func(s *podstate.State) bool { return s.Name == name.Name })
-		if x.targets[at] = rest; len(rest) == 0 {
-			delete(x.targets, at)
-		}
-	}
-	for _, r := range state.Status.PodStates {
-		if delete(x.nodes[r.NodeName], name); len(x.nodes[r.NodeName]) == 0 {
-			delete(x.nodes, r.NodeName)
-		}
-	}
-}
-
-// Of returns the PersistentPodStates of a workload, by name.
-func (x *Index) Of(namespace string, of podstate.Target) []*podstate.State {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.targets[target{namespace, of}]
-}
-
-// First returns the PersistentPodState that steers the pods of an owner: the first by name; nil where there is none.
-func (x *Index) First(namespace string, owner *metav1.OwnerReference) *podstate.State {
-	of, is := podstate.Refer(v1beta1.TargetReference{APIVersion: owner.APIVersion, Kind: owner.Kind, Name: owner.Name})
-	if !is {
-		return nil
-	}
-	if all := x.Of(namespace, of); len(all) > 0 {
-		return all[0]
-	}
-	return nil
+// Of returns the names of the PersistentPodStates of a workload, in no order.
+func (x *Index) Of(namespace string, target podstate.Target) []types.NamespacedName {
+	return names(x.states(byTarget, targetKey(namespace, target)))
 }
 
 // On returns the names of the PersistentPodStates with records of a node, in no order.
-func (x *Index) On(node string) []types.NamespacedName {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return keys(x.nodes[node])
-}
+func (x *Index) On(node string) []types.NamespacedName { return names(x.states(byNode, node)) }
 
 // Missing returns the names of the PersistentPodStates with records whose required labels no node has, in no order.
-func (x *Index) Missing() []types.NamespacedName {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return keys(x.missing)
+func (x *Index) Missing() []types.NamespacedName { return names(x.states(byMissing, "")) }
+
+// First returns the PersistentPodState that steers the pods of an owner: the first by name; nil where there is none.
+func (x *Index) First(namespace string, owner *metav1.OwnerReference) *podstate.State {
+	target, ok := podstate.Refer(owner.APIVersion, owner.Kind, owner.Name)
+	if !ok {
+		return nil
+	}
+	var first *podstate.State
+	for _, s := range x.states(byTarget, targetKey(namespace, target)) {
+		if first == nil || s.Name < first.Name {
+			first = s
+		}
+	}
+	return first
 }
 
-func keys(of map[types.NamespacedName]bool) []types.NamespacedName {
-	all := make([]types.NamespacedName, 0, len(of))
-	for name := range of {
-		all = append(all, name)
+func (x *Index) states(index, key string) []*podstate.State {
+	found, _ := x.store.ByIndex(index, key) // its error is an index that does not exist
+	states := make([]*podstate.State, 0, len(found))
+	for _, o := range found {
+		if s, ok := o.(*podstate.State); ok {
+			states = append(states, s)
+		}
+	}
+	return states
+}
+
+func names(states []*podstate.State) []types.NamespacedName {
+	all := make([]types.NamespacedName, 0, len(states))
+	for _, s := range states {
+		all = append(all, types.NamespacedName{Namespace: s.Namespace, Name: s.Name})
 	}
 	return all
 }

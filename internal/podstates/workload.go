@@ -1,13 +1,21 @@
 package podstates
 
 import (
-	"errors"
+	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -16,61 +24,41 @@ import (
 // WorkloadOf returns which ordinals a workload wants. An Advanced StatefulSet heeds spec.ordinals.start only where
 // start is true.
 func WorkloadOf(workload *unstructured.Unstructured, start bool) podstate.Workload {
-	n, is, err := stored.Value[int64](workload, "spec", "replicas")
-	if err != nil || !is || n < 0 || n > 1<<30 {
+	set, malformed, err := stored.Decode[struct {
+		Spec struct {
+			Replicas *int32 `json:"replicas"`
+			Ordinals struct {
+				Start int32 `json:"start"`
+			} `json:"ordinals"`
+			ReserveOrdinals []intstr.IntOrString `json:"reserveOrdinals"`
+		} `json:"spec"`
+	}](workload)
+	if err != nil || malformed != nil || ptr.Deref(set.Spec.Replicas, -1) < 0 {
 		return podstate.Workload{Unknown: true}
 	}
-	w := podstate.Workload{Ordinals: ordinals.Window{Replicas: int32(n)}}
-	advanced := workload.GroupVersionKind().Group == v1beta1.GroupVersion.Group
-	if first, is, err := stored.Value[int64](workload, "spec", "ordinals", "start"); err == nil && is &&
-		(!advanced || start) {
-		w.Ordinals.Start = int32(min(max(first, 0), 1<<31-1))
-	}
-	if advanced {
-		reserved, err := reservedOf(workload)
-		w.Ordinals.Reserved, w.Unknown = reserved, err != nil
+	w := podstate.Workload{Ordinals: ordinals.Window{Replicas: *set.Spec.Replicas, Start: max(set.Spec.Ordinals.Start, 0)}}
+	if workload.GroupVersionKind().Group == v1beta1.GroupVersion.Group {
+		w.Ordinals.Reserved, err = ordinals.Parse(set.Spec.ReserveOrdinals)
+		w.Unknown = err != nil
+		if !start {
+			w.Ordinals.Start = 0
+		}
 	}
 	return w
 }
 
-// reservedOf reads spec.reserveOrdinals of an Advanced StatefulSet.
-func reservedOf(workload *unstructured.Unstructured) (ordinals.Set, error) {
-	items, _, err := stored.Value[[]any](workload, "spec", "reserveOrdinals")
-	if err != nil {
-		return ordinals.Set{}, err
-	}
-	all := make([]intstr.IntOrString, 0, len(items))
-	for _, item := range items {
-		switch item := item.(type) {
-		case int64:
-			if item < 0 || item > 1<<31-1 {
-				return ordinals.Set{}, errReserved
-			}
-			all = append(all, intstr.FromInt32(int32(item)))
-		case string:
-			all = append(all, intstr.FromString(item))
-		default:
-			return ordinals.Set{}, errReserved
-		}
-	}
-	return ordinals.Parse(all)
-}
-
-var errReserved = errors.New("spec.reserveOrdinals must be numbers and ranges")
-
-// Part returns the fields of a workload that its PersistentPodState is decided by, for caches that drop others: what
-// WorkloadOf and the annotations of package podstate need, the deletion, and the generation by which a watch sees a
-// change.
+// Part returns the fields of a workload that WorkloadOf and package podstate read, for caches that drop others, and the
+// generation by which a watch sees a change.
 func Part(workload *unstructured.Unstructured) map[string]any {
 	part := map[string]any{}
-	annotations := map[string]any{}
+	annotations := map[string]string{}
 	for key, value := range workload.GetAnnotations() {
 		if strings.HasPrefix(key, "kruise.io/") || strings.HasPrefix(key, "kruisekit.dev/") {
 			annotations[key] = value
 		}
 	}
 	if len(annotations) > 0 {
-		part["metadata"] = map[string]any{"annotations": annotations}
+		_ = unstructured.SetNestedStringMap(part, annotations, "metadata", "annotations") // part is empty
 	}
 	for _, path := range [][]string{
 		{"metadata", "deletionTimestamp"},
@@ -79,14 +67,26 @@ func Part(workload *unstructured.Unstructured) map[string]any {
 		{"spec", "ordinals"},
 		{"spec", "reserveOrdinals"},
 	} {
-		if value, is, err := stored.Field(workload, path...); is && err == nil {
-			within, _ := part[path[0]].(map[string]any)
-			if within == nil {
-				within = map[string]any{}
-				part[path[0]] = within
-			}
-			within[path[1]] = value
+		if value, ok, err := stored.Field(workload, path...); ok && err == nil {
+			_ = unstructured.SetNestedField(part, value, path...) // what is on the way is a map
 		}
 	}
 	return part
+}
+
+// WhiteList returns the kinds that PersistentPodStates may refer to next to StatefulSets. It reads the ConfigMap
+// kruise-configuration of a namespace.
+func WhiteList(ctx context.Context, live client.Reader, namespace string) ([]schema.GroupVersionKind, error) {
+	name := types.NamespacedName{Namespace: namespace, Name: kruise.ConfigurationName}
+	config, err := stored.Find[corev1.ConfigMap](ctx, live, name)
+	if err != nil || config == nil || config.Data[kruise.PersistentPodStateWhiteListKey] == "" {
+		return nil, err
+	}
+	var list struct {
+		Workloads []schema.GroupVersionKind `json:"workloads"`
+	}
+	if err := json.Unmarshal([]byte(config.Data[kruise.PersistentPodStateWhiteListKey]), &list); err != nil {
+		return nil, fmt.Errorf("decode key %s of ConfigMap %s: %w", kruise.PersistentPodStateWhiteListKey, name, err)
+	}
+	return list.Workloads, nil
 }

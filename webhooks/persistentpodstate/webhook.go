@@ -3,12 +3,9 @@ package persistentpodstate
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,13 +36,13 @@ type (
 
 // New returns the webhook of PersistentPodStates. It reads live through the client.
 func New(api kinds.API, o Options) (kinds.Webhooks, error) {
-	at := client.ObjectKey{Namespace: cmp.Or(o.Namespace, kruise.DefaultNamespace), Name: kruise.ConfigurationName}
+	namespace := cmp.Or(o.Namespace, kruise.DefaultNamespace)
 	return kinds.New(api, kinds.Row[*v1beta1.PersistentPodState]{
-		Kind: v1beta1.GroupVersion.WithKind("PersistentPodState"),
+		Kind: podstates.Kind(),
 		Hub:  &v1beta1.PersistentPodState{}, Old: &v1alpha1.PersistentPodState{},
 		ValidatePath: Path, AdmitDeleting: true, Code: http.StatusBadRequest,
 		Rules: func(ctx context.Context, api kinds.API, c change) (rules, error) {
-			listed, err := whiteList(ctx, api, at, c.Now)
+			listed, err := whiteList(ctx, api, namespace, c.Now)
 			return func(s *podstate.State) field.ErrorList { return podstate.Validate(s, listed...) }, err
 		},
 		ValidateUpdate: podstate.ValidateUpdate, Lookup: conflict,
@@ -53,47 +50,31 @@ func New(api kinds.API, o Options) (kinds.Webhooks, error) {
 }
 
 // whiteList returns the kinds of the white list, where the target is no StatefulSet.
-func whiteList(ctx context.Context, api kinds.API, at client.ObjectKey, s *podstate.State) ([]schema.GroupKind, error) {
-	target, is := podstate.TargetOf(s)
-	if !is || target.Group == "" || target.Kind == "" || slices.Contains(podstate.Targets(), target.GroupKind()) {
+func whiteList(ctx context.Context, api kinds.API, namespace string, s *podstate.State) ([]schema.GroupKind, error) {
+	target, ok := podstate.TargetOf(s)
+	if !ok || target.Group == "" || target.Kind == "" || slices.Contains(podstate.Targets(), target.GroupKind) {
 		return nil, nil
 	}
-	config := &corev1.ConfigMap{}
-	err := api.Get(ctx, at, config)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s: %w", at, err)
-	}
-	all, err := podstates.WhiteList(config)
-	if err != nil {
-		return nil, err
-	}
+	all, err := podstates.WhiteList(ctx, api, namespace)
 	listed := make([]schema.GroupKind, 0, len(all))
 	for _, gvk := range all {
 		listed = append(listed, gvk.GroupKind())
 	}
-	return listed, nil
+	return listed, err
 }
 
-// conflict returns a fault where another object of the namespace has the target of a new object.
+// conflict returns an error where another object of the namespace has the target of a new object.
 func conflict(ctx context.Context, api kinds.API, c change) (found kinds.Finding, err error) {
 	if c.IsUpdate {
 		return found, nil
 	}
 	all, err := stored.List(ctx, api, podstates.Kind(), client.InNamespace(c.Namespace))
-	if err != nil {
-		return found, err
-	}
-	var others []podstate.State
 	for _, raw := range all {
-		if other := stored.Whole[podstate.State](raw); other != nil {
-			others = append(others, *other)
+		if other := stored.Whole[podstate.State](raw); other != nil && podstate.Conflicts(c.Now, other) {
+			found.Faults = field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), c.Now.Spec.TargetReference,
+				"must not be the target of PersistentPodState "+other.Name+", too")}
+			break
 		}
 	}
-	if fault := podstate.Conflict(c.Now, others); fault != nil {
-		found.Faults = field.ErrorList{fault}
-	}
-	return found, nil
+	return found, err
 }

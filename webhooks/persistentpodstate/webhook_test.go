@@ -75,7 +75,7 @@ func TestValidate(t *testing.T) {
 		},
 		"a listed kind": {
 			why: "any version", now: games, reads: 2,
-			list: `{"workloads":[{"group":"example.com","version":"v1","kind":"GameServerSet"}]}`,
+			list: `{"Workloads":[{"group":"example.com","VERSION":"v1","Kind":"GameServerSet"}]}`,
 		},
 		"a broken list": {why: "no fault of the object", now: games, list: `{`, reads: 1, want: plaintest.Want{Code: 500}},
 		"a taken target": {
