@@ -105,7 +105,7 @@ func TestLeanReplicaSets(t *testing.T) {
 	}
 }
 
-// TestNewNamespaceLabel: the namespace of a held Deployment asks for rollouts, and the cache does not show the label yet.
+// TestNewNamespaceLabel: the namespace of a held Deployment asks for rollouts, and the cache does not show the label.
 func TestNewNamespaceLabel(t *testing.T) {
 	m := newDeployed(t)
 	m.change(func(d *appsv1.Deployment) { delete(d.Annotations, adapter.RolloutKey) })
