@@ -28,8 +28,8 @@ func TestDocumentedLimits(t *testing.T) {
 		fmt.Sprintf("| pods that admission records for one subset of a WorkloadSpread, versions of its pods | %d, %d |",
 			subset.MaxRecords, subset.MaxVersions),
 		fmt.Sprintf(
-			"| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute, %d reads |",
-			distribution.MaxRepairs, distribution.MaxReads),
+			"| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute |",
+			distribution.MaxRepairs),
 		fmt.Sprintf("| pods that refuse the containers of an EphemeralJob | %d in a pass, each again after %d seconds, "+
 			"later after %d |", ephemeral.MaxRefusals, ephemeral.FirstRetry/time.Second, ephemeral.LastRetry/time.Second),
 		fmt.Sprintf("| records of a PersistentPodState | %d MiB of JSON |", podstate.MostBytes>>20),

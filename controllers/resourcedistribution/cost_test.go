@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,8 +22,8 @@ import (
 
 func same(c client.WithWatch) client.WithWatch { return c }
 
-// A thousand namespaces cost one write each and one status, a new content the same, an idle pass nothing, and a restart
-// no write.
+// A thousand namespaces cost one write each and one status, a new content the same with a read, an idle pass nothing,
+// and a restart no write.
 func TestCost(t *testing.T) {
 	m := newModel(t)
 	const n = 1000
@@ -42,7 +43,7 @@ func TestCost(t *testing.T) {
 	turn("creation", map[string]int{"POST": n, "status": 1})
 	turn("an idle pass", map[string]int{})
 	m.distribute("registry", strings.Replace(plain, "reader", "writer", 1), `"allNamespaces":true`)
-	turn("a new content", map[string]int{"PATCH": n, "status": 1})
+	turn("a new content", map[string]int{"GET": n, "PATCH": n, "status": 1})
 	m.edit("ns-0500", func(s *corev1.Secret) { s.Data = nil })
 	turn("one drift", map[string]int{"GET": 1, "PATCH": 1})
 	m.restart(same)
@@ -50,6 +51,72 @@ func TestCost(t *testing.T) {
 	turn("an idle pass", map[string]int{})
 	m.distribute("registry", plain, ``)
 	turn("no targets", map[string]int{"DELETE": n, "status": 1})
+}
+
+// A tenant that changes or deletes a copy again and again costs three writes in a minute, and one that only touches it
+// costs none.
+func TestContested(t *testing.T) {
+	m := newModel(t)
+	m.namespace("shop", nil)
+	m.distribute("registry", plain, `"allNamespaces":true`)
+	m.must("registry")
+	m.requests()
+	for second := 1; second < 50; second++ {
+		switch is := m.secret("shop"); {
+		case is != nil && second%2 == 0:
+			m.remove("shop")
+		case is != nil:
+			m.edit("shop", func(s *corev1.Secret) { s.Data = nil })
+		}
+		m.Advance(time.Second)
+		result, err := m.turn("registry")
+		if held := second > distribution.MaxRepairs; err != nil || held != (result.RequeueAfter > 0) ||
+			held != strings.Contains(m.picture("registry"), "again and again") || result.RequeueAfter > time.Minute {
+			t.Errorf("second %d: again after %v, %v: %s", second, result.RequeueAfter, err, m.picture("registry"))
+		}
+	}
+	if got := count(m.requests()); got["POST"]+got["PATCH"] != distribution.MaxRepairs {
+		t.Errorf("requests %v", got)
+	}
+	m.Advance(time.Minute)
+	m.must("registry")
+	if s := m.secret("shop"); s == nil || string(s.Data["user"]) != "reader" || m.picture("registry") != "1 of 1" {
+		t.Errorf("a minute later: %v, %s", s, m.picture("registry"))
+	}
+	m.requests()
+	for i := range 20 {
+		m.edit("shop", func(s *corev1.Secret) { s.Labels = map[string]string{"x": fmt.Sprint(i)} })
+		m.must("registry")
+	}
+	if diff := cmp.Diff(map[string]int{"GET": 20}, count(m.requests())); diff != "" {
+		t.Errorf("a copy that is only touched (-want +got):\n%s", diff)
+	}
+}
+
+// What the cache lacks or shows as it was is read live: an own copy costs no write, and a foreign object is a conflict.
+func TestStaleCache(t *testing.T) {
+	m := newModel(t)
+	m.namespace("own", nil)
+	m.namespace("shop", nil)
+	m.distribute("registry", plain, `"includedNamespaces":{"list":[{"name":"own"}]}`)
+	m.must("registry")
+	before := m.Server.Snapshot()
+	m.put(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pull"}})
+	m.edit("own", func(s *corev1.Secret) { s.Labels = map[string]string{"a": "b"} })
+	m.distribute("registry", plain, `"allNamespaces":true`)
+	m.options.Live = m.Live
+	lagging := m.Server.Lagging()
+	lagging.View = before
+	lagging.Only = func(o runtime.Object) bool { return o.GetObjectKind().GroupVersionKind().Kind == "SecretList" }
+	m.restart(func(client.WithWatch) client.WithWatch { return lagging })
+	m.requests()
+	m.must("registry")
+	if diff := cmp.Diff([]string{"POST shop/pull failed", "PATCH status registry"}, m.requests()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if got := m.picture("registry"); !strings.HasPrefix(got, "1 of 2; ConflictOccurred [shop]") {
+		t.Errorf("the status is %s", got)
+	}
 }
 
 // One namespace whose webhook is down, and one with a quota, keep no other from its copy, and are tried again.
@@ -95,7 +162,7 @@ func TestTakeover(t *testing.T) {
 	m := newModel(t)
 	d := m.distribute("registry", plain, `"includedNamespaces":{"list":[{"name":"cart"},{"name":"shop"}]}`)
 	d.Status = v1beta1.ResourceDistributionStatus{Desired: 2, Succeeded: 2, ObservedGeneration: 1}
-	for _, c := range distribution.Conditions() {
+	for _, c := range conditionTypes() {
 		d.Status.Conditions = append(d.Status.Conditions, v1beta1.ResourceDistributionCondition{
 			Type: c, Status: "False", Reason: "Succeeded", LastTransitionTime: metav1.NewTime(m.Clock.Add(-time.Hour)),
 		})

@@ -4,30 +4,22 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// Package distribution decides; this package reads and writes.
-//
-// # Writes
-//
-// A copy is created by a POST. A server-side apply would succeed where a foreign object has the name, and would take
-// its fields over. An update is a strategic merge patch, and tests the UID and the version that the plan has seen, as a
-// deletion does. So an object of another owner is never written, however much the cache lags.
-//
-// Requests run in batches of at most 64. A namespace in which a request fails stops no other, and is the last one in
-// the next pass.
-//
-// # Reads
+// Laws:
+//   - An object that the distribution does not control is never written and never deleted. A creation is exclusive: a
+//     server-side apply would take over an object of that name. An update replaces the content as a whole, where an
+//     apply keeps the keys that another writer added, and tests the version that was read, as a deletion does.
+//   - The failure of one namespace changes nothing in another. Namespaces that failed come last in the next pass.
+//   - A copy that another writer changes again and again is restored three times in a minute.
+//   - A process reads each distribution past the cache before it writes the first copy of it: a new leader, whose cache
+//     may show an older spec, neither deletes nor changes copies that follow from the newer one.
+//   - A pass without a change sends no request. Otherwise a copy costs at most one read and one write, and the status
+//     costs one write. After the start of the process each copy is read once.
+//   - Whatever the API server stores gives a status, whose names and texts are bounded.
 //
 // For each kind and name that is distributed there is one watch of metadata with a field selector, as kubelets watch
-// single Secrets. The manager keeps neither the content of a Secret in memory nor anything of Secrets with other names.
-// The watch ends with the last distribution of the name. With resourceNames in a ClusterRole an administrator restricts
-// it to chosen names.
-//
-// The content of a copy is read once after the start of the process, and again where another writer has changed the
-// copy.
-//
-// # Costs
-//
-// A write for each copy and one for the status. A pass without a change sends no request.
+// single Secrets. It also shows objects of other owners, and copies that the reference made, which no label marks. The
+// manager keeps no content of a Secret in memory. The watch ends with the last distribution of the name. With
+// resourceNames in a ClusterRole an administrator restricts it to chosen names.
 //
 // When not to use it: without the rights of config/resourcedistribution. The status then has the condition
 // GetResourceFailed.

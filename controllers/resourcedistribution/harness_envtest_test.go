@@ -17,7 +17,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/resourcedistribution"
-	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
@@ -145,7 +144,7 @@ func (b *bench) settled(name string, succeeded, desired int32) *distributor {
 
 // condition of a type.
 func condition(d *distributor, t v1beta1.ResourceDistributionConditionType) v1beta1.ResourceDistributionCondition {
-	for i, c := range distribution.Conditions() {
+	for i, c := range conditionTypes() {
 		if c == t && i < len(d.Status.Conditions) {
 			return d.Status.Conditions[i]
 		}

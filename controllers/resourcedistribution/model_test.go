@@ -69,8 +69,7 @@ func (m *model) restart(through func(client.WithWatch) client.WithWatch) {
 			ctx context.Context, c client.WithWatch, key client.ObjectKey, x client.Object, opts ...client.GetOption,
 		) error {
 			err := c.Get(ctx, key, x, opts...)
-			switch x.(type) {
-			case *corev1.Secret, *corev1.ConfigMap: // live reads; the others are the cache's
+			if x.GetObjectKind().GroupVersionKind().Kind == "Secret" { // a live read; the others are the cache's
 				x.SetNamespace(key.Namespace)
 				x.SetName(key.Name)
 				return m.record("GET", x, err)
@@ -201,4 +200,27 @@ func (m *model) picture(name string) string {
 		}
 	}
 	return strings.Join(lines, "; ")
+}
+
+// conditionTypes are in the order of the status.
+func conditionTypes() []v1beta1.ResourceDistributionConditionType {
+	return []v1beta1.ResourceDistributionConditionType{
+		"GetResourceFailed", "CreateResourceFailed", "UpdateResourceFailed", "DeleteResourceFailed", "ConflictOccurred",
+		"NamespaceNotExists",
+	}
+}
+
+// edit changes a copy as a tenant does.
+func (m *model) edit(namespace string, change func(*corev1.Secret)) {
+	m.Helper()
+	s := m.secret(namespace)
+	change(s)
+	m.put(s)
+}
+
+func (m *model) remove(namespace string) {
+	m.Helper()
+	if err := m.Server.Delete(m.Context(), m.secret(namespace)); err != nil {
+		m.Fatal(err)
+	}
 }

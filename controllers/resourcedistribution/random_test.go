@@ -95,8 +95,9 @@ func (w *world) act() {
 	switch is := w.secret(n); w.rand.IntN(11) {
 	case 0, 1:
 		w.distribute("registry", fmt.Sprintf(
-			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"stringData":{"user":"%d"}}`,
-			w.rand.IntN(3), w.rand.IntN(3)), `"allNamespaces":true`)
+			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"pull","labels":{"v%d":"x"}},"type":"a/%d","immutable":%t,`+
+				`"stringData":{"user":"%d"}}`,
+			w.rand.IntN(3), w.rand.IntN(2), w.rand.IntN(3) == 0, w.rand.IntN(3)), `"allNamespaces":true`)
 	case 2:
 		w.distribute("registry", plain, fmt.Sprintf(
 			`"includedNamespaces":{"list":[{"name":"absent"},{"name":"%s"}]},"namespaceSelector":{"matchLabels":{"team":"%d"}}`,

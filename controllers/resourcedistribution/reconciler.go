@@ -2,45 +2,51 @@ package resourcedistribution
 
 import (
 	"context"
-	"fmt"
+	"errors"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 type resourceDistribution = v1beta1.ResourceDistribution
 
+const (
+	controllerName = "resourcedistribution-controller"
+	// reasonInvalidSpec is the reason of an event: the spec cannot work, and the copies stay as they are.
+	reasonInvalidSpec = "InvalidSpec"
+)
+
 // Reconciler keeps the copies of ResourceDistributions.
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
+	send    driver.Send
 
 	distributions stored.Kind
 	// confirmed are the distributions that the cache shows as they are stored.
 	confirmed stored.Confirmed
-	copies    copies
 	watches   *watches
-	// targets are those of distributions that were observed, by name, for events of namespaces.
-	targets selections
-	// known is what the last pass of a distribution found out, by name.
-	known memory.Of[string, map[string]distribution.Known]
+	// known is what the last pass of a distribution found out, by its name and by namespace.
+	known memory.Of[string, map[string]known]
 	// emitted are the events about invalid specs.
 	emitted memory.Texts[string]
 }
@@ -51,10 +57,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind := stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)}
 	return &Reconciler{
-		api: api, options: o, distributions: kind,
-		copies: copies{ledger.New[*metav1.PartialObjectMetadata](api.Live, api.Now)}, watches: newWatches(api),
+		api: api, options: o, send: runtimeclient.Sender(api.Client, api.Live),
+		watches:       &watches{api: api, all: map[watched]*watch{}},
+		distributions: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -66,18 +72,15 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if err := r.watches.setup(mgr); err != nil {
-		return fmt.Errorf("watch copies: %w", err)
-	}
+	r.watches.mgr = mgr
 	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(&corev1.Namespace{}, r.namespaceEvents()).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.all),
+			builder.WithPredicates(namespaceEvents())).
 		Complete(r)
 }
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(distribution.Kind) }
-
-const controllerName = "resourcedistribution-controller"
 
 // Reconcile brings the copies of one distribution up to date.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -85,22 +88,84 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
+	if s.unsynced() {
+		return ctrl.Result{RequeueAfter: s.recheckAfter}, nil
+	}
 	p := newPlan(s)
-	if p.needsObject() {
+	if len(p.tasks) > 0 {
 		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.distributions.GVK, s.object)
 		if err != nil || after > 0 {
 			return r.api.Result(request, after, err)
 		}
 	}
-	all := p.pass()
-	err = driver.Run(ctx, all, driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Isolation: driver.Namespaces,
-		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.copies, r.distributions.Writes},
-	})
-	r.known.Note(request.Name, func(known *map[string]distribution.Known) { *known = p.copies.of.Known() })
-	r.emitInvalid(s)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.Name, all.Notes())
+	for i, err := range batches.Isolated(p.tasks, func(t *task) error { return r.do(ctx, p, t) }) {
+		if panicked := new(batches.PanicError); errors.As(err, &panicked) {
+			p.end(p.tasks[i], nil, false, p.tasks[i].failed(err))
+		}
 	}
-	return r.api.Result(request, requeue.Sooner(all.RequeueAfter(), s.recheckAfter), err)
+	r.known.Note(request.Name, func(known *map[string]known) { *known = p.remembered() })
+	err = errors.Join(p.err(), r.report(ctx, request, p))
+	if r.emitted.Changed(request.Name, s.invalid) {
+		r.api.Event(s.object, corev1.EventTypeWarning, reasonInvalidSpec, s.invalid+": mend the spec")
+	}
+	if r.options.Explain != nil {
+		r.options.Explain(ctx, request.Name, p.notes())
+	}
+	return r.api.Result(request, requeue.Sooner(p.requeueAfter, s.recheckAfter), err)
+}
+
+// do executes a task. It returns the error of a request that another try may mend.
+func (r *Reconciler) do(ctx context.Context, p *plan, t *task) error {
+	if t.action == actionDelete {
+		_, err := r.send(ctx, p.resource.deletion(t.copied))
+		p.end(t, nil, true, t.failed(client.IgnoreNotFound(err)))
+	} else {
+		live, wrote, f := r.maintain(ctx, p.resource, t)
+		p.end(t, live, wrote, f)
+	}
+	if t.failure == nil {
+		return nil
+	}
+	return t.failure.err
+}
+
+// maintain turns the object of the name into a copy. It returns the copy, and whether it was written.
+func (r *Reconciler) maintain( //nolint:ireturn // as the client answers
+	ctx context.Context, resource *resource, t *task,
+) (live write.Object, wrote bool, _ *failed) {
+	if t.action == actionCreate {
+		made, err := r.send(ctx, resource.creation(t.namespace))
+		if !apierrors.IsAlreadyExists(err) {
+			return made, true, failedBy(v1beta1.ResourceDistributionCreateResourceFailed, err)
+		}
+	}
+	live, err := r.send(ctx, &write.Write{Verb: write.Get, Object: resource.named(t.namespace)})
+	if client.IgnoreNotFound(err) != nil {
+		return nil, false, failedBy(v1beta1.ResourceDistributionGetResourceFailed, err)
+	}
+	object, found := live.(*unstructured.Unstructured)
+	condition := v1beta1.ResourceDistributionUpdateResourceFailed
+	if !found {
+		condition = v1beta1.ResourceDistributionCreateResourceFailed
+	}
+	writes, f := resource.writes(t.namespace, object)
+	for _, w := range writes {
+		if live, err = r.send(ctx, w); err != nil {
+			return nil, false, failedBy(condition, err)
+		}
+	}
+	return live, len(writes) > 0, f
+}
+
+// report writes the status, if it changed. A distribution that is gone needs none.
+func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan) error {
+	w, err := p.report()
+	if err != nil || w == nil {
+		return err
+	}
+	_, err = driver.Recording(r.send, request.NamespacedName, r.distributions)(ctx, w)
+	if write.IsOutdated(err) {
+		return nil
+	}
+	return err
 }

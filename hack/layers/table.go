@@ -58,7 +58,7 @@ func below() map[string][]string {
 		"containerrestart": {"note", "write", "revision", "lifecycle", "inplace"},
 
 		"internal/broadcast":        {"note", "workload/eligible", "scale", "internal/validation"},
-		"internal/distribution":     {"note", "write"},
+		"internal/distribution":     nil,
 		"internal/ordinals":         nil,
 		"internal/requeue":          nil,
 		"internal/podprobe":         {"note", "write"},

@@ -65,12 +65,12 @@ func TestValidate(t *testing.T) {
 		"no name":    {meta(``), []string{"spec.resource.metadata.name: FieldValueRequired"}},
 		"a bad name": {meta(`"name":"A_b"`), []string{"spec.resource.metadata.name: FieldValueInvalid"}},
 		"bad metadata": {
-			meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],"ownerReferences":[{"controller":true},{"name":"x"}]`),
+			meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],"ownerReferences":[{"controller":true,"apiVersion":"v1","kind":"A","name":"x","uid":"1"},{"apiVersion":"v1","kind":"A","name":"x"}]`),
 			[]string{
 				"spec.resource.metadata.labels: FieldValueInvalid", "spec.resource.metadata.annotations: FieldValueInvalid",
+				"spec.resource.metadata.ownerReferences.uid: FieldValueInvalid",
 				"spec.resource.metadata.finalizers: FieldValueInvalid",
-				"spec.resource.metadata.ownerReferences[0].controller: FieldValueInvalid",
-				"spec.resource.metadata.ownerReferences[1]: FieldValueInvalid",
+				"spec.resource.metadata.ownerReferences: FieldValueInvalid",
 			},
 		},
 		"bad keys": {
@@ -112,7 +112,7 @@ func TestValidate(t *testing.T) {
 		},
 		"nobody": {
 			secret(`,"type":"kubernetes.io/basic-auth"`),
-			[]string{"spec.resource.data[username]: FieldValueRequired", "spec.resource.data[password]: FieldValueRequired"},
+			[]string{"spec.resource.data[password]: FieldValueRequired", "spec.resource.data[username]: FieldValueRequired"},
 		},
 		"a user is enough": {secret(`,"type":"kubernetes.io/basic-auth","stringData":{"username":"a"}`), nil},
 		"names": {
@@ -121,6 +121,10 @@ func TestValidate(t *testing.T) {
 				"spec.targets.includedNamespaces: FieldValueInvalid", "spec.targets.includedNamespaces: FieldValueInvalid",
 				"spec.targets.excludedNamespaces: FieldValueInvalid",
 			},
+		},
+		"reserved": {
+			targets(`"includedNamespaces":{"list":[{"name":"own"}]}`),
+			[]string{"spec.targets.includedNamespaces: FieldValueForbidden"},
 		},
 		"selector": {
 			targets(`"namespaceSelector":{"matchLabels":{"a b":"c"}}`),
@@ -139,7 +143,7 @@ func TestValidate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := distribution.Validate(parsed(t, c.spec))
+			got := distribution.Validate(parsed(t, c.spec), "own")
 			if diff := cmp.Diff(c.want, faults(got)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
