@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // The same cases each time, unless others are asked for: go test ./daemon/containerrestart -seed=1000. Goroutines take

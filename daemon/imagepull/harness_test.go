@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 

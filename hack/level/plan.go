@@ -19,7 +19,7 @@ const (
 	nightly = "nightly"
 
 	// bubbles is the package that runs tests in bubbles of testing/synctest.
-	bubbles = "github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
+	bubbles = "github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // clusterLevels are those whose tests need a cluster, and have a build tag.
@@ -46,7 +46,7 @@ func (i invocation) arguments(flags []string) []string {
 //
 // The unit level runs under the race detector the packages that start goroutines themselves. The others run without it,
 // at a fifth of the time, and at the race level, which is a part of the nightly one, under it. A second run without it
-// is for the packages with tests that the detector would crash, see daemon/internal/bubbletest.
+// is for the packages with tests that the detector would crash, see test/bubbletest.
 //
 // The levels with a cluster run without the detector, which would take most of their time: what they compute is in part
 // the work of other processes, and what is ours the unit level runs under the detector. The packages with bubbles are

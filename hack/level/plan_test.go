@@ -142,7 +142,7 @@ func TestReadModule(t *testing.T) {
 			t.Errorf("%s is not a package of the module", f.dir)
 		}
 		if slices.Contains(f.imports, "testing/synctest") && module+strings.TrimPrefix(f.dir, "./") != bubbles {
-			t.Errorf("a test of %s imports testing/synctest: use daemon/internal/bubbletest", f.dir)
+			t.Errorf("a test of %s imports testing/synctest: use test/bubbletest", f.dir)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kruisekit/kruisekit/daemon/internal/bubbletest"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // An hour of the bubble takes no time.
