@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -28,7 +28,7 @@ func testLatency(b *bench) {
 	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
 	namespace := b.Namespace(b.T)
 	b.dryRun(namespace, "nobodys")
-	const tries = 40
+	const tries = 8
 	took := make([]time.Duration, 0, tries)
 	for i := range tries {
 		app := fmt.Sprintf("app-%d", i)
@@ -386,33 +386,50 @@ func testLateKind(b *bench) {
 	})
 }
 
-// Pods that were created while the entries were missing are reported by an event of each set that they lack.
-func testBare(b *bench) {
+// The pods of a namespace are sent from its first object on until minutes after the last one is gone, and those of
+// other namespaces never.
+func testNamespace(b *bench) {
 	b.create()
-	b.set("web", "web")
-	b.start(b.overURL())
-	b.until("there is no entry", func() bool { return len(b.read().Webhooks) == 1 })
-	namespace := b.Namespace(b.T)
-	if err := b.Client.Delete(b.Context(), b.read()); err != nil {
-		b.Fatal(err)
+	var later atomic.Int64
+	o := b.overURL()
+	o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	b.start(o)
+	namespace, other := b.Namespace(b.T), b.Namespace(b.T)
+	newSpread := func(name string) *v1beta1.WorkloadSpread {
+		spread := &v1beta1.WorkloadSpread{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+		spread.Spec.TargetReference = &v1beta1.TargetReference{APIVersion: "batch/v1", Kind: "Job", Name: name}
+		spread.Spec.Subsets = []v1beta1.WorkloadSpreadSubset{{Name: "a"}}
+		if err := b.Client.Create(b.Context(), spread); err != nil {
+			b.Fatal(err)
+		}
+		return spread
 	}
-	for _, app := range []string{"web", "other"} {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: app, Labels: map[string]string{"app": app},
-		}}
-		pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
-		if err := b.Client.Create(b.Context(), pod); err != nil {
+	first := newSpread("first")
+	b.until("a pod of the namespace is not sent", func() bool {
+		b.dryRun(namespace, "mine")
+		return b.sent("mine") > 0
+	})
+	before := b.written()
+	for i := range 20 {
+		if err := b.Client.Delete(b.Context(), newSpread(fmt.Sprintf("further-%d", i))); err != nil {
 			b.Fatal(err)
 		}
 	}
-	want := "Warning ContainersMissing 1 pods were created without this set while the entries of the pod webhook were " +
-		"missing, the first is " + namespace + "/web"
-	b.until("no event reports the pod", func() bool {
-		select {
-		case e := <-b.events.Events:
-			return strings.HasPrefix(e, want)
-		default:
-			return false
+	b.dryRun(other, "theirs")
+	if n := b.written() - before; n > 0 || b.sent("theirs") > 0 {
+		b.Errorf("%d writes for further objects, %d pods of another namespace were sent", n, b.sent("theirs"))
+	}
+	if err := b.Client.Delete(b.Context(), first); err != nil {
+		b.Fatal(err)
+	}
+	b.until("the namespace does not leave", func() bool {
+		later.Add(int64(time.Minute))
+		newSpread("wakes").Namespace = namespace
+		if err := b.Client.DeleteAllOf(b.Context(), &v1beta1.WorkloadSpread{}, client.InNamespace(namespace)); err != nil {
+			b.Fatal(err)
 		}
+		calls := b.sent("mine")
+		b.dryRun(namespace, "mine")
+		return b.sent("mine") == calls
 	})
 }

@@ -56,7 +56,10 @@ func TestPodScope(t *testing.T) {
 		}
 	}
 	c := cluster.Start(t, cluster.Options{
-		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml"},
+		Private: true, Scheme: scheme, CRDDirs: []string{
+			"../../config/crd/bases/apps.kruise.io_sidecarsets.yaml",
+			"../../config/crd/bases/apps.kruise.io_workloadspreads.yaml",
+		},
 	})
 	limited := limit(t, c)
 	kinds := runtime.NewScheme()
@@ -70,8 +73,9 @@ func TestPodScope(t *testing.T) {
 	for name, test := range map[string]func(*bench){
 		"Latency": testLatency, "Adversary": testAdversary, "Enforcer": testEnforcer, "Authority": testAuthority,
 		"Off": testOff, "Malformed": testMalformed,
-		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind, "Bare": testBare,
-		"InForce": testInForce,
+		"Missing": testMissing, "Lost": testLost, "Replicas": testReplicas, "LateKind": testLateKind,
+		"Namespace": testNamespace,
+		"InForce":   testInForce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{

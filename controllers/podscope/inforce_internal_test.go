@@ -40,7 +40,7 @@ func TestInForce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.objects = api
+		r.objects, r.sources = api, []scope.Source{scope.Readiness(true)}
 		for _, name := range r.names() {
 			r.configurations[name] = api
 		}

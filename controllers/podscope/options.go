@@ -22,6 +22,13 @@ const (
 	DefaultService                 = scope.DefaultService
 )
 
+const (
+	// keepRemoved is the default of Options.KeepRemoved: an object that is deleted and created again costs no write.
+	keepRemoved = 3 * time.Minute
+	// lookFor is the default of Options.LookFor. Every replica of the webhook looks more often.
+	lookFor = 10 * time.Second
+)
+
 // Options of a Reconciler. The zero value behaves as the reference does by default.
 type Options struct {
 	// Configuration is the name of the MutatingWebhookConfiguration that is kept. Default DefaultConfiguration,
@@ -55,7 +62,7 @@ type Options struct {
 	ExemptUsers []string
 	// NoSpreads sends no pod and no deletion for a WorkloadSpread.
 	NoSpreads bool
-	// Serverless sends the pods that PodProbeMarkers select, whose probes the providers of virtual nodes run.
+	// Serverless sends the pods of namespaces with PodProbeMarkers, whose probes the providers of virtual nodes run.
 	Serverless bool
 	// Off removes all entries.
 	Off bool
@@ -69,14 +76,9 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// MostPause is the longest pause before entries that another writer keeps changing are written again. Default 1
-	// minute.
-	MostPause time.Duration
-	// KeepRemoved is how long selections of namespaces stay in the entries after their objects are gone. Default 1 minute.
+	// KeepRemoved is how long a namespace stays in the entries after the last object that concerns its pods is gone.
+	// Default 3 minutes.
 	KeepRemoved time.Duration
-	// Changes is how often in a row a namespace may add selections before all of its pods are sent, until it is calm for
-	// up to 15 seconds for each. Default 20.
-	Changes int
 	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that
 	// finds it. Default 10 seconds, twice the time between two looks of the webhook.
 	LookFor time.Duration
@@ -89,6 +91,8 @@ func (o Options) withDefaults() Options {
 	o.ValidatingConfiguration = cmp.Or(o.ValidatingConfiguration, DefaultValidatingConfiguration)
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
 	o.Service = cmp.Or(o.Service, DefaultService)
+	o.KeepRemoved = cmp.Or(o.KeepRemoved, keepRemoved)
+	o.LookFor = cmp.Or(o.LookFor, lookFor)
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
 	}

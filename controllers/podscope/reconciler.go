@@ -1,7 +1,6 @@
 package podscope
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/kruisekit/kruisekit/controllers/podscope/internal/entries"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -39,15 +37,16 @@ type Reconciler struct {
 	configurations map[string]client.Reader
 	objects        client.Reader
 
+	manager    ctrl.Manager
+	controller controller.Controller
+
 	mu sync.Mutex // one worker is enough, but the options may ask for more
-	// followed are the kinds of the sources that are watched.
+	// followed are the kinds of the sources that are watched, and late those that were missing, with the time since which
+	// they are installed.
 	followed map[schema.GroupVersionKind]bool
-	state    entries.State
-	// bare is the window whose pods are still to be reported.
-	bare     scope.Window
+	late     map[schema.GroupVersionKind]time.Time
+	state    state
 	reported string
-	// wrote is when the last entries were written.
-	wrote time.Time
 }
 
 // New returns a Reconciler of the entries of new pods. The client writes.
@@ -85,8 +84,8 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 	if r.metrics, err = newMeters(r.options.Registerer, r.form.webhook); err != nil {
 		return nil, fmt.Errorf("podscope: %w", err)
 	}
-	r.options.LookFor = cmp.Or(r.options.LookFor, lookFor)
-	r.configurations, r.followed = map[string]client.Reader{}, map[schema.GroupVersionKind]bool{}
+	r.configurations = map[string]client.Reader{}
+	r.followed, r.late = map[schema.GroupVersionKind]bool{}, map[schema.GroupVersionKind]time.Time{}
 	return r, nil
 }
 
@@ -101,7 +100,6 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,verbs=create
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=kruise-pods-webhook-configuration,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingwebhookconfigurations,resourceNames=kruise-validating-webhook-configuration,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=pods;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
@@ -109,7 +107,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if r.options.Recorder == nil {
 		r.options.Recorder = mgr.GetEventRecorderFor(r.form.controller)
 	}
-	r.objects = mgr.GetCache()
+	r.objects, r.manager = mgr.GetCache(), mgr
 	b := ctrl.NewControllerManagedBy(mgr).Named(r.form.controller).WithOptions(binding.ControllerOptions(o))
 	for _, name := range r.names() {
 		one, err := r.form.only(mgr, name)
@@ -119,36 +117,17 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		r.configurations[name] = one
 		b = b.WatchesRawSource(source.Kind(one, r.form.empty(), r.wake()))
 	}
-	if r.options.InForce != nil { // also without any object, and so without an event
-		b = b.WatchesRawSource(source.Func(func(
-			_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request],
-		) error {
-			q.Add(r.request())
-			return nil
-		}))
-	}
-	c, err := b.Build(r)
+	// The first pass comes without an event, too.
+	c, err := b.WatchesRawSource(source.Func(func(
+		_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request],
+	) error {
+		q.Add(r.request())
+		return nil
+	})).Build(r)
 	if err != nil {
 		return fmt.Errorf("make controller: %w", err)
 	}
-	f := &follower{Reconciler: r, manager: mgr, controller: c, found: map[schema.GroupVersionKind]bool{}}
-	for _, kind := range r.kinds() {
-		is, err := binding.Installed(mgr.GetRESTMapper(), kind)
-		switch {
-		case err != nil:
-			return err
-		case is:
-			err = f.watch(kind)
-		default:
-			f.missing = append(f.missing, kind)
-		}
-		if err != nil {
-			return fmt.Errorf("follow kind %s: %w", kind.Kind, err)
-		}
-	}
-	if err := mgr.Add(f); err != nil {
-		return fmt.Errorf("add the follower of kinds: %w", err)
-	}
+	r.controller = c
 	return nil
 }
 
@@ -174,32 +153,27 @@ func (f form) only(mgr ctrl.Manager, name string) (cache.Cache, error) {
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	look, err := r.follow()
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	o, err := r.observe(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pass, err := entries.Next(o, r.state, entries.Policy{
-		Configuration: r.options.Configuration,
-		Client:        r.options.client(),
-		Disruptions:   r.form.disruptions,
-		Off:           r.options.Off,
-		MostPause:     r.options.MostPause,
-	})
+	p := planner{r.options, r.form.disruptions}
+	next, err := p.next(o, r.state)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.state = pass.State
-	r.metrics.observe(&o)
-	r.report(ctx, o.Pods, pass.Notes)
-	if !pass.Window.Until.IsZero() {
-		r.bare = pass.Window
-	}
-	result, err := r.write(ctx, o, pass)
-	// Entries are written also while pods cannot be listed.
-	if err = errors.Join(err, r.reportBare(ctx, o)); err != nil {
+	r.state = next.state
+	r.metrics.observe(next.want, next.notes)
+	r.report(ctx, o.pods, next.notes)
+	result, err := r.write(ctx, o, next)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	result.RequeueAfter = requeue.Sooner(result.RequeueAfter, r.inForce(pass, o.Now))
+	result.RequeueAfter = requeue.Sooner(requeue.Sooner(result.RequeueAfter, look), r.inForce(next, o.now))
 	return result, nil
 }
 
@@ -207,11 +181,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 const noticed = time.Second
 
 // inForce calls the option of its name, or returns when to look again.
-func (r *Reconciler) inForce(pass entries.Pass, now time.Time) time.Duration {
-	if r.options.InForce == nil || !pass.Planned {
+func (r *Reconciler) inForce(p pass, now time.Time) time.Duration {
+	if r.options.InForce == nil || !p.planned {
 		return 0
 	}
-	if left := r.wrote.Add(noticed).Sub(now); left > 0 {
+	if left := r.state.writes.last.Add(noticed).Sub(now); left > 0 {
 		return min(left, noticed)
 	}
 	r.options.InForce()
@@ -220,11 +194,11 @@ func (r *Reconciler) inForce(pass entries.Pass, now time.Time) time.Duration {
 }
 
 // write makes the write of a pass.
-func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entries.Pass) (ctrl.Result, error) {
-	if pass.Write == nil {
-		return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
+func (r *Reconciler) write(ctx context.Context, o snapshot, p pass) (ctrl.Result, error) {
+	if p.write == nil {
+		return ctrl.Result{RequeueAfter: p.requeueAfter}, nil
 	}
-	w, err := r.form.write(pass.Write)
+	w, err := r.form.write(p.write)
 	if err == nil {
 		_, err = runtimeclient.Send(ctx, r.client, w)
 	}
@@ -232,15 +206,12 @@ func (r *Reconciler) write(ctx context.Context, o entries.Observation, pass entr
 	case apierrors.IsAlreadyExists(err), write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: catchUp}, nil
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("write configuration %s: %w", pass.Write.Object.GetName(), err)
+		return ctrl.Result{}, fmt.Errorf("write configuration %s: %w", p.write.Object.GetName(), err)
 	}
-	r.state = pass.Written
-	if !pass.Planned {
-		r.wrote = o.Now
-	}
-	r.metrics.wrote(pass.Write.Object.GetName() == r.options.Provisional)
+	r.state = p.written
+	r.metrics.wrote(p)
 	log.FromContext(ctx).Info("Wrote which pods are sent",
-		"configuration", pass.Write.Object.GetName(), "entries", len(o.Want.Entries))
-	r.announce(ctx, o.Pods, pass.Announce)
-	return ctrl.Result{RequeueAfter: pass.RequeueAfter}, nil
+		"configuration", p.write.Object.GetName(), "entries", len(p.want))
+	r.announce(ctx, o.pods, p.announce)
+	return ctrl.Result{RequeueAfter: p.requeueAfter}, nil
 }

@@ -2,19 +2,14 @@ package podscope
 
 import (
 	"context"
+	"fmt"
 	"maps"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -23,70 +18,37 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// lookFor is the default of Options.LookFor. Every replica of the webhook looks more often.
-const lookFor = 10 * time.Second
-
-// kinds returns the kinds of the sources.
-func (r *Reconciler) kinds() []schema.GroupVersionKind {
-	var kinds []schema.GroupVersionKind
+// follow watches the kinds of the sources that are installed, and returns when to look for others; zero for never. A
+// kind that was missing is followed once it is installed for Options.LookFor, because a replica of the webhook must not
+// receive pods for objects of which it does not know the kind yet.
+func (r *Reconciler) follow() (again time.Duration, err error) {
 	for i := range r.sources {
-		if kind := r.sources[i].Kind; !kind.Empty() && !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
+		kind := r.sources[i].Kind
+		if kind.Empty() || r.followed[kind] {
+			continue
 		}
-	}
-	return kinds
-}
-
-// follower watches the objects of the kinds that were not installed when the manager started. It runs on the leader.
-type follower struct {
-	*Reconciler
-
-	manager    ctrl.Manager
-	controller controller.Controller
-	missing    []schema.GroupVersionKind
-	// found are the kinds that were installed at the last look.
-	found map[schema.GroupVersionKind]bool
-}
-
-// Start looks for the kinds until all of them are installed. A kind is followed at the second look that finds it,
-// because a replica of the webhook must not receive pods for objects of which it does not know the kind yet.
-func (f *follower) Start(ctx context.Context) error {
-	logger := log.FromContext(ctx).WithValues("controller", f.form.controller)
-	for len(f.missing) > 0 {
-		f.missing = slices.DeleteFunc(f.missing, func(kind schema.GroupVersionKind) bool {
-			is, err := binding.Installed(f.manager.GetRESTMapper(), kind)
-			again := is && f.found[kind]
-			f.found[kind] = is
-			if again {
-				err = f.watch(kind)
-			}
-			if err != nil {
-				logger.Error(err, "Failed to follow a kind", "kind", kind.Kind)
-			}
-			return again && err == nil
-		})
-		if !pause(ctx, f.options.LookFor) {
-			return nil
+		installed, err := binding.Installed(r.manager.GetRESTMapper(), kind)
+		if err != nil {
+			return 0, err
 		}
+		since, late := r.late[kind]
+		now := r.options.Now()
+		switch {
+		case !installed:
+			r.late[kind] = time.Time{}
+		case late && since.IsZero():
+			r.late[kind] = now
+		case !late || now.Sub(since) >= r.options.LookFor:
+			objects := source.Kind[client.Object](r.manager.GetCache(), stored.Untyped(kind), r.wake(), specEvents())
+			if err := r.controller.Watch(objects); err != nil {
+				return 0, fmt.Errorf("follow kind %s: %w", kind.Kind, err)
+			}
+			r.followed[kind] = true
+			continue
+		}
+		again = r.options.LookFor
 	}
-	return nil
-}
-
-func (f *follower) watch(kind schema.GroupVersionKind) error {
-	err := f.controller.Watch(source.Kind[client.Object](f.manager.GetCache(), stored.Untyped(kind), f.wake(),
-		specEvents()))
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.followed[kind] = true
-	return nil
-}
-
-// pause reports whether the context goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	return wait.PollUntilContextCancel(ctx, d, false, func(context.Context) (bool, error) { return true, nil }) == nil
+	return again, nil
 }
 
 // wake enqueues the configuration.

@@ -35,6 +35,8 @@ type world struct {
 	Sets []*appsv1beta1.SidecarSet
 	// Owned, All, Launch and Liveness add the conditions of the steps.
 	Owned, All, Launch, Liveness bool
+	// Closed and Open are the namespaces of objects.
+	Closed, Open []string
 }
 
 // input returns a world of sets alone, without the other steps.
@@ -72,7 +74,7 @@ func (w world) contributions(t testing.TB) []scope.Contribution {
 		}
 		all = append(all, c)
 	}
-	return all
+	return append(all, scope.Contribution{Closed: w.Closed, Open: w.Open})
 }
 
 func compute(t testing.TB, w world) scope.Scope {

@@ -45,7 +45,9 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 	}
 	owner := metav1.GetControllerOf(pod)
 	owned := owner != nil && strings.HasPrefix(owner.APIVersion, "apps.kruise.io/")
-	closed = picks(must) || in.Owned && !gated && owned
+	closed = picks(must) || in.Owned && !gated && owned ||
+		slices.Contains(in.Closed, pod.Namespace) && owner != nil &&
+			owner.APIVersion+"/"+owner.Kind != "apps/v1/ReplicaSet"
 	probed := slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.LivenessProbe != nil })
 	detached := in.Liveness && owned && probed && pod.Annotations[kruise.UsingEnhancedLivenessKey] == "true"
 	if in.Launch && len(pod.Spec.Containers) > 1 {
@@ -56,5 +58,5 @@ func concerns(in world, pod *corev1.Pod) (closed, open bool) {
 			}
 		}
 	}
-	return closed || in.All && !gated, picks(may) || detached
+	return closed || in.All && !gated, picks(may) || detached || slices.Contains(in.Open, pod.Namespace)
 }

@@ -1,22 +1,21 @@
 package scope
 
 import (
-	"strings"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 const (
 	// Disrupts is the match condition of requests that can make an available pod unavailable.
-	Disrupts = "kruisekit.dev/disrupts"
+	Disrupts = conditions + "disrupts"
+	// Stamped is the match condition of pods that name their budget, or of those that do not.
+	Stamped = conditions + "stamped"
 	// User is the match condition of requests of exempt users, or of all other users.
-	User = "kruisekit.dev/user"
+	User = conditions + "user"
 )
 
 // Operations are which disruptions are reviewed.
@@ -27,158 +26,132 @@ type Operations struct {
 	Exempt []string
 }
 
-// DisruptionSources returns the sources of the entries of disruptions: of budgets, and of WorkloadSpreads unless
-// noSpreads. What spreads contribute is ignored while no replica answers.
-func DisruptionSources(noSpreads bool) []Source {
-	all := []Source{{
-		Step: "budget", Kind: BudgetKind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
-			g := guardedOf(objects)
-			c := g.contribution("oldObject")
-			c.Lists = append(c.Lists, g.stamped("oldObject")...)
-			return c
-		},
-	}}
-	if !noSpreads {
-		all = append(all, Source{Step: "spread", Kind: SpreadKind(), Contribute: departures})
-	}
-	return all
+// disruption is an entry of disruptions.
+type disruption struct {
+	name       string
+	rules      []admissionregistrationv1.RuleWithOperations
+	namespaces []string
+	conditions []matchCondition
+	// open requests are sent to the path that refuses nothing, and ignored ones are admitted while no replica answers.
+	open, ignored bool
 }
 
 // Disruptions returns which requests about pods that exist API servers send, for the contributions of
 // DisruptionSources: the entries of a ValidatingWebhookConfiguration, in the form of the entries that Plan returns.
-// Those of budgets fail closed, but for those of exempt users, whose requests are sent to the path that refuses
-// nothing.
 //
-// Sent are requests about available pods under a budget: deletions, and updates that change the spec or what the spec
-// refers to. Not sent are requests about pods that are terminating, not ready or exempt, and updates of a status. An
-// Eviction carries neither the labels nor the status of its pod: those in a namespace with a budget are sent. Of spread
-// pods, deletions and the evictions of their namespaces are sent.
+// Of a namespace with a budget are sent: deletions of available pods, and updates that change the spec or what the spec
+// refers to. They fail closed for pods that name their budget, which the step of budgets and their reconciler write. An
+// Eviction carries neither the labels nor the status of its pod: evictions of the namespace are sent, and fail closed.
+// Not sent are requests about pods that are terminating, not ready or exempt, and updates of a status.
+//
+// Requests of exempt users, and deletions of spread pods and evictions in a namespace with a WorkloadSpread, are sent
+// to the path that refuses nothing, and are admitted while no replica answers.
 func Disruptions(in Input, o Operations) (Scope, error) {
 	if err := in.check(); err != nil {
 		return Scope{}, err
 	}
-	return departed(in, guarding(in, o)), nil
-}
-
-// guarding returns the entries of budgets.
-func guarding(in Input, o Operations) Scope {
-	namespaces := namespacesOf(in.Contributions, false)
-	if len(namespaces) == 0 || !o.Deletes && !o.Updates {
-		return Scope{}
+	guarded, spread := in.namespaces()
+	all := budgetEntries(guarded, o)
+	if !o.Deletes {
+		guarded = nil
 	}
-	var notes []note.Note
-	groups := map[string]*group{"": {}}
-	for _, c := range in.Contributions {
-		groups[""].add(c)
-		for i := range c.Selections {
-			notes = append(notes, file(groups, &c.Selections[i])...)
-		}
-	}
-	forms := groups[""].closedForms()
 	var s Scope
-	for _, b := range sizes() {
-		s = Scope{Notes: notes}
-		selected, widened := within(forms, b)
-		if widened {
-			s.Notes = append(s.Notes, newNote(NoteWidened, "vpod"+nameEnd,
-				"the budgets ask for more than fits into its conditions: pods that no budget guards are sent, too"))
+	for _, d := range append(all, departureEntries(guarded, spread)...) {
+		if len(d.namespaces) == 0 || len(d.rules) == 0 {
+			continue
 		}
-		for part, expression := range selected {
-			s.Entries = append(s.Entries, disruptionEntry(in, part, expression, o))
+		e := frame(in, d.open)
+		e.Name, e.ReinvocationPolicy, e.Rules, e.MatchConditions = d.name+nameEnd, nil, d.rules, d.conditions
+		if d.ignored {
+			e.FailurePolicy, e.TimeoutSeconds = ptr.To(ignore), ptr.To[int32](openSeconds)
 		}
-		if o.Deletes {
-			s.Entries = append(s.Entries, evictionEntries(in, namespaces, b)...)
-		}
-		if s = s.exempting(o.Exempt); s.fits() {
-			break
-		}
+		s.append(e, nil, !within(e, d.namespaces))
 	}
-	return s
+	return s, nil
 }
 
-// namespacesOf returns the namespaces of what is contributed, fail closed or ignored.
-func namespacesOf(all []Contribution, ignore bool) []string {
-	var namespaces []string
-	for _, c := range all {
-		for i := range c.Selections {
-			if c.Selections[i].Ignore == ignore {
-				namespaces = append(namespaces, c.Selections[i].In)
-			}
-		}
-		for _, l := range c.Lists {
-			for _, value := range l.Of {
-				if l.Ignore == ignore {
-					namespaces = append(namespaces, NamespaceOf(value))
-				}
-			}
-		}
-	}
-	return sorted(namespaces)
-}
-
-// disruptionEntry is the entry of deletions and updates.
-func disruptionEntry(in Input, part int, selected string, o Operations) admissionregistrationv1.MutatingWebhook {
-	e := disruptionFrame(in, false, "vpod"+partSuffix(part)+nameEnd)
-	if rest, is := strings.CutPrefix(selected, head); is {
-		selected = strings.ReplaceAll(head, "object.", "oldObject.") + rest
-	}
-	e.MatchConditions = []admissionregistrationv1.MatchCondition{
-		{Name: Disrupts, Expression: disrupts}, {Name: Selected, Expression: selected},
-	}
+// budgetEntries are those of namespaces with budgets.
+func budgetEntries(namespaces []string, o Operations) []disruption {
+	var pods, evictions []admissionregistrationv1.RuleWithOperations
 	var operations []admissionregistrationv1.OperationType
 	if o.Updates {
 		operations = append(operations, admissionregistrationv1.Update)
+		pods = []admissionregistrationv1.RuleWithOperations{podRule("pods/resize", admissionregistrationv1.Update)}
 	}
 	if o.Deletes {
 		operations = append(operations, admissionregistrationv1.Delete)
+		evictions = evictionRules()
 	}
-	e.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods", operations...)}
-	if o.Updates {
-		e.Rules = append(e.Rules, podRule("pods/resize", admissionregistrationv1.Update))
+	if len(operations) > 0 {
+		pods = append([]admissionregistrationv1.RuleWithOperations{podRule("pods", operations...)}, pods...)
 	}
-	return *e
+	users, others := usersIn(o.Exempt)
+	is := matchCondition{Name: Stamped, Expression: stamped}
+	isNot := matchCondition{Name: Stamped, Expression: "!" + stamped}
+	all := []disruption{
+		{name: "vpod", rules: pods, conditions: append(others, available(), is)},
+		{name: "vpod-unstamped", rules: pods, conditions: append(others, available(), isNot), ignored: true},
+		{name: "vpodeviction", rules: evictions, conditions: others},
+	}
+	if len(users) > 0 {
+		all = append(all,
+			disruption{name: "vpod-exempt", rules: pods, conditions: append(users, available()), open: true},
+			disruption{name: "vpodeviction-exempt", rules: evictions, conditions: users, open: true})
+	}
+	for i := range all {
+		all[i].namespaces = namespaces
+	}
+	return all
 }
 
-// evictionEntries are those of evictions in namespaces.
-func evictionEntries(in Input, namespaces []string, b size) []admissionregistrationv1.MutatingWebhook {
-	w := &writer{letters: b.letters}
-	w.list(list{value: "request.namespace", of: namespaces})
-	all := w.done()
-	if len(all) > b.parts {
-		all = [][]string{{always}}
+// departureEntries are those of namespaces with WorkloadSpreads. They exclude requests that budgets concern, whose
+// review records them after the decision: where a namespace is guarded, requests about pods that are not available are
+// left.
+func departureEntries(guarded, spread []string) []disruption {
+	var alone, both []string
+	for _, name := range spread {
+		if _, found := slices.BinarySearch(guarded, name); found {
+			both = append(both, name)
+		} else {
+			alone = append(alone, name)
+		}
 	}
-	var entries []admissionregistrationv1.MutatingWebhook
-	for part, operands := range all {
-		e := disruptionFrame(in, false, "vpodeviction"+partSuffix(part)+nameEnd)
-		e.MatchConditions = []admissionregistrationv1.MatchCondition{{
-			Name: Selected, Expression: strings.Join(operands, " || "),
-		}}
-		e.Rules = []admissionregistrationv1.RuleWithOperations{podRule("pods/eviction", admissionregistrationv1.Create)}
-		entries = append(entries, *e)
+	deletions := []admissionregistrationv1.RuleWithOperations{podRule("pods", admissionregistrationv1.Delete)}
+	departed := []matchCondition{{Name: Disrupts, Expression: departs}}
+	unready := append(slices.Clone(departed), not(disrupts))
+	return []disruption{
+		{name: "vpod-open", rules: deletions, namespaces: alone, conditions: departed, open: true},
+		{name: "vpod-unready", rules: deletions, namespaces: both, conditions: unready, open: true},
+		{name: "vpodeviction-open", rules: evictionRules(), namespaces: alone, open: true},
 	}
-	return entries
 }
 
-// disruptionFrame is an entry without rules and conditions.
-func disruptionFrame(in Input, ignore bool, name string) *admissionregistrationv1.MutatingWebhook {
-	e := frame(in, ignore)
-	e.Name, e.ReinvocationPolicy = name, nil
-	return e
+func evictionRules() []admissionregistrationv1.RuleWithOperations {
+	return []admissionregistrationv1.RuleWithOperations{podRule("pods/eviction", admissionregistrationv1.Create)}
 }
 
-func podRule(
-	resource string, operations ...admissionregistrationv1.OperationType,
-) admissionregistrationv1.RuleWithOperations {
-	return admissionregistrationv1.RuleWithOperations{Operations: operations, Rule: admissionregistrationv1.Rule{
-		APIGroups:   []string{corev1.GroupName},
-		APIVersions: []string{"v1"},
-		Resources:   []string{resource},
-		Scope:       ptr.To(admissionregistrationv1.NamespacedScope),
-	}}
+// usersIn returns the conditions of requests of users and of all others; none for no users.
+func usersIn(names []string) (users, others []matchCondition) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	is := "request.userInfo.username in " + list(sorted(slices.Clone(names)))
+	return []matchCondition{{Name: User, Expression: is}}, []matchCondition{{Name: User, Expression: "!(" + is + ")"}}
 }
 
-// disrupts holds for requests about an available pod that the budget may concern. It is wider than package pub where
-// pub reads more than the request.
+func available() matchCondition { return matchCondition{Name: Disrupts, Expression: disrupts} }
+
+// stamped holds for pods that name a budget.
+const stamped = `(has(oldObject.metadata.annotations) && ` +
+	`['` + kruise.PodRelatedPubKey + `', '` + kruise.PodRelatedPubKeyOld + `'].exists(k, k in oldObject.metadata.annotations))`
+
+// departs holds for deletions of active pods that a WorkloadSpread has spread.
+const departs = `!has(oldObject.metadata.deletionTimestamp) && has(oldObject.metadata.annotations) && ` +
+	`'` + kruise.MatchedWorkloadSpreadKey + `' in oldObject.metadata.annotations && ` +
+	`!(has(oldObject.status.phase) && oldObject.status.phase in ['Succeeded', 'Failed'])`
+
+// disrupts holds for requests about an available pod that a budget may concern. It is wider than package pub where pub
+// reads more than the request.
 const disrupts = `!has(oldObject.metadata.deletionTimestamp) && has(oldObject.status.phase) && oldObject.status.phase == 'Running' && ` +
 	`has(oldObject.status.conditions) && oldObject.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True') && ` +
 	`!(has(oldObject.metadata.labels) && oldObject.metadata.labels.exists(k, k.startsWith('` +

@@ -107,7 +107,7 @@ func (d draw) pod(n int) *corev1.Pod {
 	case 1:
 		pod.OwnerReferences = []metav1.OwnerReference{{
 			APIVersion: one(d, "apps.kruise.io/v1beta1", "apps.kruise.io/v1alpha1", "apps/v1", "apps.kruise.iox/v1"),
-			Kind:       "X",
+			Kind:       one(d, "X", "ReplicaSet"),
 			Name:       "x",
 			UID:        "u",
 			Controller: one(d, ptr.To(true), ptr.To(true), ptr.To(false), nil),

@@ -3,13 +3,10 @@ package scope
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -74,21 +71,6 @@ func ReadMark(path string) (Mark, bool) {
 	return Mark{Set: parts[n-3], UID: types.UID(parts[n-2]), Generation: generation, Open: open}, true
 }
 
-// EntryMark returns the mark of a provisional entry.
-func EntryMark(entry *admissionregistrationv1.MutatingWebhook) (Mark, bool) {
-	switch c := &entry.ClientConfig; {
-	case c.Service != nil:
-		return ReadMark(ptr.Deref(c.Service.Path, ""))
-	case c.URL != nil:
-		u, err := url.Parse(*c.URL)
-		if err != nil {
-			return Mark{}, false
-		}
-		return ReadMark(u.Path)
-	}
-	return Mark{}, false
-}
-
 // Provisional returns the entry for one set alone, to be written before the set is stored; nil if the set selects no
 // pod. It ignores the contributions of the input. The entry is ignored where no replica answers, because nothing shows
 // that the set will be stored. The entry selects by selectors what computed entries select by conditions: there may be
@@ -97,21 +79,23 @@ func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	for _, g := range grouped(set) {
-		mark := MarkOf(set)
-		c := append(g.closed, g.open...)[0]
-		in.Client = onward(in.Client, ProvisionalSuffix)
-		e := frame(in, mark.Open)
-		e.FailurePolicy, e.TimeoutSeconds = ptr.To(admissionregistrationv1.Ignore), ptr.To[int32](provisionalSeconds)
-		e.ClientConfig = onward(e.ClientConfig, mark.Segments())
-		e.Name = provisionalName(mark)
-		e.ObjectSelector.MatchExpressions = expressions(c.labels)
-		s := e.NamespaceSelector
-		s.MatchExpressions = slices.Concat(s.MatchExpressions,
-			expressions(map[string]term{corev1.LabelMetadataName: c.namespace}), g.namespaces)
-		return e, nil
+	selected := selections(set)
+	if len(selected) == 0 {
+		return nil, nil //nolint:nilnil // the set needs none
 	}
-	return nil, nil //nolint:nilnil // the set needs none
+	r := selected[0].Read()
+	if r.Never || !r.Whole && !r.Bounded() {
+		return nil, nil //nolint:nilnil // the set needs none
+	}
+	mark := MarkOf(set)
+	in.Client = onward(in.Client, ProvisionalSuffix)
+	e := frame(in, mark.Open)
+	e.FailurePolicy, e.TimeoutSeconds = ptr.To(ignore), ptr.To[int32](provisionalSeconds)
+	e.ClientConfig = onward(e.ClientConfig, mark.Segments())
+	e.Name = provisionalName(mark)
+	e.ObjectSelector.MatchExpressions = expressions(r.Pod)
+	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, expressions(r.Namespace)...)
+	return e, nil
 }
 
 // IsProvisional reports whether an entry has a name as Provisional gives them.

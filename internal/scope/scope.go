@@ -1,13 +1,33 @@
 package scope
 
 import (
-	"cmp"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/note"
+)
+
+// The codes of notes.
+const (
+	// NoteUnreadable is a set whose selectors cannot be read, or only in part.
+	NoteUnreadable = "SelectorUnreadable"
+	// NoteWidened is an entry for more pods than are concerned, because an exact entry is larger than a bound.
+	NoteWidened = "ScopeWidened"
+)
+
+const (
+	// maxGroups is how many namespaceSelectors have entries of their own, with that of all namespaces. API servers
+	// evaluate each entry for every new pod.
+	maxGroups = 16
+	// maxBytes of all entries: etcd accepts 1.5 MiB for an object.
+	maxBytes = 1 << 20
 )
 
 // Input is the contributions of the steps, and how API servers reach the webhook.
@@ -16,7 +36,7 @@ type Input struct {
 	Client admissionregistrationv1.WebhookClientConfig
 	// Namespace is the webhook's own.
 	Namespace string
-	// Contributions of the steps. Their order is that of the alternatives in an expression.
+	// Contributions of the steps. Their order is that of the conditions in an expression.
 	Contributions []Contribution
 }
 
@@ -27,18 +47,26 @@ func (in Input) check() error {
 	return nil
 }
 
+// namespaces returns the namespaces whose pods are sent.
+func (in Input) namespaces() (closed, open []string) {
+	for _, c := range in.Contributions {
+		closed, open = append(closed, c.Closed...), append(open, c.Open...)
+	}
+	return sorted(closed), sorted(open)
+}
+
 // Scope is which pods API servers send.
 type Scope struct {
 	// Entries in a stable order; none where no pod can match.
-	Entries []admissionregistrationv1.MutatingWebhook
+	Entries []entry
 	// Notes report where the entries differ from the contributions.
 	Notes []note.Note
 }
 
-// fits reports whether the entries fit into one object, and whether they are few enough for each new pod.
-func (s *Scope) fits() bool {
-	size := s.Size()
-	return size.Bytes <= mostBytes && size.Entries <= mostEntries
+// group is the clauses that ask the same of the labels of namespaces.
+type group struct {
+	namespaces   []metav1.LabelSelectorRequirement
+	closed, open alternatives
 }
 
 // Plan returns the scope of the contributions.
@@ -46,45 +74,142 @@ func Plan(in Input) (Scope, error) {
 	if err := in.check(); err != nil {
 		return Scope{}, err
 	}
-	var about []note.Note
+	var s Scope
 	groups := map[string]*group{"": {}}
 	for _, c := range in.Contributions {
-		selections := slices.Clone(c.Selections)
-		slices.SortStableFunc(selections, func(a, b Selection) int { return cmp.Compare(a.Object, b.Object) })
-		for i := range selections {
-			about = append(about, file(groups, &selections[i])...)
+		for i := range c.Selections {
+			s.file(groups, &c.Selections[i])
 		}
-		groups[""].add(c)
-	}
-	about = append(about, bounded(groups)...)
-	all := make(map[string]forms, len(groups))
-	for id, g := range groups {
-		all[id] = forms{closed: g.closedForms(), open: g.openForms()}
-	}
-	var s Scope
-	for _, b := range sizes() {
-		if s = plan(in, groups, all, b); s.fits() {
-			break
+		for _, condition := range c.Conditions {
+			into := &groups[""].closed
+			if condition.Ignore {
+				into = &groups[""].open
+			}
+			into.conditions = append(into.conditions, condition.Expression)
 		}
 	}
-	s.Notes = append(about, s.Notes...)
+	slices.SortFunc(s.Notes, func(a, b note.Note) int { return strings.Compare(a.Object, b.Object) })
+	if len(groups) > maxGroups {
+		return s.all(in, "namespaceSelectors are too many"), nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(groups)) {
+		s.add(in, id, groups[id])
+	}
+	s.addNamespaces(in, &groups[""].closed)
+	bytes := 0
+	for i := range s.Entries {
+		bytes += s.Entries[i].Size()
+	}
+	if bytes > maxBytes {
+		return s.all(in, "entries are larger than an object may be"), nil
+	}
 	return s, nil
 }
 
-// forms are the conditions of a group, in every form.
-type forms struct{ closed, open []form }
+// all returns the scope of all pods.
+func (s *Scope) all(in Input, why string) Scope {
+	every := Scope{Notes: s.Notes}
+	every.add(in, "", &group{closed: alternatives{all: true}})
+	every.widened("mpod"+nameEnd, "all pods are sent: "+why)
+	return every
+}
 
-// plan returns the entries within bounds.
-func plan(in Input, groups map[string]*group, all map[string]forms, b size) Scope {
-	var s Scope
-	for _, ignore := range []bool{false, true} {
-		for _, id := range ids(groups) {
-			of := conditions{ignore: ignore}
-			of.closed, of.closedWidened = within(all[id].closed, b)
-			of.open, of.openWidened = within(all[id].open, b)
-			entries, notes := groups[id].entries(in, id, of)
-			s.Entries, s.Notes = append(s.Entries, entries...), append(s.Notes, notes...)
+// file adds the clause of a selection to the group of those that ask the same of the labels of namespaces.
+func (s *Scope) file(groups map[string]*group, of *Selection) {
+	r := of.Read()
+	if r.Never {
+		return
+	}
+	if !r.Whole {
+		text := "its selectors cannot be read in full: pods that the rest selects are not created"
+		if !r.Bounded() {
+			text = "none of its selectors can be read, so that it is left out: it would stand in the way of every pod"
+		}
+		s.Notes = append(s.Notes, note.Note{Level: note.Blocked, Code: NoteUnreadable, Object: of.Object, Text: text})
+	}
+	if !r.Whole && !r.Bounded() {
+		return
+	}
+	var name, others labels.Requirements
+	for _, one := range r.Namespace {
+		if one.Key() == corev1.LabelMetadataName {
+			name = append(name, one)
+		} else {
+			others = append(others, one)
 		}
 	}
-	return s
+	id := ""
+	if len(others) > 0 {
+		id = labels.NewSelector().Add(others...).String()
+	}
+	if groups[id] == nil {
+		groups[id] = &group{namespaces: expressions(others)}
+	}
+	into := &groups[id].closed
+	if of.Ignore {
+		into = &groups[id].open
+	}
+	into.add(expressions(r.Pod), expressions(name))
+}
+
+// add adds the entries of a group. The open one excludes the pods of the other, which would be sent twice.
+func (s *Scope) add(in Input, id string, g *group) {
+	closed, closedWide := g.closed.expression()
+	if !g.closed.empty() {
+		e := frame(in, false)
+		e.Name, e.MatchConditions = nameOf("mpod", id), []matchCondition{{Name: Selected, Expression: closed}}
+		s.append(e, g.namespaces, closedWide)
+	}
+	open, openWide := g.open.expression()
+	if g.open.empty() || closed == always {
+		return
+	}
+	e := frame(in, true)
+	e.Name, e.MatchConditions = nameOf("mpod-open", id), []matchCondition{{Name: Selected, Expression: open}}
+	if !g.closed.empty() {
+		e.MatchConditions = append(e.MatchConditions, not(closed))
+	}
+	s.append(e, g.namespaces, openWide)
+}
+
+// addNamespaces adds the entries of the namespaces whose pods are sent. They exclude the pods of the first entry of
+// groups.
+func (s *Scope) addNamespaces(in Input, main *alternatives) {
+	taken, _ := main.expression()
+	if taken == always {
+		return
+	}
+	closed, open := in.namespaces()
+	if len(closed) > 0 {
+		e := frame(in, false)
+		e.Name, e.MatchConditions = "mpod-namespaces"+nameEnd, []matchCondition{{Name: Selected, Expression: steered}}
+		s.append(e, nil, !within(e, closed))
+	}
+	if len(open) > 0 {
+		e := frame(in, true)
+		e.Name = "mpod-open-namespaces" + nameEnd
+		s.append(e, nil, !within(e, open))
+	}
+	for i := range s.Entries {
+		if e := &s.Entries[i]; strings.HasSuffix(e.Name, "-namespaces"+nameEnd) && !main.empty() {
+			e.MatchConditions = append(e.MatchConditions, not(taken))
+		}
+	}
+}
+
+func not(expression string) matchCondition {
+	return matchCondition{Name: NotTaken, Expression: "!(" + expression + ")"}
+}
+
+// append adds an entry, with requirements on the labels of namespaces. A note reports that the entry is wide.
+func (s *Scope) append(e *entry, namespaces []metav1.LabelSelectorRequirement, wide bool) {
+	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, namespaces...)
+	s.Entries = append(s.Entries, *e)
+	if wide {
+		s.widened(e.Name, "what it selects is more than a bound: all pods are sent")
+	}
+}
+
+func (s *Scope) widened(name, text string) {
+	s.Notes = append(s.Notes, note.Note{Level: note.Info, Code: NoteWidened, Object: name, Text: text})
 }

@@ -1,14 +1,9 @@
 package scope
 
 import (
-	"maps"
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/kruisekit/kruisekit/note"
+	"k8s.io/apimachinery/pkg/selection"
 )
 
 // Requirements are what can be read of a Selection. The webhook goes by them where the object itself cannot be read.
@@ -39,68 +34,49 @@ func (s *Selection) Read() Requirements {
 	return r
 }
 
-// file adds a selection to the group of those that ask the same of the labels of namespaces.
-func file(groups map[string]*group, s *Selection) []note.Note {
-	r := s.Read()
-	if r.Never {
-		return nil
-	}
-	var notes []note.Note
-	if !r.Whole {
-		if !r.Bounded() {
-			return []note.Note{
-				newNote(NoteUnreadable, s.Object,
-					"none of its selectors can be read, so that it is left out: it would stand in the way of every pod"),
-			}
+// requirements returns those of a selector that can be read. Whole is false if some cannot.
+func requirements(s *metav1.LabelSelector) (all labels.Requirements, whole bool) {
+	whole = true
+	for key, value := range s.MatchLabels {
+		r, err := labels.NewRequirement(key, selection.In, []string{value})
+		if err != nil {
+			whole = false
+			continue
 		}
-		notes = append(notes, newNote(NoteUnreadable, s.Object,
-			"its selectors cannot be read in full: pods that the rest selects are not created"))
+		all = append(all, *r)
 	}
-	wanted, possible := terms(r.Pod)
-	if !possible {
-		return notes
+	for i := range s.MatchExpressions {
+		one := &metav1.LabelSelector{MatchExpressions: s.MatchExpressions[i : i+1]}
+		selector, err := metav1.LabelSelectorAsSelector(one)
+		if err != nil {
+			whole = false
+			continue
+		}
+		read, _ := selector.Requirements()
+		all = append(all, read...)
 	}
-	name, others := byName(r.Namespace)
-	names, possible := terms(name)
-	if !possible || names[corev1.LabelMetadataName].absent {
-		return notes
-	}
-	asked, possible := terms(others)
-	if !possible {
-		return notes
-	}
-	c := clause{labels: wanted, namespace: names[corev1.LabelMetadataName]}
-	id := ""
-	if len(others) > 0 {
-		id = labels.NewSelector().Add(others...).String()
-	}
-	if groups[id] == nil {
-		groups[id] = &group{namespaces: expressions(asked)}
-	}
-	if s.Ignore {
-		groups[id].open = append(groups[id].open, c)
-	} else {
-		groups[id].closed = append(groups[id].closed, c)
-	}
-	return notes
+	return all, whole
 }
 
-// expressions returns terms as a selector has them, in a stable order.
-func expressions(by map[string]term) []metav1.LabelSelectorRequirement {
-	out := make([]metav1.LabelSelectorRequirement, 0, len(by))
-	for _, key := range slices.Sorted(maps.Keys(by)) {
-		t := by[key]
-		if t.absent {
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpDoesNotExist})
+// expressions returns requirements as a selector has them, in a stable order.
+func expressions(all labels.Requirements) []metav1.LabelSelectorRequirement {
+	stable, _ := labels.NewSelector().Add(all...).Requirements() // sorted by key
+	out := make([]metav1.LabelSelectorRequirement, len(stable))
+	for i := range stable {
+		r := &stable[i]
+		out[i] = metav1.LabelSelectorRequirement{Key: r.Key(), Values: sorted(r.Values().UnsortedList())}
+		switch r.Operator() { //nolint:exhaustive // a LabelSelector has no others
+		case selection.In, selection.Equals, selection.DoubleEquals:
+			out[i].Operator = metav1.LabelSelectorOpIn
+		case selection.NotIn, selection.NotEquals:
+			out[i].Operator = metav1.LabelSelectorOpNotIn
+		case selection.Exists:
+			out[i].Operator = metav1.LabelSelectorOpExists
+		default:
+			out[i].Operator = metav1.LabelSelectorOpDoesNotExist
 		}
-		if t.exists {
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpExists})
-		}
-		if t.in != nil {
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: t.in})
-		}
-		if t.out != nil {
-			out = append(out, metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: t.out})
+		if len(out[i].Values) == 0 {
+			out[i].Values = nil
 		}
 	}
 	return out

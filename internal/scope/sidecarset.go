@@ -1,9 +1,8 @@
 package scope
 
 import (
-	"reflect"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -13,17 +12,13 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// Sidecars is the source of the step that injects SidecarSets.
-func Sidecars() Source {
-	return Source{Step: "sidecars", Kind: Kind(), Contribute: func(objects []*unstructured.Unstructured) Contribution {
-		var c Contribution
-		for _, raw := range objects {
-			if set, _, err := Decode(raw); err == nil { // else not even its name can be read
-				c.Selections = append(c.Selections, selections(set)...)
-			}
-		}
-		return c
-	}}
+// sidecarSelections returns the pods that a stored set selects; none for one of which not even the name can be read.
+func sidecarSelections(raw *unstructured.Unstructured) []Selection {
+	set, _, err := Decode(raw)
+	if err != nil {
+		return nil
+	}
+	return selections(set)
 }
 
 // SelectionOf returns the pods that a set selects, paused or not.
@@ -39,23 +34,14 @@ func selections(set *appsv1beta1.SidecarSet) []Selection {
 	return []Selection{SelectionOf(set)}
 }
 
-// grouped returns the clauses of a set by the labels that it asks of namespaces.
-func grouped(set *appsv1beta1.SidecarSet) map[string]*group {
-	groups := map[string]*group{}
-	for _, s := range selections(set) {
-		file(groups, &s)
-	}
-	return groups
-}
-
 // Widens reports whether a change of a set may select pods that it did not select before, or makes pods fail that it
 // ignored. Before is nil for a new set.
 func Widens(now, before *appsv1beta1.SidecarSet) bool {
-	is, was := grouped(now), map[string]*group{}
-	if before != nil {
-		was = grouped(before)
+	is := selections(now)
+	if len(is) == 0 || is[0].Read().Never {
+		return false
 	}
-	return len(is) > 0 && !reflect.DeepEqual(is, was)
+	return before == nil || !equality.Semantic.DeepEqual(is, selections(before))
 }
 
 // Ignores reports whether the owner of a set prefers pods without it to no pods.

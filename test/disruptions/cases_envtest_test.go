@@ -134,7 +134,7 @@ func testCases(t *testing.T, g *ground) {
 		"exempt":           {"a pod that is exempt is not sent", remove(exempt), 200, 0},
 		"exempt eviction":  {"an eviction does not show that the pod is exempt, and is admitted", evict(exempt.Name), 200, 1},
 		"unavailable":      {"a pod that is unavailable already is not sent", remove(marked), 200, 0},
-		"other pod":        {"a pod that no budget selects is not sent", remove(other), 200, 0},
+		"other pod":        {"a pod beside those of a budget is sent, and admitted", remove(other), 200, 1},
 		"other eviction":   {"an eviction in a namespace with a budget is sent, and admitted", evict(other.Name), 200, 1},
 		"missing eviction": {"a pod that does not exist is an error, as in the reference", evict("missing"), 400, 1},
 		"owned":            {"a pod is found by its owner", remove(owned), 403, 1},

@@ -3,14 +3,18 @@
 package disruptions_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 )
 
@@ -20,6 +24,19 @@ func testExempt(t *testing.T, g *ground) {
 	g.pods("preempted", 3, nil)
 	b := over("preempted", 3, 0)
 	g.budget(b, 3)
+	g.until("the pods do not name their budget", func(ctx context.Context) error {
+		for i := range 3 {
+			pod := &corev1.Pod{}
+			key := client.ObjectKey{Namespace: namespace, Name: fmt.Sprintf("preempted-%d", i)}
+			if err := g.Client.Get(ctx, key, pod); err != nil {
+				return err
+			}
+			if pod.Annotations[kruise.PodRelatedPubKey] != b.Name {
+				return fmt.Errorf("annotations %v", pod.Annotations)
+			}
+		}
+		return nil
+	})
 	remove := func(user, pod string) int32 {
 		config := rest.CopyConfig(g.Config)
 		config.Impersonate.UserName = user

@@ -63,7 +63,7 @@ func (m *deployed) budget(t *testing.T, namespace, app string, replicas int32) *
 			return fmt.Errorf("status %+v", b.Status)
 		}
 		said, err := m.Kubectl(ctx, "get", "validatingwebhookconfiguration", "kruise-pods-webhook-configuration", "-o",
-			"jsonpath={.webhooks[*].matchConditions[*].expression}")
+			"jsonpath={.webhooks[*].namespaceSelector.matchExpressions[*].values}")
 		if err != nil || !strings.Contains(said, namespace) {
 			return errors.Join(fmt.Errorf("the entries lack namespace %s", namespace), err)
 		}

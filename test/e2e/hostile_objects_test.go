@@ -100,7 +100,7 @@ func (a *tenant) preempt(t *testing.T) {
 // pods again after each write of their configuration.
 func (a *tenant) flip(t *testing.T) {
 	t.Helper()
-	const took, every, most = 6 * time.Second, 50 * time.Millisecond, 30
+	const took, every, most = 6 * time.Second, 50 * time.Millisecond, 4
 	before, n := a.generations(t), 0
 	for end := time.Now().Add(took); time.Now().Before(end); n++ {
 		name := fmt.Sprintf("flip-%d", n)

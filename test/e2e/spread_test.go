@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,7 @@ func (m *deployed) testSpreadOf(t *testing.T, kind, version string, zones map[st
 	})
 }
 
-// spreadSent waits until the entries of new pods name the namespace.
+// spreadSent waits until the entries of new pods select the namespace.
 func (m *deployed) spreadSent(t *testing.T, namespace string) {
 	t.Helper()
 	eventually(t, func(ctx context.Context) error {
@@ -126,13 +127,13 @@ func (m *deployed) spreadSent(t *testing.T, namespace string) {
 			return err
 		}
 		for _, w := range c.Webhooks {
-			for _, condition := range w.MatchConditions {
-				if strings.Contains(condition.Expression, namespace+"/") {
+			for _, r := range w.NamespaceSelector.MatchExpressions {
+				if r.Operator == metav1.LabelSelectorOpIn && slices.Contains(r.Values, namespace) {
 					return nil
 				}
 			}
 		}
-		return errors.New("no entry has the target")
+		return errors.New("no entry has the namespace")
 	})
 }
 

@@ -218,15 +218,19 @@ func testDryRun(t *testing.T, g *ground) {
 	}
 }
 
-// Pods of other owners, and without any, are not sent.
+// Pods of other owners get no subset, and pods of other namespaces are not sent.
 func testUnconcerned(t *testing.T, g *ground) {
 	set := newJob()
 	namespace := g.spread(t, newSpread("batch/v1", "Job", limit(1)), set)
-	before := g.calls[0].Load() + g.calls[1].Load()
 	other := g.owner(t, set)
 	other.Name = "other"
-	g.create(t, namespace, other, "other-0")
-	alone := newPod(namespace, "alone", other)
+	if diff := cmp.Diff(map[string]int{"": 1}, g.create(t, namespace, other, "other-0")); diff != "" {
+		t.Errorf("subsets (-want +got):\n%s", diff)
+	}
+	plain := g.Namespace(t)
+	before := g.calls[0].Load() + g.calls[1].Load()
+	g.create(t, plain, other, "other-0")
+	alone := newPod(plain, "alone", other)
 	alone.OwnerReferences = nil
 	if err := g.Client.Create(t.Context(), alone); err != nil {
 		t.Fatal(err)

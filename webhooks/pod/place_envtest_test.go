@@ -21,8 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
-// A follower steers pods as the leader does. Pods of other workloads are never sent, and those with a required topology
-// are not created while no replica answers.
+// A follower steers pods as the leader does. Pods of ReplicaSets are never sent, and those with a required topology are
+// not created while no replica answers.
 func testPlace(t *testing.T, g *ground) {
 	g.lead(t)
 	g.stop()
@@ -74,8 +74,12 @@ func testPlace(t *testing.T, g *ground) {
 	create := func(ctx context.Context, name, owner string) (*corev1.Pod, error) {
 		p := newPod(t, namespace, plain)
 		p.Name = name
+		kind := "StatefulSet"
+		if owner == "web" {
+			kind = "ReplicaSet"
+		}
 		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "set", Controller: ptr.To(true),
+			APIVersion: "apps/v1", Kind: kind, Name: owner, UID: "set", Controller: ptr.To(true),
 		}}
 		return p, g.Client.Create(ctx, p, client.DryRunAll)
 	}

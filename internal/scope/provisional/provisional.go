@@ -8,37 +8,39 @@
 //	}
 //
 // The entries have a configuration of their own, so that API servers compile no other condition again. They are ignored
-// where no replica answers, at most 8 at a time, and the leader removes them: see package entries.
+// where no replica answers, at most 32 at a time, and the leader removes them: see controllers/podscope. Each is
+// applied with a field manager of its own, so that writers of different sets change nothing of each other.
 //
 // Laws:
-//   - At most one write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other
-//     entry changes.
-//   - Cover returns within Options.Timeout. A set for which there is no room waits for as long; the sets before it do
-//     not. After an error the set is covered once the leader has reconciled it.
+//   - One write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other entry
+//     changes.
+//   - Cover returns within Options.Timeout. A set for which there is no room waits for as long. After an error the set
+//     is covered once the leader has reconciled it.
 //   - A review that no API server has sent can add entries of the same kind, and no others: they reject no pod, and end
 //     after seconds.
 //
 // What remains open: no API server acknowledges an entry, so that Cover waits for Options.Pause after the write. A pod
-// goes without a new set where its API server takes longer, where no replica answers in time, and where more than 8
+// goes without a new set where its API server takes longer, where no replica answers in time, and where more than 32
 // sets wait for longer than Options.Timeout.
 package provisional
 
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -47,20 +49,22 @@ const (
 	// DefaultPause is the time for API servers to see the entry: each watches the configurations itself.
 	DefaultPause = 100 * time.Millisecond
 
-	// most entries at a time.
-	most = 8
-	// mostBytes of an entry.
-	mostBytes = 32 << 10
-	// look is the pause between two looks for room.
-	look = 100 * time.Millisecond
-	// tries of a write that conflicts.
-	tries = 6
+	// maxEntries at a time.
+	maxEntries = 32
+	// maxBytes of an entry.
+	maxBytes = 32 << 10
+	// retry is the pause before the next try, after a conflict or without room.
+	retry = 100 * time.Millisecond
 )
+
+// errNoRoom is returned while there are maxEntries entries.
+var errNoRoom = fmt.Errorf("%d sets wait already for a leader to cover them", maxEntries)
+
+type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 
 // API is the methods of client.Client that a Writer calls. It must read past any cache.
 type API interface {
 	Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error
-	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
 	Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error
 }
 
@@ -74,21 +78,12 @@ type Options struct {
 	Timeout, Pause time.Duration
 }
 
-// Writer covers sets. It is safe for concurrent use: sets that arrive during a write are written together next.
+// Writer covers sets. It is safe for concurrent use.
 type Writer struct {
 	api     API
 	options Options
 	// turn is held during a write.
 	turn chan struct{}
-
-	mu      sync.Mutex
-	waiting []*request
-}
-
-// request is an entry to write.
-type request struct {
-	entry *admissionregistrationv1.MutatingWebhook
-	done  chan struct{}
 }
 
 // New returns a Writer.
@@ -118,56 +113,18 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if err != nil || entry == nil {
 		return err
 	}
-	if entry.Size() > mostBytes {
-		return fmt.Errorf("its selectors have more than %d bytes", mostBytes)
+	if entry.Size() > maxBytes {
+		return fmt.Errorf("its selectors have more than %d bytes", maxBytes)
 	}
-	if err := w.enter(ctx, &request{entry, make(chan struct{})}); err != nil {
-		return err
-	}
-	pause(ctx, w.options.Pause)
-	return nil
-}
-
-// enter writes a request together with all that wait, or waits until another caller has written it. After an error the
-// others write themselves, because the reason may be in this request.
-func (w *Writer) enter(ctx context.Context, r *request) error {
-	w.mu.Lock()
-	w.waiting = append(w.waiting, r)
-	w.mu.Unlock()
-	defer w.leave(r)
-	select {
-	case <-r.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case w.turn <- struct{}{}:
-	}
-	defer func() {
-		w.leave(r) // before the next turn: the next caller must not write what has failed
-		<-w.turn
-	}()
-	for {
-		w.mu.Lock()
-		batch := slices.Clone(w.waiting)
-		w.mu.Unlock()
-		if !slices.Contains(batch, r) {
-			return nil // written just now
-		}
-		written, err := w.write(ctx, batch)
-		if err != nil {
+	for err = w.write(ctx, entry); apierrors.IsConflict(err) || errors.Is(err, errNoRoom); err = w.write(ctx, entry) {
+		if !pause(ctx, retry) {
 			return err
 		}
-		w.leave(written...)
-		for _, one := range written {
-			close(one.done)
-		}
-		if slices.Contains(written, r) {
-			return nil
-		}
-		if !pause(ctx, look) {
-			return fmt.Errorf("%d sets wait already for a leader to cover them", most)
-		}
 	}
+	if err == nil {
+		pause(ctx, w.options.Pause)
+	}
+	return err
 }
 
 // pause reports whether the context goes on.
@@ -182,60 +139,48 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (w *Writer) leave(gone ...*request) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting = slices.DeleteFunc(w.waiting, func(r *request) bool { return slices.Contains(gone, r) })
-}
-
-// write writes what there is room for of a batch, and returns that.
-func (w *Writer) write(ctx context.Context, batch []*request) (written []*request, err error) {
-	for range tries {
-		if written, err = w.try(ctx, batch); !again(err) {
-			break
-		}
+// write applies an entry, unless there is no room for it. It tests the version of the configuration whose entries it
+// has counted.
+func (w *Writer) write(ctx context.Context, entry *admissionregistrationv1.MutatingWebhook) error {
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return written, err
-}
-
-// try makes one write.
-func (w *Writer) try(ctx context.Context, batch []*request) ([]*request, error) {
 	have := &configuration{}
 	err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have)
-	if apierrors.IsNotFound(err) {
-		have, err = &configuration{}, nil
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read configuration: %w", err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+	others := slices.DeleteFunc(slices.Clone(have.Webhooks), func(e admissionregistrationv1.MutatingWebhook) bool {
+		return !scope.IsProvisional(e.Name) || e.Name == entry.Name
+	})
+	if len(others) >= maxEntries {
+		return errNoRoom
 	}
-	chosen := fitting(have, batch)
-	if len(chosen) == 0 {
-		return nil, nil
-	}
-	ca, err := w.authority(ctx, have)
-	if err != nil {
-		return nil, err
-	}
-	next := plan(w.options.Configuration, have, chosen, ca)
-	if next.Verb == write.Create {
-		err = w.api.Create(ctx, next.Object.(client.Object)) //nolint:forcetypeassert // plan makes it
-	} else {
-		err = w.patch(ctx, next)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("write configuration: %w", err)
-	}
-	return chosen, nil
-}
-
-func (w *Writer) patch(ctx context.Context, next *write.Write) error {
-	data, err := next.Data()
-	if err != nil {
+	applied := *entry.DeepCopy()
+	if applied.ClientConfig.CABundle, err = w.authority(ctx, have); err != nil {
 		return err
 	}
-	target := &configuration{}
-	target.Name = next.Object.GetName()
-	return w.api.Patch(ctx, target, client.RawPatch(next.Type, data))
+	next := &configuration{
+		TypeMeta: metav1.TypeMeta{
+			APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "MutatingWebhookConfiguration",
+		},
+		ObjectMeta: metav1.ObjectMeta{Name: w.options.Configuration, ResourceVersion: have.ResourceVersion},
+		Webhooks:   []admissionregistrationv1.MutatingWebhook{applied},
+	}
+	data, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("encode configuration: %w", err)
+	}
+	target := &configuration{ObjectMeta: metav1.ObjectMeta{Name: w.options.Configuration}}
+	err = w.api.Patch(ctx, target, client.RawPatch(types.ApplyPatchType, data), client.FieldOwner(entry.Name),
+		client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("write configuration: %w", err)
+	}
+	return nil
 }
 
 // authority returns the CA for a service, from the entries of the configuration, or from the main configuration.
@@ -254,6 +199,3 @@ func (w *Writer) authority(ctx context.Context, have *configuration) ([]byte, er
 	}
 	return ca, nil
 }
-
-// again reports whether the configuration has changed since it was read: a test failed, or it was created or deleted.
-func again(err error) bool { return write.IsOutdated(err) || apierrors.IsAlreadyExists(err) }

@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,18 +56,18 @@ func many(n int) []admissionregistrationv1.MutatingWebhook {
 	return all
 }
 
-// shelf has configurations, and applies patches as API servers do.
+// shelf has configurations, and applies entries as API servers do.
 type shelf struct {
 	mu  sync.Mutex
 	all map[string]*configuration
-	// fails are the patches that fail first, and patches all of them.
-	fails, patches int
+	// fails are the writes that fail first, and writes all of them.
+	fails, writes int
 	// gets are the reads.
 	gets int
 	// silent gives no answer.
 	silent bool
-	// held, if not nil, is called before each patch.
-	held chan chan struct{}
+	// managers are the field managers of the writes.
+	managers []string
 }
 
 func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -84,47 +84,33 @@ func (s *shelf) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 	return nil
 }
 
-func (s *shelf) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
-	s.patches++
-	if s.all[o.GetName()] != nil {
-		return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
-	}
-	created := o.(*configuration).DeepCopy()
-	created.ResourceVersion = "1"
-	s.all[o.GetName()] = created
-	return nil
-}
-
-func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	if s.held != nil {
-		leave := make(chan struct{})
-		s.held <- leave
-		<-leave
-	}
-	if s.patches++; s.patches <= s.fails {
+func (s *shelf) Patch(_ context.Context, o client.Object, patch client.Patch, options ...client.PatchOption) error {
+	if s.writes++; s.writes <= s.fails {
 		return apierrors.NewConflict(schema.GroupResource{}, o.GetName(), errors.New("busy"))
 	}
 	data, err := patch.Data(o)
 	if err != nil {
 		return err
 	}
-	decoded, err := jsonpatch.DecodePatch(data)
-	if err != nil {
+	applied, have := &configuration{}, s.all[o.GetName()]
+	if err := json.Unmarshal(data, applied); err != nil {
 		return err
 	}
-	before, err := json.Marshal(s.all[o.GetName()])
-	if err != nil {
-		return err
+	if have == nil {
+		have = &configuration{}
 	}
-	after, err := decoded.Apply(before)
-	if err != nil {
-		return err
+	if patch.Type() != types.ApplyPatchType || applied.ResourceVersion != have.ResourceVersion ||
+		len(applied.Webhooks) != 1 {
+		return fmt.Errorf("%s of %+v", patch.Type(), applied)
 	}
-	next := &configuration{}
-	if err := json.Unmarshal(after, next); err != nil {
-		return err
-	}
+	var o2 client.PatchOptions
+	o2.ApplyOptions(options)
+	s.managers = append(s.managers, o2.FieldManager)
+	next := have.DeepCopy()
 	next.ResourceVersion += "1"
+	next.Webhooks = append(slices.DeleteFunc(next.Webhooks, func(e admissionregistrationv1.MutatingWebhook) bool {
+		return e.Name == applied.Webhooks[0].Name
+	}), applied.Webhooks...)
 	s.all[o.GetName()] = next
 	return nil
 }
@@ -181,7 +167,7 @@ func TestCover(t *testing.T) {
 			why:   "another writer was first",
 			have:  []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
 			sets:  []*appsv1beta1.SidecarSet{newSet("a", 1)},
-			fails: 3,
+			fails: 1,
 			want:  []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"},
 		},
 		"conflicts": {
@@ -214,7 +200,7 @@ func TestCover(t *testing.T) {
 		},
 		"no room": {
 			why:  "without a leader API servers evaluate each entry for each pod",
-			have: []*configuration{named(scope.ProvisionalConfiguration, many(8)...)},
+			have: []*configuration{named(scope.ProvisionalConfiguration, many(32)...)},
 			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
 			err:  "wait already for a leader",
 		},
@@ -242,17 +228,22 @@ func TestCover(t *testing.T) {
 			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 				t.Fatalf("%s: %v", c.why, err)
 			}
-			if api.patches > 10 || api.gets > 3*max(1, len(c.sets))+10 {
-				t.Errorf("%d reads and %d writes", api.gets, api.patches)
+			if api.writes > 10 || api.gets > 3*max(1, len(c.sets))+10 {
+				t.Errorf("%d reads and %d writes", api.gets, api.writes)
 			}
 			if c.want == nil {
-				if api.patches > 0 {
+				if api.writes > 0 {
 					t.Errorf("%s: it was written", c.why)
 				}
 				return
 			}
 			if diff := cmp.Diff(c.want, api.told()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+			}
+			for _, m := range api.managers {
+				if !scope.IsProvisional(m) {
+					t.Errorf("%s: the field manager %q is not that of one entry", c.why, m)
+				}
 			}
 		})
 	}
@@ -270,91 +261,10 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// Sets that come while one is written are written together.
-func TestTogether(t *testing.T) {
-	api := &shelf{all: map[string]*configuration{
-		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration),
-		scope.DefaultMainConfiguration: named(scope.DefaultMainConfiguration, served("m.kb.io", "ca")),
-	}, held: make(chan chan struct{})}
-	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const many = 8
-	var all, asking sync.WaitGroup
-	cover := func(i int) {
-		asking.Add(1)
-		all.Add(1)
-		go func() {
-			defer all.Done()
-
-			asking.Done()
-			if err := w.Cover(t.Context(), newSet(fmt.Sprintf("s-%d", i), 1)); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
-	cover(0)
-	first := <-api.held
-	for i := 1; i < many; i++ {
-		cover(i)
-	}
-	asking.Wait()
-	go func() {
-		all.Wait()
-		close(api.held)
-	}()
-	close(first)
-	for leave := range api.held {
-		close(leave)
-	}
-	if n := len(api.told()); n != many {
-		t.Errorf("%d entries", n)
-	}
-	if api.patches > many {
-		t.Errorf("%d patches for %d sets", api.patches, many)
-	}
-	t.Logf("%d patches for %d sets", api.patches, many)
-}
-
-// Who cannot write for a reason of his own spoils it for no other.
-func TestApart(t *testing.T) {
-	api := &shelf{
-		all: map[string]*configuration{
-			scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca")),
-		},
-		held: make(chan chan struct{}),
-	}
-	w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	failing, good := make(chan error), make(chan error)
-	api.fails = 6
-	go func() { failing <- w.Cover(t.Context(), newSet("a", 1)) }()
-	leave := <-api.held
-	go func() { good <- w.Cover(t.Context(), newSet("b", 1)) }()
-	close(leave)
-	for range api.fails - 1 {
-		close(<-api.held)
-	}
-	err = <-failing
-	if !apierrors.IsConflict(err) {
-		t.Errorf("%v", err)
-	}
-	close(<-api.held)
-	if err := <-good; err != nil {
-		t.Error(err)
-	}
-	if diff := cmp.Diff([]string{"mpod.kb.io", "/mutate-pod-new/b/uid-b/1 ca"}, api.told()); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // A set for which there is no room waits until a leader has made some, and the sets before it do not wait with it.
 func TestRoom(t *testing.T) {
 	api := &shelf{all: map[string]*configuration{
-		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(7)...),
+		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(31)...),
 	}}
 	looked := make(chan struct{}, 100)
 	w, err := provisional.New(&noticed{shelf: api, looked: looked}, provisional.Options{
@@ -372,11 +282,11 @@ func TestRoom(t *testing.T) {
 		<-looked
 	}
 	api.mu.Lock()
-	if len(api.told()) != 8 {
+	if len(api.told()) != 32 {
 		t.Errorf("entries %q", api.told())
 	}
 	c := api.all[scope.ProvisionalConfiguration]
-	c.Webhooks, c.ResourceVersion = c.Webhooks[7:], "swept"
+	c.Webhooks, c.ResourceVersion = c.Webhooks[31:], "swept"
 	api.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)

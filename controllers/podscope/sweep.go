@@ -1,0 +1,55 @@
+package podscope
+
+import (
+	"slices"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kruisekit/kruisekit/internal/scope"
+)
+
+// lasts is how long a provisional entry stays: the set is stored meanwhile, unless its admission was rejected later,
+// and each API server and each replica sees the planned entries in its own time.
+const lasts = 5 * time.Second
+
+// sightings are when the provisional entries were seen first, by their names and the states of their sets. An entry
+// that appears again is for another state of its set, or was written back.
+type sightings map[[2]string]time.Time
+
+// sweep returns the provisional entries that exist, the names of those that have ended, and how long until the next one
+// ends. While the entries of all sets are not planned yet, only new ones are noted.
+func (before sightings) sweep(
+	have *configuration, planned bool, now time.Time,
+) (after sightings, ended []string, next time.Duration) {
+	after = sightings{}
+	for _, e := range provisionalEntries(have) {
+		key := [2]string{e.Name, path(e.ClientConfig)}
+		since, found := before[key]
+		if !found {
+			since = now
+		}
+		after[key] = since
+		switch left := since.Add(lasts).Sub(now); {
+		case !planned:
+		case left <= 0:
+			ended = append(ended, e.Name)
+		case next == 0 || left < next:
+			next = left
+		}
+	}
+	return after, ended, next
+}
+
+func provisionalEntries(c *configuration) []entry {
+	return slices.DeleteFunc(slices.Clone(entriesOf(c)), func(e entry) bool { return !scope.IsProvisional(e.Name) })
+}
+
+// path has the state of the set.
+func path(c admissionregistrationv1.WebhookClientConfig) string {
+	if c.Service != nil {
+		return ptr.Deref(c.Service.Path, "")
+	}
+	return ptr.Deref(c.URL, "")
+}
