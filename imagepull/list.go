@@ -60,8 +60,9 @@ func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time
 	}
 	chosen := plan.choose(list, jobs)
 	plan.Status = summarise(list, chosen, now)
-	if why := sandboxTooLong(list.Spec.SandboxConfig); why != "" {
-		plan.note(NoteSandbox, list.Name, why)
+	if size := SandboxBytes(list.Spec.SandboxConfig); size > MaxSandboxBytes {
+		plan.note(NoteSandbox, list.Name,
+			fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
 	}
 	for _, image := range distinct(list.Spec.Images) {
 		if chosen[image] != nil {

@@ -1,8 +1,6 @@
 package imagepull
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,99 +12,58 @@ import (
 const (
 	// MaxImages is how many images a NodeImage lists at most.
 	MaxImages = 256
-	// MaxNodeBytes is how long a NodeImage is at which it takes no more, as JSON, by an estimate. The last addition leaves
-	// it short enough for the store of the API server.
+	// MaxTags is how many tags of one image it lists at most.
+	MaxTags = 128
+	// MaxOwners is how many jobs own one tag at most.
+	MaxOwners = 256
+	// MaxNodeBytes is how long a NodeImage is at most, as JSON, by an estimate.
 	MaxNodeBytes = 1 << 20
-	// MaxSandboxBytes is how long the sandboxConfig of a job may be, as JSON.
-	MaxSandboxBytes = 16 << 10
 )
 
-// What the parts of a NodeImage take beside their texts, as JSON. A tag counts with its status.
-const (
-	imageBytes  = 64
-	tagBytes    = 1 << 10
-	ownerBytes  = 80
-	secretBytes = 48
-)
-
-// hasRoom reports whether a NodeImage takes more for a job.
-func (r Request) hasRoom(n *v1beta1.NodeImage, ref Reference) bool {
-	var images, bytes, myImages, myBytes int
-	for name, image := range n.Spec.Images {
-		size := len(name) + bytesOf(image)
-		images++
-		bytes += size
-		if slices.ContainsFunc(image.Tags, r.hasTag) {
-			myImages++
-			myBytes += size
-		}
+// hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero
+// for a new tag.
+func (r Request) hasRoom(n *v1beta1.NodeImage, ref Reference, at int) bool {
+	image, listed := n.Spec.Images[ref.Name]
+	switch {
+	case at >= 0:
+		owners := image.Tags[at].OwnerReferences
+		return within(MaxOwners, len(owners), func() int { return count(owners, r.ofNamespace) })
+	case listed:
+		return within(MaxTags, len(image.Tags), func() int { return count(image.Tags, r.hasTag) })
 	}
-	_, listed := n.Spec.Images[ref.Name]
-	return (listed || within(MaxImages, images, myImages)) && within(MaxNodeBytes, bytes, myBytes)
-}
-
-// within reports whether all is below a limit, and mine below the share of a namespace where that is close.
-func within(limit, all, mine int) bool {
-	share := limit - limit/16
-	return all < share || all < limit && mine < share
-}
-
-func bytesOf(image v1beta1.ImageSpec) int {
-	n := imageBytes
-	for _, s := range image.PullSecrets {
-		n += len(s.Namespace) + len(s.Name) + secretBytes
-	}
-	if c := image.SandboxConfig; c != nil {
-		const escaped = 6 // bytes of what JSON escapes
-		for _, all := range []map[string]string{c.Labels, c.Annotations} {
-			for key, value := range all {
-				n += escaped * (len(key) + len(value) + 1)
+	return within(MaxImages, len(n.Spec.Images), func() int {
+		mine := 0
+		for _, other := range n.Spec.Images {
+			if slices.ContainsFunc(other.Tags, r.hasTag) {
+				mine++
 			}
 		}
-	}
-	for i := range image.Tags {
-		n += len(image.Tags[i].Tag) + tagBytes
-		for _, o := range image.Tags[i].OwnerReferences {
-			n += len(o.Namespace) + len(o.Name) + len(o.UID) + ownerBytes
-		}
-	}
-	return n
+		return mine
+	})
 }
 
 // hasTag reports whether a job of the namespace owns a tag.
 func (r Request) hasTag(t v1beta1.ImageTagSpec) bool {
-	return slices.ContainsFunc(t.OwnerReferences, func(o corev1.ObjectReference) bool {
-		return isJob(o) && o.Namespace == r.Job.Namespace
-	})
+	return slices.ContainsFunc(t.OwnerReferences, r.ofNamespace)
 }
 
-// SandboxBytes returns how long the labels and annotations of a sandboxConfig are as JSON.
-func SandboxBytes(c *v1beta1.SandboxConfig) int {
+func (r Request) ofNamespace(o corev1.ObjectReference) bool {
+	return isJob(o) && o.Namespace == r.Job.Namespace
+}
+
+// within reports whether one more fits below a limit, and below the share of a namespace, which is only counted where
+// that is close.
+func within(limit, all int, mine func() int) bool {
+	share := limit - limit/16
+	return all < share || all < limit && mine() < share
+}
+
+func count[T any](all []T, is func(T) bool) int {
 	n := 0
-	if c == nil {
-		return n
-	}
-	for _, all := range []map[string]string{c.Labels, c.Annotations} {
-		if len(all) > 0 {
-			data, _ := json.Marshal(all) //nolint:errchkjson // texts have no error
-			n += len(data) - 1           // without one of the braces: each entry has a comma
+	for _, one := range all {
+		if is(one) {
+			n++
 		}
 	}
 	return n
-}
-
-// boundedSandbox returns a copy of a sandboxConfig; nil for one that is too long.
-func boundedSandbox(c *v1beta1.SandboxConfig) *v1beta1.SandboxConfig {
-	if SandboxBytes(c) > MaxSandboxBytes {
-		return nil
-	}
-	return c.DeepCopy()
-}
-
-// sandboxTooLong is the text of a note about the sandboxConfig of a job or of a list; empty where it is short enough.
-func sandboxTooLong(c *v1beta1.SandboxConfig) string {
-	if size := SandboxBytes(c); size > MaxSandboxBytes {
-		return fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes)
-	}
-	return ""
 }

@@ -2,7 +2,6 @@ package imagepull
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -36,11 +35,10 @@ const fullDelay = time.Minute
 // standing is what a job's nodes did.
 type standing struct {
 	succeeded, failed, active []string
-	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes without room.
+	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes of those without
+	// room.
 	ask, mend []*v1beta1.NodeImage
 	full      []string
-	// refused are the nodes that do not list the job, and whose NodeImages take no change.
-	refused []string
 }
 
 // Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes
@@ -69,21 +67,9 @@ func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 	}
 	if plan.Status.CompletionTime == nil {
 		r.fanOut(&plan, s, ref)
-		r.noteLeftOut(&plan)
+		r.noteSandbox(&plan, ref, nodes)
 	}
 	return plan, nil
-}
-
-// noteLeftOut notes what nodes pull without: a sandboxConfig that is too long, and pull secrets after those that a job
-// may name.
-func (r Request) noteLeftOut(plan *JobPlan) {
-	if why := sandboxTooLong(r.Job.Spec.SandboxConfig); why != "" {
-		plan.note(NoteSandbox, r.Job.Name, why)
-	}
-	if all := distinct(r.Job.Spec.PullSecrets); len(all) > MaxPullSecrets {
-		plan.note(NoteBadSecret, r.Job.Namespace+"/"+all[MaxPullSecrets], fmt.Sprintf(
-			"a job may name at most %d pull secrets; the image is pulled without this one and those after it", MaxPullSecrets))
-	}
 }
 
 func (r Request) ended() JobPlan {
@@ -138,14 +124,14 @@ func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
 		image := n.Spec.Images[ref.Name]
 		at := tagAt(image.Tags, ref.Tag)
 		if at < 0 || !owns(image.Tags[at].OwnerReferences, r.Job) {
-			if r.Refused[n.Name] != nil {
-				s.refused = append(s.refused, n.Name)
-			} else {
+			if r.hasRoom(n, ref, at) {
 				s.ask = append(s.ask, n)
+			} else {
+				s.full = append(s.full, n.Name)
 			}
 			continue
 		}
-		if r.Refused[n.Name] == nil && len(lacking(image.PullSecrets, r.Secrets)) > 0 {
+		if len(lacking(image.PullSecrets, r.Secrets)) > 0 {
 			s.mend = append(s.mend, n)
 		}
 		status := statusOf(n, ref)
@@ -192,7 +178,7 @@ func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 func (r Request) giveUp(plan *JobPlan, s standing) {
 	status := &plan.Status
 	// Failures come first, then what is under way, then what has not begun.
-	status.FailedNodes = slices.Concat(s.failed, s.active, namesOf(s.ask), s.full, s.refused)
+	status.FailedNodes = slices.Concat(s.failed, s.active, namesOf(s.ask), s.full)
 	status.Failed, status.Active = int32(len(status.FailedNodes)), 0
 	status.CompletionTime = ptr.To(metav1.NewTime(r.Now))
 	status.Message = "job exceeds activeDeadlineSeconds"
@@ -211,12 +197,6 @@ func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	if len(s.full) > 0 && (plan.RequeueAfter == 0 || plan.RequeueAfter > fullDelay) {
 		plan.RequeueAfter = fullDelay
 	}
-	if len(r.Refused) > 0 {
-		plan.Status.Message += fmt.Sprintf(", NodeImages that take no change: %d", len(r.Refused))
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Refused)) {
-		plan.note(NoteRefused, name, "the NodeImage takes no change: "+r.Refused[name].Error())
-	}
 	for _, name := range s.full {
 		plan.note(NoteFull, name, fmt.Sprintf("lists as much as it may, and has no room for %s", r.Job.Spec.Image))
 	}
@@ -230,20 +210,20 @@ func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	}
 }
 
-// next returns the nodes that are next, and how many wait for them. Whether a NodeImage has room is found out only now,
-// because that takes a look at all that it lists.
+// next returns the nodes that are next, and how many wait for them. Whether a NodeImage is short enough is found out
+// only now, because that takes a look at all that it lists.
 func (r Request) next(s *standing, ref Reference, limit int) (names []string, waiting int) {
+	room := limit - len(s.active)
 	for _, n := range s.mend {
-		if limit > 0 && r.hasRoom(n, ref) {
+		if limit > 0 && r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)) {
 			names = append(names, n.Name)
 		}
 	}
-	room := limit - len(s.active)
 	for _, n := range s.ask {
 		switch {
 		case room <= 0:
 			waiting++
-		case r.hasRoom(n, ref):
+		case r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)):
 			names = append(names, n.Name)
 			room--
 		default:

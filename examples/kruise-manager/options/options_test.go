@@ -59,8 +59,7 @@ func TestDefaults(t *testing.T) {
 		switch name {
 		case "containerlaunchpriority":
 			want = 4
-		case "ephemeraljob", "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment",
-			"imagepulljob":
+		case "ephemeraljob", "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment":
 			want = 10
 		}
 		if n != want {
