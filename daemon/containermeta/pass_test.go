@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/test/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // fixture is a daemon in a world whose cache is what a test says, and that looks when a test says so.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/test/bubbletest"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // world is a node with its NodeImage, in a bubble whose time passes by itself.

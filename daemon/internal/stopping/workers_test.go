@@ -18,8 +18,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/test/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // story is what happens, with the second in which it does. It is a runtime and a recorder of events too.

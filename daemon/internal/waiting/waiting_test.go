@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/test/bubbletest"
 	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
+	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
 // runtime tells what a test has it tell.
