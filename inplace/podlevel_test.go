@@ -2,6 +2,7 @@ package inplace_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -78,7 +79,7 @@ func TestPodResources(t *testing.T) {
 			return action
 		}
 		resizes, action := 0, next()
-		for ; action.Verdict == inplace.Write || action.After <= 5e9; action = next() {
+		for ; action.Verdict == inplace.Write || action.After <= 5*time.Second; action = next() {
 			if action.Verdict == inplace.Wait {
 				now = now.Add(action.After)
 				continue

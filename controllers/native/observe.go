@@ -73,6 +73,9 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		return nil, err
 	}
 	s.readAnnotations(namespace)
+	if set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
+		return nil, nil
+	}
 	if _, held := set.GetAnnotations()[native.HoldKey]; held && !s.wanted {
 		// The pass will release the set to the built-in controller, which recreates pods. The cache may not show yet that
 		// the namespace asks for rollouts.
@@ -81,9 +84,9 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 			return nil, err
 		}
 		s.readAnnotations(namespace)
-	}
-	if set.GetDeletionTimestamp() != nil || !l.options.acts(s) {
-		return nil, nil
+		if !l.options.acts(s) {
+			return nil, nil
+		}
 	}
 	through, after, err := l.observeSets(ctx, s)
 	if err != nil {

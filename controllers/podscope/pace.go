@@ -9,7 +9,7 @@ const (
 	// interval is the least time between two writes of a configuration: API servers compile the conditions again after
 	// each. The first one comes at once.
 	interval = 500 * time.Millisecond
-	// maxPause is the longest pause before entries that another writer keeps changing are written again.
+	// maxPause bounds the pause before entries that another writer keeps changing are written again.
 	maxPause = time.Minute
 	// lasting is how long a write must be in force for its undoing not to belong to the one before.
 	lasting = 30 * time.Second

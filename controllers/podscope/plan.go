@@ -10,7 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// snapshot is what a pass is decided upon. Nothing of it is changed.
+// snapshot is what a pass reads. It changes nothing of it.
 type snapshot struct {
 	// pods, provisional and main are the configurations; nil for one that does not exist.
 	pods, provisional, main *configuration
@@ -56,6 +56,10 @@ func (p planner) next(o snapshot, s state) (pass, error) {
 	var kept scope.Contribution
 	var next pass
 	if !p.options.Off {
+		if s.places == nil {
+			// The leader before may have kept namespaces, and the caches of the sources may lag.
+			s.places, _, _ = places{}.keep([]scope.Contribution{scope.Namespaces(entriesOf(o.pods))}, 0, o.now)
+		}
 		s.places, kept, next.requeueAfter = s.places.keep(o.contributions, p.options.KeepRemoved, o.now)
 	}
 	want, err := p.want(append(slices.Clip(o.contributions), kept))

@@ -105,7 +105,7 @@ func usualFlags(level string) []string {
 	case nightly:
 		return []string{"-p", "1", "-timeout", "60m"} // of real nodes a machine can have one cluster
 	case e2e: // tests on real nodes wait more than they compute, and those of containerd need no cluster
-		return []string{"-p", "3", "-parallel", "16", "-timeout", "30m"}
+		return []string{"-p", "3", "-parallel", "16", "-timeout", "45m"}
 	}
 	return nil
 }

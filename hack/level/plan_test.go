@@ -172,7 +172,7 @@ func TestOfBinary(t *testing.T) {
 	for level, want := range map[string]string{
 		unit:    "-test.count=1 -test.timeout=20m",
 		envtest: "-test.count=1 -test.timeout=20m '-test.run=^(TestA|TestB)$' -test.timeout=20m",
-		e2e:     "-test.count=1 -test.timeout=20m '-test.run=^(TestA|TestB)$' -test.parallel=16 -test.timeout=30m",
+		e2e:     "-test.count=1 -test.timeout=20m '-test.run=^(TestA|TestB)$' -test.parallel=16 -test.timeout=45m",
 	} {
 		i := invocation{tests: []string{"TestA", "TestB"}}
 		if level == unit {

@@ -96,13 +96,14 @@ func (m *deployed) testAll(t *testing.T) {
 			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority,
 			"probes": m.testProbes,
 			"job":    m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
-			"volumes expand": m.testExpansion, "Deployments in place": m.testDeployments,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
-	t.Run("printed at the same time", func(t *testing.T) {
+	// And a third one.
+	t.Run("at last at the same time", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
+			"volumes expand": m.testExpansion, "Deployments in place": m.testDeployments,
 			"columns": m.testPrinted, "document of nodes": m.testNodeDocument, "document of sidecars": m.testSidecarDocument,
 			"document of probes": m.testProbeDocument,
 		} {

@@ -29,7 +29,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
 
-// mostMemory of a replica during the attacks, and mostCPU of both.
+// mostMemory of a replica during the attacks, and mostCPU of all replicas.
 const mostMemory, mostCPU = 400 << 20, 40 * time.Second
 
 // testHostileTenant has a user of one namespace, its pods, and the token of another node's daemon attack the

@@ -75,8 +75,8 @@ func (m *deployed) testNothingRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sign := range []string{
-			"system:serviceaccount:kruise-system:kruise-manager", "system:serviceaccount:kruise-system:kruise-daemon",
-			"ValidatingAdmissionPolicy", "Required value",
+			`system:serviceaccount:kruise-system:kruise-manager\" cannot`,
+			`system:serviceaccount:kruise-system:kruise-daemon\" cannot`, "ValidatingAdmissionPolicy", "Required value",
 		} {
 			if before, after, found := strings.Cut(said, sign); found {
 				line, _, _ := strings.Cut(after, "\n")

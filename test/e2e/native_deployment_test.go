@@ -57,7 +57,7 @@ func (n *natives) kubectl(t *testing.T, arguments ...string) string {
 
 // testKubectl is what a user does with one Deployment.
 func (n *natives) testKubectl(t *testing.T) {
-	const web, timeout = "deployment/web", "--timeout=3m"
+	const web, timeout = "deployment/web", "--timeout=5m"
 	n.deployment(t, "web", `{}`)
 	to := func(k int) { n.kubectl(t, "set", "image", web, "web="+n.images[k]) }
 	rolled := func() { n.kubectl(t, "rollout", "status", web, timeout) }
@@ -151,7 +151,7 @@ func (n *natives) testOthers(t *testing.T) {
 	others.kubectl(t, "apply", "-f", file)
 	names := []string{"frontend", "api", "cart", "shop", "search"}
 	for _, name := range names {
-		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=3m")
+		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=5m")
 	}
 	before := others.podsOf(t, "", n.images[0])
 	others.kubectl(t, "label", "namespace", others.namespace, adapter.RolloutKey+"="+adapter.Enabled)
@@ -170,7 +170,7 @@ func (n *natives) testOthers(t *testing.T) {
 	others.kubectl(t, "set", "image", "deployment", "--all", "server="+n.images[1])
 	others.kubectl(t, "scale", "deployment/frontend", "--replicas=3") // as its autoscaler does
 	for _, name := range names {
-		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=3m")
+		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=5m")
 	}
 	others.sameOf(t, before, "", n.images[1], len(before)+1)
 }
@@ -277,7 +277,7 @@ func (n *natives) endByHand(t *testing.T, d *appsv1.Deployment) {
 		t.Fatalf("spec.paused is %q", paused)
 	}
 	n.kubectl(t, "patch", "deployment", d.Name, "-p", patch)
-	n.kubectl(t, "rollout", "status", "deployment/"+d.Name, "--timeout=3m")
+	n.kubectl(t, "rollout", "status", "deployment/"+d.Name, "--timeout=5m")
 	if d, err = n.get(t.Context(), d.Name); err != nil {
 		t.Fatal(err)
 	}

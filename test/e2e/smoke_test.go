@@ -24,7 +24,7 @@ import (
 
 const (
 	nodes   = 3
-	timeout = 3 * time.Minute
+	timeout = 5 * time.Minute
 	poll    = 100 * time.Millisecond
 )
 

@@ -82,7 +82,7 @@ func TestStop(t *testing.T) {
 }
 
 func TestCertificates(t *testing.T) {
-	ca, shown := authority(t, "kube-apiserver", "somebody")
+	ca, shown := authority(t, "kube-apiserver", "kube-proxy")
 	_, foreign := authority(t, "kube-apiserver")
 	g := start(t, serving.Options{
 		ClientCA: ca, ClientNames: []string{"kube-apiserver"}, OpenPaths: []string{"/healthz"},
@@ -95,7 +95,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		"none":             {"any pod can send a review", nil, path, http.StatusUnauthorized},
 		"of an API server": {"the CA has signed its name", []tls.Certificate{shown["kube-apiserver"]}, path, http.StatusOK},
-		"another name":     {"a CA signs for others", []tls.Certificate{shown["somebody"]}, path, http.StatusUnauthorized},
+		"another name":     {"a CA signs for others", []tls.Certificate{shown["kube-proxy"]}, path, http.StatusUnauthorized},
 		"another CA":       {"any CA can sign the name", []tls.Certificate{foreign["kube-apiserver"]}, path, 0},
 		"an open path":     {"a health check discloses nothing", nil, "/healthz", http.StatusOK},
 	}
