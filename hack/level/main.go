@@ -12,9 +12,9 @@
 // installs each CRD once.
 //
 // With all, the set-up comes first: system packages where this process can install them, and the programs of the
-// clusters. The e2e level, whose tests wait for half of their time, then runs beside the other levels, which leave the
-// processors to it. A table of the levels comes last: passed, failed, skipped and why. binaries builds the test
-// binaries of a level, and prints how to run each of them, for who runs them more than once: see hack/stress.
+// clusters. The levels then run one after the other: tests on real nodes fail on a machine that others keep busy. A
+// table of the levels comes last: passed, failed, skipped and why. binaries builds the test binaries of a level, and
+// prints how to run each of them, for who runs them more than once: see hack/stress.
 //
 // versions runs the envtest level on control planes of each supported version of Kubernetes and the e2e level on the
 // oldest and the newest, and prints the matrix of docs/versions.md; see versions.go.
@@ -26,7 +26,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,8 +48,6 @@ type session struct {
 	absent []packages.Package
 	flags  []string // of go test
 	out    io.Writer
-	// yielding says that another session runs beside this one, and comes first.
-	yielding bool
 }
 
 func main() {
@@ -87,8 +84,7 @@ func commands() map[string]func(ctx context.Context, arguments []string, out io.
 	return map[string]func(context.Context, []string, io.Writer) error{"binaries": binariesOf, "versions": versions}
 }
 
-// all sets up what is missing, and runs the levels: that of the real nodes beside the others, which run one after the
-// other.
+// all sets up what is missing, and runs the levels one after the other.
 func all(ctx context.Context, flags []string) []outcome {
 	s := session{absent: packages.Prepare(ctx, os.Stdout, packages.All()), flags: flags, out: os.Stdout}
 	if text := packages.Advice(s.absent); text != "" {
@@ -100,7 +96,7 @@ func all(ctx context.Context, flags []string) []outcome {
 			setUp[level] = build(ctx, os.Stdout, subsetsOf(level)...)
 		}
 	}
-	run := func(s session, level string) outcome {
+	run := func(level string) outcome {
 		if err := setUp[level]; err != nil {
 			return outcome{level: level, failed: err}
 		}
@@ -111,18 +107,10 @@ func all(ctx context.Context, flags []string) []outcome {
 		}
 		return o
 	}
-	var printed bytes.Buffer
-	beside := make(chan outcome, 1)
-	go func() { beside <- run(session{absent: s.absent, flags: s.flags, out: &printed}, e2e) }()
-	s.yielding = setUp[e2e] == nil && obstacle(e2e, s.absent) == ""
 	outcomes := make([]outcome, 0, len(levels()))
 	for _, level := range levels() {
-		if level != e2e {
-			outcomes = append(outcomes, run(s, level))
-		}
+		outcomes = append(outcomes, run(level))
 	}
-	outcomes = append(outcomes, <-beside)
-	fmt.Fprint(s.out, printed.String())
 	return outcomes
 }
 
@@ -257,19 +245,9 @@ func verbose(flags []string) bool {
 	return false
 }
 
-// line is the command line of go test.
-func (s session) line(arguments []string) []string {
-	line := append([]string{"go", "test", "-json"}, arguments...)
-	if s.yielding {
-		line = append([]string{"nice", "-n", "10"}, line...)
-	}
-	return line
-}
-
 // goTest runs the go command, and reports whether the tests pass.
 func (s session) goTest(ctx context.Context, r *report, arguments []string) (passed bool, err error) {
-	line := s.line(arguments)
-	command := exec.CommandContext(ctx, line[0], line[1:]...)
+	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
 	command.Env = append([]string{
 		// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has
 		// set counts.

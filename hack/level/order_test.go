@@ -45,12 +45,3 @@ func TestDurations(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
-
-// Levels that run beside the tests on real nodes take the processor time that these leave.
-func TestLine(t *testing.T) {
-	for yielding, want := range map[bool]string{false: "go test -json ./a", true: "nice -n 10 go test -json ./a"} {
-		if got := strings.Join(session{yielding: yielding}.line([]string{"./a"}), " "); got != want {
-			t.Errorf("yielding is %t: got %s, want %s", yielding, got, want)
-		}
-	}
-}

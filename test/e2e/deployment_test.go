@@ -104,12 +104,13 @@ func (m *deployed) testAll(t *testing.T) {
 	t.Run("at last at the same time", func(t *testing.T) {
 		for name, test := range map[string]func(*testing.T){
 			"volumes expand": m.testExpansion, "Deployments in place": m.testDeployments,
-			"columns": m.testPrinted, "document of nodes": m.testNodeDocument, "document of sidecars": m.testSidecarDocument,
+			"columns": m.testPrinted, "document of nodes": m.testNodeDocument,
 			"document of probes": m.testProbeDocument,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
+	t.Run("document of sidecars", m.testSidecarDocument) // alone: its set selects app=shop in all namespaces
 	t.Run("a hostile tenant", m.testHostileTenant)
 	// One node loses something.
 	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
