@@ -37,13 +37,13 @@ func ExampleRun() {
 // Writes that follow each other: the second one is not sent where the first one fails.
 func ExampleSequence() {
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "new"}}
+	step := func(w *write.Write) driver.Step[*write.Write] {
+		return driver.Step[*write.Write]{Required: true, Plan: func() (driver.Pass[*write.Write], error) {
+			return driver.Writes(w), nil
+		}}
+	}
 	pass := driver.Sequence(
-		driver.Then("create config", func() (*write.Write, error) {
-			return &write.Write{Verb: write.Create, Object: config}, nil
-		}, nil),
-		driver.Then("delete old config", func() (*write.Write, error) {
-			return &write.Write{Verb: write.Delete, Object: config}, nil
-		}, nil),
+		step(&write.Write{Verb: write.Create, Object: config}), step(&write.Write{Verb: write.Delete, Object: config}),
 	)
 	send := func(_ context.Context, w *write.Write) (write.Object, error) {
 		fmt.Println(w)
@@ -52,7 +52,7 @@ func ExampleSequence() {
 	fmt.Println(driver.Run(context.Background(), pass, driver.Options[*write.Write]{Send: send}))
 	// Output:
 	// create configmap new
-	// create config: the quota is used up
+	// create configmap new: the quota is used up
 }
 
 // Deletions that nothing follows. One that is refused stops no other one.

@@ -19,32 +19,6 @@ type Step[W Request] struct {
 	Required bool
 }
 
-// Then returns a step of one write, or of a question; no step follows one that failed. plan returns nil for no write.
-// answered takes the answer, and returns what fails the step; nil fails it with the error of the write. Errors begin
-// with what the step is doing.
-func Then(
-	doing string, plan func() (*write.Write, error), answered func(answer write.Object, err error) error,
-) Step[*write.Write] {
-	failed := func(err error) error {
-		if err != nil {
-			return fmt.Errorf("%s: %w", doing, err)
-		}
-		return nil
-	}
-	return Step[*write.Write]{Required: true, Plan: func() (Pass[*write.Write], error) {
-		w, err := plan()
-		if w == nil || err != nil {
-			return nil, failed(err)
-		}
-		return Stage([]*write.Write{w}, func(_ *write.Write, answer write.Object, err error) ([]*write.Write, error) {
-			if answered != nil {
-				err = answered(answer, err)
-			}
-			return nil, failed(err)
-		}), nil
-	}}
-}
-
 // Sequence returns the pass that makes one pass after the other.
 func Sequence[W Request](steps ...Step[W]) Pass[W] { return &sequence[W]{steps: steps} }
 

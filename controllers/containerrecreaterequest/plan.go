@@ -10,7 +10,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -34,34 +33,14 @@ func newPlan(s *snapshot) *plan {
 	return p
 }
 
-// pass is all that is written. An error leaves the rest to the next pass.
-func (p *plan) pass() driver.Pass[*write.Write] {
+// writes return the writes of the plan in their order; nil for none. Each is made from the request as the writes before
+// have left it.
+func (p *plan) writes() []func() (*write.Write, error) {
 	if p.refused {
-		return driver.Sequence(p.step(p.refuse))
+		return []func() (*write.Write, error){p.refuse}
 	}
 	pod := func() (*write.Write, error) { return p.Pod, nil }
-	return driver.Sequence(
-		p.step(p.addFinalizer),
-		driver.Then("write conditions of pod", pod, nil),
-		p.step(p.writeStatus),
-		p.step(p.tidy),
-		driver.Then("delete request", p.remove, nil),
-	)
-}
-
-// step is a write of the request, after which the pass goes on with what the API server answered.
-func (p *plan) step(of func() (*write.Write, error)) driver.Step[*write.Write] {
-	return driver.Then("write request", of, func(answer write.Object, err error) error {
-		raw, is := answer.(*unstructured.Unstructured)
-		if err != nil || !is {
-			return err
-		}
-		fresh, _, err := decode(raw)
-		if err == nil {
-			p.request = fresh
-		}
-		return err
-	})
+	return []func() (*write.Write, error){p.addFinalizer, pod, p.writeStatus, p.tidy, p.remove}
 }
 
 func (p *plan) addFinalizer() (*write.Write, error) {

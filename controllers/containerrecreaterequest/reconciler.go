@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -76,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	p := newPlan(s)
-	err = r.api.Run(ctx, s.key(), p.pass(), r.requests.Writes)
+	err = r.run(ctx, p)
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
@@ -85,4 +86,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	}
 	r.report(ctx, p)
 	return ctrl.Result{RequeueAfter: p.RequeueAfter}, nil
+}
+
+// run sends the writes of a plan one after the other, until one fails.
+func (r *Reconciler) run(ctx context.Context, p *plan) error {
+	for _, next := range p.writes() {
+		w, err := next()
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			continue
+		}
+		answer, err := r.api.Send(ctx, p.key(), w, r.requests.Writes)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w, err)
+		}
+		if raw, is := answer.(*unstructured.Unstructured); is && w.Verb == write.Patch {
+			if p.request, _, err = decode(raw); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

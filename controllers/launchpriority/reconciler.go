@@ -3,18 +3,20 @@ package launchpriority
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -60,12 +62,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s)
+	p := launch.Next(launch.Input{Pod: s.pod, Barrier: s.barrier, Policy: s.policy})
 	binding.LogNotes(ctx, p.Notes)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Answered: func(w *write.Write, answer write.Object, err error) { r.remember(s, w, answer, err) },
-	})
+	err = r.run(ctx, s, p)
 	switch {
 	case write.IsOutdated(err) || apierrors.IsAlreadyExists(err):
 		r.memory.forget(name.NamespacedName)
@@ -77,15 +76,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	return ctrl.Result{RequeueAfter: cmp.Or(s.fresh, p.RequeueAfter)}, nil
 }
 
-// remember keeps what was written, until the cache shows it.
-func (r *Reconciler) remember(s *snapshot, w *write.Write, answer write.Object, err error) {
-	name := client.ObjectKeyFromObject(s.pod)
-	barrier, is := answer.(*corev1.ConfigMap)
-	switch {
-	case err != nil:
-	case is:
-		r.memory.keep(name, s.pod.UID, barrier, r.api.Now())
-	case w.Verb == write.Patch:
-		r.memory.mark(name, s.pod.UID)
+// run sends the writes of a plan one after the other, until one fails.
+func (r *Reconciler) run(ctx context.Context, s *snapshot, p launch.Plan) error {
+	writes, err := s.writes(p)
+	if err != nil {
+		return err
 	}
+	name := client.ObjectKeyFromObject(s.pod)
+	if p.Remove != "" {
+		// The barrier may be that of a later pod of this name, whose event comes.
+		live, err := stored.Metadata(ctx, r.api.Live, podKind(), name)
+		if err != nil || live == nil || live.UID != s.pod.UID || live.DeletionTimestamp != nil {
+			return err
+		}
+	}
+	for _, w := range writes {
+		answer, err := r.api.Send(ctx, name, w)
+		if w.Verb == write.Delete && apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", w, err)
+		}
+		if barrier, is := answer.(*corev1.ConfigMap); is {
+			r.memory.keep(name, s.pod.UID, barrier, r.api.Now())
+		} else if w.Verb == write.Patch {
+			r.memory.mark(name, s.pod.UID)
+		}
+	}
+	return nil
 }
+
+func podKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }

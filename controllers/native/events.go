@@ -3,6 +3,7 @@ package native
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,21 +67,19 @@ func (l *loop) follow(ctx context.Context, s *snapshot, p *plan) error {
 			*since = s.now
 		}
 	})
-	var steps []driver.Step[*write.Write]
 	for _, w := range p.deployment.Writes(p.pass) {
-		steps = append(steps, driver.Then(w.String(), func() (*write.Write, error) { return w, nil },
-			func(_ write.Object, err error) error {
-				if p.outdated = write.IsOutdated(err); err == nil && w.Object == s.set {
-					l.ended(s, p)
-				}
-				return err
-			}))
+		_, err := l.Send(ctx, s.key(), w, l.sets)
+		if p.outdated = write.IsOutdated(err); p.outdated {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", w, err)
+		}
+		if w.Object == s.set {
+			l.ended(s, p)
+		}
 	}
-	err := l.Run(ctx, s.key(), driver.Sequence(steps...), l.sets)
-	if p.outdated {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // ended emits why a hold has ended.

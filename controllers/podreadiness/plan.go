@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -22,11 +21,7 @@ func waits(pod *corev1.Pod) bool {
 		lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType) == nil
 }
 
-// plan returns the pass that applies the condition and nothing else.
-func plan(s *snapshot) driver.Pass[*write.Write] {
-	return driver.Sequence(driver.Then("write condition of pod", s.condition, nil))
-}
-
+// condition returns the write that applies the condition and nothing else.
 func (s *snapshot) condition() (*write.Write, error) {
 	body, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Pod",

@@ -2,6 +2,7 @@ package podreadiness
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,14 +56,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case s.left > 0:
 		return ctrl.Result{RequeueAfter: s.left}, nil
 	}
-	switch err := r.api.Run(ctx, name.NamespacedName, plan(s)); {
+	w, err := s.condition()
+	if err == nil {
+		_, err = r.api.Send(ctx, name.NamespacedName, w)
+	}
+	switch {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil
 	case apierrors.IsConflict(err):
 		// Another writer has set it, or another pod has the name. The cache will show which.
 		return ctrl.Result{RequeueAfter: patience}, nil
 	case err != nil:
-		return ctrl.Result{}, err
+		return ctrl.Result{}, fmt.Errorf("write condition of pod: %w", err)
 	}
 	r.set.note(name.NamespacedName, s.pod.UID, s.now)
 	return ctrl.Result{RequeueAfter: patience}, nil

@@ -2,9 +2,11 @@ package sidecarterminator
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -12,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -69,24 +70,36 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil || in == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(*in)
-	binding.LogNotes(ctx, p.Notes)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Answered: func(w *write.Write, answer write.Object, err error) {
-			if made, is := answer.(*v1beta1.ContainerRecreateRequest); is && err == nil {
-				r.memory.keep(in.Pod.UID, made, r.api.Now())
-			}
-			if err == nil {
-				r.emit(p, w)
-			}
-		},
-	})
+	action := finish.Next(*in)
+	binding.LogNotes(ctx, action.Notes)
+	after, err := r.run(ctx, in, action)
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: p.RequeueAfter}, nil
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// run sends the writes of an action one after the other, until one fails.
+func (r *Reconciler) run(ctx context.Context, in *finish.Input, action finish.Action) (time.Duration, error) {
+	after := action.RequeueAfter
+	for _, w := range action.Writes(*in) {
+		answer, err := r.api.Send(ctx, client.ObjectKeyFromObject(in.Pod), w)
+		if w.Verb == write.Create && apierrors.IsAlreadyExists(err) {
+			return after, nil // the cache did not show the request yet
+		}
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", w, err)
+		}
+		if request, is := answer.(*v1beta1.ContainerRecreateRequest); is && w.Verb == write.Create {
+			r.memory.keep(in.Pod.UID, request, r.api.Now())
+			after = patience
+		}
+		if w.Verb == write.Create || w.Verb == write.Patch && w.Subresource == write.Main { // containers stop
+			r.api.Event(in.Pod, corev1.EventTypeNormal, finish.EventReason, action.Event)
+		}
+	}
+	return after, nil
 }

@@ -157,3 +157,10 @@ func (b *Binding) Run(
 		Send: runtimeclient.Sender(b.Client, b.Live), Now: b.Now, Owner: owner, Ledgers: ledgers,
 	})
 }
+
+// Send sends a write, and records it in ledgers as one of an object.
+func (b *Binding) Send( //nolint:ireturn // as driver.Send
+	ctx context.Context, owner types.NamespacedName, w *write.Write, ledgers ...driver.Recorder,
+) (write.Object, error) {
+	return driver.Recording(runtimeclient.Sender(b.Client, b.Live), owner, ledgers...)(ctx, w)
+}
