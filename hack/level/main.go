@@ -218,7 +218,7 @@ func (s session) runAll(ctx context.Context, r *report, runs []invocation, flags
 		if r.raceless {
 			i.flags = slices.DeleteFunc(slices.Clone(i.flags), func(f string) bool { return f == "-race" })
 		}
-		ok, err := s.goTest(ctx, r, i.arguments(flags))
+		ok, err := goTest(ctx, r, i.arguments(flags))
 		if err != nil {
 			return false, err
 		}
@@ -246,7 +246,7 @@ func verbose(flags []string) bool {
 }
 
 // goTest runs the go command, and reports whether the tests pass.
-func (s session) goTest(ctx context.Context, r *report, arguments []string) (passed bool, err error) {
+func goTest(ctx context.Context, r *report, arguments []string) (passed bool, err error) {
 	command := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, arguments...)...)
 	command.Env = append([]string{
 		// The compiler, the linker and the tests live for seconds: memory is cheaper than collections. What the caller has

@@ -101,7 +101,7 @@ func (s session) retry(ctx context.Context, r *report, runs []invocation, flags 
 		i.tests, i.dirs = nil, []string{path}
 		again := newReport(s.out, r.verbose)
 		selected := slices.Concat(flags, []string{"-count=1", "-run", pattern(failed[path])})
-		ok, err := s.goTest(ctx, again, i.arguments(selected))
+		ok, err := goTest(ctx, again, i.arguments(selected))
 		if err != nil {
 			return false, err
 		}

@@ -96,7 +96,7 @@ func TestRetry(t *testing.T) {
 			var out strings.Builder
 			s, r := session{out: &out}, newReport(&out, false)
 			run := invocation{dirs: []string{"./x"}}
-			if ok, err := s.goTest(t.Context(), r, run.arguments(nil)); ok || err != nil {
+			if ok, err := goTest(t.Context(), r, run.arguments(nil)); ok || err != nil {
 				t.Fatalf("the first run: %t, %v\n%s", ok, err, &out)
 			}
 			passed, err := s.retry(t.Context(), r, []invocation{run}, nil)
