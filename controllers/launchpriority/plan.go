@@ -3,7 +3,9 @@ package launchpriority
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -33,10 +35,8 @@ func (s *snapshot) writes(p launch.Plan) (all []*write.Write, err error) {
 		if err != nil {
 			return nil, err
 		}
-		pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.pod.Namespace, Name: s.pod.Name, UID: s.pod.UID,
-		}}
-		pod.SetGroupVersionKind(podKind())
+		pod := stored.MetadataOf(podKind(), client.ObjectKeyFromObject(s.pod))
+		pod.UID = s.pod.UID
 		all = append(all, &write.Write{Verb: write.Patch, Object: pod, Type: launch.PatchType, Body: write.Bytes(patch)})
 	}
 	return all, nil

@@ -6,8 +6,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -34,10 +36,9 @@ func (s *snapshot) condition() (*write.Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.pod.Namespace, Name: s.pod.Name}}
-	pod.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	return &write.Write{
-		Verb: write.Patch, Object: pod, Subresource: write.Status,
+		Verb: write.Patch, Object: stored.MetadataOf(kind, client.ObjectKeyFromObject(s.pod)), Subresource: write.Status,
 		Type: types.ApplyPatchType, FieldOwner: fieldOwner, Body: write.Bytes(body),
 	}, nil
 }

@@ -65,7 +65,8 @@ func TestValidate(t *testing.T) {
 		"no name":    {meta(``), []string{"spec.resource.metadata.name: FieldValueRequired"}},
 		"a bad name": {meta(`"name":"A_b"`), []string{"spec.resource.metadata.name: FieldValueInvalid"}},
 		"bad metadata": {
-			meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],"ownerReferences":[{"controller":true,"apiVersion":"v1","kind":"A","name":"x","uid":"1"}]`),
+			meta(`"name":"a","labels":{"a b":"c"},"annotations":{"a b":"c"},"finalizers":["a b"],` +
+				`"ownerReferences":[{"controller":true,"apiVersion":"v1","kind":"A","name":"x","uid":"1"}]`),
 			[]string{
 				"spec.resource.metadata.labels: FieldValueInvalid", "spec.resource.metadata.annotations: FieldValueInvalid",
 				"spec.resource.metadata.finalizers: FieldValueInvalid",
