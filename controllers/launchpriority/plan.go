@@ -3,7 +3,7 @@ package launchpriority
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/launch"
@@ -35,7 +35,7 @@ func (s *snapshot) writes(p launch.Plan) (all []*write.Write, err error) {
 		if err != nil {
 			return nil, err
 		}
-		pod := stored.MetadataOf(podKind(), client.ObjectKeyFromObject(s.pod))
+		pod := stored.MetadataOf(podKind(), types.NamespacedName{Namespace: s.pod.Namespace, Name: s.pod.Name})
 		pod.UID = s.pod.UID
 		all = append(all, &write.Write{Verb: write.Patch, Object: pod, Type: launch.PatchType, Body: write.Bytes(patch)})
 	}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -37,8 +36,9 @@ func (s *snapshot) condition() (*write.Write, error) {
 		return nil, err
 	}
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	name := types.NamespacedName{Namespace: s.pod.Namespace, Name: s.pod.Name}
 	return &write.Write{
-		Verb: write.Patch, Object: stored.MetadataOf(kind, client.ObjectKeyFromObject(s.pod)), Subresource: write.Status,
+		Verb: write.Patch, Object: stored.MetadataOf(kind, name), Subresource: write.Status,
 		Type: types.ApplyPatchType, FieldOwner: fieldOwner, Body: write.Bytes(body),
 	}, nil
 }
