@@ -36,22 +36,17 @@ SOAK ?= 1h
 OUTAGE   ?= 5m
 PREVIOUS ?= $(shell git rev-list -1 --before='1 day ago' HEAD)
 
-# Which versions of Kubernetes to run the tests on, such as VERSIONS="1.34 1.37"; all supported ones by default. Without -write nothing is
-# recorded; -level and -run select tests.
-VERSIONS      ?=
-VERSIONSFLAGS ?= -write
+# Which versions of Kubernetes to run the tests on.
+VERSIONS ?= $(shell sed -n 's/^v\(1\.[0-9]*\).*/\1/p' test/cluster/binaries/kubernetes.versions)
 
 # Flags for the tests, such as TESTFLAGS='-run TestX -v'.
 TESTFLAGS ?=
 
 CLUSTER := go run ./test/cluster/cmd/cluster
-LEVEL   := go run ./hack/level
+LEVEL   := hack/level
 
 # Flags for the demo: DEMOFLAGS=-keep leaves its cluster up until Ctrl-C.
 DEMOFLAGS ?=
-
-# Flags for the figures, such as FIGURESFLAGS=-json.
-FIGURESFLAGS ?=
 
 # What the images of the manager and of the daemon are called in the registry of the real nodes.
 IMG ?= kruisekit/kruise-manager:dev
@@ -74,10 +69,6 @@ demo: ## See a rollout in place beside that of a Deployment, in a cluster of its
 picture: ## Take the picture of the demo in the README from a run
 	@hack/demo
 	exec bin/demo -plain -svg docs/images/demo.svg
-
-.PHONY: dashboard-pictures
-dashboard-pictures: ## Draw the dashboards from metrics of a soak of SOAK (1h) on real nodes into docs/images (cluster-build first)
-	@hack/dashboard-pictures $(SOAK)
 
 ##@ Write
 
@@ -102,9 +93,12 @@ generate: ## Regenerate deepcopy code, clients, CRDs, RBAC, webhook configuratio
 		exit 1
 	fi
 
+# The revision that surface compares with.
+BASE ?= HEAD
+
 .PHONY: surface
-surface: ## List what the public packages export; a change needs a line in CHANGELOG.md
-	@go run ./hack/surface -write
+surface: ## Print how the public API differs from that of BASE (HEAD), for CHANGELOG.md
+	@hack/apidiff $(BASE)
 
 .PHONY: fmt
 fmt: ## Format all Go code
@@ -123,7 +117,7 @@ clean: ## Remove what builds and tests left in the clone (caches stay)
 ##@ Check
 
 .PHONY: verify
-verify: verify-tidy verify-generated verify-config build client packaging lint layers voice verify-surface embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
+verify: verify-tidy verify-generated verify-config build client packaging lint layers embed-check verify-clean ## Check all that needs no test: tidy, generated, built, linted, layered
 
 .PHONY: verify-tidy verify-generated verify-config
 verify-tidy verify-generated verify-config:
@@ -169,27 +163,15 @@ lint: ## Lint the files of every test level
 	GOGC=$${GOGC:-400} $$tool run ./...
 
 .PHONY: layers
-layers: ## Check the direction of imports and the floor of go.mod
+layers: ## Check the direction of imports, what public packages export, and the floor of go.mod
 	@go run ./hack/layers
-
-.PHONY: voice
-voice: ## Check the words of documents and of exported comments
-	@go run ./hack/voice
-
-.PHONY: verify-surface
-verify-surface: ## Check what the public packages export, against the listing in hack/surface
-	@go run ./hack/surface
 
 .PHONY: embed-check
 embed-check: ## Check what an operator takes in that imports one primitive
 	@go run ./hack/embed
 
-.PHONY: figures
-figures: ## Print numbers of packages, identifiers and lines as a table (FIGURESFLAGS=-json)
-	@go run ./hack/figures -way $(FIGURESFLAGS)
-
 .PHONY: compat-newest
-compat-newest: ## Build and unit-test against the newest Kubernetes libraries
+compat-newest: ## Compile against the newest Kubernetes libraries (nightly also runs the unit tests)
 	@hack/compat-newest $(TESTFLAGS)
 
 ##@ Test
@@ -218,11 +200,12 @@ test-e2e: ## Test on real kubelets and containerd (Linux and root; cluster-build
 	@$(LEVEL) e2e $(TESTFLAGS)
 
 .PHONY: nightly
-nightly: ## Run what is too slow for every change: all unit tests with the race detector, the tests of the test cluster, outages, two releases, versions of Kubernetes, the chart, every level RUNS (10) times, each fuzz test
+nightly: ## Run what is too slow for every change: all unit tests with the race detector, those with the newest libraries, the tests of the test cluster, outages, two releases, versions of Kubernetes, the chart, every level RUNS (10) times, each fuzz test
 	@$(LEVEL) race $(TESTFLAGS)
 	$(LEVEL) nightly $(TESTFLAGS)
+	hack/compat-newest -short
 	$(MAKE) plugin-lint plugin-test dashboard-test outages releases install-test
-	$(MAKE) versions VERSIONSFLAGS=
+	$(MAKE) versions
 	cd hack/tools/images
 	GOWORK=off go test ./...
 	cd ../../..
@@ -246,8 +229,14 @@ releases: ## Run the manager of the revision PREVIOUS (a day old) beside this on
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestReleases$$' -count=1 -v -timeout 2h -args -previous $(PREVIOUS)
 
 .PHONY: versions
-versions: ## Run the tests on each supported version of Kubernetes, real nodes on oldest and newest, and record them in docs/versions.md (cluster-build first)
-	@KRUISEKIT_REQUIRE_CLUSTER=1 KRUISEKIT_RETRY=1 $(LEVEL) versions $(VERSIONSFLAGS) $(VERSIONS)
+versions: ## Run the API server level on each of VERSIONS of Kubernetes, and real nodes of the first and the last (cluster-build first)
+	@export KRUISEKIT_REQUIRE_CLUSTER=1
+	for version in $(VERSIONS); do
+		export KRUISEKIT_KUBERNETES=$$version
+		echo "##### Kubernetes $$version"
+		$(LEVEL) envtest $(TESTFLAGS)
+		case $$version in $(firstword $(VERSIONS)) | $(lastword $(VERSIONS))) $(LEVEL) e2e $(TESTFLAGS) ;; esac
+	done
 
 .PHONY: install-test
 install-test: ## Install the chart on real nodes with images by ko, upgrade, roll back, uninstall (cluster-build first)

@@ -71,8 +71,6 @@
 //   - [github.com/kruisekit/kruisekit/controllers/podscope]: which pods API servers send to the webhook of pods.
 //   - [github.com/kruisekit/kruisekit/controllers/podunavailablebudget]: how many pods of each budget may become
 //     unavailable.
-//   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral]: which running pods get the containers of an
-//     EphemeralJob.
 //   - [github.com/kruisekit/kruisekit/controllers/ephemeraljob]: ephemeral containers that run to their end in many
 //     pods.
 //   - [github.com/kruisekit/kruisekit/controllers/resourcedistribution]: copies of a Secret or a ConfigMap in many

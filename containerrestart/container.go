@@ -26,8 +26,8 @@ const (
 	StateRunning State = "Running"
 	// StateExited has ended.
 	StateExited State = "Exited"
-	// StateUnknown is a state that the runtime does not report. It is the default.
-	StateUnknown State = ""
+	// StateUnknown is a state that the runtime does not report, as is any other.
+	StateUnknown State = "Unknown"
 )
 
 // Container is one container as the runtime knows it. Of those with the same name in a pod, all but the newest are

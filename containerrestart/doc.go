@@ -13,7 +13,7 @@
 //	})
 //	switch action.Verdict {
 //	case containerrestart.DoWrite: // send action.Write.Data(), and look again
-//	case containerrestart.DoKill:  // begin an attempt for each of action.Kills, and look again
+//	case containerrestart.DoKill:  // begin an attempt for action.Kill, and look again
 //	case containerrestart.DoCancel, containerrestart.DoWait, containerrestart.DoNothing:
 //	}
 //
@@ -45,9 +45,7 @@
 //   - A pod that was taken out of traffic for a request is put back when the request ends or is deleted.
 //
 // Unlike the reference, native sidecars can be restarted. A hook may sleep, or send a request to the pod without naming
-// a host. The first request of a pod never stays Pending. A new container that has ended six times is Failed. [Work]
-// can stop unordered containers together. The reference never does: it promises that the next container runs on while
-// the hook of the first runs.
+// a host. The first request of a pod never stays Pending. A new container that has ended six times is Failed.
 //
 // When not to use it: to start a container with another image or other resources, use the package inplace. Where the
 // pod may be deleted instead, delete it.

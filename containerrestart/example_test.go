@@ -89,7 +89,7 @@ func ExampleNext() {
 	fmt.Println(action.Verdict, statusOf(action.Write).Phase)
 	r.Status = statusOf(action.Write)
 	action = containerrestart.Next(work)
-	fmt.Println(action.Verdict, action.Kills[0].ContainerID, action.Kills[0].Grace)
+	fmt.Println(action.Verdict, action.Kill.ContainerID, action.Kill.Grace)
 	// Output:
 	// Write Recreating
 	// Kill containerd://a 30s

@@ -136,7 +136,7 @@ func TestHooks(t *testing.T) {
 				Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)},
 				Now:        at(1),
 			}
-			blind := containerrestart.Next(w).Kills[0]
+			blind := containerrestart.Next(w).Kill
 			w.Pod, w.PodIP = tc.pod, "1.2.3.4"
 			if tc.err == "" {
 				if diff := cmp.Diff(tc.blind, blind.Hook); diff != "" {
@@ -145,7 +145,7 @@ func TestHooks(t *testing.T) {
 			} else {
 				w.PodIP = ""
 			}
-			k := containerrestart.Next(w).Kills[0]
+			k := containerrestart.Next(w).Kill
 			if tc.err != "" {
 				if k.Hook == nil || k.Hook.Err == nil || k.Hook.Err.Error() != tc.err {
 					t.Errorf("%s: got %+v, want %q", tc.why, k.Hook, tc.err)
@@ -175,7 +175,7 @@ func TestGraceOfNobody(t *testing.T) {
 		w := containerrestart.Work{
 			Request: r, Containers: []containerrestart.Container{up("app", 0, -60), up("log", 0, -60)}, Now: at(1),
 		}
-		if k := containerrestart.Next(w).Kills[0]; k.Grace != want {
+		if k := containerrestart.Next(w).Kill; k.Grace != want {
 			t.Errorf("%d: grace %v, want %v", seconds, k.Grace, want)
 		}
 	}

@@ -48,7 +48,6 @@ func (w *world) request(ends bool) func(*request) {
 }
 
 func (w *world) someWays() {
-	w.together = w.once(2)
 	for _, name := range []string{"app", "log", "mesh"} {
 		w.ways[name] = way{
 			unstoppable: w.once(8), crashing: w.once(8), neverReady: w.once(8), hook: w.Intn(6), slow: w.Intn(4),

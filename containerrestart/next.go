@@ -33,9 +33,6 @@ type Work struct {
 	// Attempts are the kills in this pod that this process has begun; it keeps them until their request is gone. Those of
 	// another process, which died, are not needed.
 	Attempts []Attempt
-	// Together stops the containers of an unordered request at once. Without it, as in the reference, the next one is
-	// stopped when the one before has stopped.
-	Together bool
 	// Now is the time of the decision.
 	Now time.Time
 }
@@ -57,7 +54,7 @@ type Verdict string
 const (
 	// DoWrite asks to write the status, and to look again.
 	DoWrite Verdict = "Write"
-	// DoKill asks to stop containers. The daemon looks again as soon as each attempt has begun, and when it is over.
+	// DoKill asks to stop a container. The daemon looks again as soon as the attempt has begun, and when it is over.
 	DoKill Verdict = "Kill"
 	// DoCancel asks to cancel the attempts of the request that are not done, because the request or its pod is being
 	// deleted. The daemon also cancels the attempts of a request that does not exist any more, without a call of Next.
@@ -74,8 +71,8 @@ type Action struct {
 	Verdict Verdict
 	// Write is the change of the request's status, for DoWrite.
 	Write *write.Write
-	// Kills are containers to stop, for DoKill, all at once.
-	Kills []Kill
+	// Kill is the container to stop, for DoKill.
+	Kill *Kill
 	// After is when to look again at the latest, for DoWait; 0 for when something changes.
 	After time.Duration
 	// Notes say why.
@@ -98,10 +95,10 @@ func Next(w Work) Action {
 	}
 	switch change := writeOf(w.Request, s.status, ended(w.Request)); {
 	case change != nil:
-		s.action.Verdict, s.action.Write, s.action.Kills, s.action.After = DoWrite, change, nil, 0
+		s.action.Verdict, s.action.Write, s.action.Kill, s.action.After = DoWrite, change, nil, 0
 	case ended(w.Request):
 		s.action.Verdict = DoNothing
-	case len(s.action.Kills) > 0:
+	case s.action.Kill != nil:
 		s.action.Verdict, s.action.After = DoKill, 0
 	default:
 		s.action.Verdict = DoWait
@@ -131,7 +128,7 @@ func (s *stepper) complete(message string) {
 	now := metav1.NewTime(s.Now)
 	s.status.Phase, s.status.CompletionTime, s.status.Message = appsv1beta1.ContainerRecreateRequestCompleted, &now,
 		message
-	s.action.Kills = nil
+	s.action.Kill = nil
 	if message != "" {
 		s.note(NoteEnded, message)
 	}
@@ -199,7 +196,8 @@ func (s *stepper) inGrace() bool {
 	return true
 }
 
-// walk goes through the containers in their order and chooses those to stop now.
+// walk goes through the containers in their order and chooses the one to stop now. The next one is stopped when that
+// has stopped.
 func (s *stepper) walk() {
 	done := true
 	for i := range s.status.ContainerRecreateStates {
@@ -217,11 +215,8 @@ func (s *stepper) walk() {
 				return
 			}
 		default:
-			done = false
 			s.stop(i)
-			if s.strategy.OrderedRecreate || !s.Together {
-				return
-			}
+			return
 		}
 	}
 	if done {
@@ -229,7 +224,7 @@ func (s *stepper) walk() {
 	}
 }
 
-// stop adds a container to those to stop, unless it is being stopped.
+// stop chooses a container to stop, unless one is being stopped.
 func (s *stepper) stop(i int) {
 	st, c := &s.status.ContainerRecreateStates[i], newest(s.Containers, s.Request.Spec.Containers[i].Name)
 	switch {
@@ -245,13 +240,13 @@ func (s *stepper) stop(i int) {
 		// After a restart, the daemon must recognise a container with another ID as the new one.
 		st.Message = stopping + c.ID
 	}
-	s.action.Kills = append(s.action.Kills, s.kill(&s.Request.Spec.Containers[i], c))
+	s.action.Kill = s.kill(&s.Request.Spec.Containers[i], c)
 }
 
 // kill is how a container of the request is stopped. Hooks come from the pod where it is seen: not all fit in the
 // request.
-func (s *stepper) kill(c *appsv1beta1.ContainerRecreateRequestContainer, running *Container) Kill {
-	k := Kill{
+func (s *stepper) kill(c *appsv1beta1.ContainerRecreateRequestContainer, running *Container) *Kill {
+	k := &Kill{
 		Container: c.Name, ContainerID: running.ID, Grace: usualGrace * time.Second,
 		Text: "Stopping container " + c.Name + " by ContainerRecreateRequest " + s.Request.Name,
 	}

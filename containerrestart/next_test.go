@@ -48,19 +48,9 @@ func TestNext(t *testing.T) {
 			write: status(recreating, st("app", pending, false, ""), st("log", pending, false, "")),
 		},
 		"one at once": {
-			why:   "the next waits until the first has stopped",
-			work:  work{Request: admitted(both), Containers: old},
-			kills: []string{"app"},
-		},
-		"all at once": {
-			why:   "where that was chosen",
-			work:  work{Request: admitted(both), Containers: old, Together: true},
-			kills: []string{"app", "log"},
-		},
-		"in order": {
-			why:   "that choice is for unordered requests",
-			work:  work{Request: admitted(both, ordered), Containers: old, Together: true},
-			kills: []string{"app"},
+			why:  "the next waits until the first has stopped",
+			work: work{Request: admitted(both), Containers: old},
+			kill: "app",
 		},
 		"under way": {
 			why:   "no container is stopped twice",
@@ -75,16 +65,10 @@ func TestNext(t *testing.T) {
 			},
 		},
 		"done for another": {
-			why: "now it can begin", kills: []string{"app"},
+			why: "now it can begin", kill: "app",
 			work: work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{{
 				Request: "r0", Container: "app", Done: true,
 			}}},
-		},
-		"under way, together": {
-			why:   "the other need not wait",
-			work:  work{Request: admitted(both), Containers: old, Attempts: []containerrestart.Attempt{begun}, Together: true},
-			kills: []string{"log"},
-			notes: []string{containerrestart.NoteStopping},
 		},
 		"stopped": {
 			why:   "unordered, the next is stopped while this one starts",
@@ -98,7 +82,7 @@ func TestNext(t *testing.T) {
 				Containers: append(containers{down("app", 0, -60)}, old[1]),
 				Attempts:   []containerrestart.Attempt{done("app", nil)},
 			},
-			kills: []string{"log"},
+			kill:  "log",
 			notes: []string{containerrestart.NoteStarting},
 		},
 		"stopped, in order": {
@@ -130,7 +114,7 @@ func TestNext(t *testing.T) {
 					in(recreating, st("app", succeeded, true, ""), st("log", pending, false, ""))),
 				Containers: append(containers{up("app", 1, 25)}, old...),
 			},
-			kills: []string{"log"},
+			kill: "log",
 		},
 		"up, and unknown to the API server": {
 			why: "the snapshot is of another",
@@ -176,9 +160,9 @@ func TestNext(t *testing.T) {
 			notes: []string{containerrestart.NoteStarting},
 		},
 		"started after the request was made": {
-			why:   "the time alone proves nothing",
-			work:  work{Request: admitted(both), Containers: containers{up("app", 0, 5), up("log", 0, 5)}},
-			kills: []string{"app"},
+			why:  "the time alone proves nothing",
+			work: work{Request: admitted(both), Containers: containers{up("app", 0, 5), up("log", 0, 5)}},
+			kill: "app",
 		},
 		"of several the newest counts": {
 			why: "past ones stay with the runtime for a while",
@@ -201,7 +185,7 @@ func TestNext(t *testing.T) {
 					in(recreating, st("app", pending, false, "stopping containerd://app-3"), st("log", pending, false, ""))),
 				Containers: containers{up("app", 3, 25), old[1]},
 			},
-			kills: []string{"app"},
+			kill: "app",
 		},
 		"by force, and the daemon died": {
 			why: "exactly once, so the one that runs now is the new one",
@@ -240,17 +224,6 @@ func TestNext(t *testing.T) {
 				Containers: old[1:],
 			},
 			after: 3 * time.Second,
-			notes: []string{containerrestart.NoteNotFound},
-		},
-		"not there, together": {
-			why: "the other need not wait",
-			work: work{
-				Request: admitted(in(recreating, st("app", pending, false, "not found container on Node"),
-					st("log", pending, false, ""))),
-				Containers: old[1:],
-				Together:   true,
-			},
-			kills: []string{"log"},
 			notes: []string{containerrestart.NoteNotFound},
 		},
 		"exited": {
@@ -312,7 +285,7 @@ func TestNext(t *testing.T) {
 					with(strategy{FailurePolicy: ignore})),
 				Containers: old,
 			},
-			kills: []string{"log"},
+			kill: "log",
 		},
 		"all failed, ignored": {
 			why: "there is nothing left to try",
@@ -395,7 +368,7 @@ func TestNext(t *testing.T) {
 			work: work{
 				Request: admitted(both, graced(25), with(strategy{UnreadyGracePeriodSeconds: ptr.To[int64](5)})), Containers: old,
 			},
-			kills: []string{"app"},
+			kill: "app",
 		},
 
 		"ended": {
@@ -465,7 +438,7 @@ func TestNext(t *testing.T) {
 				Pod:        newPod(func(p *corev1.Pod) { p.UID, p.DeletionTimestamp = "u2", ptr.To(stamp(20)) }),
 				Containers: old,
 			},
-			kills: []string{"app"},
+			kill: "app",
 		},
 	}
 	checkNext(t, cases)

@@ -15,12 +15,12 @@ func st(name string, p phase, killed bool, message string) state {
 	return state{Name: name, Phase: p, IsKilled: killed, Message: message}
 }
 
-// nextCase has one field of want or none: write, kills, or another verdict.
+// nextCase has one field of want or none: write, kill, or another verdict.
 type nextCase struct {
 	why   string
 	work  containerrestart.Work
 	write *appsv1beta1.ContainerRecreateRequestStatus
-	kills []string
+	kill  string
 	do    containerrestart.Verdict
 	after time.Duration
 	notes []string
@@ -39,17 +39,17 @@ func checkNext(t *testing.T, cases map[string]nextCase) {
 			type outcome struct {
 				Do    containerrestart.Verdict
 				Write *appsv1beta1.ContainerRecreateRequestStatus
-				Kills []string
+				Kill  string
 				After time.Duration
 				Notes []string
 			}
-			want := outcome{tc.do, tc.write, tc.kills, tc.after, tc.notes}
+			want := outcome{tc.do, tc.write, tc.kill, tc.after, tc.notes}
 			switch {
 			case tc.write != nil:
 				want.Do = containerrestart.DoWrite
 				want.Write.ContainerStatusSnapshot, want.Write.Conditions = tc.work.Request.Status.ContainerStatusSnapshot,
 					tc.work.Request.Status.Conditions
-			case tc.kills != nil:
+			case tc.kill != "":
 				want.Do = containerrestart.DoKill
 			case tc.do == "":
 				want.Do = containerrestart.DoWait
@@ -58,8 +58,8 @@ func checkNext(t *testing.T, cases map[string]nextCase) {
 			if action.Write != nil {
 				got.Write = ptr.To(statusOf(action.Write))
 			}
-			for _, k := range action.Kills {
-				got.Kills = append(got.Kills, k.Container)
+			if action.Kill != nil {
+				got.Kill = action.Kill.Container
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.why, diff)

@@ -32,14 +32,6 @@ func TestStories(t *testing.T) {
 				})
 			},
 		},
-		"together": {
-			shows: "Two containers with long hooks, where the daemon may stop both at once.",
-			ways:  map[string]way{"app": {hook: 8}, "log": {hook: 5}},
-			begin: func(w *world) {
-				w.together = true
-				w.create("again")
-			},
-		},
 		"ordered": {
 			shows: "One after the other, out of traffic; the pod is put back at the end.",
 			ways:  map[string]way{"app": {slow: 5}},

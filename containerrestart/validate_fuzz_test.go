@@ -7,7 +7,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 // FuzzCheck holds the laws of the rules of ContainerRecreateRequests.

@@ -27,7 +27,6 @@ type world struct {
 	stored   map[string]*request // by name
 	pod      *corev1.Pod
 	runtime  []containerrestart.Container
-	together bool
 	ways     map[string]way // by container
 	noDaemon bool
 	// seen is what the daemon sees of the stored requests, and attempts are what it remembers.
@@ -307,7 +306,6 @@ func (w *world) pass() (acted bool) {
 			Pod:        w.pod,
 			Containers: slices.Clone(w.runtime),
 			Attempts:   slices.Clone(w.attempts),
-			Together:   w.together,
 			Now:        w.now,
 		}
 		action := containerrestart.Next(work)
@@ -328,7 +326,7 @@ func (w *world) pass() (acted bool) {
 			acted = w.write("daemon", r.Name, action.Write) || acted
 		case containerrestart.DoKill:
 			acted = true
-			w.begin(r, action.Kills)
+			w.begin(r, action.Kill)
 		case containerrestart.DoCancel:
 			w.cancel(r.UID)
 			acted = true
@@ -365,32 +363,30 @@ func toldOf(a containerrestart.Action) string {
 	return text(a) + string(body)
 }
 
-// begin stops containers, and looks whether that is allowed.
-func (w *world) begin(r *request, kills []containerrestart.Kill) {
-	for _, k := range w.kills {
-		if k.request != r.UID && !k.orphan {
+// begin stops a container, and looks whether that is allowed.
+func (w *world) begin(r *request, k *containerrestart.Kill) {
+	for _, other := range w.kills {
+		if other.request != r.UID && !other.orphan {
 			w.fail("%s begins while a container is stopped for another request", r.Name)
 		}
 	}
 	if first := containerrestart.Queue("u1", w.requests(w.seen)); len(first) == 0 || first[0].UID != r.UID {
 		w.fail("%s stops a container and is not the first", r.Name)
 	}
-	for _, k := range kills {
-		i := slices.IndexFunc(r.Status.ContainerRecreateStates, func(s state) bool { return s.Name == k.Container })
-		for _, st := range r.Status.ContainerRecreateStates[:max(i, 0)] {
-			if r.Spec.Strategy.OrderedRecreate && st.Phase != succeeded && st.Phase != failed {
-				w.fail("%s is stopped before %s is up", k.Container, st.Name)
-			}
+	i := slices.IndexFunc(r.Status.ContainerRecreateStates, func(s state) bool { return s.Name == k.Container })
+	for _, st := range r.Status.ContainerRecreateStates[:max(i, 0)] {
+		if r.Spec.Strategy.OrderedRecreate && st.Phase != succeeded && st.Phase != failed {
+			w.fail("%s is stopped before %s is up", k.Container, st.Name)
 		}
-		if w.stopped[r.Name+"/"+k.Container] {
-			w.fail("%s is stopped twice for %s", k.Container, r.Name)
-		}
-		w.attempts = append(w.attempts, containerrestart.Attempt{Request: r.UID, Container: k.Container})
-		w.kills = append(w.kills, &kill{
-			request: r.UID, name: r.Name, container: k.Container, id: k.ContainerID, left: w.ways[k.Container].hook,
-		})
-		w.say("daemon", "stops %s for %s", k.ContainerID, r.Name)
 	}
+	if w.stopped[r.Name+"/"+k.Container] {
+		w.fail("%s is stopped twice for %s", k.Container, r.Name)
+	}
+	w.attempts = append(w.attempts, containerrestart.Attempt{Request: r.UID, Container: k.Container})
+	w.kills = append(w.kills, &kill{
+		request: r.UID, name: r.Name, container: k.Container, id: k.ContainerID, left: w.ways[k.Container].hook,
+	})
+	w.say("daemon", "stops %s for %s", k.ContainerID, r.Name)
 }
 
 // die lets the daemon forget all. Another one takes over, with what is stored; kills that were under way may

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -41,11 +42,11 @@ func TestAdd(t *testing.T) {
 	}
 	var workers []int
 	one := func(name string, kind schema.GroupVersionKind, err error) entry {
-		return entry{name, kind, func(ctrl.Manager, Options) (reconciler, error) { return recorded{&workers, err}, nil }}
+		return entry{name, kind, func(client.Client) (reconciler, error) { return recorded{&workers, err}, nil }}
 	}
 	pods := corev1.SchemeGroupVersion.WithKind("Pod")
 	toasters := schema.GroupVersionKind{Group: "kitchen.example.com", Version: "v1", Kind: "Toaster"}
-	o := Options{Names: []string{"*", "-out"}, Controller: func(name string) controller.Options {
+	o := &Options{Names: []string{"*", "-out"}, Controller: func(name string) controller.Options {
 		return controller.Options{MaxConcurrentReconciles: len(name)}
 	}}
 	all := []entry{one("in", pods, nil), one("missing", toasters, nil), one("out", pods, nil), one("last", pods, nil)}
@@ -56,7 +57,7 @@ func TestAdd(t *testing.T) {
 		t.Errorf("set up with %v, want %v: those chosen whose kinds are installed", workers, want)
 	}
 	broken := errors.New("broken")
-	if err := add(t.Context(), mgr, Options{}, []entry{one("in", pods, broken)}); !errors.Is(err, broken) {
+	if err := add(t.Context(), mgr, &Options{}, []entry{one("in", pods, broken)}); !errors.Is(err, broken) {
 		t.Errorf("%v, want the error of the reconciler", err)
 	}
 }

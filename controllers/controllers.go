@@ -9,9 +9,9 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -49,10 +49,6 @@ type Options struct {
 	// Names choose: "*" is all of the reference, "x" is one, "-x" leaves one out. Empty is "*". The reconciler native,
 	// which the reference does not have, must be named.
 	Names []string
-	// Selector matches the labels of the objects that these reconcilers reconcile, of the kinds of SelectedKinds. Others
-	// are left to other managers, such as one of another selector or OpenKruise. Nil matches all. webhooks.Options has the
-	// same.
-	Selector labels.Selector
 	// Controller gives what controller-runtime asks of each by its name; nil for the defaults. A rate limiter in it must
 	// be a new one each time.
 	Controller func(name string) controller.Options
@@ -114,143 +110,56 @@ type Options struct {
 }
 
 // list has all reconcilers. To add one, add its options to Options and a line here.
-func list() []entry { //nolint:funlen // one entry for each reconciler
+func list(o *Options) []entry {
+	alpha, apps := v1alpha1.GroupVersion.WithKind, v1beta1.GroupVersion.WithKind
+	admission := admissionregistrationv1.SchemeGroupVersion.WithKind
+	pods := corev1.SchemeGroupVersion.WithKind("Pod")
 	return []entry{
-		{
-			"advancedcronjob", v1beta1.GroupVersion.WithKind("AdvancedCronJob"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return advancedcronjob.New(mgr.GetClient(), o.AdvancedCronJob)
-			},
-		},
-		{
-			"broadcastjob", v1beta1.GroupVersion.WithKind("BroadcastJob"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return broadcastjob.New(mgr.GetClient(), o.BroadcastJob)
-			},
-		},
-		{"cloneset", v1beta1.GroupVersion.WithKind("CloneSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return cloneset.New(mgr.GetClient(), o.CloneSet)
-		}},
-		{"containerlaunchpriority", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return launchpriority.New(mgr.GetClient(), o.LaunchPriority)
-		}},
-		{
-			"containerrecreaterequest", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return containerrecreaterequest.New(mgr.GetClient(), o.ContainerRecreateRequest)
-			},
-		},
-		{"daemonset", v1beta1.GroupVersion.WithKind("DaemonSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return daemonset.New(mgr.GetClient(), o.DaemonSet)
-		}},
-		{
-			"disruptionscope", admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return podscope.NewDisruptions(mgr.GetClient(), o.PodScope)
-			},
-		},
-		{
-			"ephemeraljob", v1alpha1.GroupVersion.WithKind("EphemeralJob"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return ephemeraljob.New(mgr.GetClient(), o.EphemeralJob)
-			},
-		},
-		{
-			"imagelistpulljob", v1beta1.GroupVersion.WithKind("ImageListPullJob"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return imagelistpulljob.New(mgr.GetClient(), o.ImageListPullJob)
-			},
-		},
-		{
-			"imagepulljob", v1beta1.GroupVersion.WithKind("ImagePullJob"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return imagepulljob.New(mgr.GetClient(), o.ImagePullJob)
-			},
-		},
-		{
-			nameNative, appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) { return native.New(mgr.GetClient(), o.Native) },
-		},
-		{"nodeimage", v1beta1.GroupVersion.WithKind("NodeImage"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return nodeimage.New(mgr.GetClient(), o.NodeImage)
-		}},
-		{
-			"nodepodprobe", v1alpha1.GroupVersion.WithKind("NodePodProbe"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return nodepodprobe.New(mgr.GetClient(), o.NodePodProbe)
-			},
-		},
-		{
-			"podprobemarker", v1alpha1.GroupVersion.WithKind("PodProbeMarker"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return podprobemarker.New(mgr.GetClient(), o.PodProbeMarker)
-			},
-		},
-		{
-			"persistentpodstate", v1beta1.GroupVersion.WithKind("PersistentPodState"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return persistentpodstate.New(mgr.GetClient(), o.PersistentPodState)
-			},
-		},
-		{"podreadiness", pods(), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return podreadiness.New(mgr.GetClient(), o.PodReadiness)
-		}},
-		{
-			"podscope", admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return podscope.New(mgr.GetClient(), o.PodScope)
-			},
-		},
-		{
-			"podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return podunavailablebudget.New(mgr.GetClient(), o.PodUnavailableBudget)
-			},
-		},
-		{
-			"resourcedistribution", v1beta1.GroupVersion.WithKind("ResourceDistribution"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return resourcedistribution.New(mgr.GetClient(), o.ResourceDistribution)
-			},
-		},
-		{"sidecarset", v1beta1.GroupVersion.WithKind("SidecarSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return sidecarset.New(mgr.GetClient(), o.SidecarSet)
-		}},
-		{
-			"sidecarterminator", v1beta1.GroupVersion.WithKind("ContainerRecreateRequest"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return sidecarterminator.New(mgr.GetClient(), o.SidecarTerminator)
-			},
-		},
-		{"statefulset", v1beta1.GroupVersion.WithKind("StatefulSet"), func(mgr ctrl.Manager, o Options) (reconciler, error) {
-			return statefulset.New(mgr.GetClient(), o.StatefulSet)
-		}},
-		{
-			"uniteddeployment", v1beta1.GroupVersion.WithKind("UnitedDeployment"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return uniteddeployment.New(mgr.GetClient(), o.UnitedDeployment)
-			},
-		},
-		{
-			"workloadspread", v1beta1.GroupVersion.WithKind("WorkloadSpread"),
-			func(mgr ctrl.Manager, o Options) (reconciler, error) {
-				return workloadspread.New(mgr.GetClient(), o.WorkloadSpread)
-			},
-		},
+		of("advancedcronjob", apps("AdvancedCronJob"), advancedcronjob.New, &o.AdvancedCronJob),
+		of("broadcastjob", apps("BroadcastJob"), broadcastjob.New, &o.BroadcastJob),
+		of("cloneset", apps("CloneSet"), cloneset.New, &o.CloneSet),
+		of("containerlaunchpriority", pods, launchpriority.New, &o.LaunchPriority),
+		of("containerrecreaterequest", apps("ContainerRecreateRequest"),
+			containerrecreaterequest.New, &o.ContainerRecreateRequest),
+		of("daemonset", apps("DaemonSet"), daemonset.New, &o.DaemonSet),
+		of("disruptionscope", admission("ValidatingWebhookConfiguration"), podscope.NewDisruptions, &o.PodScope),
+		of("ephemeraljob", alpha("EphemeralJob"), ephemeraljob.New, &o.EphemeralJob),
+		of("imagelistpulljob", apps("ImageListPullJob"), imagelistpulljob.New, &o.ImageListPullJob),
+		of("imagepulljob", apps("ImagePullJob"), imagepulljob.New, &o.ImagePullJob),
+		of(nameNative, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), native.New, &o.Native),
+		of("nodeimage", apps("NodeImage"), nodeimage.New, &o.NodeImage),
+		of("nodepodprobe", alpha("NodePodProbe"), nodepodprobe.New, &o.NodePodProbe),
+		of("podprobemarker", alpha("PodProbeMarker"), podprobemarker.New, &o.PodProbeMarker),
+		of("persistentpodstate", apps("PersistentPodState"), persistentpodstate.New, &o.PersistentPodState),
+		of("podreadiness", pods, podreadiness.New, &o.PodReadiness),
+		of("podscope", admission("MutatingWebhookConfiguration"), podscope.New, &o.PodScope),
+		of("podunavailablebudget", policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget"),
+			podunavailablebudget.New, &o.PodUnavailableBudget),
+		of("resourcedistribution", apps("ResourceDistribution"), resourcedistribution.New, &o.ResourceDistribution),
+		of("sidecarset", apps("SidecarSet"), sidecarset.New, &o.SidecarSet),
+		of("sidecarterminator", apps("ContainerRecreateRequest"), sidecarterminator.New, &o.SidecarTerminator),
+		of("statefulset", apps("StatefulSet"), statefulset.New, &o.StatefulSet),
+		of("uniteddeployment", apps("UnitedDeployment"), uniteddeployment.New, &o.UnitedDeployment),
+		of("workloadspread", apps("WorkloadSpread"), workloadspread.New, &o.WorkloadSpread),
 	}
 }
 
 // nameNative is the name of the reconciler that the reference does not have.
 const nameNative = "native"
 
-func pods() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Pod") }
-
 // entry is a reconciler in the list.
 type entry struct {
 	name string
 	// kind must be installed.
 	kind schema.GroupVersionKind
-	make func(mgr ctrl.Manager, o Options) (reconciler, error)
+	make func(client.Client) (reconciler, error)
+}
+
+// of returns the entry of a reconciler. The options are read when it is made.
+func of[O any, R reconciler](
+	name string, kind schema.GroupVersionKind, create func(client.Client, O) (R, error), o *O,
+) entry {
+	return entry{name, kind, func(c client.Client) (reconciler, error) { return create(c, *o) }}
 }
 
 type reconciler interface {
@@ -258,11 +167,11 @@ type reconciler interface {
 }
 
 // Names of all reconcilers.
-func Names() []string { return names(list()) }
+func Names() []string { return names(list(&Options{})) }
 
 // Check says whether a choice names only what there is.
 func Check(choice []string) error {
-	_, err := chosen(list(), choice)
+	_, err := chosen(list(&Options{}), choice)
 	return err
 }
 
@@ -270,10 +179,10 @@ func Check(choice []string) error {
 // installed is added when it is: the manager looks again while it runs. Beside podscope, reconcilers that create pods
 // wait up to 10 seconds until API servers send new pods to the webhook.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	return add(ctx, mgr, o, list())
+	return add(ctx, mgr, &o, list(&o))
 }
 
-func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
+func add(ctx context.Context, mgr ctrl.Manager, o *Options, all []entry) error {
 	wanted, err := chosen(all, o.Names)
 	if err != nil {
 		return err
@@ -305,15 +214,14 @@ func add(ctx context.Context, mgr ctrl.Manager, o Options, all []entry) error {
 		}
 		left.Set(e.name, false)
 	}
-	return o.LeftOut.recorded().Add(ctx, mgr, later)
+	return o.LeftOut.waiting().AddTo(ctx, mgr, later)
 }
 
-func (e entry) add(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	mgr = Select(mgr, o.Selector, e.selected()...)
+func (e entry) add(ctx context.Context, mgr ctrl.Manager, o *Options) error {
 	if o.held != nil && createsPods(e.name) {
 		mgr = heldManager{mgr, o.held}
 	}
-	r, err := e.make(mgr, o)
+	r, err := e.make(mgr.GetClient())
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 )
@@ -40,14 +43,19 @@ func Example() { //nolint:testableexamples // it wants a cluster
 
 // docs/coexistence.md shows this.
 func Example_selector() { //nolint:testableexamples // it wants a cluster
-	run := func(ctx context.Context, mgr ctrl.Manager) error {
-		selector, err := labels.Parse("teams.example.com/name=search")
+	run := func(ctx context.Context, config *rest.Config) error {
+		options, err := controllers.ManagerOptions()
 		if err != nil {
 			return err
 		}
-		return controllers.AddToManager(ctx, mgr, controllers.Options{
-			Names: []string{"cloneset", "sidecarset"}, Selector: selector, // as in webhooks.Options
-		})
+		options.Cache.ByObject[&v1beta1.CloneSet{}] = cache.ByObject{
+			Label: labels.SelectorFromSet(labels.Set{"teams.example.com/name": "search"}),
+		}
+		mgr, err := ctrl.NewManager(config, options)
+		if err != nil {
+			return err
+		}
+		return controllers.AddToManager(ctx, mgr, controllers.Options{Names: []string{"cloneset"}})
 	}
 	_ = run
 }

@@ -16,26 +16,26 @@ import (
 
 // LeftOut reports the reconcilers that AddToManager leaves out while their kinds are not installed. Its zero value is
 // ready for one manager.
-type LeftOut struct{ record awaited.Record }
+type LeftOut struct{ parts awaited.Parts }
 
 // Names returns the reconcilers that are left out, sorted.
-func (l *LeftOut) Names() []string { return l.recorded().Names() }
+func (l *LeftOut) Names() []string { return l.waiting().Names() }
 
 // Check is a check for readiness. It fails in the first 15 seconds after the start while reconcilers are left out: a
 // fresh install may create their kinds at this moment. Later it succeeds, because an administrator may leave kinds out
 // for good. The looks begin when the caches are synced: where readiness must come before, as on the cold start of
 // conversion webhooks, wrap the check in certificates.Keeper.ColdStart.
-func (l *LeftOut) Check(*http.Request) error { return l.recorded().Check() }
+func (l *LeftOut) Check(*http.Request) error { return l.waiting().Check() }
 
-func (l *LeftOut) recorded() *awaited.Record {
+func (l *LeftOut) waiting() *awaited.Parts {
 	if l == nil {
 		return nil
 	}
-	return &l.record
+	return &l.parts
 }
 
 // part is an entry that waits for its kinds.
-func (e entry) part(mgr ctrl.Manager, o Options, left awaited.Gauge) awaited.Part {
+func (e entry) part(mgr ctrl.Manager, o *Options, left awaited.Gauge) awaited.Part {
 	return awaited.Part{
 		Name: e.name, Optional: optional(e.name, o),
 		Kinds: append([]schema.GroupVersionKind{e.kind}, required(e.name)...),
@@ -61,7 +61,7 @@ func required(name string) []schema.GroupVersionKind {
 }
 
 // optional are the kinds that a reconciler watches where they are installed when it is added.
-func optional(name string, o Options) []schema.GroupVersionKind {
+func optional(name string, o *Options) []schema.GroupVersionKind {
 	kinds := func(names ...string) []schema.GroupVersionKind {
 		all := make([]schema.GroupVersionKind, 0, len(names))
 		for _, kind := range names {

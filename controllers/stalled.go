@@ -23,7 +23,7 @@ func followed() map[string]metrics.StalledOptions {
 }
 
 // setUp registers a reconciler, and what follows its objects for the metrics.
-func (e entry) setUp(ctx context.Context, mgr ctrl.Manager, r reconciler, o Options) error {
+func (e entry) setUp(ctx context.Context, mgr ctrl.Manager, r reconciler, o *Options) error {
 	var c controller.Options
 	if o.Controller != nil {
 		c = o.Controller(e.name)

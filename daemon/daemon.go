@@ -20,7 +20,6 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
-	"github.com/kruisekit/kruisekit/daemon/internal/recording"
 	"github.com/kruisekit/kruisekit/daemon/podprobe"
 	"github.com/kruisekit/kruisekit/internal/awaited"
 	"github.com/kruisekit/kruisekit/internal/binding"
@@ -58,65 +57,63 @@ type Options struct {
 	WithoutProbes bool
 }
 
-// list has all parts. To add one, add its options to Options and an entry here.
-func list() []part {
+// list has all parts of a daemon. To add one, add its options to Options and an entry here.
+func list(n Node, o Options) []part {
 	requests := stored.Untyped(appsv1beta1.GroupVersion.WithKind("ContainerRecreateRequest")) // as its part reads them
 	return []part{
 		{
 			name:   "imagepull",
 			object: &appsv1beta1.NodeImage{},
 			check:  "nodeImageInformerSynced",
-			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-				return newImagePull(mgr, n, o)
-			},
+			make:   newImagePull,
 		},
 		{
 			name:   "containerrestart",
 			object: requests,
 			check:  "crrInformerSynced",
-			skip:   withoutRequests,
-			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-				return newContainerRestart(mgr, n, o)
-			},
+			skip:   unless(isLabel(n.Name), "requests cannot have the name of the node in a label"),
+			make:   newContainerRestart,
 		},
 		{
 			name:   "containermeta",
 			object: &corev1.Pod{},
 			check:  "podInformerSynced",
-			skip:   withoutPods,
-			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-				return newContainerMeta(mgr, n, o)
-			},
+			skip:   unless(!o.WithoutPods, "pods are not watched"),
+			make:   newContainerMeta,
 		},
 		{
 			name:   "podprobe",
 			object: &appsv1alpha1.NodePodProbe{},
 			check:  "nodePodProbeInformerSynced",
-			skip:   withoutProbes,
-			make: func(mgr ctrl.Manager, n Node, o Options) (reconciler, error) {
-				return podprobe.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.PodProbe)
-			},
+			skip:   unless(!o.WithoutProbes, "probes are off"),
+			make:   newPodProbe,
 		},
 	}
 }
 
-func newImagePull(mgr ctrl.Manager, n Node, o Options) (*imagepull.Reconciler, error) {
-	if o.ImagePull.Recorder == nil {
-		var err error
-		if o.ImagePull.Recorder, err = recording.For(mgr, "kruise-daemon-imagepuller", n.Name); err != nil {
-			return nil, err
-		}
-	}
+func newImagePull( //nolint:ireturn // one of the list
+	mgr ctrl.Manager, n Node, o Options,
+) (reconciler, error) {
 	return imagepull.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.ImagePull)
 }
 
-func newContainerRestart(mgr ctrl.Manager, n Node, o Options) (*containerrestart.Reconciler, error) {
+func newContainerRestart( //nolint:ireturn // one of the list
+	mgr ctrl.Manager, n Node, o Options,
+) (reconciler, error) {
 	o.ContainerRestart.NoPods = o.ContainerRestart.NoPods || o.WithoutPods
 	return containerrestart.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerRestart)
 }
 
-func newContainerMeta(mgr ctrl.Manager, n Node, o Options) (*containermeta.Reconciler, error) {
+func newContainerMeta( //nolint:ireturn // one of the list
+	mgr ctrl.Manager, n Node, o Options,
+) (reconciler, error) {
 	return containermeta.New(mgr.GetClient(), n.Name, n.Runtimes.Found, o.ContainerMeta)
+}
+
+func newPodProbe( //nolint:ireturn // one of the list
+	mgr ctrl.Manager, n Node, o Options,
+) (reconciler, error) {
+	return podprobe.New(mgr.GetClient(), n.Name, n.Runtimes.Default(), o.PodProbe)
 }
 
 // part of the daemon in the list.
@@ -126,8 +123,8 @@ type part struct {
 	object client.Object
 	// check is the name of the check that its objects are in the cache.
 	check string
-	// skip says why it is left out; nil for never, and empty for not.
-	skip func(n Node, o Options) string
+	// skip says why it is left out; empty for a part that is not.
+	skip string
 	make func(mgr ctrl.Manager, n Node, o Options) (reconciler, error)
 }
 
@@ -138,7 +135,7 @@ type reconciler interface {
 // AddToManager adds the parts. It must come before the manager starts. A part whose kind is not installed is added when
 // it is: the manager looks again while it runs.
 func AddToManager(ctx context.Context, mgr ctrl.Manager, n Node, o Options) error {
-	return add(ctx, mgr, target{n, o, list()})
+	return add(ctx, mgr, target{n, o, list(n, o)})
 }
 
 // target is what parts are added for.
@@ -185,7 +182,7 @@ func add(ctx context.Context, mgr ctrl.Manager, t target) error {
 	if err != nil {
 		return err
 	}
-	return t.LeftOut.recorded().Add(ctx, mgr, later)
+	return t.LeftOut.waiting().AddTo(ctx, mgr, later)
 }
 
 func (t target) add(ctx context.Context, mgr ctrl.Manager, p part) error {
@@ -213,10 +210,7 @@ type absence struct {
 // each visits all parts.
 func (t target) each(mgr ctrl.Manager, visit func(p part, why absence) error) error {
 	for _, p := range t.all {
-		var why absence
-		if p.skip != nil {
-			why.reason = p.skip(t.Node, t.Options)
-		}
+		why := absence{reason: p.skip}
 		if why.reason == "" {
 			kind, err := apiutil.GVKForObject(p.object, mgr.GetScheme())
 			if err != nil {
@@ -237,26 +231,10 @@ func (t target) each(mgr ctrl.Manager, visit func(p part, why absence) error) er
 	return nil
 }
 
-// withoutPods is for parts that need pods.
-func withoutPods(_ Node, o Options) string {
-	if o.WithoutPods {
-		return "pods are not watched"
+// unless returns a reason where something is not so.
+func unless(is bool, reason string) string {
+	if is {
+		return ""
 	}
-	return ""
-}
-
-// withoutProbes is for the part that runs probes.
-func withoutProbes(_ Node, o Options) string {
-	if o.WithoutProbes {
-		return "probes are off"
-	}
-	return ""
-}
-
-// withoutRequests is for parts that get requests.
-func withoutRequests(n Node, _ Options) string {
-	if !isLabel(n.Name) {
-		return "requests cannot have the name of the node in a label"
-	}
-	return ""
+	return reason
 }

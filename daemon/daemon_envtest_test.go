@@ -26,9 +26,9 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 // recorded is a part that only says how it was set up.
@@ -92,7 +92,6 @@ func TestAdd(t *testing.T) {
 	}
 	toaster := stored.Untyped(schema.GroupVersionKind{Group: "kitchen.example.com", Version: "v1", Kind: "Toaster"})
 	pods := one("pods", &corev1.Pod{}, nil)
-	pods.skip = withoutPods
 	all := []part{one("in", &appsv1beta1.NodeImage{}, nil), one("missing", toaster, nil), pods}
 	o := Options{Controller: func(name string) controller.Options {
 		return controller.Options{MaxConcurrentReconciles: len(name)}
@@ -101,7 +100,7 @@ func TestAdd(t *testing.T) {
 	if err := add(t.Context(), mgr, target{n, o, all}); err != nil {
 		t.Fatal(err)
 	}
-	o.WithoutPods = true
+	all[2].skip = "pods are not watched"
 	if err := add(t.Context(), mgr, target{n, o, all}); err != nil {
 		t.Fatal(err)
 	}

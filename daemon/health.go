@@ -27,7 +27,7 @@ var (
 // the daemon repairs none of them. Use them for a readiness probe, not for a liveness probe. Call Checks before the
 // manager starts.
 func Checks(ctx context.Context, mgr ctrl.Manager, n Node, o Options) (map[string]healthz.Checker, error) {
-	return checks(ctx, mgr, target{n, o, list()})
+	return checks(ctx, mgr, target{n, o, list(n, o)})
 }
 
 func checks(ctx context.Context, mgr ctrl.Manager, t target) (map[string]healthz.Checker, error) {
@@ -67,7 +67,7 @@ func synced(ctx context.Context, mgr ctrl.Manager, p part) healthz.Checker {
 func connected(runtimes *cri.Runtimes) healthz.Checker {
 	return func(*http.Request) error {
 		for _, r := range runtimes.Found {
-			if now, _ := r.Connection(); !now.Up {
+			if up, _ := r.Connected(); !up {
 				return fmt.Errorf("%s: %w", r.Endpoint(), errNotConnected)
 			}
 		}

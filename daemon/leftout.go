@@ -16,16 +16,16 @@ import (
 
 // LeftOut has the parts that AddToManager leaves out while their kinds are not installed. Its zero value is ready for
 // one manager.
-type LeftOut struct{ record awaited.Record }
+type LeftOut struct{ parts awaited.Parts }
 
 // Names returns the parts that are left out, sorted.
-func (l *LeftOut) Names() []string { return l.recorded().Names() }
+func (l *LeftOut) Names() []string { return l.waiting().Names() }
 
-func (l *LeftOut) recorded() *awaited.Record {
+func (l *LeftOut) waiting() *awaited.Parts {
 	if l == nil {
 		return nil
 	}
-	return &l.record
+	return &l.parts
 }
 
 // part is a part that waits for its kind.
@@ -44,7 +44,7 @@ func (t target) part(mgr ctrl.Manager, p part, kind schema.GroupVersionKind, lef
 func (l *LeftOut) check(name string, added healthz.Checker) healthz.Checker {
 	return func(r *http.Request) error {
 		if slices.Contains(l.Names(), name) {
-			return l.record.Check()
+			return l.parts.Check()
 		}
 		return added(r)
 	}

@@ -2,7 +2,7 @@
 //
 // A [Pass] decides without I/O. Its writes come out in stages, the answer to each write goes in, and the writes that
 // follow from the answer come out, until nothing is left. Package workload plans such passes, and so does each
-// reconciler of this module. A controller of your own may plan passes, too: five methods on values, which a table test
+// reconciler of this module. A controller of your own may plan passes, too: three methods on values, which a table test
 // reaches without an API server.
 //
 //	pass, err := workload.Plan(input)                             // decide
@@ -13,17 +13,16 @@
 //	})
 //
 // Packages driver/runtimeclient and driver/clientgo have the senders of the two common clients. Their Update brings one
-// pod to a revision in place, for controllers with a loop over pods of their own: its pass is [UpdatePod]. [Recording]
+// pod to a revision in place, for controllers with a loop over pods of their own: see [UpdatePod]. [Recording]
 // records what any sender sends.
 //
 // Laws:
 //   - Writes of a stage are sent in parallel: one, then twice as many at a time as before, at most 64. An API server
 //     that fails is asked once for each size of a batch, not once for each object.
-//   - A refusal of one write stops no other write, but for creations, which are alike; see [Isolation]. Any other error
-//     ends the stage.
+//   - A refusal of one write stops no other write, but for creations: the objects that a pass creates are alike, as
+//     pods of one template. Any other error ends the stage.
 //   - A pass is called from one goroutine at a time, with every answer of a write that was sent.
-//   - A panic while a write is sent is the error of that write. One while the pass takes an answer is an error of the
-//     run.
+//   - A panic ends the run with the writes that are independent of its write, and is an error of the run.
 //   - Every answer is recorded in the ledger of its kind before the pass sees it.
 //
 // When not to use it: for a plan with one write, whose answer nothing follows. Send that write.

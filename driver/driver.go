@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/driver/batches"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -28,10 +27,6 @@ type Pass[W Request] interface {
 	Answer(now time.Time, request W, object write.Object, err error) []W
 	// Err returns what failed; nil for nothing.
 	Err() error
-	// Notes returns why the pass is as it is, and what the rest waits for.
-	Notes() []note.Note
-	// RequeueAfter returns when to make another pass although no object changes; 0 for never.
-	RequeueAfter() time.Duration
 }
 
 // Send sends a write, and returns the object as the API server answered; nil for a deletion. It is called from several
@@ -70,49 +65,32 @@ type Options[W Request] struct {
 	Ledgers []Recorder
 	// Answered is called after each answer, before the pass takes it, as for events. Nil for no call.
 	Answered func(request W, object write.Object, err error)
-	// Isolation says which failures concern one request alone. Others end the stage.
-	Isolation Isolation
 	// Now is the clock of the answers; nil for time.Now.
 	Now func() time.Time
 }
 
-// Isolation says which failures of a request concern that request alone, and end no stage.
-type Isolation int
-
-const (
-	// Alike isolates refusals, but those of creations: the objects that a pass creates are alike, as pods of one template,
-	// and what refuses one refuses all.
-	Alike Isolation = iota
-	// Objects isolates refusals, also those of creations.
-	Objects
-	// Namespaces isolates any error: the requests are in namespaces of their own, and a webhook may fail for one of them.
-	// Where more than the size of the largest batch fail in a row, the API server is taken to be down.
-	Namespaces
-)
-
 // Run sends what a pass asks for until nothing is left, and returns what failed, as the pass reports it. A pass that
-// was decided upon older objects has not failed: make another one after RequeueAfter.
+// is outdated has not failed: observe again, and make another one.
 func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	if o.Now == nil {
 		o.Now = time.Now //nolint:forbidigo // the clock of Options
 	}
 	o.Send = Recording(o.Send, o.Owner, o.Ledgers...)
 	r := runner[W]{pass: pass, options: o}
-	for requests := pass.Next(); len(requests) > 0; requests = pass.Next() {
-		send := func(request W) error { return r.recovered(ctx, request) }
-		switch creates := requests[0].Request().Verb == write.Create; { // the pass has the failures
-		case o.Isolation == Namespaces:
-			_ = batches.Isolated(requests, send)
-		case o.Isolation == Alike && creates:
-			_, _ = batches.Run(requests, send)
-		default:
-			_, _ = batches.Each(requests, send)
+	var panicked []error
+	for requests := pass.Next(); len(requests) > 0 && panicked == nil; requests = pass.Next() {
+		send := func(request W) error { return r.follow(ctx, request) }
+		run := batches.Each[W]
+		if requests[0].Request().Verb == write.Create {
+			run = batches.Run[W]
+		}
+		for _, err := range run(requests, send) { // the pass has the other failures
+			if errors.As(err, new(*batches.PanicError)) {
+				panicked = append(panicked, err)
+			}
 		}
 	}
-	if r.failed != nil {
-		return errors.Join(pass.Err(), r.failed)
-	}
-	return pass.Err()
+	return errors.Join(append(panicked, pass.Err())...)
 }
 
 type runner[W Request] struct {
@@ -120,22 +98,6 @@ type runner[W Request] struct {
 
 	mu   sync.Mutex
 	pass Pass[W]
-	// failed has the panics of the pass.
-	failed error
-}
-
-// recovered follows a request. The pass does not have the failure where it panics over an answer.
-func (r *runner[W]) recovered(ctx context.Context, first W) (err error) {
-	_, panicked := batches.Each([]W{first}, func(first W) error {
-		err = r.follow(ctx, first)
-		return nil
-	})
-	if panicked != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.failed = errors.Join(r.failed, panicked)
-	}
-	return err
 }
 
 // follow sends a request, and then those that follow from the answers. The error is that of a request that nothing
@@ -152,21 +114,13 @@ func (r *runner[W]) follow(ctx context.Context, first W) error {
 	return nil
 }
 
-// send sends one request. A panic is the error of the request, which else would count as under way.
-func (r *runner[W]) send( //nolint:ireturn // whichever type the request is of
-	ctx context.Context, request W,
-) (object write.Object, err error) {
-	_, err = batches.Each([]W{request}, func(request W) (err error) {
-		object, err = r.sendOne(ctx, request)
-		return err
-	})
-	return object, err
-}
-
 // errNoAnswer is the answer to a question where Options.Ask is nil.
 var errNoAnswer = errors.New("the driver has no answer to questions")
 
-func (r *runner[W]) sendOne(ctx context.Context, request W) (write.Object, error) { //nolint:ireturn // as send
+// send sends one request.
+func (r *runner[W]) send( //nolint:ireturn // whichever type the request is of
+	ctx context.Context, request W,
+) (write.Object, error) {
 	w := request.Request()
 	if w.Verb == write.Ask {
 		if r.options.Ask == nil {

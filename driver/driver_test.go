@@ -1,7 +1,6 @@
 package driver_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -71,7 +69,7 @@ func TestRun(t *testing.T) {
 		}
 		return nil
 	}}
-	err := driver.Run(t.Context(), driver.Writes(deletions("web-0", "web-1", "web-2", "web-3")...), options(s))
+	err := driver.Run(t.Context(), writes(deletions("web-0", "web-1", "web-2", "web-3")...), options(s))
 	var panicked *batches.PanicError
 	if !apierrors.IsForbidden(err) || !errors.As(err, &panicked) || len(s.sent) != 4 {
 		t.Errorf("%v after %q", err, s.sent)
@@ -89,28 +87,21 @@ func TestStops(t *testing.T) {
 		w.Verb = write.Create
 	}
 	for name, c := range map[string]struct {
-		writes    []*write.Write
-		answer    error
-		isolation driver.Isolation
-		want      int
+		writes []*write.Write
+		answer error
+		want   int
 	}{
-		"namespaces without an answer": {
-			writes: deletions(names[:60]...), answer: errors.New("a webhook"), isolation: driver.Namespaces, want: 60,
-		},
 		"no answer":         {writes: deletions(names...), answer: errors.New("connection refused"), want: 1},
 		"refused deletions": {writes: deletions(names...), answer: refused("x"), want: 100},
 		"refused creations": {writes: creations, answer: refused("x"), want: 1},
 		"creations whose name is there": {
 			writes: creations, answer: apierrors.NewAlreadyExists(schema.GroupResource{}, "x"), want: 100,
 		},
-		"creations of unlike objects":    {writes: creations, answer: refused("x"), isolation: driver.Objects, want: 100},
 		"an API server that is too busy": {writes: deletions(names...), answer: apierrors.NewTooManyRequests("", 1), want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(*write.Write) error { return c.answer }}
-			o := options(s)
-			o.Isolation = c.isolation
-			if err := driver.Run(t.Context(), driver.Writes(c.writes...), o); err == nil || len(s.sent) != c.want {
+			if err := driver.Run(t.Context(), writes(c.writes...), options(s)); err == nil || len(s.sent) != c.want {
 				t.Errorf("%v after %d writes, want %d", err, len(s.sent), c.want)
 			}
 		})
@@ -175,7 +166,7 @@ func TestLedgers(t *testing.T) {
 	o := options(&server{})
 	o.Owner, o.Ledgers = owner, []driver.Recorder{pods, claims}
 	created := &write.Write{Verb: write.Create, Object: pod("new")}
-	if err := driver.Run(t.Context(), driver.Writes(append(deletions("old"), created)...), o); err != nil {
+	if err := driver.Run(t.Context(), writes(append(deletions("old"), created)...), o); err != nil {
 		t.Fatal(err)
 	}
 	all, _, err := pods.Overlay(t.Context(), owner, []*corev1.Pod{pod("old")})
@@ -187,133 +178,42 @@ func TestLedgers(t *testing.T) {
 	}
 }
 
-// noted is a pass with a note and a time.
-type noted struct {
-	driver.Pass[*write.Write]
+// panics is a pass that panics over the answer about one pod.
+type panics struct{ driver.Pass[*write.Write] }
 
-	name  string
-	after time.Duration
+func (p panics) Answer(now time.Time, w *write.Write, object write.Object, err error) []*write.Write {
+	if w.Object.GetName() == "web-0" {
+		panic("no such thing")
+	}
+	return p.Pass.Answer(now, w, object, err)
 }
 
-func (p noted) Notes() []note.Note          { return []note.Note{{Code: p.name}} }
-func (p noted) RequeueAfter() time.Duration { return p.after }
-
-func TestSequence(t *testing.T) {
-	type step = driver.Step[*write.Write]
-	writes := func(names ...string) func() (driver.Pass[*write.Write], error) {
-		return func() (driver.Pass[*write.Write], error) { return driver.Writes(deletions(names...)...), nil }
-	}
-	none := func() (driver.Pass[*write.Write], error) { return nil, nil }
-	fails := func() (driver.Pass[*write.Write], error) { return nil, errors.New("no plan") }
-	for name, c := range map[string]struct {
-		steps []step
-		want  []string
-		fail  bool
-	}{
-		"one after the other": {
-			steps: []step{{Plan: writes("a")}, {Plan: none}, {Plan: writes("b")}}, want: []string{"a", "b"},
-		},
-		"a failure stops nothing": {
-			steps: []step{{Plan: writes("bad")}, {Plan: writes("b")}}, want: []string{"bad", "b"}, fail: true,
-		},
-		"but that of a required step": {
-			steps: []step{{Plan: writes("bad"), Required: true}, {Plan: writes("b")}}, want: []string{"bad"}, fail: true,
-		},
-		"a step without a plan":  {steps: []step{{Plan: fails}, {Plan: writes("b")}}, want: []string{"b"}, fail: true},
-		"a required one without": {steps: []step{{Plan: fails, Required: true}, {Plan: writes("b")}}, fail: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &server{answer: func(w *write.Write) error {
-				if w.Object.GetName() == "bad" {
-					return refused("bad")
-				}
-				return nil
-			}}
-			err := driver.Run(t.Context(), driver.Sequence(c.steps...), options(s))
-			var want []string
-			for _, name := range c.want {
-				want = append(want, "delete pod "+name)
-			}
-			if (err != nil) != c.fail || !slices.Equal(s.sent, want) {
-				t.Errorf("%v after %q, want %q", err, s.sent, want)
-			}
-		})
-	}
-	first := noted{Pass: driver.Writes(), name: "a", after: time.Minute}
-	second := noted{Pass: driver.Writes(), name: "b", after: time.Second}
-	all := driver.Sequence(
-		step{Plan: func() (driver.Pass[*write.Write], error) { return first, nil }},
-		step{Plan: func() (driver.Pass[*write.Write], error) { return second, nil }},
-	)
-	_ = driver.Run(t.Context(), all, options(&server{}))
-	if notes := all.Notes(); len(notes) != 2 || notes[1].Code != "b" || all.RequeueAfter() != time.Second {
-		t.Errorf("%v, %v", notes, all.RequeueAfter())
-	}
-}
-
-// request is a write with what its pass knows of it.
-type request struct {
-	*write.Write
-
-	why string
-}
-
-// The answer to a write that is outdated is no failure, and a lifted pass takes the answers to its own writes.
 // A pass that panics over an answer goes on, and has failed.
 func TestPanicOfPass(t *testing.T) {
 	s := &server{}
-	pass := driver.Stage(deletions("web-0", "web-1"),
-		func(w *write.Write, _ write.Object, _ error) ([]*write.Write, error) {
-			if w.Object.GetName() == "web-0" {
-				panic("no such thing")
-			}
-			return nil, nil
-		})
+	pass := panics{writes(deletions("web-0", "web-1")...)}
 	var panicked *batches.PanicError
 	if err := driver.Run(t.Context(), pass, options(s)); !errors.As(err, &panicked) || len(s.sent) != 2 {
 		t.Errorf("got %v after %v", err, s.sent)
 	}
 }
 
-// What follows from an answer is sent, and errors come in the order of the requests.
-func TestStage(t *testing.T) {
-	first, second := deletions("a", "b")[0], deletions("a", "b")[1]
-	question := &write.Write{Verb: write.Get, Object: second.Object}
-	pass := driver.Stage([]*write.Write{first, second},
-		func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-			if w == second {
-				return []*write.Write{question}, nil
-			}
-			return nil, fmt.Errorf("answered %s: %w", w, cmp.Or(err, errors.ErrUnsupported))
-		})
-	requests := pass.Next()
-	if follows := pass.Answer(time.Time{}, second, nil, nil); len(follows) != 1 || follows[0] != question {
-		t.Errorf("%v follow", follows)
-	}
-	pass.Answer(time.Time{}, question, nil, nil)
-	pass.Answer(time.Time{}, first, nil, nil)
-	want := "answered delete pod a: unsupported operation\nanswered get pod b: unsupported operation"
-	if len(requests) != 2 || len(pass.Next()) > 0 || pass.Err() == nil || pass.Err().Error() != want {
-		t.Errorf("%d requests, then %v, want %s", len(requests), pass.Err(), want)
-	}
+// plain is a pass of writes that nothing follows.
+type plain struct {
+	writes []*write.Write
+	failed error
 }
 
-func TestLift(t *testing.T) {
-	s := &server{answer: func(w *write.Write) error {
-		return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, w.Object.GetName())
-	}}
-	var answered []string
-	pass := driver.Lift(driver.Writes(deletions("a", "b")...), func(w *write.Write) request { return request{w, "trim"} })
-	err := driver.Run(t.Context(), pass, driver.Options[request]{
-		Send: s.send,
-		Answered: func(r request, _ write.Object, err error) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			answered = append(answered, fmt.Sprint(r.why, " ", r.Object.GetName(), " ", apierrors.IsNotFound(err)))
-		},
-	})
-	slices.Sort(answered)
-	if err != nil || !slices.Equal(answered, []string{"trim a true", "trim b true"}) {
-		t.Errorf("%v, answered %q", err, answered)
-	}
+func writes(all ...*write.Write) *plain { return &plain{writes: all} }
+
+func (p *plain) Next() (next []*write.Write) {
+	next, p.writes = p.writes, nil
+	return next
 }
+
+func (p *plain) Answer(_ time.Time, _ *write.Write, _ write.Object, err error) []*write.Write {
+	p.failed = errors.Join(p.failed, err)
+	return nil
+}
+
+func (p *plain) Err() error { return p.failed }

@@ -38,14 +38,14 @@ func TestUpdatePodEnds(t *testing.T) {
 			if p, is := c.answer.(*corev1.Pod); is {
 				p.Spec.Containers = u.Pod.Spec.Containers
 			}
-			pass := driver.UpdatePod(u, inplace.Policy{}, time.Unix(0, 0))
-			err := driver.Run(t.Context(), pass, driver.Options[*write.Write]{Send: send})
-			if sent != c.writes || pass.Action().Verdict != c.verdict || (err != nil) != c.fails {
-				t.Errorf("%d writes, %+v, %v", sent, pass.Action(), err)
+			now := func() time.Time { return time.Unix(0, 0) }
+			left, action, err := driver.UpdatePod(t.Context(), send, u, driver.PodOptions{Now: now})
+			if sent != c.writes || action.Verdict != c.verdict || (err != nil) != c.fails {
+				t.Errorf("%d writes, %+v, %v", sent, action, err)
 			}
-			if c.verdict == inplace.Wait && (pass.RequeueAfter() == 0 || len(pass.Notes()) == 0 ||
-				pass.Pod().Spec.Containers[0].Image != "web:1") {
-				t.Errorf("after %s, %v", pass.RequeueAfter(), pass.Notes())
+			if c.verdict == inplace.Wait && (action.After == 0 || len(action.Notes) == 0 ||
+				left.Spec.Containers[0].Image != "web:1") {
+				t.Errorf("%+v", action)
 			}
 		})
 	}

@@ -36,9 +36,6 @@ type Pull struct {
 	Attempts int64
 	// NotBefore is when the next attempt may be made.
 	NotBefore time.Time
-	// AwaySince is when the node had to wait for its container runtime or for room, since the last attempt that had a
-	// result. Zero is never.
-	AwaySince time.Time
 }
 
 // Do says what to do about a pull.
@@ -107,27 +104,6 @@ func (p Pull) Next(now time.Time) (Pull, Turn) {
 	return p, Turn{Do: DoTry, Timeout: min(p.timeout(), left), IfAbsent: p.Tag.ImagePullPolicy == v1beta1.PullIfNotPresent}
 }
 
-// Outage counts the time in which the node can make no attempt: its container runtime cannot be asked, or its disk has
-// no room. So a runtime that stays away ends the pull, and so does a full disk: as long as an attempt may take is an
-// attempt that failed. It returns when to call it again, zero for a pull that has ended.
-func (p Pull) Outage(message string, now time.Time) (Pull, time.Duration) {
-	if p.Ended() {
-		return p, 0
-	}
-	if p.AwaySince.IsZero() {
-		p.AwaySince = now
-	}
-	left := min(p.AwaySince.Add(p.timeout()).Sub(now), p.left(now))
-	if left > 0 {
-		return p, left
-	}
-	if p = p.Fail(message, now); p.Ended() {
-		return p, 0
-	}
-	p.AwaySince = now
-	return p, min(p.timeout(), p.left(now))
-}
-
 // Succeed is the pull after an attempt that brought the image, or found it. The id is the one that the runtime gave it,
 // empty where that is unknown.
 func (p Pull) Succeed(imageID string, now time.Time) Pull {
@@ -149,7 +125,6 @@ func (p Pull) Fail(message string, now time.Time) Pull {
 		return p
 	}
 	p.Attempts++
-	p.AwaySince = time.Time{}
 	switch {
 	case p.left(now) <= 0:
 		return p.end(v1beta1.ImagePhaseFailed, overdueText, now)

@@ -1,6 +1,7 @@
 package imagepull
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,48 +10,44 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Changed returns the tags of a NodeImage that changed for jobs: for each the jobs that own it, by UID. A pull on its
-// way is no change until it has ended, and neither is a job that became an owner of such a tag: it wrote that itself.
-func Changed(before, after *v1beta1.NodeImage) map[Reference]map[types.UID]bool {
-	found := map[Reference]map[types.UID]bool{}
+// Changed returns the owners for which a tag of a NodeImage changed, each once. A pull on its way is no change until it
+// has ended, and neither is a job that became an owner of such a tag: it wrote that itself.
+func Changed(before, after *v1beta1.NodeImage) []corev1.ObjectReference {
+	var found []corev1.ObjectReference
 	for name, was := range before.Spec.Images {
 		for i := range was.Tags {
-			compare(found, before, after, Reference{Name: name, Tag: was.Tags[i].Tag})
+			found = append(found, changedOwners(before, after, Reference{Name: name, Tag: was.Tags[i].Tag})...)
 		}
 	}
 	for name, is := range after.Spec.Images {
 		for i := range is.Tags {
 			ref := Reference{Name: name, Tag: is.Tags[i].Tag}
 			if tagSpecOf(before, ref) == nil {
-				compare(found, before, after, ref)
+				found = append(found, changedOwners(before, after, ref)...)
 			}
 		}
 	}
-	return found
+	slices.SortFunc(found, func(a, b corev1.ObjectReference) int { return cmp.Compare(a.UID, b.UID) })
+	return slices.CompactFunc(found, func(a, b corev1.ObjectReference) bool { return a.UID == b.UID })
 }
 
-// compare adds the owners of one tag for whom it is another one.
-func compare(found map[Reference]map[types.UID]bool, before, after *v1beta1.NodeImage, ref Reference) {
+// changedOwners returns the owners for which one tag changed.
+func changedOwners(before, after *v1beta1.NodeImage, ref Reference) (found []corev1.ObjectReference) {
 	was, is := tagSpecOf(before, ref), tagSpecOf(after, ref)
 	result := resultOf(after, ref, is)
 	same := result == resultOf(before, ref, was) &&
 		slices.Equal(before.Spec.Images[ref.Name].PullSecrets, after.Spec.Images[ref.Name].PullSecrets)
-	add := func(owner types.UID) {
-		if found[ref] == nil {
-			found[ref] = map[types.UID]bool{}
-		}
-		found[ref][owner] = true
-	}
 	for _, owner := range ownersOf(was) {
 		if !same || !isOwner(is, owner.UID) {
-			add(owner.UID)
+			found = append(found, owner)
 		}
 	}
 	for _, owner := range ownersOf(is) {
 		if result != "" && !isOwner(was, owner.UID) {
-			add(owner.UID)
+			found = append(found, owner)
 		}
 	}
+	return found
 }
 
 func tagSpecOf(n *v1beta1.NodeImage, ref Reference) *v1beta1.ImageTagSpec {

@@ -5,18 +5,17 @@
 //
 //   - [PreDownload] returns the jobs that pull a revision's new images to the nodes of a workload's pods.
 //   - [List] plans one job for each image of a list, and the status of the list.
-//   - [Secrets] plans the copies of a job's pull secrets in the namespace that nodes may read, and their deletion.
+//   - [PlanCopy] plans the copy of a pull secret in the namespace that nodes may read, and its deletion.
 //   - [Select] returns the nodes of a job. [Request.Review] returns the status of the job and the NodeImages to update
 //     next. [Request.Apply] adds the job to one NodeImage.
 //   - [Maintain] plans the creation, the updates and the deletion of a NodeImage.
 //   - [Work] plans which pulls a node starts and stops. [Pull] is the pull of one tag. [Keyring] selects credentials.
-//     [Measure] reports whether the node has room for pulls.
 //
 // A reconciler of jobs is little more than this:
 //
-//	names, err := imagepull.Select(job, nodes, pods)
-//	r := imagepull.Request{Job: job, Secrets: claim.References, Now: now, Random: rand.Uint32()}
-//	plan, err := r.Review(nodeImages) // in the order of names
+//	nodes, err := imagepull.Select(job, nodeImages, pods) // in the order in which they pull
+//	r := imagepull.Request{Job: job, Secrets: references, Now: now, Random: rand.Uint32()}
+//	plan, err := r.Review(nodes)
 //	for _, name := range plan.Update {
 //		if changed, err := r.Apply(byName[name]); changed != nil {
 //			// update it; after a conflict read it again and call Apply again

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -86,9 +87,11 @@ func ExampleSelect() {
 	job.Spec.Selector = &v1beta1.ImagePullJobNodeSelector{
 		LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"gpu": "yes"}},
 	}
-	fmt.Println(imagepull.Select(job,
-		[]imagepull.Node{{Name: "b", Labels: map[string]string{"gpu": "yes"}}, {Name: "a"}}, nil))
-	// Output: [b] <nil>
+	a, b := &v1beta1.NodeImage{}, &v1beta1.NodeImage{}
+	a.Name, b.Name, b.Labels = "a", "b", map[string]string{"gpu": "yes"}
+	nodes, err := imagepull.Select(job, []*v1beta1.NodeImage{a, b}, nil)
+	fmt.Println(len(nodes), nodes[0].Name, err)
+	// Output: 1 b <nil>
 }
 
 func ExampleRule_Matches() {
@@ -212,13 +215,12 @@ func ExamplePull_Ended() {
 	// Output: false true
 }
 
-func ExampleSecrets() {
-	job := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "warm"}}
-	job.Spec.PullSecrets = []string{"registry"}
-	source := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "registry"}, Type: corev1.SecretTypeDockerConfigJson,
-	}
-	plan := imagepull.Secrets(imagepull.Claim{Job: job, Sources: []*corev1.Secret{source}})
-	fmt.Println(plan.Create[0].Namespace, plan.Create[0].Annotations[v1beta1.ImagePullSecretReferencesKey])
+func ExamplePlanCopy() {
+	plan := imagepull.PlanCopy(imagepull.CopyInput{
+		Source: types.NamespacedName{Namespace: "shop", Name: "registry"},
+		Secret: &corev1.Secret{Type: corev1.SecretTypeDockerConfigJson},
+		Users:  []string{"shop/warm"}, // jobs under way that name it
+	})
+	fmt.Println(plan.Apply.Namespace, plan.Apply.Annotations[v1beta1.ImagePullSecretReferencesKey])
 	// Output: kruise-daemon-config shop/warm
 }

@@ -3,6 +3,7 @@ package imagepull
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"slices"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// ErrFull is the error of a NodeImage that lists as many images, tags of an image or owners of a tag as it may, or is
-// as long as it may be: a job waits until one leaves.
+// ErrFull is the error of a NodeImage that lists as many images as it may, or is as long as it may be: a job waits
+// until one leaves.
 var ErrFull = errors.New("the NodeImage lists as much as it may")
 
 const (
@@ -36,12 +37,22 @@ type Request struct {
 	Job *v1beta1.ImagePullJob
 	// Secrets that the nodes read, in the order in which they try them.
 	Secrets []v1beta1.ReferenceObject
+	// Refused has the reasons of the API server for not changing NodeImages, by the node. Review asks others instead.
+	Refused map[string]error
 	// Now is the time.
 	Now time.Time
 	// Random is any number. With another one for each node, the tags of a job do not all leave at once.
 	Random uint32
 	// KeepSeconds is added to what a job says about how long its tags stay. Nil is 300.
 	KeepSeconds *int32
+}
+
+// For is the request to one node: each has another random number, so that the tags of a job do not all leave at once.
+func (r Request) For(node string) Request {
+	h := fnv.New32a()
+	fmt.Fprint(h, r.Job.UID, node)
+	r.Random = h.Sum32()
+	return r
 }
 
 // Apply returns a copy of the NodeImage that lists the job's image, owned by the job. It returns nil where the
@@ -55,8 +66,8 @@ type Request struct {
 //     gone.
 //   - The pull has not ended and has the policy IfNotPresent, and this job has another policy.
 //
-// A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig,
-// or with one that is too long for the NodeImage, leaves it unchanged.
+// A job that Apply adds replaces the sandboxConfig of the image with its own. A job without a sandboxConfig leaves it
+// unchanged.
 func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	ref, err := r.reference()
 	if err != nil {
@@ -66,10 +77,11 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	at := tagAt(image.Tags, ref.Tag)
 	owned := at >= 0 && owns(image.Tags[at].OwnerReferences, r.Job)
 	missing := lacking(image.PullSecrets, r.Secrets)
-	if owned && !r.takesSecrets(node, ref, missing) {
+	fits := hasRoom(node, ref)
+	if owned && (len(missing) == 0 || !fits) {
 		return nil, nil
 	}
-	if !owned && (!r.takesBytes(node, ref, missing) || !r.hasRoom(node, ref, at)) {
+	if !fits {
 		return nil, fmt.Errorf("%s: image %s: %w", node.Name, ref.Name, ErrFull)
 	}
 	changed := node.DeepCopy()
@@ -83,7 +95,7 @@ func (r Request) Apply(node *v1beta1.NodeImage) (*v1beta1.NodeImage, error) {
 	default:
 		image.Tags = append(image.Tags, r.tag(ref.Tag, next(-1, status)))
 	}
-	if !owned && r.takesSandbox(node, ref) {
+	if !owned && r.Job.Spec.SandboxConfig != nil {
 		image.SandboxConfig = r.Job.Spec.SandboxConfig.DeepCopy()
 	}
 	slices.SortStableFunc(image.Tags, func(a, b v1beta1.ImageTagSpec) int { return strings.Compare(a.Tag, b.Tag) })

@@ -1,8 +1,6 @@
 package imagepull
 
 import (
-	"maps"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,9 +14,6 @@ const (
 	InLabels   = "labels"
 	InSecrets  = "secrets"
 )
-
-// InImage is the interest in an image.
-func InImage(ref Reference) string { return "image:" + ref.String() }
 
 // InNode is the interest in a node by its name.
 func InNode(name string) string { return "node:" + name }
@@ -36,11 +31,11 @@ func Interests(job *v1beta1.ImagePullJob, copies string) []string {
 	if job.DeletionTimestamp != nil || job.Status.CompletionTime != nil {
 		return nil
 	}
-	ref, err := Parse(job.Spec.Image)
-	if err != nil {
+	if _, err := Parse(job.Spec.Image); err != nil || len(job.Spec.PullSecrets) > MaxPullSecrets ||
+		SandboxBytes(job.Spec.SandboxConfig) > MaxSandboxBytes {
 		return nil
 	}
-	keys := []string{InImage(ref)}
+	var keys []string
 	switch s := job.Spec.Selector; {
 	case job.Spec.PodSelector != nil:
 		keys = append(keys, InPods(job.Namespace))
@@ -95,11 +90,4 @@ func (r *Rule) Matches(set map[string]string) bool { return r.selector.Matches(l
 func (r *Rule) SelectsAnother(before, after *corev1.Pod) bool {
 	picked, picks := Counts(before) && r.Matches(before.Labels), Counts(after) && r.Matches(after.Labels)
 	return picked != picks || picks && before.Spec.NodeName != after.Spec.NodeName
-}
-
-// PodMatters reports whether a change of a pod matters to any job.
-func PodMatters(before, after *corev1.Pod) bool {
-	was, is := Counts(before), Counts(after)
-	return was != is ||
-		was && (before.Spec.NodeName != after.Spec.NodeName || !maps.Equal(before.Labels, after.Labels))
 }

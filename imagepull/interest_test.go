@@ -26,34 +26,36 @@ func TestInterests(t *testing.T) {
 	selector := func(s v1beta1.ImagePullJobNodeSelector) func(*v1beta1.ImagePullJob) {
 		return func(j *v1beta1.ImagePullJob) { j.Spec.Selector = &s }
 	}
-	image := "image:nginx:1"
 	cases := map[string]struct {
 		change []func(*v1beta1.ImagePullJob)
 		copies string
 		want   []string
 	}{
-		"all nodes": {nil, "", []string{image, "nodes"}},
+		"all nodes": {nil, "", []string{"nodes"}},
 		"nodes by label": {
-			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{image, "labels"},
+			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{"labels"},
 		},
 		"nodes by name": {
 			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})},
 			"",
-			[]string{image, "node:a", "node:b"},
+			[]string{"node:a", "node:b"},
 		},
-		"nodes by their pods": {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{image, "pods:shop"}},
+		"nodes by their pods": {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{"pods:shop"}},
 		"secrets to be copied": {
 			[]func(*v1beta1.ImagePullJob){secrets("x", "y")},
 			"",
-			[]string{image, "nodes", "secret:shop/x", "secret:shop/y", "secrets"},
+			[]string{"nodes", "secret:shop/x", "secret:shop/y", "secrets"},
 		},
-		"secrets where nodes read": {[]func(*v1beta1.ImagePullJob){secrets("x")}, "shop", []string{image, "nodes"}},
+		"secrets where nodes read": {[]func(*v1beta1.ImagePullJob){secrets("x")}, "shop", []string{"nodes"}},
 		"it has ended":             {[]func(*v1beta1.ImagePullJob){completed(time.Second)}, "", nil},
 		"it is being deleted": {
 			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }}, "", nil,
 		},
 		"it cannot run": {
 			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }}, "", nil,
+		},
+		"it has too many secrets": {
+			[]func(*v1beta1.ImagePullJob){secrets(make([]string, imagepull.MaxPullSecrets+1)...)}, "", nil,
 		},
 	}
 	for name, c := range cases {
@@ -69,7 +71,6 @@ func TestInterests(t *testing.T) {
 	}
 }
 
-// What PodMatters leaves out, SelectsAnother would, for any job.
 func TestPodChanges(t *testing.T) {
 	pod := func(change ...func(*corev1.Pod)) *corev1.Pod {
 		p := &corev1.Pod{
@@ -91,24 +92,21 @@ func TestPodChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		before, after    *corev1.Pod
-		matters, another bool
+		before, after *corev1.Pod
+		another       bool
 	}{
-		"created":                {nil, pod(), true, true},
-		"created, unbound":       {nil, pod(unbound), false, false},
-		"deleted":                {pod(), nil, true, true},
-		"deleted after it ended": {pod(ended), nil, false, false},
-		"bound":                  {pod(unbound), pod(), true, true},
-		"it runs":                {pod(), pod(), false, false},
-		"it ends":                {pod(), pod(ended), true, true},
-		"another label":          {pod(), pod(labelled), true, false},
-		"no longer selected":     {pod(), pod(relabelled), true, true},
-		"of others":              {nil, pod(relabelled), true, false},
-		"on another node":        {pod(), pod(elsewhere), true, true},
+		"created":                {nil, pod(), true},
+		"created, unbound":       {nil, pod(unbound), false},
+		"deleted":                {pod(), nil, true},
+		"deleted after it ended": {pod(ended), nil, false},
+		"bound":                  {pod(unbound), pod(), true},
+		"it runs":                {pod(), pod(), false},
+		"it ends":                {pod(), pod(ended), true},
+		"another label":          {pod(), pod(labelled), false},
+		"no longer selected":     {pod(), pod(relabelled), true},
+		"of others":              {nil, pod(relabelled), false},
+		"on another node":        {pod(), pod(elsewhere), true},
 	} {
-		if got := imagepull.PodMatters(c.before, c.after); got != c.matters {
-			t.Errorf("%s: it matters: %t", name, got)
-		}
 		if got := rule.SelectsAnother(c.before, c.after); got != c.another {
 			t.Errorf("%s: another node is selected: %t", name, got)
 		}

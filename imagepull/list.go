@@ -60,10 +60,6 @@ func List(list *v1beta1.ImageListPullJob, jobs []*v1beta1.ImagePullJob, now time
 	}
 	chosen := plan.choose(list, jobs)
 	plan.Status = summarise(list, chosen, now)
-	if size := SandboxBytes(list.Spec.SandboxConfig); size > MaxSandboxBytes {
-		plan.note(NoteSandbox, list.Name,
-			fmt.Sprintf("spec.sandboxConfig has %d bytes, of at most %d: nodes pull without it", size, MaxSandboxBytes))
-	}
 	for _, image := range distinct(list.Spec.Images) {
 		if chosen[image] != nil {
 			continue
@@ -159,10 +155,9 @@ func summarise(
 	return s
 }
 
-// jobOf returns the job of an image. Of the pull secrets it has no more than a job may name, and no sandboxConfig that
-// is too long.
+// jobOf returns the job of an image.
 func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePullJob {
-	job := &v1beta1.ImagePullJob{
+	return &v1beta1.ImagePullJob{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: list.Namespace, GenerateName: list.Name + "-",
 			Labels: map[string]string{kruise.PodRevisionLabelKey: hash},
@@ -172,11 +167,6 @@ func jobOf(list *v1beta1.ImageListPullJob, image, hash string) *v1beta1.ImagePul
 		},
 		Spec: v1beta1.ImagePullJobSpec{Image: image, ImagePullJobTemplate: *list.Spec.ImagePullJobTemplate.DeepCopy()},
 	}
-	if len(job.Spec.PullSecrets) > MaxPullSecrets {
-		job.Spec.PullSecrets = PullSecretsOf(job)
-	}
-	job.Spec.SandboxConfig = boundedSandbox(job.Spec.SandboxConfig)
-	return job
 }
 
 func distinct(all []string) []string {

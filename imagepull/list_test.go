@@ -55,22 +55,6 @@ func TestTemplateHash(t *testing.T) {
 	}
 }
 
-// The jobs of a list that was stored before the limit are admitted.
-func TestListSandbox(t *testing.T) {
-	l := listJob("nginx:1")
-	l.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": strings.Repeat("x", 20000)}}
-	plan := imagepull.List(l, nil, noon())
-	if len(plan.Create) != 1 || plan.Create[0].Spec.SandboxConfig != nil ||
-		codes(plan.Notes) != "SandboxConfigTooLarge pull-list" {
-		t.Errorf("%d jobs, notes %v", len(plan.Create), plan.Notes)
-	}
-	job := plan.Create[0]
-	job.UID = "1"
-	if again := imagepull.List(l, []*v1beta1.ImagePullJob{job}, noon()); len(again.Create)+len(again.DeleteJobs) > 0 {
-		t.Errorf("the job is replaced: %v", again.Notes)
-	}
-}
-
 func TestList(t *testing.T) {
 	l := listJob("nginx:1", "redis:1")
 	other := listJob("nginx:1", "redis:1")
@@ -210,23 +194,6 @@ func TestListCreates(t *testing.T) {
 	if again := imagepull.List(l,
 		list(child("a", "nginx:1.23.1", l)), noon()); len(again.Create)+len(again.DeleteJobs) > 0 {
 		t.Error(jsonOf(again))
-	}
-}
-
-// The webhook admits the jobs of a list that names more pull secrets than a job may have, and they are not replaced.
-func TestListLimitsSecrets(t *testing.T) {
-	l := listJob("nginx:1")
-	for i := range imagepull.MaxPullSecrets + 1 {
-		l.Spec.PullSecrets = append(l.Spec.PullSecrets, fmt.Sprint("s", i))
-	}
-	plan := imagepull.List(l, nil, noon())
-	if len(plan.Create) != 1 || len(plan.Create[0].Spec.PullSecrets) != imagepull.MaxPullSecrets {
-		t.Fatalf("creates %v", plan.Create)
-	}
-	made := plan.Create[0]
-	made.Name, made.OwnerReferences = "made", []metav1.OwnerReference{{UID: l.UID}}
-	if plan := imagepull.List(l, []*v1beta1.ImagePullJob{made}, noon()); len(plan.Create)+len(plan.DeleteJobs) > 0 {
-		t.Errorf("creates %v, deletes %v", plan.Create, plan.DeleteJobs)
 	}
 }
 

@@ -69,9 +69,9 @@ type UpkeepPlan struct {
 }
 
 // Maintain plans the creation, the update and the deletion of a NodeImage. It copies the labels of the node. It drops
-// owners and secrets that are gone, and images without tags. Of references to copies of secrets it drops only those
-// beyond MaxBatchSecrets. It also drops tags without createdAt, tags whose last owner is gone, and tags whose TTL has
-// passed. When the NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
+// owners and secrets that are gone, and images without tags. References to copies of secrets stay as long as the image.
+// It also drops tags without createdAt, tags whose last owner is gone, and tags whose TTL has passed. When the
+// NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
 func Maintain(u Upkeep) UpkeepPlan {
 	k := keeper{Upkeep: u}
 	k.ReadyFor, k.Answer = cmp.Or(k.ReadyFor, defaultReadyFor), cmp.Or(k.Answer, defaultAnswer)
@@ -188,9 +188,6 @@ func (k *keeper) prune(name string, image *v1beta1.ImageSpec) bool {
 	}
 	image.Tags = tags
 	secrets := slices.DeleteFunc(slices.Clone(image.PullSecrets), k.secretGone)
-	if len(tags) > 0 {
-		secrets = k.trim(secrets)
-	}
 	if len(secrets) < len(image.PullSecrets) {
 		changed = true
 		if len(tags) > 0 {
@@ -212,19 +209,6 @@ func ofOurGroup(apiVersion string) bool {
 
 func (k *keeper) secretGone(s v1beta1.ReferenceObject) bool {
 	return k.SecretGone != nil && s.Mode != v1beta1.ReferenceObjectModeBatch && k.SecretGone(s)
-}
-
-// trim drops references to deleted copies from a list that is too long, the oldest first. A copy exists as long as a
-// running job needs it.
-func (k *keeper) trim(secrets []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
-	excess := len(secrets) - MaxBatchSecrets
-	return slices.DeleteFunc(secrets, func(s v1beta1.ReferenceObject) bool {
-		drop := excess > 0 && s.Mode == v1beta1.ReferenceObjectModeBatch && k.SecretGone != nil && k.SecretGone(s)
-		if drop {
-			excess--
-		}
-		return drop
-	})
 }
 
 func (k *keeper) expired(ref Reference, t v1beta1.ImageTagSpec) bool {

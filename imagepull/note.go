@@ -32,8 +32,6 @@ const (
 	NoteRefused = "NodeImageRefused"
 	// NoteUnplaced is the namespace of the copies of pull secrets, which takes none.
 	NoteUnplaced = "PullSecretsNotCopied"
-	// NoteSandbox is a sandboxConfig that is too long. Nodes pull without it.
-	NoteSandbox = "SandboxConfigTooLarge"
 )
 
 func newNote(code, object, text string) note.Note {
@@ -54,7 +52,7 @@ func levelOf(code string) note.Level {
 // NeedsUser reports whether only a user can mend what a note is about.
 func NeedsUser(n note.Note) bool {
 	switch n.Code {
-	case NoteNoSecret, NoteBadSecret, NoteBadNumber, NoteDeadline, NoteRefused, NoteUnplaced, NoteSandbox:
+	case NoteNoSecret, NoteBadSecret, NoteBadNumber, NoteDeadline, NoteRefused, NoteUnplaced:
 		return true
 	}
 	return false

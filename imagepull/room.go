@@ -1,69 +1,56 @@
 package imagepull
 
 import (
-	"slices"
-
-	corev1 "k8s.io/api/core/v1"
+	"encoding/json"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// Limits of a NodeImage, which all namespaces share. Jobs of one namespace leave a sixteenth of each to others.
+// Limits of a NodeImage, which all namespaces share.
 const (
 	// MaxImages is how many images a NodeImage lists at most.
 	MaxImages = 256
-	// MaxTags is how many tags of one image it lists at most.
-	MaxTags = 128
-	// MaxOwners is how many jobs own one tag at most.
-	MaxOwners = 256
-	// MaxNodeBytes is how long a NodeImage is at most, as JSON, by an estimate.
+	// MaxNodeBytes is how long a NodeImage is at which it takes no more, as JSON. A tag counts with tagBytes for its
+	// status. The last addition leaves it short enough for the store of the API server.
 	MaxNodeBytes = 1 << 20
+	// MaxSandboxBytes is how long the sandboxConfig of a job may be, as JSON.
+	MaxSandboxBytes = 16 << 10
+
+	tagBytes = 1 << 10
 )
 
-// hasRoom reports whether a NodeImage takes a job as another owner of an image, at the place of its tag or below zero
-// for a new tag.
-func (r Request) hasRoom(n *v1beta1.NodeImage, ref Reference, at int) bool {
-	image, listed := n.Spec.Images[ref.Name]
-	switch {
-	case at >= 0:
-		owners := image.Tags[at].OwnerReferences
-		return within(MaxOwners, len(owners), func() int { return count(owners, r.ofNamespace) })
-	case listed:
-		return within(MaxTags, len(image.Tags), func() int { return count(image.Tags, r.hasTag) })
+// hasRoom reports whether a NodeImage takes another tag.
+func hasRoom(n *v1beta1.NodeImage, ref Reference) bool {
+	if _, listed := n.Spec.Images[ref.Name]; !listed && len(n.Spec.Images) >= MaxImages {
+		return false
 	}
-	return within(MaxImages, len(n.Spec.Images), func() int {
-		mine := 0
-		for _, other := range n.Spec.Images {
-			if slices.ContainsFunc(other.Tags, r.hasTag) {
-				mine++
-			}
-		}
-		return mine
-	})
+	data, err := json.Marshal(n.Spec)
+	bytes := len(data)
+	for _, image := range n.Spec.Images {
+		bytes += len(image.Tags) * tagBytes
+	}
+	return err == nil && bytes < MaxNodeBytes
 }
 
-// hasTag reports whether a job of the namespace owns a tag.
-func (r Request) hasTag(t v1beta1.ImageTagSpec) bool {
-	return slices.ContainsFunc(t.OwnerReferences, r.ofNamespace)
-}
-
-func (r Request) ofNamespace(o corev1.ObjectReference) bool {
-	return isJob(o) && o.Namespace == r.Job.Namespace
-}
-
-// within reports whether one more fits below a limit, and below the share of a namespace, which is only counted where
-// that is close.
-func within(limit, all int, mine func() int) bool {
-	share := limit - limit/16
-	return all < share || all < limit && mine() < share
-}
-
-func count[T any](all []T, is func(T) bool) int {
+// SandboxBytes returns how long the labels and annotations of a sandboxConfig are as JSON.
+func SandboxBytes(c *v1beta1.SandboxConfig) int {
 	n := 0
-	for _, one := range all {
-		if is(one) {
-			n++
+	if c == nil {
+		return n
+	}
+	for _, all := range []map[string]string{c.Labels, c.Annotations} {
+		if len(all) > 0 {
+			data, _ := json.Marshal(all) //nolint:errchkjson // texts have no error
+			n += len(data) - 1           // without one of the braces: each entry has a comma
 		}
 	}
 	return n
+}
+
+// boundedSandbox returns a copy of a sandboxConfig; nil for one that is too long.
+func boundedSandbox(c *v1beta1.SandboxConfig) *v1beta1.SandboxConfig {
+	if SandboxBytes(c) > MaxSandboxBytes {
+		return nil
+	}
+	return c.DeepCopy()
 }

@@ -2,21 +2,23 @@ package imagepull
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
 	"fmt"
-	"hash/fnv"
 	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/note"
 )
 
 // longestSource leaves room for the suffix in the name of a copy.
-const longestSource = longestName - 7
+const longestSource = longestName - 17
 
 // Limits of pull secrets, which every namespace's users can make.
 const (
@@ -24,9 +26,6 @@ const (
 	MaxPullSecrets = 32
 	// MaxPullSecretBytes is how long the docker configuration in a pull secret may be.
 	MaxPullSecretBytes = 64 << 10
-	// MaxBatchSecrets is how many references to copies an image of a NodeImage has before those to deleted copies are
-	// dropped.
-	MaxBatchSecrets = 64
 )
 
 // PullSecretsOf returns the names of the pull secrets of a job, each once, and no more than a job may name.
@@ -47,193 +46,111 @@ func PullSecretData(s *corev1.Secret) map[string][]byte {
 	return map[string][]byte{key: slices.Clone(data[:min(len(data), MaxPullSecretBytes+1)])}
 }
 
-// Claim is what is known about the pull secrets of a job, which the nodes may read in one namespace only.
-type Claim struct {
-	// Job that names the secrets.
-	Job *v1beta1.ImagePullJob
-	// Namespace that the nodes may read. Empty is [v1beta1.DefaultImagePullSecretNamespace].
+// CopyInput is what is known about one pull secret, which nodes may read in one namespace only.
+type CopyInput struct {
+	// Source is the name of the secret in the namespace of its jobs, and Secret the secret; nil where it does not exist.
+	Source types.NamespacedName
+	Secret *corev1.Secret
+	// Namespace of the copies. Empty is [v1beta1.DefaultImagePullSecretNamespace].
 	Namespace string
-	// Sources are the secrets in the job's namespace, as far as they exist.
-	Sources []*corev1.Secret
-	// Copies are the secrets in the nodes' namespace. Those that are copies of the job's secrets, or that refer to the
-	// job, are enough; others do no harm.
+	// Copies are the secrets in that namespace. Those that are no copies of the secret do no harm.
 	Copies []*corev1.Secret
-	// Random is any number, for the names of new copies. With another one, other names are tried.
-	Random uint32
+	// Users are the jobs under way that name the secret, each as namespace/name.
+	Users []string
+	// KeepUsers leaves jobs that have ended in the list of a copy that is otherwise as it should be: many may end at once.
+	KeepUsers bool
 }
 
-// ClaimPlan is what to write about the pull secrets of a job, in the order of the fields.
-type ClaimPlan struct {
-	// Delete are copies that no job uses any more, or that a new copy replaces.
+// CopyPlan is what to write about the copy of one pull secret, in the order of the fields.
+type CopyPlan struct {
+	// Delete are copies that no job under way uses, all but one of several, and one that cannot be changed.
 	Delete []*corev1.Secret
-	// Update are copies with other data, or that others use than before.
-	Update []*corev1.Secret
-	// Create are new copies.
-	Create []*corev1.Secret
-	// References are the secrets to list in NodeImages, in the order in which the job names them.
-	References []v1beta1.ReferenceObject
-	// Notes are about secrets that do not exist, or cannot be used.
-	Notes []note.Note
+	// Apply is the copy to create or to update; nil where it is as it should be.
+	Apply *corev1.Secret
+	// Reference is what NodeImages list. It has no name where Problem says why the image is pulled without the secret.
+	Reference v1beta1.ReferenceObject
+	// Problem is a secret that does not exist, or that nodes cannot use; nil for none.
+	Problem *note.Note
 }
 
-// Secrets plans which copies of its pull secrets a job needs, and which it needs no longer: none once it has ended or
-// is being deleted. A copy has the type and the docker configuration of its source, its name and its users; nothing
-// else is copied. A source that does not exist, has another type, cannot be parsed or is too long is skipped, with a
-// note: the nodes pull without it. So are the names after those that a job may have.
-func Secrets(c Claim) ClaimPlan {
-	if c.Namespace == "" {
-		c.Namespace = v1beta1.DefaultImagePullSecretNamespace
-	}
-	b := claimer{Claim: c, user: c.Job.Namespace + "/" + c.Job.Name}
-	var names []string
-	if c.Job.DeletionTimestamp == nil && c.Job.Status.CompletionTime == nil {
-		names = PullSecretsOf(c.Job)
-		if all := distinct(c.Job.Spec.PullSecrets); len(all) > len(names) {
-			b.skip(NoteBadSecret, all[len(names)],
-				fmt.Sprintf("a job may name at most %d pull secrets, and this one and those after it are left out", MaxPullSecrets))
-		}
-	}
-	if c.Job.Namespace == c.Namespace {
-		for _, name := range names {
-			b.plan.References = append(b.plan.References, v1beta1.ReferenceObject{Namespace: c.Namespace, Name: name})
-		}
-		names = nil
-	}
-	claimed := b.classify(names)
-	for _, name := range names {
-		b.claim(name, claimed[name])
-	}
-	return b.plan
-}
-
-type claimer struct {
-	Claim
-	user string
-	plan ClaimPlan
-}
-
-// classify picks the copy of each wanted secret and releases those that are not wanted. Of several copies of one secret
-// the first is picked, or the last that the job uses already.
-func (c *claimer) classify(names []string) map[string]*corev1.Secret {
-	copies := slices.DeleteFunc(slices.Clone(c.Copies), func(s *corev1.Secret) bool {
-		return s == nil || s.Namespace != c.Namespace || s.DeletionTimestamp != nil
+// PlanCopy plans the copy of a pull secret. A copy has the type and the docker configuration of its source, its name
+// and the jobs that use it; nothing else is copied. Without a job under way that names the secret there is no copy. A
+// source that does not exist, has another type, cannot be parsed or is too long is noted, and leaves its copy as it is.
+func PlanCopy(in CopyInput) CopyPlan {
+	in.Namespace = cmp.Or(in.Namespace, v1beta1.DefaultImagePullSecretNamespace)
+	copies := slices.DeleteFunc(slices.Clone(in.Copies), func(s *corev1.Secret) bool {
+		return s == nil || s.Namespace != in.Namespace || s.DeletionTimestamp != nil ||
+			s.Annotations[v1beta1.ImagePullSecretSourceKey] != in.Source.String()
 	})
 	slices.SortFunc(copies, func(a, b *corev1.Secret) int { return strings.Compare(a.Name, b.Name) })
-	claimed := map[string]*corev1.Secret{}
-	for _, s := range copies {
-		used := slices.Contains(usersOf(s), c.user)
-		namespace, name, _ := strings.Cut(s.Annotations[v1beta1.ImagePullSecretSourceKey], "/")
+	if len(in.Users) == 0 {
+		return CopyPlan{Delete: copies}
+	}
+	if why := unusable(in.Secret); why != nil {
+		problem := newNote(why.Code, in.Source.String(), why.Text+"; the image is pulled without it")
+		return CopyPlan{Problem: &problem}
+	}
+	plan, want := CopyPlan{}, in.wanted()
+	if len(copies) > 0 {
+		have := copies[0]
+		plan.Delete = copies[1:]
+		want.Name = have.Name
+		if have.Annotations[v1beta1.ImagePullSecretModeKey] == "" {
+			delete(want.Annotations, v1beta1.ImagePullSecretModeKey)
+		}
+		fresh := have.Type == want.Type && sameData(have.Data, want.Data)
 		switch {
-		case namespace == c.Job.Namespace && slices.Contains(names, name):
-			if claimed[name] == nil || used {
-				claimed[name] = s
-			}
-		case used:
-			c.release(s)
+		case fresh && in.lists(usersOf(have)):
+			want = nil
+		case have.Type != want.Type || !fresh && have.Immutable != nil && *have.Immutable:
+			plan.Delete = copies // the API server refuses the change, for ever
+		default:
+			want.UID = have.UID
 		}
+		plan.Reference = referenceTo(have)
+	} else {
+		plan.Reference = referenceTo(want)
 	}
-	return claimed
+	plan.Apply = want
+	return plan
 }
 
-func (c *claimer) release(s *corev1.Secret) {
-	users := slices.DeleteFunc(usersOf(s), func(user string) bool { return user == c.user })
-	if len(users) == 0 {
-		c.plan.Delete = append(c.plan.Delete, s)
-		return
-	}
-	c.plan.Update = append(c.plan.Update, usedBy(s.DeepCopy(), users))
+// lists reports whether the users that a copy lists are as they should be.
+func (in CopyInput) lists(users []string) bool {
+	isListed := func(user string) bool { return slices.Contains(users, user) }
+	isUser := func(user string) bool { return in.KeepUsers || slices.Contains(in.Users, user) }
+	return !slices.ContainsFunc(in.Users, func(user string) bool { return !isListed(user) }) &&
+		!slices.ContainsFunc(users, func(user string) bool { return !isUser(user) })
 }
 
-func (c *claimer) claim(name string, s *corev1.Secret) {
-	at := slices.IndexFunc(c.Sources, func(s *corev1.Secret) bool {
-		return s != nil && s.Namespace == c.Job.Namespace && s.Name == name
-	})
-	if at < 0 {
-		c.skip(NoteNoSecret, name, "does not exist")
-		return
-	}
-	source := c.Sources[at]
-	data := PullSecretData(source)
-	fresh := s != nil && s.Type == source.Type && sameData(s.Data, data)
-	if why := unusable(source); why != "" && !fresh {
-		c.skip(NoteBadSecret, name, why)
-		if s != nil && dataKey(s.Type) == "" {
-			c.release(s)
-		}
-		return
-	}
-	if s == nil {
-		c.create(source, []string{c.user})
-		return
-	}
-	c.keep(s, source, data)
-}
-
-func (c *claimer) skip(code, name, why string) {
-	c.plan.Notes = append(c.plan.Notes, newNote(code, c.Job.Namespace+"/"+name, why+"; the image is pulled without it"))
-}
-
-// keep brings a copy in line with its source.
-func (c *claimer) keep(s, source *corev1.Secret, data map[string][]byte) {
-	users := usersOf(s)
-	if !slices.Contains(users, c.user) {
-		users = append(users, c.user)
-	}
-	fresh := sameData(s.Data, data)
-	switch {
-	case s.Type != source.Type || !fresh && s.Immutable != nil && *s.Immutable:
-		// The API server refuses the change, for ever.
-		c.plan.Delete = append(c.plan.Delete, s)
-		c.create(source, users)
-		return
-	case !fresh || len(users) > len(usersOf(s)):
-		changed := usedBy(s.DeepCopy(), users)
-		changed.Data = data
-		c.plan.Update = append(c.plan.Update, changed)
-	}
-	c.refer(s)
-}
-
-// create plans a new copy. It copies neither labels nor annotations of the source, which have other owners. It does not
-// copy immutable, because an immutable copy cannot follow its source.
-func (c *claimer) create(source *corev1.Secret, users []string) {
-	key := source.Namespace + "/" + source.Name
-	s := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: c.Namespace, Name: c.nameOf(source.Name, key),
-			Annotations: map[string]string{
-				v1beta1.ImagePullSecretSourceKey: key,
-				v1beta1.ImagePullSecretModeKey:   string(v1beta1.ReferenceObjectModeBatch),
-			},
-		},
-		Type: source.Type, Data: PullSecretData(source),
-	}
-	c.plan.Create = append(c.plan.Create, usedBy(s, users))
-	c.refer(s)
-}
-
-func (c *claimer) refer(s *corev1.Secret) {
-	c.plan.References = append(c.plan.References, v1beta1.ReferenceObject{
+func referenceTo(s *corev1.Secret) v1beta1.ReferenceObject {
+	return v1beta1.ReferenceObject{
 		Namespace: s.Namespace,
 		Name:      s.Name,
 		Mode:      v1beta1.ReferenceObjectMode(s.Annotations[v1beta1.ImagePullSecretModeKey]),
-	})
+	}
 }
 
-// nameOf a new copy: that of its source, and six digits that no other copy has.
-func (c *claimer) nameOf(source, key string) string {
-	if len(source) > longestSource {
-		source = strings.TrimRight(source[:longestSource], "-.")
+// wanted is the copy as it should be. It has neither labels nor annotations of the source, which have other owners. It
+// is not immutable, because an immutable copy cannot follow its source. Its name follows from that of the source, so
+// that a copy that is deleted by mistake comes back under its name.
+func (in CopyInput) wanted() *corev1.Secret {
+	name := in.Source.Name
+	if len(name) > longestSource {
+		name = strings.TrimRight(name[:longestSource], "-.")
 	}
-	h := fnv.New32a()
-	for n := c.Random; ; n++ {
-		h.Reset()
-		fmt.Fprintf(h, "%s %s %d", c.user, key, n)
-		name := fmt.Sprintf("%s-%06x", source, h.Sum32()&0xffffff)
-		taken := func(s *corev1.Secret) bool { return s != nil && s.Name == name }
-		if !slices.ContainsFunc(c.Copies, taken) && !slices.ContainsFunc(c.plan.Create, taken) {
-			return name
-		}
+	sum := sha256.Sum256([]byte(in.Source.String()))
+	return &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: in.Namespace, Name: fmt.Sprintf("%s-%x", name, sum[:8]),
+			Annotations: map[string]string{
+				v1beta1.ImagePullSecretSourceKey:     in.Source.String(),
+				v1beta1.ImagePullSecretModeKey:       string(v1beta1.ReferenceObjectModeBatch),
+				v1beta1.ImagePullSecretReferencesKey: strings.Join(slices.Compact(slices.Sorted(slices.Values(in.Users))), ","),
+			},
+		},
+		Type: in.Secret.Type, Data: PullSecretData(in.Secret),
 	}
 }
 
@@ -248,27 +165,24 @@ func usersOf(s *corev1.Secret) []string {
 	return users
 }
 
-func usedBy(s *corev1.Secret, users []string) *corev1.Secret {
-	if s.Annotations == nil {
-		s.Annotations = map[string]string{}
+// unusable returns why nodes cannot use a pull secret, as the code and the text of a note; nil where they can.
+func unusable(s *corev1.Secret) *note.Note {
+	if s == nil {
+		return &note.Note{Code: NoteNoSecret, Text: "does not exist"}
 	}
-	s.Annotations[v1beta1.ImagePullSecretReferencesKey] = strings.Join(slices.Sorted(slices.Values(users)), ",")
-	return s
-}
-
-// unusable returns why nodes cannot use a pull secret, or nothing.
-func unusable(s *corev1.Secret) string {
 	key := dataKey(s.Type)
 	switch {
 	case key == "":
-		return fmt.Sprintf("type must be %s or %s", corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)
+		return &note.Note{Code: NoteBadSecret, Text: fmt.Sprintf("type must be %s or %s",
+			corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg)}
 	case len(s.Data[key]) > MaxPullSecretBytes:
-		return fmt.Sprintf("data[%s] must not be longer than %d bytes", key, MaxPullSecretBytes)
+		return &note.Note{Code: NoteBadSecret, Text: fmt.Sprintf("data[%s] must not be longer than %d bytes",
+			key, MaxPullSecretBytes)}
 	}
 	if _, err := NewKeyring(s); err != nil {
-		return err.Error()
+		return &note.Note{Code: NoteBadSecret, Text: err.Error()}
 	}
-	return ""
+	return nil
 }
 
 func sameData(a, b map[string][]byte) bool { return maps.EqualFunc(a, b, bytes.Equal) }

@@ -12,14 +12,17 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-func five() []imagepull.Node {
-	return []imagepull.Node{
+func five() (nodes []*v1beta1.NodeImage) {
+	for _, meta := range []metav1.ObjectMeta{
 		{Name: "n5", Labels: map[string]string{"zone": "b"}},
 		{Name: "n1", Labels: map[string]string{"zone": "a", "gpu": ""}},
 		{Name: "n3"},
 		{Name: "n2", Labels: map[string]string{"zone": "a"}},
 		{Name: "n4"},
+	} {
+		nodes = append(nodes, &v1beta1.NodeImage{ObjectMeta: meta})
 	}
+	return nodes
 }
 
 func onNodes(s *v1beta1.ImagePullJobNodeSelector) func(*v1beta1.ImagePullJob) {
@@ -88,9 +91,13 @@ func TestSelect(t *testing.T) {
 		"no pod":    {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "db"})}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := imagepull.Select(pullJob("a", "nginx", test.change...), five(), pods)
+			nodes, err := imagepull.Select(pullJob("a", "nginx", test.change...), five(), pods)
 			if err != nil {
 				t.Fatal(err)
+			}
+			var got []string
+			for _, n := range nodes {
+				got = append(got, n.Name)
 			}
 			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)

@@ -3,13 +3,13 @@ package imagepull_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
@@ -103,69 +103,44 @@ func settled(n *v1beta1.NodeImage, plan imagepull.UpkeepPlan) string {
 	return ""
 }
 
-// TestSecretsLaws: applied, a claim is settled; the order of what exists is no matter; no other client's use is
-// forgotten.
-func TestSecretsLaws(t *testing.T) {
+// TestCopyLaws: an applied plan leaves at most one copy, and nothing to do; the order of what exists is no matter.
+func TestCopyLaws(t *testing.T) {
 	eachCase(t, 5_000, func(r *random) string {
-		c := imagepull.Claim{
-			Job: pullJob("a", "nginx", wants(pick(r, nil, list("s1"), list("s2", "s1"), list("s3"))...)), Random: r.Uint32(),
+		in := imagepull.CopyInput{
+			Source: types.NamespacedName{Namespace: "shop", Name: "s1"},
+			Users:  pick(r, nil, list("shop/a"), list("shop/b", "shop/a")), KeepUsers: r.once(2),
 		}
-		if r.once(4) {
-			completed(0)(c.Job)
+		if !r.once(4) {
+			format := pick(r, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg, corev1.SecretTypeOpaque)
+			in.Secret = secret("shop", "s1", format, pick(r, docker("1"), "{}", "["))
 		}
-		for i := range r.Intn(3) {
-			c.Sources = append(c.Sources, secret("shop", fmt.Sprintf("s%d", i+1),
-				pick(r, corev1.SecretTypeDockerConfigJson, corev1.SecretTypeDockercfg), pick(r, "1", "2")))
+		for i := range r.Intn(4) {
+			in.Copies = append(in.Copies, copyOf("s1", fmt.Sprintf("c%d", i), pick(r, "1", "2"),
+				pick(r, "", "shop/a", "shop/b", "shop/a,shop/b"), pick(r, immutable, legacy, func(*corev1.Secret) {})))
 		}
-		for i := range r.Intn(5) {
-			change := pick(r, immutable, legacy, func(*corev1.Secret) {})
-			c.Copies = append(c.Copies, copyOf(pick(r, "s1", "s2", "s4"), fmt.Sprintf("c%d", i), pick(r, "1", "2"),
-				pick(r, "", "shop/a", "shop/b", "shop/a,shop/b"), change))
+		before := jsonOf(in)
+		plan := imagepull.PlanCopy(in)
+		if jsonOf(in) != before {
+			return "the input has changed"
 		}
-		before := jsonOf(c)
-		plan := imagepull.Secrets(c)
-		if jsonOf(c) != before {
-			return "the claim has changed"
-		}
-		r.Shuffle(len(c.Copies), func(i, j int) { c.Copies[i], c.Copies[j] = c.Copies[j], c.Copies[i] })
-		r.Shuffle(len(c.Sources), func(i, j int) { c.Sources[i], c.Sources[j] = c.Sources[j], c.Sources[i] })
-		if diff := cmp.Diff(plan, imagepull.Secrets(c)); diff != "" {
+		r.Shuffle(len(in.Copies), func(i, j int) { in.Copies[i], in.Copies[j] = in.Copies[j], in.Copies[i] })
+		if diff := cmp.Diff(plan, imagepull.PlanCopy(in)); diff != "" {
 			return "shuffled, it is another plan:\n" + diff
 		}
-		others := usedByOthers(c.Copies)
-		c.Copies = applied(c.Copies, plan)
-		if left := usedByOthers(c.Copies); left != others {
-			return fmt.Sprintf("others used %d secrets, and now %d", others, left)
+		deleted := func(s *corev1.Secret) bool { return slices.Contains(plan.Delete, s) }
+		if in.Copies = slices.DeleteFunc(in.Copies, deleted); plan.Apply != nil {
+			named := func(s *corev1.Secret) bool { return s.Name == plan.Apply.Name }
+			in.Copies = append(slices.DeleteFunc(in.Copies, named), plan.Apply)
 		}
-		again := imagepull.Secrets(c)
-		if len(again.Create)+len(again.Update)+len(again.Delete) > 0 || cmp.Diff(plan.References, again.References) != "" {
+		again := imagepull.PlanCopy(in)
+		if len(again.Delete) > 0 || again.Apply != nil || again.Reference != plan.Reference {
 			return "applied, it is not settled: " + story(plan) + ", then " + story(again)
+		}
+		if plan.Problem == nil && len(in.Copies) != min(len(in.Users), 1) {
+			return fmt.Sprintf("%d copies for the users %v", len(in.Copies), in.Users)
 		}
 		return ""
 	})
-}
-
-func usedByOthers(copies []*corev1.Secret) int {
-	n := 0
-	for _, s := range copies {
-		n += strings.Count(s.Annotations[v1beta1.ImagePullSecretReferencesKey], "shop/b")
-	}
-	return n
-}
-
-func applied(copies []*corev1.Secret, plan imagepull.ClaimPlan) []*corev1.Secret {
-	var left []*corev1.Secret
-	for _, s := range copies {
-		named := func(x *corev1.Secret) bool { return x.Name == s.Name }
-		if slices.ContainsFunc(plan.Delete, named) {
-			continue
-		}
-		if at := slices.IndexFunc(plan.Update, named); at >= 0 {
-			s = plan.Update[at]
-		}
-		left = append(left, s)
-	}
-	return append(left, plan.Create...)
 }
 
 // TestListLaws: applied, a list has one job an image, and the order of the jobs is no matter.

@@ -2,6 +2,7 @@ package imagepull
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -35,10 +36,11 @@ const fullDelay = time.Minute
 // standing is what a job's nodes did.
 type standing struct {
 	succeeded, failed, active []string
-	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes of those without
-	// room.
+	// ask are the NodeImages that do not list the job yet; mend those that lack a secret; full the nodes without room.
 	ask, mend []*v1beta1.NodeImage
 	full      []string
+	// refused are the nodes that do not list the job, and whose NodeImages take no change.
+	refused []string
 }
 
 // Review returns the status of the job on the nodes that it selects, and which NodeImages to update next. The nodes
@@ -67,7 +69,6 @@ func (r Request) Review(nodes []*v1beta1.NodeImage) (JobPlan, error) {
 	}
 	if plan.Status.CompletionTime == nil {
 		r.fanOut(&plan, s, ref)
-		r.noteSandbox(&plan, ref, nodes)
 	}
 	return plan, nil
 }
@@ -124,14 +125,14 @@ func (r Request) stand(ref Reference, nodes []*v1beta1.NodeImage) standing {
 		image := n.Spec.Images[ref.Name]
 		at := tagAt(image.Tags, ref.Tag)
 		if at < 0 || !owns(image.Tags[at].OwnerReferences, r.Job) {
-			if r.hasRoom(n, ref, at) {
-				s.ask = append(s.ask, n)
+			if r.Refused[n.Name] != nil {
+				s.refused = append(s.refused, n.Name)
 			} else {
-				s.full = append(s.full, n.Name)
+				s.ask = append(s.ask, n)
 			}
 			continue
 		}
-		if len(lacking(image.PullSecrets, r.Secrets)) > 0 {
+		if r.Refused[n.Name] == nil && len(lacking(image.PullSecrets, r.Secrets)) > 0 {
 			s.mend = append(s.mend, n)
 		}
 		status := statusOf(n, ref)
@@ -178,7 +179,7 @@ func (r Request) count(s standing, desired int) v1beta1.ImagePullJobStatus {
 func (r Request) giveUp(plan *JobPlan, s standing) {
 	status := &plan.Status
 	// Failures come first, then what is under way, then what has not begun.
-	status.FailedNodes = slices.Concat(s.failed, s.active, namesOf(s.ask), s.full)
+	status.FailedNodes = slices.Concat(s.failed, s.active, namesOf(s.ask), s.full, s.refused)
 	status.Failed, status.Active = int32(len(status.FailedNodes)), 0
 	status.CompletionTime = ptr.To(metav1.NewTime(r.Now))
 	status.Message = "job exceeds activeDeadlineSeconds"
@@ -197,6 +198,12 @@ func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	if len(s.full) > 0 && (plan.RequeueAfter == 0 || plan.RequeueAfter > fullDelay) {
 		plan.RequeueAfter = fullDelay
 	}
+	if len(r.Refused) > 0 {
+		plan.Status.Message += fmt.Sprintf(", NodeImages that take no change: %d", len(r.Refused))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Refused)) {
+		plan.note(NoteRefused, name, "the NodeImage takes no change: "+r.Refused[name].Error())
+	}
 	for _, name := range s.full {
 		plan.note(NoteFull, name, fmt.Sprintf("lists as much as it may, and has no room for %s", r.Job.Spec.Image))
 	}
@@ -210,20 +217,20 @@ func (r Request) fanOut(plan *JobPlan, s standing, ref Reference) {
 	}
 }
 
-// next returns the nodes that are next, and how many wait for them. Whether a NodeImage is short enough is found out
-// only now, because that takes a look at all that it lists.
-func (r Request) next(s *standing, ref Reference, limit int) (names []string, waiting int) {
-	room := limit - len(s.active)
+// next returns the nodes that are next, and how many wait for them. Whether a NodeImage has room is found out only now,
+// because that takes a look at all that it lists.
+func (Request) next(s *standing, ref Reference, limit int) (names []string, waiting int) {
 	for _, n := range s.mend {
-		if limit > 0 && r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)) {
+		if limit > 0 && hasRoom(n, ref) {
 			names = append(names, n.Name)
 		}
 	}
+	room := limit - len(s.active)
 	for _, n := range s.ask {
 		switch {
 		case room <= 0:
 			waiting++
-		case r.takesBytes(n, ref, lacking(n.Spec.Images[ref.Name].PullSecrets, r.Secrets)):
+		case hasRoom(n, ref):
 			names = append(names, n.Name)
 			room--
 		default:

@@ -31,65 +31,6 @@ func limits(timeout, backoff *int32, deadline *int64) func(*v1beta1.NodeImage) {
 	})
 }
 
-// A runtime that cannot be asked costs as many attempts as it takes time, and no more than the deadline allows.
-func TestOutage(t *testing.T) {
-	for name, test := range map[string]struct {
-		change []func(*v1beta1.NodeImage)
-		begun  bool
-		want   string
-	}{
-		"each timeout that passes is an attempt": {
-			list(limits(seconds(60), seconds(2), nil)), true, "1m0s 1m0s 1m0s Failed away, after 3",
-		},
-		"also before the pull has had its turn": {
-			list(limits(seconds(60), seconds(1), nil)), false, "1m0s 1m0s Failed away, after 2",
-		},
-		"without retries the first is the last": {
-			list(limits(seconds(60), seconds(0), nil)), true, "1m0s Failed away, after 1",
-		},
-		"the default is four times ten minutes": {nil, true, "10m0s 10m0s 10m0s 10m0s Failed away, after 4"},
-		"a deadline comes first": {
-			list(limits(seconds(60), seconds(3), longSeconds(90))), true,
-			"1m0s 30s Failed pulling exceeds the activeDeadlineSeconds, after 2",
-		},
-		"a deadline does not run before the pull does": {
-			list(limits(seconds(60), seconds(0), longSeconds(30))), false, "1m0s Failed away, after 1",
-		},
-		"a timeout for ever leaves all to the deadline": {
-			list(limits(seconds(math.MaxInt32), seconds(0), longSeconds(5))), true,
-			"5s Failed pulling exceeds the activeDeadlineSeconds, after 1",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, now := begun(t, nodeImage("n1", append(list(lists("nginx:1", 0)), test.change...)...)), noon()
-			if test.begun {
-				p, _ = p.Next(now)
-			}
-			var waits []string
-			for len(waits) < 20 {
-				var wait time.Duration
-				if p, wait = p.Outage("away", now); wait == 0 {
-					break
-				}
-				waits = append(waits, wait.String())
-				now = now.Add(wait)
-			}
-			got := fmt.Sprintf("%s %s %s, after %d", strings.Join(waits, " "), p.Status.Phase, p.Status.Message, p.Attempts)
-			if got != test.want || !p.Ended() {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
-		})
-	}
-	t.Run("an attempt with a result ends the outage", func(t *testing.T) {
-		p, _ := begun(t, nodeImage("n1", lists("nginx:1", 0))).Next(noon())
-		p, _ = p.Outage("away", noon())
-		p = p.Fail("refused", noon().Add(9*time.Minute))
-		if _, wait := p.Outage("away", noon().Add(9*time.Minute)); wait != 10*time.Minute || p.Attempts != 1 {
-			t.Errorf("after %s, %d attempts", wait, p.Attempts)
-		}
-	})
-}
-
 // Attempts are printed as a line: each with its timeout, and how long was waited before it.
 func TestAttempts(t *testing.T) {
 	always := edit("nginx", func(s *v1beta1.ImageTagSpec) { s.ImagePullPolicy = v1beta1.PullAlways })

@@ -70,7 +70,7 @@ func TestResizeRoundsAmounts(t *testing.T) {
 			u.GraceSeconds = 1
 		}
 		p := inplace.Policy{
-			Resources: inplace.ResourcesReplaced, ResizeInSpec: random.IntN(3) == 0, Unready: inplace.UnreadyAlways,
+			Resources: inplace.ResourcesReplaced, Unready: inplace.UnreadyAlways,
 		}
 		u.Pod = storing(running(template(container("c1", "app:1", requests("cpu", before))), "web-1"))
 		now, resizes := noon(), 0
@@ -98,7 +98,7 @@ func TestResizeRoundsAmounts(t *testing.T) {
 		if got := u.Pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue(); got != thousandths(wanted) {
 			t.Fatalf("seed %d: %s to %s: the pod has %dm", seed, before, after, got)
 		}
-		if want := thousandths(old) != thousandths(wanted) && !p.ResizeInSpec; want != (resizes == 1) || resizes > 1 {
+		if want := thousandths(old) != thousandths(wanted); want != (resizes == 1) || resizes > 1 {
 			t.Fatalf("seed %d: %s to %s: %d resizes", seed, before, after, resizes)
 		}
 	}

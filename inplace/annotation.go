@@ -37,8 +37,8 @@ func StateOf(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateState, er
 	if text == "" {
 		return nil, nil
 	}
-	s, err := decodeState(text)
-	if err != nil {
+	s := new(kruise.InPlaceUpdateState)
+	if err := json.Unmarshal([]byte(text), s); err != nil {
 		return nil, &AnnotationError{Key: key, Err: err}
 	}
 	return s, nil

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4" // the one in the API server
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/write"
@@ -65,15 +63,8 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 			}
 		}
 	}
-	if subresource == write.Main && onlyAdded(pod.Spec.Tolerations, next.Spec.Tolerations) {
-		before.Spec.Tolerations = after.Spec.Tolerations
-	}
-	if subresource == write.Resize && before.Spec.Resources != nil && after.Spec.Resources != nil {
+	if subresource != write.Status && before.Spec.Resources != nil && after.Spec.Resources != nil {
 		before.Spec.Resources = after.Spec.Resources
-	}
-	if now := next.Spec.ActiveDeadlineSeconds; subresource == write.Main && now != nil && *now >= 0 &&
-		*now <= ptr.Deref(pod.Spec.ActiveDeadlineSeconds, *now) {
-		before.Spec.ActiveDeadlineSeconds = now
 	}
 	switch {
 	case same(pod, next):
@@ -95,13 +86,6 @@ func permitted(pod, next *corev1.Pod, subresource string) error {
 		}
 	}
 	return nil
-}
-
-// onlyAdded reports whether each toleration is still there, if with other seconds.
-func onlyAdded(before, after []corev1.Toleration) bool {
-	return !slices.ContainsFunc(before, func(old corev1.Toleration) bool {
-		return !slices.ContainsFunc(after, func(t corev1.Toleration) bool { return t.MatchToleration(&old) })
-	})
 }
 
 // applied is apply where nothing may go wrong.

@@ -40,7 +40,7 @@ func split(pod *corev1.Pod, c *Change, keys *kruise.Keys) (now []string, rest *C
 	highest := math.MinInt
 	priorities := make(map[string]int, len(involved))
 	for _, name := range involved {
-		c := containerOf(pod, name)
+		c := find(pod.Spec.Containers, name)
 		if c == nil {
 			continue // the pod as a whole
 		}
@@ -80,15 +80,13 @@ func involvedIn(pod *corev1.Pod, c *Change) []string {
 	if _, ok := c.Resources[podLevel]; ok && pod.Spec.Resources != nil {
 		names = append(names, podLevel)
 	}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			name := list[i].Name
-			_, image := c.Images[name]
-			_, resources := c.Resources[name]
-			_, refs := c.RefMetadata[name]
-			if image || resources || refs {
-				names = append(names, name)
-			}
+	for i := range pod.Spec.Containers {
+		name := pod.Spec.Containers[i].Name
+		_, image := c.Images[name]
+		_, resources := c.Resources[name]
+		_, refs := c.RefMetadata[name]
+		if image || resources || refs {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

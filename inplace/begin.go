@@ -77,10 +77,6 @@ type Action struct {
 	Write *write.Write
 	// Step is which part of the update the write is; empty without a write.
 	Step Step
-	// Begins reports that the write begins the update: until the write is sent, the pod runs and serves as if there was no
-	// update. A controller may drop such a write, for example outside of a maintenance window. It must send all others:
-	// they continue an update, or overtake one. Where it is not sure which of the two a write does, Begins is false.
-	Begins bool
 	// Restarts are the containers that restart because of the write, sorted. See Change.Restarts for all of the update.
 	Restarts []string
 	// After is the time after which to call Next again, with Wait.
@@ -102,11 +98,11 @@ var errNoUpdate = errors.New("an update needs both a change and a revision")
 // for every pod, also for one that was never updated: it also opens the readiness gate InPlaceUpdateReady of a new pod
 // for the first time, and without that write such a pod never becomes ready.
 func Next(u Update, p Policy, now time.Time) (Action, error) {
-	l := look{u.Pod, p.rules(), now}
+	l := look{u.Pod, p, now}
 	switch {
 	case u.Revision == "" && u.Change != nil:
 		return Action{}, errNoUpdate
-	case u.Revision == "" || l.rules.revisionOf(l.pod) == u.Revision:
+	case u.Revision == "" || RevisionOf(l.pod, p) == u.Revision:
 		return l.step()
 	case u.Change == nil:
 		return Action{}, errNoUpdate
@@ -128,30 +124,22 @@ func (l look) start(u Update) (Action, error) {
 	if err != nil {
 		return Action{}, err
 	}
-	action := l.begin(&u, state, change)
-	action.Begins = !l.underWay(state) && (action.Step != StepChange || !l.resized(change))
-	return action, nil
-}
-
-// underWay reports whether an update has taken the pod out of traffic, or is not complete.
-func (l look) underWay(state *kruise.InPlaceUpdateState) bool {
-	return statusOfCondition(l.pod, l.gate()) == corev1.ConditionFalse || l.rules.pending(l.pod) != "" ||
-		hasGrace(l.pod, l.rules.keys) || l.unfinished(state)
+	return l.begin(&u, state, change), nil
 }
 
 // unfinished reports whether the pod lacks a part of an update, or the node has not done what is written.
 func (l look) unfinished(state *kruise.InPlaceUpdateState) bool {
-	return state != nil && (hasMore(state) || incomplete(l.pod, state, l.rules).code != "")
+	return state != nil && (hasMore(state) || incomplete(l.pod, state, l.policy).code != "")
 }
 
 // begin returns what comes first of an update, now that all of the change is known.
 func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
-	takesOut := l.rules.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, l.gate())
+	takesOut := l.policy.takesOut(l.pod, c) || u.TakeOut && lifecycle.HasGate(l.pod, l.gate())
 	if takesOut && l.inTraffic() {
 		return Action{Verdict: Write, Step: StepNotReady, Write: l.notReady()}
 	}
 	action := l.change(u, state, c)
-	if l.rules.restarts(l.pod, c) && !lifecycle.HasGate(l.pod, l.gate()) {
+	if c.restartsAny(l.pod) && !lifecycle.HasGate(l.pod, l.gate()) {
 		action.Notes = append(action.Notes,
 			newNote(l.pod, NoteNoGate, "containers restart while the pod is in traffic, since it lacks the readiness gate "+
 				string(l.gate())))
@@ -161,7 +149,7 @@ func (l look) begin(u *Update, state *kruise.InPlaceUpdateState, c *Change) Acti
 
 // change writes the change, or the first part of it.
 func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Action {
-	if u.GraceSeconds > 0 && (l.rules.unready == UnreadyAlways || l.rules.restarts(l.pod, c)) {
+	if u.GraceSeconds > 0 && (l.policy.Unready == UnreadyAlways || c.restartsAny(l.pod)) {
 		return l.patch(StepGrace, func(p *patch) error { return l.park(p, u, state, c) })
 	}
 	if action, ok := l.resize(c); ok {
@@ -186,13 +174,13 @@ func (l look) change(u *Update, state *kruise.InPlaceUpdateState, c *Change) Act
 
 // look is one pod at one time under one set of policy.
 type look struct {
-	pod   *corev1.Pod
-	rules rules
-	now   time.Time
+	pod    *corev1.Pod
+	policy Policy
+	now    time.Time
 }
 
 // gate returns the readiness gate that updates of the pod close.
-func (l look) gate() corev1.PodConditionType { return l.rules.keys.InPlaceReadyOf(l.pod) }
+func (l look) gate() corev1.PodConditionType { return l.policy.Keys.InPlaceReadyOf(l.pod) }
 
 // patch is an action that changes the pod itself.
 func (l look) patch(step Step, b body) Action {
@@ -201,14 +189,14 @@ func (l look) patch(step Step, b body) Action {
 
 // overtake gives the state of an update that is still under way, and the change with what is left of that.
 func (l look) overtake(c *Change) (*kruise.InPlaceUpdateState, *Change, error) {
-	state, err := StateOf(l.pod, l.rules.keys)
+	state, err := StateOf(l.pod, l.policy.Keys)
 	if err != nil {
 		return nil, nil, err
 	}
 	if state != nil && hasMore(state) {
 		c = c.over(left(state))
 	}
-	grace, err := GraceOf(l.pod, l.rules.keys)
+	grace, err := GraceOf(l.pod, l.policy.Keys)
 	if err != nil || grace == nil {
 		return state, c, err
 	}
@@ -225,7 +213,7 @@ func (l look) fresh(u *Update, old *kruise.InPlaceUpdateState, c *Change) *kruis
 		Revision: u.Revision, UpdateTimestamp: metav1.NewTime(l.now),
 		UpdateImages: len(c.Images) > 0, UpdateResources: len(c.Resources) > 0, UpdateEnvFromMetadata: len(c.Env) > 0,
 	}
-	if old == nil || incomplete(l.pod, old, l.rules).code == "" {
+	if old == nil || incomplete(l.pod, old, l.policy).code == "" {
 		return s
 	}
 	s.UpdateImages = s.UpdateImages || old.UpdateImages
@@ -263,15 +251,13 @@ func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Chang
 		MetaDataPatch: metadata, UpdateEnvFromMetadata: len(c.Env) > 0, GraceSeconds: u.GraceSeconds,
 	})
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", l.rules.keys.InPlaceGraceKey(), err)
+		return fmt.Errorf("encode %s: %w", l.policy.Keys.InPlaceGraceKey(), err)
 	}
 	e := l.edit()
 	e.update = u
-	e.annotations[l.rules.keys.InPlaceGraceKey()] = ptr.To(string(data))
+	e.annotations[l.policy.Keys.InPlaceGraceKey()] = ptr.To(string(data))
 	return e.store(p, l.fresh(u, old, c))
 }
-
-func (r rules) label() string { return r.keys.RevisionKey() }
 
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed

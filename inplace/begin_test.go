@@ -120,19 +120,6 @@ func TestBegin(t *testing.T) {
 			writes: []string{"resize"},
 			want:   `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
 		},
-		"resources in the spec": {
-			why:   "API servers before 1.32 know no resize",
-			from:  template(container("c1", "app:1", requests("cpu", "1"))),
-			to:    template(container("c1", "app:1", requests("cpu", "1"), limits("cpu", "2"))),
-			rules: inplace.Policy{ResizeInSpec: true},
-			want:  `{"revision":"web-2","updateTimestamp":"2026-11-21T12:00:00Z","lastContainerStatuses":null,"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T12:00:00Z","containers":["c1"]}]}`,
-			check: func(t *testing.T, pod *corev1.Pod) {
-				t.Helper()
-				if cpu := pod.Spec.Containers[0].Resources.Limits["cpu"]; cpu.String() != "2" {
-					t.Errorf("got %s", cpu.String())
-				}
-			},
-		},
 		"no container status": {
 			why:    "there is nothing to record of a pod that has not started",
 			from:   one,
@@ -335,19 +322,6 @@ func TestBeginUnready(t *testing.T) {
 		"image, no gate": {
 			why: "nothing could take the pod out", from: with(sized, noGate), change: image(0, "app:2"), rules: reference,
 		},
-		"image of a harmless one": {
-			why:    "the policy names the container",
-			from:   sized,
-			change: image(1, "app:2"),
-			rules:  inplace.Policy{Harmless: []string{"c2"}},
-		},
-		"harmless, as the reference": {
-			why:    "the reference knows no such containers",
-			from:   sized,
-			change: image(1, "app:2"),
-			rules:  inplace.Policy{Harmless: []string{"c2"}, Unready: inplace.UnreadyAlways},
-			want:   true,
-		},
 		"label": {why: "nothing restarts", from: sized, change: label("a", "1")},
 		"label, as the reference": {
 			why: "it takes pods out for every such change", from: sized, change: label("a", "1"), rules: reference, want: true,
@@ -357,13 +331,6 @@ func TestBeginUnready(t *testing.T) {
 		},
 		"variable": {
 			why: "the daemon restarts the container", from: feeds, change: label("conf", "1"), want: true,
-		},
-		"variable of a harmless one": {
-			why:    "the daemon restarts it only out of traffic",
-			from:   feeds,
-			change: label("conf", "1"),
-			rules:  inplace.Policy{Harmless: []string{"c1"}},
-			want:   true,
 		},
 		"cpu": {
 			why: "not required is the policy without one", from: sized, change: cpu, rules: reference,
@@ -403,12 +370,6 @@ func TestBeginUnready(t *testing.T) {
 			from:   sized,
 			change: func(*corev1.PodTemplateSpec) {},
 			rules:  reference,
-		},
-		"cpu of a harmless one that restarts": {
-			why:    "the policy names the container",
-			from:   restarts(0, "cpu"),
-			change: cpu,
-			rules:  inplace.Policy{Harmless: []string{"c1"}},
 		},
 	}
 	for name, tc := range cases {

@@ -73,6 +73,7 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	idle := running(typical("1"), "web-1")
 	waits := idle.DeepCopy()
 	waits.Labels[kruise.PodRevisionLabelKey] = "web-2"
+	condition(waits, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
 	waits.Annotations = map[string]string{
 		kruise.InPlaceUpdateStateKey: `{"revision":"web-2","updateTimestamp":"2026-11-21T03:00:05Z",` +
 			`"lastContainerStatuses":{` + lastOf("c0") + "," + lastOf("c1") + "," + lastOf("c2") + `},"updateImages":true,` +
@@ -81,7 +82,12 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	for i := range waits.Spec.Containers {
 		waits.Spec.Containers[i].Image = "registry.example.com/team/app:2"
 	}
+	updated := waits.DeepCopy()
+	condition(updated, kruise.InPlaceUpdateReady).Status = corev1.ConditionTrue
 	return map[string]func() (inplace.Action, error){
+		"updated": func() (inplace.Action, error) {
+			return inplace.Next(inplace.Update{Pod: updated}, inplace.Policy{}, now)
+		},
 		"idle":  func() (inplace.Action, error) { return inplace.Next(inplace.Update{Pod: idle}, inplace.Policy{}, now) },
 		"waits": func() (inplace.Action, error) { return inplace.Next(inplace.Update{Pod: waits}, inplace.Policy{}, now) },
 		"begins": func() (inplace.Action, error) {
@@ -117,7 +123,7 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s: %.0f allocations", name, got)
 		}
 	}
-	most := map[string]float64{"idle": 0, "waits": 7, "begins": 3}
+	most := map[string]float64{"idle": 0, "updated": 0, "waits": 43, "begins": 3}
 	for name, decide := range decisions(t) {
 		if got := testing.AllocsPerRun(10, func() { _, _ = decide() }); got > most[name] {
 			t.Errorf("%s: %.0f allocations, want at most %.0f", name, got, most[name])

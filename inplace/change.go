@@ -20,12 +20,6 @@ type Change struct {
 	Metadata Metadata
 	// Env are the containers whose environment changes with the metadata.
 	Env []string
-	// InitImages are the new images of init containers that run to completion. No container restarts for them.
-	InitImages map[string]string
-	// Tolerations are added to the pod.
-	Tolerations []corev1.Toleration
-	// ActiveDeadlineSeconds is the new deadline of the pod; nil to leave the deadline alone.
-	ActiveDeadlineSeconds *int64
 }
 
 // Metadata is a change of a pod's metadata.
@@ -38,8 +32,7 @@ type Metadata struct {
 
 // Empty reports whether nothing changes.
 func (c *Change) Empty() bool {
-	return c.isMetadata() && c.Metadata.empty() && len(c.InitImages) == 0 && len(c.Tolerations) == 0 &&
-		c.ActiveDeadlineSeconds == nil
+	return c.isMetadata() && c.Metadata.empty()
 }
 
 // isMetadata reports whether no container changes that the node must act on.
@@ -97,7 +90,7 @@ func (l look) planned(g *kruise.InPlaceUpdateGrace) (*Change, error) {
 	}
 	var err error
 	if c.Metadata, err = decodeMetadata(g.MetaDataPatch); err != nil {
-		return nil, &AnnotationError{Key: l.rules.keys.InPlaceGraceKey(), Err: err}
+		return nil, &AnnotationError{Key: l.policy.Keys.InPlaceGraceKey(), Err: err}
 	}
 	return c, nil
 }
@@ -115,7 +108,7 @@ func (c *Change) due(pod *corev1.Pod) *Change {
 	d := *c
 	d.Images, d.Resources = map[string]string{}, map[string]corev1.ResourceRequirements{}
 	for name, image := range c.Images {
-		if has := containerOf(pod, name); has != nil && has.Image != image {
+		if has := find(pod.Spec.Containers, name); has != nil && has.Image != image {
 			d.Images[name] = image
 		}
 	}

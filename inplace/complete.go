@@ -1,21 +1,23 @@
 package inplace
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 )
 
 // Completed reports whether no in-place update of a pod is under way any more; else the note explains what it waits
-// for. An annotation that cannot be read is never complete.
+// for. An update whose annotation cannot be read is complete once the readiness gate is open.
 func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	if hasGrace(pod, p.Keys) {
 		return false, newNote(pod, NoteGrace, "the change is written when the grace period ends")
 	}
-	state, err := StateOf(pod, p.Keys)
+	state, err := underWay(pod, p.Keys)
 	switch {
 	case err != nil:
 		return false, newNote(pod, NoteUnreadable, err.Error())
@@ -24,8 +26,21 @@ func Completed(pod *corev1.Pod, p Policy) (bool, note.Note) {
 	case hasMore(state):
 		return false, newNote(pod, NoteBatch, "containers are left for a later batch")
 	}
-	waits := incomplete(pod, state, p.rules())
+	waits := incomplete(pod, state, p)
 	return waits.code == "", waits.of(pod)
+}
+
+// underWay returns the state of an update that may not be complete; nil where none is under way. Containers change only
+// while the readiness gate of a pod is closed: an open gate shows that the update is complete, and the state is not
+// decoded for each pod in each pass. Resources also change while the gate is open.
+func underWay(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateState, error) {
+	_, text := annotation(pod, keys, (*kruise.Keys).InPlaceStateKey, kruise.InPlaceUpdateStateKeyOld)
+	gate := keys.InPlaceReadyOf(pod)
+	if lifecycle.HasGate(pod, gate) && statusOfCondition(pod, gate) == corev1.ConditionTrue &&
+		!strings.Contains(text, `"next`) && !strings.Contains(text, `"updateResources"`) {
+		return nil, nil
+	}
+	return StateOf(pod, keys)
 }
 
 func hasGrace(pod *corev1.Pod, keys *kruise.Keys) bool {
@@ -67,13 +82,13 @@ func hasMore(s *kruise.InPlaceUpdateState) bool {
 }
 
 // incomplete finds what of the batches written so far the node has not done yet; nothing when it has done all.
-func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, r rules) waiting {
+func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, p Policy) waiting {
 	if s.UpdateEnvFromMetadata {
 		if w := unfed(pod); w.code != "" {
 			return w
 		}
 	}
-	if s.UpdateResources && !r.ignoreResources {
+	if s.UpdateResources && !p.IgnoreResources {
 		if w := resizes(pod, s); w.code != "" {
 			return w
 		}
@@ -108,7 +123,7 @@ func unfed(pod *corev1.Pod) waiting {
 func unstarted(
 	pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last kruise.InPlaceUpdateContainerStatus,
 ) waiting {
-	now, c := statusOf(pod, name), containerOf(pod, name)
+	now, c := statusOf(pod, name), find(pod.Spec.Containers, name)
 	switch {
 	case c == nil:
 		return waiting{} // a container that the pod does not have never starts
@@ -191,7 +206,7 @@ func unresized(pod *corev1.Pod, name string) waiting {
 		}
 		return waiting{}
 	}
-	c, status := containerOf(pod, name), statusOf(pod, name)
+	c, status := find(pod.Spec.Containers, name), statusOf(pod, name)
 	switch {
 	case c == nil || len(c.Resources.Limits) == 0 && len(c.Resources.Requests) == 0:
 		return waiting{}

@@ -165,7 +165,7 @@ func TestCompletedImages(t *testing.T) {
 		},
 		"old name": {
 			why:  "an older release wrote it",
-			pod:  []func(*corev1.Pod){annotation(kruise.InPlaceUpdateStateKeyOld, oneImage), same("app:1")},
+			pod:  []func(*corev1.Pod){underWay, annotation(kruise.InPlaceUpdateStateKeyOld, oneImage), same("app:1")},
 			want: "InPlaceImage",
 		},
 	}

@@ -27,7 +27,6 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 		d.block("spec.containers", "a running pod keeps its class of service: "+string(before)+" would become "+string(after))
 	}
 	d.metadata(from, to)
-	d.spec(&from.Spec, &to.Spec)
 	from.Spec.Containers, from.Spec.InitContainers = nil, nil
 	to.Spec.Containers, to.Spec.InitContainers = nil, nil
 	if !equal(&from.Spec, &to.Spec) {
@@ -76,24 +75,17 @@ func (d *differ) containers(path string, from, to []corev1.Container, init bool)
 
 // container compares two containers, which are copies, by evening out what may change.
 func (d *differ) container(path string, from, to *corev1.Container, init bool) {
-	sidecar := init && isSidecar(from) && isSidecar(to)
-	if from.Image != to.Image {
-		switch {
-		case !init, sidecar && d.policy.NativeSidecars:
-			d.change.Images[to.Name] = to.Image
-		case sidecar:
-			d.block(path+".image", "native sidecars are not updated in place here")
-		case d.policy.InitImages:
-			if d.change.InitImages == nil {
-				d.change.InitImages = map[string]string{}
-			}
-			d.change.InitImages[to.Name] = to.Image
-		default:
-			d.block(path+".image", "an init container that has run does not run again")
-		}
-		from.Image = to.Image
+	switch {
+	case from.Image == to.Image:
+	case !init:
+		d.change.Images[to.Name] = to.Image
+	case isSidecar(from) && isSidecar(to):
+		d.block(path+".image", "native sidecars are not updated in place")
+	default:
+		d.block(path+".image", "an init container that has run does not run again")
 	}
-	if !init || sidecar && d.policy.NativeSidecars {
+	from.Image = to.Image
+	if !init {
 		d.resources(path+".resources", to.Name, &from.Resources, &to.Resources)
 	}
 	writeAlike(&from.Resources, &to.Resources)

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -202,10 +201,8 @@ func TestDiffProperty(t *testing.T) {
 			mutate(r, to)
 		}
 		o := inplace.Policy{
-			Env:            oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
-			Resources:      oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded),
-			NativeSidecars: r.IntN(2) == 0,
-			InitImages:     r.IntN(2) == 0, Tolerations: r.IntN(2) == 0, ActiveDeadline: r.IntN(2) == 0,
+			Env:       oneOf(r, inplace.EnvRestart, inplace.EnvBlock, inplace.EnvIgnore),
+			Resources: oneOf(r, inplace.ResourcesFixed, inplace.ResourcesReplaced, inplace.ResourcesAdded),
 		}
 		x, y := from.DeepCopy(), to.DeepCopy()
 		c, err := inplace.Diff(from, to, o)
@@ -251,32 +248,14 @@ func TestDiffProperty(t *testing.T) {
 // whyNot says why a pod of one template cannot become one of another; empty when it can.
 func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 	from, to = revision.Comparable(from, to)
-	if o.Env == inplace.EnvBlock && feedsChange(from, to, o) {
+	if o.Env == inplace.EnvBlock && feedsChange(from, to) {
 		return "a fed variable"
 	}
 	from, to = byName(from), byName(to)
-	if o.ActiveDeadline {
-		before, after := ptr.Deref(from.Spec.ActiveDeadlineSeconds, 1e9), ptr.Deref(to.Spec.ActiveDeadlineSeconds, 1e9)
-		if after > before {
-			return "a deadline that is raised"
-		}
-		from.Spec.ActiveDeadlineSeconds = to.Spec.ActiveDeadlineSeconds
-	}
-	if o.Tolerations {
-		for _, t := range from.Spec.Tolerations {
-			if !strings.Contains(jsonOf(to.Spec.Tolerations), jsonOf(t)) {
-				return "a toleration that is removed"
-			}
-		}
-		from.Spec.Tolerations = to.Spec.Tolerations
-	}
 	sizes := false
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
-		if o.InitImages && a.Name[0] == 'i' && a.RestartPolicy == nil && b.RestartPolicy == nil {
-			a.Image = b.Image
-		}
-		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) {
+		if a.Name[0] == 'i' {
 			continue
 		}
 		a.Image = b.Image
@@ -304,8 +283,7 @@ func whyNot(from, to *corev1.PodTemplateSpec, o inplace.Policy) string {
 	}
 	for _, pair := range pairs(from, to) {
 		a, b := pair[0], pair[1]
-		if a.Name[0] == 'i' && (!o.NativeSidecars || a.RestartPolicy == nil || b.RestartPolicy == nil) ||
-			o.Resources == inplace.ResourcesFixed {
+		if a.Name[0] == 'i' || o.Resources == inplace.ResourcesFixed {
 			continue
 		}
 		for _, list := range []corev1.ResourceList{
@@ -356,16 +334,13 @@ func naiveClass(t *corev1.PodTemplateSpec) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-func feedsChange(from, to *corev1.PodTemplateSpec, o inplace.Policy) bool {
+func feedsChange(from, to *corev1.PodTemplateSpec) bool {
 	differs := func(a, b map[string]string, key string) bool {
 		x, had := a[key]
 		y, has := b[key]
 		return had != has || x != y
 	}
-	for _, c := range slices.Concat(to.Spec.Containers, to.Spec.InitContainers) {
-		if c.Name[0] == 'i' && (!o.NativeSidecars || c.RestartPolicy == nil) {
-			continue
-		}
+	for _, c := range to.Spec.Containers {
 		for _, e := range c.Env {
 			if e.ValueFrom == nil {
 				continue
@@ -403,15 +378,6 @@ func written(t *corev1.PodTemplateSpec, c *inplace.Change) *corev1.PodTemplateSp
 				list[i].Resources.Requests[name] = amount
 			}
 		}
-	}
-	for i := range t.Spec.InitContainers {
-		if image, ok := c.InitImages[t.Spec.InitContainers[i].Name]; ok {
-			t.Spec.InitContainers[i].Image = image
-		}
-	}
-	t.Spec.Tolerations = append(t.Spec.Tolerations, c.Tolerations...)
-	if c.ActiveDeadlineSeconds != nil {
-		t.Spec.ActiveDeadlineSeconds = c.ActiveDeadlineSeconds
 	}
 	for _, refs := range c.RefMetadata {
 		for key, value := range refs.Labels {

@@ -1,9 +1,8 @@
 // Package inplace updates pods without recreating them: it reports whether a change of a template can be made in
 // running pods, and returns the writes of each pod, one at a time.
 //
-// There are two verbs. Diff compares two templates, once for any number of pods. Next looks at
-// one pod and returns what to do next; it sends nothing itself. A caller that keeps no older template compares each pod
-// with the new one, by DiffPod.
+// There are two verbs. Diff compares two templates, once for any number of pods. Next looks at one pod and returns what
+// to do next; it sends nothing itself. Package revision keeps the templates that pods were made from.
 //
 //	change, err := inplace.Diff(oldTemplate, newTemplate, inplace.Policy{})
 //	var blocked *inplace.BlockedError
@@ -24,18 +23,16 @@
 //	┌────────────────────────────┐  ┌──────────────────────────────────────────────────────────────┐
 //	 not ready ─▶ resize ─▶ change ─▶ (grace period ─▶) wait for the node ─▶ next batch ... ─▶ ready
 //
-// Action.Step names the stage of a write, Action.Begins marks the first write of an update, and Action.Restarts are the
-// containers that restart because of the write. An image update is three writes: not ready, change, ready. A change
-// that restarts no container leaves the pod in traffic and is one write. Taking a pod out of traffic needs the
-// readiness gate InPlaceUpdateReady in its spec. Containers start in the order of their launch priority: one batch
-// after the other has become ready.
+// Action.Step names the stage of a write, and Action.Restarts are the containers that restart because of the write. An
+// image update is three writes: not ready, change, ready. A change that restarts no container leaves the pod in traffic
+// and is one write. Taking a pod out of traffic needs the readiness gate InPlaceUpdateReady in its spec. Containers
+// start in the order of their launch priority: one batch after the other has become ready.
 //
 // With Policy.Relabel, the revision label changes last, once the pod is ready, and costs another write. It is for
 // workloads whose pods a built-in controller counts by that label; see RevisionOf.
 //
 // What may change: images, cpu and memory, labels and annotations, and the environment fed from these, which needs a
-// daemon on the node to restart the container. Where the policy allows, the spec also gets tolerations, a deadline, and
-// new images of init containers, with the first write of the pod itself and without a restart; see Policy.
+// daemon on the node to restart the container.
 //
 // An empty Change (Change.Empty) is for a revision that differs in nothing that a pod has. Next then writes the
 // revision label at once, and the pod stays in traffic. No Change, nil, with a revision that the pod lacks is an error:
@@ -64,7 +61,7 @@
 //
 // # What is installed
 //
-// Installation states what the cluster offers: a node daemon, resizes, the age of the API servers. Derive from one
+// Installation states what the cluster offers: a node daemon, resizes. Derive from one
 // value the policies of all controllers that call Next for the same pods, so that they agree:
 //
 //	installed := inplace.Installation{EnvDaemon: true}

@@ -35,16 +35,16 @@ func (l look) edit() *edit {
 	e := &edit{
 		look: l, finalizers: l.pod.Finalizers, labels: map[string]*string{},
 		// Whatever waited is either in this write or not wanted any more.
-		annotations: map[string]*string{l.rules.keys.InPlaceGraceKey(): nil, kruise.InPlaceUpdateGraceKeyOld: nil},
+		annotations: map[string]*string{l.policy.Keys.InPlaceGraceKey(): nil, kruise.InPlaceUpdateGraceKeyOld: nil},
 	}
-	l.rules.keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceGraceKey)
+	l.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceGraceKey)
 	return e
 }
 
 // apply writes one batch of a change, and what is left of it into the state.
 func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	c = c.due(e.pod)
-	batch, rest := split(e.pod, c, e.rules.keys)
+	batch, rest := split(e.pod, c, e.policy.Keys)
 	maps.Copy(e.labels, c.Metadata.Labels)
 	maps.Copy(e.annotations, c.Metadata.Annotations)
 	e.finalizers = union(minus(e.finalizers, c.Metadata.RemoveFinalizers), c.Metadata.AddFinalizers)
@@ -57,9 +57,6 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 		}
 		if image, ok := c.Images[name]; ok {
 			e.image(s, name, image)
-		}
-		if e.rules.resizeInSpec {
-			e.containers = append(e.containers, resizeOps(e.pod, name, c.Resources[name])...)
 		}
 	}
 	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources,
@@ -82,8 +79,8 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 
 // image changes an image, and records what runs before.
 func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
-	field, at := positionOf(e.pod, name)
-	e.containers = append(e.containers, write.Replace(write.Pointer("spec", field, strconv.Itoa(at), "image"), image))
+	path := write.Pointer("spec", "containers", positionOf(e.pod, name), "image")
+	e.containers = append(e.containers, write.Replace(path, image))
 	status := statusOf(e.pod, name)
 	if status == nil {
 		return
@@ -92,7 +89,7 @@ func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
 		ImageID:      status.ImageID,
 		ContainerID:  status.ContainerID,
 		RestartCount: status.RestartCount,
-		Image:        containerOf(e.pod, name).Image,
+		Image:        find(e.pod.Spec.Containers, name).Image,
 	}
 	// Overtaken before the node did anything: the container still runs what it ran before that.
 	if before, ok := s.LastContainerStatuses[name]; ok && before.ContainerID == last.ContainerID {
@@ -108,20 +105,16 @@ func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
 // statusTests make sure that what is recorded is what there is: a record older than that would look like a completed
 // update.
 func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) []write.Op {
-	field, at := "containerStatuses", slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+	at := strconv.Itoa(slices.IndexFunc(pod.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
 		return c.Name == name
-	})
-	if at < 0 {
-		field, at = "initContainerStatuses", slices.IndexFunc(pod.Status.InitContainerStatuses,
-			func(c corev1.ContainerStatus) bool { return c.Name == name })
-	}
+	}))
 	p := patch{}
-	p.test(name, "status", field, strconv.Itoa(at), "name")
-	p.test(status.ImageID, "status", field, strconv.Itoa(at), "imageID")
+	p.test(name, "status", "containerStatuses", at, "name")
+	p.test(status.ImageID, "status", "containerStatuses", at, "imageID")
 	if status.ContainerID == "" {
-		p.absent("status", field, strconv.Itoa(at), "containerID")
+		p.absent("status", "containerStatuses", at, "containerID")
 	} else {
-		p.test(status.ContainerID, "status", field, strconv.Itoa(at), "containerID")
+		p.test(status.ContainerID, "status", "containerStatuses", at, "containerID")
 	}
 	return p.ops
 }
@@ -130,18 +123,18 @@ func statusTests(pod *corev1.Pod, name string, status *corev1.ContainerStatus) [
 func (e *edit) store(p *patch, s *kruise.InPlaceUpdateState) error {
 	data, err := json.Marshal(s)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", e.rules.keys.InPlaceStateKey(), err)
+		return fmt.Errorf("encode %s: %w", e.policy.Keys.InPlaceStateKey(), err)
 	}
-	e.rules.keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceStateKey)
+	e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).InPlaceStateKey)
 	e.annotations[kruise.InPlaceUpdateStateKeyOld] = nil
-	e.annotations[e.rules.keys.InPlaceStateKey()] = ptr.To(string(data))
+	e.annotations[e.policy.Keys.InPlaceStateKey()] = ptr.To(string(data))
 	return e.encode(p)
 }
 
 // encode writes everything.
 func (e *edit) encode(p *patch) error {
 	// The revision of a pod is not a part of its template.
-	delete(e.labels, e.rules.label())
+	delete(e.labels, e.policy.Keys.RevisionKey())
 	if e.update != nil {
 		for key, value := range e.update.Labels {
 			e.labels[key] = &value
@@ -154,8 +147,8 @@ func (e *edit) encode(p *patch) error {
 		}
 	}
 	if e.relabelTo != nil {
-		e.rules.keys.RemoveOlder(e.labels, (*kruise.Keys).RevisionKey)
-		e.labels[e.rules.label()] = e.relabelTo
+		e.policy.Keys.RemoveOlder(e.labels, (*kruise.Keys).RevisionKey)
+		e.labels[e.policy.Keys.RevisionKey()] = e.relabelTo
 	}
 	e.unchanged(p)
 	p.ops = append(p.ops, e.tests...)
@@ -163,8 +156,5 @@ func (e *edit) encode(p *patch) error {
 	p.ops = append(p.ops, write.SetAnnotations(e.pod, e.annotations)...)
 	p.ops = append(p.ops, write.SetFinalizers(e.pod, e.finalizers)...)
 	p.ops = append(p.ops, e.containers...)
-	if e.update != nil {
-		p.ops = append(p.ops, e.specOps(e.update.Change)...)
-	}
 	return nil
 }

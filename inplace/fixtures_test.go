@@ -150,7 +150,7 @@ func diff(t *testing.T, from, to *corev1.PodTemplateSpec) *inplace.Change {
 }
 
 func everything() inplace.Policy {
-	return inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded, NativeSidecars: true}
+	return inplace.Policy{Env: inplace.EnvRestart, Resources: inplace.ResourcesAdded}
 }
 
 func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
@@ -203,4 +203,10 @@ func batches(s *kruise.InPlaceUpdateState) [][]string {
 		names = append(names, b.Containers)
 	}
 	return names
+}
+
+func withInit() *corev1.PodTemplateSpec {
+	t := template(container("c1", "app:1"), container("c2", "app:1"))
+	t.Spec.InitContainers = []corev1.Container{container("i1", "init:1"), container("i2", "init:1")}
+	return t
 }

@@ -103,22 +103,12 @@ func sameEnv(pod *corev1.Pod) func(*corev1.Container, kruise.RuntimeContainerHas
 	}
 }
 
-// statusOf finds the status of a container or a native sidecar.
+// statusOf finds the status of a container.
 func statusOf(pod *corev1.Pod, name string) *corev1.ContainerStatus {
-	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
+	for i := range pod.Status.ContainerStatuses {
+		if pod.Status.ContainerStatuses[i].Name == name {
+			return &pod.Status.ContainerStatuses[i]
 		}
 	}
 	return nil
-}
-
-// containerOf finds a container or an init container.
-func containerOf(pod *corev1.Pod, name string) *corev1.Container {
-	if c := find(pod.Spec.Containers, name); c != nil {
-		return c
-	}
-	return find(pod.Spec.InitContainers, name)
 }

@@ -1,7 +1,7 @@
 package inplace
 
 // Installation is what a cluster offers to in-place updates. State it once, and derive from it the policies of all
-// controllers that update pods, so that they agree: on who restarts a container, and on where resources are written.
+// controllers that update pods, so that they agree on who restarts a container.
 // The zero value is a cluster without a node daemon and without resizes.
 type Installation struct {
 	// EnvDaemon means that a daemon on each node restarts containers whose environment comes from labels or annotations
@@ -11,13 +11,11 @@ type Installation struct {
 	Resize bool
 	// ResizePods means that they change those of the pod as a whole, too (spec.resources), as since Kubernetes 1.36.
 	ResizePods bool
-	// ResizeInSpec is for API servers before 1.32, which have no subresource for a resize.
-	ResizeInSpec bool
 }
 
 // Policy returns the policy that makes use of all that is installed, and of nothing else.
 func (i Installation) Policy() Policy {
-	p := Policy{ResizeInSpec: i.ResizeInSpec, IgnoreResources: !i.Resize, PodResources: i.ResizePods}
+	p := Policy{IgnoreResources: !i.Resize, PodResources: i.ResizePods}
 	if i.EnvDaemon {
 		p.Env = EnvRestart
 	}

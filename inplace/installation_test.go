@@ -26,8 +26,8 @@ func TestInstallation(t *testing.T) {
 		},
 		{
 			"resources change where the API server takes them",
-			inplace.Installation{Resize: true, ResizeInSpec: true},
-			inplace.Policy{Resources: inplace.ResourcesReplaced, ResizeInSpec: true},
+			inplace.Installation{Resize: true},
+			inplace.Policy{Resources: inplace.ResourcesReplaced},
 		},
 	} {
 		if diff := cmp.Diff(c.want, c.installed.Policy()); diff != "" {

@@ -18,11 +18,7 @@ func (d *differ) metadata(from, to *corev1.PodTemplateSpec) {
 		RemoveFinalizers: minus(from.Finalizers, to.Finalizers),
 	}
 	if d.policy.Env != EnvIgnore && len(m.Labels)+len(m.Annotations) > 0 {
-		d.feeds("spec.containers", to.Spec.Containers, m)
-		if d.policy.NativeSidecars {
-			d.feeds("spec.initContainers",
-				slices.DeleteFunc(slices.Clone(to.Spec.InitContainers), func(c corev1.Container) bool { return !isSidecar(&c) }), m)
-		}
+		d.feeds(to.Spec.Containers, m)
 		for _, refs := range d.change.RefMetadata {
 			drop(m.Labels, refs.Labels)
 			drop(m.Annotations, refs.Annotations)
@@ -32,7 +28,7 @@ func (d *differ) metadata(from, to *corev1.PodTemplateSpec) {
 }
 
 // feeds finds the containers whose environment is fed from what changes.
-func (d *differ) feeds(path string, containers []corev1.Container, m Metadata) {
+func (d *differ) feeds(containers []corev1.Container, m Metadata) {
 	for i := range containers {
 		c := &containers[i]
 		refs := metav1.ObjectMeta{}
@@ -46,7 +42,7 @@ func (d *differ) feeds(path string, containers []corev1.Container, m Metadata) {
 				continue
 			}
 			if d.policy.Env == EnvBlock {
-				d.block(path+"["+c.Name+"].env["+f.env+"]",
+				d.block("spec.containers["+c.Name+"].env["+f.env+"]",
 					"its value is fed from "+f.String()+", which changes, and only a new container gets it")
 				continue
 			}

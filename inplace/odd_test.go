@@ -21,9 +21,7 @@ func TestOddPods(t *testing.T) {
 	for range 1_000 / fewer() {
 		pod := oddPod(t, r)
 		rules := inplace.Policy{
-			Unready:            oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"),
-			ResizeInSpec:       r.IntN(2) == 0,
-			RecreateInfeasible: r.IntN(2) == 0,
+			Unready: oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways, "Odd"),
 			Keys: oneOf(r, nil, &kruise.Keys{Revision: "own/label~"}, &kruise.Keys{
 				InPlaceState: "own/state", InPlaceReady: "own/ready", Older: []kruise.Keys{{}, {InPlaceGrace: "older/grace"}},
 			}),

@@ -46,9 +46,9 @@ func (p *patch) absent(path ...string) { p.test(nil, path...) }
 func (l look) unchanged(p *patch) {
 	p.ops = append(p.ops, write.TestUID(l.pod)...)
 	p.ops = append(p.ops,
-		write.TestLabel(l.pod, l.rules.label()),
-		write.TestAnnotation(l.pod, l.rules.keys.InPlaceStateKey()),
-		write.TestAnnotation(l.pod, l.rules.keys.InPlaceGraceKey()))
+		write.TestLabel(l.pod, l.policy.Keys.RevisionKey()),
+		write.TestAnnotation(l.pod, l.policy.Keys.InPlaceStateKey()),
+		write.TestAnnotation(l.pod, l.policy.Keys.InPlaceGraceKey()))
 	gate := l.gate()
 	for i := range l.pod.Status.Conditions {
 		if c := &l.pod.Status.Conditions[i]; c.Type == gate && c.Status == corev1.ConditionFalse {

@@ -161,13 +161,6 @@ func TestWrites(t *testing.T) {
 			rules: inplace.Policy{Unready: inplace.UnreadyAlways},
 			want:  []string{"status", "", "status"},
 		},
-		"cpu in the spec": {
-			why:   "it goes with the rest",
-			to:    func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") },
-			gate:  true,
-			rules: inplace.Policy{ResizeInSpec: true},
-			want:  []string{""},
-		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -271,32 +264,6 @@ func TestResize(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestResizeOfSidecar writes to where native sidecars are.
-func TestResizeOfSidecar(t *testing.T) {
-	from := sidecar("proxy:1")
-	requests("cpu", "1")(&from.Spec.InitContainers[0])
-	to := with(from, func(p *corev1.PodTemplateSpec) {
-		p.Spec.InitContainers[0].Resources.Requests, p.Spec.InitContainers[0].Image = amounts("cpu", "2"), "proxy:2"
-	})
-	pod, c := running(from, "web-1"), diff(t, from, to)
-	for range 3 {
-		a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, inplace.Policy{}, noon())
-		if err != nil {
-			t.Fatal(err)
-		}
-		pod = applied(t, pod, a)
-	}
-	if got := pod.Spec.InitContainers[0]; got.Image != "proxy:2" || got.Resources.Requests.Cpu().String() != "2" {
-		t.Errorf("got %v", got)
-	}
-	check(t, pod, inplace.Policy{}, "InPlaceResize proxy", "the sidecar is waited for like any other")
-	s := &pod.Status.InitContainerStatuses[0]
-	s.Resources = pod.Spec.InitContainers[0].Resources.DeepCopy()
-	check(t, pod, inplace.Policy{}, "InPlaceImage proxy", "for its image as well")
-	s.ImageID = "id-of-proxy:2"
-	check(t, pod, inplace.Policy{}, "", "all is done")
 }
 
 // A new pod is made ready once its kubelet has reported, not while that is adding the first conditions.

@@ -28,16 +28,14 @@ const PendingRevisionKey = "kruisekit.dev/pending-revision"
 
 // RevisionOf returns the revision that the spec of a pod has, as the revision label holds it: the one that an update
 // with RelabelLast is moving the pod to, else the value of the label.
-func RevisionOf(pod *corev1.Pod, p Policy) string { return p.rules().revisionOf(pod) }
-
-func (r rules) revisionOf(pod *corev1.Pod) string {
-	return cmp.Or(r.pending(pod), r.keys.RevisionOf(pod))
+func RevisionOf(pod *corev1.Pod, p Policy) string {
+	return cmp.Or(p.pending(pod), p.Keys.RevisionOf(pod))
 }
 
 // pending returns the revision that waits in a pod for its label. With RelabelFirst none does: the annotation is then
 // one of the template.
-func (r rules) pending(pod *corev1.Pod) string {
-	if r.relabel == RelabelFirst {
+func (p Policy) pending(pod *corev1.Pod) string {
+	if p.Relabel == RelabelFirst {
 		return ""
 	}
 	return pod.Annotations[PendingRevisionKey]
@@ -46,17 +44,17 @@ func (r rules) pending(pod *corev1.Pod) string {
 // Settled reports whether no update of a pod is under way, and the revision label of the pod is that of its spec.
 func Settled(pod *corev1.Pod, p Policy) bool {
 	done, _ := Completed(pod, p)
-	return done && p.rules().pending(pod) == ""
+	return done && p.pending(pod) == ""
 }
 
 // relabel writes the revision label of a pod whose update is complete, and with RelabelLast once the pod is ready.
 func (l look) relabel() Action {
-	pending := l.rules.pending(l.pod)
+	pending := l.policy.pending(l.pod)
 	if pending == "" {
 		return Action{Verdict: Complete}
 	}
 	c := lifecycle.ConditionOf(l.pod, corev1.PodReady)
-	if l.rules.relabel == RelabelLast && (c == nil || c.Status != corev1.ConditionTrue) {
+	if l.policy.Relabel == RelabelLast && (c == nil || c.Status != corev1.ConditionTrue) {
 		return wait(recheck, newNote(l.pod, NoteRelabel, "the revision label changes when the pod is ready"))
 	}
 	return l.relabelTo(pending)
@@ -74,5 +72,5 @@ func (l look) relabelTo(pending string) Action {
 // relabelNow reports whether the first write of an update changes the revision label: the policy says so, the node has
 // nothing to do, or a pod that was about to leave the revision goes back to it.
 func (e *edit) relabelNow() bool {
-	return e.rules.relabel == RelabelFirst || e.settled || e.rules.keys.RevisionOf(e.pod) == e.update.Revision
+	return e.policy.Relabel == RelabelFirst || e.settled || e.policy.Keys.RevisionOf(e.pod) == e.update.Revision
 }

@@ -13,10 +13,10 @@ import (
 // resize writes the resources of the next batch; false where the pod has them. They come before the rest: what the API
 // server rejects has then changed nothing, and nothing is forgotten when the other write fails.
 func (l look) resize(c *Change) (Action, bool) {
-	if len(c.Resources) == 0 || l.rules.resizeInSpec {
+	if len(c.Resources) == 0 {
 		return Action{}, false
 	}
-	batch, _ := split(l.pod, c.due(l.pod), l.rules.keys)
+	batch, _ := split(l.pod, c.due(l.pod), l.policy.Keys)
 	var ops []write.Op
 	for _, name := range batch {
 		ops = append(ops, resizeOps(l.pod, name, c.Resources[name])...)
@@ -35,15 +35,6 @@ func (l look) resize(c *Change) (Action, bool) {
 	}, true
 }
 
-// resized reports whether an earlier write has changed the resources of the first batch of a change.
-func (l look) resized(c *Change) bool {
-	if len(c.Resources) == 0 || l.rules.resizeInSpec {
-		return false
-	}
-	batch, _ := split(l.pod, c.due(l.pod), l.rules.keys)
-	return len(only(c.Resources, batch)) > 0
-}
-
 // resizeOps write those amounts of cpu and memory that differ.
 func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) []write.Op {
 	have, path := resourcesOf(pod, name), []string{"spec", "resources"}
@@ -51,8 +42,7 @@ func resizeOps(pod *corev1.Pod, name string, want corev1.ResourceRequirements) [
 		return nil
 	}
 	if name != podLevel {
-		field, at := positionOf(pod, name)
-		path = []string{"spec", field, strconv.Itoa(at), "resources"}
+		path = []string{"spec", "containers", positionOf(pod, name), "resources"}
 	}
 	p := patch{}
 	p.amounts(path, "limits", have.Limits, want.Limits)
@@ -65,23 +55,15 @@ func resourcesOf(pod *corev1.Pod, name string) *corev1.ResourceRequirements {
 	if name == podLevel {
 		return pod.Spec.Resources
 	}
-	if c := containerOf(pod, name); c != nil {
+	if c := find(pod.Spec.Containers, name); c != nil {
 		return &c.Resources
 	}
 	return nil
 }
 
-// positionOf returns the list that has a container, and its index there; -1 where the pod has no such container.
-func positionOf(pod *corev1.Pod, name string) (field string, at int) {
-	field, at = "containers", slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool {
-		return c.Name == name
-	})
-	if at < 0 {
-		field, at = "initContainers", slices.IndexFunc(pod.Spec.InitContainers, func(c corev1.Container) bool {
-			return c.Name == name
-		})
-	}
-	return field, at
+// positionOf returns the index of a container that the pod has.
+func positionOf(pod *corev1.Pod, name string) string {
+	return strconv.Itoa(slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name }))
 }
 
 func (p *patch) amounts(path []string, field string, have, want corev1.ResourceList) {

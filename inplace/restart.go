@@ -18,17 +18,17 @@ func (c *Change) Restarts(pod *corev1.Pod) []string {
 func (c *Change) restarts(pod *corev1.Pod) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name, image := range c.Images {
-			if has := containerOf(pod, name); has != nil && has.Image != image && !yield(name) {
+			if has := find(pod.Spec.Containers, name); has != nil && has.Image != image && !yield(name) {
 				return
 			}
 		}
 		for _, name := range c.Env {
-			if containerOf(pod, name) != nil && !yield(name) {
+			if find(pod.Spec.Containers, name) != nil && !yield(name) {
 				return
 			}
 		}
 		for name, resources := range c.Resources {
-			if has := containerOf(pod, name); has != nil && restartedBy(has, resources) && !yield(name) {
+			if has := find(pod.Spec.Containers, name); has != nil && restartedBy(has, resources) && !yield(name) {
 				return
 			}
 		}
@@ -41,20 +41,17 @@ func (l look) restartsOf(c *Change) []string {
 		return nil
 	}
 	c = c.due(l.pod)
-	batch, _ := split(l.pod, c, l.rules.keys)
+	batch, _ := split(l.pod, c, l.policy.Keys)
 	return l.inBatch(c, batch).Restarts(l.pod)
 }
 
 // inBatch returns what one write of a pod itself changes in the containers of a batch. Resources are written before.
 func (l look) inBatch(c *Change, batch []string) *Change {
 	part := &Change{Images: only(c.Images, batch)}
-	if l.rules.resizeInSpec {
-		part.Resources = only(c.Resources, batch)
-	}
 	for _, name := range c.Env {
 		refs := c.RefMetadata[name]
 		now := slices.Contains(batch, name) && len(refs.Labels)+len(refs.Annotations) > 0
-		if has := containerOf(l.pod, name); has != nil && (now || c.Metadata.feeds(has)) {
+		if has := find(l.pod.Spec.Containers, name); has != nil && (now || c.Metadata.feeds(has)) {
 			part.Env = append(part.Env, name)
 		}
 	}

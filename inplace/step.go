@@ -16,34 +16,31 @@ import (
 // recheck is how long a pod waits at most for its node before the next look.
 const recheck = time.Minute
 
-// settle is how long a node has to answer a resize before its answer counts: until then it may be to an older one.
-const settle = 10 * time.Second
-
 // step continues an update that has begun.
 func (l look) step() (Action, error) {
 	pod := l.pod
 	if pod.DeletionTimestamp != nil || finished(pod) {
 		return Action{Verdict: Ignore}, nil
 	}
-	grace, err := GraceOf(pod, l.rules.keys)
-	if err != nil {
-		return Action{}, err
-	}
-	state, err := StateOf(pod, l.rules.keys)
+	grace, err := GraceOf(pod, l.policy.Keys)
 	if err != nil {
 		return Action{}, err
 	}
 	if grace != nil {
-		return l.endGrace(grace, state)
+		return l.endGrace(grace)
 	}
-	if hasGrace(pod, l.rules.keys) { // of an empty text, with which the update would never be complete
+	if hasGrace(pod, l.policy.Keys) { // of an empty text, with which the update would never be complete
 		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
+	}
+	state, err := underWay(pod, l.policy.Keys)
+	if err != nil {
+		return Action{}, err
 	}
 	if state == nil {
 		return l.makeReady(), nil
 	}
-	if waits := incomplete(pod, state, l.rules); waits.code != "" {
-		return l.patience(state, waits), nil
+	if waits := incomplete(pod, state, l.policy); waits.code != "" {
+		return wait(recheck, waits.of(pod)), nil
 	}
 	if hasMore(state) {
 		return l.nextBatch(state)
@@ -51,43 +48,24 @@ func (l look) step() (Action, error) {
 	return l.makeReady(), nil
 }
 
-// patience waits for the node, or gives the pod up where the policy allows that.
-func (l look) patience(s *kruise.InPlaceUpdateState, w waiting) Action {
-	pod, r, now := l.pod, l.rules, l.now
-	limit := time.Duration(-1)
-	switch {
-	case w.code == NoteInfeasible && r.recreateInfeasible:
-		limit = settle
-	case w.code == NoteDeferred && r.recreateDeferred > 0:
-		limit = max(settle, r.recreateDeferred)
-	}
-	if limit < 0 {
-		return wait(recheck, w.of(pod))
-	}
-	begun := s.UpdateTimestamp.Time
-	if n := len(s.ContainerBatchesRecord); n > 0 {
-		begun = s.ContainerBatchesRecord[n-1].Timestamp.Time
-	}
-	if rest := begun.Add(limit).Sub(now); rest > 0 {
-		return wait(min(rest, recheck), w.of(pod))
-	}
-	return Action{Verdict: Recreate, Notes: []note.Note{w.of(pod)}}
-}
-
 func wait(after time.Duration, why note.Note) Action {
 	return Action{Verdict: Wait, After: after, Notes: []note.Note{why}}
 }
 
 // endGrace waits for the end of the grace period, and then writes the change.
-func (l look) endGrace(g *kruise.InPlaceUpdateGrace, s *kruise.InPlaceUpdateState) (Action, error) {
+func (l look) endGrace(g *kruise.InPlaceUpdateGrace) (Action, error) {
+	s, err := StateOf(l.pod, l.policy.Keys)
+	if err != nil {
+		return Action{}, err
+	}
 	if s == nil {
-		return Action{}, &AnnotationError{Key: l.rules.keys.InPlaceStateKey(), Err: errNoState}
+		return Action{}, &AnnotationError{Key: l.policy.Keys.InPlaceStateKey(), Err: errNoState}
 	}
 	c, err := l.planned(g)
 	if err != nil {
 		return Action{}, err
 	}
-	if !revision.Match(l.rules.revisionOf(l.pod), g.Revision) {
+	if !revision.Match(RevisionOf(l.pod, l.policy), g.Revision) {
 		// The pod has got another revision meanwhile.
 		return l.patch(StepGrace, func(p *patch) error { return l.edit().encode(p) }), nil
 	}
@@ -105,7 +83,7 @@ func (l look) nextBatch(s *kruise.InPlaceUpdateState) (Action, error) {
 	if s.PreCheckBeforeNext != nil {
 		for _, name := range s.PreCheckBeforeNext.ContainersRequiredReady {
 			status := statusOf(l.pod, name)
-			if status == nil && containerOf(l.pod, name) == nil {
+			if status == nil && find(l.pod.Spec.Containers, name) == nil {
 				continue
 			}
 			if status == nil || !status.Ready {

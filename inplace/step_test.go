@@ -23,7 +23,17 @@ const resized = `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","l
 	`"updateResources":true,"containerBatchesRecord":[{"timestamp":"2026-11-21T11:59:50Z","containers":["c1"]}]}`
 
 func stateText(text string) func(*corev1.Pod) {
-	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, text) }
+	return func(p *corev1.Pod) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, kruise.InPlaceUpdateStateKey, text)
+		underWay(p)
+	}
+}
+
+// underWay closes the readiness gate, as the write before a change does.
+func underWay(p *corev1.Pod) {
+	if len(p.Status.Conditions) > 2 {
+		condition(p, kruise.InPlaceUpdateReady).Status = corev1.ConditionFalse
+	}
 }
 
 func marked(status corev1.ConditionStatus) func(*corev1.Pod) {
@@ -44,7 +54,6 @@ func TestStep(t *testing.T) {
 		}
 	}
 	still := func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = statusOf(t1.Spec.Containers[0]) }
-	old := inplace.Policy{RecreateInfeasible: true}
 	cases := map[string]struct {
 		why   string
 		of    *corev1.PodTemplateSpec
@@ -116,7 +125,8 @@ func TestStep(t *testing.T) {
 			why: "the rules say so",
 			of:  sized,
 			pod: []func(*corev1.Pod){
-				stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil },
+				stateText(resized), marked(corev1.ConditionTrue),
+				func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil },
 			},
 			rules: inplace.Policy{IgnoreResources: true},
 			want:  "Complete",
@@ -128,26 +138,16 @@ func TestStep(t *testing.T) {
 			want: "Wait 1m0s InPlaceResizeInfeasible",
 		},
 		"infeasible, given up": {
-			why:   "the node has had its time to answer",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
-			rules: old,
-			want:  "Recreate InPlaceResizeInfeasible",
-		},
-		"infeasible, soon given up": {
-			why:   "the answer may be to an older question",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
-			rules: old,
-			now:   -4 * time.Second,
-			want:  "Wait 4s InPlaceResizeInfeasible",
+			why:  "the node has had its time to answer",
+			of:   sized,
+			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
+			want: "Wait 1m0s InPlaceResizeInfeasible",
 		},
 		"infeasible, an older answer": {
-			why:   "the node has not seen this spec",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
-			rules: old,
-			want:  "Wait 1m0s InPlaceResize",
+			why:  "the node has not seen this spec",
+			of:   sized,
+			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
+			want: "Wait 1m0s InPlaceResize",
 		},
 		"infeasible, an older node": {
 			why: "it says so elsewhere",
@@ -155,15 +155,13 @@ func TestStep(t *testing.T) {
 			pod: []func(*corev1.Pod){
 				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible },
 			},
-			rules: old,
-			want:  "Recreate InPlaceResizeInfeasible",
+			want: "Wait 1m0s InPlaceResizeInfeasible",
 		},
 		"deferred": {
-			why:   "there may be room later",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			rules: old,
-			want:  "Wait 1m0s InPlaceResizeDeferred",
+			why:  "there may be room later",
+			of:   sized,
+			pod:  []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
+			want: "Wait 1m0s InPlaceResizeDeferred",
 		},
 		"deferred, an older node": {
 			why: "it says so elsewhere",
@@ -171,29 +169,7 @@ func TestStep(t *testing.T) {
 			pod: []func(*corev1.Pod){
 				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred },
 			},
-			rules: old,
-			want:  "Wait 1m0s InPlaceResizeDeferred",
-		},
-		"deferred, given up": {
-			why:   "it has taken too long",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			rules: inplace.Policy{RecreateDeferred: 5 * time.Second},
-			want:  "Recreate InPlaceResizeDeferred",
-		},
-		"deferred, not yet given up": {
-			why:   "there is time left",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			rules: inplace.Policy{RecreateDeferred: 30 * time.Second},
-			want:  "Wait 20s InPlaceResizeDeferred",
-		},
-		"deferred for long": {
-			why:   "the next look is in a minute",
-			of:    sized,
-			pod:   []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			rules: inplace.Policy{RecreateDeferred: time.Hour},
-			want:  "Wait 1m0s InPlaceResizeDeferred",
+			want: "Wait 1m0s InPlaceResizeDeferred",
 		},
 		"unreadable state": {
 			why:  "a user must look",

@@ -1,8 +1,6 @@
 package inplace
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,31 +34,27 @@ func (l look) notReady() *write.Write {
 }
 
 // takesOut reports whether a change takes a pod out of traffic. Without the gate nothing could.
-func (r rules) takesOut(pod *corev1.Pod, c *Change) bool {
-	if c.Empty() || !lifecycle.HasGate(pod, r.keys.InPlaceReadyOf(pod)) {
+func (p Policy) takesOut(pod *corev1.Pod, c *Change) bool {
+	if c.Empty() || !lifecycle.HasGate(pod, p.Keys.InPlaceReadyOf(pod)) {
 		return false
 	}
-	if r.unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {
+	if p.Unready == UnreadyAlways && (len(c.Resources) == 0 || len(c.Images) > 0 || len(c.Env) > 0) {
 		return true
 	}
-	return r.restarts(pod, c)
+	return c.restartsAny(pod)
 }
 
-// restarts reports whether a change restarts a container that is not harmless.
-func (r rules) restarts(pod *corev1.Pod, c *Change) bool {
+// restartsAny reports whether a change restarts a container of a pod.
+func (c *Change) restartsAny(pod *corev1.Pod) bool {
 	if len(c.Env) > 0 {
 		return true // a daemon restarts no container of a pod in traffic
 	}
-	for name := range c.restarts(pod) {
-		if !r.harmless(name) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r rules) harmless(container string) bool {
-	return r.unready != UnreadyAlways && slices.Contains(r.harmlessNames, container)
+	found := false
+	c.restarts(pod)(func(string) bool {
+		found = true
+		return false
+	})
+	return found
 }
 
 func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {

@@ -82,14 +82,11 @@ func plannedRestarts(pod *corev1.Pod) (map[string]planned, error) {
 // explain records the restarts that the write of a batch causes. A record that cannot be read is replaced: it holds up
 // no update.
 func (e *edit) explain(c *Change, batch []string) error {
-	if !e.rules.recordRestarts {
+	if !e.policy.RecordRestarts {
 		return nil
 	}
 	by := e.inBatch(c, batch).Restarts(e.pod)
-	var resized []string // by the write before
-	if !e.rules.resizeInSpec {
-		resized = (&Change{Resources: only(c.Resources, batch)}).Restarts(e.pod)
-	}
+	resized := (&Change{Resources: only(c.Resources, batch)}).Restarts(e.pod) // by the write before
 	if len(by)+len(resized) == 0 {
 		return nil
 	}
@@ -97,11 +94,11 @@ func (e *edit) explain(c *Change, batch []string) error {
 	if err != nil {
 		had = nil
 	}
-	state, err := StateOf(e.pod, e.rules.keys)
+	state, err := StateOf(e.pod, e.policy.Keys)
 	if err != nil {
 		return err
 	}
-	done := state == nil || incomplete(e.pod, state, e.rules).code == ""
+	done := state == nil || incomplete(e.pod, state, e.policy).code == ""
 	records := maps.Clone(had)
 	if records == nil {
 		records = map[string]planned{}

@@ -5,17 +5,14 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 )
 
 // fixed adds every field in which two values differ, with why it cannot change.
 func (d *differ) fixed(path string, from, to any, inContainer bool) {
-	w := walk{found: func(parts []string) {
-		whole := strings.Join(append([]string{path}, parts...), ".")
-		d.block(whole, whyFixed(parts, inContainer))
-	}}
-	w.compare(nil, plain(from), plain(to))
+	for _, parts := range differing(nil, plain(from), plain(to)) {
+		d.block(strings.Join(append([]string{path}, parts...), "."), whyFixed(parts, inContainer))
+	}
 }
 
 // plain is a value as JSON has it.
@@ -31,96 +28,47 @@ func plain(v any) any {
 	return out
 }
 
-type walk struct{ found func(parts []string) }
-
-func (w walk) compare(at []string, from, to any) {
+// differing returns the paths of the fields in which two values differ. The items of a list are compared by their
+// names; a list whose items have none, or another order, differs as a whole.
+func differing(at []string, from, to any) [][]string {
 	if reflect.DeepEqual(from, to) {
-		return
+		return nil
 	}
-	switch x := from.(type) {
-	case map[string]any:
-		if y, ok := to.(map[string]any); ok {
-			w.objects(at, x, y)
-			return
-		}
-	case []any:
-		if y, ok := to.([]any); ok {
-			w.lists(at, x, y)
-			return
-		}
+	fields, others := byKey(from), byKey(to)
+	if fields == nil || others == nil {
+		return [][]string{at}
 	}
-	w.found(at)
-}
-
-func (w walk) objects(at []string, from, to map[string]any) {
-	keys := maps.Clone(from)
-	maps.Copy(keys, to)
+	keys := maps.Clone(fields)
+	maps.Copy(keys, others)
+	var paths [][]string
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		w.compare(append(slices.Clip(at), key), from[key], to[key])
-	}
-}
-
-// lists are compared by what names their items; where nothing does, by place.
-func (w walk) lists(at []string, from, to []any) {
-	x, y, named := byName(from, to)
-	if !named {
-		for i := range max(len(from), len(to)) {
-			w.compare(item(at, strconv.Itoa(i)), place(from, i), place(to, i))
+		inner := append(slices.Clip(at), key)
+		if last := len(at) - 1; strings.HasPrefix(key, "[") && last >= 0 {
+			inner = append(slices.Clone(at[:last]), at[last]+key)
 		}
-		return
+		paths = append(paths, differing(inner, fields[key], others[key])...)
 	}
-	keys := maps.Clone(x)
-	maps.Copy(keys, y)
-	same := true
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		same = same && reflect.DeepEqual(x[key], y[key])
-		w.compare(item(at, key), x[key], y[key])
+	if len(paths) == 0 {
+		return [][]string{at}
 	}
-	if same { // only the order differs, and it counts
-		w.found(at)
-	}
+	return paths
 }
 
-// item is the path of an item of the list at a path.
-func item(at []string, key string) []string {
-	if len(at) == 0 {
-		return []string{"[" + key + "]"}
+// byKey returns the fields of an object, or the items of a list by their names in brackets; nil for neither.
+func byKey(value any) map[string]any {
+	if object, is := value.(map[string]any); is {
+		return object
 	}
-	parts := slices.Clone(at)
-	parts[len(parts)-1] += "[" + key + "]"
-	return parts
-}
-
-func place(list []any, i int) any {
-	if i < len(list) {
-		return list[i]
-	}
-	return nil
-}
-
-// byName gives the items of two lists by what identifies them; false when that is nothing, or not unique.
-func byName(from, to []any) (x, y map[string]any, ok bool) {
-	for _, key := range []string{
-		"name", "mountPath", "devicePath", "containerPort", "topologyKey", "key", "conditionType", "ip", "resourceName",
-	} {
-		x, y = keyed(from, key), keyed(to, key)
-		if len(x) == len(from) && len(y) == len(to) {
-			return x, y, true
-		}
-	}
-	return nil, nil, false
-}
-
-func keyed(list []any, key string) map[string]any {
+	list, _ := value.([]any)
 	items := make(map[string]any, len(list))
-	for _, v := range list {
-		object, _ := v.(map[string]any)
-		switch name := object[key].(type) {
-		case string:
-			items[name] = v
-		case float64:
-			items[strconv.FormatFloat(name, 'f', -1, 64)] = v
+	for _, item := range list {
+		object, _ := item.(map[string]any)
+		if name, is := object["name"].(string); is {
+			items["["+name+"]"] = item
 		}
+	}
+	if len(list) == 0 || len(items) != len(list) {
+		return nil
 	}
 	return items
 }

@@ -82,26 +82,3 @@ func TestUnmarked(t *testing.T) {
 		})
 	}
 }
-
-func TestDoubts(t *testing.T) {
-	for name, c := range map[string]struct {
-		why     string
-		pod     *corev1.Pod
-		barrier *corev1.ConfigMap
-		want    bool
-	}{
-		"no barrier":   {"that is no memory", with(five(), blocked, "b"), nil, false},
-		"its turn":     {"the kubelet should see the key", with(five(), blocked, "a", "b"), barrier("u1", "p_5"), true},
-		"not its turn": {"it waits, as it should", with(five(), blocked, "a"), barrier("u1", "p_5"), false},
-		"another reason": {"it crashes", with(five(), func(s *corev1.ContainerStatus) {
-			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}
-		}, "b"), barrier("u1", "p_5"), false},
-		"a former one": {"it is replaced anyway", with(five(), blocked, "b"), barrier("u0", "p_5"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := launch.MayBeStale(launch.Input{Pod: c.pod, Barrier: c.barrier}); got != c.want {
-				t.Errorf("%t, want %t: %s", got, c.want, c.why)
-			}
-		})
-	}
-}

@@ -73,15 +73,6 @@ func ExampleIncomplete() {
 	// Output: false true
 }
 
-func ExampleMayBeStale() {
-	pod := waiting("p_3", "p_5")
-	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
-		Name: "b", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}},
-	}}
-	fmt.Println(launch.MayBeStale(launch.Input{Pod: pod, Barrier: barrier("u1", "p_5")}))
-	// Output: true
-}
-
 func ExampleAddPatch() {
 	patch, err := launch.AddPatch(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "b1"}}, []string{"p_0"})
 	fmt.Println(string(patch), err)

@@ -63,7 +63,6 @@ func FuzzNext(f *testing.F) {
 			return
 		}
 		in := launch.Input{Pod: pod, Barrier: b}
-		launch.MayBeStale(in)
 		launch.Concerns(pod, launch.Policy{Started: true})
 		before := string(jsonOf(pod)) + string(jsonOf(b))
 		plan := launch.Next(in)

@@ -77,15 +77,6 @@ func Next(in Input) Plan {
 	return s.plan
 }
 
-// MayBeStale reports whether the kubelet misses something although the keys are in the barrier. The kubelet may not
-// have retried yet, or misses another object; or the barrier has changed, so that it must be read live.
-func MayBeStale(in Input) bool {
-	s := &stepper{Input: in}
-	s.held, _ = heldIn(in.Pod, in.Policy)
-	s.look()
-	return slices.ContainsFunc(s.held, func(h held) bool { return h.blocked && s.has(h) })
-}
-
 type stepper struct {
 	Input
 	held []held

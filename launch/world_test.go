@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// world is a pod with its barrier, a kubelet that starts what it can, and a controller that remembers the barrier and
+// world is a pod with its barrier, a kubelet that starts what it can, and a controller that reads the barrier and
 // is only asked when something has changed.
 type world struct {
 	*rand.Rand
@@ -26,7 +26,6 @@ type world struct {
 	serial  int
 	levels  map[string]int64
 	ever    map[string]bool // keys that were open for this pod
-	reads   int
 	writes  int
 	told    []string
 }
@@ -118,11 +117,7 @@ func (w *world) controller() {
 	if !launch.Concerns(w.pod, launch.Policy{}) {
 		return
 	}
-	in := launch.Input{Pod: w.pod, Barrier: w.known}
-	if w.known == nil || launch.MayBeStale(in) {
-		w.reads++
-		in.Barrier = w.barrier.DeepCopy()
-	}
+	in := launch.Input{Pod: w.pod, Barrier: w.barrier.DeepCopy()}
 	w.carryOut(in.Barrier, launch.Next(in))
 }
 

@@ -25,11 +25,9 @@
 //     [Patience] is confirmed by a live read, and again after each further Patience. A lost event cannot stop a
 //     controller, and a cache that lags for longer is not believed earlier. The result of a live read counts, whatever
 //     its version: versions go back where etcd is restored to an older version.
-//   - Without such entries, Overlay costs no request. The live reads of one call run in parallel, at most [Parallel] at
-//     a time.
-//   - An entry is that of one object: writes never show in an object of another namespace, name or kind, even where one
-//     owner has objects of many namespaces, as a node or a cluster-scoped object does. The kind is that of the Go type,
-//     or the group and kind that an untyped object states.
+//   - Without such entries, Overlay costs no request. The live reads of one call are made one after the other.
+//   - An entry is that of one object: writes never show in an object of another namespace or name, even where one owner
+//     has objects of many namespaces, as a node or a cluster-scoped object does.
 //   - A create of unknown outcome, as after a broken connection, is settled by a live read in the next Overlay. One
 //     whose name the API server generates is not: give objects names where a second object is worse than a failed pass.
 //   - An answer that is recorded twice counts once.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,8 +20,6 @@ import (
 const (
 	// Patience is how long the cache may take to show a write before Overlay reads the object live.
 	Patience = time.Minute
-	// Parallel is the largest number of live reads in flight in one call of Overlay.
-	Parallel = 16
 
 	// lag is how long caches take to show a write, at most. One that takes longer may have lost the event.
 	lag = 5 * time.Second
@@ -29,9 +28,9 @@ const (
 	retention = 10 * Patience
 )
 
-// Ledger holds writes of objects, by the name of their owner: the name is all that is known of an owner that is gone.
-// Overlay may return objects that an earlier owner of the same name wrote; owner references distinguish them. Owners of
-// different kinds need a Ledger each.
+// Ledger holds writes of objects of one kind, by the name of their owner: the name is all that is known of an owner
+// that is gone. Overlay may return objects that an earlier owner of the same name wrote; owner references distinguish
+// them. Owners of different kinds need a Ledger each.
 type Ledger[T client.Object] struct {
 	live client.Reader
 	now  func() time.Time
@@ -39,7 +38,7 @@ type Ledger[T client.Object] struct {
 
 	mu     sync.Mutex
 	writes int64
-	owners map[types.NamespacedName]map[key]entry[T]
+	owners map[types.NamespacedName]map[types.NamespacedName]entry[T]
 }
 
 // entry is the last known state of an object that was written.
@@ -64,7 +63,7 @@ const (
 
 // New returns an empty Ledger. live reads from the API server, past every cache.
 func New[T client.Object](live client.Reader, now func() time.Time) *Ledger[T] {
-	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[key]entry[T]{}}
+	return &Ledger[T]{live: live, now: now, owners: map[types.NamespacedName]map[types.NamespacedName]entry[T]{}}
 }
 
 // Keeping sets what the Ledger keeps of a recorded object, and returns the Ledger: an answer has all that its kind has,
@@ -146,9 +145,9 @@ func (l *Ledger[T]) record(owner types.NamespacedName, object T, k kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.owners[owner] == nil {
-		l.owners[owner] = map[key]entry[T]{}
+		l.owners[owner] = map[types.NamespacedName]entry[T]{}
 	}
-	id := keyOf(object)
+	id := client.ObjectKeyFromObject(object)
 	before, known := l.owners[owner][id]
 	if known && k == deleted && object.GetUID() == "" { // a deletion by the name
 		object = before.object
@@ -208,7 +207,7 @@ func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAf
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	entries, now := l.owners[owner], l.now()
-	for _, id := range slices.SortedFunc(maps.Keys(entries), compareKeys) {
+	for _, id := range slices.SortedFunc(maps.Keys(entries), compareNames) {
 		e := entries[id]
 		left := Patience - now.Sub(e.at)
 		switch {
@@ -226,11 +225,11 @@ func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAf
 
 // views returns the objects of the cache in their order, and then those of which the ledger alone knows, by namespace
 // and name.
-func (l *Ledger[T]) views(entries map[key]entry[T], cached []T) []view[T] {
+func (l *Ledger[T]) views(entries map[types.NamespacedName]entry[T], cached []T) []view[T] {
 	now := l.now()
 	views := make([]view[T], 0, len(cached)+len(entries))
 	for _, object := range cached {
-		id := keyOf(object)
+		id := client.ObjectKeyFromObject(object)
 		e, recorded := entries[id]
 		delete(entries, id)
 		if !recorded {
@@ -239,7 +238,7 @@ func (l *Ledger[T]) views(entries map[key]entry[T], cached []T) []view[T] {
 		}
 		views = append(views, compare(e, object, now))
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(entries), compareKeys) {
+	for _, id := range slices.SortedFunc(maps.Keys(entries), compareNames) {
 		views = append(views, missing(entries[id], now))
 	}
 	return views
@@ -253,7 +252,7 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	entries, id := l.owners[owner], keyOf(v.entry.object)
+	entries, id := l.owners[owner], client.ObjectKeyFromObject(v.entry.object)
 	if entries[id].number != v.entry.number {
 		return
 	}
@@ -267,6 +266,10 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 	if len(entries) == 0 {
 		delete(l.owners, owner)
 	}
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // newer reports whether a state of an object is as new as an entry, or newer. Versions that cannot be compared count as

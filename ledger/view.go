@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,38 +78,19 @@ func missing[T client.Object](e entry[T], now time.Time) view[T] {
 
 // readUnconfirmed completes the views that need a live read.
 func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error {
-	var unconfirmed []*view[T]
+	var failed []error
 	for i := range views {
 		if views[i].unconfirmed {
-			unconfirmed = append(unconfirmed, &views[i])
+			failed = append(failed, l.confirm(ctx, &views[i]))
 		}
 	}
-	failures := make([]error, len(unconfirmed))
-	slots := make(chan struct{}, Parallel)
-	var group sync.WaitGroup
-	for i, v := range unconfirmed {
-		slots <- struct{}{}
-		group.Add(1)
-		go func() {
-			defer group.Done()
-
-			defer func() { <-slots }()
-			failures[i] = l.confirm(ctx, v)
-		}()
-	}
-	group.Wait()
-	return errors.Join(failures...)
+	return errors.Join(failed...)
 }
 
 // confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still
 // lags.
-func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) (err error) {
+func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) error {
 	name := client.ObjectKeyFromObject(v.entry.object)
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("read %s live: panic: %v", name, r)
-		}
-	}()
 	fresh, ok := v.entry.object.DeepCopyObject().(T)
 	if !ok {
 		return fmt.Errorf("copy %s: the copy of %T is of another type", name, v.entry.object)

@@ -32,16 +32,14 @@ type Gate struct {
 // The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released
 // entry comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
 func (g Gate) Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := g.held(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
-	return g.write(pod, conditions), err
+	return g.set(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, true, now)
 }
 
 // Release returns the write of the pod's status after which an entry no longer keeps the pod not ready. It returns nil
 // where there is no such entry. The write tests what the write of Hold tests. The pod becomes ready when no entry is
 // left; the kubelet writes Ready itself.
 func (g Gate) Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
-	conditions, err := g.released(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, now)
-	return g.write(pod, conditions), err
+	return g.set(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, false, now)
 }
 
 // IsHeld reports whether an entry of a writer keeps the pod not ready.
@@ -57,44 +55,30 @@ func (g Gate) condition() corev1.PodConditionType {
 	return cmp.Or(g.Type, kruise.KruisePodReadyConditionType)
 }
 
-// write returns the write of the gate's condition, and of what follows from it.
-func (g Gate) write(pod *corev1.Pod, conditions []corev1.PodCondition, tests ...write.Op) *write.Write {
-	if len(conditions) == 0 {
-		return nil
-	}
-	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, g.condition()), SetConditions(pod, conditions...))
-	return write.JSON(pod, write.Status, ops...)
-}
-
-// held returns the conditions after which an entry keeps the pod not ready; none where nothing is to be written.
-func (g Gate) held(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
+// set returns the write after which an entry keeps the pod not ready, or no longer does; nil where nothing is to be
+// written.
+func (g Gate) set( //nolint:revive // the tests of a move beside four arguments
+	pod *corev1.Pod, entry kruise.NotReadyEntry, held bool, now time.Time, tests ...write.Op,
+) (*write.Write, error) {
 	entries, err := g.entriesOf(pod)
-	if err != nil || !HasGate(pod, g.condition()) || slices.Contains(entries, entry) {
+	if err != nil || !HasGate(pod, g.condition()) || slices.Contains(entries, entry) == held {
 		return nil, err
 	}
-	closed, err := g.with(pod, append(entries, entry), now)
+	if held {
+		entries = append(entries, entry)
+	} else {
+		entries = slices.DeleteFunc(entries, func(e kruise.NotReadyEntry) bool { return e == entry })
+	}
+	c, err := g.with(pod, entries, now)
 	if err != nil {
 		return nil, err
 	}
-	changes := []corev1.PodCondition{closed}
-	if ready := Ready(pod, now, closed); ready != nil {
+	changes := []corev1.PodCondition{c}
+	if ready := Ready(pod, now, c); ready != nil && held {
 		changes = append(changes, *ready)
 	}
-	return changes, nil
-}
-
-// released returns the conditions after which an entry no longer keeps the pod not ready; none where nothing is to be
-// written.
-func (g Gate) released(pod *corev1.Pod, entry kruise.NotReadyEntry, now time.Time) ([]corev1.PodCondition, error) {
-	entries, err := g.entriesOf(pod)
-	if err != nil || !HasGate(pod, g.condition()) || !slices.Contains(entries, entry) {
-		return nil, err
-	}
-	left, err := g.with(pod, slices.DeleteFunc(entries, func(e kruise.NotReadyEntry) bool { return e == entry }), now)
-	if err != nil {
-		return nil, err
-	}
-	return []corev1.PodCondition{left}, nil
+	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, g.condition()), SetConditions(pod, changes...))
+	return write.JSON(pod, write.Status, ops...), nil
 }
 
 // with returns the gate's condition with these entries.

@@ -210,20 +210,15 @@ func (s Situation) to(state kruise.LifecycleState) Move {
 // Each write tests the pod's UID and state label, and what else it was decided upon. Where a test fails (see
 // write.IsOutdated), read the pod and decide again.
 func (m Move) Next(pod *corev1.Pod, now time.Time) (*write.Write, error) {
-	entry := func(key string) kruise.NotReadyEntry {
-		return kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}
-	}
 	gate := Gate{Type: m.Keys.PodReadyOf(pod)}
-	if m.Hold != "" {
-		conditions, err := gate.held(pod, entry(m.Hold), now)
-		if err != nil || len(conditions) > 0 {
-			return gate.write(pod, conditions, write.TestLabel(pod, m.Keys.LifecycleStateKey())), err
+	for _, key := range []string{m.Hold, m.Release} {
+		if key == "" {
+			continue
 		}
-	}
-	if m.Release != "" {
-		conditions, err := gate.released(pod, entry(m.Release), now)
-		if err != nil || len(conditions) > 0 {
-			return gate.write(pod, conditions, write.TestLabel(pod, m.Keys.LifecycleStateKey())), err
+		entry := kruise.NotReadyEntry{UserAgent: kruise.LifecycleUserAgent, Key: key}
+		w, err := gate.set(pod, entry, key == m.Hold, now, write.TestLabel(pod, m.Keys.LifecycleStateKey()))
+		if w != nil || err != nil {
+			return w, err
 		}
 	}
 	if m.To == "" || m.Keys.StateOf(pod) == m.To {

@@ -212,13 +212,6 @@ func (b Budget) Ignores(set map[string]string) bool {
 // Synced reports whether the status is that of the spec, as far as a controller has observed the spec.
 func (b Budget) Synced() bool { return b.Status.ObservedGeneration >= b.Generation }
 
-// Recorded reports whether a disruption of a pod is recorded in the status.
-func (b Budget) Recorded(pod string) bool {
-	_, disrupted := b.Status.DisruptedPods[pod]
-	_, updated := b.Status.UnavailablePods[pod]
-	return disrupted || updated
-}
-
 // Spend returns the budget after admitted disruptions. The maps of b are not changed. Records beyond the room of the
 // budget, which only exempt users have, leave no room.
 func (b Budget) Spend(records ...Record) Budget {

@@ -9,10 +9,9 @@
 //		Owner: set.Name, Data: data, Have: stored,
 //		Current: set.Status.CurrentRevision, Collisions: set.Status.CollisionCount,
 //	})
-//	newest, w := r.Write(metadata)
-//	if w != nil {
-//		// send w: it creates a revision, or makes an older one the newest
-//	}
+//	store, err := revision.Store(revision.Wanted{Resolution: r, Namespace: set.Namespace, Owner: owner})
+//	... // run store, as package driver does: it creates a revision, or makes an older one the newest
+//	latest := store.Newest()
 //
 // Two templates are the same revision when they make the same pod. Stored bytes differ for reasons that are no
 // change: another release of the type library encodes a zero value otherwise, or the API server filled in its

@@ -69,10 +69,10 @@ func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
 		} `json:"spec"`
 	}{}
 	if err := json.Unmarshal(data, &patch); err != nil {
-		return nil, &DataError{Err: err}
+		return nil, unreadable(err)
 	}
 	if patch.Spec.Template == nil {
-		return nil, &DataError{Err: errNoTemplate}
+		return nil, unreadable(errNoTemplate)
 	}
 	return patch.Spec.Template, nil
 }

@@ -69,13 +69,6 @@ func ExampleTrim() {
 	// Output: delete web-1
 }
 
-func ExampleOwn() {
-	owner := &metav1.ObjectMeta{UID: "a"}
-	orphan := &metav1.ObjectMeta{}
-	fmt.Println(revision.Own(owner, orphan, true))
-	// Output: Adopt
-}
-
 func ExampleSort() {
 	have := []*appsv1.ControllerRevision{
 		{ObjectMeta: metav1.ObjectMeta{Name: "web-b"}, Revision: 2},

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Layout is where the data of revisions has its pod templates. Nil is the layout of Encode and EncodeRoles.
@@ -50,7 +51,7 @@ func standard() *Layout {
 // Encode returns the data of a revision with these templates alone. Each role needs a place. The bytes do not depend on
 // the release of the type library, nor on the order of a list: elements are sorted by role.
 func (l *Layout) Encode(templates map[string]*corev1.PodTemplateSpec) ([]byte, error) {
-	p, err := l.parse()
+	places, _, err := l.places()
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +60,8 @@ func (l *Layout) Encode(templates map[string]*corev1.PodTemplateSpec) ([]byte, e
 	}
 	root := map[string]any{}
 	for _, role := range slices.Sorted(maps.Keys(templates)) {
-		i := slices.IndexFunc(p.templates, func(at place) bool {
-			return at.kind == single && at.role == role || at.kind != single && role != SingleRole
+		i := slices.IndexFunc(places, func(at place) bool {
+			return !at.many && at.role == role || at.many && role != SingleRole
 		})
 		if i < 0 || templates[role] == nil {
 			return nil, fmt.Errorf("encode template of role %q: %w", role, errNoRole)
@@ -69,7 +70,7 @@ func (l *Layout) Encode(templates map[string]*corev1.PodTemplateSpec) ([]byte, e
 		if err != nil {
 			return nil, fmt.Errorf("encode template of role %q: %w", role, err)
 		}
-		p.templates[i].put(root, role, encoded)
+		places[i].put(root, role, encoded)
 	}
 	data, err := json.Marshal(root)
 	if err != nil {
@@ -78,13 +79,34 @@ func (l *Layout) Encode(templates map[string]*corev1.PodTemplateSpec) ([]byte, e
 	return data, nil
 }
 
+// places returns the parsed places of templates, and those of ignored fields.
+func (l *Layout) places() (templates, ignored []place, err error) {
+	if l == nil {
+		l = standard()
+	}
+	if len(l.Templates) == 0 {
+		return nil, nil, fmt.Errorf("read layout: %w", errNoPlace)
+	}
+	all := slices.Clone(l.Templates)
+	for _, path := range l.Ignored {
+		all = append(all, Place{Path: path})
+	}
+	parsed := make([]place, len(all))
+	for i, of := range all {
+		if parsed[i], err = parsePlace(of); err != nil {
+			return nil, nil, err
+		}
+	}
+	return parsed[:len(l.Templates)], parsed[len(l.Templates):], nil
+}
+
 // Decode returns the templates in the data of a revision by role.
 func (l *Layout) Decode(data []byte) (map[string]*corev1.PodTemplateSpec, error) {
-	p, err := l.parse()
+	c, err := l.content(data)
 	if err != nil {
 		return nil, err
 	}
-	return p.decode(data)
+	return c.templates, nil
 }
 
 // Same reports whether the data of two revisions means the same: the same templates, as SameRoles compares them, and
@@ -110,23 +132,27 @@ type content struct {
 }
 
 func (l *Layout) content(data []byte) (*content, error) {
-	p, err := l.parse()
+	places, ignored, err := l.places()
 	if err != nil {
 		return nil, err
 	}
-	c := &content{}
-	if c.templates, err = p.decode(data); err != nil {
-		return nil, err
+	c := &content{templates: map[string]*corev1.PodTemplateSpec{}}
+	if err := utiljson.Unmarshal(data, &c.rest); err != nil {
+		return nil, unreadable(err)
 	}
-	if err := json.Unmarshal(data, &c.rest); err != nil {
-		return nil, &DataError{Err: err}
+	for _, at := range places {
+		if err := at.take(c.rest, c.templates); err != nil {
+			return nil, unreadable(fmt.Errorf("%s: %w", at.path, err))
+		}
 	}
-	for _, ignored := range p.ignored {
-		ignored.remove(c.rest)
+	if len(c.templates) == 0 {
+		return nil, unreadable(fmt.Errorf("%s is missing", places[0].path))
 	}
-	for _, at := range p.templates {
-		at.remove(c.rest)
-		at.byRole(c.rest)
+	for _, at := range ignored {
+		_ = at.visit(c.rest, func(_ string, in map[string]any, field string) error { // what has another shape counts
+			delete(in, field)
+			return nil
+		})
 	}
 	return c, nil
 }

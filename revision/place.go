@@ -1,7 +1,9 @@
 package revision
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,54 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// places are those of a layout.
-type places struct {
-	templates []place
-	ignored   []place
-}
-
-type placeKind int
-
-const (
-	single placeKind = iota
-	list
-	byKey
-)
-
 // place is a parsed Place.
 type place struct {
 	role, path string
-	kind       placeKind
-	// fields lead to the value; for many values, to their list or map.
-	fields []string
-	// name is the field with the role of an element, and inner are the fields from an element to its value.
-	name  string
-	inner []string
-}
-
-func (l *Layout) parse() (*places, error) {
-	if l == nil {
-		l = standard()
-	}
-	if len(l.Templates) == 0 {
-		return nil, fmt.Errorf("read layout: %w", errNoPlace)
-	}
-	p := &places{}
-	for _, t := range l.Templates {
-		at, err := parsePlace(t)
-		if err != nil {
-			return nil, err
-		}
-		p.templates = append(p.templates, at)
-	}
-	for _, path := range l.Ignored {
-		at, err := parsePlace(Place{Path: path})
-		if err != nil {
-			return nil, err
-		}
-		p.ignored = append(p.ignored, at)
-	}
-	return p, nil
+	// outer are the fields to the value, or to the list or map of values. inner are those from an element to its value.
+	outer, inner []string
+	// many means that there is a list or a map. name is the field with the role of an element; empty for a map.
+	many bool
+	name string
 }
 
 func parsePlace(of Place) (place, error) {
@@ -65,203 +27,135 @@ func parsePlace(of Place) (place, error) {
 	for field := range strings.SplitSeq(of.Path, ".") {
 		name, key, many := strings.Cut(field, "[")
 		key, closed := strings.CutSuffix(key, "]")
-		if name == "" || many != closed || strings.ContainsAny(name+key, "[]") || many && at.kind != single {
+		if name == "" || many != closed || strings.ContainsAny(name+key, "[]") || many && at.many {
 			return at, fmt.Errorf("read path %q: %w", of.Path, errPath)
 		}
-		switch {
-		case at.kind != single:
+		if at.many {
 			at.inner = append(at.inner, name)
 			continue
-		case many && key == "":
-			at.kind = byKey
-		case many:
-			at.kind, at.name = list, key
 		}
-		at.fields = append(at.fields, name)
+		at.outer, at.many, at.name = append(at.outer, name), many, key
 	}
-	if at.kind == list && len(at.inner) == 0 {
+	if at.name != "" && len(at.inner) == 0 {
 		return at, fmt.Errorf("read path %q: %w", of.Path, errPath)
 	}
 	return at, nil
 }
 
-// decode returns the templates at all places.
-func (p *places) decode(data []byte) (map[string]*corev1.PodTemplateSpec, error) {
-	all := map[string]*corev1.PodTemplateSpec{}
-	for _, at := range p.templates {
-		if err := at.decode(data, all); err != nil {
-			return nil, &DataError{Err: fmt.Errorf("%s: %w", at.path, err)}
+// take moves the templates of the place from decoded data.
+func (at *place) take(data map[string]any, into map[string]*corev1.PodTemplateSpec) error {
+	return at.visit(data, func(role string, in map[string]any, field string) error {
+		value := in[field]
+		delete(in, field)
+		switch {
+		case value == nil && len(at.inner) > 0: // an element may have none
+			return nil
+		case value == nil:
+			return fmt.Errorf("template of role %q: %w", role, errNoRole)
+		case into[role] != nil:
+			return fmt.Errorf("role %q has another template", role)
 		}
-	}
-	if len(all) == 0 {
-		return nil, &DataError{Err: fmt.Errorf("%s is missing", p.templates[0].path)}
-	}
-	return all, nil
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		into[role] = &corev1.PodTemplateSpec{}
+		return json.Unmarshal(encoded, into[role])
+	})
 }
 
-func (at *place) decode(data []byte, into map[string]*corev1.PodTemplateSpec) error {
-	value, err := field(data, at.fields...)
-	if err != nil || isNull(value) {
+// visit calls do for each value of the place in decoded data, with the object and the field that hold the value.
+func (at *place) visit(data map[string]any, do func(role string, in map[string]any, field string) error) error {
+	last := len(at.outer) - 1
+	parent, err := object(data, at.outer[:last]...)
+	if err != nil || parent[at.outer[last]] == nil {
+		delete(parent, at.outer[last]) // null is as good as absent
 		return err
 	}
-	switch at.kind {
-	case list:
-		var all []json.RawMessage
-		if err := json.Unmarshal(value, &all); err != nil {
-			return err
-		}
-		for _, element := range all {
-			if err := at.decodeElement(element, into); err != nil {
-				return err
-			}
-		}
-		return nil
-	case byKey:
-		var values map[string]json.RawMessage
-		if err := json.Unmarshal(value, &values); err != nil {
-			return err
-		}
-		delete(values, SingleRole)
-		for _, role := range slices.Sorted(maps.Keys(values)) {
-			if len(at.inner) == 0 && isNull(values[role]) {
-				return fmt.Errorf("template of role %q: %w", role, errNoRole)
-			}
-			if err := at.add(role, values[role], into); err != nil {
-				return err
-			}
-		}
-		return nil
-	case single:
+	if !at.many {
+		return do(at.role, parent, at.outer[last])
 	}
-	return at.add(at.role, value, into)
-}
-
-func (at *place) decodeElement(element []byte, into map[string]*corev1.PodTemplateSpec) error {
-	name, err := field(element, at.name)
+	elements, err := at.elements(parent[at.outer[last]])
 	if err != nil {
 		return err
 	}
-	role := ""
-	if !isNull(name) {
-		if err := json.Unmarshal(name, &role); err != nil {
+	for _, role := range slices.Sorted(maps.Keys(elements)) {
+		path := append([]string{role}, at.inner...)
+		in, err := object(elements, path[:len(path)-1]...)
+		if err == nil && in != nil && role != SingleRole {
+			err = do(role, in, path[len(path)-1])
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if role == "" {
-		return fmt.Errorf("an element has no %s: %w", at.name, errNoRole)
-	}
-	return at.add(role, element, into)
-}
-
-// add decodes the template of a role in a value. An element may have none.
-func (at *place) add(role string, value []byte, into map[string]*corev1.PodTemplateSpec) error {
-	encoded, err := field(value, at.inner...)
-	if err != nil || isNull(encoded) {
-		return err
-	}
-	if into[role] != nil {
-		return fmt.Errorf("role %q has another template", role)
-	}
-	template := &corev1.PodTemplateSpec{}
-	if err := json.Unmarshal(encoded, template); err != nil {
-		return err
-	}
-	into[role] = template
 	return nil
 }
 
-// field returns the value of nested fields; nil where there is none.
-func field(value json.RawMessage, fields ...string) (json.RawMessage, error) {
-	for _, name := range fields {
-		if isNull(value) {
-			return nil, nil
-		}
-		var object map[string]json.RawMessage
-		if err := json.Unmarshal(value, &object); err != nil {
-			return nil, err
-		}
-		value = object[name]
+// elements returns those of a list or a map by role. It sorts a list, so that the order does not count.
+func (at *place) elements(of any) (map[string]any, error) {
+	if at.name == "" {
+		return object(of)
 	}
-	return value, nil
+	list, is := of.([]any)
+	if !is {
+		return nil, errors.New("must be a list")
+	}
+	all := make(map[string]any, len(list))
+	for _, element := range list {
+		role, _ := under(element, at.name).(string)
+		if role == "" || all[role] != nil {
+			return nil, fmt.Errorf("each element needs a %s of its own: %w", at.name, errNoRole)
+		}
+		all[role] = element
+	}
+	slices.SortFunc(list, func(a, b any) int {
+		x, _ := under(a, at.name).(string)
+		y, _ := under(b, at.name).(string)
+		return cmp.Compare(x, y)
+	})
+	return all, nil
 }
 
-func isNull(value []byte) bool { return len(value) == 0 || string(value) == "null" }
+// object returns the object under fields; nil where there is none.
+func object(value any, fields ...string) (map[string]any, error) {
+	o, is := value.(map[string]any)
+	switch {
+	case value == nil:
+		return nil, nil
+	case !is:
+		return nil, errors.New("must be an object")
+	case len(fields) == 0:
+		return o, nil
+	}
+	return object(o[fields[0]], fields[1:]...)
+}
 
 // put adds the template of a role.
 func (at *place) put(root map[string]any, role string, template any) {
-	last := len(at.fields) - 1
-	parent, name := nested(root, at.fields[:last]), at.fields[last]
-	switch at.kind {
-	case single:
-		parent[name] = template
-		return
-	case list:
+	switch {
+	case !at.many:
+		assign(root, template, at.outer...)
+	case at.name == "":
+		assign(root, template, slices.Concat(at.outer, []string{role}, at.inner)...)
+	default:
 		element := map[string]any{at.name: role}
-		others, _ := parent[name].([]any)
-		parent[name] = append(others, element)
-		nested(element, at.inner[:len(at.inner)-1])[at.inner[len(at.inner)-1]] = template
-	case byKey:
-		path := append([]string{role}, at.inner...)
-		nested(nested(parent, []string{name}), path[:len(path)-1])[path[len(path)-1]] = template
+		assign(element, template, at.inner...)
+		others, _ := under(root, at.outer...).([]any)
+		assign(root, append(others, element), at.outer...)
 	}
 }
 
-// nested returns the object under fields, and makes those that are missing.
-func nested(object map[string]any, fields []string) map[string]any {
-	for _, name := range fields {
-		inner, is := object[name].(map[string]any)
-		if !is {
-			inner = map[string]any{}
-			object[name] = inner
-		}
-		object = inner
+// assign sets the value under fields, and makes the objects that are missing.
+func assign(object map[string]any, value any, fields ...string) {
+	if len(fields) == 1 {
+		object[fields[0]] = value
+		return
 	}
-	return object
-}
-
-// remove removes what is at the place from decoded data.
-func (at *place) remove(root map[string]any) {
-	last := len(at.fields) - 1
-	parent, is := under(root, at.fields[:last]...).(map[string]any)
+	inner, is := object[fields[0]].(map[string]any)
 	if !is {
-		return
+		inner = map[string]any{}
+		object[fields[0]] = inner
 	}
-	if len(at.inner) == 0 {
-		delete(parent, at.fields[last])
-		return
-	}
-	for _, element := range elements(parent[at.fields[last]]) {
-		inner := len(at.inner) - 1
-		if object, is := under(element, at.inner[:inner]...).(map[string]any); is {
-			delete(object, at.inner[inner])
-		}
-	}
-}
-
-func elements(value any) []any {
-	switch many := value.(type) {
-	case []any:
-		return many
-	case map[string]any:
-		return slices.Collect(maps.Values(many))
-	}
-	return nil
-}
-
-// byRole replaces the list of the place in decoded data by a map, so that its order does not count.
-func (at *place) byRole(root map[string]any) {
-	last := len(at.fields) - 1
-	parent, is := under(root, at.fields[:last]...).(map[string]any)
-	if !is || at.kind != list {
-		return
-	}
-	all, roles := elements(parent[at.fields[last]]), map[string]any{}
-	for _, element := range all {
-		if role, is := under(element, at.name).(string); is {
-			roles[role] = element
-		}
-	}
-	if len(roles) == len(all) {
-		parent[at.fields[last]] = roles
-	}
+	assign(inner, value, fields[1:]...)
 }

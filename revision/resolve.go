@@ -84,20 +84,12 @@ func find(sorted []*appsv1.ControllerRevision, in Input) *appsv1.ControllerRevis
 			return h
 		}
 	}
-	if in.Same != nil {
-		for _, h := range slices.Backward(sorted) {
-			if in.Same(h.Data.Raw, in.Data) {
-				return h
-			}
-		}
-		return nil
-	}
-	want, err := (*Layout)(nil).content(in.Data)
-	if err != nil {
-		return nil
+	same := in.Same
+	if same == nil {
+		same = SameData
 	}
 	for _, h := range slices.Backward(sorted) {
-		if have, err := (*Layout)(nil).content(h.Data.Raw); err == nil && want.same(have) {
+		if same(h.Data.Raw, in.Data) {
 			return h
 		}
 	}

@@ -143,6 +143,9 @@ func TestSecondTemplateCounts(t *testing.T) {
 	if !revision.SameData(data(claims), data(nil)) {
 		t.Error("claims make another revision")
 	}
+	if !revision.SameData(data(map[string]any{"volumeClaimTemplates": nil}), data(nil)) {
+		t.Error("null makes another revision")
+	}
 	r := revision.Resolve(revision.Input{
 		Owner: "g", Data: data(worker("b:2")), Have: []*appsv1.ControllerRevision{stored("g-1", 1, data(worker("b:1")))},
 	})

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -222,12 +221,6 @@ func (s *Storage) fail(err error) {
 
 // Err returns why the revision is not stored; nil where it is.
 func (s *Storage) Err() error { return s.err }
-
-// Notes returns none.
-func (*Storage) Notes() []note.Note { return nil }
-
-// RequeueAfter returns 0: a revision waits for nothing.
-func (*Storage) RequeueAfter() time.Duration { return 0 }
 
 // Newest returns the newest revision: as it was answered, or as it will be once it is written.
 func (s *Storage) Newest() *appsv1.ControllerRevision { return s.newest }

@@ -3,8 +3,7 @@ package scale
 import (
 	"fmt"
 	"math"
-	"math/bits"
-	"strconv"
+	"math/big"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -20,19 +19,6 @@ const (
 	RoundDown Rounding = true
 )
 
-// AmountError reports that a text is neither a number nor a percentage.
-type AmountError struct {
-	// Text as it was given.
-	Text string
-	// Reason why it is none.
-	Reason string
-}
-
-// Error names the text and what is wrong with it.
-func (e *AmountError) Error() string {
-	return fmt.Sprintf("%q is no percentage: %s", e.Text, e.Reason)
-}
-
 // Amount resolves a number of pods, or a percentage of total. Percentages may have a fraction, as in 33.3%; the
 // arithmetic is exact. Nothing is limited: a result may be negative or above total, as the user wrote it, but
 // what does not fit into 32 bits becomes the nearest that does.
@@ -44,7 +30,7 @@ func Amount(v intstr.IntOrString, total int32, r Rounding) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.of(total, r), nil
+	return percentOf(total, p, r), nil
 }
 
 // AmountOr is Amount of an optional value, with what it is when the user left it out.
@@ -97,72 +83,36 @@ func ResolveFenceposts(
 	return surge, unavailable, nil
 }
 
-// percent is digits / 10^scale hundredths.
-type percent struct {
-	digits   uint64
-	scale    uint64 // 100 * 10^decimals
-	negative bool
-}
+// maxLength of a percentage is more than anybody writes, and bounds the arithmetic.
+const maxLength = 64
 
-// maxDigits of a percentage keep all products within 128 bits, and are more than anybody means.
-const maxDigits = 15
-
-func parsePercent(text string) (percent, error) {
+// parsePercent returns the number before the percent sign.
+func parsePercent(text string) (*big.Rat, error) {
 	number, ok := strings.CutSuffix(text, "%")
-	if !ok {
-		return percent{}, &AmountError{Text: text, Reason: "it does not end in %"}
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%q is no percentage: it does not end in %%", text)
+	case len(text) > maxLength:
+		return nil, fmt.Errorf("%q is no percentage: it has more than %d characters", text, maxLength)
 	}
-	p := percent{scale: 100}
-	if rest, ok := strings.CutPrefix(number, "-"); ok {
-		p.negative, number = true, rest
-	} else {
-		number = strings.TrimPrefix(number, "+")
+	// A Rat reads fractions, exponents and prefixes, too.
+	if parsed, ok := new(big.Rat).SetString(number); ok && strings.Trim(number, "+-.0123456789") == "" {
+		return parsed, nil
 	}
-	whole, fraction, _ := strings.Cut(number, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	digits := strings.TrimLeft(whole+fraction, "0")
-	if whole+fraction == "" && !strings.ContainsRune(number, '0') {
-		return percent{}, &AmountError{Text: text, Reason: "there is no number"}
-	}
-	if len(digits) > maxDigits || len(fraction) > maxDigits {
-		return percent{}, &AmountError{Text: text, Reason: fmt.Sprintf("it has more than %d digits", maxDigits)}
-	}
-	for range fraction {
-		p.scale *= 10
-	}
-	if digits == "" {
-		return p, nil
-	}
-	n, err := strconv.ParseUint(digits, 10, 64)
-	if err != nil || strings.ContainsAny(whole+fraction, "+-_") {
-		return percent{}, &AmountError{Text: text, Reason: "it is not a decimal number"}
-	}
-	p.digits = n
-	return p, nil
+	return nil, fmt.Errorf("%q is no percentage: it is not a decimal number", text)
 }
 
-// of is the percentage of total, exactly, then rounded.
-func (p percent) of(total int32, r Rounding) int32 {
-	negative := p.negative != (total < 0)
-	hi, lo := bits.Mul64(p.digits, uint64(max(int64(total), -int64(total))))
-	if hi >= p.scale {
-		return saturated(negative)
+// percentOf returns the percentage of total, exactly, then rounded.
+func percentOf(total int32, p *big.Rat, r Rounding) int32 {
+	exact := p.Mul(p, big.NewRat(int64(total), 100))
+	n, rest := new(big.Int).DivMod(exact.Num(), exact.Denom(), new(big.Int))
+	if r == RoundUp && rest.Sign() > 0 {
+		n.Add(n, big.NewInt(1))
 	}
-	quotient, rest := bits.Div64(hi, lo, p.scale)
-	if up := bool(r == RoundUp) != negative; rest > 0 && up {
-		quotient++
-	}
-	if quotient > math.MaxInt32 {
-		return saturated(negative)
-	}
-	if negative {
-		return -int32(quotient)
-	}
-	return int32(quotient)
-}
-
-func saturated(negative bool) int32 {
-	if negative {
+	switch {
+	case n.IsInt64():
+		return int32(min(max(n.Int64(), math.MinInt32), math.MaxInt32))
+	case n.Sign() < 0:
 		return math.MinInt32
 	}
 	return math.MaxInt32

@@ -233,28 +233,27 @@ func TestComputeSurvivesATypingError(t *testing.T) {
 	}
 }
 
-func TestComputeRefuses(t *testing.T) {
+func TestPlanRefuses(t *testing.T) {
 	for why, c := range map[string]struct {
 		input scale.Input
 		want  string
 	}{
 		"an instance has no name": {
-			scale.Input{Instances: []scale.Instance{old("b"), old("b"), old("")}}, "name of instance is empty",
+			scale.Input{Instances: []scale.Instance{old("")}, Slots: []string{"a"}}, "Instances must have a name each",
 		},
-		"two have the same": {
-			scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("b"), old("b")}}, `two instances are named "b"`,
-		},
-		"a third has its own": {
-			scale.Input{Instances: []scale.Instance{old("c"), old("c"), old("a")}}, `two instances are named "c"`,
-		},
-		"a slot has no name":      {scale.Input{Slots: []string{"a", ""}}, "name of slot is empty"},
-		"two slots have the same": {scale.Input{Slots: []string{"a", "a"}}, `two slots are named "a"`},
 		"two instances for one slot": {
-			scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}}, `two instances are named "a"`,
+			scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}},
+			"Instances must have a name each",
+		},
+		"a slot has no name": {
+			scale.Input{Slots: []string{"a", ""}}, `Slots must not have "" twice, nor an empty name`,
+		},
+		"two slots have the same": {
+			scale.Input{Slots: []string{"a", "a"}}, `Slots must not have "a" twice, nor an empty name`,
 		},
 	} {
 		_, err := scale.Plan(c.input)
-		var refused *scale.NameError
+		var refused *scale.InputError
 		if !errors.As(err, &refused) || err.Error() != c.want {
 			t.Errorf("%s: want %q, got %v", why, c.want, err)
 		}

@@ -94,7 +94,7 @@
 //   - A converged workload has an empty plan, but for the note of what the partition keeps. Every wait has a note, and
 //     RequeueAfter is set where only time is missing.
 //   - Every field of the input counts: a field that the mode ignores is an *InputError.
-//   - Integer arithmetic only: 14% of 50 is 7, and every machine chooses the same victims.
+//   - Counts and bounds are integers: 14% of 50 is 7.
 //
 // When not to use it: for pods that are not replaced when they end, as those of a job, and where a built-in Deployment
 // will do.

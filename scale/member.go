@@ -1,7 +1,6 @@
 package scale
 
 import (
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,26 +8,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
 )
-
-// NameError reports that a name does not identify one instance, or one slot.
-type NameError struct {
-	// Name that is empty or given twice.
-	Name string
-	// Slot means that it is the name of a slot, else of an instance.
-	Slot bool
-}
-
-// Error names the name.
-func (e *NameError) Error() string {
-	what := "instance"
-	if e.Slot {
-		what = "slot"
-	}
-	if e.Name == "" {
-		return fmt.Sprintf("name of %s is empty", what)
-	}
-	return fmt.Sprintf("two %ss are named %q", what, e.Name)
-}
 
 // member is an instance with what follows from its pods.
 type member struct {

@@ -16,8 +16,8 @@ type planner struct {
 	plan    Result
 }
 
-// Plan returns what brings the instances that exist one step closer to those that are wanted. The error is a *NameError
-// or an *InputError.
+// Plan returns what brings the instances that exist one step closer to those that are wanted. The error is an
+// *InputError.
 func Plan(in Input) (Result, error) {
 	if err := in.check(); err != nil {
 		return Result{}, err
@@ -30,14 +30,11 @@ func Plan(in Input) (Result, error) {
 		in.Hooks = &kruise.Lifecycle{}
 	}
 	p := &planner{in: &in}
-	names, err := p.observe()
-	if err != nil {
-		return Result{}, err
-	}
+	p.observe()
 	if in.Slots == nil {
 		p.planCount()
 	} else {
-		s, err := p.assign(names)
+		s, err := p.assign()
 		if err != nil {
 			return Result{}, err
 		}
@@ -59,8 +56,8 @@ func sane(l Limits) Limits {
 	return l
 }
 
-// observe looks at every pod once. With slots, it returns the members by name.
-func (p *planner) observe() (map[string]*member, error) {
+// observe looks at every pod once.
+func (p *planner) observe() {
 	all := make([]member, len(p.in.Instances))
 	p.members = make([]*member, 0, len(all))
 	p.pin()
@@ -73,10 +70,6 @@ func (p *planner) observe() (map[string]*member, error) {
 		}
 		p.members = append(p.members, m)
 	}
-	if p.in.Slots == nil && areAscending(all) {
-		return nil, nil
-	}
-	return byName(all)
 }
 
 // pin makes a set of the names that are pinned; nil for none.
@@ -90,34 +83,14 @@ func (p *planner) pin() {
 	}
 }
 
-// areAscending reports whether each name comes after the one before, so that all are different.
-func areAscending(all []member) bool {
-	last := ""
-	for i := range all {
-		if all[i].Name <= last {
-			return false
-		}
-		last = all[i].Name
-	}
-	return true
-}
-
 // byName returns the members by name.
-func byName(all []member) (map[string]*member, error) {
-	names := make(map[string]*member, len(all))
-	var broken *NameError
-	for i := range all {
-		m := &all[i]
-		known := len(names)
-		names[m.Name] = m
-		if len(names) == known || m.Name == "" {
-			if broken == nil || m.Name < broken.Name { // the same one, whatever the order
-				broken = &NameError{Name: m.Name}
-			}
+func (p *planner) byName() (map[string]*member, error) {
+	names := make(map[string]*member, len(p.members))
+	for _, m := range p.members {
+		if names[m.Name] != nil || m.Name == "" {
+			return nil, &InputError{"Instances", "must have a name each"}
 		}
-	}
-	if broken != nil {
-		return nil, broken
+		names[m.Name] = m
 	}
 	return names, nil
 }

@@ -28,13 +28,17 @@ type slotted struct {
 }
 
 // assign puts members into their slots.
-func (p *planner) assign(names map[string]*member) (*slotted, error) {
+func (p *planner) assign() (*slotted, error) {
+	names, err := p.byName()
+	if err != nil {
+		return nil, err
+	}
 	slots := p.in.Slots
 	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots), others: len(slots)}
 	position := make(map[string]int, len(slots))
 	for i, name := range slots {
 		if _, twice := position[name]; twice || name == "" {
-			return nil, &NameError{Name: name, Slot: true}
+			return nil, &InputError{"Slots", fmt.Sprintf("must not have %q twice, nor an empty name", name)}
 		}
 		position[name] = i
 		s.wanted[i] = names[name]

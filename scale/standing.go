@@ -30,8 +30,6 @@ const (
 type standing struct {
 	keys [keys]int64
 	*member
-	// place is the number of the node.
-	place int
 	// spread is a rank, the larger the sooner it goes.
 	spread int64
 }

@@ -1,6 +1,9 @@
 package scale
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // assignSurge finds the instances at the names for surge. One at a name that is a slot is that of the slot.
 func (s *slotted) assignSurge(names map[string]*member, position map[string]int) error {
@@ -9,7 +12,7 @@ func (s *slotted) assignSurge(names map[string]*member, position map[string]int)
 		at, known := position[name]
 		switch {
 		case name == "" || known && at == surge:
-			return &NameError{Name: name, Slot: true}
+			return &InputError{"SurgeSlots", fmt.Sprintf("must not have %q twice, nor an empty name", name)}
 		case known:
 			continue
 		}

@@ -136,8 +136,8 @@ func TestSurgeSlotsThatAreSlots(t *testing.T) {
 	}
 	for _, names := range [][]string{{"web-4", "web-4"}, {""}} {
 		input.SurgeSlots = names
-		var name *scale.NameError
-		if _, err := scale.Plan(input); !errors.As(err, &name) || !name.Slot {
+		var refused *scale.InputError
+		if _, err := scale.Plan(input); !errors.As(err, &refused) || refused.Field != "SurgeSlots" {
 			t.Errorf("%q: got %v", names, err)
 		}
 	}

@@ -115,7 +115,7 @@ func (in *injector) claim() error {
 		if !in.isOwn(c) {
 			in.declared = append(in.declared, c.Name)
 		}
-		if !isInjected(c) {
+		if !IsInjected(c) {
 			in.sources = append(in.sources, c)
 		}
 	}
@@ -150,11 +150,11 @@ func (s *Set) refuse(p *part, err error) error {
 // isOwn reports whether no set brought a container or will replace it.
 func (in *injector) isOwn(c *corev1.Container) bool {
 	_, replaced := in.taken[c.Name]
-	return !replaced && !isInjected(c)
+	return !replaced && !IsInjected(c)
 }
 
-// isInjected reports whether a container has the mark of injected ones.
-func isInjected(c *corev1.Container) bool {
+// IsInjected reports whether a container has the mark of injected ones.
+func IsInjected(c *corev1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
 		return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true"
 	})

@@ -42,7 +42,7 @@ func (in *injector) mergeContainers(have []corev1.Container, add []added) []core
 		at := indexOf(have, a.Name)
 		switch {
 		case at >= 0:
-			if !isInjected(&have[at]) {
+			if !IsInjected(&have[at]) {
 				in.note(NoteReplaced, a.set, "container %s of the pod is replaced", a.Name)
 			}
 			have[at] = a.Container

@@ -3,8 +3,8 @@ package sidecar
 import (
 	"errors"
 
-	"github.com/kruisekit/kruisekit/internal/sizing"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/sidecar/internal/sizing"
 )
 
 // The codes of notes.

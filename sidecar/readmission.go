@@ -18,7 +18,7 @@ func (in *injector) former(set *Set, p *part) *corev1.Container {
 	}
 	for _, list := range [][]corev1.Container{in.pod.Spec.InitContainers, in.pod.Spec.Containers} {
 		i := slices.IndexFunc(list, func(c corev1.Container) bool {
-			return slices.Contains(p.names, c.Name) && isInjected(&c)
+			return slices.Contains(p.names, c.Name) && IsInjected(&c)
 		})
 		if i < 0 {
 			continue

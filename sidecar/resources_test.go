@@ -163,7 +163,8 @@ func TestInjectResourcesRefuses(t *testing.T) {
 			with: computes(sum, ".*", "", "x", "", ""), want: "container c: resourcesPolicy: compute limits.memory: at 0: ",
 		},
 		"bad requests": {
-			with: computes(sum, ".*", "", "", "cpu-2", ""), want: "container c: resourcesPolicy: compute requests.cpu: at 3: ",
+			with: computes(sum, ".*", "", "", "cpu-2", ""),
+			want: "container c: resourcesPolicy: compute requests.cpu: expected a result of at least 0, found -2",
 		},
 	}
 	for name, c := range cases {

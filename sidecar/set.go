@@ -10,7 +10,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/sizing"
+	"github.com/kruisekit/kruisekit/sidecar/internal/sizing"
 )
 
 // Set is a parsed SidecarSet with its selectors, formulas and hashes, so that a pod costs no parsing. It does not
@@ -98,8 +98,11 @@ func (s *Set) Object() *appsv1beta1.SidecarSet { return s.object }
 // Name returns the name of the set.
 func (s *Set) Name() string { return s.object.Name }
 
-// Namespaces returns the result of the function Namespaces.
-func (s *Set) Namespaces() []string { return Namespaces(s.object) }
+// MayMatch reports whether the set may select a pod with these labels, for an index: what can be parsed of its selector
+// does.
+func (s *Set) MayMatch(podLabels map[string]string) bool {
+	return s.selector.known.Matches(labels.Set(podLabels))
+}
 
 func readParts(containers []appsv1beta1.SidecarContainer, init bool) []part {
 	list := "spec.containers"

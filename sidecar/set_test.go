@@ -217,6 +217,4 @@ func TestMatches(t *testing.T) {
 		err.Error() != want {
 		t.Errorf("want %s, got %v", want, err)
 	}
-	sameAs(t, "namespaces of a set that was read", []string{"shop"},
-		parse(in(withLabels(corev1.LabelMetadataName, "shop")))[0].Namespaces())
 }

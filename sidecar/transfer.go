@@ -17,7 +17,7 @@ func (in *injector) transferred(set *Set, sc *part) []corev1.EnvVar {
 		source := t.SourceContainerName
 		if t.SourceContainerNameFrom != nil && t.SourceContainerNameFrom.FieldRef != nil {
 			path := t.SourceContainerNameFrom.FieldRef.FieldPath
-			if source = field(in.pod, path); source == "" {
+			if source = labelOrAnnotation(in.pod, path); source == "" {
 				in.note(NoteNotTransferred, set,
 					"container %s is to copy variables of the container in %s, where the pod has no name", sc.Name, path)
 				continue
@@ -52,9 +52,9 @@ func envNames(t *appsv1beta1.TransferEnvVar) []string {
 	return slices.Compact(names)
 }
 
-// field returns the value of a label or an annotation: metadata.labels['KEY'] or metadata.annotations['KEY']. It is
-// empty for any other path.
-func field(pod *corev1.Pod, path string) string {
+// labelOrAnnotation returns the value of a label or an annotation: metadata.labels['KEY'] or
+// metadata.annotations['KEY']. It is empty for any other path.
+func labelOrAnnotation(pod *corev1.Pod, path string) string {
 	path, ok := strings.CutSuffix(path, "']")
 	if !ok {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 func imagePulls() []entry {

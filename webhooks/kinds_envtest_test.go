@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 func podStates() entry {

@@ -5,12 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
-	"github.com/kruisekit/kruisekit/internal/selection"
 	"github.com/kruisekit/kruisekit/webhooks/advancedcronjob"
 	"github.com/kruisekit/kruisekit/webhooks/broadcastjob"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
@@ -34,10 +32,6 @@ import (
 
 // Options of AddToManager. The zero value adds all webhooks as the reference has them.
 type Options struct {
-	// Selector matches the labels of the SidecarSets, WorkloadSpreads and PodUnavailableBudgets that apply to pods. It is
-	// that of controllers.Options. Nil matches all. Which objects are defaulted and validated is up to the API server, by
-	// the objectSelectors of the webhook configurations.
-	Selector labels.Selector
 	// AdvancedCronJob is for the webhooks of AdvancedCronJobs.
 	AdvancedCronJob kinds.Options
 	// BroadcastJob is for the webhooks of BroadcastJobs.
@@ -151,7 +145,6 @@ func list() []entry {
 
 // AddToManager adds all webhooks. It must come before the manager starts.
 func AddToManager(mgr ctrl.Manager, o Options) error {
-	mgr = selection.Manager(mgr, selection.Of{Selector: o.Selector, Kinds: selection.Kinds()})
 	c, err := live(mgr)
 	if err != nil {
 		return err

@@ -142,7 +142,7 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 		p.scaled = true
 	}
 	switch w.Action {
-	case ActionFirst, ActionDeleteOwned:
+	case ActionFirst:
 		return nil
 	case ActionPrepare, ActionAhead:
 		switch {
@@ -157,7 +157,10 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 	case ActionCreate:
 		return w.createRest()
 	case ActionDelete:
-		return p.deleteOwned(w)
+		if w.member != nil {
+			w.member.deleted = true
+		}
+		return nil
 	case ActionMove, ActionLabel:
 		p.moved = true
 	}
@@ -185,22 +188,6 @@ func (w *Write) createRest() []*Write {
 	next := *w
 	next.Object, next.rest = w.rest[0], w.rest[1:]
 	return []*Write{&next}
-}
-
-// deleteOwned deletes what belonged to a pod that is deleted.
-func (p *Pass) deleteOwned(w *Write) []*Write {
-	if w.member != nil {
-		w.member.deleted = true
-	}
-	var writes []*Write
-	if p.in.Owned != nil && p.stage != stageFirst {
-		for _, object := range p.in.Owned(w.Pod) {
-			writes = append(writes, &Write{
-				Write: write.Write{Verb: write.Delete, Object: object}, Action: ActionDeleteOwned, Instance: w.Instance, Pod: w.Pod,
-			})
-		}
-	}
-	return writes
 }
 
 func (p *Pass) fail(f Failure) {

@@ -101,37 +101,31 @@ func (in *Input) checkRoles() error {
 	return checkOrder(g.Roles, known)
 }
 
-// checkOrder returns an error for a role that follows an unknown one, or itself.
+// checkOrder returns an error for a role that follows an unknown one, or itself. A role is clear once all roles that it
+// follows are.
 func checkOrder(roles []Role, known map[string]int) error {
-	const open, closed = 1, 2
-	state := make([]int8, len(roles))
-	var visit func(k int) error
-	visit = func(k int) error {
-		state[k] = open
-		for j, name := range roles[k].After {
-			path := fmt.Sprintf("Group.Roles[%d].After[%d]", k, j)
-			before, ok := known[name]
-			switch {
-			case !ok:
-				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must be a role, and %q is none", name)}
-			case state[before] == open:
-				return &scale.InputError{Field: path, Reason: fmt.Sprintf("must not be %q, which follows %q", name, roles[k].Name)}
-			case state[before] == closed:
-				continue
-			}
-			if err := visit(before); err != nil {
-				return err
+	for k, r := range roles {
+		for j, name := range r.After {
+			if _, ok := known[name]; !ok {
+				return orderError(k, j, fmt.Sprintf("must be a role, and %q is none", name))
 			}
 		}
-		state[k] = closed
-		return nil
 	}
-	for k := range roles {
-		if state[k] == 0 {
-			if err := visit(k); err != nil {
-				return err
-			}
+	isClear := map[string]bool{}
+	blocks := func(name string) bool { return !isClear[name] }
+	for range roles {
+		for _, r := range roles {
+			isClear[r.Name] = isClear[r.Name] || !slices.ContainsFunc(r.After, blocks)
+		}
+	}
+	for k, r := range roles {
+		if j := slices.IndexFunc(r.After, blocks); j >= 0 {
+			return orderError(k, j, fmt.Sprintf("must not be %q, which is part of a cycle or follows one", r.After[j]))
 		}
 	}
 	return nil
+}
+
+func orderError(role, after int, reason string) error {
+	return &scale.InputError{Field: fmt.Sprintf("Group.Roles[%d].After[%d]", role, after), Reason: reason}
 }

@@ -101,7 +101,7 @@ func TestGroup(t *testing.T) {
 		"worker terminating": {
 			"a leader leaves traffic for its update also while a worker still has its name",
 			func(s *server) { s.pods["w1"].DeletionTimestamp = &metav1.Time{Time: noon} },
-			func(in *workload.Input) { in.Policy.Harmless = []string{"app"} },
+			nil,
 			[]string{"Unready l", "Unready w2", "Update l"},
 		},
 		"blocked": {

@@ -52,9 +52,12 @@ func TestSetRevisions(t *testing.T) {
 		{"the first revision is also the current one", nil, "", "", "", true},
 	} {
 		r := revision.Resolve(revision.Input{Owner: "web", Data: second.Data.Raw, Have: c.stored, Current: c.current})
-		newest, _ := r.Write(metav1.ObjectMeta{})
+		store, err := revision.Store(revision.Wanted{Resolution: r})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var in workload.Input
-		in.SetRevisions(r, newest, c.stored)
+		in.SetRevisions(r, store.Newest(), c.stored)
 		if c.wantNewRevision {
 			c.wantUpdate = r.Name
 		}

@@ -58,8 +58,6 @@ type Input struct {
 	// of a claim that terminates. It is asked once in a pass, and must only depend on its argument and the observation.
 	// Nil is for what Input.Pod returns, which a Build of your own changes as it needs.
 	Build func([]Creation) ([][]write.Object, error)
-	// Owned returns what is deleted after a pod of an instance that is scaled in or recreated. Nil for nothing.
-	Owned func(*corev1.Pod) []write.Object
 	// Before returns what is written before a pod is deleted, as the owner references of objects that must outlast the pod
 	// or go with it. As another client may delete a pod at any time, each pass writes it first, for all pods. A pod for
 	// which one of these writes fails is not deleted. The writes of an observation that shows them made must be left out.

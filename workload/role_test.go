@@ -300,7 +300,7 @@ func TestGroupInvalid(t *testing.T) {
 			func(in *workload.Input) {
 				in.Group.Roles = []workload.Role{{Name: "a", After: []string{"b"}}, {Name: "b", After: []string{"a"}}}
 			},
-			"Group.Roles[1].After[0]",
+			"Group.Roles[0].After[0]",
 		},
 		"bound of a role without each": {
 			func(in *workload.Input) { in.Group.Roles = []workload.Role{{Name: "a", MaxUnavailable: one}} },

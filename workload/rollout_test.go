@@ -21,10 +21,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -147,12 +147,16 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 		return ctrl.Result{}, err
 	}
 	r := revision.Resolve(revision.Input{Owner: set.Name, Data: data, Have: have, Current: set.Status.CurrentRevision})
-	newest, store := r.Write(metav1.ObjectMeta{Namespace: set.Namespace})
-	if store != nil {
-		if _, err := s.send(ctx, store); err != nil {
+	store, err := revision.Store(revision.Wanted{Resolution: r, Namespace: set.Namespace})
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	for _, w := range store.Next() {
+		if _, err := s.send(ctx, w); err != nil {
 			return ctrl.Result{}, err
 		}
 	}
+	newest := store.Newest()
 	in := s.planned(set, pods)
 	in.SetRevisions(r, newest, have)
 	if s.canary != "" {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -103,16 +102,6 @@ func TestErr(t *testing.T) {
 	}
 	if workload.Err(nil) != nil {
 		t.Error("no failures are an error")
-	}
-}
-
-func TestPlanFails(t *testing.T) {
-	s := three(t)
-	in := s.input()
-	in.Instances = append(in.Instances, in.Instances[0])
-	var named *scale.NameError
-	if _, err := workload.Plan(in); !errors.As(err, &named) {
-		t.Errorf("two instances of a name: %v", err)
 	}
 }
 

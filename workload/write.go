@@ -28,8 +28,6 @@ const (
 	ActionAhead Action = "Ahead"
 	// ActionDelete deletes a pod.
 	ActionDelete Action = "Delete"
-	// ActionDeleteOwned deletes an object that belonged to a deleted pod.
-	ActionDeleteOwned Action = "DeleteOwned"
 	// ActionMove changes the lifecycle state of a pod, or what keeps the pod not ready for a hook.
 	ActionMove Action = "Move"
 	// ActionContinue is a step of an update that has begun, or opens the readiness gate.
@@ -85,7 +83,7 @@ func (w *Write) String() string {
 		return "ask for the update of " + podsOf(w.Asked)
 	case ActionCreate, ActionObserve:
 		verb = "create"
-	case ActionDelete, ActionTrim, ActionDeleteOwned:
+	case ActionDelete, ActionTrim:
 		verb = "delete"
 	case ActionUpdate, ActionUnready:
 		verb = "update in place"

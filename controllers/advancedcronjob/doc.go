@@ -6,8 +6,7 @@
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
 // It needs no webhook: an object without defaults behaves as a defaulted one. Package schedule decides when a child is
-// due. The pass in plan.go has the writes of that decision, and what follows from their answers. One engine serves the
-// three kinds of children: status.go has how the status of each reports its end.
+// due. One engine serves the three kinds of children: status.go has how the status of each reports its end.
 //
 // Writes: one for each child, one for each child that is deleted, and one patch of the status when the status changes.
 // The name of a child belongs to its tick. So a tick has one child, also where the answer to the creation is lost. A
@@ -20,7 +19,7 @@
 //
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - status.lastScheduleTime does not decrease when children are gone, so that no run is repeated.
-//   - More than 100 missed ticks stop nothing: the latest is due.
+//   - More than 100 missed ticks stop nothing: the next one is due.
 //   - Jobs wake their owner, and so do deletions. A tick that an active child forbids runs as soon as that child ends.
 //   - Children are those of the UID of the owner, in whatever version the owner reference was written.
 //   - At most 500 children of an object are active. More are not created, and the event TooManyActive reports it.

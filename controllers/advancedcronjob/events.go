@@ -5,27 +5,21 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// Reasons of events. Those of the CronJobs of Kubernetes have the same meaning here.
+// Reasons of events; others are the codes of notes. Those of the CronJobs of Kubernetes have the same meaning here.
 const (
-	reasonCreated       = "SuccessfulCreate"
-	reasonFailedCreate  = "FailedCreate"
-	reasonDeleted       = "SuccessfulDelete"
-	reasonReplaced      = "Replaced"
-	reasonFinished      = "SawCompletedJob"
-	reasonActive        = "JobAlreadyActive"
-	reasonTooManyActive = "TooManyActive"
-	reasonMissed        = "MissSchedule"
-	reasonTooManyMissed = "TooManyMissedTimes"
-	reasonClockAhead    = "ClockAhead"
-	reasonInvalidSpec   = "InvalidSpec"
+	reasonCreated      = "SuccessfulCreate"
+	reasonFailedCreate = "FailedCreate"
+	reasonDeleted      = "SuccessfulDelete"
+	reasonReplaced     = "Replaced"
+	reasonFinished     = "SawCompletedJob"
+	reasonInvalidSpec  = "InvalidSpec"
 )
 
 // emitted are the events that were emitted: about the spec, about a tick, and about a create.
@@ -46,14 +40,12 @@ func (r *Reconciler) emit(ctx context.Context, p *plan) {
 		r.emitDeleted(p, reasonReplaced, "active", p.replaced)
 		r.emitCreated(p)
 		r.emitWaiting(p)
-		if p.reporting == nil || p.reporting.Err() == nil {
+		if p.recorded {
 			r.emitFinished(p)
 		}
 		r.emitDeleted(p, reasonDeleted, "finished", p.trimmed)
 	}
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), p.notes)
-	}
+	binding.LogNotes(ctx, p.Notes)
 }
 
 // emitInvalid reports what is wrong with the spec; once, as long as it is the same.
@@ -72,27 +64,13 @@ func (r *Reconciler) emitInvalid(p *plan) {
 
 // emitWaiting reports why a tick has no child; once for a tick.
 func (r *Reconciler) emitWaiting(p *plan) {
-	reasons := map[string]string{
-		schedule.NoteActive: reasonActive, schedule.NoteTooLate: reasonMissed, schedule.NoteTooMany: reasonTooManyActive,
-		schedule.NoteTooManyMissed: reasonTooManyMissed, schedule.NoteClockAhead: reasonClockAhead,
-	}
-	held := slices.DeleteFunc(slices.Clone(p.notes), func(n note.Note) bool { return reasons[n.Code] == "" })
-	about := make([]string, 0, len(held)+1)
+	held := slices.DeleteFunc(slices.Clone(p.Notes), func(n note.Note) bool { return n.Level == note.Info })
+	var about strings.Builder
 	for _, n := range held {
-		about = append(about, n.Code)
+		about.WriteString(n.Code + " " + p.Held.String() + " ")
 	}
-	if len(held) > 0 {
-		about = append(about, p.held.String())
-	}
-	if !r.emitted.waiting.Changed(p.key(), strings.Join(about, " ")) {
-		return
-	}
-	for _, n := range held {
-		kind := corev1.EventTypeWarning
-		if n.Code == schedule.NoteActive {
-			kind = corev1.EventTypeNormal
-		}
-		r.api.Event(p.job, kind, reasons[n.Code], n.Text)
+	if r.emitted.waiting.Changed(p.key(), about.String()) {
+		r.api.EmitNotes(p.job, held...)
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // snapshot is all that one pass looks at, as it is after the own writes.
@@ -31,9 +31,7 @@ type snapshot struct {
 	children             []child
 	// remembered is the last tick that this process knows of.
 	remembered time.Time
-	// first says that this process has not looked at the object before.
-	first bool
-	now   time.Time
+	now        time.Time
 	// recheckAfter is when to read the job and its children again where the cache does not show a write; zero where it
 	// does.
 	recheckAfter time.Duration
@@ -49,10 +47,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil || s == nil || r.recall(s).verified {
 		return s, err
 	}
-	if d := decide(s); !d.consumes() {
-		return s, nil
+	if newPlan(s).consumes {
+		return r.verify(ctx, s)
 	}
-	return r.verify(ctx, s)
+	return s, nil
 }
 
 // verify reads an object live, once in a process, and observes it again.
@@ -63,11 +61,7 @@ func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error)
 	}
 	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
 	r.jobs.Writes.Patched(s.key(), live)
-	verified, err := r.observeCached(ctx, s.key())
-	if verified != nil {
-		verified.first = s.first || verified.job.UID != s.job.UID
-	}
-	return verified, err
+	return r.observeCached(ctx, s.key())
 }
 
 // recall returns what is known of an object; nothing for another one of the same name.
@@ -100,8 +94,7 @@ func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedNam
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	s.job.Default()
-	known := r.recall(s)
-	s.remembered, s.first = known.last, known.uid == ""
+	s.remembered = r.recall(s).last
 	s.kind = kindOf(&s.job.Spec.Template)
 	s.schedule, s.invalid = r.judge(s.job)
 	if r.absent[s.kind.name] {
@@ -136,7 +129,7 @@ func effective(job *v1beta1.AdvancedCronJob) *v1beta1.AdvancedCronJob {
 		return job
 	}
 	shallow, template := *job, *from
-	template.Spec = *broadcast.Effective(&from.Spec)
+	template.Spec = *validation.EffectiveBroadcastJob(&from.Spec)
 	shallow.Spec.Template.BroadcastJobTemplate = &template
 	return &shallow
 }

@@ -1,14 +1,11 @@
 package advancedcronjob
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does.
@@ -21,8 +18,4 @@ type Options struct {
 	Now func() time.Time
 	// Local is where a schedule without a time zone holds; nil for the zone of the process.
 	Local *time.Location
-
-	// Explain takes the notes of each pass, after its writes: which tick is due, which are skipped, and why. The pass
-	// waits for Explain. Nil takes none.
-	Explain func(ctx context.Context, job types.NamespacedName, notes []note.Note)
 }

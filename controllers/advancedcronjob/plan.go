@@ -8,54 +8,56 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
-	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 // maxActive is how many children of an object can be active. Schedules of a tenant have no other bound.
 const maxActive = 500
 
-type (
-	pass = driver.Pass[*write.Write]
-	step = driver.Step[*write.Write]
-)
+// plan is what there is to do about an object now. In their order: active children make room, the child that is due is
+// created, the status is written, and finished children are deleted once their ticks are recorded.
+type plan struct {
+	*snapshot
+	// Decision is that of the schedule. Its Last is what the status records.
+	schedule.Decision
 
-// decision is all that one pass does, and why.
-type decision struct {
 	// trim are finished children beyond the history limits, the oldest first.
 	trim []child
 	// replace are active children that make room for the one that is created.
 	replace []child
-	// create is the child of tick; nil for none.
+	// create is the child of the tick; nil for none.
 	create *unstructured.Unstructured
-	tick   time.Time
-	// held is the tick that is held back; zero for none.
-	held time.Time
-	// skips says that last is a tick without a child.
-	skips bool
-	// last is what the status records as long as the child of tick does not exist.
-	last time.Time
-	// notes explain the decision.
-	notes []note.Note
+	// consumes means that the plan records a tick, so that it gets no other child.
+	consumes bool
 	// after is when to look again; zero for the next event.
 	after time.Duration
+
+	// What follows is known once the writes are answered.
+
+	replaced, trimmed int
+	// gone are the UIDs of the children that are deleted, and created the children that exist now.
+	gone    map[types.UID]bool
+	created []child
+	// isNew means that the child of the tick was created, and did not exist before.
+	isNew bool
+	// failure is why the child of the tick could not be created; nil for none.
+	failure error
+	// recorded means that the status is stored.
+	recorded bool
 }
 
-// decide decides what to do.
-func decide(s *snapshot) decision {
-	var p decision
+func newPlan(s *snapshot) *plan {
+	p := &plan{snapshot: s, gone: map[types.UID]bool{}, after: s.recheckAfter}
 	if s.undecodable != nil {
 		return p
 	}
@@ -64,144 +66,55 @@ func decide(s *snapshot) decision {
 		beyond(s.children, failed, *spec.FailedJobsHistoryLimit),
 		beyond(s.children, succeeded, *spec.SuccessfulJobsHistoryLimit)...,
 	)
-	p.last = lastOf(s)
-	if s.invalid != nil {
+	last := lastOf(s)
+	if p.Last = last; s.invalid != nil {
 		return p
 	}
 	running := activeOf(s.children)
-	d := schedule.Plan(schedule.Input{
-		Schedule: s.schedule, Created: s.job.CreationTimestamp.Time, Last: p.last,
+	p.Decision = schedule.Plan(schedule.Input{
+		Schedule: s.schedule, Created: s.job.CreationTimestamp.Time, Last: last,
 		DeadlineSeconds: spec.StartingDeadlineSeconds, Concurrency: schedule.Concurrency(spec.ConcurrencyPolicy),
 		Active: len(running), MaxActive: maxActive, Paused: *spec.Paused,
-		First: s.first, Now: s.now,
+		Now: s.now,
 	})
-	p.skips = d.Last.After(p.last)
-	p.last, p.held, p.notes = d.Last, d.Held, d.Notes
-	if !d.Look.IsZero() {
-		p.after = max(d.Look.Sub(s.now), time.Millisecond)
+	p.consumes = p.Last.After(last) || !p.Tick.IsZero()
+	if !p.Look.IsZero() {
+		p.after = requeue.Sooner(p.after, max(p.Look.Sub(s.now), time.Millisecond))
 	}
-	if d.Tick.IsZero() {
-		return p
+	if !p.Tick.IsZero() {
+		p.create = build(s, p.Tick)
 	}
-	p.tick, p.create = d.Tick, build(s, d.Tick)
-	if d.Replace {
+	if p.Replace {
 		p.replace = slices.DeleteFunc(slices.Clone(running), child.terminating)
 	}
 	return p
 }
 
-// consumes reports whether the decision records a tick, so that it gets no other child.
-func (p *decision) consumes() bool { return p.create != nil || p.skips }
-
-// plan is one pass: the decision as writes.
-type plan struct {
-	*snapshot
-	decision
-
-	jobs, childKind stored.Kind
-
-	// What follows is known once the writes are answered.
-
-	replacing, reporting pass
-	replaced, trimmed    int
-	// gone are the UIDs of the children that the pass has deleted, and created the children that exist now.
-	gone    map[types.UID]bool
-	created []child
-	// isNew means that the child of the tick was created, and did not exist before.
-	isNew bool
-	// found is a child that the cache lacks, and failure why the child of the tick could not be created; nil for none.
-	found   *unstructured.Unstructured
-	failure error
-}
-
-func newPlan(s *snapshot, jobs, children stored.Kind) *plan {
-	return &plan{snapshot: s, decision: decide(s), jobs: jobs, childKind: children, gone: map[types.UID]bool{}}
-}
-
-// pass returns the writes. The status is written also where another write failed. Finished children are deleted after
-// their ticks are recorded.
-func (p *plan) pass() pass {
-	if p.undecodable != nil {
-		return driver.Sequence[*write.Write]()
-	}
-	return driver.Sequence(
-		step{Plan: p.replaceActive},
-		step{Plan: p.createDue},
-		step{Plan: p.report, Required: true},
-		step{Plan: func() (pass, error) { return p.deletion(p.trim, &p.trimmed), nil }},
-	)
-}
-
-// deletion deletes children, and what belongs to them, and counts them.
-func (p *plan) deletion(children []child, deleted *int) pass {
-	var writes []*write.Write
+// deletions returns the writes that delete children, and what belongs to them.
+func deletions(kind stored.Kind, children []child) []*write.Write {
+	writes := make([]*write.Write, 0, len(children))
 	for _, c := range children {
-		w := p.childKind.Deletion(c)
+		w := kind.Deletion(c)
 		w.Propagation = metav1.DeletePropagationBackground
 		writes = append(writes, w)
 	}
-	return driver.Stage(writes, func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("delete %s %s: %w", p.kind.gvk.Kind, w.Object.GetName(), err)
-		}
-		*deleted++
-		p.gone[w.Object.GetUID()] = true
-		return nil, nil
-	})
+	return writes
 }
 
-func (p *plan) replaceActive() (pass, error) {
-	p.replacing = p.deletion(p.replace, &p.replaced)
-	return p.replacing, nil
-}
-
-// createDue creates the child that is due, after the children that it replaces are deleted.
-func (p *plan) createDue() (pass, error) {
-	if p.create == nil || p.replacing.Err() != nil {
-		return nil, nil //nolint:nilerr // the pass has the error of the step before
-	}
-	return driver.Stage([]*write.Write{{Verb: write.Create, Object: p.create}}, p.answerCreate), nil
-}
-
-// answerCreate takes the answer to the creation. Where the name is taken, the question by whom follows: the answer to
-// an earlier creation was lost, or the name belongs to another object.
-func (p *plan) answerCreate(w *write.Write, answer write.Object, err error) ([]*write.Write, error) {
-	have, _ := answer.(*unstructured.Unstructured)
-	what := p.kind.gvk.Kind + " " + w.Object.GetName()
-	switch {
-	case w.Verb == write.Get:
-		return nil, p.answerWho(what, have, err)
-	case apierrors.IsAlreadyExists(err):
-		return []*write.Write{{Verb: write.Get, Object: w.Object}}, nil
-	case err != nil:
+// answerCreate takes the answer to the creation of the child of the tick, and returns what failed.
+func (p *plan) answerCreate(have write.Object, existed bool, err error) error {
+	if err != nil {
 		p.failure = err
-		return nil, fmt.Errorf("create %s: %w", what, err)
+		return fmt.Errorf("create %s %s: %w", p.kind.gvk.Kind, p.create.GetName(), err)
 	}
-	p.isNew = true
-	p.exists(have)
-	return nil, nil
-}
-
-func (p *plan) answerWho(what string, have *unstructured.Unstructured, err error) error {
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("create %s: the child was deleted meanwhile", what)
-	case err != nil:
-		return fmt.Errorf("read %s past the cache: %w", what, err)
-	case !owned.Controls(p.job, have):
-		p.failure = fmt.Errorf("create %s: the name is taken", what)
-		return p.failure
-	case have.GetDeletionTimestamp() == nil:
-		p.found = have
+	if have == nil {
+		return fmt.Errorf("create %s %s: the object that had the name was deleted", p.kind.gvk.Kind, p.create.GetName())
 	}
-	p.exists(have)
+	p.Last, p.isNew = p.Tick, !existed
+	if raw, is := have.(*unstructured.Unstructured); is {
+		p.created = append(p.created, p.kind.view(raw))
+	}
 	return nil
-}
-
-// exists records that the child of the tick exists.
-func (p *plan) exists(have *unstructured.Unstructured) {
-	p.last = p.tick
-	p.created = append(p.created, p.kind.view(have))
 }
 
 // lastOf returns the latest tick that is known: that of the status, of the process, or of a child. A child that claims
@@ -272,7 +185,7 @@ func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
 // settle replaces what admission rejects in a BroadcastJob, and the reference stores: the values become those that they
 // act as.
 func settle(raw map[string]any, spec *v1beta1.BroadcastJobSpec) {
-	effective := broadcast.Effective(spec)
+	effective := validation.EffectiveBroadcastJob(spec)
 	if equality.Semantic.DeepEqual(spec, effective) {
 		return
 	}

@@ -2,20 +2,16 @@ package advancedcronjob
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // due returns the pass of an object with a tick that is due, an active child that the next one replaces, and a finished
@@ -44,85 +40,26 @@ func due(t *testing.T) *plan {
 		job: job, raw: &unstructured.Unstructured{Object: map[string]any{}}, kind: kind, schedule: parsed, now: now,
 		children: []child{of("old", succeeded), of("active", active)},
 	}
-	return newPlan(s, stored.Kind{GVK: job.GroupVersionKind()}, stored.Kind{GVK: kind.gvk})
+	return newPlan(s)
 }
 
-// What a child replaces is deleted before it, the status follows, and finished children go last.
-func TestPass(t *testing.T) {
-	taken := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "jobs"}, "x")
-	missing := apierrors.NewNotFound(schema.GroupResource{Resource: "jobs"}, "x")
-	down := apierrors.NewInternalError(errors.New("down"))
-	own := stored.Untyped(batchv1.SchemeGroupVersion.WithKind("Job"))
-	own.SetOwnerReferences([]metav1.OwnerReference{
-		*metav1.NewControllerRef(&metav1.ObjectMeta{UID: "uid-web"}, v1beta1.GroupVersion.WithKind("AdvancedCronJob")),
-	})
-	cases := map[string]struct {
-		errs     map[string]error
-		found    *unstructured.Unstructured
-		want     string
-		recorded bool
-		fails    string
-	}{
-		"all succeeds": {
-			want: "Delete active, Create, Patch status, Delete old", recorded: true,
-		},
-		"what is replaced is not deleted": {
-			errs: map[string]error{"Delete active": down}, want: "Delete active, Patch status, Delete old",
-			fails: "delete Job active",
-		},
-		"the creation is refused": {
-			errs: map[string]error{"Create": down}, want: "Delete active, Create, Patch status, Delete old",
-			fails: "create Job web",
-		},
-		"the answer to an earlier creation was lost": {
-			errs: map[string]error{"Create": taken}, found: own,
-			want: "Delete active, Create, Get, Patch status, Delete old", recorded: true,
-		},
-		"the child was deleted meanwhile": {
-			errs: map[string]error{"Create": taken, "Get": missing},
-			want: "Delete active, Create, Get, Patch status, Delete old", fails: "deleted meanwhile",
-		},
-		"another owner has the name": {
-			errs: map[string]error{"Create": taken}, found: stored.Untyped(own.GroupVersionKind()),
-			want: "Delete active, Create, Get, Patch status, Delete old", fails: "the name is taken",
-		},
-		"the tick is not recorded": {
-			errs: map[string]error{"Patch status": down}, want: "Delete active, Create, Patch status", recorded: true,
-			fails: "write status",
-		},
+// What a child replaces is deleted before it, and finished children beyond the limit are deleted.
+func TestPlan(t *testing.T) {
+	p := due(t)
+	if len(p.replace) != 1 || p.replace[0].GetName() != "active" || len(p.trim) != 1 || p.trim[0].GetName() != "old" ||
+		p.create == nil || !p.consumes {
+		t.Errorf("replaces %v, trims %v, creates %v", p.replace, p.trim, p.create)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			p := due(t)
-			pass, sent := p.pass(), []string{}
-			for stage := pass.Next(); len(stage) > 0; stage = pass.Next() {
-				for ; len(stage) > 0; stage = stage[1:] {
-					w, answer := stage[0], own
-					what := strings.TrimSpace(string(w.Verb) + " " + w.Subresource)
-					switch w.Verb {
-					case write.Delete:
-						what += " " + w.Object.GetName()
-					case write.Get:
-						answer = c.found
-					case write.Create, write.Patch, write.Ask:
-					}
-					sent = append(sent, what)
-					stage = append(stage, pass.Answer(p.now, w, answer, c.errs[what])...)
-				}
-			}
-			failed := ""
-			if err := pass.Err(); err != nil {
-				failed = err.Error()
-			}
-			if got := strings.Join(sent, ", "); got != c.want {
-				t.Errorf("sent %s", got)
-			}
-			if (failed != "") != (c.fails != "") || !strings.Contains(failed, c.fails) {
-				t.Errorf("got %q", failed)
-			}
-			if (len(p.created) == 1 && p.last.Equal(p.tick)) != c.recorded {
-				t.Errorf("%d children, the last tick is %s", len(p.created), p.last)
-			}
-		})
+	if status := p.status(); len(status.Active) != 1 || status.LastScheduleTime != nil {
+		t.Errorf("before the answers the status is %+v", status)
+	}
+	if err := p.answerCreate(nil, false, errors.New("refused")); err == nil || p.failure == nil || !p.Last.IsZero() {
+		t.Errorf("after a refusal: %v, the last tick is %s", err, p.Last)
+	}
+	if err := p.answerCreate(nil, true, nil); err == nil || !p.Last.IsZero() {
+		t.Errorf("with an object of the name that is gone: %v, the last tick is %s", err, p.Last)
+	}
+	if err := p.answerCreate(p.create, true, nil); err != nil || !p.Last.Equal(p.Tick) || p.isNew {
+		t.Errorf("with a child that existed: %v, the last tick is %s", err, p.Last)
 	}
 }

@@ -2,13 +2,13 @@ package advancedcronjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -16,8 +16,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler creates the children of AdvancedCronJobs.
@@ -89,7 +89,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		if err := owned.Index(ctx, mgr.GetFieldIndexer(), stored.Untyped(k.gvk)); err != nil {
 			return fmt.Errorf("index %ss: %w", k.gvk.Kind, err)
 		}
-		b = b.Watches(stored.Untyped(k.gvk), owned.By(r.jobs.GVK.Group, r.jobs.GVK.Kind), builder.WithPredicates(changes(k)))
+		b = b.Watches(stored.Untyped(k.gvk), owned.By(r.jobs.GVK.Group, r.jobs.GVK.Kind))
 	}
 	return b.Complete(r)
 }
@@ -100,22 +100,43 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s, r.jobs, r.childKinds[s.kind.name])
-	err = r.api.Run(ctx, s.key(), p.pass(), r.jobs, p.childKind)
-	r.remember(p)
+	p := newPlan(s)
+	if s.undecodable == nil {
+		err = r.run(ctx, p)
+		r.known.Note(p.key(), func(k *knowledge) { k.uid, k.last = p.job.UID, p.Last })
+	}
 	r.emit(ctx, p)
-	return r.api.Result(request, requeue.Sooner(p.after, s.recheckAfter), err)
+	return r.api.Result(request, p.after, err)
 }
 
-// remember keeps what the next pass needs.
-func (r *Reconciler) remember(p *plan) {
-	if p.undecodable != nil {
-		return
+// run sends the writes of a plan. The status is written also where another write failed.
+func (r *Reconciler) run(ctx context.Context, p *plan) (err error) {
+	children := r.childKinds[p.kind.name]
+	p.replaced, err = r.deleteChildren(ctx, p, p.replace)
+	if p.create != nil && err == nil {
+		creation := &write.Write{Verb: write.Create, Object: p.create}
+		have, existed, failed := owned.Create(ctx, r.api, p.job, creation, children)
+		err = p.answerCreate(have, existed, failed)
 	}
-	if p.found != nil {
-		p.childKind.Writes.Created(p.key(), p.found)
+	fresh := *p.job
+	fresh.Status = p.status()
+	if _, failed := r.api.WriteStatus(ctx, r.jobs, p.job, &fresh, nil); failed != nil {
+		return errors.Join(err, failed)
 	}
-	r.known.Note(p.key(), func(k *knowledge) { k.uid, k.last = p.job.UID, p.last })
+	p.recorded = true
+	var failed error
+	p.trimmed, failed = r.deleteChildren(ctx, p, p.trim)
+	return errors.Join(err, failed)
+}
+
+// deleteChildren deletes children, and returns how many are gone.
+func (r *Reconciler) deleteChildren(ctx context.Context, p *plan, children []child) (int, error) {
+	kind := r.childKinds[p.kind.name]
+	gone, err := r.api.DeleteEach(ctx, p.key(), deletions(kind, children), kind)
+	for _, c := range gone {
+		p.gone[c.GetUID()] = true
+	}
+	return len(gone), err
 }
 
 // forget drops what is known of an object that is gone.

@@ -12,28 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// report writes the status, if it changed.
-func (p *plan) report() (pass, error) {
-	children := slices.DeleteFunc(slices.Concat(p.children, p.created), func(c child) bool { return p.gone[c.GetUID()] })
-	fresh := *p.job
-	fresh.Status = statusOf(p.snapshot, children, p.last)
-	var err error
-	p.reporting, err = statuspatch.Pass(p.jobs, p.job, &fresh, nil, nil)
-	return p.reporting, err
-}
-
-// statusOf returns the status of an object whose children are these, and whose last tick is this one.
-func statusOf(s *snapshot, children []child, last time.Time) v1beta1.AdvancedCronJobStatus {
-	status := v1beta1.AdvancedCronJobStatus{Type: s.kind.name, LastScheduleTime: s.job.Status.LastScheduleTime}
-	if recorded := status.LastScheduleTime; !last.IsZero() && (recorded == nil || !recorded.Time.Equal(last)) {
-		status.LastScheduleTime = &metav1.Time{Time: last}
+// status returns the status after the answers.
+func (p *plan) status() v1beta1.AdvancedCronJobStatus {
+	was := &p.job.Status
+	status := v1beta1.AdvancedCronJobStatus{Type: p.kind.name, LastScheduleTime: was.LastScheduleTime}
+	if recorded := status.LastScheduleTime; !p.Last.IsZero() && (recorded == nil || !recorded.Time.Equal(p.Last)) {
+		status.LastScheduleTime = &metav1.Time{Time: p.Last}
 	}
+	children := slices.DeleteFunc(slices.Concat(p.children, p.created), func(c child) bool { return p.gone[c.GetUID()] })
 	listed := map[types.UID]corev1.ObjectReference{}
-	for _, ref := range s.job.Status.Active {
+	for _, ref := range was.Active {
 		listed[ref.UID] = ref
 	}
 	for _, c := range activeOf(children) {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/test/podbench"
 )
 
@@ -63,6 +62,56 @@ func TestFailedCreate(t *testing.T) {
 	}
 }
 
+// The end of a job is stored before its pods are deleted for it: nothing is deleted where it is not.
+func TestEndIsStoredFirst(t *testing.T) {
+	m := newModel(t, "a b", broadcastjob.Options{})
+	m.ends["a"], m.ends["b"] = "failed", "runs"
+	job := m.create()
+	for range 3 {
+		m.Reconcile()
+		m.run()
+	}
+	down := true
+	m.restart(podbench.Writes(m.Server, func(what string, write func() error) error {
+		if down && what == "status/check" {
+			return apierrors.NewInternalError(errors.New("no answer"))
+		}
+		return write()
+	}))
+	if requests, err := m.reconcileOnce(job); err == nil || len(requests) > 0 || len(m.events(job, "FailedPodFound")) > 0 {
+		t.Errorf("requests %q, error %v", requests, err)
+	}
+	down = false
+	requests, err := m.reconcileOnce(job)
+	if want := []string{
+		"PATCH broadcastjobs/check/status 200", "DELETE pods/" + broadcastjob.PodName(job, "b") + " 200",
+	}; err != nil || !slices.Equal(requests, want) {
+		t.Errorf("requests %q, want %q, %v", requests, want, err)
+	}
+}
+
+// A pod that has changed since it was observed may have ended, and is not deleted.
+func TestChangedPodStays(t *testing.T) {
+	m := newModel(t, "a", broadcastjob.Options{})
+	m.ends["a"] = "runs"
+	job := m.create()
+	m.turn()
+	m.turn()
+	m.node("a", evict)
+	m.restart(podbench.Writes(m.Server, func(what string, write func() error) error {
+		if strings.HasPrefix(what, "delete/") {
+			return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "check", errors.New("version"))
+		}
+		return write()
+	}))
+	if _, err := m.reconcileOnce(job); err != nil || len(m.events(job, "FailedDelete")) > 0 {
+		t.Errorf("error %v, events %v", err, m.events(job, "FailedDelete"))
+	}
+	if m.Look(job); job.Status.Active != 1 {
+		t.Error(counters(job))
+	}
+}
+
 // In a namespace that is being deleted a rejected creation is no event.
 func TestNamespaceTerminating(t *testing.T) {
 	m := newModel(t, "a", broadcastjob.Options{})
@@ -85,12 +134,12 @@ func TestNamespaceTerminating(t *testing.T) {
 func TestNameTaken(t *testing.T) {
 	m := newModel(t, "a b", broadcastjob.Options{})
 	job := m.create()
-	m.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: broadcast.PodName(job, "a")}})
+	m.Put(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: broadcastjob.PodName(job, "a")}})
 	if _, err := m.reconcileOnce(job); err == nil {
 		t.Error("no error")
 	}
 	m.Look(job)
-	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "exists and is not of the job") ||
+	if got := m.events(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "the name is taken") ||
 		job.Status.Active != 1 {
 		t.Errorf("events %q, %s", got, counters(job))
 	}
@@ -123,7 +172,7 @@ func TestOwnWrites(t *testing.T) {
 	lose := true
 	m.restart(podbench.Writes(stale, func(what string, write func() error) error {
 		err := write()
-		if lose && err == nil && what == "create/"+broadcast.PodName(job, "a") {
+		if lose && err == nil && what == "create/"+broadcastjob.PodName(job, "a") {
 			return apierrors.NewInternalError(errors.New("the answer is lost"))
 		}
 		return err
@@ -134,7 +183,7 @@ func TestOwnWrites(t *testing.T) {
 	lose = false
 	requests, err := m.reconcileOnce(job)
 	if want := []string{
-		"POST pods/" + broadcast.PodName(job, "b") + " 201", "PATCH broadcastjobs/check/status 200",
+		"POST pods/" + broadcastjob.PodName(job, "b") + " 201", "PATCH broadcastjobs/check/status 200",
 	}; err != nil || !slices.Equal(requests, want) {
 		t.Errorf("after a lost answer: requests %q, want %q, %v", requests, want, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -23,25 +22,36 @@ const (
 	reasonInvalidSpec  = "InvalidSpec"
 )
 
+// Codes of notes that the reconciler looks at. Those of nodes that do not fit are the reasons of package eligible.
+const (
+	// noteLimited says that nodes wait for the pods of others to end.
+	noteLimited = "ParallelismReached"
+	// noteTooMany is a parallelism below the number of pods that are active. None of them is deleted.
+	noteTooMany = "TooManyActivePods"
+	// noteDuplicate is a pod on a node that has another one.
+	noteDuplicate = "DuplicatePodCreatedOnSameNode"
+	notePaused    = "Paused"
+)
+
 // emit announces what a pass did, and passes its notes on. Those that a user has to mend are events, once for as long
 // as they last.
 func (r *Reconciler) emit(ctx context.Context, p *plan) {
-	r.api.EmitNotes(p.current, p.events...)
+	r.api.EmitNotes(p.job, p.events...)
 	var warnings []note.Note
 	var codes []string
-	for _, n := range p.decision.Notes {
-		if n.Code == broadcast.NoteTooMany || n.Code == broadcast.NoteDuplicate {
+	for _, n := range p.notes {
+		if n.Code == noteTooMany || n.Code == noteDuplicate {
 			warnings, codes = append(warnings, n), append(codes, n.Code+n.Object)
 		}
 	}
 	if r.emitted.Changed(p.key(), strings.Join(codes, " ")) {
 		for _, n := range warnings {
-			r.api.Warningf(p.current, n.Code, "%s", n)
+			r.api.Warningf(p.job, n.Code, "%s", n)
 		}
 	}
-	binding.LogNotes(ctx, p.decision.Notes)
+	binding.LogNotes(ctx, p.notes)
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), p.decision.Notes)
+		r.options.Explain(ctx, p.key(), p.notes)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -22,8 +21,13 @@ import (
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
 	// job with its defaults.
-	job   *broadcastJob
-	input broadcast.Input
+	job *broadcastJob
+	// pods are those that the job controls, and nodes all of the cluster.
+	pods  []*corev1.Pod
+	nodes []*corev1.Node
+	now   time.Time
+	// bind writes the node into the spec of new pods, past the scheduler.
+	bind bool
 	// invalid is why nothing can be done with the spec.
 	invalid error
 	// wait is what the job waited for at the end of the last pass.
@@ -50,13 +54,15 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil || job.DeletionTimestamp != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, invalid: malformed, recheckAfter: latest.RecheckAfter, wait: r.waits.Recall(name)}
+	s := &snapshot{
+		job: job, invalid: malformed, now: r.api.Now(), bind: r.options.Bind,
+		recheckAfter: latest.RecheckAfter, wait: r.waits.Recall(name),
+	}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass rejects the job
 	}
 	job.Default()
-	s.input = broadcast.Input{Job: job, Now: r.api.Now(), Bind: r.options.Bind}
-	if broadcast.Over(job) {
+	if over(job) {
 		return s, r.observePods(ctx, s)
 	}
 	if s.invalid = invalid(job); s.invalid != nil {
@@ -66,7 +72,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err := r.api.Client.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list nodes: %w", err)
 	}
-	s.input.Nodes = stored.Pointers(nodes.Items)
+	s.nodes = stored.Pointers(nodes.Items)
 	return s, r.observePods(ctx, s)
 }
 
@@ -86,10 +92,10 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
 	for _, pod := range going {
 		terminating := *pod
-		terminating.DeletionTimestamp = cmp.Or(pod.DeletionTimestamp, &metav1.Time{Time: s.input.Now})
+		terminating.DeletionTimestamp = cmp.Or(pod.DeletionTimestamp, &metav1.Time{Time: s.now})
 		pods = append(pods, &terminating)
 	}
-	s.input.Pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !owned.Controls(s.job, pod) })
+	s.pods = slices.DeleteFunc(pods, func(pod *corev1.Pod) bool { return !owned.Controls(s.job, pod) })
 	return nil
 }
 
@@ -100,5 +106,4 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.pods.Forget(name)
 	r.waits.Forget(name)
 	r.emitted.Forget(name)
-	r.unfinished.Forget(name)
 }

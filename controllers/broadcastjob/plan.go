@@ -2,6 +2,7 @@ package broadcastjob
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,46 +10,44 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
-	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-type (
-	pass = driver.Pass[*write.Write]
-	step = driver.Step[*write.Write]
-)
-
-// plan is what one pass is to do: the decision of package broadcast as writes.
+// plan is what there is to do about a job now. In their order: pods are deleted and created, the status is written, and
+// a job whose time has come is deleted. The end of a job is written first.
 type plan struct {
 	*snapshot
+	*survey
 
-	jobs     stored.Kind
-	decision broadcast.Pass
+	// limit is how many pods may be active.
+	limit int32
+	// remove are pods to delete, and create those to create, in this order.
+	remove []member
+	create []*corev1.Pod
+	// ends means that the status ends the job, and must be stored before anything else is done.
+	ends bool
+	// deleteJob is set when the time to live of the job has passed.
+	deleteJob bool
+	// turn is what the status changes in the life of the job, for an event once the status is stored: the job continues,
+	// is paused by a failed pod, has completed or failed. Nil for nothing.
+	turn *note.Note
 
-	// What follows is known once the writes are answered.
+	// What follows changes with the answers.
 
-	// current is the job as the last answer left it.
-	current *broadcastJob
-	deleted []broadcast.Deletion
-	created int
-	// found are pods of the job that the cache lacks.
-	found              []*corev1.Pod
-	deleting, creating pass
-	after              time.Duration
-	events             []note.Note
+	// status counts the pods as the answers have left them.
+	status v1beta1.BroadcastJobStatus
+	after  time.Duration
+	events []note.Note
 }
 
 // invalid returns the first fault for which the webhook rejects a job, and for which pods cannot be created as the user
 // wants.
 func invalid(job *broadcastJob) error {
-	for _, fault := range broadcast.Validate(job) {
+	for _, fault := range validation.BroadcastJob(job) {
 		long := fault.Field == "metadata.name" && strings.Contains(fault.Detail, "no more than")
 		if long || fault.Field == "spec.parallelism" || fault.Field == "spec.template.spec.restartPolicy" {
 			return fault
@@ -57,146 +56,139 @@ func invalid(job *broadcastJob) error {
 	return nil
 }
 
-// newPlan decides what to do. An error is a parallelism that cannot be parsed.
-func newPlan(s *snapshot, jobs stored.Kind) (*plan, error) {
-	decision, err := broadcast.Plan(s.input)
-	if err != nil {
-		return nil, err
+func newPlan(s *snapshot) *plan {
+	p := &plan{snapshot: s, survey: &survey{}, status: *s.job.Status.DeepCopy(), after: s.recheckAfter}
+	switch {
+	case s.job.DeletionTimestamp != nil:
+		return p
+	case over(s.job):
+		p.tidy(s.job)
+		return p
 	}
-	after := requeue.Sooner(decision.RequeueAfter, s.recheckAfter)
-	return &plan{snapshot: s, jobs: jobs, decision: decision, current: s.job, after: after}, nil
+	p.survey = s.look()
+	if limit, err := validation.BroadcastParallelism(&s.job.Spec, p.desired); err == nil { // else the job is invalid
+		p.limit = max(limit, 0) // so that differences of counts do not overflow
+	}
+	p.count()
+	p.decide()
+	return p
 }
 
-// needsObject reports whether the pass does harm where the cache shows an older job: the user may have changed where it
-// runs, or when it fails.
-func (p *plan) needsObject() bool { return len(p.decision.Delete) > 0 }
-
-// pass returns the writes. A status that ends the job is the first of them, or there is none.
-func (p *plan) pass() pass {
-	return driver.Sequence(
-		step{Plan: p.end, Required: true},
-		step{Plan: p.deletePods},
-		step{Plan: p.createPods},
-		step{Plan: p.report},
-		step{Plan: p.deleteJob},
-	)
+// count fills in the status what does not depend on the decision.
+func (p *plan) count() {
+	status := &p.status
+	status.Active, status.Succeeded = p.counts[active], p.counts[succeeded]
+	status.Failed, status.Desired = p.counts[failed]+p.counts[exceeded], p.desired
+	if status.StartTime == nil {
+		status.StartTime = p.startTime()
+	}
+	// A user has made a job that had ended go on, if there are any of these.
+	status.CompletionTime = nil
+	status.Conditions = slices.DeleteFunc(status.Conditions, isEnd)
+	if status.Phase != v1beta1.PhasePaused {
+		status.Phase = v1beta1.PhaseRunning
+	}
 }
 
-func (p *plan) end() (pass, error) {
-	if !p.decision.StatusFirst {
-		return nil, nil
-	}
-	return p.writeStatus(p.stalled(p.decision.Status))
-}
-
-// deletePods deletes pods that have not changed: one that has may have ended, and is observed again.
-func (p *plan) deletePods() (pass, error) {
-	deletions := map[*write.Write]broadcast.Deletion{}
-	var writes []*write.Write
-	for _, d := range p.decision.Delete {
-		w := &write.Write{Verb: write.Delete, Object: d.Pod, SameVersion: true}
-		deletions[w] = d
-		writes = append(writes, w)
-	}
-	p.deleting = driver.Stage(writes, func(w *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-		switch {
-		case apierrors.IsConflict(err):
-			p.after = requeue.Sooner(p.after, soon)
-		case err != nil && !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("delete pod %s: %w", w.Object.GetName(), err)
-		default:
-			p.deleted = append(p.deleted, deletions[w])
-			p.announce(note.Note{Code: reasonDeleted, Text: "Deleted pod: " + w.Object.GetName()})
+// decide goes from what holds a job up to what brings it forward.
+func (p *plan) decide() {
+	failures, policy, completion := p.status.Failed, p.job.Spec.FailurePolicy.Type, &p.job.Spec.CompletionPolicy
+	switch {
+	case p.job.Spec.Paused:
+		p.status.Phase = v1beta1.PhasePaused
+		p.explain(note.Info, notePaused, "", "spec.paused is set")
+		return
+	case failures > 0 && policy == v1beta1.FailurePolicyTypeFailFast:
+		p.fail("FailedPodFound", "failed pod is found: "+some(p.failedPods))
+		return
+	case failures > 0 && policy == v1beta1.FailurePolicyTypePause:
+		p.explain(note.Blocked, notePaused, "", "%d pods failed (%s), delete them to continue", failures, some(p.failedPods))
+		if p.status.Phase != v1beta1.PhasePaused {
+			p.status.Phase, p.turn = v1beta1.PhasePaused, &p.notes[len(p.notes)-1]
 		}
-		return nil, nil
-	})
-	return p.deleting, nil
-}
-
-func (p *plan) createPods() (pass, error) {
-	p.announceFailure(reasonFailedDelete, "Error deleting", p.deleting.Err())
-	var writes []*write.Write
-	for _, pod := range p.decision.Create {
-		writes = append(writes, &write.Write{Verb: write.Create, Object: pod})
+		return
 	}
-	p.creating = driver.Stage(writes, p.answerCreate)
-	return p.creating, nil
+	if seconds := completion.ActiveDeadlineSeconds; seconds != nil && completion.Type != v1beta1.Never {
+		left := requeue.Until(p.status.StartTime.Time, *seconds, p.now)
+		if left <= 0 {
+			p.fail("DeadlineExceeded", "the job was active for longer than its deadline")
+			return
+		}
+		p.after = requeue.Sooner(p.after, left)
+	}
+	if p.status.Phase == v1beta1.PhasePaused {
+		p.status.Phase = v1beta1.PhaseRunning
+		p.turn = &note.Note{Code: "Continue", Text: fmt.Sprintf("Job %s/%s continues", p.job.Namespace, p.job.Name)}
+	}
+	p.remove = p.misplaced
+	if completion.Type != v1beta1.Never && p.desired > 0 && p.served == p.desired {
+		p.complete()
+		return
+	}
+	p.serve()
 }
 
-// answerCreate takes the answer to the creation of a pod. Where its name is taken, the question by whom follows: an
-// earlier process may have created the pod a moment ago.
-func (p *plan) answerCreate(w *write.Write, answer write.Object, err error) ([]*write.Write, error) {
-	name := w.Object.GetName()
+// serve gives due nodes their pods, as many as the parallelism allows.
+func (p *plan) serve() {
+	if p.running > p.limit {
+		p.explain(note.Blocked, noteTooMany, "", "%d pods are active, the parallelism is %d", p.running, p.limit)
+	}
+	n := min(len(p.due), int(max(p.limit-p.running-p.leaving, 0)))
+	for _, node := range p.due[:n] {
+		p.create = append(p.create, p.newPod(node))
+	}
+	if rest := p.due[n:]; len(rest) > 0 {
+		p.explain(note.Waiting, noteLimited, "",
+			"%d nodes wait for others, at most %d pods are active: %s", len(rest), p.limit, some(rest))
+	}
+}
+
+// deletions returns the writes for the pods to delete. A pod that has changed may have ended, and stays.
+func (p *plan) deletions() []*write.Write {
+	writes := make([]*write.Write, 0, len(p.remove))
+	for _, m := range p.remove {
+		writes = append(writes, &write.Write{Verb: write.Delete, Object: m.Pod, SameVersion: true})
+	}
+	return writes
+}
+
+// deleted takes the answer to the deletion of a pod, and returns what failed.
+func (p *plan) deleted(m member, err error) error {
 	switch {
-	case w.Verb == write.Get:
-		return nil, p.answerWho(name, answer, err)
-	case apierrors.IsAlreadyExists(err):
-		return []*write.Write{{Verb: write.Get, Object: w.Object}}, nil
-	case err != nil:
-		return nil, fmt.Errorf("create pod %s: %w", name, err)
+	case apierrors.IsConflict(err):
+		p.after = requeue.Sooner(p.after, soon)
+		return nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("delete pod %s: %w", m.Name, err)
 	}
-	p.created++
-	p.announce(note.Note{Code: reasonCreated, Text: "Created pod: " + name})
-	return nil, nil
-}
-
-func (p *plan) answerWho(name string, answer write.Object, err error) error {
-	have, isPod := answer.(*corev1.Pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return fmt.Errorf("create pod %s: its predecessor was still there", name)
-	case err != nil:
-		return fmt.Errorf("get pod %s: %w", name, err)
-	case !isPod || !owned.Controls(p.job, have):
-		return fmt.Errorf("create pod %s: a pod of this name exists and is not of the job", name)
+	if m.class == active && !p.ends { // others did not count as active before
+		p.status.Active = max(p.status.Active-1, 0)
 	}
-	p.found = append(p.found, have)
-	p.after = requeue.Sooner(p.after, soon)
+	p.announce("", reasonDeleted, "Deleted pod: "+m.Name)
 	return nil
 }
 
-func (p *plan) report() (pass, error) {
-	p.announceFailure(reasonFailedCreate, "Error creating", p.creating.Err())
-	if p.decision.StatusFirst {
-		return nil, nil
+// created takes the answer to the creation of a pod, and returns what failed. A pod that existed is one that the cache
+// does not show.
+func (p *plan) created(name string, existed bool, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("create pod %s: %w", name, err)
+	case existed:
+		p.after = requeue.Sooner(p.after, soon)
+		return nil
 	}
-	return p.writeStatus(p.stalled(p.decision.Conclude(p.created, p.deleted)))
+	p.status.Active++
+	p.announce("", reasonCreated, "Created pod: "+name)
+	return nil
 }
 
-// writeStatus writes the status if it changed, and announces what changes in the life of the job.
-func (p *plan) writeStatus(status v1beta1.BroadcastJobStatus) (pass, error) {
-	fresh := *p.job
-	fresh.Status = status
-	return statuspatch.Pass(p.jobs, p.job, &fresh, map[string]any{ // lists print all of them
-		"desired": status.Desired, "active": status.Active, "succeeded": status.Succeeded, "failed": status.Failed,
-		"phase": status.Phase,
-	}, func(answer write.Object) {
-		fresh.ResourceVersion = answer.GetResourceVersion()
-		p.current = &fresh
-		if turn := p.decision.Turn; turn != nil {
-			p.announce(*turn)
-		}
-	})
+func (p *plan) announce(level note.Level, code, text string) {
+	p.events = append(p.events, note.Note{Level: level, Code: code, Text: text})
 }
 
-func (p *plan) deleteJob() (pass, error) {
-	if !p.decision.DeleteJob {
-		return nil, nil
-	}
-	w := p.jobs.Deletion(p.current)
-	w.SameVersion = true
-	return driver.Stage([]*write.Write{w}, func(_ *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("delete BroadcastJob: %w", err)
-		}
-		return nil, nil
-	}), nil
-}
-
-func (p *plan) announce(n note.Note) { p.events = append(p.events, n) }
-
-// announceFailure announces the first of the errors of a step. In a namespace that is being deleted all pods are
-// rejected, as expected.
+// announceFailure announces the first of some errors. In a namespace that is being deleted all pods are rejected, as
+// expected.
 func (p *plan) announceFailure(reason, what string, err error) {
 	parts := failure.Parts(err)
 	if len(parts) == 0 || apierrors.HasStatusCause(parts[0], corev1.NamespaceTerminatingCause) {
@@ -206,7 +198,7 @@ func (p *plan) announceFailure(reason, what string, err error) {
 	if more := len(parts) - 1; more > 0 {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
-	p.announce(note.Note{Level: note.Blocked, Code: reason, Text: text})
+	p.announce(note.Blocked, reason, text)
 }
 
 // soon is when to look again at pods that the cache does not show as they are.

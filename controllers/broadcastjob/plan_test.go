@@ -1,148 +1,489 @@
 package broadcastjob
 
 import (
-	"errors"
-	"strings"
 	"testing"
-	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
-// planned returns the pass of a job with a node that fits, and with a pod on a node that does not exist any more.
-func planned(t *testing.T) *plan {
-	t.Helper()
-	job := &broadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "scan", UID: "uid-scan"}}
-	job.Default()
-	gone := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "old", UID: "uid-old", ResourceVersion: "7",
-	}}
-	gone.Spec.NodeName = "node-1"
-	cordoned := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	cordoned.Spec.Taints = []corev1.Taint{{Key: "broken", Effect: corev1.TaintEffectNoExecute}}
-	fits := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}
-	fits.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}
-	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := &snapshot{job: job, input: broadcast.Input{
-		Job: job, Now: now, Pods: []*corev1.Pod{gone},
-		Nodes: []*corev1.Node{cordoned, fits},
-	}}
-	p, err := newPlan(s, stored.Kind{GVK: gvk()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
+type changes = []func(*v1beta1.BroadcastJob)
 
-// What follows from each answer: the writes, the events, and when to look again.
-func TestPass(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	taken, missing := apierrors.NewAlreadyExists(pods, "p"), apierrors.NewNotFound(pods, "p")
-	own := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", OwnerReferences: []metav1.OwnerReference{
-		*metav1.NewControllerRef(&broadcastJob{ObjectMeta: metav1.ObjectMeta{UID: "uid-scan"}}, gvk()),
-	}}}
+const (
+	failFast = v1beta1.FailurePolicyTypeFailFast
+	goOn     = v1beta1.FailurePolicyTypeContinue
+	pause    = v1beta1.FailurePolicyTypePause
+)
+
+func TestPlan(t *testing.T) {
 	cases := map[string]struct {
-		errs   map[write.Verb]error
-		found  *corev1.Pod
-		want   string
-		events string
-		fails  string
-		soon   bool
+		why         string
+		job         changes
+		nodes, pods string
+		// create are nodes, remove are pods.
+		create, remove string
+		status         string
+		turn           string
+		first          bool
 	}{
-		"all succeeds": {
-			want:   "delete old, create pod, patch status active 1",
-			events: "SuccessfulDelete SuccessfulCreate",
+		"parallelism": {
+			why:    "two pods are active at once",
+			job:    changes{parallelism("2")},
+			nodes:  "a b c",
+			pods:   "a=running",
+			create: "b",
+			status: "running: desired 3, active 2, succeeded 0, failed 0",
 		},
-		"a pod that has changed stays": {
-			errs: map[write.Verb]error{write.Delete: apierrors.NewConflict(pods, "old", errors.New("version"))},
-			want: "delete old, create pod, patch status active 2", events: "SuccessfulCreate", soon: true,
+		"percentage": {
+			why:    "40% of five is two",
+			job:    changes{parallelism("40%")},
+			nodes:  "a b c d e",
+			pods:   "a=running",
+			create: "b",
+			status: "running: desired 5, active 2, succeeded 0, failed 0",
 		},
-		"a deletion is refused": {
-			errs: map[write.Verb]error{write.Delete: apierrors.NewForbidden(pods, "old", errors.New("no"))},
-			want: "delete old, create pod, patch status active 2", events: "FailedDelete SuccessfulCreate",
-			fails: "delete pod old",
+		"percentage rounded": {
+			why:    "a percentage is rounded up",
+			job:    changes{parallelism("50%")},
+			nodes:  "a b c d e",
+			create: "a b c",
+			status: "running: desired 5, active 3, succeeded 0, failed 0",
 		},
-		"an earlier process has created the pod": {
-			errs: map[write.Verb]error{write.Create: taken}, found: own,
-			want: "delete old, create pod, get pod, patch status active 0", events: "SuccessfulDelete", soon: true,
+		"none at once": {
+			why:    "parallelism 0 creates no pod",
+			job:    changes{parallelism("0%")},
+			nodes:  "a b",
+			status: "running: desired 2, active 0, succeeded 0, failed 0",
 		},
-		"another owner has the name": {
-			errs: map[write.Verb]error{write.Create: taken}, found: &corev1.Pod{},
-			want: "delete old, create pod, get pod, patch status active 0", events: "SuccessfulDelete FailedCreate",
-			fails: "is not of the job",
+		"below zero": {
+			why:    "no number is too low",
+			job:    changes{parallelism("-2147483648")},
+			nodes:  "a b c",
+			pods:   "a=running",
+			status: "running: desired 3, active 1, succeeded 0, failed 0",
 		},
-		"the predecessor has gone since": {
-			errs: map[write.Verb]error{write.Create: taken, write.Get: missing},
-			want: "delete old, create pod, get pod, patch status active 0", events: "SuccessfulDelete FailedCreate",
-			fails: "its predecessor was still there",
+		"cordoned": {
+			why:    "a cordoned node gets no pod",
+			nodes:  "a b:cordoned",
+			create: "a",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"tainted": {
+			why:    "a taint that is not tolerated keeps pods away",
+			nodes:  "a b:tainted c:evicting d:preferred",
+			create: "a d",
+			status: "running: desired 2, active 2, succeeded 0, failed 0",
+		},
+		"too small": {
+			why:    "a node that cannot allocate the requests gets no pod",
+			job:    changes{requesting("2")},
+			nodes:  "a b:small",
+			create: "a",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"affinity": {
+			why:    "the node selector of the template decides",
+			job:    changes{selecting("hdd")},
+			nodes:  "a b:hdd",
+			create: "b",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"sorted": {
+			why:    "nodes are served by name",
+			job:    changes{parallelism("2")},
+			nodes:  "c a b",
+			create: "a b",
+			status: "running: desired 3, active 2, succeeded 0, failed 0",
+		},
+		"no node": {
+			why:    "without a node the job waits",
+			nodes:  "a:cordoned",
+			status: "running: desired 0, active 0, succeeded 0, failed 0",
+		},
+		"completed": {
+			why:    "every pod has ended",
+			nodes:  "a b",
+			pods:   "a=succeeded b=succeeded",
+			status: "completed: desired 2, active 0, succeeded 2, failed 0",
+			turn:   "JobComplete",
+			first:  true,
+		},
+		"completed but for one": {
+			why:    "one pod still runs",
+			nodes:  "a b",
+			pods:   "a=succeeded b=running",
+			status: "running: desired 2, active 1, succeeded 1, failed 0",
+		},
+		"never": {
+			why:    "the job serves nodes that join later",
+			job:    changes{never},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=succeeded",
+			create: "c",
+			status: "running: desired 3, active 1, succeeded 2, failed 0",
+		},
+		"never idle": {
+			why:    "the job does not complete",
+			job:    changes{never},
+			nodes:  "a b",
+			pods:   "a=succeeded b=succeeded",
+			status: "running: desired 2, active 0, succeeded 2, failed 0",
+		},
+		"continue": {
+			why:    "a failed pod stops nothing",
+			job:    changes{policy(goOn)},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=failed",
+			create: "c",
+			status: "running: desired 3, active 1, succeeded 1, failed 1",
+		},
+		"unknown policy": {
+			why:    "what is unknown continues",
+			job:    changes{policy("Retry")},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=failed",
+			create: "c",
+			status: "running: desired 3, active 1, succeeded 1, failed 1",
+		},
+		"fail fast": {
+			why:    "a failed pod ends the job",
+			job:    changes{policy(failFast)},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=failed",
+			status: "failed: desired 3, active 0, succeeded 1, failed 1",
+			turn:   "FailedPodFound",
+			first:  true,
+		},
+		"fail fast stops pods": {
+			why:    "pods that run are deleted, and count as failed",
+			job:    changes{policy(failFast)},
+			nodes:  "a b c",
+			pods:   "a=running b=failed c=succeeded",
+			remove: "check-0",
+			status: "failed: desired 3, active 0, succeeded 1, failed 2",
+			turn:   "FailedPodFound",
+			first:  true,
+		},
+		"fail fast with never": {
+			why:    "such a job fails, too",
+			job:    changes{never, policy(failFast)},
+			nodes:  "a b",
+			pods:   "a=failed b=running",
+			remove: "check-1",
+			status: "failed: desired 2, active 0, succeeded 0, failed 2",
+			turn:   "FailedPodFound",
+			first:  true,
+		},
+		"pause": {
+			why:    "a failed pod pauses the job",
+			job:    changes{policy(pause)},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=failed",
+			status: "paused: desired 3, active 0, succeeded 1, failed 1",
+			turn:   "Paused",
+		},
+		"paused already": {
+			why:    "the pause is announced once",
+			job:    changes{policy(pause), phase("paused")},
+			nodes:  "a b c",
+			pods:   "a=succeeded b=failed",
+			status: "paused: desired 3, active 0, succeeded 1, failed 1",
+		},
+		"pause ends": {
+			why:    "the failed pod was deleted",
+			job:    changes{policy(pause), phase("paused")},
+			nodes:  "a b",
+			pods:   "a=succeeded",
+			create: "b",
+			status: "running: desired 2, active 1, succeeded 1, failed 0",
+			turn:   "Continue",
+		},
+		"paused by the user": {
+			why:    "pods that run go on",
+			job:    changes{paused, parallelism("50%")},
+			nodes:  "a b c d",
+			pods:   "a=running",
+			status: "paused: desired 4, active 1, succeeded 0, failed 0",
+		},
+		"paused at its end": {
+			why:    "a paused job does not complete",
+			job:    changes{paused},
+			nodes:  "a",
+			pods:   "a=succeeded",
+			status: "paused: desired 1, active 0, succeeded 1, failed 0",
+		},
+		"paused and failing": {
+			why:    "a paused job does not fail",
+			job:    changes{paused, deadline(0)},
+			nodes:  "a",
+			pods:   "a=failed",
+			status: "paused: desired 1, active 0, succeeded 0, failed 1",
+		},
+		"paused and cordoned": {
+			why:    "a paused job deletes nothing",
+			job:    changes{paused},
+			nodes:  "a:evicting",
+			pods:   "a=running",
+			status: "paused: desired 0, active 1, succeeded 0, failed 0",
+		},
+		"deadline": {
+			why:    "a job that takes too long fails",
+			job:    changes{deadline(0), policy(goOn)},
+			nodes:  "a b",
+			pods:   "a=running b=running",
+			remove: "check-0 check-1",
+			status: "failed: desired 2, active 0, succeeded 0, failed 2",
+			turn:   "DeadlineExceeded",
+			first:  true,
+		},
+		"deadline below zero": {
+			why:    "it has passed",
+			job:    changes{deadline(-7)},
+			nodes:  "a",
+			pods:   "a=running",
+			remove: "check-0",
+			status: "failed: desired 1, active 0, succeeded 0, failed 1",
+			turn:   "DeadlineExceeded",
+			first:  true,
+		},
+		"deadline of never": {
+			why:    "it does not apply",
+			job:    changes{never, deadline(0)},
+			nodes:  "a",
+			pods:   "a=running",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"deadline of anything": {
+			why:    "an unknown completion policy is Always",
+			job:    changes{anything, deadline(0)},
+			nodes:  "a",
+			pods:   "a=running",
+			remove: "check-0",
+			status: "failed: desired 1, active 0, succeeded 0, failed 1",
+			turn:   "DeadlineExceeded",
+			first:  true,
+		},
+		"too many": {
+			why:    "a lower parallelism deletes no pod",
+			job:    changes{parallelism("1")},
+			nodes:  "a b c",
+			pods:   "a=running b=running",
+			status: "running: desired 3, active 2, succeeded 0, failed 0",
+		},
+		"finished and cordoned": {
+			why:    "a pod that ended stays, whatever its node",
+			nodes:  "a:cordoned b:evicting c",
+			pods:   "a=succeeded b=succeeded",
+			create: "c",
+			status: "running: desired 3, active 1, succeeded 2, failed 0",
+		},
+		"running and cordoned": {
+			why:    "a cordon does not end what runs",
+			nodes:  "a:cordoned b:tainted c:small",
+			pods:   "a=running b=running c=running",
+			status: "running: desired 3, active 3, succeeded 0, failed 0",
+		},
+		"running and evicted": {
+			why:    "a taint with NoExecute does",
+			nodes:  "a:evicting b",
+			pods:   "a=running b=running",
+			remove: "check-0",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"running elsewhere": {
+			why:    "so does another label of the node",
+			job:    changes{selecting("ssd")},
+			nodes:  "a:hdd b",
+			pods:   "a=running b=running",
+			remove: "check-0",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"pending and cordoned": {
+			why:    "a pod that has not started is withdrawn",
+			nodes:  "a:cordoned b",
+			pods:   "a=pending b=pending",
+			remove: "check-0",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"withdrawn at the end": {
+			why:    "the rest is complete",
+			nodes:  "a:cordoned b",
+			pods:   "a=pending b=succeeded",
+			remove: "check-0",
+			status: "completed: desired 1, active 0, succeeded 1, failed 0",
+			turn:   "JobComplete",
+			first:  true,
+		},
+		"node gone": {
+			why:    "a pod waits for a node that does not exist",
+			job:    changes{parallelism("1")},
+			nodes:  "b",
+			pods:   "a=pending",
+			create: "b",
+			remove: "check-0",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"node of a running pod": {
+			why:    "the garbage collector deletes the pod",
+			job:    changes{parallelism("1")},
+			nodes:  "b",
+			pods:   "a=running",
+			create: "b",
+			status: "running: desired 1, active 2, succeeded 0, failed 0",
+		},
+		"gone at the end": {
+			why:    "a node that does not exist is not waited for",
+			nodes:  "b",
+			pods:   "a=running b=succeeded",
+			status: "completed: desired 1, active 1, succeeded 1, failed 0",
+			turn:   "JobComplete",
+			first:  true,
+		},
+		"ending": {
+			why:    "a node whose pod was deleted runs it again, and is waited for",
+			nodes:  "a b",
+			pods:   "a=ending b=succeeded",
+			status: "running: desired 2, active 0, succeeded 1, failed 0",
+		},
+		"ending and cordoned": {
+			why:    "a node that gets no other pod is not waited for",
+			nodes:  "a:cordoned b",
+			pods:   "a=ending b=succeeded",
+			status: "completed: desired 1, active 0, succeeded 1, failed 0",
+			turn:   "JobComplete",
+			first:  true,
+		},
+		"restarts": {
+			why:    "as many restarts as allowed",
+			job:    changes{restarting(2)},
+			nodes:  "a",
+			pods:   "a=2",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"too many restarts": {
+			why:    "one more fails the pod, which stays with its log",
+			job:    changes{restarting(2)},
+			nodes:  "a b",
+			pods:   "a=3 b=running",
+			remove: "check-1",
+			status: "failed: desired 2, active 0, succeeded 0, failed 2",
+			turn:   "FailedPodFound",
+			first:  true,
+		},
+		"restarts at the end": {
+			why:    "the job waits for a pod that retries",
+			job:    changes{restarting(0), policy(goOn)},
+			nodes:  "a b",
+			pods:   "a=1 b=succeeded",
+			status: "running: desired 2, active 0, succeeded 1, failed 1",
+		},
+		"restarts alone": {
+			why:    "also where no other pod runs",
+			job:    changes{restarting(0), policy(goOn)},
+			nodes:  "a",
+			pods:   "a=1",
+			status: "running: desired 1, active 0, succeeded 0, failed 1",
+		},
+		"restarts and taints": {
+			why:    "a pod that retries leaves a node as any other",
+			job:    changes{restarting(0), policy(goOn)},
+			nodes:  "a:evicting b",
+			pods:   "a=1 b=running",
+			remove: "check-0",
+			status: "running: desired 1, active 1, succeeded 0, failed 1",
+		},
+		"restarts too long": {
+			why:    "the deadline deletes active pods alone",
+			job:    changes{restarting(0), policy(goOn), deadline(0)},
+			nodes:  "a b",
+			pods:   "a=1 b=running",
+			remove: "check-1",
+			status: "failed: desired 2, active 0, succeeded 0, failed 2",
+			turn:   "DeadlineExceeded",
+			first:  true,
+		},
+		"restarts meanwhile": {
+			why:    "a pod that retries does not count as active",
+			job:    changes{restarting(2), policy(goOn)},
+			nodes:  "a b",
+			pods:   "a=3 b=running",
+			status: "running: desired 2, active 1, succeeded 0, failed 1",
+		},
+		"two on a node": {
+			why:    "both stay",
+			nodes:  "a b",
+			pods:   "a=running a=succeeded b=running",
+			status: "running: desired 2, active 2, succeeded 1, failed 0",
+		},
+		"two that run": {
+			why:    "both count as active",
+			job:    changes{parallelism("2")},
+			nodes:  "a b",
+			pods:   "a=pending a=running",
+			status: "running: desired 2, active 2, succeeded 0, failed 0",
+		},
+		"two, and one ended": {
+			why:    "the node waits for both",
+			nodes:  "a b",
+			pods:   "a=succeeded a=running b=succeeded",
+			status: "running: desired 2, active 1, succeeded 2, failed 0",
+		},
+		"two that leave": {
+			why:    "each one is judged",
+			nodes:  "a:evicting b",
+			pods:   "a=running b=running a=running",
+			remove: "check-0 check-2",
+			status: "running: desired 1, active 1, succeeded 0, failed 0",
+		},
+		"two, one leaves": {
+			why:    "a node where a pod has ended has run",
+			nodes:  "a:evicting b",
+			pods:   "a=running a=succeeded b=succeeded",
+			remove: "check-0",
+			status: "completed: desired 2, active 0, succeeded 2, failed 0",
+			turn:   "JobComplete",
+			first:  true,
+		},
+		"resumed": {
+			why:    "a job that completed, and now never does",
+			job:    changes{ended(v1beta1.JobComplete, 0), never},
+			nodes:  "a b",
+			pods:   "a=succeeded",
+			create: "b",
+			status: "running: desired 2, active 1, succeeded 1, failed 0",
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := planned(t)
-			pass, sent := p.pass(), []string{}
-			for stage := pass.Next(); len(stage) > 0; stage = pass.Next() {
-				for ; len(stage) > 0; stage = stage[1:] {
-					w := stage[0]
-					sent = append(sent, told(t, w))
-					var answer write.Object = c.found
-					if w.Verb != write.Get {
-						answer = w.Object
-					}
-					stage = append(stage, pass.Answer(p.input.Now, w, answer, c.errs[w.Verb])...)
-				}
+			job := newJob(c.job...)
+			pass := planOf(snapshot{job: job, nodes: newNodes(c.nodes), pods: newPods(job, c.pods), now: epoch()})
+			status := concluded(pass)
+			turn := ""
+			if pass.turn != nil {
+				turn = pass.turn.Code
 			}
-			var events []string
-			for _, n := range p.events {
-				events = append(events, n.Code)
-			}
-			if got := strings.Join(sent, ", "); got != c.want || strings.Join(events, " ") != c.events {
-				t.Errorf("sent %s, announced %v", got, events)
-			}
-			failed := ""
-			if err := pass.Err(); err != nil {
-				failed = err.Error()
-			}
-			if (failed != "") != (c.fails != "") || !strings.Contains(failed, c.fails) || (p.after == soon) != c.soon {
-				t.Errorf("got %s, and look again after %s", failed, p.after)
+			got := []any{created(pass), deleted(pass), countersOf(status), turn, pass.ends}
+			want := []any{c.create, c.remove, c.status, c.turn, c.first}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s\nnotes %v", c.why, diff, pass.notes)
 			}
 		})
 	}
 }
 
-func told(t *testing.T, w *write.Write) string {
-	t.Helper()
-	data, err := w.Data()
-	if err != nil {
-		t.Fatal(err)
+func requesting(cpu string) func(*v1beta1.BroadcastJob) {
+	return func(j *v1beta1.BroadcastJob) {
+		j.Spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse(cpu),
+		}
 	}
-	_, active, _ := strings.Cut(string(data), `"active":`)
-	switch {
-	case w.Verb == write.Delete && w.SameVersion:
-		return "delete " + w.Object.GetName()
-	case w.Verb == write.Patch && w.Subresource == write.Status:
-		return "patch status active " + active[:1]
-	}
-	return strings.ToLower(string(w.Verb)) + " pod"
 }
 
-// The end of a job is written before anything else, and nothing follows where it is not stored.
-func TestPassOfTheEnd(t *testing.T) {
-	p := planned(t)
-	p.decision.StatusFirst, p.decision.Status.Phase = true, v1beta1.PhaseFailed
-	pass := p.pass()
-	first := pass.Next()
-	pass.Answer(p.input.Now, first[0], nil, apierrors.NewInternalError(errors.New("down")))
-	if len(first) != 1 || first[0].Subresource != write.Status || len(pass.Next()) > 0 || pass.Err() == nil {
-		t.Errorf("%v comes first, then %v", first, pass.Err())
-	}
+func selecting(disk string) func(*v1beta1.BroadcastJob) {
+	return func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"disk": disk} }
 }
+
+func anything(j *v1beta1.BroadcastJob) { j.Spec.CompletionPolicy.Type = "Sometimes" }

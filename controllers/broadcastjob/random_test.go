@@ -13,8 +13,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 

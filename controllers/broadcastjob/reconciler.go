@@ -2,7 +2,9 @@ package broadcastjob
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,16 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/workload/eligible"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 type broadcastJob = v1beta1.BroadcastJob
@@ -34,9 +35,8 @@ type Reconciler struct {
 
 	jobs stored.Kind
 	// confirmed are the jobs that the cache shows as they are stored.
-	confirmed  stored.Confirmed
-	unfinished *watches.Unfinished[broadcastJob, *eligible.Rule]
-	pods       *ledger.Ledger[*corev1.Pod]
+	confirmed stored.Confirmed
+	pods      *ledger.Ledger[*corev1.Pod]
 	// waits are what jobs waited for at the end of their last passes.
 	waits memory.Of[types.NamespacedName, conditions.Wait]
 	// emitted are the warnings that were emitted as events.
@@ -51,8 +51,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		pods:       lean.NewWrites(api.Live, api.Now),
-		unfinished: watches.NewUnfinished(gvk(), broadcast.Over, ruleOf),
+		pods: lean.NewWrites(api.Live, api.Now),
 	}, nil
 }
 
@@ -69,10 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := owned.Index(ctx, indexer, &corev1.Pod{}); err != nil {
 		return fmt.Errorf("index pods by owner: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &corev1.Pod{}, nodeField, nodeOf); err != nil {
-		return fmt.Errorf("index pods by node: %w", err)
-	}
-	if err := r.unfinished.Index(ctx, indexer); err != nil {
+	if err := unfinished().Index(ctx, indexer); err != nil {
 		return fmt.Errorf("index BroadcastJobs: %w", err)
 	}
 	return r.api.Bind(mgr, controllerName, o).
@@ -95,26 +91,77 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if s.invalid != nil {
 		return ctrl.Result{}, r.reject(s)
 	}
-	p, err := newPlan(s, r.jobs)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if p.needsObject() {
+	p := newPlan(s)
+	if len(p.remove) > 0 { // a user may have changed where the job runs, or when it fails
 		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.jobs.GVK, s.job)
 		if err != nil || after > 0 {
 			return r.api.Result(request, after, err)
 		}
 	}
-	err = r.api.Run(ctx, s.key(), p.pass(), r.pods, r.jobs.Writes)
-	r.remember(p)
+	err = r.run(ctx, p)
+	r.waits.Note(p.key(), func(wait *conditions.Wait) { *wait = p.wait })
 	r.emit(ctx, p)
 	return r.api.Result(request, p.after, err)
 }
 
-// remember keeps what the next pass needs.
-func (r *Reconciler) remember(p *plan) {
-	r.waits.Note(p.key(), func(wait *conditions.Wait) { *wait = p.wait })
-	for _, pod := range p.found {
-		r.pods.Created(p.key(), pod)
+// run sends the writes of a plan. A status that ends the job is the first of them, and nothing follows if it fails;
+// another status is written whatever the other writes met.
+func (r *Reconciler) run(ctx context.Context, p *plan) error {
+	job := *p.job
+	if p.ends {
+		if err := r.writeStatus(ctx, p, &job); err != nil {
+			return err
+		}
 	}
+	failed := errors.Join(r.deletePods(ctx, p), r.createPods(ctx, p))
+	if !p.ends {
+		failed = errors.Join(failed, r.writeStatus(ctx, p, &job))
+	}
+	if !p.deleteJob {
+		return failed
+	}
+	w := r.jobs.Deletion(&job)
+	w.SameVersion = true
+	if _, err := r.api.Send(ctx, p.key(), w, r.jobs); client.IgnoreNotFound(err) != nil {
+		return errors.Join(failed, fmt.Errorf("delete BroadcastJob: %w", err))
+	}
+	return failed
+}
+
+func (r *Reconciler) deletePods(ctx context.Context, p *plan) error {
+	var failed []error
+	for i, answer := range r.api.SendEach(ctx, p.key(), p.deletions(), r.pods) {
+		failed = append(failed, p.deleted(p.remove[i], answer.Err))
+	}
+	err := errors.Join(failed...)
+	p.announceFailure(reasonFailedDelete, "Error deleting", err)
+	return err
+}
+
+func (r *Reconciler) createPods(ctx context.Context, p *plan) error {
+	var mu sync.Mutex
+	err := batches.Run(p.create, func(pod *corev1.Pod) error {
+		_, existed, err := owned.Create(ctx, r.api, p.job, &write.Write{Verb: write.Create, Object: pod}, r.pods)
+		mu.Lock()
+		defer mu.Unlock()
+		return p.created(pod.Name, existed, err)
+	}).Err()
+	p.announceFailure(reasonFailedCreate, "Error creating", err)
+	return err
+}
+
+// writeStatus writes the status if it changed, announces what changes in the life of the job, and sets job to what the
+// API server answered.
+func (r *Reconciler) writeStatus(ctx context.Context, p *plan, job *broadcastJob) error {
+	fresh := *job
+	fresh.Status = p.stalled()
+	written, err := r.api.WriteStatus(ctx, r.jobs, job, &fresh, counters(&fresh.Status))
+	if !written {
+		return err
+	}
+	*job = fresh
+	if p.turn != nil {
+		p.events = append(p.events, *p.turn)
+	}
+	return nil
 }

@@ -74,7 +74,7 @@ func testFailFast(b *bench) {
 	b.quiet(job)
 }
 
-// testNodes: an event of a node reconciles the jobs that it concerns.
+// testNodes: a node that comes, leaves or changes reconciles the jobs that have not ended, and a heartbeat none.
 func testNodes(b *bench) {
 	b.addNodes("a")
 	b.start(broadcastjob.Options{})
@@ -101,18 +101,18 @@ func testNodes(b *bench) {
 			b.Fatal(err)
 		}
 	}, "")
-	step("a label that no job reads", func() { b.patch(b.node("a"), `{"metadata":{"labels":{"team":"x"}}}`) }, "")
+	step("a label", func() { b.patch(b.node("a"), `{"metadata":{"labels":{"team":"x"}}}`) }, "disks everywhere")
 	// A pod of another job would be on the node as well: pods have one per node and job.
 	b.end("a", corev1.PodSucceeded)
 	b.is(first, "running: desired 1, active 0, succeeded 1, failed 0")
 	step("a taint", func() {
 		b.patch(b.node("a"), `{"spec":{"taints":[{"key":"x","effect":"NoSchedule"}]}}`)
-	}, "everywhere")
+	}, "disks everywhere")
 	step("a node that goes", func() {
 		if err := b.Client.Delete(b.Context(), b.node("a")); err != nil {
 			b.Fatal(err)
 		}
-	}, "everywhere")
+	}, "disks everywhere")
 	b.addNodes("d")
 	b.is(first, "running: desired 1, active 1, succeeded 1, failed 0")
 }

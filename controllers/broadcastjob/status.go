@@ -4,27 +4,27 @@ import (
 	"slices"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/note"
 )
 
-// stalled returns a status with the condition Stalled, which reports why the job stands still. A job whose pods work
+// stalled returns the status with the condition Stalled, which reports why the job stands still. A job whose pods work
 // for long, and one that has ended, does not.
-func (p *plan) stalled(status v1beta1.BroadcastJobStatus) v1beta1.BroadcastJobStatus {
+func (p *plan) stalled() v1beta1.BroadcastJobStatus {
+	status := p.status
 	list := conditionsOf(status.Conditions)
-	if p.decision.StatusFirst || broadcast.Over(p.job) {
+	if p.ends || over(p.job) {
 		list.Remove(conditions.Stalled)
 		status.Conditions = stateOf(list)
 		return status
 	}
-	limited := func(n note.Note) bool { return n.Code == broadcast.NoteLimited }
-	notes := slices.DeleteFunc(slices.Clone(p.decision.Notes), limited)
+	limited := func(n note.Note) bool { return n.Code == noteLimited }
+	notes := slices.DeleteFunc(slices.Clone(p.notes), limited)
 	headline, _ := note.Headline(notes)
-	p.wait = p.wait.Next(headline, status.Succeeded+status.Failed, p.input.Now)
+	p.wait = p.wait.Next(headline, status.Succeeded+status.Failed, p.now)
 	after := conditions.Stall(&list, conditions.Stalling{
-		Now: p.input.Now, Headline: headline, Wait: p.wait, SameRevision: true,
+		Now: p.now, Headline: headline, Wait: p.wait, SameRevision: true,
 	})
 	p.after = requeue.Sooner(p.after, after)
 	status.Conditions = stateOf(list)
@@ -51,4 +51,11 @@ func stateOf(list conditions.List) []v1beta1.JobCondition {
 		})
 	}
 	return all
+}
+
+// counters are the fields of a status that are always written: lists print all of them.
+func counters(s *v1beta1.BroadcastJobStatus) map[string]any {
+	return map[string]any{
+		"desired": s.Desired, "active": s.Active, "succeeded": s.Succeeded, "failed": s.Failed, "phase": s.Phase,
+	}
 }

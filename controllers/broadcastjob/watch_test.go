@@ -1,31 +1,25 @@
 package broadcastjob
 
 import (
-	"errors"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
-	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/storedtest"
+	"github.com/kruisekit/kruisekit/test/rig/watchestest"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
-// A change of a node reconciles the jobs that it concerns, and no other one.
+// A change of a node in what decides where pods fit reconciles the jobs that have not ended.
 func TestNodeEvents(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
 	if err := v1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
@@ -34,111 +28,44 @@ func TestNodeEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(server.IndexField(t.Context(), &corev1.Pod{}, nodeField, nodeOf),
-		r.unfinished.Index(t.Context(), server)); err != nil {
+	if err := unfinished().Index(t.Context(), server); err != nil {
 		t.Fatal(err)
 	}
-	job := func(name string, change func(*v1beta1.BroadcastJob)) *v1beta1.BroadcastJob {
-		j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "shop", Name: name, UID: types.UID("uid-" + name),
-		}}
-		change(j)
+	for name, conditions := range map[string][]v1beta1.JobCondition{
+		"a": nil, "b": nil, "ended": {{Type: v1beta1.JobComplete, Status: corev1.ConditionTrue}},
+	} {
+		j := &v1beta1.BroadcastJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+		j.Status.Conditions = conditions
 		if err := server.Put(j); err != nil {
 			t.Fatal(err)
 		}
-		return j
 	}
-	job("all", func(*v1beta1.BroadcastJob) {})
-	job("ssd", func(j *v1beta1.BroadcastJob) { j.Spec.Template.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
-	job("tolerant", func(j *v1beta1.BroadcastJob) {
-		j.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	})
-	job("ended", func(j *v1beta1.BroadcastJob) {
-		j.Status.Conditions = []v1beta1.JobCondition{{Type: v1beta1.JobComplete, Status: corev1.ConditionTrue}}
-	})
-	busy := job("busy", func(j *v1beta1.BroadcastJob) {
-		j.Spec.Template.Spec.NodeSelector = map[string]string{"none": "such"}
-	})
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "busy-1", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(busy, gvk())},
-	}}
-	pod.Spec.NodeName = "n"
-	if err := server.Put(pod); err != nil {
-		t.Fatal(err)
-	}
-	node := func(name string, change func(*corev1.Node)) *corev1.Node {
-		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
-		n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("10")}
-		if change != nil {
-			change(n)
-		}
+	node := func(change func(*corev1.Node)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{}}}
+		change(n)
 		return n
 	}
-	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "a", Effect: effect}} }
-	}
-	cases := map[string]struct {
-		why           string
+	same := node(func(*corev1.Node) {})
+	for name, c := range map[string]struct {
 		before, after *corev1.Node
 		want          string
 	}{
-		"joins": {"the jobs that run there", nil, node("m", nil), "all tolerant"},
-		"joins with": {
-			why:   "its labels count",
-			after: node("m", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }),
-			want:  "all ssd tolerant",
-		},
-		"goes": {"the jobs that ran there, and those with a pod", node("n", nil), nil, "all busy tolerant"},
-		"heartbeat": {
-			why:    "no job reads conditions",
-			before: node("n", nil),
-			after:  node("n", func(n *corev1.Node) { n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}} }),
-		},
-		"other label": {
-			why:    "no job reads this label",
-			before: node("n", nil),
-			after:  node("n", func(n *corev1.Node) { n.Labels["team"] = "a" }),
-		},
-		"read label": {
-			why:    "one job reads this label",
-			before: node("n", nil),
-			after:  node("n", func(n *corev1.Node) { n.Labels["disk"] = "ssd" }),
-			want:   "ssd",
-		},
-		"tainted": {
-			why:    "jobs that do not tolerate the taint",
-			before: node("n", nil),
-			after:  node("n", taint(corev1.TaintEffectNoSchedule)),
-			want:   "all",
-		},
-		"evicting": {
-			why:    "the pod of another job must leave",
-			before: node("n", func(n *corev1.Node) { n.Labels["none"] = "such" }),
-			after:  node("n", func(n *corev1.Node) { taint(corev1.TaintEffectNoExecute)(n) }),
-			want:   "all busy",
-		},
-		"cordoned": {
-			why:    "jobs that do not tolerate a cordon",
-			before: node("n", nil),
-			after:  node("n", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
-			want:   "all",
-		},
-		"without slots": {
-			why:    "a node without room for pods fits no job",
-			before: node("n", nil),
-			after:  node("n", func(n *corev1.Node) { n.Status.Allocatable = nil }),
-			want:   "all tolerant",
-		},
-	}
-	for name, c := range cases {
+		"joins": {nil, same, "a b"},
+		"goes":  {same, nil, "a b"},
+		"heartbeat": {before: same, after: node(func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: "Ready"}}
+		})},
+		"labelled": {same, node(func(n *corev1.Node) { n.Labels["disk"] = "ssd" }), "a b"},
+		"cordoned": {same, node(func(n *corev1.Node) { n.Spec.Unschedulable = true }), "a b"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			if got := watchestest.Happen(t.Context(), r.nodeEvents(), c.before, c.after); got != c.want {
-				t.Errorf("%s: reconciles %q, want %q", c.why, got, c.want)
+				t.Errorf("reconciles %q, want %q", got, c.want)
 			}
 		})
 	}
 	q := &watchestest.Queue{}
-	r.nodeEvents().Create(t.Context(), event.CreateEvent{Object: node("m", nil), IsInInitialList: true}, q)
+	r.nodeEvents().Create(t.Context(), event.CreateEvent{Object: same, IsInInitialList: true}, q)
 	if got := q.Taken(); got != "" {
 		t.Errorf("the start of the process reconciles %q through nodes", got)
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/podtest"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )

@@ -12,7 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 // planCase is a set, what it owns, and the writes of its next pass.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -31,7 +30,7 @@ type Reconciler struct {
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("cloneset", c, workloads.Options{
 		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now},
-		Dependents: dependents.Options{Claims: true, PullJobs: o.PreDownload},
+		Dependents: workloads.DependentOptions{Claims: true, PullJobs: o.PreDownload},
 		Scaling:    failedScale, Updating: failedUpdate, Events: events(), Ask: o.Ask, Explain: o.Explain,
 	})
 	if err != nil {

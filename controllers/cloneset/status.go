@@ -125,26 +125,6 @@ func reporter() workloads.Reporter[*v1beta1.CloneSet, v1beta1.CloneSetStatus, v1
 				"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
 			}
 		},
-		Load: func(c v1beta1.CloneSetCondition) conditions.Condition {
-			return conditions.Condition{
-				Type:               string(c.Type),
-				Status:             c.Status,
-				LastUpdateTime:     c.LastUpdateTime,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
-		Store: func(c conditions.Condition) v1beta1.CloneSetCondition {
-			return v1beta1.CloneSetCondition{
-				Type:               v1beta1.CloneSetConditionType(c.Type),
-				Status:             c.Status,
-				LastUpdateTime:     c.LastUpdateTime,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
 	}
 }

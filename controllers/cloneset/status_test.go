@@ -13,8 +13,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/podtest"
 	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 // The counters of the status.

@@ -102,10 +102,9 @@ func (n *node) do(ctx context.Context, r *request, action containerrestart.Actio
 			return err
 		}
 	case containerrestart.DoKill:
-		for _, k := range action.Kills {
-			n.attempts = append(n.attempts, containerrestart.Attempt{Request: r.UID, Container: k.Container})
-			n.underWay = append(n.underWay, stopping{r, k})
-		}
+		k := *action.Kill
+		n.attempts = append(n.attempts, containerrestart.Attempt{Request: r.UID, Container: k.Container})
+		n.underWay = append(n.underWay, stopping{r, k})
 	case containerrestart.DoCancel:
 		n.underWay = slices.DeleteFunc(n.underWay, func(s stopping) bool { return s.request.UID == r.UID })
 		n.done(r.UID, "", errors.New("canceled"))

@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(r.besides), builder.WithPredicates(ends())).
-		Watches(&corev1.Pod{}, r.aboutPod(), builder.WithPredicates(podEvents())).
+		Watches(&corev1.Pod{}, r.aboutPod()).
 		Complete(r)
 }
 

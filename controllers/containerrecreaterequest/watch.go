@@ -2,9 +2,7 @@ package containerrecreaterequest
 
 import (
 	"context"
-	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -103,30 +101,4 @@ func ends() predicate.Predicate {
 			return was != nil && is != nil && !over(was) && over(is)
 		},
 	}
-}
-
-// podEvents are the events of pods that a request looks at.
-func podEvents() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, isPod := e.ObjectOld.(*corev1.Pod)
-		is, isToo := e.ObjectNew.(*corev1.Pod)
-		if !isPod || !isToo {
-			return true
-		}
-		return was.UID != is.UID || (was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			was.Status.Phase != is.Status.Phase ||
-			!slices.EqualFunc(was.Status.ContainerStatuses, is.Status.ContainerStatuses, alike) ||
-			!slices.EqualFunc(was.Status.InitContainerStatuses, is.Status.InitContainerStatuses, alike)
-	}}
-}
-
-// alike compares the fields of a container that requests copy.
-func alike(a, b corev1.ContainerStatus) bool {
-	if a.Name != b.Name || a.Ready != b.Ready || a.RestartCount != b.RestartCount || a.ContainerID != b.ContainerID {
-		return false
-	}
-	if a.State.Running == nil || b.State.Running == nil {
-		return a.State.Running == b.State.Running
-	}
-	return a.State.Running.StartedAt.Equal(&b.State.Running.StartedAt)
 }

@@ -1,18 +1,15 @@
 package daemonset
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
@@ -32,8 +29,6 @@ type maker struct {
 	options  Options
 	snapshot *snapshot
 	plan     *plan
-	// nodes are the UIDs of the nodes, by name.
-	nodes map[string]types.UID
 }
 
 // build returns the pod of each creation. A node whose orphan is adopted waits for the pass that observes the adoption.
@@ -43,15 +38,8 @@ func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	if taken == nil {
 		taken = map[string]bool{}
 	}
-	for name, until := range s.known.taken {
-		taken[name] = taken[name] || s.Now.Before(until)
-	}
 	for _, pod := range s.AllPods() {
 		taken[pod.Name] = true
-	}
-	b.nodes = make(map[string]types.UID, len(s.nodes))
-	for _, node := range s.nodes {
-		b.nodes[node.Name] = node.UID
 	}
 	adopted := map[string]bool{}
 	for _, pod := range s.Orphans {
@@ -123,81 +111,39 @@ func (p *plan) diff(s *snapshot, o Options, hash string) bool {
 	return blocked == nil
 }
 
-// predecessors are the pods that the nodes had last, as far as this process has observed them.
-type predecessors struct {
-	// last are those of the nodes that exist, by the name of the node.
-	last map[string]predecessor
-	// seen are the pods of the last observation.
-	seen map[types.UID]bool
-}
-
-// predecessor is the pod that came last to a node; without a UID for none.
-type predecessor struct {
-	uid types.UID
-	// doubtful means that it is what the process has found: an earlier one may have known another pod, and named the next
-	// one after that.
-	doubtful bool
-}
-
-// next returns what is known after an observation. Only a pod that is new to the process takes the place of the last
-// one of its node: the same pods in another state, or fewer of them, change nothing. Of several new pods the newest
-// counts.
-func (p predecessors) next(nodes []*corev1.Node, pods []*corev1.Pod) predecessors {
-	n := predecessors{last: make(map[string]predecessor, len(nodes)), seen: make(map[types.UID]bool, len(pods))}
-	for _, node := range nodes {
-		if is, known := p.last[node.Name]; known {
-			n.last[node.Name] = is
-		} else {
-			n.last[node.Name] = predecessor{doubtful: p.last == nil}
-		}
-	}
-	pods = slices.Clone(pods)
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.UID, b.UID))
-	})
-	for _, pod := range pods {
-		n.seen[pod.UID] = true
-		if !p.seen[pod.UID] {
-			n.last[eligible.NodeOf(pod)] = predecessor{uid: pod.UID, doubtful: p.last == nil}
-		}
-	}
-	return n
-}
-
-// name returns the name of a new pod. It follows from the node and from the pod that came last to it: a creation that
-// is repeated, because its answer was lost or a cache does not show it, gives no second pod, and a pod that replaces
-// another one has a name of its own. The template is left out, for it may change before a creation is repeated.
+// name returns the name of a new pod: that of the attempt before, or one that no pod of the node had.
 func (b *maker) name(node string, taken map[string]bool) string {
 	const suffix = 10
-	h := fnv.New64a()
-	fmt.Fprint(h, b.snapshot.set.UID, node, b.nodes[node], b.plan.pods.last[node].uid)
-	stem := workloads.StemOf(b.snapshot.set.Name) + "-"
-	for {
+	name := b.snapshot.known.names[node]
+	for again := 0; name == "" || taken[name]; again++ {
+		h := fnv.New64a()
+		fmt.Fprint(h, b.snapshot.set.UID, node, b.snapshot.Now.UnixNano(), again)
 		sum := h.Sum64()
 		hash := revision.EncodeSafely(uint32(sum)) + revision.EncodeSafely(uint32(sum>>32))
-		name := stem + hash[:min(len(hash), suffix)]
-		if !taken[name] {
-			return name
-		}
-		fmt.Fprint(h, "again")
+		name = workloads.StemOf(b.snapshot.set.Name) + "-" + hash[:min(len(hash), suffix)]
 	}
+	b.plan.names[node] = name
+	return name
 }
 
-// takenFor is how long the name of a pod that another owner has is not tried again.
-const takenFor = 10 * time.Minute
-
-// taken are the names of pods that the next passes do not try, and until when.
-func (p *plan) taken(s *snapshot) map[string]time.Time {
-	all := maps.Clone(s.known.taken)
-	maps.DeleteFunc(all, func(_ string, until time.Time) bool { return !s.Now.Before(until) })
-	for _, f := range p.Pass.Failures() {
-		if f.Write == nil || f.Write.Verb != write.Create || !apierrors.IsAlreadyExists(f.Err) {
-			continue
+// pending returns the names of the pods whose creation was planned and has not succeeded, by node. A name that a pod of
+// another owner has is not tried again.
+func (p *plan) pending(s *snapshot) map[string]string {
+	all := maps.Clone(p.names)
+	for _, node := range s.nodes { // names for nodes that are gone are dropped
+		if name := s.known.names[node.Name]; name != "" && all[node.Name] == "" {
+			all[node.Name] = name
 		}
-		if all == nil {
-			all = map[string]time.Time{}
-		}
-		all[f.Object] = s.Now.Add(takenFor)
 	}
+	exists := map[string]bool{}
+	for _, pod := range slices.Concat(s.AllPods(), p.Pass.Pods()) {
+		exists[pod.Name] = true
+	}
+	for _, f := range p.Pass.Failures() {
+		if f.Write != nil && f.Write.Verb == write.Create && apierrors.IsAlreadyExists(f.Err) {
+			exists[f.Object] = true
+		}
+	}
+	maps.DeleteFunc(all, func(_, name string) bool { return exists[name] })
 	return all
 }

@@ -16,17 +16,12 @@
 // for updates or not. Heartbeats and conditions wake none.
 //
 // Laws about new pods:
-//   - The name of a pod follows from the set, from the object of its node and from the pod that came last to the node.
-//     Two pods of a node that the process has observed have different names.
 //   - A creation that is repeated has the same name until its pod is observed, whatever else changes: a lost answer or
-//     a cache that lags gives no second pod.
-//   - A process that did not observe the last pods of a node reads the pods of the set past the cache before it creates
-//     one there, once for a set. Where a creation of an earlier process reaches the API server even later, the next
-//     pass deletes the newer pod.
+//     a cache that lags gives no second pod. Other pods of a node have other names.
+//   - A process reads the pods of a set past the cache before the first creation. Where a creation of an earlier
+//     process reaches the API server even later, the next pass deletes the newer pod.
 //   - Without a surge, a node gets its next pod when the one before is gone. A pod that the process has deleted
 //     terminates until the cache shows more.
-//
-// A name that a pod of another owner has is left out for ten minutes.
 //
 // A spec that no webhook has rejected is validated by package validation. A fault in the selector or the template
 // leaves the pods as they are, with a condition and an event. A fault elsewhere is reported, and the default is used.

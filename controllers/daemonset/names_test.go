@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,7 @@ func TestReplacementsHaveNewNames(t *testing.T) {
 			m.becomes(set, "n1:1 n2:1")
 			names := map[string]bool{m.on("n1").Name: true}
 			for range 3 {
+				m.Advance(time.Second)
 				replace(m, set)
 				m.becomes(set, "n1:1 n2:1")
 				m.eventually(set, settled(2))

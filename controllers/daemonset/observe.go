@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,11 +35,9 @@ type knowledge struct {
 	// backoff counts failed pods of a generation.
 	backoff    placement.Backoff
 	generation int64
-	// taken are names that pods of other owners had, until when they are not tried again.
-	taken  map[string]time.Time
-	equals equals
-	// pods give the ones that replace them names of their own.
-	pods predecessors
+	// names are those of pods whose creation was planned and has not succeeded, by node. The next attempt takes the same
+	// name, so that a creation whose answer was lost cannot create a second pod.
+	names map[string]string
 }
 
 // observe makes the snapshot; nil when there is nothing to do.
@@ -49,7 +46,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if set == nil {
 		if err == nil {
 			r.memory.Forget(name)
-			r.interests.forget(name)
 		}
 		return nil, err
 	}
@@ -59,8 +55,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil //nolint:nilerr // the pass refuses the set
 	}
 	s.rule, s.updates = eligible.Compile(&set.Spec.Template.Spec, eligible.Options{Daemon: true}), updatesOf(set)
-	// before the nodes are read: what changes since then wakes the set
-	r.interests.note(name, interest{rule: s.rule, updates: s.updates})
 	if s.known = r.memory.Recall(name); s.known.generation != set.Generation {
 		s.known.backoff = placement.Backoff{}
 	}

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -35,21 +34,17 @@ type plan struct {
 	placed placement.Result
 	// changes are the updates that are possible in place, by the hash that pods have.
 	changes map[string]bool
-	equals  equals
-	// pods are those that the nodes had last.
-	pods predecessors
-	// merged are the revisions that hold the template of the update revision, held the hashes of these that pods have, and
-	// moves the writes that give such pods the hash of the update revision.
-	merged []*appsv1.ControllerRevision
-	held   map[string]bool
-	moves  []write.Write
+	// names are those of the pods that the pass creates, by node.
+	names map[string]string
+	// moves are the writes that give pods the hash of the update revision.
+	moves []write.Write
 }
 
 // plan reads nothing but the snapshot and the options.
 func (o Options) plan(s *snapshot) (*plan, error) {
 	p := &plan{
 		rolling: ptr.Deref(s.set.Spec.UpdateStrategy.RollingUpdate, v1beta1.RollingUpdateDaemonSet{}),
-		changes: map[string]bool{},
+		changes: map[string]bool{}, names: map[string]string{},
 	}
 	var err error
 	p.Plan, err = s.Plan(workloads.Revision{
@@ -60,7 +55,6 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 		return nil, err
 	}
 	p.merge(s)
-	p.pods = s.known.pods.next(s.nodes, s.AllPods())
 	p.placeNodes(s, o)
 	in := o.input(s, p)
 	b := &maker{options: o, snapshot: s, plan: p}
@@ -71,20 +65,12 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if p.Pass, err = workload.Plan(in); err != nil {
 		return nil, err
 	}
-	p.NeedsPods = p.needsPods(s)
+	p.NeedsPods = len(p.Pass.Creations()) > 0 // the cache may lack pods that an earlier process has created
 	if p.Runs(&s.Observation) {
 		p.After.In(p.placed.RequeueAfter)
 		p.Waits = append(p.Waits, p.placed.Notes...)
 	}
 	return p, nil
-}
-
-// needsPods reports whether the pass would create a pod twice where the cache lacks one that an earlier process has
-// created under another name. A set without a status has had none.
-func (p *plan) needsPods(s *snapshot) bool {
-	return s.set.Status.ObservedGeneration > 0 && slices.ContainsFunc(p.Pass.Creations(), func(c workload.Creation) bool {
-		return p.pods.last[placement.NodeOf(c.Slot)].doubtful
-	})
 }
 
 // placeNodes decides which pods the nodes have.
@@ -233,7 +219,7 @@ func hooksOf(set *v1beta1.DaemonSet) *kruise.Lifecycle {
 func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 	rolling := set.Spec.UpdateStrategy.RollingUpdate
 	if rolling == nil || rolling.Selector == nil ||
-		set.Spec.UpdateStrategy.Type != v1beta1.RollingUpdateDaemonSetStrategyType {
+		set.Spec.UpdateStrategy.Type == v1beta1.OnDeleteDaemonSetStrategyType {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(rolling.Selector)
@@ -267,51 +253,38 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 	return r
 }
 
-// maxMoves bounds the pods that one pass moves to an equal revision. The writes wake the next pass.
-const maxMoves = 250
-
-// equals remembers which revisions hold the template of another one. The data of a revision does not change.
-type equals struct {
-	to    types.UID
-	known map[types.UID]bool
-}
-
-// merge finds the revisions that hold the template of the update revision under another name, as OpenKruise stores them
-// after an upgrade of its libraries. Their pods run what the set asks for: they get the hash of the update revision,
-// and the plan looks at them as if they had it.
+// merge gives the hash of the update revision to the pods of revisions that hold its template under another name, as
+// OpenKruise stores them after an upgrade of its libraries: the pods run what the set asks for. The plan looks at the
+// pods as if they had the hash already.
 func (p *plan) merge(s *snapshot) {
 	update := p.Resolution.Update
 	if update == nil || s.IsDeleted() {
 		return
 	}
-	p.equals = equals{to: update.UID, known: map[types.UID]bool{}}
-	hash, moves := hashOf(update), map[string]bool{}
-	for _, rev := range s.Revisions {
-		if rev.UID == update.UID {
+	hash := hashOf(update)
+	merged := map[string]bool{}
+	for _, pod := range s.pods() {
+		from := pod.Labels[kruise.PodRevisionLabelKey]
+		if _, known := merged[from]; !known {
+			merged[from] = from != hash && holds(s.Revisions, from, update)
+		}
+	}
+	s.Active, s.Inactive = p.move(s.Active, merged, hash), p.move(s.Inactive, merged, hash)
+}
+
+// holds reports whether the revisions of a hash hold the template of the update revision. Users may write the label: of
+// several revisions with one hash, all must hold the template.
+func holds(all []*appsv1.ControllerRevision, hash string, update *appsv1.ControllerRevision) bool {
+	found := false
+	for _, rev := range all {
+		if hashOf(rev) != hash {
 			continue
 		}
-		isEqual, known := s.known.equals.known[rev.UID]
-		if !known || s.known.equals.to != update.UID {
-			isEqual = revision.SameData(rev.Data.Raw, update.Data.Raw)
-		}
-		p.equals.known[rev.UID] = isEqual
-		if isEqual && hashOf(rev) != hash {
-			p.merged, moves[hashOf(rev)] = append(p.merged, rev), true
+		if found = revision.SameData(rev.Data.Raw, update.Data.Raw); !found {
+			return false
 		}
 	}
-	for _, rev := range s.Revisions {
-		if !p.equals.known[rev.UID] {
-			delete(moves, hashOf(rev)) // users may write the label: pods that have it may run the other template
-		}
-	}
-	if len(moves) == 0 {
-		return
-	}
-	p.held = map[string]bool{}
-	for _, pod := range s.Orphans {
-		p.held[pod.Labels[kruise.PodRevisionLabelKey]] = true
-	}
-	s.Active, s.Inactive = p.move(s.Active, moves, hash), p.move(s.Inactive, moves, hash)
+	return found
 }
 
 // move returns the pods as they are with the hash of the update revision.
@@ -323,11 +296,8 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 		if !from[is] {
 			continue
 		}
-		p.held[is] = true
-		if len(p.moves) < maxMoves {
-			p.moves = append(p.moves,
-				*write.JSON(pod, write.Main, append(write.TestUID(pod), write.Test(path, is), write.Replace(path, hash))...))
-		}
+		p.moves = append(p.moves,
+			*write.JSON(pod, write.Main, append(write.TestUID(pod), write.Test(path, is), write.Replace(path, hash))...))
 		moved := *pod
 		moved.Labels = maps.Clone(pod.Labels)
 		moved.Labels[kruise.PodRevisionLabelKey] = hash
@@ -336,28 +306,15 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 	return pods
 }
 
-// parts are what the pass has beside the revision and the pods. Revisions that are merged go as soon as no pod has
-// them.
+// parts are what the pass has beside the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
 		Report: func() (workloads.Report, error) {
 			return reporter().Report(&s.Observation, p.Plan, p.status(s))
 		},
-		Limit: *s.set.Spec.RevisionHistoryLimit, Kept: p.merged,
-		Last: func() []*write.Write { return p.trimMerged() },
+		Limit: *s.set.Spec.RevisionHistoryLimit,
 	}
-}
-
-// trimMerged returns the writes that delete the merged revisions that no pod has.
-func (p *plan) trimMerged() []*write.Write {
-	var writes []*write.Write
-	for _, rev := range p.merged {
-		if !p.held[hashOf(rev)] {
-			writes = append(writes, &write.Write{Verb: write.Delete, Object: rev})
-		}
-	}
-	return writes
 }
 
 // invalid returns the first faults for which the webhook rejects a set. With an unusable set nothing is done until its

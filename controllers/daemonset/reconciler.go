@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
@@ -22,8 +21,6 @@ type Reconciler struct {
 	kit     *workloads.Kit
 	options Options
 	memory  memory.Of[types.NamespacedName, knowledge]
-	// interests are what sets look at of nodes.
-	interests interests
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -33,7 +30,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		Binding:    binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now},
 		Stem:       workloads.OwnerOfPod,
 		Cut:        workloads.StemOf,
-		Dependents: dependents.Options{PullJobs: o.PreDownload, Successors: true},
+		Dependents: workloads.DependentOptions{PullJobs: o.PreDownload, Successors: true},
 		Scaling:    failedScale,
 		Updating:   failedUpdate,
 		Events:     events(),
@@ -67,7 +64,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	return bound.Watches(&corev1.Node{}, r.interests.handler()).Complete(r)
+	return bound.Watches(&corev1.Node{}, r.nodeEvents()).Complete(r)
 }
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
@@ -92,7 +89,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || recheckAfter > 0 {
 		return r.kit.Result(request, recheckAfter, err)
 	}
-	r.memory.Note(s.Key(), func(k *knowledge) { k.pods = p.pods })
 	r.emitFailed(s, p)
 	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
 	if p.Store.Err() != nil {
@@ -118,8 +114,8 @@ func (r *Reconciler) remember(s *snapshot, p *plan) {
 	if !p.Runs(&s.Observation) {
 		return
 	}
-	taken := p.taken(s)
+	names := p.pending(s)
 	r.memory.Note(s.Key(), func(k *knowledge) {
-		k.generation, k.backoff, k.equals, k.taken = s.set.Generation, p.placed.Backoff, p.equals, taken
+		k.generation, k.backoff, k.names = s.set.Generation, p.placed.Backoff, names
 	})
 }

@@ -74,24 +74,6 @@ func reporter() workloads.Reporter[*v1beta1.DaemonSet, v1beta1.DaemonSetStatus, 
 				"updatedNumberScheduled": status.UpdatedNumberScheduled,
 			}
 		},
-		Load: func(c appsv1.DaemonSetCondition) conditions.Condition {
-			return conditions.Condition{
-				Type:               string(c.Type),
-				Status:             c.Status,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
-		Store: func(c conditions.Condition) appsv1.DaemonSetCondition {
-			return appsv1.DaemonSetCondition{
-				Type:               appsv1.DaemonSetConditionType(c.Type),
-				Status:             c.Status,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
 	}
 }

@@ -9,34 +9,38 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/workload/eligible"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // An event of a node wakes the sets for which the node becomes another one, and no others.
 func TestNodeEvents(t *testing.T) {
-	sets := &interests{}
-	for i := range 200 { // each on the nodes of its own label
-		spec := corev1.PodSpec{NodeSelector: map[string]string{"of": fmt.Sprint(i)}}
-		sets.note(types.NamespacedName{Name: fmt.Sprint("set-", i)}, interest{
-			rule: eligible.Compile(&spec, eligible.Options{Daemon: true}),
-		})
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
 	}
-	canary := interest{
-		rule:    eligible.Compile(&corev1.PodSpec{NodeSelector: map[string]string{"of": "0"}}, eligible.Options{}),
-		updates: labels.SelectorFromSet(labels.Set{"canary": "true"}),
+	server := apiserver.New(scheme, time.Now)
+	put := func(name, of string, updates *metav1.LabelSelector) {
+		set := &v1beta1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		set.Spec.Template.Spec.NodeSelector = map[string]string{"of": of}
+		set.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateDaemonSet{Selector: updates}
+		if err := server.Put(set); err != nil {
+			t.Fatal(err)
+		}
 	}
-	sets.note(types.NamespacedName{Name: "canary"}, canary)
-	sets.note(types.NamespacedName{Name: "gone"}, canary)
-	sets.forget(types.NamespacedName{Name: "gone"})
+	for i := range 20 { // each on the nodes of its own label
+		put(fmt.Sprint("set-", i), fmt.Sprint(i), nil)
+	}
+	put("canary", "0", &metav1.LabelSelector{MatchLabels: map[string]string{"canary": "true"}})
+	r, err := New(server, Options{Live: server})
+	if err != nil {
+		t.Fatal(err)
+	}
 	node := func(changes ...func(*corev1.Node)) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"of": "0"}}}
 		for _, change := range changes {
@@ -74,7 +78,7 @@ func TestNodeEvents(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
-			h := sets.handler()
+			h := r.nodeEvents()
 			switch {
 			case c.before == nil:
 				h.Create(t.Context(), event.CreateEvent{Object: c.after}, queue)

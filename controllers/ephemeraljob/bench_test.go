@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches"
+	"github.com/kruisekit/kruisekit/test/rig/storedtest"
 )
 
 // shelf is a cache that lists jobs as they are.
@@ -57,8 +57,8 @@ func BenchmarkPodEvent(b *testing.B) {
 		b.Fatal(err)
 	}
 	r.api.Cached = s
-	before := newPod(func(p *corev1.Pod) { p.Labels["app"] = "7" })
-	after := newPod(func(p *corev1.Pod) { p.Labels["app"], p.Status.Phase = "7", corev1.PodFailed })
+	before := podWith(func(p *corev1.Pod) { p.Labels["app"] = "7" })
+	after := podWith(func(p *corev1.Pod) { p.Labels["app"], p.Status.Phase = "7", corev1.PodFailed })
 	handler := r.podEvents()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -172,18 +172,12 @@ func TestErrors(t *testing.T) {
 func TestPanic(t *testing.T) {
 	m := newModel(t, "a")
 	j := m.create()
-	m.fault("a", panics{})
+	m.fault("a", errBug)
 	m.Reconcile()
 	if m.Look(j); j.Status.StartTime == nil || j.Status.Waiting != 0 || m.Due.IsZero() {
 		t.Errorf("%s, next at %v", counters(j), m.Due)
 	}
 }
-
-// panics is an error that cannot be looked at.
-type panics struct{}
-
-func (panics) Error() string { return "panics" }
-func (panics) As(any) bool   { panic("a bug") }
 
 // Refusals are announced, each pod once, and the event names the reason.
 func TestRefusalEvents(t *testing.T) {
@@ -308,6 +302,26 @@ func TestOtherFinalizer(t *testing.T) {
 	m.Reconcile()
 	if m.Look(j); !slices.Equal(j.Finalizers, []string{"example.com/other"}) {
 		t.Errorf("finalizers %v", j.Finalizers)
+	}
+}
+
+// A job is deleted only once its finalizer is gone, or the deletion would wait for another manager.
+func TestDeletionAfterFinalizer(t *testing.T) {
+	m := newModel(t, "")
+	j := m.create(finalizer)
+	j.Status.CompletionTime = &metav1.Time{Time: m.Now().Add(-time.Hour)}
+	m.Put(j)
+	m.Server.Requests()
+	m.fault("finalizers", apierrors.NewInternalError(errors.New("no answer")))
+	m.Reconcile()
+	if requests := m.Server.Requests(); len(requests) > 0 || m.Due.IsZero() {
+		t.Errorf("requests %v, next at %v", requests, m.Due)
+	}
+	m.fault("finalizers", nil)
+	m.Reconcile()
+	want := []string{"PATCH ephemeraljobs/debug 200", "DELETE ephemeraljobs/debug 200"}
+	if diff := cmp.Diff(want, m.Server.Requests()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,39 +1,45 @@
 package ephemeraljob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/note"
 )
 
 // reasonInvalidSpec is the reason of an event: the spec cannot work. The reference emits none.
 const reasonInvalidSpec = "InvalidSpec"
 
 // emit announces the end of a job, and refusals, each pod once. It passes the notes on.
-func (r *Reconciler) emit(ctx context.Context, p *plan) {
-	if turn := p.outcome.Turn; turn != nil && p.reported {
-		r.api.EmitNotes(p.current, *turn)
+func (r *Reconciler) emit(ctx context.Context, p *plan, reported bool) {
+	if p.turn != nil {
+		p.notes = append(p.notes, *p.turn)
+		if reported {
+			r.api.EmitNotes(p.job, *p.turn)
+		}
 	}
-	if all := p.outcome.NewlyRefused; len(all) > 0 {
-		text := fmt.Sprintf("Error adding containers to pod %s: %s", all[0].Object, all[0].Text)
+	if all := p.newlyRefused; len(all) > 0 {
+		first := slices.MinFunc(all, func(a, b note.Note) int { return cmp.Compare(a.Object, b.Object) })
+		text := fmt.Sprintf("Error adding containers to pod %s: %s", first.Object, first.Text)
 		if more := len(all) - 1; more > 0 {
 			text += fmt.Sprintf(" (and %d more pods)", more)
 		}
-		r.api.Warningf(p.current, ephemeral.NoteRefused, "%s", text)
+		r.api.Warningf(p.job, v1alpha1.EJobReasonCreateFailed, "%s", text)
 	}
-	invalid, notes := "", p.decision.Notes()
-	for _, n := range notes {
-		if n.Code == ephemeral.NoteInvalid {
-			invalid = n.Text
-		}
+	invalid := ""
+	if p.invalid != nil {
+		invalid = p.invalid.Error()
+		p.explain(note.Blocked, reasonInvalidSpec, "", invalid)
 	}
 	if r.emitted.Changed(p.key(), invalid) {
-		r.api.Warningf(p.current, reasonInvalidSpec, "%s", invalid)
+		r.api.Warningf(p.job, reasonInvalidSpec, "%s", invalid)
 	}
-	binding.LogNotes(ctx, notes)
+	binding.LogNotes(ctx, p.notes)
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), notes)
+		r.options.Explain(ctx, p.key(), p.notes)
 	}
 }

@@ -72,11 +72,22 @@ func (m *model) restart(cache client.Reader) {
 		List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
 			return cache.List(ctx, list, o...)
 		},
+		Patch: func(
+			ctx context.Context, c client.WithWatch, x client.Object, p client.Patch, o ...client.PatchOption,
+		) error {
+			if err := m.faultOf("finalizers", x.GetName()); err != nil {
+				return err
+			}
+			return c.Patch(ctx, x, p, o...)
+		},
 		SubResourcePatch: func(
 			ctx context.Context, c client.Client, sub string, x client.Object, p client.Patch,
 			o ...client.SubResourcePatchOption,
 		) error {
-			if err := m.faultOf(sub, x.GetName()); err != nil {
+			switch err := m.faultOf(sub, x.GetName()); {
+			case errors.Is(err, errBug):
+				panic(err)
+			case err != nil:
 				return err
 			}
 			return c.SubResource(sub).Patch(ctx, x, p, o...)
@@ -97,12 +108,15 @@ func (m *model) faultOf(sub, name string) error {
 	return m.faults[name]
 }
 
-// fault sets the answer to the writes of a pod, or of "status"; nil for the own one of the server.
+// fault sets the answer to the writes of a pod, of "finalizers" or of "status"; nil for the own one of the server.
 func (m *model) fault(name string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults[name] = err
 }
+
+// errBug is a panic of the client.
+var errBug = errors.New("a bug")
 
 func refusal() error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("violates PodSecurity"))

@@ -9,15 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
-	job   *ephemeralJob
-	input ephemeral.Input
+	job *ephemeralJob
+	// fault is why the spec cannot be decoded; nil where it was.
+	fault error
+	// pods are those that the selector selects. Others are ignored.
+	pods []*corev1.Pod
+	// refused are the pods that refused the containers. A process that has just started knows none.
+	refused map[types.UID]refusal
+	now     time.Time
 	// recheckAfter is when to look again where the cache lacks what was written.
 	recheckAfter time.Duration
 }
@@ -40,9 +44,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, recheckAfter: latest.RecheckAfter}
-	s.input = ephemeral.Input{
-		Job: job, Fault: failure.Brief(malformed), Refused: r.refused.Recall(name), Now: r.api.Now(),
+	s := &snapshot{
+		job: job, fault: malformed, refused: r.refused.Recall(name), now: r.api.Now(),
+		recheckAfter: latest.RecheckAfter,
 	}
 	return s, r.observePods(ctx, s)
 }
@@ -50,8 +54,8 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 // observePods reads the pods that the selector selects, as the own writes left them. A job that has ended looks at
 // none.
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
-	selector, err := ephemeral.Selector(s.job.Spec.Selector)
-	if err != nil || s.job.DeletionTimestamp != nil || ephemeral.Over(s.job) {
+	selector, err := selectorOf(s.job.Spec.Selector)
+	if err != nil || s.job.DeletionTimestamp != nil || over(s.job) {
 		return nil //nolint:nilerr // the pass reports what is wrong with the selector
 	}
 	var list corev1.PodList
@@ -67,7 +71,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	if recheckAfter > 0 {
 		s.recheckAfter = recheckAfter
 	}
-	s.input.Pods = pods
+	s.pods = pods
 	return nil
 }
 
@@ -77,5 +81,5 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	r.pods.Forget(name)
 	r.refused.Forget(name)
 	r.emitted.Forget(name)
-	r.unfinished.Forget(name)
+	r.rules.Forget(name)
 }

@@ -1,106 +1,311 @@
 package ephemeraljob
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
-	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
-	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-type (
-	pass = driver.Pass[*write.Write]
-	step = driver.Step[*write.Write]
+const (
+	// maxRefusals bounds the writes of one reconcile that the API server refuses. The next one tries the pods that are
+	// left.
+	maxRefusals = 64
+	// retryRefused is when a pod that has refused is tried again.
+	retryRefused = time.Minute
+	// soon is when to look again at a pod that is not as the plan has seen it.
+	soon = time.Second
 )
 
-// plan is what one pass is to do: the containers that package ephemeral adds, and the writes of the job itself.
+// refusal is a pod for which the API server refused the containers.
+type refusal struct {
+	// text is the last answer.
+	text    string
+	retryAt time.Time
+}
+
+// target is a pod that has the containers or gets them.
+type target struct {
+	pod   *corev1.Pod
+	state podState
+}
+
+// plan is what there is to do about a job now. In their order: the finalizer of the reference goes, pods get the
+// containers, the status is written, and a job whose time has come is deleted.
 type plan struct {
 	*snapshot
 
-	jobs     stored.Kind
-	decision *ephemeral.Pass
-	all      pass
+	// targets are the pods of the job, in their order. A job that has ended or is being deleted has none.
+	targets []target
+	// invalid is why the spec cannot work.
+	invalid error
+	// turn is how the job ends; nil while the job goes on.
+	turn *note.Note
+	// deleteJob is set when the time to live of the job has passed.
+	deleteJob bool
+	notes     []note.Note
+	// after is when to look again though nothing changes; zero for never.
+	after    time.Duration
+	whyEmpty string
+
+	// due are the pods to add containers to, in this order. slots is how many more pods may run them.
+	due   []*corev1.Pod
+	slots int
 
 	// What follows is known once the writes are answered.
 
-	// current is the job as the last answer left it.
-	current *ephemeralJob
-	outcome ephemeral.Outcome
-	// reported reports whether the status was written.
-	reported bool
+	// counts are the targets by state.
+	counts map[podState]int32
+	// refused are the pods that have refused, for the next pass.
+	refused map[types.UID]refusal
+	// newlyRefused are the pods that have refused for the first time, with the answers.
+	newlyRefused []note.Note
+	refusals     int
+	failed       []error
 }
 
-func newPlan(s *snapshot, jobs stored.Kind) *plan {
-	p := &plan{snapshot: s, jobs: jobs, decision: ephemeral.Plan(s.input), current: s.job}
-	p.all = driver.Sequence(
-		step{Plan: p.dropFinalizer},
-		step{Plan: func() (pass, error) { return p.decision, nil }},
-		step{Plan: p.report},
-		step{Plan: p.deleteJob},
-	)
+// over reports whether a job has ended.
+func over(job *ephemeralJob) bool { return job.Status.CompletionTime != nil }
+
+func newPlan(s *snapshot) *plan {
+	p := &plan{snapshot: s, after: s.recheckAfter, counts: map[podState]int32{}, refused: map[types.UID]refusal{}}
+	switch {
+	case s.job.DeletionTimestamp != nil:
+		return p
+	case over(s.job):
+		p.expireJob()
+		return p
+	}
+	rule, err := newRule(s.job)
+	if p.invalid = failure.Brief(cmp.Or(s.fault, err)); p.invalid != nil {
+		return p
+	}
+	p.survey(rule)
+	p.decide()
 	return p
 }
 
-func (p *plan) after() time.Duration {
-	return requeue.Sooner(p.decision.RequeueAfter(), p.recheckAfter)
-}
-
-// dropFinalizer removes the finalizer of the reference.
-func (p *plan) dropFinalizer() (pass, error) {
-	if !p.decision.DropFinalizer {
-		return nil, nil
-	}
-	left := slices.DeleteFunc(slices.Clone(p.job.Finalizers), func(f string) bool {
+// finalizers returns those of the job without that of the reference, which would block the deletion, and whether they
+// differ from what is stored.
+func (p *plan) finalizers() (kept []string, changed bool) {
+	kept = slices.DeleteFunc(slices.Clone(p.job.Finalizers), func(f string) bool {
 		return f == v1alpha1.EphemeralJobFinalizerKey
 	})
-	w, err := p.jobs.Finalizers(p.job, left)
-	if err != nil {
-		return nil, err
-	}
-	return driver.Stage([]*write.Write{w}, func(_ *write.Write, answer write.Object, err error) ([]*write.Write, error) {
-		if err != nil {
-			return nil, fmt.Errorf("write finalizers: %w", err)
-		}
-		fresh := *p.current
-		fresh.ResourceVersion, fresh.Finalizers = answer.GetResourceVersion(), left
-		p.current = &fresh
-		return nil, nil
-	}), nil
+	return kept, len(kept) < len(p.job.Finalizers)
 }
 
-// report writes the status if it changed, whatever the other writes met.
-func (p *plan) report() (pass, error) {
-	p.outcome = p.decision.Conclude()
-	fresh, status := *p.current, p.outcome.Status
-	fresh.Status = status
-	return statuspatch.Pass(p.jobs, p.current, &fresh, map[string]any{ // lists print all of them
-		"phase": status.Phase, "match": status.Matches, "running": status.Running, "succeeded": status.Succeeded,
-		"waiting": status.Waiting, "failed": status.Failed,
-	}, func(answer write.Object) {
-		fresh.ResourceVersion = answer.GetResourceVersion()
-		p.current, p.reported = &fresh, true
+func (p *plan) explain(level note.Level, code, object, text string) {
+	p.notes = append(p.notes, note.Note{Level: level, Code: code, Object: object, Text: text})
+}
+
+// expireJob deletes a job that has ended when its time has come.
+func (p *plan) expireJob() {
+	ttl := int64(v1alpha1.DefaultEphemeralJobTTLSecondsAfterFinished)
+	if n := p.job.Spec.TTLSecondsAfterFinished; n != nil {
+		ttl = int64(*n)
+	}
+	left := requeue.Until(p.job.Status.CompletionTime.Time, ttl, p.now)
+	p.deleteJob = left <= 0
+	p.after = requeue.Sooner(p.after, left)
+}
+
+// survey finds the targets.
+func (p *plan) survey(r *rule) {
+	var taken []string
+	for _, pod := range p.pods {
+		if pod == nil {
+			continue
+		}
+		switch state := r.state(pod); state {
+		case podUnselected, podInactive:
+		case podTaken:
+			taken = append(taken, pod.Name)
+		case podDue, podWaiting, podRunning, podSucceeded, podFailed:
+			p.targets = append(p.targets, target{pod, state})
+		}
+	}
+	slices.SortFunc(p.targets, func(a, b target) int {
+		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
+	if n := p.job.Spec.Replicas; n != nil && len(p.targets) > int(max(*n, 0)) {
+		limit := int(max(*n, 0))
+		p.explain(note.Info, "ReplicasReached", "",
+			fmt.Sprintf("%d more pods match, the job is for %d", len(p.targets)-limit, limit))
+		p.targets = p.targets[:limit]
+	}
+	p.whyEmpty = "No pod matches"
+	if len(taken) > 0 {
+		slices.Sort(taken)
+		p.whyEmpty = "Pods have other containers with names of the template: " + some(taken)
+		p.explain(note.Blocked, "ContainerNameTaken", "", p.whyEmpty)
+	}
+	for _, t := range p.targets {
+		p.counts[t.state]++
+		if known, is := p.snapshot.refused[t.pod.UID]; is && t.state == podDue {
+			p.refused[t.pod.UID] = known
+		}
+	}
 }
 
-// deleteJob deletes a job whose time has come, unless the job has changed or another write failed.
-func (p *plan) deleteJob() (pass, error) {
-	if !p.decision.DeleteJob || p.all.Err() != nil {
-		return nil, nil //nolint:nilerr // the pass has the errors of the steps before
+// decide goes from what ends a job up to what brings it forward.
+func (p *plan) decide() {
+	matches, ended := int32(len(p.targets)), p.counts[podSucceeded]+p.counts[podFailed]
+	if matches > 0 && ended == p.wanted() {
+		p.complete()
+		return
 	}
-	w := p.jobs.Deletion(p.current)
-	w.SameVersion = true
-	return driver.Stage([]*write.Write{w}, func(_ *write.Write, _ write.Object, err error) ([]*write.Write, error) {
-		if err != nil && !apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("delete EphemeralJob: %w", err)
+	if p.job.Spec.Paused {
+		p.explain(note.Info, "Paused", "", "spec.paused is set")
+		return
+	}
+	if seconds := p.job.Spec.ActiveDeadlineSeconds; seconds != nil {
+		left := requeue.Until(p.started().Time, *seconds, p.now)
+		if left <= 0 {
+			p.turn = &note.Note{
+				Level: note.Blocked, Code: v1alpha1.EJobReasonDeadlineExceeded,
+				Text: fmt.Sprintf("The job was active for longer than its deadline: %d of %d pods have ended",
+					ended, max(p.wanted(), matches)),
+			}
+			return
 		}
-		return nil, nil
-	}), nil
+		p.after = requeue.Sooner(p.after, left)
+	}
+	if matches == 0 {
+		p.explain(note.Waiting, v1alpha1.EJobReasonMatchEmpty, "", "no pod gets the containers")
+		return
+	}
+	if missing := p.wanted() - matches; missing > 0 {
+		p.explain(note.Waiting, "ReplicasMissing", "",
+			fmt.Sprintf("the job is for %d pods, and waits for %d more", p.wanted(), missing))
+	}
+	p.choose()
+}
+
+// wanted is how many targets end the job: spec.replicas, or all that exist.
+func (p *plan) wanted() int32 {
+	if n := p.job.Spec.Replicas; n != nil {
+		return max(*n, 0)
+	}
+	return int32(len(p.targets))
+}
+
+// started is when the job began.
+func (p *plan) started() *metav1.Time {
+	return cmp.Or(p.job.Status.StartTime, &metav1.Time{Time: p.now})
+}
+
+// complete ends a job for which as many targets as it is for have ended.
+func (p *plan) complete() {
+	succeeded, failed := p.counts[podSucceeded], p.counts[podFailed]
+	if failed == 0 {
+		text := fmt.Sprintf("The containers succeeded in %d pods", succeeded)
+		p.turn = &note.Note{Code: v1alpha1.EJobReasonJobSucceeded, Text: text}
+		return
+	}
+	text := fmt.Sprintf("The containers failed in %d pods and succeeded in %d: %s", failed, succeeded, p.failedPods())
+	p.turn = &note.Note{Level: note.Blocked, Code: v1alpha1.EJobReasonJobFailed, Text: text}
+}
+
+func (p *plan) failedPods() string {
+	var names []string
+	for _, t := range p.targets {
+		if t.state == podFailed {
+			names = append(names, t.pod.Name)
+		}
+	}
+	return some(names)
+}
+
+// choose chooses the pods that get containers. Pods without a node come after the others, for their containers cannot
+// start yet. Pods that have refused a moment ago are left out.
+func (p *plan) choose() {
+	parallelism := int32(v1alpha1.DefaultEphemeralJobParallelism)
+	if n := p.job.Spec.Parallelism; n != nil {
+		parallelism = *n
+	}
+	p.slots = int(max(int64(parallelism)-int64(p.counts[podRunning])-int64(p.counts[podWaiting]), 0))
+	var unbound []*corev1.Pod
+	for _, t := range p.targets {
+		before := p.refused[t.pod.UID]
+		switch {
+		case t.state != podDue:
+		case before.retryAt.After(p.now):
+			p.explain(note.Blocked, v1alpha1.EJobReasonCreateFailed, t.pod.Name, before.text)
+			if p.slots > 0 {
+				p.after = requeue.Sooner(p.after, before.retryAt.Sub(p.now))
+			}
+		case t.pod.Spec.NodeName == "":
+			unbound = append(unbound, t.pod)
+		default:
+			p.due = append(p.due, t.pod)
+		}
+	}
+	p.due = append(p.due, unbound...)
+	if rest := len(p.due) - p.slots; rest > 0 {
+		p.explain(note.Waiting, "ParallelismReached", "",
+			fmt.Sprintf("%d pods wait for others, at most %d run the containers", rest, max(parallelism, 0)))
+	}
+}
+
+// batch returns the additions that fit into the slots that are left: the slot of a pod that refuses goes to the next
+// one. It returns nil at the end.
+func (p *plan) batch() []*write.Write {
+	if len(p.failed) > 0 {
+		return nil
+	}
+	n := max(min(p.slots, len(p.due), maxRefusals-p.refusals), 0)
+	writes := make([]*write.Write, 0, n)
+	for _, pod := range p.due[:n] {
+		writes = append(writes, addition(p.job, pod))
+	}
+	p.due, p.slots = p.due[n:], p.slots-n
+	return writes
+}
+
+// added takes the answer to an addition. A failure concerns more than the pod, and ends the batches: the API server is
+// overloaded or did not answer.
+func (p *plan) added(w *write.Write, err error) {
+	name, uid := w.Object.GetName(), w.Object.GetUID()
+	switch {
+	case err == nil:
+		p.counts[podDue]--
+		p.counts[podWaiting]++
+		delete(p.refused, uid)
+	case write.IsOutdated(err):
+		p.after = requeue.Sooner(p.after, soon)
+	case write.IsRefused(err):
+		p.slots++
+		p.refusals++
+		r := refusal{text: failure.BriefText(err.Error()), retryAt: p.now.Add(retryRefused)}
+		if _, before := p.refused[uid]; !before {
+			p.newlyRefused = append(p.newlyRefused, note.Note{Object: name, Text: r.text})
+		}
+		p.refused[uid] = r
+		p.after = requeue.Sooner(p.after, retryRefused)
+		if p.refusals >= maxRefusals {
+			p.after = time.Millisecond // for the pods that are left
+		}
+	default:
+		p.failed = append(p.failed, fmt.Errorf("add containers to pod %s: %w", name, err))
+	}
+}
+
+// some names the first of some objects, and counts the rest.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -2,6 +2,7 @@ package ephemeraljob
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
@@ -29,12 +29,13 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	jobs       stored.Kind
-	unfinished *watches.Unfinished[ephemeralJob, *ephemeral.Rule]
+	jobs stored.Kind
+	// rules are those of the jobs that have not ended, in one list for each namespace.
+	rules *watches.Rules[ephemeralJob, *rule]
 	// pods are the own writes, by job.
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused are the pods that refuse containers, by job.
-	refused memory.Of[types.NamespacedName, map[types.UID]ephemeral.Refusal]
+	refused memory.Of[types.NamespacedName, map[types.UID]refusal]
 	// emitted are the events about invalid specs.
 	emitted memory.Texts[types.NamespacedName]
 }
@@ -47,8 +48,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		pods:       lean.NewWrites(api.Live, api.Now),
-		unfinished: watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule),
+		pods: lean.NewWrites(api.Live, api.Now), rules: watches.NewRules(newRule),
 	}, nil
 }
 
@@ -60,7 +60,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if err := r.unfinished.Index(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := unfinished().Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index EphemeralJobs: %w", err)
 	}
 	return r.api.Bind(mgr, controllerName, o).
@@ -79,9 +79,50 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s, r.jobs)
-	err = r.api.Run(ctx, s.key(), p.all, r.pods, r.jobs.Writes)
-	r.refused.Note(s.key(), func(known *map[types.UID]ephemeral.Refusal) { *known = p.outcome.Refused })
-	r.emit(ctx, p)
-	return r.api.Result(request, p.after(), err)
+	p := newPlan(s)
+	reported, err := r.run(ctx, p)
+	r.refused.Note(s.key(), func(known *map[types.UID]refusal) { *known = p.refused })
+	r.emit(ctx, p, reported)
+	return r.api.Result(request, p.after, err)
+}
+
+// run sends the writes of a plan, and reports whether the status is written, which it is whatever the other writes met.
+// The job is deleted where nothing has failed.
+func (r *Reconciler) run(ctx context.Context, p *plan) (reported bool, err error) {
+	job := *p.job
+	if kept, changed := p.finalizers(); changed {
+		err = r.writeFinalizers(ctx, &job, kept)
+	}
+	for writes := p.batch(); len(writes) > 0; writes = p.batch() {
+		for i, answer := range r.api.SendEach(ctx, p.key(), writes, r.pods) {
+			p.added(writes[i], answer.Err)
+		}
+	}
+	fresh := job
+	fresh.Status = p.status()
+	reported, failed := r.api.WriteStatus(ctx, r.jobs, &job, &fresh, counters(&fresh.Status))
+	err = errors.Join(append(p.failed, err, failed)...)
+	if err != nil || !p.deleteJob {
+		return reported, err
+	}
+	w := r.jobs.Deletion(&job)
+	w.SameVersion = true
+	if _, err := r.api.Send(ctx, p.key(), w, r.jobs); client.IgnoreNotFound(err) != nil {
+		return reported, fmt.Errorf("delete EphemeralJob: %w", err)
+	}
+	return reported, nil
+}
+
+// writeFinalizers writes the finalizers of a job, and sets what the API server answered.
+func (r *Reconciler) writeFinalizers(ctx context.Context, job *ephemeralJob, finalizers []string) error {
+	w, err := r.jobs.Finalizers(job, finalizers)
+	if err != nil {
+		return err
+	}
+	answer, err := r.api.Send(ctx, client.ObjectKeyFromObject(job), w, r.jobs)
+	if err != nil {
+		return fmt.Errorf("write finalizers: %w", err)
+	}
+	job.ResourceVersion, job.Finalizers = answer.GetResourceVersion(), finalizers
+	return nil
 }

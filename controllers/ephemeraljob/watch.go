@@ -2,16 +2,13 @@ package ephemeraljob
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
@@ -28,25 +25,12 @@ func withoutCounters() predicate.Predicate {
 // anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
-		switch {
-		case before == nil, after == nil:
-			r.wake(ctx, q, before, after)
-		case before.UID != after.UID:
+		if before != nil && after != nil && before.UID != after.UID {
 			r.wake(ctx, q, before, nil)
-			r.wake(ctx, q, nil, after)
-		case changed(before, after):
-			r.wake(ctx, q, before, after)
+			before = nil
 		}
+		r.wake(ctx, q, before, after)
 	})
-}
-
-// changed reports whether a pod differs in anything that a job looks at. Most changes of pods do not.
-func changed(before, after *corev1.Pod) bool {
-	same := apiequality.Semantic.DeepEqual
-	return before.Status.Phase != after.Status.Phase ||
-		(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) || !maps.Equal(before.Labels, after.Labels) ||
-		!same(before.Spec.EphemeralContainers, after.Spec.EphemeralContainers) ||
-		!same(before.Status.EphemeralContainerStatuses, after.Status.EphemeralContainerStatuses)
 }
 
 // wake requeues the jobs of the namespace that see a pod in another state than before. One of both is nil where the pod
@@ -56,22 +40,25 @@ func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *c
 	if after == nil {
 		pod = before
 	}
-	jobs, err := r.unfinished.Affected(ctx, r.api.Cached, pod.Namespace, func(rule *ephemeral.Rule) bool {
-		return seen(rule, before) != seen(rule, after)
-	})
+	jobs, err := unfinished().List(ctx, r.api.Cached, pod.Namespace)
 	watches.Log(ctx, err, "Failed to find the jobs of a pod")
-	for _, job := range jobs {
-		q.Add(job)
+	affected := r.rules.Affected(pod.Namespace, jobs, func(r *rule) bool { return seen(r, before) != seen(r, after) })
+	for _, request := range affected {
+		q.Add(request)
 	}
 }
 
 // seen is the state of a pod for a job, where a pod that has ended or is gone is as good as one that is not selected.
-func seen(rule *ephemeral.Rule, pod *corev1.Pod) ephemeral.State {
+func seen(r *rule, pod *corev1.Pod) podState {
 	if pod == nil {
-		return ephemeral.Unselected
+		return podUnselected
 	}
-	if state := rule.State(pod); state != ephemeral.Inactive {
+	if state := r.state(pod); state != podInactive {
 		return state
 	}
-	return ephemeral.Unselected
+	return podUnselected
+}
+
+func unfinished() *watches.Unfinished[ephemeralJob] {
+	return &watches.Unfinished[ephemeralJob]{Kind: gvk(), Over: over}
 }

@@ -13,9 +13,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
-	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
-	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/storedtest"
+	"github.com/kruisekit/kruisekit/test/rig/watchestest"
 )
 
 // withJobs returns a reconciler that finds these jobs: one for each container "shell" and "dump" of pods with app=web,
@@ -34,7 +34,7 @@ func withJobs(t *testing.T) *Reconciler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.unfinished.Index(t.Context(), server); err != nil {
+	if err := unfinished().Index(t.Context(), server); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*v1alpha1.EphemeralJob){
@@ -60,7 +60,7 @@ func withJobs(t *testing.T) *Reconciler {
 	return r
 }
 
-func newPod(changes ...func(*corev1.Pod)) *corev1.Pod {
+func podWith(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "a", UID: "uid-a", Labels: map[string]string{"app": "web"},
 	}}
@@ -103,31 +103,31 @@ func TestPodEvents(t *testing.T) {
 		before, after *corev1.Pod
 		want          string
 	}{
-		"created":               {nil, newPod(), "dump shell"},
-		"created in deletion":   {nil, newPod(gone), ""},
-		"created, unselected":   {nil, newPod(func(p *corev1.Pod) { p.Labels = nil }), ""},
-		"deleted":               {newPod(), nil, "dump shell"},
-		"deleted after its end": {newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, ""},
-		"noise":                 {newPod(), newPod(noise), ""},
+		"created":               {nil, podWith(), "dump shell"},
+		"created in deletion":   {nil, podWith(gone), ""},
+		"created, unselected":   {nil, podWith(func(p *corev1.Pod) { p.Labels = nil }), ""},
+		"deleted":               {podWith(), nil, "dump shell"},
+		"deleted after its end": {podWith(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }), nil, ""},
+		"noise":                 {podWith(), podWith(noise), ""},
 		"started": {
-			newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
-			newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), "",
+			podWith(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+			podWith(func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning }), "",
 		},
 		"ended": {
-			newPod(), newPod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "dump shell",
+			podWith(), podWith(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "dump shell",
 		},
-		"goes":                          {newPod(), newPod(gone), "dump shell"},
-		"relabelled":                    {newPod(), newPod(relabelled), "db dump shell"},
-		"an own container":              {newPod(), newPod(with("shell", "uid-shell")), "shell"},
-		"a container of another job":    {newPod(), newPod(with("shell", "uid-other")), "shell"},
-		"a container with another name": {newPod(), newPod(with("debugger", "uid-shell"), runs("debugger")), ""},
+		"goes":                          {podWith(), podWith(gone), "dump shell"},
+		"relabelled":                    {podWith(), podWith(relabelled), "db dump shell"},
+		"an own container":              {podWith(), podWith(with("shell", "uid-shell")), "shell"},
+		"a container of another job":    {podWith(), podWith(with("shell", "uid-other")), "shell"},
+		"a container with another name": {podWith(), podWith(with("debugger", "uid-shell"), runs("debugger")), ""},
 		"an own container runs": {
-			newPod(with("shell", "uid-shell")), newPod(with("shell", "uid-shell"), runs("shell")), "shell",
+			podWith(with("shell", "uid-shell")), podWith(with("shell", "uid-shell"), runs("shell")), "shell",
 		},
 		"a container of another job runs": {
-			newPod(with("shell", "uid-other")), newPod(with("shell", "uid-other"), runs("shell")), "",
+			podWith(with("shell", "uid-other")), podWith(with("shell", "uid-other"), runs("shell")), "",
 		},
-		"another pod of the name": {newPod(), newPod(other), "dump shell"},
+		"another pod of the name": {podWith(), podWith(other), "dump shell"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := watchestest.Happen(ctx, handler, c.before, c.after); got != c.want {
@@ -136,7 +136,7 @@ func TestPodEvents(t *testing.T) {
 		})
 	}
 	q := &watchestest.Queue{}
-	handler.Create(ctx, event.CreateEvent{Object: newPod(), IsInInitialList: true}, q)
+	handler.Create(ctx, event.CreateEvent{Object: podWith(), IsInInitialList: true}, q)
 	handler.Update(ctx, event.UpdateEvent{ObjectOld: &corev1.Node{}, ObjectNew: &corev1.Node{}}, q)
 	if got := q.Taken(); got != "" {
 		t.Errorf("the start of the process reconciles %q through pods", got)

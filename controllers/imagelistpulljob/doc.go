@@ -7,7 +7,7 @@
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
 // It needs no webhook: a list without defaults behaves as a defaulted one. List in package imagepull decides about
-// the jobs. The pass in plan.go has the writes of that decision, and what follows from their answers. There is no
+// the jobs. There is no
 // watch.go: an event of a list or of a job reconciles the list.
 //
 // Writes: one for each job, one for the label of the list with the hash of its template, and one patch of the status

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // Reasons of events. The first two are the reference's.
@@ -21,25 +22,23 @@ func (r *Reconciler) emit(ctx context.Context, p *plan) {
 		return
 	}
 	r.emitInvalid(p.snapshot, p.invalidParts())
-	if p.creating != nil && p.creating.Err() != nil {
-		first, _, _ := strings.Cut(p.creating.Err().Error(), "\n") // an event has no room for one of each image
+	if p.notCreated != nil {
+		first, _, _ := strings.Cut(p.notCreated.Error(), "\n") // an event has no room for one of each image
 		r.api.Warningf(p.list, reasonFailedCreate, "failed to create ImagePullJobs: %s", first)
 	} else if p.created > 0 && !p.met {
 		r.api.Normalf(p.list, reasonCreated, "created ImagePullJobs: %d", p.created)
 	}
-	if p.deleted > 0 && p.deleting.Err() == nil {
+	if p.deleted > 0 && p.notDeleted == nil {
 		r.api.Normalf(p.list, reasonDeleted, "deleted ImagePullJobs: %d", p.deleted)
 	}
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), p.decision.Notes)
-	}
+	binding.LogNotes(ctx, p.Notes)
 }
 
-// invalidParts are the images that are skipped, and a sandboxConfig that is left out, and why.
+// invalidParts are the images that are skipped, and why.
 func (p *plan) invalidParts() string {
 	var all []string
-	for _, n := range p.decision.Notes {
-		if n.Code == imagepull.NoteBadImage || n.Code == imagepull.NoteSandbox {
+	for _, n := range p.Notes {
+		if n.Code == imagepull.NoteBadImage {
 			all = append(all, n.Text)
 		}
 	}

@@ -7,13 +7,10 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // A list that the webhook would reject makes no jobs; the faults themselves are in the tables of the package
@@ -65,8 +62,13 @@ func TestInvalid(t *testing.T) {
 		"names, labels": {
 			`{"images":["a"],"selector":{"names":["n"],"matchLabels":{"a":"b"}}}`, "spec.selector.names: Forbidden",
 		},
-		"many secrets":   {`{"images":["a"],"pullSecrets":["` + strings.Join(secrets, `","`) + `"]}`, ""},
-		"long sandbox":   {`{"images":["a"],"sandboxConfig":{"annotations":{"a":"` + strings.Repeat("x", 20000) + `"}}}`, ""},
+		"many secrets": {
+			`{"images":["a"],"pullSecrets":["` + strings.Join(secrets, `","`) + `"]}`, "spec.pullSecrets: Too many",
+		},
+		"long sandbox": {
+			`{"images":["a"],"sandboxConfig":{"annotations":{"a":"` + strings.Repeat("x", 20000) + `"}}}`,
+			"spec.sandboxConfig: Invalid",
+		},
 		"a list without": {`{}`, "spec.images: Required"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,77 +85,29 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// The label comes first, and nothing follows where it fails. Of a job whose name is taken the pass asks who has the
-// name.
-func TestPass(t *testing.T) {
-	twice := "Patch, " + strings.Repeat("Create, ", 2) + "Patch status"
-	jobs := v1beta1.GroupVersion.WithResource("imagepulljobs").GroupResource()
-	taken, missing := apierrors.NewAlreadyExists(jobs, "j"), apierrors.NewNotFound(jobs, "j")
-	owner := *metav1.NewControllerRef(&v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{UID: "uid-ahead"}}, gvk())
-	own, foreign := stored.Untyped(jobKind()), stored.Untyped(jobKind())
-	own.SetOwnerReferences([]metav1.OwnerReference{owner})
-	for name, c := range map[string]struct {
-		errs    map[write.Verb]error
-		found   *unstructured.Unstructured
-		want    string
-		created int
-		met     bool
-		fails   string
-	}{
-		"all succeeds": {
-			want: twice, created: 2,
-		},
-		"the label is refused": {
-			errs: map[write.Verb]error{write.Patch: missing}, want: "Patch", fails: "label list",
-		},
-		"creations are refused": {
-			errs: map[write.Verb]error{write.Create: apierrors.NewBadRequest("no")},
-			want: twice, fails: "create job of image a",
-		},
-		"an earlier process has created the jobs": {
-			errs: map[write.Verb]error{write.Create: taken}, found: own,
-			want: "Patch, Create, Get, Create, Get, Patch status", met: true,
-		},
-		"the jobs have gone since": {
-			errs: map[write.Verb]error{write.Create: taken, write.Get: missing},
-			want: "Patch, Create, Get, Create, Get, Patch status", met: true,
-		},
-		"another owner has the names": {
-			errs: map[write.Verb]error{write.Create: taken}, found: foreign,
-			want: "Patch, Create, Get, Create, Get, Patch status", fails: "is taken",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ahead", UID: "uid-ahead"}}
-			list.Spec.Images = []string{"a", "b"}
-			list.Default()
-			p := newPlan(&snapshot{list: list, now: time.Unix(0, 0)}, stored.Kind{GVK: gvk()}, stored.Kind{GVK: jobKind()})
-			pass := p.pass()
-			var sent []string
-			answer := func(w *write.Write) []*write.Write {
-				sent = append(sent, strings.TrimSpace(string(w.Verb)+" "+w.Subresource))
-				if w.Verb == write.Get {
-					return pass.Answer(p.now, w, c.found, c.errs[w.Verb])
-				}
-				return pass.Answer(p.now, w, own, c.errs[w.Verb])
-			}
-			for stage := pass.Next(); len(stage) > 0; stage = pass.Next() {
-				for _, w := range stage {
-					for _, follows := range answer(w) {
-						answer(follows)
-					}
-				}
-			}
-			failed := ""
-			if err := pass.Err(); err != nil {
-				failed = err.Error()
-			}
-			if got := strings.Join(sent, ", "); got != c.want || p.created != c.created || p.met != c.met {
-				t.Errorf("sent %s, created %d, met %t", got, p.created, p.met)
-			}
-			if (failed != "") != (c.fails != "") || !strings.Contains(failed, c.fails) {
-				t.Errorf("got %q", failed)
-			}
-		})
+// The name of a job follows from its list, template and image, so that a job that exists is met.
+func TestCreations(t *testing.T) {
+	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "ahead", UID: "uid-ahead"}}
+	list.Spec.Images = []string{"a", "b"}
+	list.Default()
+	s := &snapshot{list: list, now: time.Unix(0, 0)}
+	p := newPlan(s)
+	first, err := p.creations()
+	if err != nil || len(first) != 2 || first[0].GetName() == first[1].GetName() || p.met ||
+		p.label(stored.Kind{}) == nil {
+		t.Fatalf("creates %v, met %t, %v", first, p.met, err)
+	}
+	leaving := &v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: first[0].GetName(), DeletionTimestamp: &metav1.Time{Time: s.now},
+	}}
+	s.jobs = []*v1beta1.ImagePullJob{leaving}
+	p = newPlan(s)
+	again, err := p.creations()
+	if err != nil || len(again) != 1 || again[0].GetName() != first[1].GetName() || !p.met {
+		t.Errorf("while a job leaves: creates %v, met %t, %v", again, p.met, err)
+	}
+	list.Labels = map[string]string{"controller-revision-hash": p.Hash}
+	if w := newPlan(s).label(stored.Kind{}); w != nil {
+		t.Errorf("the label is written again: %v", w)
 	}
 }

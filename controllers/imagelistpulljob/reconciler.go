@@ -2,8 +2,11 @@ package imagelistpulljob
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -11,8 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -22,8 +24,7 @@ import (
 
 // Reconciler makes the pull jobs of lists.
 type Reconciler struct {
-	api     *binding.Binding
-	options Options
+	api *binding.Binding
 
 	// listObjects and jobObjects are read untyped, as the own writes left them.
 	listObjects, jobObjects stored.Kind
@@ -38,7 +39,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	return &Reconciler{
-		api: api, options: o,
+		api:         api,
 		listObjects: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
 		jobObjects:  stored.Kind{GVK: jobKind(), Writes: stored.NewWrites(api.Live, api.Now)},
 	}, nil
@@ -84,17 +85,59 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.emitInvalid(s, s.invalid.Error())
 		return ctrl.Result{}, nil //nolint:nilerr // only another spec helps
 	}
-	p := newPlan(s, r.listObjects, r.jobObjects)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: s.key(), Isolation: driver.Objects,
-		Ledgers: []driver.Recorder{r.listObjects, r.jobObjects},
-	})
-	for _, job := range p.found {
-		r.jobObjects.Writes.Created(s.key(), job)
-	}
+	p := newPlan(s)
+	err = r.run(ctx, p)
 	r.emit(ctx, p)
-	if err != nil {
-		return ctrl.Result{}, err
+	return r.api.Result(request, p.after(), err)
+}
+
+// run sends the writes of a plan. Nothing follows a label that is not written; the status is written also where a job
+// was refused.
+func (r *Reconciler) run(ctx context.Context, p *plan) error {
+	if p.Delete { // its jobs go with it
+		_, err := r.api.Send(ctx, p.key(), r.listObjects.Deletion(p.list), r.listObjects)
+		return client.IgnoreNotFound(err)
 	}
-	return ctrl.Result{RequeueAfter: p.after()}, nil
+	if w := p.label(r.listObjects); w != nil {
+		if _, err := r.api.Send(ctx, p.key(), w, r.listObjects); err != nil {
+			return fmt.Errorf("label list: %w", err)
+		}
+	}
+	if p.list.Status.CompletionTime != nil {
+		return nil
+	}
+	p.runs = true
+	p.notCreated = r.createJobs(ctx, p)
+	p.notDeleted = r.deleteJobs(ctx, p)
+	fresh := *p.list
+	fresh.Status = p.Status
+	_, err := r.api.WriteStatus(ctx, r.listObjects, p.list, &fresh, counters(&fresh.Status))
+	return errors.Join(p.notCreated, p.notDeleted, err)
+}
+
+// createJobs creates the jobs that are missing. One that is refused holds up no other image.
+func (r *Reconciler) createJobs(ctx context.Context, p *plan) error {
+	jobs, err := p.creations()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	return batches.Each(jobs, func(job *unstructured.Unstructured) error {
+		creation := &write.Write{Verb: write.Create, Object: job}
+		_, existed, err := owned.Create(ctx, r.api, p.list, creation, r.jobObjects)
+		mu.Lock()
+		defer mu.Unlock()
+		return p.answerCreate(job, existed, err)
+	}).Err()
+}
+
+// deleteJobs deletes the jobs of images that are no longer in the list.
+func (r *Reconciler) deleteJobs(ctx context.Context, p *plan) error {
+	writes := make([]*write.Write, 0, len(p.DeleteJobs))
+	for _, job := range p.DeleteJobs {
+		writes = append(writes, r.jobObjects.Deletion(job))
+	}
+	gone, err := r.api.DeleteEach(ctx, p.key(), writes, r.jobObjects)
+	p.deleted = len(gone)
+	return err
 }

@@ -1,12 +1,10 @@
 package imagelistpulljob
 
-import "github.com/kruisekit/kruisekit/internal/statuspatch"
+import "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 
-// report writes the status, if it changed, also where another write failed.
-func (p *plan) report() (pass, error) {
-	fresh, status := *p.list, &p.decision.Status
-	fresh.Status = *status
-	return statuspatch.Pass(p.lists, p.list, &fresh, map[string]any{ // the schema requires them
-		"desired": status.Desired, "active": status.Active, "completed": status.Completed, "succeeded": status.Succeeded,
-	}, nil)
+// counters are the fields of a status that are always written: the schema requires them.
+func counters(s *v1beta1.ImageListPullJobStatus) map[string]any {
+	return map[string]any{
+		"desired": s.Desired, "active": s.Active, "completed": s.Completed, "succeeded": s.Succeeded,
+	}
 }

@@ -5,9 +5,9 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// It needs no webhook: a job without defaults behaves as a defaulted one. Package imagepull decides about the nodes.
-// The pass in plan.go has the writes of that decision, and what follows from their answers. The keeper of the pull
-// secrets makes passes of its own, which the pass of a job asks for.
+// It needs no webhook: a job without defaults behaves as a defaulted one. Package imagepull decides which nodes are
+// next, what is written to them, and the status. One reconcile copies the pull secrets, writes to the nodes that are
+// next, each independent of the others, and then writes the status. The end of a job is a reconcile of its own.
 //
 // A job asks nodes by their NodeImages, one write for each node, and writes its status when it changes: once as the job
 // begins, at most once for each node that ends, and once more for each time that it selects other nodes. The reconciler
@@ -18,18 +18,19 @@
 // # Pull secrets
 //
 // Nodes may read the secrets of one namespace only (Options.SecretNamespace), where the reconciler keeps one copy of
-// each secret that jobs name, with type and docker configuration and nothing else. A job whose secrets are copied gets
-// a finalizer, so that the copies are released. The reconciler needs no right to list all secrets: it gets those that
-// jobs name, and watches the namespace of the copies alone, without which it does not start (config/pulljobs has the
-// role). It reads the secrets of jobs under way again every ten seconds, each once. Options.SecretPeriod changes that,
-// and Options.WatchSecrets replaces it by a watch of metadata, for managers that may list and watch Secrets anyway.
+// each secret that jobs name, with type and docker configuration and nothing else. A copy lists the jobs under way that
+// name its source. It is deleted when the last of them ends or is deleted, and at the next sweep where no manager saw
+// that: jobs need no finalizer. When they end they lose the one that OpenKruise and older versions add. The reconciler
+// needs no right to list all secrets: it gets those that jobs name, and watches the namespace of the copies alone,
+// without which it does not start (config/pulljobs has the role). Each ten seconds (Options.SecretPeriod) it reads the
+// secrets of jobs under way again, each once, and sweeps the copies.
 //
 // # What cannot be done
 //
-// A job with an image or a selector that cannot be read reports that in its status and in an event (InvalidSpec), and
-// waits for another spec. Nodes that list too many images, NodeImages that the API server refuses, and a namespace that
-// takes no copies are reported in the status; the other nodes go on. A secret that does not exist or cannot be used is
-// an event; the pull goes without.
+// A job with an image or a selector that cannot be read, with too many pull secrets or too long a sandboxConfig reports
+// that in its status and in an event (InvalidSpec), and waits for another spec. Nodes that list too many images,
+// NodeImages that the API server refuses, and a namespace that takes no copies are reported in the status; the other
+// nodes go on. A secret that does not exist or cannot be used is an event; the pull goes without.
 //
 // When not to use it: without the node daemon of this project or of OpenKruise nothing pulls, and without the
 // controller nodeimage there are no NodeImages.

@@ -11,21 +11,14 @@ import (
 // reasonInvalidSpec is the event of a job that cannot run.
 const reasonInvalidSpec = "InvalidSpec"
 
-// emit emits why a job cannot run, and passes the notes on. Each note that a user has to mend is an event, once in the
-// life of a process.
-func (r *Reconciler) emit(ctx context.Context, p *plan) {
-	if p.refused != "" {
-		r.api.Event(p.job, corev1.EventTypeWarning, reasonInvalidSpec, p.refused)
-	}
-	if !p.reported {
-		return
-	}
-	for _, n := range p.notes {
-		if imagepull.NeedsUser(n) && r.emitted.First(p.key(), n.Code+" "+n.Object) {
-			r.api.Event(p.job, corev1.EventTypeWarning, n.Code, n.Object+": "+n.Text)
+// emit passes the notes on. Each note that a user has to mend is an event, once in the life of a process.
+func (r *Reconciler) emit(ctx context.Context, s *snapshot, plan imagepull.JobPlan) {
+	for _, n := range plan.Notes {
+		if imagepull.NeedsUser(n) && r.emitted.First(s.key(), n.Code+" "+n.Object) {
+			r.api.Event(s.job, corev1.EventTypeWarning, n.Code, n.Object+": "+n.Text)
 		}
 	}
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), p.notes)
+		r.options.Explain(ctx, s.key(), plan.Notes)
 	}
 }

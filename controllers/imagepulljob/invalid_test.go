@@ -28,16 +28,16 @@ func TestInvalid(t *testing.T) {
 			func(s *v1beta1.ImagePullJobSpec) { s.Parallelism = ptr.To(intstr.FromString("50%")) }, "spec.parallelism: Invalid",
 		},
 		"many secrets": {
-			"the reference has no limit, and the first ones are used", func(s *v1beta1.ImagePullJobSpec) {
+			"the manager would copy them all", func(s *v1beta1.ImagePullJobSpec) {
 				for i := range 33 {
 					s.PullSecrets = append(s.PullSecrets, fmt.Sprint("s", i))
 				}
-			}, "",
+			}, "spec.pullSecrets: Too many",
 		},
 		"long sandbox": {
-			"the reference has no limit, and the nodes pull without it", func(s *v1beta1.ImagePullJobSpec) {
+			"each node would store it", func(s *v1beta1.ImagePullJobSpec) {
 				s.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"a": strings.Repeat("x", 20000)}}
-			}, "",
+			}, "spec.sandboxConfig: Invalid",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,17 +18,24 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/order"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/note"
 )
 
-// snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
+// snapshot is what one reconcile has read. Objects in it may be the cache's and are only read.
 type snapshot struct {
 	// job with its defaults.
 	job *pullJob
 	// invalid is why nothing can be done with the spec.
 	invalid error
-	now     time.Time
-	// nodes that are selected, in the order in which they pull.
+	request imagepull.Request
+	// nodes that are selected, in the order in which they pull, as they are after the own writes.
 	nodes []*nodeImage
+	// more means that further nodes can be asked at once.
+	more bool
+	// secretNamespace takes no copies of pull secrets, for the reason unplaced; nil where it does.
+	secretNamespace string
+	unplaced        error
+	notes           []note.Note
 }
 
 // key is the name under which writes are recorded.
@@ -55,9 +61,10 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{job: job, now: r.api.Now(), invalid: malformed}
+	s := r.snapshotOf(job)
+	s.invalid = malformed
 	if s.invalid != nil || s.ended() {
-		return s, nil //nolint:nilerr // the pass refuses the job
+		return s, nil //nolint:nilerr // the job is refused
 	}
 	job.Default()
 	if s.invalid = invalid(job); s.invalid != nil {
@@ -67,15 +74,20 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	return s, err
 }
 
-// gone is the snapshot of a job that is gone. If it went without its finalizer, its secrets are still claimed.
+func (r *Reconciler) snapshotOf(job *pullJob) *snapshot {
+	return &snapshot{job: job, secretNamespace: r.options.SecretNamespace, request: imagepull.Request{
+		Job: job, Now: r.api.Now(), KeepSeconds: r.options.KeepSeconds, Refused: map[string]error{},
+	}}
+}
+
+// gone is the snapshot of a job that is gone, whose secrets are still copied.
 func (r *Reconciler) gone(name types.NamespacedName) *snapshot {
 	r.jobs.Writes.Forget(name)
 	r.emitted.Forget(name)
 	r.rules.Forget(name)
-	now := r.api.Now()
 	job := &pullJob{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-	job.DeletionTimestamp = &metav1.Time{Time: now}
-	return &snapshot{job: job, now: now}
+	job.DeletionTimestamp = &metav1.Time{Time: r.api.Now()}
+	return r.snapshotOf(job)
 }
 
 // selected are the NodeImages of a job, as they are after the own writes, in the order in which they pull.
@@ -88,21 +100,38 @@ func (r *Reconciler) selected(ctx context.Context, s *snapshot) ([]*nodeImage, e
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := imagepull.SelectImages(s.job, candidates, pods)
+	chosen, err := imagepull.Select(s.job, candidates, pods)
 	if err != nil {
 		return nil, err
 	}
 	images := make([]*nodeImage, 0, len(chosen))
 	for _, cached := range chosen {
-		image, err := r.nodeImages.Latest(ctx, cached)
+		known, err := r.overlaid(ctx, cached)
 		if err != nil {
 			return nil, err
 		}
-		if image != nil {
-			images = append(images, image)
-		}
+		images = append(images, known...)
 	}
 	return images, nil
+}
+
+// overlaid returns a NodeImage of the cache as the own writes left it; none where it is gone.
+func (r *Reconciler) overlaid(ctx context.Context, cached *nodeImage) ([]*nodeImage, error) {
+	known, _, err := r.nodeImages.Overlay(ctx, types.NamespacedName{Name: cached.Name}, []*nodeImage{cached})
+	return known, err
+}
+
+// latest returns the NodeImage of a name as the own writes left it; nil where it is gone.
+func (r *Reconciler) latest(ctx context.Context, name types.NamespacedName) (*nodeImage, error) {
+	cached, err := r.nodeNamed(ctx, name)
+	if err != nil || cached == nil {
+		return nil, err
+	}
+	known, err := r.overlaid(ctx, cached)
+	if err != nil || len(known) == 0 {
+		return nil, err
+	}
+	return known[0], nil
 }
 
 // podsOf a job with a podSelector, in the order in which their workload updates them.
@@ -206,7 +235,7 @@ func (r *Reconciler) sorted(ctx context.Context, s *snapshot, pods []*corev1.Pod
 		return pods, nil
 	}
 	if set := stored.Whole[v1beta1.CloneSet](raw); set != nil && owner.Kind == "CloneSet" {
-		return order.CloneSet(set, pods, s.now), nil
+		return order.CloneSet(set, pods, s.request.Now), nil
 	}
 	if set := stored.Whole[v1beta1.StatefulSet](raw); set != nil && owner.Kind == "StatefulSet" {
 		return order.StatefulSet(set, pods), nil

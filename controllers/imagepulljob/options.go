@@ -24,12 +24,9 @@ type Options struct {
 	// SecretNamespace is where nodes may read pull secrets, and where copies of them are kept. Empty is
 	// [v1beta1.DefaultImagePullSecretNamespace]. The namespace need not exist before a job names a secret.
 	SecretNamespace string
-	// SecretPeriod is how often pull secrets of jobs under way are read again, at one read each. Zero is ten seconds;
-	// below zero each pass of a job reads its own.
+	// SecretPeriod is how often pull secrets of jobs under way are read again, at one read each, and copies that no job
+	// uses are deleted. Zero is ten seconds.
 	SecretPeriod time.Duration
-	// WatchSecrets watches the metadata of all Secrets instead. Changes are then seen at once and nothing is read in vain,
-	// but the manager must be allowed to list and watch Secrets, which is to read all of the cluster's.
-	WatchSecrets bool
 	// KeepSeconds is added to the time that tags of jobs with an end stay on their nodes. Nil is 300.
 	KeepSeconds *int32
 	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
@@ -43,7 +40,7 @@ func (o Options) withDefaults() Options {
 	if o.SecretNamespace == "" {
 		o.SecretNamespace = v1beta1.DefaultImagePullSecretNamespace
 	}
-	if o.SecretPeriod == 0 {
+	if o.SecretPeriod <= 0 {
 		o.SecretPeriod = secretPeriod
 	}
 	return o

@@ -1,25 +1,25 @@
 package imagepulljob
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 var (
@@ -31,351 +31,295 @@ var (
 	errBroken = errors.New("the connection broke")
 )
 
-// nodesOf are NodeImages without images.
-func nodesOf(names ...string) []*nodeImage {
-	var all []*nodeImage
-	for _, name := range names {
-		all = append(all, &nodeImage{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "u", ResourceVersion: "1"}})
+// full is a NodeImage without room.
+func full(name string) *nodeImage {
+	node := &nodeImage{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	node.Spec.Images = map[string]v1beta1.ImageSpec{}
+	for i := range imagepull.MaxImages {
+		node.Spec.Images[fmt.Sprint("other-", i)] = v1beta1.ImageSpec{}
 	}
-	return all
+	return node
 }
 
-// pulled is a NodeImage whose node has the image of a job already.
-func pulled(name string, job *pullJob) *nodeImage {
-	request := imagepull.Request{Job: job, Now: at}
-	node, err := request.For(name).Apply(nodesOf(name)[0])
+func empty(name string) *nodeImage { return &nodeImage{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+
+// pulled is a NodeImage whose node has pulled the image of a job.
+func pulled(t *testing.T, name string, job *pullJob) *nodeImage {
+	t.Helper()
+	node, err := imagepull.Request{Job: job, Now: at}.For(name).Apply(empty(name))
 	if err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
-	ref := imagepull.Reference{Name: "nginx", Tag: "1"}
-	node.Status.ImageStatuses = map[string]v1beta1.ImageStatus{ref.Name: {Tags: []v1beta1.ImageTagStatus{{
-		Tag: ref.Tag, Phase: v1beta1.ImagePhaseSucceeded, CompletionTime: &metav1.Time{Time: at},
+	node.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
+		Tag: "1", Phase: v1beta1.ImagePhaseSucceeded, CompletionTime: &metav1.Time{Time: at},
 	}}}}
 	return node
 }
 
-// script answers the writes of a pass, by what they are and their number.
-type script struct {
-	sent []string
-	// answers are the errors of writes, as "Patch n1", each for one time. Those without one succeed.
-	answers map[string][]error
-	// objects are what is answered to a write that is listed in answers.
-	objects map[string]write.Object
+// reconciles is one reconcile of the job web.
+type reconciles struct {
+	why     string
+	change  func(*pullJob)
+	objects func(t *testing.T, job *pullJob) []client.Object
+	options Options
+	// fails are the errors of requests, each for one time.
+	fails map[string][]error
+	// meanwhile is called at the first request that fails.
+	meanwhile func(*apiserver.Server) error
+	// want are the requests, sorted where they run in parallel.
+	want     string
+	parallel bool
+
+	err     error
+	message string
+	after   time.Duration
 }
 
-// run makes the pass, and returns its error.
-func (s *script) run(p pass) error {
-	for stage := p.Next(); len(stage) > 0; stage = p.Next() {
-		for queue := stage; len(queue) > 0; {
-			w := queue[0]
-			queue = append(queue[1:], p.Answer(at, w, s.answer(w), s.err(w))...)
+func (c reconciles) test(t *testing.T) {
+	var mu sync.Mutex
+	var sent []string
+	var server *apiserver.Server
+	c.options.Now = func() time.Time { return at }
+	server, r := overServer(t, c.options, func(what string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		sent = append(sent, what)
+		if len(c.fails[what]) == 0 {
+			return nil
 		}
-	}
-	return p.Err()
-}
-
-func describe(w *write.Write) string {
-	return strings.TrimSpace(string(w.Verb) + " " + w.Object.GetName() + " " + w.Subresource)
-}
-
-func (s *script) answer(w *write.Write) write.Object {
-	name := describe(w)
-	s.sent = append(s.sent, name)
-	if len(s.answers[name]) > 0 {
-		return s.objects[name]
-	}
-	object, is := w.Object.DeepCopyObject().(write.Object)
-	if !is {
-		return nil
-	}
-	if node, typed := object.(*nodeImage); typed && w.Verb == write.Patch {
-		if err := patch(node, w); err != nil {
-			panic(err)
+		err := c.fails[what][0]
+		c.fails[what] = c.fails[what][1:]
+		if c.meanwhile != nil {
+			if err := c.meanwhile(server); err != nil {
+				t.Error(err)
+			}
+			c.meanwhile = nil
 		}
+		return err
+	})
+	job := jobNamed("web", "nginx:1")
+	job.Default()
+	job.Spec.Parallelism = ptr.To(intstr.FromInt32(10))
+	if c.change != nil {
+		c.change(job)
 	}
-	object.SetResourceVersion(object.GetResourceVersion() + "0")
-	return object
+	put(t, server, job)
+	put(t, server, c.objects(t, job)...)
+	name := client.ObjectKeyFromObject(job)
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: name})
+	if c.parallel {
+		slices.Sort(sent)
+	}
+	if got := strings.Join(sent, ", "); got != c.want {
+		t.Errorf("%s: sent %s\nwant %s", c.why, got, c.want)
+	}
+	if (err != nil) != (c.err != nil) || c.err != nil && !errors.Is(err, c.err) || result.RequeueAfter != c.after {
+		t.Errorf("%s: got %v, and %v", c.why, result, err)
+	}
+	var is pullJob
+	if err := server.Get(t.Context(), name, &is); client.IgnoreNotFound(err) != nil ||
+		!strings.Contains(is.Status.Message, c.message) {
+		t.Errorf("%s: message %q, %v", c.why, is.Status.Message, err)
+	}
 }
 
-// patch applies a write to a NodeImage.
-func patch(node *nodeImage, w *write.Write) error {
-	data, err := w.Data()
-	if err != nil || w.Type == types.MergePatchType {
-		return errors.Join(err, json.Unmarshal(data, node))
+func nodesOf(nodes ...*nodeImage) func(*testing.T, *pullJob) []client.Object {
+	return func(*testing.T, *pullJob) (all []client.Object) {
+		for _, node := range nodes {
+			all = append(all, node.DeepCopy())
+		}
+		return all
 	}
-	ops, err := jsonpatch.DecodePatch(data)
-	if err != nil {
-		return err
-	}
-	was, err := json.Marshal(node)
-	if err != nil {
-		return err
-	}
-	if data, err = ops.Apply(was); err != nil {
-		return err
-	}
-	*node = nodeImage{}
-	return json.Unmarshal(data, node)
 }
 
-func (s *script) err(w *write.Write) error {
-	name := describe(w)
-	if len(s.answers[name]) == 0 {
-		return nil
-	}
-	err := s.answers[name][0]
-	s.answers[name] = s.answers[name][1:]
-	return err
-}
-
-// A pass asks nodes, and reports; what one node refuses does not concern the others.
 func TestAskNodes(t *testing.T) {
-	full := nodesOf("b")[0]
-	full.Spec.Images = map[string]v1beta1.ImageSpec{}
-	for i := range imagepull.MaxImages {
-		full.Spec.Images[fmt.Sprint("other-", i)] = v1beta1.ImageSpec{}
+	one, two := nodesOf(empty("a")), nodesOf(empty("a"), empty("b"))
+	many, refused := make([]*nodeImage, 60), map[string][]error{}
+	for i := range many {
+		many[i] = empty(fmt.Sprintf("n%02d", i))
+		refused["patch "+many[i].Name] = []error{refusal}
 	}
-	for name, c := range map[string]struct {
-		nodes   []*nodeImage
-		answers map[string][]error
-		objects map[string]write.Object
-		want    string
-		message string
-		fails   error
-	}{
-		"all nodes take the image": {
-			nodes: nodesOf("a", "b"),
-			want:  "Patch a, Patch b, Patch web status",
+	patches := func(nodes int) (requests string) {
+		for _, node := range many[:nodes] {
+			requests += "patch " + node.Name + ", "
+		}
+		return requests + "patch web status"
+	}
+	for name, c := range map[string]reconciles{
+		"all nodes": {why: "the first batch has one node", objects: two, want: "patch a, patch b, patch web status"},
+		"gone": {
+			why: "a node that is gone is not selected", objects: two,
+			fails: map[string][]error{"patch a": {missing}}, want: "patch a, patch b, patch web status",
 		},
-		"a node that is gone is not selected": {
-			nodes:   nodesOf("a", "b"),
-			answers: map[string][]error{"Patch a": {missing}},
-			want:    "Patch a, Patch b, Patch web status",
+		"refused": {
+			why: "a node that refuses is reported, and the job goes on", objects: two,
+			change: func(j *pullJob) { j.Spec.Parallelism = nil },
+			fails:  map[string][]error{"patch a": {refusal}}, want: "patch a, patch b, patch web status",
+			message: "NodeImages that take no change: 1", err: refusal,
 		},
-		"a node that refuses is reported, and the job goes on": {
-			nodes:   nodesOf("a", "b"),
-			answers: map[string][]error{"Patch a": {refusal}},
-			want:    "Patch a, Patch b, Patch web status",
-			message: "NodeImages that take no change: 1", fails: refusal,
+		"outage": {
+			why: "an API server that fails is not asked for each node, and the status is written", objects: two,
+			fails: map[string][]error{"patch a": {errBroken}}, want: "patch a, patch web status", err: errBroken,
 		},
-		"an API server that fails ends the round, and the status is written": {
-			nodes:   nodesOf("a", "b"),
-			answers: map[string][]error{"Patch a": {errBroken}},
-			want:    "Patch a, Patch b, Patch web status", fails: errBroken,
+		"conflict": {
+			why: "the NodeImage is read again", objects: one,
+			fails: map[string][]error{"patch a": {outdated}}, want: "patch a, get a, patch a, patch web status",
 		},
-		"another client has changed the NodeImage": {
-			nodes:   nodesOf("a"),
-			answers: map[string][]error{"Patch a": {outdated}},
-			want:    "Patch a, Get a, Patch a, Patch web status",
+		"no room after a conflict": {
+			why: "the job waits for room", objects: one, fails: map[string][]error{"patch a": {outdated}},
+			meanwhile: func(s *apiserver.Server) error { return s.Put(full("a")) },
+			want:      "patch a, get a, patch web status",
+			message:   "NodeImages without room for another image: 1", after: time.Minute,
 		},
-		"another client has changed it, and it has no room now": {
-			nodes:   nodesOf("b"),
-			answers: map[string][]error{"Patch b": {outdated}, "Get b": {nil}},
-			objects: map[string]write.Object{"Get b": full},
-			want:    "Patch b, Get b, Patch web status",
-			message: "NodeImages without room for another image: 1",
+		"gone after a conflict": {
+			why: "the node is not selected", objects: two,
+			fails: map[string][]error{"patch a": {outdated}, "get a": {missing}},
+			want:  "patch a, get a, patch b, patch web status",
 		},
-		"the NodeImage is gone after a conflict": {
-			nodes:   nodesOf("a", "b"),
-			answers: map[string][]error{"Patch a": {outdated}, "Get a": {missing}},
-			want:    "Patch a, Patch b, Get a, Patch web status",
-		},
-		"the NodeImage cannot be read after a conflict": {
-			nodes:   nodesOf("a"),
-			answers: map[string][]error{"Patch a": {outdated}, "Get a": {errBroken}},
-			want:    "Patch a, Get a, Patch web status", fails: errBroken,
-		},
-		"another job has changed the NodeImage": {
-			nodes:   nodesOf("a"),
-			answers: map[string][]error{"Patch a": {outdated}},
-			objects: map[string]write.Object{"Patch a": nodesOf("a")[0]},
-			want:    "Patch a, Patch a, Patch web status",
+		"unreadable after a conflict": {
+			why: "the job is retried", objects: one,
+			fails: map[string][]error{"patch a": {outdated}, "get a": {errBroken}}, want: "patch a, get a, patch web status",
+			err: errBroken,
 		},
 		"other clients write all the time": {
-			nodes:   nodesOf("a"),
-			answers: map[string][]error{"Patch a": {outdated, outdated, outdated, outdated, outdated, outdated}},
-			want:    strings.Repeat("Patch a, Get a, ", 5) + "Patch a, Patch web status", fails: outdated,
+			why: "conflicts are bounded", objects: one,
+			fails: map[string][]error{"patch a": {outdated, outdated, outdated, outdated, outdated, outdated}},
+			want:  strings.Repeat("patch a, get a, ", 5) + "patch a, patch web status", err: outdated,
+		},
+		"other nodes have the image": {
+			why: "each makes room for the next one, and rounds are bounded", want: patches(32), after: time.Millisecond,
+			change: func(j *pullJob) {
+				j.Spec.Parallelism, j.Spec.ImagePullPolicy = ptr.To(intstr.FromInt32(1)), v1beta1.PullIfNotPresent
+			},
+			objects: func(t *testing.T, _ *pullJob) (all []client.Object) {
+				for _, node := range many[:40] {
+					all = append(all, pulled(t, node.Name, jobNamed("other", "nginx:1")))
+				}
+				return all
+			},
+		},
+		"all refuse": {
+			why: "refusals are bounded", objects: nodesOf(many...), fails: refused, want: patches(18), parallel: true,
+			change:  func(j *pullJob) { j.Spec.Parallelism = ptr.To(intstr.FromInt32(9)) },
+			message: "NodeImages that take no change: 18", err: refusal,
 		},
 		"the status cannot be written": {
-			nodes:   nodesOf("a"),
-			answers: map[string][]error{"Patch web status": {errBroken}},
-			want:    "Patch a, Patch web status", fails: errBroken,
+			why: "the job is retried", objects: one,
+			fails: map[string][]error{"patch web status": {errBroken}}, want: "patch a, patch web status", err: errBroken,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			job := jobNamed("web", "nginx:1")
-			job.Default()
-			job.Spec.Parallelism = ptr.To(intstr.FromInt32(10))
-			p := newPlan(&snapshot{job: job, now: at, nodes: c.nodes}, Options{}.withDefaults(), stored.Kind{GVK: gvk()})
-			s := &script{answers: c.answers, objects: c.objects}
-			err := s.run(p.pass())
-			if got := strings.Join(s.sent, ", "); got != c.want {
-				t.Errorf("sent %s\nwant %s", got, c.want)
-			}
-			if (err != nil) != (c.fails != nil) || c.fails != nil && !errors.Is(err, c.fails) {
-				t.Errorf("got %v", err)
-			}
-			if !strings.Contains(p.review.Status.Message, c.message) {
-				t.Errorf("message %q", p.review.Status.Message)
-			}
-			if failed := errors.Is(err, errBroken) && strings.HasPrefix(err.Error(), "write status"); p.reported == failed {
-				t.Errorf("reported %t after %v", p.reported, err)
-			}
-		})
+		t.Run(name, c.test)
 	}
 }
 
-// The finalizer comes before the copies, and the copies before the nodes; once the job has ended it is the other way
-// round.
-func TestSecretsOfPass(t *testing.T) {
-	ended := func(j *pullJob) { j.Status.CompletionTime = &metav1.Time{Time: at} }
-	held := func(j *pullJob) { j.Finalizers = []string{"a", v1beta1.ImagePullJobFinalizerKey} }
+// The copies come before the nodes.
+func TestClaimSecrets(t *testing.T) {
+	const copied = "login-00398ab3020b295e"
 	named := func(j *pullJob) { j.Spec.PullSecrets = []string{"login"} }
-	deleted := func(j *pullJob) { j.DeletionTimestamp = &metav1.Time{Time: at} }
-	expired := func(j *pullJob) {
-		j.Status.CompletionTime = &metav1.Time{Time: at.Add(-time.Hour)}
-		j.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To[int32](60)
+	with := func(t *testing.T, _ *pullJob) []client.Object {
+		return []client.Object{empty("n"), dockerSecret("login", "{}")}
 	}
-	for name, c := range map[string]struct {
-		change  []func(*pullJob)
-		among   bool
-		answers map[string][]error
-		want    string
-		message string
-		fails   error
-	}{
-		"no secrets": {want: "Patch n, Patch web status"},
-		"secrets": {
-			change: []func(*pullJob){named}, want: "Patch web, Ask web, Patch n, Patch web status",
+	for name, c := range map[string]reconciles{
+		"copied": {
+			why: "one read and one write of the secret", change: named, objects: with,
+			want: "get login, patch " + copied + ", patch n, patch web status",
 		},
-		"the finalizer is there": {
-			change: []func(*pullJob){named, held}, want: "Ask web, Patch n, Patch web status",
+		"missing": {
+			why: "the nodes pull without it", change: named, objects: nodesOf(empty("n")),
+			want: "get login, patch n, patch web status",
 		},
-		"a job among the copies needs no finalizer": {
-			change: []func(*pullJob){named}, among: true, want: "Ask web, Patch n, Patch web status",
+		"among the copies": {
+			why: "the nodes may read it", change: named, objects: with, options: Options{SecretNamespace: "shop"},
+			want: "patch n, patch web status",
 		},
-		"the finalizer is refused": {
-			change:  []func(*pullJob){named},
-			answers: map[string][]error{"Patch web": {refusal}},
-			want:    "Patch web, Patch web status", fails: refusal,
-		},
-		"the namespace takes no copies": {
-			change:  []func(*pullJob){named, held},
-			answers: map[string][]error{"Ask web": {missing}},
-			want:    "Ask web, Patch web status", fails: missing,
-			message: "pull secrets cannot be copied to namespace " + v1beta1.DefaultImagePullSecretNamespace,
-		},
-		"an ended job without a finalizer releases what it may have": {
-			change: []func(*pullJob){ended}, want: "Ask web",
-		},
-		"an ended job is no longer held": {
-			change: []func(*pullJob){ended, held}, want: "Ask web, Patch web",
-		},
-		"copies that cannot be released hold the job": {
-			change:  []func(*pullJob){deleted, held},
-			answers: map[string][]error{"Ask web": {errBroken}},
-			want:    "Ask web", fails: errBroken,
-		},
-		"a job that is gone needs no finalizer removed": {
-			change:  []func(*pullJob){deleted, held},
-			answers: map[string][]error{"Patch web": {missing}},
-			want:    "Ask web, Patch web",
-		},
-		"a finished job is deleted": {
-			change: []func(*pullJob){expired, held}, want: "Ask web, Patch web, Delete web",
-		},
-		"a finished job is gone": {
-			change:  []func(*pullJob){expired},
-			answers: map[string][]error{"Delete web": {missing}},
-			want:    "Ask web, Delete web",
-		},
-		"a finished job cannot be deleted": {
-			change:  []func(*pullJob){expired},
-			answers: map[string][]error{"Delete web": {refusal}},
-			want:    "Ask web, Delete web", fails: refusal,
+		"no place": {
+			why: "the namespace takes no copies", change: named, objects: with,
+			fails: map[string][]error{"patch " + copied: {missing}}, want: "get login, patch " + copied + ", patch web status",
+			message: "pull secrets cannot be copied to namespace " + v1beta1.DefaultImagePullSecretNamespace, err: missing,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			job := jobNamed("web", "nginx:1")
-			for _, change := range c.change {
-				change(job)
-			}
-			job.Default()
-			o := Options{}.withDefaults()
-			if c.among {
-				o.SecretNamespace = job.Namespace
-			}
-			p := newPlan(&snapshot{job: job, now: at, nodes: nodesOf("n")}, o, stored.Kind{GVK: gvk()})
-			s := &script{answers: c.answers}
-			err := s.run(p.pass())
-			if got := strings.Join(s.sent, ", "); got != c.want {
-				t.Errorf("sent %s\nwant %s", got, c.want)
-			}
-			if (err != nil) != (c.fails != nil) || c.fails != nil && !errors.Is(err, c.fails) {
-				t.Errorf("got %v", err)
-			}
-			if !strings.Contains(p.review.Status.Message, c.message) {
-				t.Errorf("message %q", p.review.Status.Message)
-			}
-		})
+		t.Run(name, c.test)
 	}
 }
 
-// A job that completes in a pass ends in it; one that is refused reports that once; one without nodes waits for them.
-func TestEndOfPass(t *testing.T) {
-	job := func() *pullJob {
-		job := jobNamed("web", "nginx:1")
-		job.Default()
-		return job
+func TestEnd(t *testing.T) {
+	ended := func(j *pullJob) { j.Status.CompletionTime = &metav1.Time{Time: at} }
+	held := func(j *pullJob) {
+		ended(j)
+		j.Finalizers = []string{"a", v1beta1.ImagePullJobFinalizerKey}
 	}
-	for name, c := range map[string]struct {
-		snapshot func() *snapshot
-		want     string
-		after    time.Duration
-		terminal bool
-	}{
+	expires := func(ttl int32) func(j *pullJob) {
+		return func(j *pullJob) {
+			held(j)
+			j.Status.CompletionTime.Time = at.Add(-time.Minute)
+			j.Spec.CompletionPolicy.TTLSecondsAfterFinished = ptr.To(ttl)
+		}
+	}
+	none := nodesOf()
+	copied := func(*testing.T, *pullJob) []client.Object {
+		login := dockerSecret("login-copy", "{}")
+		login.Namespace = v1beta1.DefaultImagePullSecretNamespace
+		login.Annotations = map[string]string{
+			v1beta1.ImagePullSecretSourceKey: "shop/login", v1beta1.ImagePullSecretReferencesKey: "shop/web",
+		}
+		return []client.Object{login}
+	}
+	for name, c := range map[string]reconciles{
 		"the last node has the image": {
-			snapshot: func() *snapshot {
-				j := job()
-				j.Finalizers = []string{v1beta1.ImagePullJobFinalizerKey}
-				return &snapshot{job: j, now: at, nodes: []*nodeImage{pulled("n", j)}}
-			},
-			want: "Ask web, Patch web status, Ask web, Patch web",
+			why: "the end is the next reconcile", want: "patch web status", message: "job has completed",
+			objects: func(t *testing.T, job *pullJob) []client.Object { return []client.Object{pulled(t, "n", job)} },
 		},
-		"the job cannot run": {
-			snapshot: func() *snapshot { return &snapshot{job: job(), now: at, invalid: errBroken} },
-			want:     "Patch web status", terminal: true,
+		"ended": {why: "nothing is left", change: ended, objects: none},
+		"held":  {why: "the finalizer of an older version goes", change: held, objects: none, want: "patch web"},
+		"stays": {
+			why: "its time has not come", change: expires(90), objects: none, want: "patch web", after: 30 * time.Second,
 		},
-		"the job cannot run, and its status says so": {
-			snapshot: func() *snapshot {
-				j := job()
-				j.Status.Message = "job cannot run: " + errBroken.Error()
-				return &snapshot{job: j, now: at, invalid: errBroken}
-			},
-			terminal: true,
+		"expired": {why: "it is deleted", change: expires(60), objects: none, want: "patch web, delete web"},
+		"deleted by another client": {
+			why: "it is gone", change: expires(60), objects: none, want: "patch web, delete web",
+			fails: map[string][]error{"delete web": {missing}},
+		},
+		"its copy is deleted": {
+			why: "the job is not held after that", change: held, objects: copied, want: "delete login-copy, patch web",
+		},
+		"its copy cannot be deleted": {
+			why: "the job is held", change: held, objects: copied, want: "delete login-copy", err: refusal,
+			fails: map[string][]error{"delete login-copy": {refusal}},
+		},
+		"cannot be deleted": {
+			why: "it is retried", change: expires(60), objects: none, want: "patch web, delete web",
+			fails: map[string][]error{"delete web": {refusal}}, err: refusal,
+		},
+		"cannot run": {
+			why: "the status says so", change: func(j *pullJob) { j.Spec.Image = "Not An Image" }, objects: none,
+			want: "patch web status", message: "job cannot run: spec.image", err: reconcile.TerminalError(nil),
 		},
 		"no node is known yet": {
-			snapshot: func() *snapshot {
-				j := job()
-				j.CreationTimestamp = metav1.Time{Time: at}
-				return &snapshot{job: j, now: at}
-			},
-			after: 2 * time.Second,
+			why: "caches may lag", change: func(j *pullJob) { j.CreationTimestamp = metav1.Time{Time: at} }, objects: none,
+			after: newborn,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			p := newPlan(c.snapshot(), Options{}.withDefaults(), stored.Kind{GVK: gvk()})
-			s := &script{}
-			err := s.run(p.pass())
-			if got := strings.Join(s.sent, ", "); got != c.want {
-				t.Errorf("sent %s\nwant %s", got, c.want)
-			}
-			if errors.Is(err, errBroken) != c.terminal || p.after != c.after {
-				t.Errorf("got %v, and a pass after %s", err, p.after)
-			}
-			if told := p.refused != ""; told != (c.terminal && c.want != "") {
-				t.Errorf("refused: %q", p.refused)
-			}
-		})
+		t.Run(name, c.test)
+	}
+}
+
+func TestWait(t *testing.T) {
+	for why, c := range map[string]struct {
+		age, want time.Duration
+		change    func(*snapshot)
+	}{
+		"new":                  {500 * time.Millisecond, 1500 * time.Millisecond, func(*snapshot) {}},
+		"old enough":           {3 * time.Second, -time.Second, func(*snapshot) {}},
+		"it has nodes":         {0, 0, func(s *snapshot) { s.nodes = []*nodeImage{empty("a")} }},
+		"it has begun":         {0, 0, func(s *snapshot) { s.job.Status.StartTime = &metav1.Time{} }},
+		"made a little later":  {-time.Second, 2 * time.Second, func(*snapshot) {}},
+		"made in a far future": {-time.Hour, 0, func(*snapshot) {}},
+	} {
+		s := &snapshot{job: jobNamed("web", "nginx"), request: imagepull.Request{Now: at}}
+		s.job.CreationTimestamp = metav1.NewTime(at.Add(-c.age))
+		c.change(s)
+		if got := s.wait(); got != c.want {
+			t.Errorf("%s: wait %s, want %s", why, got, c.want)
+		}
 	}
 }

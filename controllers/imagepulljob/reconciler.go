@@ -2,21 +2,27 @@ package imagepulljob
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/contended"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/turns"
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
@@ -38,10 +44,12 @@ type Reconciler struct {
 	options Options
 
 	jobs stored.Kind
-	// nodeImages are written by all jobs: a job sees also what another one has just asked of a node.
-	nodeImages contended.Sender[nodeImage, *nodeImage]
+	// nodeImages are the writes of NodeImages, of all jobs: a job sees also what another one has just asked of a node.
+	nodeImages *ledger.Ledger[*nodeImage]
 	decoded    stored.Memo[nodeImage, *nodeImage]
-	secrets    *pullsecrets.Keeper
+	// turns are those of the images of NodeImages.
+	turns   *turns.Turns
+	secrets *pullsecrets.Keeper
 	// rules are those of the jobs that label selectors of nodes or pods concern, in one list for each interest.
 	rules *watches.Rules[pullJob, *imagepull.Rule]
 	// emitted are the notes that were emitted as events.
@@ -57,16 +65,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if ttl := o.KeepSeconds; ttl != nil && *ttl < 0 {
 		return nil, fmt.Errorf("imagepulljob: KeepSeconds is %d, and cannot be negative", *ttl)
 	}
-	o = o.withDefaults()
 	r := &Reconciler{
-		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		secrets: pullsecrets.New(api, pullsecrets.Options{
-			Namespace: o.SecretNamespace, Unobserved: !o.WatchSecrets && o.SecretPeriod < 0,
-		}),
-		rules: watches.NewRules(imagepull.NewRule),
+		api: api, options: o.withDefaults(), jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
+		nodeImages: ledger.New[*nodeImage](api.Live, api.Now), turns: turns.New(), rules: watches.NewRules(imagepull.NewRule),
 	}
-	r.nodeImages.Sends, r.nodeImages.Cached = runtimeclient.Sender(c, api.Live), r.nodeNamed
-	r.nodeImages.Writes = ledger.New[*nodeImage](api.Live, api.Now)
+	r.secrets = pullsecrets.New(api, r.options.SecretNamespace, r.usersOf)
 	return r, nil
 }
 
@@ -96,13 +99,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
 		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
-		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, copyEvents()))
-	switch {
-	case r.options.WatchSecrets:
-		b = b.WatchesMetadata(&corev1.Secret{}, r.secretEvents())
-	case r.options.SecretPeriod > 0:
-		b = b.WatchesRawSource(source.Func(r.poll))
-	}
+		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, r.copyEvents())).
+		WatchesRawSource(source.Func(r.refreshSecrets))
 	return b.Complete(r)
 }
 
@@ -114,29 +112,158 @@ func nodeGVK() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("N
 // Reconcile brings one job a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
-	if err != nil || s == nil {
+	switch {
+	case err != nil || s == nil:
 		return ctrl.Result{}, err
+	case s.ended():
+		return r.end(ctx, s)
+	case s.invalid != nil:
+		return ctrl.Result{}, r.refuse(ctx, s)
+	case s.wait() > 0:
+		return ctrl.Result{RequeueAfter: s.wait()}, nil
 	}
-	p := newPlan(s, r.options, r.jobs)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: r.nodeImages.Send, Ask: func(ctx context.Context, _ *write.Write) error { return r.keep(ctx, p) },
-		Now: r.api.Now, Owner: s.key(), Ledgers: []driver.Recorder{r.jobs},
-	})
-	r.emit(ctx, p)
-	return r.api.Result(request, p.after, err)
+	var failed error
+	s.request.Secrets, s.notes, failed = r.secrets.Claim(ctx, s.job)
+	if failed == nil {
+		failed = r.askNodes(ctx, s)
+	} else if apierrors.IsNotFound(failed) || write.IsFinal(failed) {
+		s.unplaced = failed // it stays until a user mends it
+	}
+	plan, err := s.plan()
+	if err == nil {
+		err = r.writeStatus(ctx, s, plan.Status)
+	}
+	if err == nil {
+		r.emit(ctx, s, plan)
+	}
+	return r.api.Result(request, plan.RequeueAfter, errors.Join(failed, err))
 }
 
-// keep makes the copies of pull secrets that a job needs, or gives up those of a job that has ended.
-func (r *Reconciler) keep(ctx context.Context, p *plan) (err error) {
-	if !p.ended() {
-		p.claim, err = r.secrets.Claim(ctx, p.job)
+// end releases what an ended job holds, and deletes the job when its time has come.
+func (r *Reconciler) end(ctx context.Context, s *snapshot) (ctrl.Result, error) {
+	if err := r.secrets.Release(ctx, s.key()); err != nil {
+		return ctrl.Result{}, err
+	}
+	writes, after, err := s.ending(r.jobs)
+	for _, w := range writes {
+		if _, failed := r.send(ctx, w, s.key(), r.jobs); client.IgnoreNotFound(failed) != nil {
+			return ctrl.Result{}, fmt.Errorf("%s: %w", w, failed)
+		}
+	}
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// refuse reports in the status why the job cannot run. Only another spec helps.
+func (r *Reconciler) refuse(ctx context.Context, s *snapshot) error {
+	status := *s.job.Status.DeepCopy()
+	status.Message = "job cannot run: " + s.invalid.Error()
+	if status.Message != s.job.Status.Message {
+		if err := r.writeStatus(ctx, s, status); err != nil {
+			return err
+		}
+		r.api.Event(s.job, corev1.EventTypeWarning, reasonInvalidSpec, s.invalid.Error())
+	}
+	return reconcile.TerminalError(s.invalid)
+}
+
+// writeStatus writes the status, if it changed.
+func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, status v1beta1.ImagePullJobStatus) error {
+	w, err := statusWrite(r.jobs, s.job, status)
+	if err != nil || w == nil {
 		return err
 	}
-	if err := r.secrets.Release(ctx, p.job); err != nil || !r.options.WatchSecrets { // the poll forgets by itself
-		return err
-	}
-	for _, name := range p.job.Spec.PullSecrets {
-		r.secrets.Touched(types.NamespacedName{Namespace: p.job.Namespace, Name: name})
+	if _, err := r.send(ctx, w, s.key(), r.jobs); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
+}
+
+// send sends a write, and records the answer.
+func (r *Reconciler) send( //nolint:ireturn // as driver.Send
+	ctx context.Context, w *write.Write, owner types.NamespacedName, writes driver.Recorder,
+) (write.Object, error) {
+	return driver.Recording(runtimeclient.Sender(r.api.Client, r.api.Live), owner, writes)(ctx, w)
+}
+
+const (
+	// maxRounds of writes in one reconcile. A node that has the image already makes room for the next one at once.
+	maxRounds = 32
+	// maxRefused is how many NodeImages the API server may refuse before the others are left for later.
+	maxRefused = 16
+	// maxConflicts of one NodeImage.
+	maxConflicts = 5
+)
+
+// askNodes asks as many nodes as may pull at once. A refusal stops no other node, and stands for all refusals.
+func (r *Reconciler) askNodes(ctx context.Context, s *snapshot) (refusal error) {
+	var mu sync.Mutex
+	for range maxRounds {
+		plan, err := s.request.Review(s.nodes)
+		if err != nil || len(plan.Update) == 0 || len(s.request.Refused) > maxRefused {
+			return errors.Join(err, refusal)
+		}
+		err = batches.Each(s.indexes(plan.Update), func(i int) error {
+			name := s.nodes[i].Name
+			node, err := r.ask(ctx, s.request.For(name), name)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case write.IsFinal(err):
+				s.request.Refused[name], refusal = err, err
+				return nil
+			case err == nil:
+				s.nodes[i] = node
+			}
+			return err
+		}).Err()
+		s.nodes = slices.DeleteFunc(s.nodes, func(n *nodeImage) bool { return n == nil })
+		if err != nil {
+			return errors.Join(err, refusal)
+		}
+	}
+	s.more = true
+	return refusal
+}
+
+// ask adds a job to a NodeImage, and returns the NodeImage as it is then; nil where it is gone. The write tests only
+// the image that it changes: daemons write the status of a NodeImage more often than a slow API server answers. After a
+// conflict the NodeImage is read again, so that no writer undoes what another one has written.
+func (r *Reconciler) ask(ctx context.Context, request imagepull.Request, name string) (*nodeImage, error) {
+	key := types.NamespacedName{Name: name}
+	node, err := r.latest(ctx, key)
+	if err != nil || node == nil {
+		return nil, err
+	}
+	turn := name
+	if node.Spec.Images != nil { // else all images are one field
+		ref, err := imagepull.Parse(request.Job.Spec.Image)
+		if err != nil {
+			return nil, err
+		}
+		turn += " " + ref.Name
+	}
+	defer r.turns.Take(turn)()
+	node, err = r.latest(ctx, key)
+	for conflicts := 0; err == nil && node != nil; conflicts++ {
+		changed, failed := request.Apply(node)
+		if changed == nil && (failed == nil || errors.Is(failed, imagepull.ErrFull)) {
+			return node, nil // the next review notes that it is full
+		}
+		if failed != nil {
+			return nil, failed
+		}
+		answer, failed := r.send(ctx, nodeWrite(node, changed, conflicts), key, r.nodeImages)
+		switch {
+		case apierrors.IsNotFound(failed):
+			return nil, nil
+		case write.IsOutdated(failed) && conflicts < maxConflicts:
+			node, err = stored.Find[nodeImage](ctx, r.api.Live, key)
+		case failed != nil:
+			return nil, fmt.Errorf("update NodeImage %s: %w", name, failed)
+		default:
+			node, _ = answer.(*nodeImage)
+			return node, nil
+		}
+	}
+	return nil, err
 }

@@ -4,6 +4,7 @@ package imagepulljob_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -88,15 +89,18 @@ func TestInvalid(t *testing.T) {
 	})
 }
 
-// A node whose list is full, and one whose NodeImage the API server refuses, are reported in the status; the others go
-// on.
+// A node whose list is full, and those whose NodeImages the API server refuses or cannot store, are reported in the
+// status; the others go on.
 func TestNodesThatCannot(t *testing.T) {
 	b := startWith(t, imagepulljob.Options{}, func(c client.WithWatch) client.Client {
 		return interceptor.NewClient(c, interceptor.Funcs{
 			Patch: func(
 				ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption,
 			) error {
-				if strings.HasSuffix(o.GetName(), "-002") {
+				switch name := o.GetName(); {
+				case strings.HasSuffix(name, "-003"):
+					return apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
+				case strings.HasSuffix(name, "-002"):
 					return apierrors.NewForbidden(v1beta1.GroupVersion.WithResource("nodeimages").GroupResource(), o.GetName(),
 						fmt.Errorf("a webhook says so"))
 				}
@@ -115,27 +119,8 @@ func TestNodesThatCannot(t *testing.T) {
 	}
 	b.seen(5)
 	job := b.create("web", "nginx:1")
-	b.status(job, "5/0/3/0",
-		"job is running, progress 60.0%, NodeImages without room for another image: 1, NodeImages that take no change: 1")
-}
-
-// A NodeImage that would be too large for the store of the API server keeps no node behind it from its turn.
-func TestNodeImageTooLarge(t *testing.T) {
-	b := start(t, imagepulljob.Options{})
-	b.haveOne(1, func(n *v1beta1.NodeImage) {
-		// A policy is counted nowhere, because every client but a test has a short one.
-		policy := v1beta1.ImagePullPolicy(strings.Repeat("x", 1_563_000))
-		n.Spec.Images = map[string]v1beta1.ImageSpec{"large": {Tags: []v1beta1.ImageTagSpec{{
-			Tag: "1", ImagePullPolicy: policy,
-		}}}}
-	})
-	b.haveOne(2)
-	b.haveOne(3)
-	b.seen(3)
-	job := b.create("web", "nginx:1", func(j *v1beta1.ImagePullJob) {
-		j.Spec.SandboxConfig = &v1beta1.SandboxConfig{Labels: map[string]string{"more": strings.Repeat("x", 16000)}}
-	})
-	b.status(job, "3/0/2/0", "job is running, progress 66.7%, NodeImages that take no change: 1")
+	b.status(job, "5/0/2/0",
+		"job is running, progress 40.0%, NodeImages without room for another image: 1, NodeImages that take no change: 2")
 }
 
 // The finalizer that the older version's admission adds to every job goes when the job ends.

@@ -49,18 +49,14 @@ func (r *Reconciler) under(ctx context.Context, interest string) ([]*unstructure
 	return stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{jobField: interest})
 }
 
-// withoutProgress leaves out what a pass writes into the status of its job.
+// withoutProgress leaves out what a reconcile writes into the status of its job, but for the end. A user may remove a
+// time to run the job again.
 func withoutProgress() predicate.Predicate {
 	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
-		return lost(before, after, "startTime") || lost(before, after, "completionTime")
+		_, was, _ := stored.Value[string](before, "status", "startTime")
+		_, is, _ := stored.Value[string](after, "status", "startTime")
+		return was && !is || watches.StatusChanged(before, after, "completionTime")
 	})
-}
-
-// lost reports whether a field of the status was removed. A user may remove such a field to run the job again.
-func lost(before, after *unstructured.Unstructured, field string) bool {
-	_, was, _ := stored.Value[string](before, "status", field)
-	_, is, _ := stored.Value[string](after, "status", field)
-	return was && !is
 }
 
 // watcher finds the jobs that an event is about, and wakes them.
@@ -71,17 +67,10 @@ type watcher struct {
 
 // wake wakes the jobs with an interest.
 func (w watcher) wake(ctx context.Context, interest string) {
-	w.wakeWhere(ctx, interest, func(types.UID) bool { return true })
-}
-
-// wakeWhere wakes the jobs with an interest that have one of some UIDs.
-func (w watcher) wakeWhere(ctx context.Context, interest string, has func(types.UID) bool) {
 	jobs, err := w.under(ctx, interest)
 	watches.Log(ctx, err, "Jobs of an event not found")
 	for _, job := range jobs {
-		if has(job.GetUID()) {
-			w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
-		}
+		w.queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
 	}
 }
 
@@ -107,7 +96,7 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.nodeImages.Writes.Forget(types.NamespacedName{Name: e.Object.GetName()})
+			r.nodeImages.Forget(types.NamespacedName{Name: e.Object.GetName()})
 			r.decoded.Forget(types.NamespacedName{Name: e.Object.GetName()})
 			watcher{r, q}.node(ctx, e.Object)
 		},
@@ -126,8 +115,8 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 					return rule.Matches(before.Labels) != rule.Matches(after.Labels)
 				})
 			}
-			for ref, owners := range imagepull.Changed(before, after) {
-				w.wakeWhere(ctx, imagepull.InImage(ref), func(uid types.UID) bool { return owners[uid] })
+			for _, job := range imagepull.Changed(before, after) {
+				q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: job.Namespace, Name: job.Name}})
 			}
 		},
 	}
@@ -159,18 +148,26 @@ func (w watcher) pod(ctx context.Context, before, after *corev1.Pod) {
 	if some == nil {
 		some = before
 	}
-	if imagepull.PodMatters(before, after) {
-		w.wakeAffected(ctx, imagepull.InPods(some.Namespace), func(rule *imagepull.Rule) bool {
-			return rule.SelectsAnother(before, after)
-		})
+	w.wakeAffected(ctx, imagepull.InPods(some.Namespace), func(rule *imagepull.Rule) bool {
+		return rule.SelectsAnother(before, after)
+	})
+}
+
+// usersOf returns the jobs under way that name a secret, each as namespace/name.
+func (r *Reconciler) usersOf(ctx context.Context, secret types.NamespacedName) ([]string, error) {
+	jobs, err := r.under(ctx, imagepull.InSecret(secret.Namespace, secret.Name))
+	users := make([]string, len(jobs))
+	for i, job := range jobs {
+		users[i] = client.ObjectKeyFromObject(job).String()
 	}
+	return users, err
 }
 
 // copyEvents requeues the jobs that use a copy when another client changes or deletes the copy.
-func copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
+func (r *Reconciler) copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
 	wake := func(s *corev1.Secret, q queue) {
-		for _, user := range pullsecrets.Users(s) {
-			q.Add(reconcile.Request{NamespacedName: pullsecrets.Name(user)})
+		for _, user := range pullsecrets.UsersOf(s) {
+			q.Add(reconcile.Request{NamespacedName: user})
 		}
 	}
 	return handler.TypedFuncs[*corev1.Secret, reconcile.Request]{
@@ -179,45 +176,36 @@ func copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
 				wake(e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Secret], q queue) { wake(e.Object, q) },
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Secret], q queue) {
+			r.secrets.Forget(e.Object)
+			wake(e.Object, q)
+		},
 	}
 }
 
-// decode decodes jobs, but for those that cannot be decoded.
-func decode(raws []*unstructured.Unstructured) []*pullJob {
-	jobs := make([]*pullJob, 0, len(raws))
-	for _, raw := range raws {
-		if job := stored.Whole[pullJob](raw); job != nil {
-			jobs = append(jobs, job)
-		}
-	}
-	return jobs
-}
-
-// poll reads the pull secrets of jobs under way again and again, and wakes the jobs when one has changed.
-func (r *Reconciler) poll(ctx context.Context, q queue) error {
-	once := func(ctx context.Context) {
-		raws, err := r.under(ctx, imagepull.InSecrets)
+// refreshSecrets refreshes the copies of pull secrets again and again, and wakes the jobs to which that matters.
+func (r *Reconciler) refreshSecrets(ctx context.Context, q queue) error {
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		secrets, err := r.namedSecrets(ctx)
 		if err == nil {
-			err = r.secrets.Changed(ctx, decode(raws), func(job *pullJob) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(job)})
+			err = r.secrets.Refresh(ctx, secrets, func(user types.NamespacedName) {
+				q.Add(reconcile.Request{NamespacedName: user})
 			})
 		}
-		watches.Log(ctx, err, "Pull secrets not read")
-	}
-	go wait.UntilWithContext(ctx, once, r.options.SecretPeriod)
+		watches.Log(ctx, err, "Pull secrets not refreshed")
+	}, r.options.SecretPeriod)
 	return nil
 }
 
-// secretEvents wakes the jobs that name a secret which has changed.
-func (r *Reconciler) secretEvents() handler.EventHandler {
-	touched := func(ctx context.Context, o client.Object, q queue) {
-		r.secrets.Touched(client.ObjectKeyFromObject(o))
-		watcher{r, q}.wake(ctx, imagepull.InSecret(o.GetNamespace(), o.GetName()))
+// namedSecrets returns the secrets that jobs under way name, and that are to be copied.
+func (r *Reconciler) namedSecrets(ctx context.Context) (secrets []types.NamespacedName, err error) {
+	jobs, err := r.under(ctx, imagepull.InSecrets)
+	for _, raw := range jobs {
+		if job := stored.Whole[pullJob](raw); job != nil {
+			for _, name := range imagepull.PullSecretsOf(job) {
+				secrets = append(secrets, types.NamespacedName{Namespace: job.Namespace, Name: name})
+			}
+		}
 	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { touched(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { touched(ctx, e.ObjectNew, q) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { touched(ctx, e.Object, q) },
-	}
+	return secrets, err
 }

@@ -20,9 +20,9 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches"
-	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
+	"github.com/kruisekit/kruisekit/test/rig/storedtest"
+	"github.com/kruisekit/kruisekit/test/rig/watchestest"
 )
 
 // indexed holds jobs as the cache does, by the reconciler's own index.
@@ -96,7 +96,7 @@ func TestWakesInProportion(t *testing.T) {
 		jobs = append(jobs, job)
 		image, status := before.Spec.Images[name], before.Status.ImageStatuses[name]
 		image.Tags = append(image.Tags, v1beta1.ImageTagSpec{
-			Tag: tag, OwnerReferences: []corev1.ObjectReference{{UID: job.UID}},
+			Tag: tag, OwnerReferences: []corev1.ObjectReference{{Namespace: "shop", Name: job.Name, UID: job.UID}},
 		})
 		status.Tags = append(status.Tags, v1beta1.ImageTagStatus{Tag: tag, Phase: v1beta1.ImagePhasePulling})
 		before.Spec.Images[name], before.Status.ImageStatuses[name] = image, status
@@ -203,7 +203,7 @@ func TestSelectorsAreCompiledOnce(t *testing.T) {
 	}
 	before := &v1beta1.NodeImage{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
 	before.Spec.Images = map[string]v1beta1.ImageSpec{"nginx": {Tags: []v1beta1.ImageTagSpec{{
-		Tag: "latest", OwnerReferences: []corev1.ObjectReference{{UID: "all"}},
+		Tag: "latest", OwnerReferences: []corev1.ObjectReference{{Namespace: "shop", Name: "all", UID: "all"}},
 	}}}}
 	before.Status.ImageStatuses = map[string]v1beta1.ImageStatus{"nginx": {Tags: []v1beta1.ImageTagStatus{{
 		Tag: "latest", Phase: v1beta1.ImagePhasePulling,

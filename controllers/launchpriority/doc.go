@@ -9,8 +9,7 @@
 // writes the plan.
 //
 // Laws:
-//   - ConfigMaps are neither watched nor listed. The barrier of a pod is read once, live; from then on the answers to
-//     writes are its content, until the kubelet misses a key that should exist.
+//   - ConfigMaps are neither watched nor listed. A pass reads the barrier of its pod live.
 //   - A pod without an order, or that is up, costs one look at its event.
 //   - A write fails if the pod or its barrier was replaced, and the pass starts again.
 //   - The barrier of a former pod of the same name is deleted only after a live read of the pod.

@@ -30,7 +30,7 @@ func (s *snapshot) writes(p launch.Plan) (all []*write.Write, err error) {
 			Verb: write.Patch, Object: s.barrier, Type: launch.PatchType, Body: write.Bytes(patch),
 		})
 	}
-	if p.Complete && !s.marked {
+	if p.Complete {
 		patch, err := launch.CompletePatch(s.pod, s.policy)
 		if err != nil {
 			return nil, err

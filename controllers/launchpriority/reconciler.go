@@ -1,7 +1,6 @@
 package launchpriority
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -24,7 +23,6 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	memory  memory
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -51,9 +49,6 @@ const (
 
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
-	// trust is how long what was written is believed although the kubelet has not found it. It tries again every ten
-	// seconds.
-	trust = 20 * time.Second
 )
 
 // Reconcile does what there is to do for one pod now.
@@ -67,13 +62,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	err = r.run(ctx, s, p)
 	switch {
 	case write.IsOutdated(err) || apierrors.IsAlreadyExists(err):
-		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
-		r.memory.forget(name.NamespacedName)
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: cmp.Or(s.fresh, p.RequeueAfter)}, nil
+	return ctrl.Result{RequeueAfter: p.RequeueAfter}, nil
 }
 
 // run sends the writes of a plan one after the other, until one fails.
@@ -91,17 +84,9 @@ func (r *Reconciler) run(ctx context.Context, s *snapshot, p launch.Plan) error 
 		}
 	}
 	for _, w := range writes {
-		answer, err := r.api.Send(ctx, name, w)
-		if w.Verb == write.Delete && apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
+		_, err := r.api.Send(ctx, name, w)
+		if err != nil && (w.Verb != write.Delete || !apierrors.IsNotFound(err)) {
 			return fmt.Errorf("%s: %w", w, err)
-		}
-		if barrier, is := answer.(*corev1.ConfigMap); is {
-			r.memory.keep(name, s.pod.UID, barrier, r.api.Now())
-		} else if w.Verb == write.Patch {
-			r.memory.mark(name, s.pod.UID)
 		}
 	}
 	return nil

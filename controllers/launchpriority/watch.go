@@ -12,19 +12,16 @@ import (
 	"github.com/kruisekit/kruisekit/launch"
 )
 
-// events are those of pods that wait, and of pods of which something is remembered that is not needed any more.
+// events are those of pods that wait.
 func (r *Reconciler) events() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return r.concerned(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return r.memory.has(client.ObjectKeyFromObject(e.Object)) },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			if !r.concerned(e.ObjectNew) {
-				return r.memory.has(client.ObjectKeyFromObject(e.ObjectNew))
-			}
 			was, isPod := e.ObjectOld.(*corev1.Pod)
 			is, isToo := e.ObjectNew.(*corev1.Pod)
-			return !isPod || !isToo || changed(was, is) || !r.concerned(was)
+			return isPod && isToo && r.concerned(is) && (changed(was, is) || !r.concerned(was))
 		},
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/controllers/native"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	adapter "github.com/kruisekit/kruisekit/workload/native"
 )
 

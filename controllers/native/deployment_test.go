@@ -166,26 +166,6 @@ func (m *deployed) progress() (p native.Progress) {
 	return p
 }
 
-// condition of the Deployment, with its reason.
-func (m *deployed) condition() string {
-	for _, c := range m.deployment.Status.Conditions {
-		if c.Type == native.ConditionRolledOut {
-			return string(c.Status) + " " + c.Reason
-		}
-	}
-	return ""
-}
-
-func conditionOf(state native.State) string {
-	switch state {
-	case "":
-		return ""
-	case native.StateComplete:
-		return "True Complete"
-	}
-	return "False " + string(state)
-}
-
 func tag(tag string) func(*appsv1.Deployment) {
 	return func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "web:" + tag }
 }
@@ -340,9 +320,6 @@ func TestDeployment(t *testing.T) {
 			if m.deployment.Spec.Paused != c.paused || held && !c.paused {
 				t.Errorf("%s: paused %v, %v", c.why, m.deployment.Spec.Paused, m.deployment.Annotations)
 			}
-			if got, want := m.condition(), conditionOf(c.state); got != want {
-				t.Errorf("%s: condition %q, want %q", c.why, got, want)
-			}
 			if c.event != "" && len(m.Server.Events(m.deployment, c.event)) == 0 {
 				t.Errorf("%s: no event %s", c.why, c.event)
 			}
@@ -368,8 +345,8 @@ func TestUnobserved(t *testing.T) {
 }
 
 // TestDeploymentWrites counts what a rollout in place costs: an image and a label for each pod, and for all of them the
-// revision, the mark, the old template, the new one and the end of the hold, beside the status: the annotation at each
-// number, and the condition at the begin and at the end.
+// revision, the mark, the old template, the new one and the end of the hold, beside the annotation at each number of
+// the status.
 func TestDeploymentWrites(t *testing.T) {
 	m := newDeployed(t)
 	m.change(tag("2"))
@@ -378,7 +355,7 @@ func TestDeploymentWrites(t *testing.T) {
 	status := m.writes["patch *v1.Deployment"] - 1
 	want := map[string]int{
 		"create *v1.ControllerRevision": 1, "patch *v1.Pod": 6, "create *v1.ReplicaSet": 1, "patch *v1.ReplicaSet": 2,
-		"patch *v1.Deployment": 1 + status, "patch status of *v1.Deployment": 2,
+		"patch *v1.Deployment": 1 + status,
 	}
 	if d := cmp.Diff(want, m.writes); d != "" || status > 9 {
 		t.Errorf("%d writes of the status, %s", status, d)

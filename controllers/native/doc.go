@@ -30,8 +30,6 @@
 // ReplicaSet gets the template, and the hold ends. The built-in controller makes all other rollouts: that of a change
 // that nothing has held, or that is not possible in place.
 //
-// File condition.go has the condition of a Deployment.
-//
 // Two installations act on different sets: a set names its installation as the class in the annotation, and the options
 // of the reconciler have the same class. The replicas of one installation elect a leader.
 //

@@ -2,10 +2,10 @@ package native
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/driver"
@@ -29,6 +29,10 @@ const (
 	reasonHeld       = "RolloutHeld"
 	reasonHoldEnded  = "HoldEnded"
 )
+
+// textHeld is what a user must know who wants to go back while the Deployment is held.
+const textHeld = "kubectl rollout undo refuses a paused Deployment: go back by kubectl set image, apply or " +
+	"kubectl kruise rollout undo"
 
 // run makes the pass, and emits the events of its writes.
 func (l *loop) run(ctx context.Context, s *snapshot, p *plan) error {
@@ -118,18 +122,11 @@ func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
 	case s.reported == nil:
 		return nil
 	}
-	annotation, err := s.write(progress)
-	condition, failed := s.condition(progress)
-	if err = errors.Join(err, failed); err != nil {
+	w, err := s.write(progress)
+	if err != nil || w == nil {
 		return err
 	}
-	var writes []*write.Write
-	for _, w := range []*write.Write{annotation, condition} {
-		if w != nil {
-			writes = append(writes, w)
-		}
-	}
-	if err := l.Run(ctx, s.key(), driver.Writes(writes...)); err != nil || annotation == nil {
+	if err := l.WriteEach(ctx, s.key(), []*write.Write{w}); err != nil {
 		return err
 	}
 	if progress != nil && progress.State == StateComplete && s.reported != nil && s.reported.State != StateComplete {
@@ -137,6 +134,13 @@ func (l *loop) report(ctx context.Context, s *snapshot, p *plan) error {
 			progress.InPlace, progress.Recreated)
 	}
 	return nil
+}
+
+// isHeld reports whether a Deployment is held.
+func (s *snapshot) isHeld() bool {
+	d, ok := s.set.(*appsv1.Deployment)
+	_, has := s.set.GetAnnotations()[native.HoldKey]
+	return ok && has && d.Spec.Paused
 }
 
 // explain logs the notes of a pass, and emits once what a user must know.

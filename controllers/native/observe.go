@@ -15,17 +15,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
 )
 
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
-	dependents.Observed
+	workloads.Observed
 
 	set     client.Object
 	kind    native.Kind

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
@@ -33,7 +33,7 @@ type Reconciler struct {
 // loop reconciles the sets of one kind. It is safe for concurrent use.
 type loop struct {
 	*binding.Binding
-	*dependents.Dependents
+	*workloads.Dependents
 
 	kind    native.Kind
 	options Options
@@ -67,7 +67,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 			return nil, err
 		}
 		return &loop{
-			Binding: api, Dependents: dependents.New(api, dependents.Options{}),
+			Binding: api, Dependents: workloads.NewDependents(api, workloads.DependentOptions{}),
 			kind: kind, options: o, moved: moved, sets: ledger.New[*appsv1.ReplicaSet](api.Live, api.Now),
 		}, nil
 	}

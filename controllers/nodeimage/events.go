@@ -14,13 +14,13 @@ const (
 	reasonInvalidSpec = "InvalidSpec"
 )
 
-// emit announces what of the NodeImage cannot be decoded, and the pulls that were ended, for the NodeImage and for the
-// owners of the tags. It passes the notes on.
-func (r *Reconciler) emit(ctx context.Context, p *plan) {
+// emit announces what of the NodeImage cannot be decoded, and where pulls were ended, these pulls, for the NodeImage
+// and for the owners of the tags. It passes the notes on.
+func (r *Reconciler) emit(ctx context.Context, p *plan, ended bool) {
 	if p.malformed != nil {
 		r.api.Event(p.image, corev1.EventTypeWarning, reasonInvalidSpec, p.malformed.Error())
 	}
-	if p.ended {
+	if ended {
 		for i := range p.decision.Failures {
 			f := &p.decision.Failures[i]
 			const text = "image %s is not pulled on node %s: %s"

@@ -3,8 +3,6 @@ package nodeimage
 import (
 	"context"
 	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 // recallSecrets fills in the secrets that existed a moment ago.
 func (r *Reconciler) recallSecrets(s *snapshot, refs []v1beta1.ReferenceObject) {
 	for _, ref := range refs {
-		if _, known := r.facts.recall(secretOf(ref), s.now); known {
+		if _, known := r.recall(secretOf(ref)); known {
 			s.known[secretOf(ref)] = false
 		}
 	}
@@ -81,8 +79,8 @@ func (r *Reconciler) observeOwners(ctx context.Context, s *snapshot, refs []core
 		if _, done := s.known[id]; done || r.jobless || ref.Kind != id.kind || !possible(id.name) {
 			continue
 		}
-		f, known := r.facts.recall(id, s.now)
-		if known && f.gone {
+		gone, known := r.recall(id)
+		if gone {
 			s.known[id] = true
 			continue
 		}
@@ -94,11 +92,11 @@ func (r *Reconciler) observeOwners(ctx context.Context, s *snapshot, refs []core
 	}
 }
 
-// remember keeps what a pass has learned, for other nodes that ask the same.
+// remember keeps what a pass has learned of jobs and secrets, for other nodes that ask the same.
 func (r *Reconciler) remember(p *plan) {
 	for id, gone := range p.learned {
-		if !gone || id.kind != secretKind { // a secret may be created again
-			r.facts.note(id, gone, p.now)
+		if id.kind == jobKind().Kind || id.kind == secretKind && !gone { // a secret may be created again
+			r.note(id, gone)
 		}
 	}
 }
@@ -125,40 +123,28 @@ const (
 	rememberGone = 10 * time.Minute
 	// rememberThere is for how long something that was asked for is taken to be there still.
 	rememberThere = 5 * time.Minute
+	// maxFacts bounds how many objects are remembered.
+	maxFacts = 1 << 16
 )
 
-// knowledge is what was found out about single objects, each for a while. It may be lost at any time.
-type knowledge struct {
-	mu      sync.Mutex
-	facts   map[identity]fact
-	cleared time.Time
+// clock is the clock of a cache.
+type clock func() time.Time
+
+// Now returns the time.
+func (c clock) Now() time.Time { return c() }
+
+// recall returns whether an object is known to be gone, and whether anything is known of it.
+func (r *Reconciler) recall(id identity) (gone, known bool) {
+	fact, known := r.facts.Get(id)
+	gone, _ = fact.(bool)
+	return gone, known
 }
 
-type fact struct {
-	gone  bool
-	until time.Time
-}
-
-func (k *knowledge) recall(id identity, now time.Time) (f fact, known bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f = k.facts[id]
-	return f, now.Before(f.until)
-}
-
-func (k *knowledge) note(id identity, gone bool, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.facts == nil {
-		k.facts = map[identity]fact{}
-	}
-	if now.Sub(k.cleared) > time.Minute {
-		k.cleared = now
-		maps.DeleteFunc(k.facts, func(_ identity, f fact) bool { return !now.Before(f.until) })
-	}
-	f := fact{gone, now.Add(rememberThere)}
+// note remembers for a while whether an object is gone.
+func (r *Reconciler) note(id identity, gone bool) {
+	ttl := rememberThere
 	if gone {
-		f.until = now.Add(rememberGone)
+		ttl = rememberGone
 	}
-	k.facts[id] = f
+	r.facts.Add(id, gone, ttl)
 }

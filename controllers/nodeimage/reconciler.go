@@ -2,10 +2,14 @@ package nodeimage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +18,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler keeps the NodeImages of nodes.
@@ -26,7 +32,9 @@ type Reconciler struct {
 
 	// images is their kind, as untyped objects, and the own writes of them.
 	images stored.Kind
-	facts  knowledge
+	// facts are what was found out about single objects, each for a while: whether they are gone. They may be lost at any
+	// time.
+	facts *cache.LRUExpireCache
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -36,7 +44,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	writes := stored.NewWrites(api.Live, api.Now)
-	return &Reconciler{api: api, options: o.withDefaults(), images: stored.Kind{GVK: gvk(), Writes: writes}}, nil
+	return &Reconciler{
+		api: api, options: o.withDefaults(), images: stored.Kind{GVK: gvk(), Writes: writes},
+		facts: cache.NewLRUExpireCacheWithClock(maxFacts, clock(api.Now)),
+	}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodeimages,verbs=get;list;watch;create;patch;delete
@@ -79,12 +90,46 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s, r.options, r.images)
-	err = r.api.Run(ctx, s.key(), p, r.images)
+	p := newPlan(s, r.options)
+	for unknown := p.decide(); len(unknown) > 0; unknown = p.decide() {
+		r.ask(ctx, p, unknown)
+	}
 	r.remember(p)
-	r.emit(ctx, p)
-	if err != nil {
+	after, err := r.carryOut(ctx, p)
+	if err := errors.Join(append(p.failed, err)...); err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: p.RequeueAfter()}, nil
+	return ctrl.Result{RequeueAfter: requeue.Sooner(after, s.recheckAfter)}, nil
+}
+
+// ask asks the API server for objects.
+func (r *Reconciler) ask(ctx context.Context, p *plan, unknown []identity) {
+	questions := make([]*write.Write, len(unknown))
+	for i, id := range unknown {
+		questions[i] = &write.Write{Verb: write.Get, Object: stored.MetadataOf(id.gvk(), id.name)}
+	}
+	for i, answer := range r.api.SendEach(ctx, p.key(), questions) {
+		p.learn(unknown[i], answer.Object, answer.Err)
+	}
+}
+
+// carryOut makes the write of a plan, if any, emits what there is to tell, and returns when to look again.
+func (r *Reconciler) carryOut(ctx context.Context, p *plan) (time.Duration, error) {
+	w, err := p.write(r.images)
+	if w == nil || err != nil {
+		r.emit(ctx, p, false)
+		return p.wait(), err
+	}
+	_, err = r.api.Send(ctx, p.key(), w, r.images)
+	r.emit(ctx, p, err == nil && w.Subresource == write.Status)
+	switch {
+	case w.Verb == write.Patch && apierrors.IsConflict(err):
+		return catchUp, nil
+	case w.Verb == write.Create && apierrors.IsAlreadyExists(err), // its event is on the way
+		w.Verb != write.Create && apierrors.IsNotFound(err):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("write NodeImage: %w", err)
+	}
+	return 0, nil
 }

@@ -3,7 +3,6 @@ package nodepodprobe
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,7 +11,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/workload"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.
@@ -25,17 +23,13 @@ type snapshot struct {
 	// pods of the node, as the own writes left them, and markers by the namespaces of the pods.
 	pods    []*corev1.Pod
 	markers map[string][]*v1alpha1.PodProbeMarker
-	// known are the marks of recent passes.
-	known workload.Repeats
-	now   time.Time
 }
 
 func (s *snapshot) key() types.NamespacedName { return types.NamespacedName{Name: s.name} }
 
 // observe returns the snapshot; nil where there is neither a node nor a NodePodProbe.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	s := &snapshot{name: name, markers: map[string][]*v1alpha1.PodProbeMarker{}, now: r.api.Now()}
-	s.known = r.marks.Repeats(s.key())
+	s := &snapshot{name: name, markers: map[string][]*v1alpha1.PodProbeMarker{}}
 	var err error
 	if s.node, err = stored.Find[corev1.Node](ctx, r.api.Client, s.key()); err != nil {
 		return nil, err
@@ -55,7 +49,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		s.probes = probes
 	}
 	if s.node == nil {
-		r.marks.Forget(s.key())
+		r.marks.Pods.Forget(s.key())
 		if s.probes == nil {
 			r.probes.Writes.Forget(s.key())
 			return nil, nil

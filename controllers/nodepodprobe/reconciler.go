@@ -2,20 +2,22 @@ package nodepodprobe
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -26,7 +28,7 @@ type Reconciler struct {
 	options Options
 	// probes is their kind, as untyped objects, and the own writes of them. marks are those of pods, by their node.
 	probes  stored.Kind
-	marks   markers.Memory
+	marks   markers.Marks
 	markers *markers.Markers
 }
 
@@ -39,7 +41,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
 		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		marks:  markers.Memory{Pods: lean.NewWrites(api.Live, api.Now)},
+		marks:  markers.Marks{Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -80,17 +82,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	all := p.pass()
-	err = driver.Run(ctx, all, driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Owner: s.key(), Ledgers: []driver.Recorder{r.probes.Writes, r.marks.Pods},
-		Answered: func(w *write.Write, _ write.Object, err error) { markers.EmitRefused(r.api, w, err) },
-	})
-	if len(p.marks) > 0 {
-		r.marks.Keep(s.key(), p.repeats)
-	}
+	after, err := r.run(ctx, p)
 	if r.options.Explain != nil {
 		r.options.Explain(ctx, s.name, p.notes)
 	}
-	return r.api.Result(request, all.RequeueAfter(), err)
+	return r.api.Result(request, after, err)
+}
+
+// run sends the writes of a plan, and returns when to look again. Neither the NodePodProbe nor a pod holds up another
+// pod.
+func (r *Reconciler) run(ctx context.Context, p *plan) (time.Duration, error) {
+	var err error
+	outdated := false
+	if w := p.probing; w != nil {
+		_, err = r.api.Send(ctx, p.key(), w, r.probes.Writes)
+		switch {
+		case apierrors.IsAlreadyExists(err), w.Verb == write.Delete && apierrors.IsNotFound(err):
+			err = nil // the event is on the way
+		case write.IsOutdated(err):
+			err, outdated = nil, true
+		case err != nil:
+			err = fmt.Errorf("%s: %w", w, err)
+		}
+	}
+	after, failed := r.marks.Send(ctx, r.api, p.key(), p.marks)
+	if outdated {
+		after = requeue.Sooner(after, markers.CatchUp)
+	}
+	return after, errors.Join(err, failed)
 }

@@ -1,8 +1,6 @@
 package persistentpodstate
 
 import (
-	"context"
-
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -31,7 +29,7 @@ const (
 
 // emit emits the notes of a pass as events. Of several notes with the same code, it emits the first. It emits a warning
 // once until a pass has none.
-func (r *Reconciler) emit(ctx context.Context, s *snapshot, p *plan) {
+func (r *Reconciler) emit(s *snapshot, p *plan) {
 	warned := map[string]bool{}
 	for _, n := range p.notes {
 		var object runtime.Object = s.state
@@ -53,8 +51,5 @@ func (r *Reconciler) emit(ctx context.Context, s *snapshot, p *plan) {
 	}
 	if len(warned) == 0 {
 		r.emitted.Forget(s.name)
-	}
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.name, p.notes)
 	}
 }

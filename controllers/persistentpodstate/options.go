@@ -1,15 +1,12 @@
 package persistentpodstate
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 // DefaultNamespace is that of the reference.
@@ -27,6 +24,4 @@ type Options struct {
 	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
-	Explain func(ctx context.Context, state types.NamespacedName, notes []note.Note)
 }

@@ -3,6 +3,7 @@ package persistentpodstate
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/driver/batches"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
@@ -105,7 +104,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // of a PersistentPodState that is created, updated or deleted brings the next pass.
 func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) error {
 	send := func(w *write.Write) error {
-		if _, err := runtimeclient.Send(ctx, r.api.Client, w); err != nil {
+		if _, err := r.api.Send(ctx, s.name, w); err != nil {
 			return fmt.Errorf("%s: %w", w, err)
 		}
 		return nil
@@ -117,7 +116,7 @@ func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) error {
 		}
 		p.reject(err)
 		if s.state == nil { // a change of the workload, or of the object that is in the way, brings the next pass
-			r.emit(ctx, s, p)
+			r.emit(s, p)
 			return reconcile.TerminalError(err)
 		}
 	}
@@ -126,13 +125,14 @@ func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) error {
 			return err
 		}
 	}
-	r.emit(ctx, s, p)
-	_, err := batches.Each(write.Deletions(p.stuck), func(w *write.Write) error {
-		if err := send(w); err != nil {
-			return err
+	r.emit(s, p)
+	var failed []error
+	for i, answer := range r.api.SendEach(ctx, s.name, write.Deletions(p.stuck)) {
+		if answer.Err != nil {
+			failed = append(failed, fmt.Errorf("delete pod %s: %w", p.stuck[i].Name, answer.Err))
+			continue
 		}
-		r.api.Normalf(s.state, reasonRecreates, textRecreates, w.Object.GetName())
-		return nil
-	})
-	return err
+		r.api.Normalf(s.state, reasonRecreates, textRecreates, p.stuck[i].Name)
+	}
+	return errors.Join(failed...)
 }

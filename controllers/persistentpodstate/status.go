@@ -5,7 +5,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podstate"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
 // report adds the write of a status that has changed. The API server refuses a status that follows from an older
@@ -14,7 +14,7 @@ func (p *plan) report(state *podstate.State, status v1beta1.PersistentPodStateSt
 	next := *state
 	next.Status = status
 	required := map[string]any{"observedGeneration": status.ObservedGeneration}
-	if p.status, err = statuspatch.WriteVersion(kind(), state, &next, required); p.status == nil {
+	if p.status, err = stored.WriteStatusVersion(kind(), state, &next, required); p.status == nil {
 		return err
 	}
 	text, err := json.Marshal(status)

@@ -3,7 +3,6 @@ package podprobemarker
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,7 +12,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/workload"
 )
 
 // snapshot is the input of one pass. Its objects may belong to the cache and are only read.
@@ -29,10 +27,9 @@ type snapshot struct {
 	// serverless means that pods on virtual nodes are marked. others are then the markers that may select them.
 	serverless bool
 	others     []*v1alpha1.PodProbeMarker
-	// known are the marks of recent passes.
-	known workload.Repeats
-	now   time.Time
 }
+
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.marker) }
 
 // observe returns the snapshot; nil for a marker that is gone.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
@@ -43,12 +40,12 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if latest.Object == nil {
 		if !latest.Cached {
 			r.kind.Writes.Forget(name)
-			r.marks.Forget(name)
+			r.marks.Pods.Forget(name)
 			r.markers.Forget(name)
 		}
 		return nil, nil
 	}
-	s := &snapshot{serverless: r.options.Serverless, known: r.marks.Repeats(name), now: r.api.Now()}
+	s := &snapshot{serverless: r.options.Serverless}
 	if s.marker, s.malformed, err = stored.Decode[v1alpha1.PodProbeMarker](latest.Object); err != nil {
 		return nil, err
 	}
@@ -59,7 +56,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		s.running = len(nodes) > 0
 		return s, err
 	case s.malformed != nil:
-		return s, nil //nolint:nilerr // the pass reports it
+		return s, nil //nolint:nilerr // an event reports it
 	}
 	return s, r.observePods(ctx, s)
 }
@@ -98,7 +95,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		}
 	}
 	var err error
-	s.virtual, _, err = r.marks.Pods.Overlay(ctx, client.ObjectKeyFromObject(s.marker), s.virtual)
+	s.virtual, _, err = r.marks.Pods.Overlay(ctx, s.key(), s.virtual)
 	if err == nil && s.serverless && len(s.virtual) > 0 {
 		s.others, err = r.markers.In(ctx, s.marker.Namespace)
 	}

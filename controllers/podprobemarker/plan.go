@@ -3,74 +3,39 @@ package podprobemarker
 import (
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-type (
-	pass = driver.Pass[*write.Write]
-	step = driver.Step[*write.Write]
-)
-
-// plan is all that is to be done about a marker now. It follows from the snapshot, and from the answers.
+// plan is what there is to do about a marker now: its writes in their order. All of it follows from the snapshot.
 type plan struct {
-	*snapshot
-
-	finalizer, marking *markers.Pass
-	// marks are the patches of pods, and known those of recent passes, these included.
-	marks []workload.Cause
-	known workload.Repeats
-	// status is what the marker is to have; nil for a marker that has none to report.
-	status *v1alpha1.PodProbeMarkerStatus
+	// finalizer is the write of the finalizers; nil where they stay. Where it fails, nothing else is written.
+	finalizer *write.Write
+	// marks are the patches of pods.
+	marks []*write.Write
+	// status is the write of the status; nil where it stays the same.
+	status *write.Write
 }
 
 // newPlan reads nothing but the snapshot.
 func newPlan(s *snapshot) (*plan, error) {
-	p := &plan{snapshot: s}
-	w, err := s.finalizers()
-	if err != nil {
-		return nil, err
+	p := &plan{}
+	var err error
+	if p.finalizer, err = s.finalizers(); err != nil || s.marker.DeletionTimestamp != nil || s.malformed != nil {
+		return p, err
 	}
-	p.finalizer = markers.Write(w)
-	if s.marker.DeletionTimestamp == nil && s.malformed == nil {
-		p.status = &v1alpha1.PodProbeMarkerStatus{
-			ObservedGeneration: s.marker.Generation, MatchedPods: int64(s.normal + len(s.virtual)),
-		}
-		if s.serverless && marksVirtual(s.marker) {
-			for _, pod := range s.virtual {
-				p.mark(pod)
-			}
-		}
+	if s.serverless && marksVirtual(s.marker) {
+		p.marks = s.marks()
 	}
-	p.marking, p.known = markers.Mark(p.marks, s.known, s.now)
-	return p, nil
+	p.status, err = s.status()
+	return p, err
 }
 
 // kind is that of markers.
 func kind() stored.Kind { return stored.Kind{GVK: markers.GVK()} }
-
-// pass is all that is written. Where the marker has changed meanwhile, another pass decides about the rest.
-func (p *plan) pass() pass {
-	return driver.Sequence(
-		step{Plan: func() (pass, error) { return p.finalizer, nil }, Required: true},
-		step{Plan: func() (pass, error) { return p.unlessOutdated(p.marking), nil }},
-		step{Plan: p.report},
-	)
-}
-
-func (p *plan) unlessOutdated(then pass) pass {
-	if p.finalizer.Outdated {
-		return nil
-	}
-	return then
-}
 
 // finalizers returns the write of the finalizers that the marker is to have; nil where it has them.
 func (s *snapshot) finalizers() (*write.Write, error) {
@@ -94,11 +59,15 @@ func marksVirtual(m *v1alpha1.PodProbeMarker) bool {
 	})
 }
 
-// mark adds the patch of a pod on a virtual node. Of the markers that set one label the last by name decides, whichever
-// of them is looked at.
-func (p *plan) mark(pod *corev1.Pod) {
-	m := podprobe.Mark(pod, podprobe.FromConditions(pod, p.others))
-	if w := m.Write(); w != nil {
-		p.marks = append(p.marks, workload.Cause{Write: w, Why: m.Cause()})
+// marks returns the patches of the pods on virtual nodes. Of the markers that set one label, the last by name decides,
+// also in the pass of another one.
+func (s *snapshot) marks() []*write.Write {
+	var all []*write.Write
+	for _, pod := range s.virtual {
+		m := podprobe.Mark(pod, podprobe.FromConditions(pod, s.others))
+		if w := m.Write(); w != nil {
+			all = append(all, w)
+		}
 	}
+	return all
 }

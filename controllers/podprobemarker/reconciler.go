@@ -2,6 +2,7 @@ package podprobemarker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,11 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -25,7 +25,7 @@ type Reconciler struct {
 	options Options
 	// kind is that of markers, as untyped objects, and the own writes of them. marks are those of pods, by the marker.
 	kind    stored.Kind
-	marks   markers.Memory
+	marks   markers.Marks
 	markers *markers.Markers
 }
 
@@ -38,7 +38,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
 		kind:  stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		marks: markers.Memory{Pods: lean.NewWrites(api.Live, api.Now)},
+		marks: markers.Marks{Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -61,15 +61,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	return r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(markers.GVK())).
 		Watches(&corev1.Pod{}, r.podEvents()).
-		Watches(stored.Untyped(markers.NodeGVK()), r.probeEvents()).
 		Complete(r)
 }
 
 const (
 	controllerName = "podprobemarker-controller"
 
-	// waitForNodes is how long a marker that is deleted waits for the event that no node runs its probes any more.
-	waitForNodes = 30 * time.Second
+	// waitForNodes is when a deleted marker is looked at again while a node runs its probes.
+	waitForNodes = time.Second
 )
 
 // Reconcile works on one marker.
@@ -82,19 +81,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if len(p.marks) > 0 {
-		r.marks.Keep(request.NamespacedName, p.known)
-	}
-	all := p.pass()
-	err = driver.Run(ctx, all, driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.kind.Writes, r.marks.Pods},
-		Answered: func(w *write.Write, _ write.Object, err error) { markers.EmitRefused(r.api, w, err) },
-	})
+	after, err := r.run(ctx, s, p)
 	r.emitInvalid(s)
-	after := all.RequeueAfter()
 	if s.running {
 		after = max(after, waitForNodes)
 	}
 	return r.api.Result(request, after, err)
+}
+
+// run sends the writes of a plan, and returns when to look again. Where the marker has changed since it was read, the
+// next plan decides about the rest.
+func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) (time.Duration, error) {
+	if err := r.send(ctx, s, p.finalizer); err != nil {
+		return afterOutdated(0, err)
+	}
+	after, failed := r.marks.Send(ctx, r.api, s.key(), p.marks)
+	after, err := afterOutdated(after, r.send(ctx, s, p.status))
+	return after, errors.Join(failed, err)
+}
+
+func (r *Reconciler) send(ctx context.Context, s *snapshot, w *write.Write) error {
+	if w == nil {
+		return nil
+	}
+	if _, err := r.api.Send(ctx, s.key(), w, r.kind.Writes); err != nil {
+		return fmt.Errorf("%s: %w", w, err)
+	}
+	return nil
+}
+
+// afterOutdated returns when to look again after a write that was based on a stale marker, which is no error.
+func afterOutdated(after time.Duration, err error) (time.Duration, error) {
+	if write.IsOutdated(err) {
+		return requeue.Sooner(after, markers.CatchUp), nil
+	}
+	return after, err
 }

@@ -1,21 +1,16 @@
 package podprobemarker
 
 import (
-	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// report returns the write of the status, if the status changed.
-func (p *plan) report() (pass, error) {
-	if p.status == nil {
-		return nil, nil
+// status returns the write of the status, if the status changed.
+func (s *snapshot) status() (*write.Write, error) {
+	is := *s.marker
+	is.Status = v1alpha1.PodProbeMarkerStatus{
+		ObservedGeneration: s.marker.Generation, MatchedPods: int64(s.normal + len(s.virtual)),
 	}
-	is := *p.marker
-	is.Status = *p.status
-	required := map[string]any{"observedGeneration": p.status.ObservedGeneration}
-	w, err := statuspatch.Write(kind(), p.marker, &is, required)
-	if err != nil {
-		return nil, err
-	}
-	return p.unlessOutdated(markers.Write(w)), nil
+	return stored.WriteStatus(kind(), s.marker, &is, map[string]any{"observedGeneration": is.Status.ObservedGeneration})
 }

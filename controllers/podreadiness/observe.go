@@ -3,7 +3,6 @@ package podreadiness
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,52 +25,17 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, fmt.Errorf("read pod: %w", err)
 	}
 	if !waits(s.pod) { // as one that is not there does not
-		r.set.forget(name)
+		r.set.Forget(name)
 		return nil, nil
 	}
-	s.left = patience - s.now.Sub(r.set.when(name, s.pod.UID))
+	if set := r.set.Recall(name); set.pod == s.pod.UID {
+		s.left = patience - s.now.Sub(set.at)
+	}
 	return s, nil
 }
 
-// conditions has the pods whose condition was set, until the cache shows it. The zero value is empty.
-type conditions struct {
-	mu   sync.Mutex
-	pods map[types.NamespacedName]condition
-}
-
+// condition is a condition that was set.
 type condition struct {
 	pod types.UID
 	at  time.Time
-}
-
-func (s *conditions) note(name types.NamespacedName, pod types.UID, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pods == nil {
-		s.pods = map[types.NamespacedName]condition{}
-	}
-	s.pods[name] = condition{pod, now}
-}
-
-func (s *conditions) forget(name types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.pods, name)
-}
-
-func (s *conditions) has(name types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, is := s.pods[name]
-	return is
-}
-
-// when the condition of a pod was set; long ago for never.
-func (s *conditions) when(name types.NamespacedName, pod types.UID) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w := s.pods[name]; w.pod == pod {
-		return w.at
-	}
-	return time.Time{}
 }

@@ -7,19 +7,21 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/memory"
 )
 
 // Reconciler sets KruisePodReady of new pods.
 type Reconciler struct {
 	api *binding.Binding
-	// set are the conditions that were set.
-	set conditions
+	// set are the conditions that were set, until the cache shows them.
+	set memory.Of[types.NamespacedName, condition]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -69,6 +71,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("write condition of pod: %w", err)
 	}
-	r.set.note(name.NamespacedName, s.pod.UID, s.now)
+	r.set.Note(name.NamespacedName, func(c *condition) { *c = condition{s.pod.UID, s.now} })
 	return ctrl.Result{RequeueAfter: patience}, nil
 }

@@ -9,14 +9,15 @@ import (
 
 // events are those of pods that wait, and those by which the cache shows a condition that was set.
 func (r *Reconciler) events() predicate.Predicate {
+	isSet := func(o client.Object) bool { return r.set.Recall(client.ObjectKeyFromObject(o)).pod != "" }
 	relevant := func(o client.Object) bool {
 		pod, is := o.(*corev1.Pod)
-		return is && (waits(pod) || r.set.has(client.ObjectKeyFromObject(pod)))
+		return is && (waits(pod) || isSet(o))
 	}
 	return predicate.Funcs{
 		CreateFunc:  func(e event.CreateEvent) bool { return relevant(e.Object) },
 		UpdateFunc:  func(e event.UpdateEvent) bool { return relevant(e.ObjectNew) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return r.set.has(client.ObjectKeyFromObject(e.Object)) },
+		DeleteFunc:  func(e event.DeleteEvent) bool { return isSet(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 }

@@ -14,8 +14,8 @@
 //   - A new selection is in force within a second: the writes of a configuration are half a second apart, and the first
 //     comes at once.
 //   - A namespace comes with its first object. It stays for Options.KeepRemoved after the last one is gone, so that it
-//     costs two writes in that time whatever its objects do. A new leader takes the namespaces from the stored entries.
-//     A SidecarSet, which belongs to the cluster, is never kept.
+//     costs two writes in that time whatever its objects do. A new leader keeps the namespaces
+//     that it has seen objects in. A SidecarSet, which belongs to the cluster, is never kept.
 //   - Entries are ours by their names. What is ours in an entry is repaired, with an event and a metric, where another
 //     writer changes it: the rules, the client configuration, our match conditions, our requirements on the names of
 //     namespaces. What others add, their policies and their timeouts stay, as do entries with other names.

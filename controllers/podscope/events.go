@@ -20,28 +20,14 @@ const (
 
 // report emits the notes when they change.
 func (r *Reconciler) report(ctx context.Context, about *configuration, notes []note.Note) {
-	text := fmt.Sprint(notes)
-	if text == r.reported {
-		return
-	}
-	r.reported = text
-	for _, n := range notes {
-		log.FromContext(ctx).Info("Found entries that differ from what the sets select",
-			"reason", n.Code, "object", n.Object, "note", n.Text)
-		r.event(about, reasonNote, fmt.Sprintf("%s: %s", n.Object, n.Text))
+	if text := fmt.Sprint(notes); text != r.reported {
+		r.reported = text
+		r.emit(ctx, about, reasonNote, notes)
 	}
 }
 
-// announce emits what a write has done.
-func (r *Reconciler) announce(ctx context.Context, about *configuration, notes []note.Note) {
-	for _, n := range notes {
-		log.FromContext(ctx).Info("Repaired entries", "reason", n.Code, "object", n.Object, "note", n.Text)
-		r.event(about, reasonUndone, n.Text)
-	}
-}
-
-// event emits an event about the configuration of pods; nil where it does not exist.
-func (r *Reconciler) event(about *configuration, reason, text string) {
+// emit emits notes as events about the configuration of pods; nil where it does not exist.
+func (r *Reconciler) emit(ctx context.Context, about *configuration, reason string, notes []note.Note) {
 	if about == nil {
 		about = &configuration{}
 		about.Name = r.options.Configuration
@@ -50,5 +36,10 @@ func (r *Reconciler) event(about *configuration, reason, text string) {
 	if r.form.disruptions {
 		object = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: about.ObjectMeta}
 	}
-	r.options.Recorder.Event(object, corev1.EventTypeWarning, reason, failure.BriefText(text))
+	for _, n := range notes {
+		log.FromContext(ctx).Info("Found entries that differ from what the objects ask for",
+			"reason", n.Code, "object", n.Object, "note", n.Text)
+		text := failure.BriefText(fmt.Sprintf("%s: %s", n.Object, n.Text))
+		r.options.Recorder.Event(object, corev1.EventTypeWarning, reason, text)
+	}
 }

@@ -33,8 +33,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
-	"github.com/kruisekit/kruisekit/internal/scope/scopetest"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/rig/scopetest"
 )
 
 func TestMain(m *testing.M) {

@@ -3,6 +3,7 @@ package podscope
 import (
 	"time"
 
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -42,9 +43,7 @@ func (before places) keep(
 			continue
 		}
 		after[p] = gone
-		if next == 0 || left < next {
-			next = left
-		}
+		next = requeue.Sooner(next, left)
 		if p.open {
 			kept.Open = append(kept.Open, p.namespace)
 		} else {

@@ -3,7 +3,6 @@ package podscope
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -37,19 +36,6 @@ func policies(have *configuration, want []entry) []note.Note {
 			ptr.Deref(live[at].FailurePolicy, ""), ptr.Deref(want[i].FailurePolicy, ""))})
 	}
 	return notes
-}
-
-// undoneNote names at most a few of the entries.
-func undoneNote(configuration string, names []string) note.Note {
-	const maxNames = 5
-	what := strings.Join(names[:min(len(names), maxNames)], ", ")
-	if n := len(names) - maxNames; n > 0 {
-		what += fmt.Sprintf(" and %d more", n)
-	}
-	return note.Note{
-		Code: noteUndone, Object: configuration, Text: "another writer changed or removed entries of the pod webhook (" +
-			what + "); they were written again, with pauses that double while this repeats",
-	}
 }
 
 // catchAlls reports entries of the main configuration that send all pods: a former installation has left them there,

@@ -2,6 +2,7 @@ package podscope
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -56,10 +57,6 @@ func (p planner) next(o snapshot, s state) (pass, error) {
 	var kept scope.Contribution
 	var next pass
 	if !p.options.Off {
-		if s.places == nil {
-			// The leader before may have kept namespaces, and the caches of the sources may lag.
-			s.places, _, _ = places{}.keep([]scope.Contribution{scope.Namespaces(entriesOf(o.pods))}, 0, o.now)
-		}
 		s.places, kept, next.requeueAfter = s.places.keep(o.contributions, p.options.KeepRemoved, o.now)
 	}
 	want, err := p.want(append(slices.Clip(o.contributions), kept))
@@ -116,7 +113,10 @@ func (p planner) change(next *pass, o snapshot, c *change) {
 	next.write = c.write(o.pods, o.main, p.options.Configuration)
 	next.written.writes = writes.wrote(at, next.want, o.now)
 	if writes.undone(next.want) {
-		next.announce = []note.Note{undoneNote(p.options.Configuration, c.names)}
+		next.announce = []note.Note{{
+			Code: noteUndone, Object: p.options.Configuration, Text: "another writer changed or removed entries of the pod " +
+				"webhook; they were written again, with pauses that double while this repeats: " + strings.Join(c.names, ", "),
+		}}
 	}
 }
 

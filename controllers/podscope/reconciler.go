@@ -212,6 +212,6 @@ func (r *Reconciler) write(ctx context.Context, o snapshot, p pass) (ctrl.Result
 	r.metrics.wrote(p)
 	log.FromContext(ctx).Info("Wrote which pods are sent",
 		"configuration", p.write.Object.GetName(), "entries", len(p.want))
-	r.announce(ctx, o.pods, p.announce)
+	r.emit(ctx, o.pods, reasonUndone, p.announce)
 	return ctrl.Result{RequeueAfter: p.requeueAfter}, nil
 }

@@ -7,6 +7,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -35,8 +36,8 @@ func (before sightings) sweep(
 		case !planned:
 		case left <= 0:
 			ended = append(ended, e.Name)
-		case next == 0 || left < next:
-			next = left
+		default:
+			next = requeue.Sooner(next, left)
 		}
 	}
 	return after, ended, next

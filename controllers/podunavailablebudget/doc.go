@@ -8,22 +8,17 @@
 // Package pub decides; this package reads and writes. Admission spends a budget in the same status: a write here tests
 // the resource version, so that no admitted disruption is overwritten.
 //
-// Beside the files that every reconciler has, tracker.go counts the pods of budgets by their events.
-//
 // # Costs
 //
-// The pods of a budget are listed when the budget is created, changed, or gets other owners. After that an event of a
-// pod changes a counter, and a reconcile costs the records of the status, however many pods the budget guards. A pod in
-// a namespace without budgets costs one map lookup.
+// A reconcile lists and counts the pods of its budget: 10,000 pods take some thirty milliseconds. Events of pods that
+// change neither a status nor a stamp cause none, and those of the same moments cause one. A pod in a namespace
+// without budgets costs one lookup in the cache.
 //
 // Metadata of Deployments, StatefulSets, ReplicaSets, CloneSets and Advanced StatefulSets is watched from the first
 // budget on. The replicas of a workload are read from its scale subresource, once for each generation. Workloads of
 // other kinds are read once a minute, and at most a hundred of them in one namespace.
 //
 // # What cannot be done
-//
-// The budgets of one namespace count 200,000 pods together, a pod once for each budget that selects it. A budget beyond
-// that is not reconciled, and has the event TooManyPods.
 //
 // A workload without a scale subresource has unknown replicas: the status has totalReplicas -1, an event reports it,
 // and the pods are not protected unless the budget has protectTotalReplicas, or minAvailable as a number. A field that

@@ -23,10 +23,6 @@ type about struct {
 	code   string
 }
 
-// reasonCrowded is the reason of the event of a budget that is not reconciled, because the budgets of its namespace
-// count too many pods.
-const reasonCrowded = "TooManyPods"
-
 // reported are the codes of notes on a budget that are events.
 func reported() []string {
 	return []string{
@@ -36,7 +32,7 @@ func reported() []string {
 }
 
 // emit emits what a pass found.
-func (e *emitter) emit(s *snapshot, p *pass) {
+func (e *emitter) emit(s *snapshot, p *plan) {
 	texts := map[string]note.Note{}
 	for _, n := range p.notes {
 		if _, more := texts[n.Code]; !more {
@@ -66,7 +62,7 @@ func (e *emitter) emit(s *snapshot, p *pass) {
 
 // forget drops what was emitted about a budget that is gone.
 func (e *emitter) forget(budget types.NamespacedName) {
-	for _, code := range append(reported(), reasonCrowded) {
+	for _, code := range reported() {
 		e.emitted.Forget(about{budget, code})
 	}
 }

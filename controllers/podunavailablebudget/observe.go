@@ -2,16 +2,16 @@ package podunavailablebudget
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
@@ -25,15 +25,19 @@ import (
 
 type podUnavailableBudget = policyv1beta1.PodUnavailableBudget
 
-// snapshot is what one pass looks at, besides the counted pods. The budget may be the cache's and is only read.
+// snapshot holds what one reconcile read. Its objects may belong to the cache and are only read.
 type snapshot struct {
 	object *podUnavailableBudget
 	budget pub.Budget
 	// notes on what of the budget cannot be read.
 	notes []note.Note
 	total pub.Total
-	// exist are the names of the budgets in the namespace.
-	exist map[string]bool
+	// pods are the active pods that the budget guards.
+	pods []*corev1.Pod
+	// budgets are those of the namespace, and chains the controllers of the pods that lack the stamp of the budget, by
+	// the UID of the first controller. Both are empty where no pod lacks it.
+	budgets []pub.Budget
+	chains  map[types.UID]pub.Chain
 	// recheckAfter is when to read again what no event reports: workloads, and a budget whose write the cache does not
 	// show; zero for never.
 	recheckAfter time.Duration
@@ -41,14 +45,18 @@ type snapshot struct {
 
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.object) }
 
-// observe makes the snapshot; nil when there is nothing to do.
+// observe reads the snapshot. It returns nil where there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	latest, err := r.budgets.Latest(ctx, r.api.Cached, name)
 	if err != nil {
 		return nil, err
 	}
 	if latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil {
-		r.forget(name, latest.Cached)
+		r.events.forget(name)
+		r.rules.Forget(name)
+		if !latest.Cached {
+			r.budgets.Writes.Forget(name)
+		}
 		return nil, nil
 	}
 	if err := r.watchWorkloads(); err != nil {
@@ -58,13 +66,13 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err := s.read(latest.Object); err != nil {
 		return nil, err
 	}
-	if err := r.follow(ctx, s); err != nil {
+	if err := r.observePods(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := r.sum(ctx, s); err != nil {
 		return nil, err
 	}
-	return s, r.neighbours(ctx, s)
+	return s, r.observeStamps(ctx, s)
 }
 
 // read takes the budget as it is stored.
@@ -81,106 +89,79 @@ func (s *snapshot) read(raw *unstructured.Unstructured) error {
 	return nil
 }
 
-// forget drops what is known of a budget that is gone or terminates.
-func (r *Reconciler) forget(name types.NamespacedName, cached bool) {
-	r.tracker.drop(name)
-	r.events.forget(name)
-	if !cached {
-		r.budgets.Writes.Forget(name)
+// observePods finds the pods that the budget guards. A target that is not watched may have pods that only its selector
+// selects.
+func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
+	if s.budget.Target == nil {
+		return r.list(ctx, s, nil, s.budget.Selector)
 	}
-}
-
-// follow counts the pods of the budget. They are listed where the budget is new or changed, or has other owners than
-// before.
-func (r *Reconciler) follow(ctx context.Context, s *snapshot) error {
-	if !r.tracker.expect(s.budget, r.api.Now()) {
-		return nil
+	target := replicas.Workload{Namespace: s.budget.Namespace, Target: *s.budget.Target}
+	is, err := r.workloads.Find(ctx, target)
+	if err != nil || is.Gone || is.UID == "" {
+		return err
 	}
-	in, err := r.scope(ctx, s)
-	var first bool
-	if err == nil {
-		first, err = r.tracker.follow(s.budget, in, func() ([]corev1.Pod, error) {
-			return r.podsOf(ctx, s.budget.Namespace, in)
-		})
-	}
-	if err != nil {
-		r.tracker.failed(s.key())
-	}
-	if errors.Is(err, errCrowded) && r.events.emitted.Changed(about{s.key(), reasonCrowded}, err.Error()) {
-		r.api.Event(s.object, corev1.EventTypeWarning, reasonCrowded, err.Error())
-	}
-	if first { // only now it is known which pods a stamp with the name of this budget may stay on
-		for _, w := range r.tracker.unstamped(s.budget.Namespace) {
-			r.api.Requeue(ctrl.Request{NamespacedName: types.NamespacedName{Namespace: s.budget.Namespace, Name: w.budget}})
+	owners := []types.UID{is.UID}
+	if target.GroupKind() == replicas.Deployments() {
+		sets, err := r.workloads.ReplicaSetsOf(ctx, target.Namespace, is.UID)
+		if err != nil {
+			return err
 		}
+		if len(sets) > 0 {
+			owners = sets
+		}
+	}
+	err = r.list(ctx, s, owners, nil)
+	if selector := replicas.Selector(is.Selector); err == nil && is.Unwatched && len(s.pods) == 0 && selector != nil {
+		err = r.list(ctx, s, nil, selector)
 	}
 	return err
 }
 
-// scope returns which pods the budget guards.
-func (r *Reconciler) scope(ctx context.Context, s *snapshot) (scope, error) {
-	in := scope{generation: s.budget.Generation, selector: s.budget.Selector}
-	if s.budget.Target == nil {
-		return in, nil
+// list adds the active pods of owners, or those that a selector selects.
+func (r *Reconciler) list(ctx context.Context, s *snapshot, owners []types.UID, selector labels.Selector) error {
+	var queries [][]client.ListOption
+	for _, uid := range owners {
+		queries = append(queries, owned.In(s.budget.Namespace, uid))
 	}
-	target := replicas.Workload{Namespace: s.budget.Namespace, Target: *s.budget.Target}
-	is, err := r.workloads.Find(ctx, target)
-	if is.Unwatched {
-		in.until = r.api.Now().Add(replicas.Period)
-	}
-	if err != nil || is.Gone || is.UID == "" {
-		return in, err
-	}
-	in.owners = []types.UID{is.UID}
-	if target.GroupKind() == replicas.Deployments() {
-		sets, err := r.workloads.ReplicaSetsOf(ctx, target.Namespace, is.UID)
-		if err != nil {
-			return in, err
-		}
-		if len(sets) > 0 {
-			in.owners = sets
-		}
-		return in, nil
-	}
-	if selector := replicas.Selector(is.Selector); is.Unwatched && selector != nil {
-		pods, err := r.podsOf(ctx, target.Namespace, in)
-		if err != nil {
-			return in, err
-		}
-		if !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pub.Active(&pod) }) {
-			in.owners, in.selector = nil, selector
-		}
-	}
-	return in, nil
-}
-
-// podsOf lists the pods of a scope. They are the cache's and only read.
-func (r *Reconciler) podsOf(ctx context.Context, namespace string, in scope) ([]corev1.Pod, error) {
-	var all []corev1.Pod
-	queries := make([][]client.ListOption, 0, len(in.owners)+1)
-	for _, uid := range in.owners {
-		queries = append(queries, owned.In(namespace, uid))
-	}
-	if in.selector != nil {
-		queries = append(queries, []client.ListOption{
-			client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: in.selector},
-		})
+	if selector != nil {
+		selected := client.MatchingLabelsSelector{Selector: selector}
+		queries = append(queries, []client.ListOption{client.InNamespace(s.budget.Namespace), selected})
 	}
 	for _, query := range queries {
 		var list corev1.PodList
 		if err := r.api.Client.List(ctx, &list, append(query, client.UnsafeDisableDeepCopy)...); err != nil {
-			return nil, fmt.Errorf("list pods: %w", err)
+			return fmt.Errorf("list pods: %w", err)
 		}
-		all = append(all, list.Items...)
+		for i := range list.Items {
+			if pod := &list.Items[i]; pub.Active(pod) {
+				s.pods = append(s.pods, pod)
+			}
+		}
 	}
-	return all, nil
+	return nil
 }
 
-// sum finds the replicas that the workloads of the budget want.
+// sum finds the replicas that the workloads of the budget want: those of the target, or of what controls the pods.
 func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
-	tops, bare, err := r.tops(ctx, s)
-	if err != nil {
-		return err
+	tops, bare := []replicas.Workload(nil), false
+	if s.budget.Target != nil {
+		tops = []replicas.Workload{{Namespace: s.budget.Namespace, Target: *s.budget.Target}}
+	} else {
+		owners := map[types.UID]*metav1.OwnerReference{}
+		for _, pod := range s.pods {
+			if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+				owners[owner.UID] = owner
+			} else {
+				bare = true
+			}
+		}
+		for _, uid := range slices.Sorted(maps.Keys(owners)) {
+			top, err := r.workloads.Top(ctx, replicas.Of(s.budget.Namespace, owners[uid]))
+			if err != nil {
+				return err
+			}
+			tops = append(tops, top)
+		}
 	}
 	all := make([]pub.Workload, 0, len(tops))
 	for _, top := range tops {
@@ -197,45 +178,39 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// tops finds the workloads that are scaled: the target, or what controls the pods. Bare reports pods without a
-// controller. Events of the workloads requeue the budget from before they are read.
-func (r *Reconciler) tops(ctx context.Context, s *snapshot) (all []replicas.Workload, bare bool, err error) {
-	if s.budget.Target != nil {
-		return []replicas.Workload{{Namespace: s.budget.Namespace, Target: *s.budget.Target}}, false, nil
-	}
-	var owners []metav1.OwnerReference
-	r.tracker.with(s.key(), func(t *tracked) { owners, bare = t.controllers(), t.bare > 0 })
-	depends := map[pub.Target]bool{}
-	for i := range owners {
-		depends[replicas.Of(s.budget.Namespace, &owners[i]).Target] = true
-	}
-	r.tracker.depend(s.key(), depends)
-	for i := range owners {
-		top, err := r.workloads.Top(ctx, replicas.Of(s.budget.Namespace, &owners[i]))
-		if err != nil {
-			return nil, false, err
-		}
-		depends[top.Target] = true
-		all = append(all, top)
-	}
-	r.tracker.dependOnly(s.key(), depends)
-	return all, bare, nil
-}
+// maxChain bounds how many controllers of a pod are looked up.
+const maxChain = 4
 
-// neighbours finds which budgets the stamps of pods may name. It reads nothing where all stamps are right.
-func (r *Reconciler) neighbours(ctx context.Context, s *snapshot) error {
-	needed := false
-	r.tracker.with(s.key(), func(t *tracked) { needed = len(t.unstamped) > 0 })
-	if !needed {
+// observeStamps reads what decides which budget the pods without the stamp of this one should name.
+func (r *Reconciler) observeStamps(ctx context.Context, s *snapshot) error {
+	unstamped := s.unstamped()
+	if len(unstamped) == 0 {
 		return nil
 	}
-	list, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(s.budget.Namespace))
+	all, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(s.budget.Namespace))
 	if err != nil {
 		return err
 	}
-	s.exist = map[string]bool{}
-	for _, b := range list {
-		s.exist[b.GetName()] = b.GetDeletionTimestamp() == nil
+	for _, raw := range all {
+		object, malformed, err := stored.Decode[podUnavailableBudget](raw)
+		if err == nil && malformed == nil && object.DeletionTimestamp == nil {
+			budget, _ := pub.Read(object)
+			s.budgets = append(s.budgets, budget)
+		}
+	}
+	s.chains = map[types.UID]pub.Chain{}
+	for _, pod := range unstamped {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || s.chains[owner.UID] != nil {
+			continue
+		}
+		above, ok := replicas.Of(pod.Namespace, owner), true
+		for ok && len(s.chains[owner.UID]) < maxChain {
+			s.chains[owner.UID] = append(s.chains[owner.UID], above.Target)
+			if above, ok, err = r.workloads.Above(ctx, above); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

@@ -1,21 +1,17 @@
 package podunavailablebudget
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
 type Options struct {
-	// Live reads past the cache: budgets after a conflict, and workloads of kinds that are not watched. Nil is the
-	// manager's API reader.
+	// Live reads workloads of kinds that are not watched. Nil is the manager's API reader.
 	Live client.Reader
 	// Recorder emits events. SetupWithManager takes the manager's where it is nil.
 	Recorder driver.EventRecorder
@@ -23,6 +19,4 @@ type Options struct {
 	Now func() time.Time
 	// Policy is what the installation offers. Admission needs the same.
 	Policy pub.Policy
-	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
-	Explain func(ctx context.Context, budget types.NamespacedName, notes []note.Note)
 }

@@ -2,11 +2,12 @@ package podunavailablebudget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -14,24 +15,25 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
+	"github.com/kruisekit/kruisekit/pub"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler keeps the statuses of PodUnavailableBudgets, and stamps their pods.
 type Reconciler struct {
-	api     *binding.Binding
-	options Options
+	api *binding.Binding
 
 	budgets   stored.Kind
-	tracker   *tracker
+	policy    pub.Policy
 	workloads *replicas.Finder
-	events    emitter
+	// rules are the budgets as events of pods look at them.
+	rules  *watches.Rules[podUnavailableBudget, pub.Budget]
+	events emitter
 
 	// watching is held while watches of workloads are started.
 	watching   sync.Mutex
@@ -47,9 +49,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	return &Reconciler{
-		api: api, options: o,
+		api:       api,
 		budgets:   stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		tracker:   &tracker{policy: o.Policy},
+		policy:    o.Policy,
+		rules:     watches.NewRules(rule),
 		workloads: &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now},
 		events:    emitter{api: api},
 	}, nil
@@ -86,38 +89,43 @@ func gvk() schema.GroupVersionKind {
 	return policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget")
 }
 
-// Reconcile brings one budget up to date.
+// catchUp is how long the reconciler waits for the cache to have what admission wrote to a status.
+const catchUp = 200 * time.Millisecond
+
+// Reconcile brings one budget up to date. The write of the status tests the version that was observed, so that nothing
+// that admission has recorded is lost.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s, r.plan)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.budgets.Writes},
-		Answered: func(w *write.Write, _ write.Object, err error) {
-			if pod, is := w.Object.(*metav1.PartialObjectMetadata); is && err == nil {
-				r.tracker.stamped(request.NamespacedName, stamp{pod.Name, pod.UID})
-			}
-		},
-	})
-	if !p.stands() {
-		return ctrl.Result{}, err
+	p := newPlan(s, r.policy, r.api.Now())
+	w, err := s.report(&p)
+	if err == nil && w != nil {
+		_, err = r.api.Send(ctx, s.key(), w, r.budgets.Writes)
 	}
-	r.events.emit(s, p.decided)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.decided.notes)
+	switch {
+	case write.IsOutdated(err):
+		return ctrl.Result{RequeueAfter: catchUp}, nil
+	case err != nil:
+		return ctrl.Result{}, fmt.Errorf("write status: %w", err)
 	}
-	return r.api.Result(request, p.decided.after, err)
+	err = r.writeStamps(ctx, s, &p)
+	r.events.emit(s, &p)
+	return r.api.Result(request, p.after, err)
 }
 
-// plan plans while no event changes the counts; nil for a budget that was forgotten meanwhile.
-func (r *Reconciler) plan(s *snapshot) (p *pass) {
-	r.tracker.with(s.key(), func(t *tracked) {
-		t.budget = s.budget // its records
-		planned := plan(s, t, r.tracker.namespaces[s.budget.Namespace], r.api.Now())
-		p = &planned
-	})
-	return p
+// writeStamps stamps pods. A pod whose write fails keeps no other pod from its stamp.
+func (r *Reconciler) writeStamps(ctx context.Context, s *snapshot, p *plan) error {
+	writes, err := p.records(s)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i, answer := range r.api.SendEach(ctx, s.key(), writes) {
+		if answer.Err != nil && !write.IsOutdated(answer.Err) {
+			failed = append(failed, fmt.Errorf("%s: %w", writes[i], answer.Err))
+		}
+	}
+	return errors.Join(failed...)
 }

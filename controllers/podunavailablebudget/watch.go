@@ -1,15 +1,18 @@
 package podunavailablebudget
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -19,56 +22,80 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
+// gather is how long other pods are waited for, so that pods that change together cost one pass.
+const gather = 200 * time.Millisecond
 
-func add(q queue, namespace string, all []wake) {
-	for _, w := range all {
-		request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: w.budget}}
-		if w.after > 0 {
-			q.AddAfter(request, w.after)
-		} else {
-			q.Add(request)
-		}
+// later adds requests after a pause that grows with their number. Each lists pods, so that a namespace with many
+// budgets of the same pods would else take the workers from all others.
+func later(q watches.Queue, requests []ctrl.Request) {
+	pause := gather + gather/4*time.Duration(len(requests)-1)
+	for _, request := range requests {
+		q.AddAfter(request, pause)
 	}
 }
+
+// rule is a budget as events of pods look at it.
+func rule(o *podUnavailableBudget) (pub.Budget, error) {
+	b, _ := pub.Read(o)
+	return b, nil
+}
+
+// affected returns requests for the budgets of a namespace to which an event matters.
+func (r *Reconciler) affected(ctx context.Context, namespace string, by func(pub.Budget) bool) []ctrl.Request {
+	budgets, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(namespace))
+	watches.Log(ctx, err, "Failed to find the budgets of a namespace")
+	if len(budgets) == 0 {
+		return nil
+	}
+	return r.rules.Affected(namespace, budgets, by)
+}
+
+func all(pub.Budget) bool { return true }
 
 // budgetEvents requeues a budget at each of its events, and the others of the namespace when it is deleted: they may
 // stamp its pods.
 func (r *Reconciler) budgetEvents() handler.EventHandler {
-	self := func(o client.Object, q queue) {
+	self := func(o client.Object, q watches.Queue) {
 		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { self(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { self(e.ObjectNew, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q watches.Queue) { self(e.Object, q) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watches.Queue) { self(e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watches.Queue) {
 			self(e.Object, q)
-			add(q, e.Object.GetNamespace(), r.tracker.unstamped(e.Object.GetNamespace()))
+			for _, request := range r.affected(ctx, e.Object.GetNamespace(), all) {
+				q.Add(request)
+			}
 		},
 	}
 }
 
-// podEvents counts pods. When the process starts, no budget is followed yet, and the first reconcile of a budget lists
-// its pods.
+// podEvents requeues the budgets that may guard a pod whose change may change their status or the stamp of the pod.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	set := func(o client.Object, q queue) {
-		if pod, ok := o.(*corev1.Pod); ok {
-			add(q, pod.Namespace, r.tracker.set(pod))
-		}
-	}
-	return watches.Direct(handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { set(e.Object, q) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) { set(e.ObjectNew, q) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok {
-				add(q, pod.Namespace, r.tracker.remove(pod))
-			}
-		},
+	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
+		selects := func(b pub.Budget, pod *corev1.Pod) bool { return pod != nil && b.Selects(pod.Labels) }
+		matters := sync.OnceValue(func() bool { return r.matters(before, after) })
+		requests := r.affected(ctx, cmp.Or(after, before).Namespace, func(b pub.Budget) bool {
+			return (b.Target != nil || selects(b, before) || selects(b, after)) && matters()
+		})
+		later(q, requests)
 	})
+}
+
+// matters reports whether budgets look at a change of a pod.
+func (r *Reconciler) matters(before, after *corev1.Pod) bool {
+	if before == nil || after == nil {
+		return pub.Active(cmp.Or(after, before))
+	}
+	var counts pub.Counts
+	counts.Set(before, r.policy)
+	return before.UID != after.UID || counts.Set(after, r.policy) || !maps.Equal(before.Labels, after.Labels) ||
+		controllerOf(before) != controllerOf(after) || pub.Stamp(before) != pub.Stamp(after)
 }
 
 // watchable are the kinds of workloads that are watched where they are installed.
@@ -105,7 +132,7 @@ func (r *Reconciler) watchWorkloads() error {
 			object := &metav1.PartialObjectMetadata{}
 			object.SetGroupVersionKind(mapping.GroupVersionKind)
 			if err := r.controller.Watch(source.Kind[client.Object](r.cache, object,
-				r.workloadEvents(kind), changes())); err != nil {
+				r.workloadEvents(), changes())); err != nil {
 				return fmt.Errorf("watch %s: %w", kind, err)
 			}
 		}
@@ -131,17 +158,9 @@ func controllerOf(o client.Object) types.UID {
 	return ""
 }
 
-// workloadEvents requeues the budgets whose total depends on a workload, or on the one that controls it.
-func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []ctrl.Request {
-		touched := []pub.Target{{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()}}
-		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-			touched = append(touched, replicas.Of(o.GetNamespace(), owner).Target)
-		}
-		var all []ctrl.Request
-		for _, w := range r.tracker.touched(o.GetNamespace(), touched...) {
-			all = append(all, ctrl.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: w.budget}})
-		}
-		return all
+// workloadEvents requeues the budgets of the namespace of a workload: their totals may depend on it.
+func (r *Reconciler) workloadEvents() handler.EventHandler {
+	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *metav1.PartialObjectMetadata) {
+		later(q, r.affected(ctx, cmp.Or(after, before).Namespace, all))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -82,7 +83,7 @@ func (r *resource) writes(namespace string, live *unstructured.Unstructured) ([]
 		return []*write.Write{r.deletion(live), r.creation(namespace)}, nil
 	}
 	r.record(wanted)
-	return []*write.Write{update(live, wanted)}, nil
+	return []*write.Write{stored.Change(live, wanted)}, nil
 }
 
 // apply replaces the content of an object, and adds labels, annotations, finalizers and owners. It removes the recorded
@@ -163,22 +164,4 @@ func (r *resource) record(object *unstructured.Unstructured) {
 func isFixed(live, wanted *unstructured.Unstructured) bool {
 	return live.Object["type"] != wanted.Object["type"] ||
 		live.Object["immutable"] == true && !apiequality.Semantic.DeepEqual(content(live), content(wanted))
-}
-
-// update replaces each field of the content and each list and map of the metadata as a whole. It tests the version, so
-// that nothing of another writer is lost.
-func update(live, wanted *unstructured.Unstructured) *write.Write {
-	ops := []write.Op{write.Test("/metadata/resourceVersion", live.GetResourceVersion())}
-	metadata, _, _ := unstructured.NestedMap(wanted.Object, "metadata")
-	for _, key := range []string{"annotations", "finalizers", "labels", "ownerReferences"} {
-		ops = append(ops, write.Add("/metadata/"+key, metadata[key]))
-	}
-	fields := content(live)
-	for key := range content(wanted) {
-		fields[key] = nil
-	}
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		ops = append(ops, write.Add("/"+key, wanted.Object[key]))
-	}
-	return write.JSON(live, write.Main, ops...)
 }

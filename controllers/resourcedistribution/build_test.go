@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/internal/patches"
+	"github.com/kruisekit/kruisekit/test/rig/patches"
 	"github.com/kruisekit/kruisekit/write"
 )
 

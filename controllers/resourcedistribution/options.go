@@ -1,13 +1,11 @@
 package resourcedistribution
 
 import (
-	"context"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does.
@@ -21,7 +19,4 @@ type Options struct {
 	Recorder driver.EventRecorder
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Explain takes the notes of each pass, after its writes: conflicts, and namespaces that are missing. The pass waits
-	// for Explain. Nil takes none.
-	Explain func(ctx context.Context, distribution string, notes []note.Note)
 }

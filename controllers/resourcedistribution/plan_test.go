@@ -198,7 +198,7 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	status := p.status()
 	c := status.Conditions[1]
-	if c.Type != "CreateResourceFailed" || len(c.FailedNamespaces) != maxNames || len(c.Reason) > 1200 ||
+	if c.Type != "CreateResourceFailed" || len(c.FailedNamespaces) != maxNames || len(c.Reason) > 3200 ||
 		!strings.HasSuffix(c.Reason, "; and 2997 more") || status.Failed != 3000 {
 		t.Errorf("%d failed, %d names, reason %q", status.Failed, len(c.FailedNamespaces), c.Reason)
 	}

@@ -108,9 +108,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.emitted.Changed(request.Name, s.invalid) {
 		r.api.Event(s.object, corev1.EventTypeWarning, reasonInvalidSpec, s.invalid+": mend the spec")
 	}
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.Name, p.notes())
-	}
 	return r.api.Result(request, requeue.Sooner(p.requeueAfter, s.recheckAfter), err)
 }
 

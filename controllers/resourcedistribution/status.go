@@ -12,17 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
+	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
 	// maxNames bounds the namespaces that a condition lists.
 	maxNames = 1000
-	// maxTexts and maxText bound the reason of a condition.
-	maxTexts, maxText = 3, 300
+	// maxTexts bounds the texts in the reason of a condition.
+	maxTexts = 3
 )
 
 // The texts of failures that are not errors of the API server. Some are those of the reference.
@@ -94,15 +93,6 @@ func (p *plan) allFailures() []failed {
 	return all
 }
 
-// notes returns the failures.
-func (p *plan) notes() []note.Note {
-	var all []note.Note
-	for _, f := range p.allFailures() {
-		all = append(all, note.Note{Level: note.Blocked, Code: string(f.condition), Object: f.namespace, Text: f.text})
-	}
-	return all
-}
-
 // err returns the first of the failures that another try may mend; nil where there is none.
 func (p *plan) err() error {
 	all := slices.DeleteFunc(p.allFailures(), func(f failed) bool { return f.err == nil })
@@ -117,7 +107,7 @@ func (p *plan) err() error {
 func (p *plan) report() (*write.Write, error) {
 	is := *p.object
 	is.Status = p.status()
-	return statuspatch.Write(stored.Kind{GVK: gvk()}, p.object, &is, nil)
+	return stored.WriteStatus(stored.Kind{GVK: gvk()}, p.object, &is, nil)
 }
 
 // status returns the status after the tasks. A condition keeps its time while its status stays.
@@ -162,7 +152,7 @@ func conditionOf(t conditionType, failures []failed) v1beta1.ResourceDistributio
 			c.FailedNamespaces = append(c.FailedNamespaces, f.namespace)
 		}
 		if !texts[f.text] && len(first) < maxTexts {
-			first = append(first, brief(f.text))
+			first = append(first, failure.BriefText(f.text))
 		}
 		texts[f.text] = true
 	}
@@ -171,11 +161,4 @@ func conditionOf(t conditionType, failures []failed) v1beta1.ResourceDistributio
 	}
 	c.Status, c.Reason = v1beta1.ResourceDistributionConditionTrue, strings.Join(first, "; ")
 	return c
-}
-
-func brief(text string) string {
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "..."
 }

@@ -58,18 +58,6 @@ type watch struct {
 	users map[string]bool
 }
 
-// lean drops what no pass reads, and what any writer of an object may make large.
-func lean(object any) (any, error) {
-	if o, ok := object.(*metadata); ok {
-		controller := metav1.GetControllerOf(o)
-		o.Labels, o.Annotations, o.Finalizers, o.ManagedFields, o.OwnerReferences = nil, nil, nil, nil, nil
-		if controller != nil {
-			o.OwnerReferences = []metav1.OwnerReference{*controller}
-		}
-	}
-	return object, nil
-}
-
 // use returns the cache of a kind and name for a distribution, and releases those of other names; nil while the cache
 // is not synced. Changes in the cache requeue the distribution. An error is why the cache cannot sync.
 func (w *watches) use(ctx context.Context, what watched, user string) (client.Reader, error) {
@@ -98,7 +86,8 @@ func (w *watches) use(ctx context.Context, what watched, user string) (client.Re
 func (w *watches) start(ctx context.Context, what watched, is *watch) (err error) {
 	is.Cache, err = cache.New(w.mgr.GetConfig(), cache.Options{
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(),
-		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, what.name), DefaultTransform: lean,
+		DefaultFieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, what.name),
+		DefaultTransform:     cache.TransformStripManagedFields(),
 		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			w.mu.Lock()

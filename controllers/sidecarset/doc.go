@@ -6,9 +6,9 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// One pass observes a snapshot, plans with package sidecar/rollout, sends the changes, and reports. An index finds pods
-// by the sets that they record, so that a pass costs what the pods of its set cost. A ledger returns own writes while
-// the cache lags.
+// One pass observes a snapshot, plans with package controllers/sidecarset/rollout, sends the changes, and reports. An
+// index finds pods by the sets that they record, so that a pass costs what the pods of its set cost. A ledger returns
+// own writes while the cache lags.
 //
 // A pod that is updated is written once, and its status once more if its condition does not report yet that the set can
 // update the pod. Both writes test what they were decided upon: what another set wrote meanwhile is not lost, and the
@@ -18,7 +18,7 @@
 //   - A pod that cannot be written, or that may not be updated, stops no other pod.
 //   - An unfinished hot upgrade is completed also while updates are paused.
 //   - Events report pods that cannot be updated when they are found, not at every pass. The reference does not emit
-//     InvalidSpec, NamespacesSpared, ContainersMissing, FailedUpdate and UpdateLimited, which is about updates without
+//     InvalidSpec, ContainersMissing, FailedUpdate and UpdateLimited, which is about updates without
 //     progress.
 //   - A deleted pod is not counted any more, whether or not its deletion was observed.
 //   - Sets are reconciled when the labels of their namespaces change.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/metrics"
-	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/sidecarsets"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -20,10 +19,9 @@ const (
 	reasonNotUpgradable = "NotUpgradablePods"
 	reasonReset         = "ResetContainerSucceed"
 	reasonFailedReset   = "ResetContainerFailed"
-	// The reference emits none of these: an invalid spec, namespaces whose pods are never sent to the webhook, pods
-	// without containers of the set, updates without progress, and pods that cannot be updated.
+	// The reference emits none of these: an invalid spec, pods without containers of the set, updates without progress,
+	// and pods that cannot be updated.
 	reasonInvalidSpec = "InvalidSpec"
-	reasonSpared      = "NamespacesSpared"
 	reasonLacking     = "ContainersMissing"
 	reasonLimited     = "UpdateLimited"
 	reasonFailed      = "FailedUpdate"
@@ -43,14 +41,11 @@ func (r *Reconciler) emitInvalid(p *plan, known *state, why error) {
 	if why != nil {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonInvalidSpec, why.Error())
 	}
-	if text := sidecarsets.Spared(p.set, scope.Sent(r.options.Namespace)); text != "" {
-		r.api.Event(p.set, corev1.EventTypeWarning, reasonSpared, text)
-	}
 }
 
 // emitLacking reports pods that lack containers, once until all pods have them.
 func (r *Reconciler) emitLacking(p *plan, known *state) {
-	n := p.pods.Result().Lacking
+	n := p.rollout.Result().Lacking
 	r.meters.lacking.WithLabelValues(p.set.Name).Set(float64(n))
 	if n > 0 && !known.lacking {
 		const text = "%d pods that this set selects lack containers of it; only new pods get them"
@@ -61,7 +56,7 @@ func (r *Reconciler) emitLacking(p *plan, known *state) {
 
 // emitBlocked reports pods of which this pass found that the set cannot update them.
 func (r *Reconciler) emitBlocked(p *plan) {
-	if n := p.pods.Blocked(); n > 0 {
+	if n := p.rollout.Blocked(); n > 0 {
 		const text = "%d pods cannot be updated in place, since more than images has changed"
 		r.api.Normalf(p.set, reasonNotUpgradable, text, n)
 	}
@@ -80,7 +75,7 @@ func (r *Reconciler) emitReset(pod *corev1.Pod, err error) {
 // emitFailures reports pods whose records cannot be read, and refused changes, once as long as these and the spec are
 // the same. A pass without failures resets nothing: a pod whose update was refused is held for a while.
 func (r *Reconciler) emitFailures(p *plan) {
-	if text := p.pods.Failures(); text != "" && r.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {
+	if text := p.rollout.Failures(); text != "" && r.failures.Changed(p.set.Name, fmt.Sprint(p.set.Generation, text)) {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonFailed, text)
 	}
 }
@@ -90,7 +85,7 @@ func (r *Reconciler) emitFailures(p *plan) {
 func (r *Reconciler) emitStall(p *plan, known *state) (after time.Duration) {
 	var text string
 	now := r.api.Now()
-	known.stall, text, after = known.stall.Next(p.set, p.pods.Result(), now, r.options.Stalled)
+	known.stall, text, after = known.stall.Next(p.set, p.rollout.Result(), now, r.options.Stalled)
 	r.meters.stands(p.set.Name, known.stall.Stands(now, r.options.Stalled))
 	if text != "" {
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonLimited, text)

@@ -151,7 +151,7 @@ func TestLate(t *testing.T) {
 	b.change(set, image("mesh:2"))
 	b.counted(set, 1, 1, 1, 1)
 	asked := requests.About(b.Asked(), "pods/pod-0 ")
-	want := []string{"PATCH 422", "GET 200", "PATCH 200"}
+	want := []string{"PATCH 422", "PATCH 200"}
 	for i := range asked {
 		fields := strings.Fields(asked[i])
 		asked[i] = fields[0] + " " + fields[2]

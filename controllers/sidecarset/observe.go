@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -15,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -30,14 +27,12 @@ type snapshot struct {
 	// malformed is the error of a set that cannot be decoded.
 	malformed error
 	now       time.Time
-	// pods that record the set, by namespace.
-	pods map[string][]*corev1.Pod
-	// namespaces are their labels, if the set selects by them.
+	// pods that record the set.
+	pods []*corev1.Pod
+	// namespaces are the labels of their namespaces, if the set selects by them.
 	namespaces map[string]map[string]string
 	// history are the revisions of the set, oldest first.
 	history []*appsv1.ControllerRevision
-	// gone are the sets that pods may record: whether they are known to be gone.
-	gone map[string]bool
 	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
 	// recheckAfter is when to read the set and its revisions again because the cache does not show a write; zero for
@@ -65,7 +60,8 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return nil, err
 	}
 	s := &snapshot{
-		set: object, malformed: malformed, now: r.api.Now(), recheckAfter: latest.RecheckAfter, held: r.memory.of(name).held,
+		set: object, malformed: malformed, now: r.api.Now(), recheckAfter: latest.RecheckAfter,
+		held: r.memory.Recall(name).held,
 	}
 	if malformed != nil {
 		return s, nil //nolint:nilerr // the pass refuses the set
@@ -79,20 +75,18 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	if err := r.observeNamespaces(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := r.observeSets(ctx, s); err != nil {
-		return nil, err
-	}
 	return s, r.observeRevisions(ctx, s)
 }
 
 // forget drops the writes of a set that is gone.
 func (r *Reconciler) forget(name string) {
-	r.memory.forget(name)
+	r.memory.Forget(name)
 	r.failures.Forget(name)
 	r.meters.lacking.DeleteLabelValues(name)
 	r.meters.stands(name, false)
 	r.sets.Writes.Forget(types.NamespacedName{Name: name})
 	r.revisions.Forget(types.NamespacedName{Name: name})
+	r.pods.Forget(types.NamespacedName{Name: name})
 }
 
 func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
@@ -100,11 +94,9 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.pods = map[string][]*corev1.Pod{}
-	for _, pod := range cached {
-		s.pods[pod.Namespace] = append(s.pods[pod.Namespace], pod)
-	}
-	return r.memory.of(s.set.Name).pods.Overlay(ctx, s.pods)
+	pods, recheckAfter, err := r.pods.Overlay(ctx, s.key(), cached)
+	s.pods, s.recheckAfter = pods, requeue.Sooner(s.recheckAfter, recheckAfter)
+	return err
 }
 
 // podsOf returns the pods that record a set, from the cache.
@@ -117,13 +109,17 @@ func (r *Reconciler) podsOf(ctx context.Context, name string) ([]*corev1.Pod, er
 	return stored.Pointers(list.Items), nil
 }
 
-// observeNamespaces reads the labels of namespaces, if the set selects by more than their names.
+// observeNamespaces reads the labels of the namespaces of pods, if the set selects by them.
 func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
-	if !rollout.NeedsNamespaces(s.set.Spec.NamespaceSelector) {
+	if s.set.Spec.NamespaceSelector == nil {
 		return nil
 	}
+	names := map[string]bool{}
+	for _, pod := range s.pods {
+		names[pod.Namespace] = true
+	}
 	s.namespaces = map[string]map[string]string{}
-	for name := range s.pods {
+	for name := range names {
 		namespace, err := stored.Metadata(ctx, r.api.Client, corev1.SchemeGroupVersion.WithKind("Namespace"),
 			types.NamespacedName{Name: name})
 		if err != nil {
@@ -133,26 +129,6 @@ func (r *Reconciler) observeNamespaces(ctx context.Context, s *snapshot) error {
 			s.namespaces[name] = namespace.Labels
 		}
 	}
-	return nil
-}
-
-// observeSets reads which sets exist, and what the API server answered of others. The cache may hold only some sets.
-func (r *Reconciler) observeSets(ctx context.Context, s *snapshot) error {
-	sets, err := stored.List(ctx, r.api.Cached, gvk())
-	if err != nil {
-		return err
-	}
-	s.gone = map[string]bool{}
-	for _, key := range r.answers.Keys() {
-		name, _ := key.(string)
-		if gone, known := r.answers.Get(key); known {
-			s.gone[name], _ = gone.(bool)
-		}
-	}
-	for _, raw := range sets {
-		s.gone[raw.GetName()] = false
-	}
-	s.gone[s.set.Name] = false
 	return nil
 }
 
@@ -175,17 +151,9 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// setMemory is the state of sets that the API server does not store. It may be lost at any time.
-type setMemory struct {
-	newWrites func() *podwrites.Writes
-
-	mu   sync.Mutex
-	sets map[string]*state
-}
-
-// state is that of one set, which has one pass at a time.
+// state is what is known of a set, which has one pass at a time, and what the API server does not store. It may be lost
+// at any time.
 type state struct {
-	pods *podwrites.Writes
 	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
 	// stall measures how long updates wait.
@@ -194,37 +162,5 @@ type state struct {
 	judged  int64
 	lacking bool
 	// took is how long the last pass took to observe and to plan.
-	took atomic.Int64
+	took time.Duration
 }
-
-// of returns the state of a set.
-func (m *setMemory) of(name string) *state {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.sets == nil {
-		m.sets = map[string]*state{}
-	}
-	if m.sets[name] == nil {
-		m.sets[name] = &state{pods: m.newWrites()}
-	}
-	return m.sets[name]
-}
-
-func (m *setMemory) forget(name string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.sets, name)
-}
-
-const (
-	// answersKept bounds the answers of the API server about sets that the cache lacks, and answersFor is for how long
-	// they are kept.
-	answersKept = 1024
-	answersFor  = time.Minute
-)
-
-// clock is that of the answers.
-type clock func() time.Time
-
-// Now implements the clock of the answers.
-func (c clock) Now() time.Time { return c() }

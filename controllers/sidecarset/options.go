@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -30,9 +29,6 @@ type Options struct {
 	// RefreshNotUpdate reconciles sets of type NotUpdate also when their pods change or are deleted. Without it, as in the
 	// reference, their readyPods and updatedReadyPods stay as they were when the last pod was created.
 	RefreshNotUpdate bool
-	// MayUpdate is called before each update of a pod; nil allows all. A refusal has a reason. MayUpdate is called again
-	// after a second.
-	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
 	// Stalled is how long updates that wait for pods to become ready make no progress before an event reports it, once for
 	// a spec. Default 1 minute.
 	Stalled time.Duration

@@ -2,8 +2,6 @@ package sidecarset
 
 import (
 	"errors"
-	"maps"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,29 +9,23 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/history"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
-)
-
-type (
-	pass = driver.Pass[*rollout.Change]
-	step = driver.Step[*rollout.Change]
 )
 
 // plan is what one pass of a set is to do. All of it follows from the snapshot, and from the answers.
 type plan struct {
 	*snapshot
 
-	// newest is the revision of the set as it is, store the pass that keeps it, and pods the pass over the pods. They are
-	// nil for a set that cannot be decoded.
-	newest revision.Resolution
-	store  *revision.Storage
-	pods   *rollout.Pass
+	// newest is the revision of the set as it is, store the pass that keeps it, and rollout the pass over the pods. They
+	// are nil for a set that cannot be decoded.
+	newest  revision.Resolution
+	store   *revision.Storage
+	rollout *rollout.Pass
 	// unread is what of the spec, or of pods, cannot be read.
 	unread error
-	// status writes the status; nil where the status stays the same, or is not known.
-	status pass
+	// unreported is the failure of the write of the status.
+	unreported error
 }
 
 // plan reads nothing but the snapshot and the options.
@@ -50,9 +42,9 @@ func (o Options) plan(s *snapshot) (*plan, error) {
 	if p.store, err = revision.Store(wanted); err != nil {
 		return nil, err
 	}
-	p.pods, p.unread = rollout.Plan(rollout.Input{
-		Set: s.set, Revision: p.newest.Name, Pods: slices.Concat(slices.Collect(maps.Values(s.pods))...),
-		Namespaces: s.namespaces, Now: s.now, Gone: s.gone, May: o.MayUpdate, Held: s.held,
+	p.rollout, p.unread = rollout.Plan(rollout.Input{
+		Set: s.set, Revision: p.newest.Name, Pods: s.pods,
+		Namespaces: s.namespaces, Now: s.now, Held: s.held,
 	})
 	return p, nil
 }
@@ -78,43 +70,13 @@ func (s *snapshot) wanted(namespace string) (revision.Wanted, error) {
 	}, nil
 }
 
-// pass is all that is written: the revision, the pods, the status, and then what is not needed any more.
-func (p *plan) pass() pass {
-	return driver.Sequence(
-		step{Plan: p.revise},
-		step{Plan: p.update},
-		step{Plan: p.report, Required: true},
-		step{Plan: p.trim},
-	)
-}
-
-// as returns a pass of plain writes as a part of the pass of a set.
-func as(plain driver.Pass[*write.Write]) pass {
-	return driver.Lift(plain, func(w *write.Write) *rollout.Change { return &rollout.Change{Write: *w} })
-}
-
-func (p *plan) revise() (pass, error) {
-	if p.store == nil {
-		return nil, nil
-	}
-	return as(p.store), nil
-}
-
-func (p *plan) update() (pass, error) {
-	if !p.isStored() {
-		return nil, nil
-	}
-	return p.pods, nil
-}
-
 // trim deletes the revisions beyond the limit. Without a readable spec the revisions of the pods are not known.
-func (p *plan) trim() (pass, error) {
+func (p *plan) trim() []*write.Write {
 	if !p.isStored() || p.specError() != nil {
-		return nil, nil //nolint:nilerr // the reconciler reports it
+		return nil
 	}
 	stored := p.store.Stored(p.history)
-	surplus := history.Surplus(p.set, stored, p.newest.Name, p.pods.Result().Revisions)
-	return as(driver.Writes(write.Deletions(surplus)...)), nil
+	return write.Deletions(history.Surplus(p.set, stored, p.newest.Name, p.rollout.Result().Revisions))
 }
 
 // isStored reports whether the set has its revision. Without it only the status is written.

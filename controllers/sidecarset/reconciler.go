@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,12 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/internal/podwrites"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/failure"
+	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -38,12 +36,11 @@ type Reconciler struct {
 
 	sets      stored.Kind
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	memory    setMemory
+	pods      *ledger.Ledger[*corev1.Pod]
+	memory    memory.Of[string, state]
 	meters    meters
 	// failures are those that were emitted as events.
 	failures memory.Texts[string]
-	// answers are whether sets that the cache lacks do not exist.
-	answers *cache.LRUExpireCache
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -60,8 +57,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o.withDefaults(), meters: meters, sets: sets,
 		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
-		memory:    setMemory{newWrites: func() *podwrites.Writes { return podwrites.New(api.Live, api.Now) }},
-		answers:   cache.NewLRUExpireCacheWithClock(answersKept, clock(api.Now)),
+		pods:      lean.NewWrites(api.Live, api.Now),
 	}, nil
 }
 
@@ -100,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	case s == nil:
 		r.forget(request.Name)
-		return r.release(ctx, request.Name)
+		return ctrl.Result{}, nil
 	case s.set.DeletionTimestamp != nil:
 		return ctrl.Result{}, nil
 	}
@@ -108,77 +104,95 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	known := r.memory.of(request.Name)
-	known.took.Store(int64(r.api.Now().Sub(begun)))
-	err = r.run(ctx, p.pass(), s.key(), known.pods)
+	r.memory.Note(request.Name, func(known *state) { known.took = r.api.Now().Sub(begun) })
+	err = r.run(ctx, p)
 	return r.report(ctx, request, p, err)
 }
 
-// run makes a pass. pods records the answers of pods.
-func (r *Reconciler) run(ctx context.Context, of pass, owner types.NamespacedName, pods driver.Recorder) error {
-	return driver.Run(ctx, of, driver.Options[*rollout.Change]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: owner,
-		Ledgers: []driver.Recorder{r.sets.Writes, r.revisions, pods},
-		Answered: func(c *rollout.Change, answer write.Object, err error) {
-			switch c.Action {
-			case rollout.ActionAsk:
-				r.answers.Add(c.Object.GetName(), apierrors.IsNotFound(err), answersFor)
-			case rollout.ActionRead:
-				pods.Record(owner, &c.Write, answer, err)
-			case rollout.ActionReset:
+// run sends the writes of a pass: the revision, the pods, the status, and the deletion of surplus revisions.
+func (r *Reconciler) run(ctx context.Context, p *plan) error {
+	var failed error
+	if p.store != nil {
+		failed = r.api.Run(ctx, p.key(), p.store, r.revisions)
+	}
+	if p.isStored() {
+		failed = errors.Join(failed, r.update(ctx, p))
+	}
+	if p.unreported = r.writeStatus(ctx, p); p.unreported != nil {
+		return errors.Join(failed, p.unreported)
+	}
+	return errors.Join(failed, r.api.WriteEach(ctx, p.key(), p.trim(), r.revisions))
+}
+
+// update makes the pass over the pods.
+func (r *Reconciler) update(ctx context.Context, p *plan) error {
+	return driver.Run(ctx, p.rollout, driver.Options[*rollout.Change]{
+		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now, Owner: p.key(),
+		Ledgers: []driver.Recorder{r.pods},
+		Answered: func(c *rollout.Change, _ write.Object, err error) {
+			if c.Action == rollout.ActionReset {
 				r.emitReset(c.Pod, err)
-			case rollout.ActionMark, rollout.ActionUpdate:
 			}
 		},
 	})
 }
 
+// writeStatus writes the status, if it changed. An outdated write has not failed: the set is about to be enqueued.
+func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
+	w, err := p.report()
+	if err != nil || w == nil {
+		return err
+	}
+	if _, err = r.api.Send(ctx, p.key(), w, r.sets.Writes); err != nil && !write.IsOutdated(err) {
+		return fmt.Errorf("%s: %w", w, err)
+	}
+	return nil
+}
+
 // report emits the events of a pass, and keeps what the next one needs.
 func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, failed error) (ctrl.Result, error) {
-	known, reported := r.memory.of(request.Name), p.status == nil || p.status.Err() == nil
+	known, reported := r.memory.Recall(request.Name), p.unreported == nil
+	defer r.memory.Note(request.Name, func(s *state) { *s = known })
 	if why := p.rejected(); why != nil {
 		if !reported {
 			return ctrl.Result{}, failed
 		}
-		r.emitInvalid(p, known, why)
+		r.emitInvalid(p, &known, why)
 		return ctrl.Result{}, reconcile.TerminalError(why)
 	}
 	if !p.isStored() {
 		return ctrl.Result{}, failed
 	}
-	known.held = p.pods.Held()
+	known.held = p.rollout.Held()
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, request.Name, p.pods.Notes())
+		r.options.Explain(ctx, request.Name, p.rollout.Notes())
 	}
 	r.emitBlocked(p)
 	r.emitFailures(p)
-	stall := r.emitStall(p, known)
-	r.emitLacking(p, known)
+	stall := r.emitStall(p, &known)
+	r.emitLacking(p, &known)
 	failed = errors.Join(p.unread, failed)
 	if !reported {
 		return ctrl.Result{}, failed
 	}
 	why := p.specError()
-	r.emitInvalid(p, known, why)
+	r.emitInvalid(p, &known, why)
 	if why != nil { // the pods and their revisions may not be known
-		return ctrl.Result{}, failure.Terminal(failed, needsOtherSpec)
+		return ctrl.Result{}, terminal(failed)
 	}
-	after := requeue.Sooner(requeue.Sooner(p.pods.RequeueAfter(), p.recheckAfter), stall)
+	after := requeue.Sooner(requeue.Sooner(p.rollout.RequeueAfter(), p.recheckAfter), stall)
 	return r.api.Result(request, after, failed)
 }
 
-// release removes a set that is gone from the conditions of its pods.
-func (r *Reconciler) release(ctx context.Context, name string) (ctrl.Result, error) {
-	pods, err := r.podsOf(ctx, name)
-	if err != nil {
-		return ctrl.Result{}, err
+// terminal keeps a controller from retrying where only another spec can mend each part of an error.
+func terminal(err error) error {
+	parts := failure.Parts(err)
+	if len(parts) == 0 || slices.ContainsFunc(parts, func(part error) bool { return !needsOtherSpec(part) }) {
+		return err
 	}
-	p := rollout.Release(pods, name, r.api.Now())
-	err = r.run(ctx, p, types.NamespacedName{Name: name}, podwrites.New(r.api.Live, r.api.Now))
-	return ctrl.Result{RequeueAfter: p.RequeueAfter()}, err
+	return reconcile.TerminalError(err)
 }
 
-// needsOtherSpec reports whether only another spec can mend an error.
 func needsOtherSpec(err error) bool {
 	_, is := err.(*rollout.SpecError) //nolint:errorlint // one that is wrapped is of a write
 	return is

@@ -36,18 +36,3 @@ func TestRefused(t *testing.T) {
 	m.change(set, image("mesh:3"))
 	m.counted(set, 3, 3, 3, 3)
 }
-
-// TestMayUpdate: what may not be updated is asked for again.
-func TestMayUpdate(t *testing.T) {
-	allowed := false
-	m := newModel(t, sidecarset.Options{MayUpdate: func(pod *corev1.Pod) (bool, string) {
-		return allowed || pod.Name != "pod-0", "a budget says no"
-	}}, nil)
-	set := m.create("mesh")
-	m.fleet(2, set)
-	m.counted(set, 2, 2, 2, 2)
-	m.change(set, image("mesh:2"))
-	m.counted(set, 2, 1, 2, 1)
-	allowed = true
-	m.counted(set, 2, 2, 2, 2)
-}

@@ -146,27 +146,6 @@ func TestCounts(t *testing.T) {
 	b.counted(set, 1, 1, 0, 0)
 }
 
-// TestDeletedSet: what is deleted leaves its containers, and nothing that says that they cannot be updated.
-func TestDeletedSet(t *testing.T) {
-	b := start(t, sidecarset.Options{})
-	mesh, logs := b.create("mesh"), b.create("logs")
-	b.fleet(1, mesh, logs)
-	b.counted(mesh, 1, 1, 1, 1)
-	b.counted(logs, 1, 1, 1, 1)
-	b.change(mesh, environment("1"))
-	b.counted(mesh, 1, 0, 1, 0)
-	b.marked(corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField)
-	if err := b.Client.Delete(t.Context(), mesh); err != nil {
-		t.Fatal(err)
-	}
-	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
-	b.Still()
-	b.change(logs, image("logs:2"))
-	b.counted(logs, 1, 1, 1, 1)
-	b.marked(corev1.ConditionTrue, kruise.SidecarSetUpgradableReasonAll)
-	b.runs("logs=logs:2", "mesh=mesh:1")
-}
-
 // TestMalformed: a set that cannot be read is reported, and keeps no other from its work.
 func TestMalformed(t *testing.T) {
 	b := start(t, sidecarset.Options{})

@@ -6,14 +6,13 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // report returns the write of the status, if the status changed.
-func (p *plan) report() (pass, error) {
+func (p *plan) report() (*write.Write, error) {
 	status, known := p.reported()
 	if !known {
 		return nil, nil
@@ -23,22 +22,18 @@ func (p *plan) report() (pass, error) {
 	required := map[string]any{ // by the schema
 		"matchedPods": status.MatchedPods, "updatedPods": status.UpdatedPods, "readyPods": status.ReadyPods,
 	}
-	w, err := statuspatch.Write(stored.Kind{GVK: gvk()}, p.set, &fresh, required)
-	if err != nil || w == nil {
-		return nil, err
-	}
-	p.status = as(driver.Writes(w))
-	return p.status, nil
+	return stored.WriteStatus(stored.Kind{GVK: gvk()}, p.set, &fresh, required)
 }
 
-// reported is the status of the pods as the answers left them. Without a revision it is that of the last pass.
+// reported is the status of the pods as they were observed: the pass that follows the writes reports these. Without a
+// revision the status is that of the last pass.
 func (p *plan) reported() (status v1beta1.SidecarSetStatus, known bool) {
 	status = p.set.Status
 	switch {
 	case p.rejected() != nil:
 		status.ObservedGeneration = p.set.Generation
 	case p.isStored():
-		status = p.pods.Status()
+		status = p.rollout.Result().Status
 		status.CollisionCount = ptr.To(ptr.Deref(p.newest.Collisions, 0))
 	case errors.As(p.store.Err(), new(*revision.TakenError)): // the next pass tries another name
 		status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + 1)

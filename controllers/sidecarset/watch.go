@@ -56,8 +56,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 				return
 			}
 			for _, name := range rollout.Sets(pod) {
-				if r.counts(ctx, name, pod) {
-					q.AddAfter(request(name), max(newcomers, r.memory.pause(name)))
+				if r.counts(ctx, name) {
+					q.AddAfter(request(name), max(newcomers, r.pause(name)))
 				}
 			}
 		},
@@ -76,11 +76,11 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	})
 }
 
-// counts reports whether a set counts a new pod, or is gone and has left a condition on a pod that is new only to the
-// cache. A set that comes later looks for its pods itself. When in doubt it counts.
-func (r *Reconciler) counts(ctx context.Context, name string, pod *corev1.Pod) bool {
+// counts reports whether a set counts a new pod: the set exists. A set that comes later looks for its pods itself. When
+// in doubt it counts.
+func (r *Reconciler) counts(ctx context.Context, name string) bool {
 	err := r.api.Cached.Get(ctx, types.NamespacedName{Name: name}, stored.Untyped(gvk()), client.UnsafeDisableDeepCopy)
-	return !apierrors.IsNotFound(err) || len(rollout.Forget([]*corev1.Pod{pod}, name, r.api.Now())) > 0
+	return !apierrors.IsNotFound(err)
 }
 
 // wake enqueues sets after a change of a pod. Sets that update no running pods ignore it, unless they are refreshed.
@@ -88,7 +88,7 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if r.looksAt(ctx, name, pod) {
-			q.AddAfter(request(name), r.memory.pause(name))
+			q.AddAfter(request(name), r.pause(name))
 		}
 	}
 }
@@ -151,11 +151,6 @@ const (
 
 // pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands,
 // whose pods change all the time while they are updated, the pause keeps passes to a small part of the time.
-func (m *setMemory) pause(name string) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if known := m.sets[name]; known != nil {
-		return min(max(pauses*time.Duration(known.took.Load()), shortestPause), longestPause)
-	}
-	return shortestPause
+func (r *Reconciler) pause(name string) time.Duration {
+	return min(max(pauses*r.memory.Recall(name).took, shortestPause), longestPause)
 }

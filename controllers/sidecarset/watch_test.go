@@ -19,7 +19,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
-	"github.com/kruisekit/kruisekit/internal/failure"
 )
 
 func TestPause(t *testing.T) {
@@ -31,12 +30,12 @@ func TestPause(t *testing.T) {
 		0: shortestPause, time.Millisecond: shortestPause, 100 * time.Millisecond: 500 * time.Millisecond,
 		time.Minute: time.Second,
 	} {
-		r.memory.of("s").took.Store(int64(took))
-		if got := r.memory.pause("s"); got != want {
+		r.memory.Note("s", func(known *state) { known.took = took })
+		if got := r.pause("s"); got != want {
 			t.Errorf("to look and plan takes %s: want %s, got %s", took, want, got)
 		}
 	}
-	if got := r.memory.pause("other"); got != shortestPause {
+	if got := r.pause("other"); got != shortestPause {
 		t.Errorf("of a set that is not known: got %s", got)
 	}
 }
@@ -53,7 +52,7 @@ func TestTerminal(t *testing.T) {
 		"not at all":        {other, false},
 		"wrapped by a pass": {fmt.Errorf("pass: %w", other), false},
 	} {
-		if got := errors.Is(failure.Terminal(c.err, needsOtherSpec), reconcile.TerminalError(nil)); got != c.terminal {
+		if got := errors.Is(terminal(c.err), reconcile.TerminalError(nil)); got != c.terminal {
 			t.Errorf("%s: retried: %t", name, !got)
 		}
 	}
@@ -89,8 +88,6 @@ func TestRecordsOfUnknownSets(t *testing.T) {
 	hostile := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 		kruise.SidecarSetInjectedListKey: strings.Join(names, ","),
 	}}}
-	marked := hostile.DeepCopy()
-	marked.Status.Conditions = []corev1.PodCondition{{Type: kruise.SidecarSetUpgradable, Message: `{"gone":false}`}}
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
 	for name, c := range map[string]struct {
 		send func(r *Reconciler, q queue)
@@ -99,9 +96,6 @@ func TestRecordsOfUnknownSets(t *testing.T) {
 		"create": {func(r *Reconciler, q queue) {
 			r.podEvents().Create(t.Context(), event.CreateEvent{Object: hostile}, q)
 		}, []string{"mesh"}},
-		"create, and a condition names a set that is gone": {func(r *Reconciler, q queue) {
-			r.podEvents().Create(t.Context(), event.CreateEvent{Object: marked}, q)
-		}, []string{"gone", "mesh"}},
 		"update": {func(r *Reconciler, q queue) {
 			r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: bare, ObjectNew: hostile}, q)
 		}, []string{"mesh"}},

@@ -5,9 +5,9 @@
 //	...
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
-// What is done is decided in the package sidecar/finish; here is what the decision needs to see, and how it is carried
-// out. The stopping itself is for the daemons on the nodes, which take ContainerRecreateRequests, and for virtual
-// nodes, which run another image.
+// Package controllers/sidecarterminator/finish decides; this package observes what the decision needs, and sends its
+// writes. The daemons on the nodes stop the containers, as ContainerRecreateRequests ask them to; virtual nodes run
+// another image.
 //
 // Laws:
 //   - A pod whose main containers have not finished costs a look at its event.

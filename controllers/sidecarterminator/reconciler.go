@@ -17,14 +17,17 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler finishes pods.
 type Reconciler struct {
-	api    *binding.Binding
-	memory memory
+	api *binding.Binding
+	// requests are recorded under the names of their pods.
+	requests *ledger.Ledger[*v1beta1.ContainerRecreateRequest]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -33,7 +36,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{api: api}, nil
+	return &Reconciler{api: api, requests: ledger.New[*v1beta1.ContainerRecreateRequest](api.Live, api.Now)}, nil
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;patch
@@ -47,7 +50,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	return r.api.Bind(mgr, controllerName, o).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
-		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(r.requestEvents())).
+		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(requestEvents())).
 		Complete(r)
 }
 
@@ -60,46 +63,43 @@ const (
 
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
-	// patience is how long the cache may take to show a request that was made.
-	patience = time.Minute
+	// kept is how long a recorded request is kept at least.
+	kept = time.Minute
 )
 
 // Reconcile makes the next step of one pod.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
-	in, err := r.observe(ctx, name.NamespacedName)
+	in, recheckAfter, err := r.observe(ctx, name.NamespacedName)
 	if err != nil || in == nil {
 		return ctrl.Result{}, err
 	}
 	action := finish.Next(*in)
+	after := requeue.Sooner(action.RequeueAfter, recheckAfter)
 	binding.LogNotes(ctx, action.Notes)
-	after, err := r.run(ctx, in, action)
-	switch {
+	switch err := r.run(ctx, in, action); {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: soon}, nil
 	case err != nil:
 		return ctrl.Result{}, err
+	case len(action.Writes) > 0: // so that the requests of a pod that has ended are forgotten
+		after = requeue.Sooner(after, kept)
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
 // run sends the writes of an action one after the other, until one fails.
-func (r *Reconciler) run(ctx context.Context, in *finish.Input, action finish.Action) (time.Duration, error) {
-	after := action.RequeueAfter
-	for _, w := range action.Writes(*in) {
-		answer, err := r.api.Send(ctx, client.ObjectKeyFromObject(in.Pod), w)
+func (r *Reconciler) run(ctx context.Context, in *finish.Input, action finish.Action) error {
+	for _, w := range action.Writes {
+		_, err := r.api.Send(ctx, client.ObjectKeyFromObject(in.Pod), w, r.requests)
 		if w.Verb == write.Create && apierrors.IsAlreadyExists(err) {
-			return after, nil // the cache did not show the request yet
+			return nil // the cache did not show the request yet
 		}
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", w, err)
-		}
-		if request, is := answer.(*v1beta1.ContainerRecreateRequest); is && w.Verb == write.Create {
-			r.memory.keep(in.Pod.UID, request, r.api.Now())
-			after = patience
+			return fmt.Errorf("%s: %w", w, err)
 		}
 		if w.Verb == write.Create || w.Verb == write.Patch && w.Subresource == write.Main { // containers stop
 			r.api.Event(in.Pod, corev1.EventTypeNormal, finish.EventReason, action.Event)
 		}
 	}
-	return after, nil
+	return nil
 }

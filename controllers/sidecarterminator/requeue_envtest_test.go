@@ -50,12 +50,6 @@ func TestWoken(t *testing.T) {
 	b.reconcile(ahead(time.Hour), plain)
 	pod := b.pod("job", corev1.RestartPolicyNever, []string{kill})
 	b.end(pod, 0, "app")
-	first := b.asks(pod, "s1")
-	before := first.DeepCopy()
-	first.Status.Phase, first.Status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, ptr.To(metav1.Now())
-	if err := b.Client.Status().Patch(t.Context(), first, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
 	other := func(than *request) (r *request) {
 		b.Until(func() error {
 			if r = b.request(pod); r == nil || r.UID == than.UID {
@@ -64,6 +58,14 @@ func TestWoken(t *testing.T) {
 			return nil
 		})
 		return r
+	}
+	gone := b.asks(pod, "s1")
+	b.Gone(gone) // while the ledger may still have the creation
+	first := other(gone)
+	before := first.DeepCopy()
+	first.Status.Phase, first.Status.CompletionTime = v1beta1.ContainerRecreateRequestCompleted, ptr.To(metav1.Now())
+	if err := b.Client.Status().Patch(t.Context(), first, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
 	}
 	second := other(first)
 	b.Gone(second)

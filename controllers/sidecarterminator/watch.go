@@ -27,23 +27,15 @@ func podEvents() predicate.Predicate {
 	}
 }
 
-// requestEvents are those after which a request of ours may have to be made again: it has ended, or it is gone. A new
-// one is no event; it shows that the cache has it.
-func (r *Reconciler) requestEvents() predicate.Predicate {
-	// ours reports also that the cache has seen the request.
+// requestEvents are those of our requests: one has ended or is gone, after which it may have to be made again, and the
+// cache shows a new one, which the ledger of own writes then forgets.
+func requestEvents() predicate.Predicate {
 	ours := func(o client.Object) bool {
 		owner := metav1.GetControllerOf(o)
-		if owner == nil || owner.Kind != "Pod" || o.GetName() != finish.RequestName(owner.UID) {
-			return false
-		}
-		r.memory.seen(owner.UID, o.GetUID())
-		return true
+		return owner != nil && owner.Kind == "Pod" && o.GetName() == finish.RequestName(owner.UID)
 	}
 	return predicate.Funcs{
-		CreateFunc: func(e event.CreateEvent) bool {
-			ours(e.Object)
-			return false
-		},
+		CreateFunc:  func(e event.CreateEvent) bool { return ours(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 		DeleteFunc:  func(e event.DeleteEvent) bool { return ours(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool {

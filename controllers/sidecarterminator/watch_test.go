@@ -2,7 +2,6 @@ package sidecarterminator
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -28,7 +26,7 @@ func TestRequestEvents(t *testing.T) {
 		return r
 	}
 	open := raw("sidecar-termination-u1", "u1", map[string]any{"phase": "Recreating"})
-	events := (&Reconciler{}).requestEvents
+	events := requestEvents()
 	for name, c := range map[string]struct {
 		was, is *unstructured.Unstructured
 		want    bool
@@ -49,44 +47,23 @@ func TestRequestEvents(t *testing.T) {
 		"without state": {open, raw("sidecar-termination-u1", "u1", nil), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := events().Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
+			if got := events.Update(event.UpdateEvent{ObjectOld: c.was, ObjectNew: c.is}); got != c.want {
 				t.Errorf("passed %t, want %t", got, c.want)
 			}
 		})
 	}
-	if !events().Delete(event.DeleteEvent{Object: open}) || events().Delete(event.DeleteEvent{
+	if !events.Delete(event.DeleteEvent{Object: open}) || events.Delete(event.DeleteEvent{
 		Object: raw("mine", "u1", nil),
 	}) {
 		t.Error("the deletion of our request is an event, and that of another is none")
 	}
-	if events().Create(event.CreateEvent{Object: open}) || ended(&corev1.Pod{}) {
-		t.Error("what is new has not ended")
+	if !events.Create(event.CreateEvent{Object: open}) || events.Create(event.CreateEvent{
+		Object: raw("mine", "u1", nil),
+	}) {
+		t.Error("our new request is an event, and that of another is none")
 	}
-}
-
-func TestMemory(t *testing.T) {
-	r := &Reconciler{}
-	at := func(seconds int64) time.Time { return time.Unix(seconds, 0) }
-	request := &v1beta1.ContainerRecreateRequest{ObjectMeta: metav1.ObjectMeta{
-		UID: "r1", Name: "sidecar-termination-u1", OwnerReferences: []metav1.OwnerReference{{
-			Kind: "Pod", UID: "u1", Controller: ptr.To(true),
-		}},
-	}}
-	r.memory.keep("u1", request, at(0))
-	r.memory.keep("u2", request, at(59))
-	r.memory.seen("u1", "r0")
-	if r.memory.newer("u1", at(59)) != request || r.memory.newer("u1", at(60)) != nil ||
-		r.memory.newer("u3", at(0)) != nil {
-		t.Error("what is remembered is not what was made in the last minute")
-	}
-	r.memory.keep("u3", request, at(60))
-	if len(r.memory.pods) != 2 {
-		t.Errorf("%d are remembered", len(r.memory.pods))
-	}
-	r.memory.keep("u1", request, at(60))
-	r.requestEvents().Create(event.CreateEvent{Object: request})
-	if r.memory.newer("u1", at(60)) != nil {
-		t.Error("the cache shows it, and it is still remembered")
+	if ended(&corev1.Pod{}) {
+		t.Error("a pod is no request that has ended")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 // growing has claims of 2Gi, expanded with their pods.

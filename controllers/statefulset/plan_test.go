@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 type changes = []func(*v1beta1.StatefulSet)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -26,7 +25,7 @@ type Reconciler struct {
 func New(c client.Client, o Options) (*Reconciler, error) {
 	kit, err := workloads.New("statefulset", c, workloads.Options{
 		Kind: gvk(), Binding: binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now}, Stem: setOf,
-		Dependents: dependents.Options{PullJobs: o.PreDownload},
+		Dependents: workloads.DependentOptions{PullJobs: o.PreDownload},
 		Scaling:    creation().Type, Updating: update().Type, Events: events(), Ask: o.Ask, Explain: o.Explain,
 	})
 	if err != nil {

@@ -97,24 +97,6 @@ func reporter() workloads.Reporter[*v1beta1.StatefulSet, v1beta1.StatefulSetStat
 				"currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
 			}
 		},
-		Load: func(c appsv1.StatefulSetCondition) conditions.Condition {
-			return conditions.Condition{
-				Type:               string(c.Type),
-				Status:             c.Status,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
-		Store: func(c conditions.Condition) appsv1.StatefulSetCondition {
-			return appsv1.StatefulSetCondition{
-				Type:               appsv1.StatefulSetConditionType(c.Type),
-				Status:             c.Status,
-				LastTransitionTime: c.LastTransitionTime,
-				Reason:             c.Reason,
-				Message:            c.Message,
-			}
-		},
 		Fail: func(list *conditions.List, why error, now time.Time) { list.Judge(creation(), why, now) },
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 // counters are those of a status, and whether the update revision is the current one.

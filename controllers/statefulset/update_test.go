@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/podtest"
+	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
 // Which pods are updated, and how.

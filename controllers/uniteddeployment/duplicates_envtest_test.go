@@ -12,9 +12,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
-// A container may have a variable twice, and the API server does not apply such a Deployment. The workloads follow the
-// template nevertheless: with two values of the variable, with another image, and without what the template loses at
-// last.
+// A container may have a variable twice. The workloads follow the template: with two values of the variable, with
+// another image, and without what the template loses at last.
 func TestDuplicatesOnServer(t *testing.T) {
 	t.Parallel()
 	kit := bench(t)

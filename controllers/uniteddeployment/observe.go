@@ -21,18 +21,14 @@ import (
 
 // snapshot is all that one pass looks at.
 type snapshot struct {
-	// Snapshot is nil where nothing can be done with the spec.
 	*subsets.Snapshot
 
-	// object with its defaults.
-	object *v1beta1.UnitedDeployment
-	// invalid is why nothing can be done with the spec.
+	// invalid is why nothing can be done with the spec. The snapshot then has the object alone.
 	invalid      error
-	now          time.Time
 	recheckAfter time.Duration
 }
 
-func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.object) }
+func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.Object) }
 
 // observe makes the snapshot; nil when there is nothing to do.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
@@ -50,15 +46,15 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{object: object, now: r.api.Now(), invalid: malformed, recheckAfter: latest.RecheckAfter}
+	s := &snapshot{recheckAfter: latest.RecheckAfter}
 	if malformed != nil {
+		s.Snapshot, s.invalid = &subsets.Snapshot{Object: object, Now: r.api.Now()}, malformed
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	object.Default()
-	if s.Snapshot, s.invalid = r.read(object, s.now); s.invalid != nil {
+	if s.Snapshot, s.invalid = r.read(object); s.invalid != nil {
 		return s, nil //nolint:nilerr // the pass reports it
 	}
-	s.Known = r.memory.Recall(name)
 	if err := r.observeChildren(ctx, s); err != nil {
 		return nil, err
 	}
@@ -69,9 +65,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 }
 
 // read reads the spec.
-func (r *Reconciler) read(object *v1beta1.UnitedDeployment, now time.Time) (*subsets.Snapshot, error) {
-	s, err := subsets.Read(object, now)
-	if err == nil && r.children[s.Template.Kind] == nil {
+func (r *Reconciler) read(object *v1beta1.UnitedDeployment) (*subsets.Snapshot, error) {
+	s, err := subsets.Read(object, r.api.Now())
+	if err == nil && r.children[s.Template.Kind].Writes == nil {
 		err = fmt.Errorf("spec.template: the kind %s of %s is not installed",
 			s.Template.Kind.Kind, s.Template.Kind.GroupVersion())
 	}
@@ -81,40 +77,33 @@ func (r *Reconciler) read(object *v1beta1.UnitedDeployment, now time.Time) (*sub
 func (r *Reconciler) forget(name types.NamespacedName) {
 	r.objects.Writes.Forget(name)
 	r.revisions.Forget(name)
-	for _, writes := range r.children {
-		writes.Forget(name)
+	for _, kind := range r.children {
+		kind.Writes.Forget(name)
 	}
 	r.confirmed.Forget(name)
-	r.memory.Forget(name)
-	for _, about := range emissions() {
-		r.emitted.Forget(emission{name, about})
-	}
+	r.emitted.Forget(name)
 }
 
 // observeChildren finds the workloads that the object controls.
 func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {
-	for _, kind := range subsets.Kinds() {
-		writes := r.children[kind]
-		if writes == nil {
-			continue
-		}
-		cached, err := stored.List(ctx, r.api.Cached, kind, owned.In(s.object.Namespace, s.object.UID)...)
+	for gvk, kind := range r.children {
+		cached, err := stored.List(ctx, r.api.Cached, gvk, owned.In(s.Object.Namespace, s.Object.UID)...)
 		if err != nil {
 			return err
 		}
-		workloads, recheckAfter, err := writes.Overlay(ctx, s.key(), cached)
+		workloads, recheckAfter, err := kind.Writes.Overlay(ctx, s.key(), cached)
 		if err != nil {
-			return fmt.Errorf("read %s: %w", kind.Kind, err)
+			return fmt.Errorf("read %s: %w", gvk.Kind, err)
 		}
 		s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
-		s.Add(kind, workloads)
+		s.Add(gvk, workloads)
 	}
 	return nil
 }
 
 func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	var list appsv1.ControllerRevisionList
-	options := append(owned.In(s.object.Namespace, s.object.UID), client.UnsafeDisableDeepCopy)
+	options := append(owned.In(s.Object.Namespace, s.Object.UID), client.UnsafeDisableDeepCopy)
 	if err := r.api.Client.List(ctx, &list, options...); err != nil {
 		return fmt.Errorf("list revisions: %w", err)
 	}
@@ -124,7 +113,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	}
 	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
 	s.Revisions = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool {
-		return !metav1.IsControlledBy(rev, s.object)
+		return !metav1.IsControlledBy(rev, s.Object)
 	})
 	return nil
 }
@@ -136,8 +125,8 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		var list corev1.PodList
-		err := r.api.Client.List(ctx, &list, client.InNamespace(s.object.Namespace), client.UnsafeDisableDeepCopy,
-			client.MatchingFields{podField: subsetKey(s.object.Name, subset)})
+		err := r.api.Client.List(ctx, &list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy,
+			client.MatchingFields{podField: subsetKey(s.Object.Name, subset)})
 		if err != nil {
 			return fmt.Errorf("list pods: %w", err)
 		}

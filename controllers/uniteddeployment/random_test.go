@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/requests"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // chaos is an object of which a user, nodes and faults do something at random at each turn.

@@ -7,7 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,16 +15,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Reconciler brings UnitedDeployments to what they ask for.
@@ -33,13 +36,12 @@ type Reconciler struct {
 	options Options
 
 	objects stored.Kind
-	// children are the writes of workloads, by kind. It has the kinds that are installed.
-	children  map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]
+	// children are the kinds of workloads that are installed.
+	children  map[schema.GroupVersionKind]stored.Kind
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	// confirmed are the objects that the cache shows as they are stored.
 	confirmed stored.Confirmed
-	memory    memory.Of[types.NamespacedName, subsets.Knowledge]
-	emitted   memory.Texts[emission]
+	emitted   memory.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -48,13 +50,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reconciler{
-		api: api, options: o, children: map[schema.GroupVersionKind]*ledger.Ledger[*unstructured.Unstructured]{},
-	}
+	r := &Reconciler{api: api, options: o, children: map[schema.GroupVersionKind]stored.Kind{}}
 	r.objects = stored.Kind{GVK: subsets.OwnerKind(), Writes: stored.NewWrites(api.Live, api.Now)}
 	r.revisions = ledger.New[*appsv1.ControllerRevision](api.Live, api.Now)
 	for _, kind := range subsets.Kinds() {
-		r.children[kind] = stored.NewWrites(api.Live, api.Now)
+		r.children[kind] = stored.Kind{GVK: kind, Writes: stored.NewWrites(api.Live, api.Now)}
 	}
 	return r, nil
 }
@@ -105,34 +105,91 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	p := newPlan(s, r.objects)
+	p := newPlan(s)
 	if p.needsObject() {
-		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.objects.GVK, s.object)
+		after, err := r.confirmed.Confirm(ctx, r.api.Live, r.objects.GVK, s.Object)
 		if err != nil || after > 0 {
 			return r.api.Result(request, after, err)
 		}
 	}
-	err = r.api.Run(ctx, s.key(), p.pass(), r.ledgers()...)
-	r.remember(p)
+	if p.decision != nil {
+		r.run(ctx, p)
+	}
+	if err = r.report(ctx, p); err == nil && p.invalid != nil {
+		err = reconcile.TerminalError(p.invalid) // only another spec helps
+	}
 	r.emit(ctx, p)
-	return r.api.Result(request, p.recheckAfter, err)
+	return r.api.Result(request, p.recheckAfter, errors.Join(p.outcome.Err(), err))
+}
+
+// run sends the writes of a decision in their order: the revision, the labels of pods, on which the allocation was
+// decided, then the workloads. A workload that is refused holds up no other workload.
+func (r *Reconciler) run(ctx context.Context, p *plan) {
+	d, out := p.decision, &p.outcome
+	if out.Revise = r.api.Run(ctx, p.key(), d.Store, r.revisions); out.Revise != nil {
+		return
+	}
+	labels, err := p.labels()
+	if err == nil {
+		_, err = r.each(ctx, p, labels)
+	}
+	if out.Provision = err; err != nil {
+		return
+	}
+	p.executed = true
+	var deleting error
+	creations := batches.Each(d.Creates, func(t *subsets.Target) error {
+		creation := &write.Write{Verb: write.Create, Object: t.Rendered}
+		have, _, err := owned.Create(ctx, r.api, p.Object, creation, r.children[p.Template.Kind])
+		if have == nil && err == nil {
+			err = errGone
+		}
+		if err != nil {
+			return fmt.Errorf("create subset %s: %w", t.Subset.Name, err)
+		}
+		return nil
+	})
+	p.created = creations.Succeeded()
+	p.deleted, deleting = r.each(ctx, p, p.deletions())
+	out.Provision = errors.Join(creations.Err(), deleting)
+	_, updating := r.each(ctx, p, d.Updates)
+	_, evicting := r.each(ctx, p, write.Deletions(d.Evictions))
+	_, trimming := r.each(ctx, p, p.trimmed())
+	out.Update = errors.Join(updating, evicting, trimming)
+}
+
+// errGone is the error of a creation whose name another object had, which is gone by now.
+var errGone = errors.New("the object that had the name was deleted")
+
+// each sends writes in parallel. It returns how many succeeded: what is gone is no failure.
+func (r *Reconciler) each(ctx context.Context, p *plan, writes []*write.Write) (succeeded int, err error) {
+	var failed []error
+	answers := r.api.SendEach(ctx, p.key(), writes, r.ledgers()...)
+	for i, answer := range answers {
+		if answer.Err != nil && !write.IsOutdated(answer.Err) {
+			failed = append(failed, fmt.Errorf("%s: %w", writes[i], answer.Err))
+		}
+	}
+	return len(answers) - len(failed), errors.Join(failed...)
+}
+
+// report writes the status, also where another write failed.
+func (r *Reconciler) report(ctx context.Context, p *plan) error {
+	w, err := p.report()
+	if err != nil || w == nil {
+		return err
+	}
+	if _, err := r.api.Send(ctx, p.key(), w, r.objects); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
 }
 
 // ledgers record the answers to writes, each those of its kind.
 func (r *Reconciler) ledgers() []driver.Recorder {
 	all := []driver.Recorder{r.objects, r.revisions}
-	for kind, writes := range r.children {
-		all = append(all, stored.Kind{GVK: kind, Writes: writes})
+	for _, kind := range r.children {
+		all = append(all, kind)
 	}
 	return all
-}
-
-// remember keeps what a pass has learned.
-func (r *Reconciler) remember(p *plan) {
-	for _, workload := range p.found {
-		r.children[workload.GroupVersionKind()].Created(p.key(), workload)
-	}
-	if p.decision != nil {
-		r.memory.Note(p.key(), func(k *subsets.Knowledge) { *k = p.Known })
-	}
 }

@@ -140,7 +140,7 @@ func TestTakeoverGoesOn(t *testing.T) {
 	m.Reconcile()
 	requests := strings.Join(m.Server.Requests(), "\n")
 	for _, name := range []string{"zones-a-p4q4g", "zones-b-hh6zh"} {
-		if !strings.Contains(requests, "APPLY clonesets/"+name+" 200") {
+		if !strings.Contains(requests, "PATCH clonesets/"+name+" 200") {
 			t.Errorf("%s was not written:\n%s", name, requests)
 		}
 	}

@@ -77,6 +77,7 @@ func snapshotOf(ws *subset.Spread, pods ...*corev1.Pod) *snapshot {
 		versioned: subset.DefaultVersioned(),
 		newest:    appsv1beta1.WorkloadSpreadVersionIgnored,
 		nodes:     map[string]*corev1.Node{},
+		now:       noon(),
 		target:    workloadspread.Target{UID: "uid-web", Base: subset.Base{Replicas: int32(len(pods))}},
 	}
 }

@@ -52,6 +52,7 @@ func TestCostsRefused(t *testing.T) {
 	c.put(spreadOf(1, -1), cloneSet(), spreadPod("p1", "a"), spreadPod("p2", "a"))
 	request := ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"}}
 	for range 2 {
+		c.show(r)
 		if _, err := r.Reconcile(t.Context(), request); err == nil || !strings.Contains(err.Error(), "p1") {
 			t.Errorf("the error is %v", err)
 		}
@@ -73,6 +74,7 @@ func TestCostsRefused(t *testing.T) {
 		t.Errorf("status %+v", ws.Status)
 	}
 	r.api.Client = c
+	c.show(r)
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,9 @@ const noteNotPatched = "PatchPodDeletionCostFailed"
 
 // emitFailure emits the event of a pod that cannot be written.
 func (r *Reconciler) emitFailure(s *snapshot, w *write.Write, err error) {
-	pod, is := w.Object.(*corev1.Pod)
+	pod, ok := w.Object.(*corev1.Pod)
 	switch {
-	case !is || err == nil || write.IsOutdated(err): // the event of the change brings the next pass
+	case !ok || s.spread == nil || write.IsOutdated(err): // the event of the change brings the next reconcile
 	case w.Verb == write.Patch:
 		r.api.Warningf(s.spread, noteNotPatched, "Failed to patch pod %s: %v", pod.Name, err)
 	case w.Verb == write.Delete:
@@ -24,37 +24,23 @@ func (r *Reconciler) emitFailure(s *snapshot, w *write.Write, err error) {
 	}
 }
 
-// about is one reason of one WorkloadSpread.
-type about struct {
-	spread types.NamespacedName
-	code   string
-}
-
-// reported are the codes of notes on a state, whose event is emitted once until the reason is gone.
-func reported() []string {
-	return []string{
-		noteInvalid, noteBadPatch, noteBadPath, subset.NoteUnreadable, subset.NoteUnknownReplicas, subset.NoteTooManyVersions,
-	}
-}
-
-// emit emits the events of a pass, after its writes.
-func (r *Reconciler) emit(s *snapshot, p *pass) {
-	texts := map[string]string{}
-	for _, n := range p.notes {
-		switch n.Code {
-		case subset.NoteNotCreated, subset.NoteNotDeleted:
-			r.api.Event(s.spread, corev1.EventTypeWarning, n.Code, n.Text)
-		case subset.NoteRecovered:
+// emit emits the events of a reconcile, after its writes. The event of a note that blocks is emitted once, until a
+// reconcile has none.
+func (r *Reconciler) emit(name types.NamespacedName, s *snapshot, notes []note.Note) {
+	blocked := false
+	for _, n := range notes {
+		switch {
+		case n.Code == subset.NoteRecovered:
 			r.api.Event(s.spread, corev1.EventTypeNormal, n.Code, n.Text)
-		default:
-			if n.Level == note.Blocked && texts[n.Code] == "" {
-				texts[n.Code] = n.Text
+			continue
+		case n.Level == note.Blocked:
+			if blocked = true; !r.emitted.First(name, n.Code+n.Text) {
+				continue
 			}
 		}
+		r.api.Event(s.spread, corev1.EventTypeWarning, n.Code, n.Text)
 	}
-	for _, code := range reported() {
-		if r.emitted.Changed(about{s.key(), code}, texts[code]) {
-			r.api.Event(s.spread, corev1.EventTypeWarning, code, texts[code])
-		}
+	if !blocked {
+		r.emitted.Forget(name)
 	}
 }

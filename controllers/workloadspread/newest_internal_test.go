@@ -80,6 +80,7 @@ func TestVersionedKinds(t *testing.T) {
 				pod.Annotations[kruise.MatchedWorkloadSpreadKey] = subset.Text(subset.Match{Name: "spread", Subset: "a"})
 				have.put(pod)
 			}
+			have.show(r)
 			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
 				Namespace: "shop", Name: "spread",
 			}}); err != nil {

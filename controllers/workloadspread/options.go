@@ -1,14 +1,11 @@
 package workloadspread
 
 import (
-	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 // Options of a Reconciler. The zero value behaves as the reference does by default.
@@ -25,6 +22,4 @@ type Options struct {
 	// Namespace of the manager, whose ConfigMap kruise-configuration lists further kinds of targets. Default
 	// kruise-system.
 	Namespace string
-	// Explain takes the notes of each pass, after its writes. The pass waits for it. Nil takes none.
-	Explain func(ctx context.Context, spread types.NamespacedName, notes []note.Note)
 }

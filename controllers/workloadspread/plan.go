@@ -3,6 +3,7 @@ package workloadspread
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,69 +11,12 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/requeue"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
-
-type (
-	sequence = driver.Pass[*write.Write]
-	step     = driver.Step[*write.Write]
-)
-
-// planned is all that is done about a WorkloadSpread. It follows from the snapshot, and from the answers.
-type planned struct {
-	*snapshot
-
-	// marks patches pods, and status writes the status.
-	marks  sequence
-	status *statuspatch.Contended
-	// decided is the last plan: first the one of the patches, then that of the status.
-	decided *pass
-}
-
-// newPlan reads nothing but the snapshot.
-func newPlan(s *snapshot) *planned {
-	p := &planned{snapshot: s, decided: plan(s, s.now)}
-	p.marks = driver.Writes(p.decided.patches...)
-	p.status = &statuspatch.Contended{
-		Kind: kind(), Object: s.spread, Attempts: attempts, Now: s.now, Plan: p.report, Read: s.read,
-	}
-	return p
-}
-
-// pass is all that is written: the marks of pods, the status, and then the deletion of pods that find no node, so that
-// their workload creates them elsewhere. A pod whose write fails keeps no other pod from its own.
-func (p *planned) pass() sequence {
-	return driver.Sequence(
-		step{Plan: func() (sequence, error) { return p.marks, nil }},
-		step{Plan: func() (sequence, error) {
-			p.unmarked = p.decided.more || p.marks.Err() != nil
-			return p.status, nil
-		}, Required: true},
-		step{Plan: func() (sequence, error) {
-			if !p.status.Stands() {
-				return nil, nil
-			}
-			return driver.Writes(write.Deletions(p.decided.stuck)...), nil
-		}},
-	)
-}
-
-// release returns the pass that removes from pods what was written for a WorkloadSpread that is gone.
-func release(pods []*corev1.Pod) sequence {
-	var patches []*write.Write
-	for _, pod := range pods {
-		if w := unmark(pod); subset.Active(pod) && w != nil {
-			patches = append(patches, w)
-		}
-	}
-	return driver.Writes(patches...)
-}
 
 // pass is what one reconcile does.
 type pass struct {
@@ -82,9 +26,9 @@ type pass struct {
 	patches []*write.Write
 	// more reports that further patches wait for the next pass.
 	more bool
-	// stuck are the pods to delete after the status was written.
-	stuck []*corev1.Pod
-	notes []note.Note
+	// deletions of pods that find no node come after the status, so that their workload creates them elsewhere.
+	deletions []*write.Write
+	notes     []note.Note
 	// after is when to reconcile again; zero for never.
 	after time.Duration
 }
@@ -104,7 +48,10 @@ const (
 )
 
 // plan decides about a WorkloadSpread by the pods of its target.
-func plan(s *snapshot, now time.Time) *pass {
+func plan(s *snapshot) *pass {
+	if s.spread == nil {
+		return release(s.pods)
+	}
 	p := &pass{status: s.spread.Status}
 	if s.malformed != nil {
 		p.note(noteInvalid, s.spread.Name, s.malformed.Error())
@@ -122,15 +69,24 @@ func plan(s *snapshot, now time.Time) *pass {
 	}
 	limits, faults := subset.Limits(s.spread.Spec.Subsets, s.target.Base)
 	members := subset.Assign(s.assignment(limits))
-	report := subset.Status(subset.Observation{
-		Spread: s.spread, Limits: limits, Faults: faults, Members: members, Now: now,
-	})
-	p.status, p.stuck, p.after = report.Status, report.Stuck, report.RequeueAfter
-	p.notes = append(p.notes, report.Notes...)
+	report := subset.Status(subset.Observation{Spread: s.spread, Limits: limits, Members: members, Now: s.now})
+	p.status, p.deletions, p.after = report.Status, write.Deletions(report.Stuck), report.RequeueAfter
+	p.notes = slices.Concat(p.notes, faults, report.Notes)
 	if s.target.Unwatched && !s.target.Gone {
 		p.after = requeue.Sooner(p.after, recheck)
 	}
 	p.mark(s, limits, members)
+	return p
+}
+
+// release removes from pods what was written for a WorkloadSpread that was deleted.
+func release(pods []*corev1.Pod) *pass {
+	p := &pass{}
+	for _, pod := range pods {
+		if w := unmark(pod); subset.Active(pod) && w != nil {
+			p.patches = append(p.patches, w)
+		}
+	}
 	return p
 }
 

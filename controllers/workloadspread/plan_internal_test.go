@@ -40,12 +40,12 @@ func TestTakeover(t *testing.T) {
 		if len(s.pods) != 3 {
 			t.Fatalf("%d pods", len(s.pods))
 		}
-		p := plan(s, noon())
+		p := plan(s)
 		if !equality.Semantic.DeepEqual(p.status, all[0].Status) {
 			t.Errorf("%s: the status differs:\n%s", stage, cmp.Diff(all[0].Status, p.status))
 		}
-		if len(p.patches)+len(p.stuck)+len(p.notes) > 0 {
-			t.Errorf("%s: %d patches, %d deletions, %v", stage, len(p.patches), len(p.stuck), p.notes)
+		if len(p.patches)+len(p.deletions)+len(p.notes) > 0 {
+			t.Errorf("%s: %d patches, %d deletions, %v", stage, len(p.patches), len(p.deletions), p.notes)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestPlan(t *testing.T) {
 				c.change(s)
 			}
 			before := s.spread.DeepCopy()
-			p := plan(s, noon())
+			p := plan(s)
 			var codes []string
 			for _, n := range p.notes {
 				if n.Level == note.Blocked {

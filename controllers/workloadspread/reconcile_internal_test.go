@@ -25,9 +25,11 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // cluster is an API server with a mapper and scales.
@@ -133,9 +135,27 @@ func (c *cluster) put(all ...client.Object) {
 	c.Requests()
 }
 
+// show has the events of WorkloadSpreads reach a reconciler.
+func (c *cluster) show(r *Reconciler) {
+	c.Helper()
+	for _, ws := range r.index.All("shop") {
+		r.index.Delete(client.ObjectKeyFromObject(ws))
+	}
+	all, err := stored.List(c.Context(), c.Server, workloadspread.Kind())
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, raw := range all {
+		if err := r.index.Put(raw); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
 // reconcile runs a pass, and returns the writes.
 func (c *cluster) reconcile(r *Reconciler) []string {
 	c.Helper()
+	c.show(r)
 	if _, err := r.Reconcile(c.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
 		Namespace: "shop", Name: "spread",
 	}}); err != nil {
@@ -218,7 +238,16 @@ func TestConflict(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	c.reconcile(r)
+	if diff := cmp.Diff([]string{"PATCH pods/p1 200", "PATCH workloadspreads/spread/status 409"},
+		c.reconcile(r)); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	// The index has read the object again, while the cache does not show it yet.
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{
+		NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"},
+	}); err != nil {
+		t.Fatal(err)
+	}
 	e := c.spread().Status.VersionedSubsetStatuses[appsv1beta1.WorkloadSpreadVersionIgnored][0]
 	if e.Replicas != 1 || e.MissingReplicas != 1 || len(e.CreatingPods) != 1 {
 		t.Errorf("%+v", e)
@@ -292,6 +321,7 @@ func TestJob(t *testing.T) {
 		Namespace: "shop", Name: "web", UID: "uid-web", Generation: 1,
 	}})
 	for range 2 {
+		c.show(r)
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{
 			Namespace: "shop", Name: "spread",
 		}})

@@ -2,17 +2,21 @@ package workloadspread
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
@@ -21,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -29,19 +34,14 @@ type Reconciler struct {
 	api     *binding.Binding
 	options Options
 
-	spreads stored.Kind
-	// index has what the events have shown, to find the WorkloadSpreads of a pod.
+	// index has the WorkloadSpreads, as the events and the own writes left them.
 	index   *workloadspread.Index
 	targets *workloadspread.Targets
-	pods    patched
-	emitted memory.Texts[about]
-	pace    pacer
-
-	// watching is held while watches of workloads are started.
-	watching   sync.Mutex
-	started    bool
-	controller controller.Controller
-	cache      cache.Cache
+	// pods are the own patches of pods.
+	pods *ledger.Ledger[*corev1.Pod]
+	// emitted are the warnings that last, and whole the names of the last pods that were read whole.
+	emitted memory.Texts[types.NamespacedName]
+	whole   memory.Of[types.NamespacedName, string]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -55,12 +55,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	finder := &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now}
 	return &Reconciler{
-		api: api, options: o, index: workloadspread.NewIndex(),
-		spreads: stored.Kind{GVK: workloadspread.Kind(), Writes: stored.NewWrites(api.Live, api.Now)},
+		api: api, options: o, index: workloadspread.NewIndex(api.Now),
 		targets: &workloadspread.Targets{
 			Finder: finder, Live: api.Live, Kinds: &workloadspread.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now},
 		},
-		pods: patched{lean.NewWrites(api.Live, api.Now)},
+		pods: lean.NewWrites(api.Live, api.Now),
 	}, nil
 }
 
@@ -92,7 +91,10 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	r.controller, r.cache = c, mgr.GetCache()
+	r.targets.Start = func(kind schema.GroupVersionKind) error {
+		object := stored.MetadataOf(kind, types.NamespacedName{})
+		return c.Watch(source.Kind[client.Object](mgr.GetCache(), object, r.workloadEvents(kind.GroupKind())))
+	}
 	r.targets.Finder.Cached, r.targets.Finder.Indexer, r.targets.Finder.Mapper = mgr.GetCache(), mgr.GetCache(),
 		mgr.GetRESTMapper()
 	return nil
@@ -112,6 +114,9 @@ func indexMatches(ctx context.Context, indexer client.FieldIndexer) error {
 	}))
 }
 
+// retry is when to reconcile again after admission has written the status meanwhile.
+const retry = 100 * time.Millisecond
+
 // Reconcile brings one WorkloadSpread up to date: the marks of pods, the status, and then the pods that are to be
 // created elsewhere.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -119,24 +124,62 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.early > 0 {
-		return ctrl.Result{RequeueAfter: s.early}, nil
+	p := plan(s)
+	failed := r.send(ctx, request.NamespacedName, s, p.patches, r.pods)
+	if s.spread == nil {
+		r.pods.Forget(request.NamespacedName)
+		return ctrl.Result{}, failed
 	}
-	if s.gone {
-		return ctrl.Result{}, r.api.Run(ctx, request.NamespacedName, release(s.pods))
+	switch err := r.writeStatus(ctx, request.NamespacedName, s, p, failed == nil); {
+	case apierrors.IsConflict(err):
+		return r.api.Result(request, retry, errors.Join(failed, r.readAgain(ctx, request.NamespacedName)))
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, failed
+	case err != nil:
+		return ctrl.Result{}, errors.Join(failed, fmt.Errorf("write status: %w", err))
 	}
-	p := newPlan(s)
-	err = driver.Run(ctx, p.pass(), driver.Options[*write.Write]{
-		Send: runtimeclient.Sender(r.api.Client, r.api.Live), Now: r.api.Now,
-		Owner: request.NamespacedName, Ledgers: []driver.Recorder{r.spreads.Writes, r.pods},
-		Answered: func(w *write.Write, _ write.Object, err error) { r.emitFailure(s, w, err) },
-	})
-	if !p.status.Stands() {
-		return ctrl.Result{}, err
+	failed = errors.Join(failed, r.send(ctx, request.NamespacedName, s, p.deletions))
+	r.emit(request.NamespacedName, s, p.notes)
+	return r.api.Result(request, p.after, failed)
+}
+
+// send sends writes of pods. A pod whose write fails keeps no other pod from its own. Deletions are in no ledger: a pod
+// that was deleted stays in its subset until the cache shows the deletion.
+func (r *Reconciler) send( //nolint:revive // ledgers beside four arguments
+	ctx context.Context, name types.NamespacedName, s *snapshot, writes []*write.Write, ledgers ...driver.Recorder,
+) error {
+	var failures []error
+	for i, answer := range r.api.SendEach(ctx, name, writes, ledgers...) {
+		if answer.Err != nil {
+			r.emitFailure(s, writes[i], answer.Err)
+			failures = append(failures, fmt.Errorf("%s: %w", writes[i], answer.Err))
+		}
 	}
-	r.emit(s, p.decided)
-	if r.options.Explain != nil {
-		r.options.Explain(ctx, s.key(), p.decided.notes)
+	return errors.Join(failures...)
+}
+
+// writeStatus writes the status, if it changed.
+func (r *Reconciler) writeStatus( //nolint:revive // a context beside four arguments
+	ctx context.Context, name types.NamespacedName, s *snapshot, p *pass, marked bool,
+) error {
+	w, err := s.statusWrite(p, marked)
+	if err != nil || w == nil {
+		return err
 	}
-	return r.api.Result(request, p.decided.after, err)
+	answer, err := r.api.Send(ctx, name, w)
+	if raw, ok := answer.(*unstructured.Unstructured); ok && err == nil {
+		_, err = r.index.Renew(raw)
+		return err
+	}
+	return err
+}
+
+// readAgain reads a WorkloadSpread live, which the cache may show later.
+func (r *Reconciler) readAgain(ctx context.Context, name types.NamespacedName) error {
+	raw := stored.Untyped(workloadspread.Kind())
+	if err := r.api.Live.Get(ctx, name, raw); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	_, err := r.index.Renew(raw)
+	return err
 }

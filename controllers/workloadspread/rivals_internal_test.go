@@ -95,6 +95,7 @@ func shop(t *testing.T, all ...*subset.Spread) (*cluster, *Reconciler) {
 // pass runs one pass of a WorkloadSpread, and returns how many pods it patches.
 func (c *cluster) pass(r *Reconciler, name string) int {
 	c.Helper()
+	c.show(r)
 	if _, err := r.Reconcile(c.Context(),
 		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}); err != nil {
 		c.Fatal(err)

@@ -111,8 +111,10 @@ func (w *world) schedule() {
 
 // reconcile runs the pass, and returns how many writes it made. No limit may be exceeded by pods of the subset.
 func (w *world) reconcile() int {
-	p := plan(snapshotOf(w.ws, w.pods...), w.now)
-	writes := len(p.patches) + len(p.stuck)
+	s := snapshotOf(w.ws, w.pods...)
+	s.now = w.now
+	p := plan(s)
+	writes := len(p.patches) + len(p.deletions)
 	before, _ := json.Marshal(w.ws.Status)
 	if after, _ := json.Marshal(p.status); string(before) != string(after) {
 		w.statuses++
@@ -130,9 +132,10 @@ func (w *world) reconcile() int {
 		i := slices.IndexFunc(w.pods, func(pod *corev1.Pod) bool { return pod.Name == patch.Object.GetName() })
 		w.pods[i] = w.applied(w.pods[i], data)
 	}
-	for _, stuck := range p.stuck {
-		w.say("  deletes %s, which finds no node in %s", stuck.Name, in(stuck))
-		w.pods = slices.DeleteFunc(w.pods, func(pod *corev1.Pod) bool { return pod.Name == stuck.Name })
+	for _, deletion := range p.deletions {
+		i := slices.IndexFunc(w.pods, func(pod *corev1.Pod) bool { return pod.Name == deletion.Object.GetName() })
+		w.say("  deletes %s, which finds no node in %s", w.pods[i].Name, in(w.pods[i]))
+		w.pods = slices.Delete(w.pods, i, i+1)
 	}
 	for _, n := range p.notes {
 		w.say("  %s: %s", n.Code, n.Text)

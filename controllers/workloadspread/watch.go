@@ -2,107 +2,127 @@ package workloadspread
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/source"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
+// period between the reconciles that events of pods cause: a queue keeps the earliest time of a request, so that a
+// thousand pods that are created at once cost few writes.
+const period = time.Second
+
 // spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their
 // records end. A change of the spec requeues the rivals as well, which get or lose pods by the change.
 func (r *Reconciler) spreadEvents() handler.EventHandler {
-	request := func(o client.Object) ctrl.Request { return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)} }
-	add := func(ctx context.Context, o client.Object, known *subset.Spread, q queue) {
-		r.pace.end(client.ObjectKeyFromObject(o), r.api.Now())
-		q.Add(request(o))
-		for _, rival := range r.rivalsOf(ctx, known) {
-			q.Add(request(rival))
+	add := func(ctx context.Context, o client.Object, ws *subset.Spread, q queue) {
+		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		if ws == nil {
+			return
+		}
+		if target, ok := workloadspread.TargetOf(ws); ok {
+			for _, rival := range r.spreadsOf(r.chain(ctx, replicas.Workload{Namespace: ws.Namespace, Target: target})...) {
+				q.Add(ctrl.Request{NamespacedName: rival})
+			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, r.file(e.Object), q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, r.put(ctx, e.Object), q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			known := r.file(e.ObjectNew)
+			ws := r.put(ctx, e.ObjectNew)
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				add(ctx, e.ObjectNew, known, q)
+				add(ctx, e.ObjectNew, ws, q)
 				return
 			}
-			q.AddAfter(request(e.ObjectNew), subset.CreatingTimeout+together)
+			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)}, subset.CreatingTimeout+period)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			name := client.ObjectKeyFromObject(e.Object)
-			known := r.index.Named(name)
+			ws := r.index.Named(name)
 			r.index.Delete(name)
-			r.pace.forget(name)
-			add(ctx, e.Object, known, q)
+			add(ctx, e.Object, ws, q)
 		},
 	}
 }
 
-// file files a WorkloadSpread in the index, and returns it; the one that the index had where the new one cannot be
-// read.
-func (r *Reconciler) file(o client.Object) *subset.Spread {
-	name := client.ObjectKeyFromObject(o)
-	before := r.index.Named(name)
-	if raw, is := o.(*unstructured.Unstructured); is && r.index.Put(raw) != nil {
-		r.index.Delete(name)
-		return before
-	}
-	return r.index.Named(name)
-}
-
-// rivalsOf returns the other WorkloadSpreads of the target of a WorkloadSpread, and those of what controls the target.
-// Those of further kinds are reconciled by time.
-func (r *Reconciler) rivalsOf(ctx context.Context, ws *subset.Spread) []*subset.Spread {
-	if ws == nil {
+// put adds a WorkloadSpread to the index, and returns it; nil for one that cannot be decoded.
+func (r *Reconciler) put(ctx context.Context, o client.Object) *subset.Spread {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
 		return nil
 	}
-	target, is := workloadspread.TargetOf(ws)
-	if !is {
-		return nil
+	if err := r.index.Put(raw); err != nil {
+		log.FromContext(ctx).Error(err, "Failed to decode a WorkloadSpread", "workloadSpread", client.ObjectKeyFromObject(o))
 	}
-	of := replicas.Workload{Namespace: ws.Namespace, Target: target}
-	all := slices.Clone(r.index.Of(of.Namespace, target))
-	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != target {
-		all = append(all, r.index.Of(of.Namespace, top.Target)...)
-	}
-	return slices.DeleteFunc(all, func(other *subset.Spread) bool { return other.Name == ws.Name })
+	return r.index.Named(client.ObjectKeyFromObject(o))
 }
 
-// podEvents requeues the WorkloadSpread of a pod when the pod counts differently.
+// chain returns a workload, and the Deployment that controls it.
+func (r *Reconciler) chain(ctx context.Context, of replicas.Workload) []replicas.Workload {
+	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != of.Target {
+		return []replicas.Workload{of, top}
+	}
+	return []replicas.Workload{of}
+}
+
+// spreadsOf returns the WorkloadSpreads whose targets are among workloads.
+func (r *Reconciler) spreadsOf(workloads ...replicas.Workload) []types.NamespacedName {
+	var names []types.NamespacedName
+	for _, of := range workloads {
+		for _, ws := range r.index.Of(of.Namespace, of.Target) {
+			names = append(names, client.ObjectKeyFromObject(ws))
+		}
+	}
+	return names
+}
+
+// podEvents requeues the WorkloadSpreads of a pod when the pod counts differently: those of its controllers, and the
+// one that its annotation names, whose target may be above a controller of a further kind.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	requeue := func(ctx context.Context, o client.Object, q queue) {
-		for _, name := range r.spreadsOf(ctx, o) {
-			q.AddAfter(ctrl.Request{NamespacedName: name}, r.pace.delay(name, creatingOf(r.index.Named(name)), r.api.Now()))
+		owner := metav1.GetControllerOfNoCopy(o)
+		if owner == nil || !r.index.Any(o.GetNamespace()) {
+			return
+		}
+		of := replicas.Of(o.GetNamespace(), owner)
+		names := r.spreadsOf(r.chain(ctx, of)...)
+		if pod, ok := o.(*corev1.Pod); ok && !workloadspread.BuiltIn(of.GroupKind()) {
+			if m, ok := subset.MatchOf(pod); ok {
+				names = append(names, types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
+			}
+		}
+		for _, name := range names {
+			if r.index.Named(name) != nil {
+				q.AddAfter(ctrl.Request{NamespacedName: name}, period)
+			}
 		}
 	}
 	return watches.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if before, is := e.ObjectOld.(*corev1.Pod); is {
-				if after, is := e.ObjectNew.(*corev1.Pod); is && countsOtherwise(before, after) {
-					requeue(ctx, after, q)
-				}
+			before, wasPod := e.ObjectOld.(*corev1.Pod)
+			if after, ok := e.ObjectNew.(*corev1.Pod); ok && wasPod && countsOtherwise(before, after) {
+				requeue(ctx, after, q)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
@@ -114,122 +134,29 @@ func countsOtherwise(before, after *corev1.Pod) bool {
 	return subset.Active(before) != subset.Active(after) || before.Spec.NodeName != after.Spec.NodeName ||
 		before.Annotations[kruise.MatchedWorkloadSpreadKey] != after.Annotations[kruise.MatchedWorkloadSpreadKey] ||
 		before.Annotations[corev1.PodDeletionCost] != after.Annotations[corev1.PodDeletionCost] ||
-		!maps.Equal(before.Labels, after.Labels) || unschedulable(before) != unschedulable(after)
+		!maps.Equal(before.Labels, after.Labels) || subset.Unschedulable(before) != subset.Unschedulable(after)
 }
 
-func unschedulable(pod *corev1.Pod) bool {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
-			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
-		}
-	}
-	return false
-}
-
-// spreadsOf returns the WorkloadSpreads of the controller of a pod, and of what controls that.
-func (r *Reconciler) spreadsOf(ctx context.Context, o client.Object) []client.ObjectKey {
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil || !r.index.Any(o.GetNamespace()) {
-		return nil
-	}
-	if pod, is := o.(*corev1.Pod); is && !workloadspread.BuiltIn(replicas.Of(o.GetNamespace(), owner).GroupKind()) {
-		return r.spreadsOfDistant(pod)
-	}
-	of := replicas.Of(o.GetNamespace(), owner)
-	all := r.index.Of(o.GetNamespace(), of.Target)
-	if top, err := r.targets.Finder.Top(ctx, of); err == nil && top.Target != of.Target {
-		all = append(slices.Clip(all), r.index.Of(o.GetNamespace(), top.Target)...)
-	}
-	keys := make([]client.ObjectKey, 0, len(all))
-	for _, ws := range all {
-		keys = append(keys, client.ObjectKeyFromObject(ws))
-	}
-	return keys
-}
-
-// spreadsOfDistant returns the WorkloadSpread that the annotation of a pod names, whose target may be above the
-// controller of the pod, and those of the controller.
-func (r *Reconciler) spreadsOfDistant(pod *corev1.Pod) []client.ObjectKey {
-	var keys []client.ObjectKey
-	if m, is := subset.MatchOf(pod); is {
-		if key := (client.ObjectKey{Namespace: pod.Namespace, Name: m.Name}); r.index.Named(key) != nil {
-			keys = append(keys, key)
-		}
-	}
-	for _, ws := range r.index.Of(pod.Namespace, replicas.Of(pod.Namespace, metav1.GetControllerOfNoCopy(pod)).Target) {
-		if key := client.ObjectKeyFromObject(ws); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// watchWorkloads watches the metadata of workloads from the first WorkloadSpread on, so that a cluster without any pays
-// nothing.
-func (r *Reconciler) watchWorkloads() error {
-	r.watching.Lock()
-	defer r.watching.Unlock()
-	if r.started || r.controller == nil {
-		return nil
-	}
-	for _, kind := range subset.Targets() {
-		mapping, err := r.targets.Finder.Mapper.RESTMapping(kind)
-		if meta.IsNoMatchError(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("look up %s: %w", kind, err)
-		}
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(mapping.GroupVersionKind)
-		if err := r.controller.Watch(source.Kind[client.Object](r.cache, object, r.workloadEvents(kind))); err != nil {
-			return fmt.Errorf("watch %s: %w", kind, err)
-		}
-	}
-	r.started = true
-	return nil
-}
-
-// wantsOtherwise reports whether a target may want other pods after a change.
-func wantsOtherwise(e event.UpdateEvent) bool {
-	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
-		(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
-}
-
-// workloadEvents requeues the WorkloadSpreads of a workload, and of the one that controls it. A target that writes its
-// status may have settled.
+// workloadEvents requeues the WorkloadSpreads of a workload that may want other pods, and of the one that controls it.
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	of := func(o client.Object) []*subset.Spread {
-		return r.index.Of(o.GetNamespace(), replicas.Of(o.GetNamespace(), &metav1.OwnerReference{
-			APIVersion: kind.WithVersion("v1").GroupVersion().String(), Kind: kind.Kind, Name: o.GetName(),
-		}).Target)
-	}
-	requeue := func(ctx context.Context, o client.Object, q queue) {
-		names := r.spreadsOf(ctx, o)
-		for _, ws := range of(o) {
-			names = append(names, client.ObjectKeyFromObject(ws))
+	requeue := func(_ context.Context, o client.Object, q queue) {
+		workloads := []replicas.Workload{{
+			Namespace: o.GetNamespace(), Target: pub.Target{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()},
+		}}
+		if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+			workloads = append(workloads, replicas.Of(o.GetNamespace(), owner))
 		}
-		for _, name := range names {
-			r.pace.end(name, r.api.Now())
+		for _, name := range r.spreadsOf(workloads...) {
 			q.Add(ctrl.Request{NamespacedName: name})
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			switch {
-			case wantsOtherwise(e):
-				requeue(ctx, e.ObjectNew, q)
-			case e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion():
-				for _, ws := range of(e.ObjectNew) {
-					name := client.ObjectKeyFromObject(ws)
-					if f := ws.Spec.TargetFilter; kind == workloadspread.Jobs() || f != nil && len(f.ReplicasPathList) > 0 {
-						continue // each pass reads the target live
-					}
-					if r.pace.reported(name, e.ObjectNew.GetGeneration(), r.api.Now()) {
-						q.AddAfter(ctrl.Request{NamespacedName: name}, settling)
-					}
-				}
+			before, after := e.ObjectOld, e.ObjectNew
+			if before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
+				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
+				requeue(ctx, after, q)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },

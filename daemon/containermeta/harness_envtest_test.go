@@ -27,10 +27,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containermeta"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/requests"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }

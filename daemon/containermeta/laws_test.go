@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/test/bubbletest"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 // The same cases each time, unless others are asked for: go test ./daemon/containermeta -seed=1000. Goroutines take

@@ -1,29 +1,15 @@
 package containermeta
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kruisekit/kruisekit/write"
-
-	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/ledger"
 )
 
 // memory is what is remembered of a pod from one pass to the next. Passes of one pod come one after the other.
 type memory struct {
 	uid types.UID
-	// annotation is the last one written, and version is the pod's resourceVersion after that; empty once the cache has
-	// it.
-	annotation, version string
-	// writtenAt is when the annotation was written, or read live.
-	writtenAt time.Time
 	// environments are those that were read, by container ID: of each what comes from the pod.
 	environments map[string]map[string]string
 	// fed is what feeds environments in the pod, and since when it is that.
@@ -69,7 +55,7 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 			r.workers.Forget(k)
 		}
 	}
-	r.waiting.Drop(name)
+	r.writes.Forget(name)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.memory, name)
@@ -82,53 +68,4 @@ func (m *memory) calm(pod *corev1.Pod, now time.Time) time.Time {
 		m.fed, m.since = fed, now
 	}
 	return m.since.Add(catchUp)
-}
-
-// podNamed is a pod of this node; nil where there is none.
-func (r *Reconciler) podNamed(ctx context.Context, from client.Reader, name types.NamespacedName) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	err := from.Get(ctx, name, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pod %s: %w", name, err)
-	}
-	return r.own(pod), nil
-}
-
-// asWritten is a pod with what was written to it last, as long as the cache does not have that. After a minute only a
-// live read shows whether the cache lags: versions go back where etcd is restored to an older version.
-func (p *pass) asWritten(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	if p.version == "" {
-		return pod, nil
-	}
-	if p.shownBy(pod) {
-		p.annotation, p.version = "", ""
-		return pod, nil
-	}
-	if p.now.Sub(p.writtenAt) >= ledger.Patience {
-		live, err := p.podNamed(ctx, p.live(), p.name)
-		if err != nil {
-			return nil, err
-		}
-		p.annotation, p.version = "", ""
-		if live == nil || live.UID != pod.UID || live.ResourceVersion == pod.ResourceVersion {
-			return pod, nil
-		}
-		p.annotation, p.version, p.writtenAt = live.Annotations[kruise.RuntimeContainerMetaKey], live.ResourceVersion, p.now
-	}
-	p.again(p.writtenAt.Add(ledger.Patience)) // the cache may never show it
-	pod = pod.DeepCopy()
-	if pod.Annotations == nil {
-		pod.Annotations = map[string]string{}
-	}
-	pod.Annotations[kruise.RuntimeContainerMetaKey] = p.annotation
-	return pod, nil
-}
-
-// shownBy reports whether a pod is as new as what was written. Versions that cannot be compared are.
-func (m *memory) shownBy(pod *corev1.Pod) bool {
-	order, err := write.CompareVersions(pod.ResourceVersion, m.version)
-	return err != nil || order >= 0
 }

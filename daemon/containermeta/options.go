@@ -21,22 +21,10 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
-	// Stops is how many containers are stopped at the same time; 10 by default. More wait.
-	Stops int
 	// NoEnv neither reads environments nor stops containers: the reconciler only writes the annotation. It is the feature
 	// gate InPlaceUpdateEnvFromMetadata when it is off.
 	NoEnv bool
 }
 
-// mostStops is how many containers are stopped at the same time by default, as with the workers of the reference.
+// mostStops is how many containers are stopped at the same time, as with the workers of the reference.
 const mostStops = 10
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	if o.Stops <= 0 {
-		o.Stops = mostStops
-	}
-	return o
-}

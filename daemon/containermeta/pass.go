@@ -14,13 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -51,9 +53,7 @@ type pass struct {
 
 // again looks again at some time, or sooner.
 func (p *pass) again(at time.Time) {
-	if after := max(at.Sub(p.now), time.Millisecond); p.after == 0 || after < p.after {
-		p.after = after
-	}
+	p.after = requeue.Sooner(p.after, max(at.Sub(p.now), time.Millisecond))
 }
 
 // describe does what there is to do about the pod.
@@ -69,12 +69,8 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 		return err
 	}
 	p.calm(pod, p.now)
-	shown, err := p.asWritten(ctx, pod)
-	if err != nil {
-		return err
-	}
 	view := containerrestart.View{
-		Pod: shown, Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
+		Pod: pod, Containers: containers.Of(p.runtime.Name(), found), Env: !p.options.NoEnv,
 		Environments: p.environments, Stopping: busy,
 	}
 	p.trim(view.Containers)
@@ -93,9 +89,7 @@ func (p *pass) describe(ctx context.Context, pod *corev1.Pod) error {
 			return err
 		}
 	}
-	for _, n := range is.Notes {
-		log.FromContext(ctx).V(1).Info("Note", "code", n.Code, "text", n.Text)
-	}
+	binding.LogNotes(ctx, is.Notes)
 	if len(is.Restart) == 0 {
 		return nil
 	}
@@ -164,14 +158,14 @@ func (p *pass) annotate(ctx context.Context, pod *corev1.Pod, text string) error
 		return fmt.Errorf("encode annotation: %w", err)
 	}
 	written := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
-	err = p.client.Status().Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, body))
+	err = p.api.Client.Status().Patch(ctx, written, client.RawPatch(types.StrategicMergePatchType, body))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
 		return nil // it is gone, or another one has its name
 	case err != nil:
 		return fmt.Errorf("write annotation of pod %s: %w", p.name, err)
 	}
-	p.annotation, p.version, p.writtenAt = text, written.ResourceVersion, p.now
+	p.writes.Patched(p.name, written)
 	p.again(p.now.Add(ledger.Patience)) // the cache may never show it
 	return nil
 }
@@ -179,8 +173,8 @@ func (p *pass) annotate(ctx context.Context, pod *corev1.Pod, text string) error
 // restart has containers stopped that run with an environment from before. The pod is read once more, past the cache: a
 // container may have started with values that are newer than those in it.
 func (p *pass) restart(ctx context.Context, view containerrestart.View) error {
-	pod, err := p.podNamed(ctx, p.live(), p.name)
-	if err != nil || pod == nil || pod.UID != view.Pod.UID {
+	pod, err := stored.Find[corev1.Pod](ctx, p.api.Live, p.name)
+	if err != nil || pod == nil || p.own(pod) == nil || pod.UID != view.Pod.UID {
 		return err
 	}
 	if calm := p.calm(pod, p.now); calm.After(p.now) {
@@ -195,7 +189,7 @@ func (p *pass) restart(ctx context.Context, view containerrestart.View) error {
 	for _, k := range is.Restart {
 		i := slices.IndexFunc(view.Containers, func(c containerrestart.Container) bool { return c.ID == k.ContainerID })
 		runtime, id := p.runtime, k.ContainerID[strings.Index(k.ContainerID, "://")+len("://"):]
-		p.workers.Begin(attempt{p.name, k.ContainerID}, stopping.Order{
+		p.workers.Begin(ctx, attempt{p.name, k.ContainerID}, stopping.Order{
 			Kill: k, Runtime: runtime,
 			Object: stopping.ContainerOf(view.Containers[i].Pod, &pod.Spec, k.Container),
 			Moot: func(ctx context.Context) bool {

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/test/bubbletest"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 // fixture is a daemon in a world whose cache is what a test says, and that looks when a test says so.
@@ -26,11 +26,15 @@ type fixture struct {
 	r *Reconciler
 }
 
-// sit has a test look at a world with its own eyes. What is to be stopped there is not.
+// sit has a test look at a world with its own eyes. Containers there do not stop.
 func sit(t *testing.T, test func(fixture)) {
 	t.Helper()
 	bubbletest.Test(t, func(t *testing.T) {
-		w := newWorld(1, nil)
+		unstoppable := nodetest.Way{Stop: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		w := newWorld(1, map[string]nodetest.Way{"app": unstoppable, "log": unstoppable})
 		d := &daemon{world: w}
 		r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
 		if err != nil {
@@ -49,6 +53,9 @@ func sit(t *testing.T, test func(fixture)) {
 		bubbletest.Wait()
 		test(fixture{w, d, r})
 		cancel()
+		if err := r.workers.Work(ctx); err != nil {
+			t.Error(err)
+		}
 		node.Wait()
 	})
 }

@@ -9,27 +9,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/internal/background"
-	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
-	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// Runtime is a container runtime of the node: a *cri.Runtime. With one that has the method Connection too, as that,
-// what has failed is tried again as soon as it is back.
+// Runtime is a container runtime of the node: a *cri.Runtime.
 type Runtime interface {
 	// Exec runs a command in a container and waits for its end.
 	Exec(ctx context.Context, id string, c cri.Command) (cri.Output, error)
@@ -43,13 +38,14 @@ type Runtime interface {
 
 // Reconciler describes the pods of a node.
 type Reconciler struct {
-	client   client.Client
+	api      *binding.Binding
 	node     string
 	runtimes map[string]Runtime
 	options  Options
 
+	// writes has pods with the annotations that were written, until the cache shows them.
+	writes  *ledger.Ledger[*corev1.Pod]
 	workers *stopping.Workers[attempt]
-	waiting *waiting.List
 
 	mu     sync.Mutex
 	memory map[types.NamespacedName]*memory
@@ -67,35 +63,32 @@ func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Rec
 	if c == nil || node == "" || len(runtimes) == 0 {
 		return nil, errors.New("containermeta: a client, the name of the node and a runtime are needed")
 	}
+	api, err := binding.New("containermeta", c, binding.Options{Live: o.Live, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
 	r := &Reconciler{
-		client: c, node: node, runtimes: map[string]Runtime{}, options: o.withDefaults(),
-		waiting: waiting.New(), memory: map[types.NamespacedName]*memory{},
+		api: api, node: node, runtimes: map[string]Runtime{}, options: o,
+		writes: ledger.New[*corev1.Pod](api.Live, api.Now), memory: map[types.NamespacedName]*memory{},
 	}
 	for _, is := range runtimes {
 		if _, there := r.runtimes[is.Name()]; !there {
 			r.runtimes[is.Name()] = is
 		}
 	}
-	var err error
 	r.workers, err = stopping.New(stopping.Options{
-		By:         "containermeta",
-		Most:       r.options.Stops,
-		Recorder:   r.options.Recorder,
-		Registerer: r.options.Registerer,
-		Now:        r.options.Now,
-	}, func(a attempt) { r.waiting.Wake(a.pod) })
+		By: "containermeta", Most: mostStops, Event: r.event, Registerer: o.Registerer, Now: api.Now,
+	}, func(a attempt) { r.api.Requeue(ctrl.Request{NamespacedName: a.pod}) })
 	if err != nil {
 		return nil, fmt.Errorf("containermeta: %w", err)
 	}
 	return r, nil
 }
 
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
+func (r *Reconciler) event(about *corev1.ObjectReference, eventType, reason, text string) {
+	if r.options.Recorder != nil {
+		r.options.Recorder.Event(about, eventType, reason, text)
 	}
-	return r.client
 }
 
 const (
@@ -104,9 +97,6 @@ const (
 
 	// workers look at so many pods at the same time by default, as with the reference.
 	workers = 5
-	// The pauses between attempts that fail.
-	leastPause = 500 * time.Millisecond
-	mostPause  = 50 * time.Second
 )
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
@@ -116,48 +106,21 @@ const (
 // SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be
 // restricted to the pods of this node.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-	}
 	if r.options.Recorder == nil {
-		recorder, err := recording.For(mgr, component, r.node)
-		if err != nil {
+		var err error
+		if r.options.Recorder, err = parts.Recorder(mgr, component, r.node); err != nil {
 			return err
 		}
-		r.workers.Record(recorder)
 	}
-	if err := mgr.Add(r.background()); err != nil {
+	if err := mgr.Add(parts.Task(r.workers.Work)); err != nil {
 		return fmt.Errorf("add what stops containers: %w", err)
 	}
 	if o.MaxConcurrentReconciles == 0 {
 		o.MaxConcurrentReconciles = workers
 	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two nodes in one process, as in tests
-	}
-	if o.NeedLeaderElection == nil {
-		o.NeedLeaderElection = ptr.To(false) // each node has its own
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, parts.Options(o)).
 		For(&corev1.Pod{}, builder.WithPredicates(r.podEvents())).
-		WatchesRawSource(source.Func(r.waiting.Start)).
-		WithOptions(o).
 		Complete(r)
-}
-
-// background is what works beside the workers of the controller.
-func (r *Reconciler) background() background.Tasks {
-	tasks := background.Tasks{r.workers.Work}
-	for _, runtime := range r.runtimes {
-		if is, ok := runtime.(waiting.Connected); ok {
-			tasks = append(tasks, func(ctx context.Context) { r.waiting.Reconnections(ctx, is) })
-		}
-	}
-	return tasks
 }
 
 // podEvents are those after which a pod of this node may be described otherwise, or goes.
@@ -192,22 +155,20 @@ func (r *Reconciler) own(o client.Object) *corev1.Pod {
 
 // Reconcile does what there is to do about one pod now.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
-	pod, err := r.podNamed(ctx, r.client, name.NamespacedName)
+	pod, again, err := parts.Latest(ctx, r.api.Client, r.writes, name.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if pod == nil || pod.DeletionTimestamp != nil {
+	if pod == nil || r.own(pod) == nil || pod.DeletionTimestamp != nil {
 		r.forget(name.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	p := &pass{
-		Reconciler: r, name: name.NamespacedName, now: r.options.Now(), memory: r.remember(name.NamespacedName, pod.UID),
+		Reconciler: r, name: name.NamespacedName, now: r.api.Now(), memory: r.remember(name.NamespacedName, pod.UID),
+		after: again,
 	}
-	// Until it is known to have gone well, the return of a runtime is worth a look.
-	r.waiting.Put(p.name, pod.UID)
 	if err := p.describe(ctx, pod); err != nil {
-		return ctrl.Result{}, err
+		return parts.Retry(ctx, err)
 	}
-	r.waiting.Drop(p.name)
 	return ctrl.Result{RequeueAfter: p.after}, nil
 }

@@ -23,8 +23,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 const (
@@ -176,13 +177,13 @@ func (w *world) birth(ctx context.Context) {
 	dying, cancel := context.WithCancel(ctx)
 	d.cancel = cancel
 	d.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](parts.LeastPause, parts.MostPause))
 	r, err := New(apiOf{world: w, d: d}, here, []runtimeOf{{w.node, d}}, Options{Live: apiOf{world: w, d: d, live: true}})
 	if err != nil {
 		panic(err)
 	}
 	d.reconciler = r
-	if err := r.waiting.Start(dying, d.queue); err != nil {
+	if err := r.api.Start(dying, d.queue); err != nil {
 		panic(err)
 	}
 	w.now = d
@@ -191,7 +192,7 @@ func (w *world) birth(ctx context.Context) {
 	go func() {
 		defer d.done.Done()
 
-		if err := r.background().Start(dying); err != nil {
+		if err := r.workers.Work(dying); err != nil {
 			panic(err)
 		}
 	}()

@@ -19,8 +19,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/test/requests"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 func TestOneContainer(t *testing.T) {
@@ -53,7 +53,6 @@ func TestOneContainer(t *testing.T) {
 func TestTwoContainers(t *testing.T) {
 	tests := map[string]struct {
 		strategy strategy
-		options  containerrestart.Options
 		ways     ways
 		hook     int64
 		// apart is how much later the second one is stopped, at least or at most.
@@ -66,18 +65,12 @@ func TestTwoContainers(t *testing.T) {
 		"the second waits for the hook of the first": {
 			ways: ways{"app": {Stop: takes(2 * time.Second)}}, atLeast: -time.Second, atMost: 5 * time.Second, hook: 2,
 		},
-		"together": {
-			ways:    ways{"app": {Stop: takes(3 * time.Second)}},
-			options: containerrestart.Options{Together: true},
-			atLeast: -time.Minute,
-			atMost:  -time.Second,
-		},
 		"by force":           {strategy: strategy{ForceRecreate: true}, atMost: 10 * time.Second},
 		"by force, in order": {strategy: strategy{ForceRecreate: true, OrderedRecreate: true}, atMost: 10 * time.Second},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, tt.ways, tt.options)
+			b := start(t, tt.ways, containerrestart.Options{})
 			var change func(*corev1.Pod)
 			if tt.hook > 0 {
 				change = sleeps(tt.hook)

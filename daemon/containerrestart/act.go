@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -34,11 +35,7 @@ type act struct {
 }
 
 // wake looks again after a time, or sooner.
-func (a *act) wake(after time.Duration) {
-	if after > 0 && (a.after == 0 || after < a.after) {
-		a.after = after
-	}
-}
+func (a *act) wake(after time.Duration) { a.after = requeue.Sooner(a.after, after) }
 
 // queued returns for each pod the place of the request that runs. All others wait for it, however many they are.
 func (s *snapshot) queued() map[types.UID]int {
@@ -59,7 +56,7 @@ func (s *snapshot) queued() map[types.UID]int {
 // serve does all that can be done now about one request.
 func (a *act) serve(ctx context.Context, i int) error {
 	if a.podless(a.snapshot, a.requests[i]) {
-		a.giveUp(a.requests[i], true)
+		a.forget(a.requests[i], true)
 		return nil
 	}
 	if first := a.first[podUID(a.requests[i])]; first != i && over(a.requests[first]) && !over(a.requests[i]) {
@@ -73,24 +70,22 @@ func (a *act) serve(ctx context.Context, i int) error {
 	for range mostSteps {
 		work.Request, work.Attempts = a.requests[i], a.attempts(a.requests[i])
 		action := containerrestart.Next(work)
-		explain(ctx, action)
+		binding.LogNotes(ctx, action.Notes)
 		switch action.Verdict {
 		case containerrestart.DoWrite:
 			if written, err := a.write(ctx, i, action.Write); err != nil || !written {
 				return err
 			}
 		case containerrestart.DoKill:
-			for _, k := range action.Kills {
-				a.begin(work, k)
-			}
+			a.begin(ctx, work, *action.Kill)
 		case containerrestart.DoCancel:
-			a.giveUp(work.Request, false)
+			a.forget(work.Request, true)
 			return nil
 		case containerrestart.DoWait:
 			a.wake(action.After)
 			return nil
 		default:
-			a.forget(work.Request)
+			a.forget(work.Request, false)
 			return nil
 		}
 	}
@@ -102,7 +97,7 @@ func (a *act) serve(ctx context.Context, i int) error {
 func (a *act) work(ctx context.Context, i int) (containerrestart.Work, error) {
 	r, first := a.requests[i], a.first[podUID(a.requests[i])]
 	work := containerrestart.Work{
-		Request: r, Others: a.requests[first : first+1], Pod: a.pod, Together: a.options.Together, Now: a.now,
+		Request: r, Others: a.requests[first : first+1], Pod: a.pod, Now: a.now,
 	}
 	if first != i || over(r) {
 		return work, nil
@@ -165,7 +160,7 @@ func (a *act) write(ctx context.Context, i int, w *write.Write) (bool, error) {
 	raw := stored.Untyped(gvk())
 	raw.SetNamespace(a.requests[i].Namespace)
 	raw.SetName(a.requests[i].Name)
-	err = a.client.Status().Patch(ctx, raw, client.RawPatch(w.Type, body))
+	err = a.api.Client.Status().Patch(ctx, raw, client.RawPatch(w.Type, body))
 	switch {
 	case write.IsOutdated(err):
 		a.wake(soon)
@@ -174,16 +169,16 @@ func (a *act) write(ctx context.Context, i int, w *write.Write) (bool, error) {
 		return false, fmt.Errorf("write status of request %s: %w", a.requests[i].Name, err)
 	}
 	a.writes.Patched(a.name, raw)
-	fresh, malformed, err := stored.Decode[request](raw)
-	if err != nil || malformed != nil {
-		return false, err // the next pass sees what it has become
+	fresh := stored.Whole[request](raw)
+	if fresh == nil {
+		return false, nil // the next pass sees what it has become
 	}
 	a.requests[i] = fresh
 	return true, nil
 }
 
 // begin has a container stopped.
-func (a *act) begin(w containerrestart.Work, k containerrestart.Kill) {
+func (a *act) begin(ctx context.Context, w containerrestart.Work, k containerrestart.Kill) {
 	r := w.Request
 	var spec *corev1.PodSpec
 	if w.Pod != nil {
@@ -191,45 +186,17 @@ func (a *act) begin(w containerrestart.Work, k containerrestart.Kill) {
 	}
 	name, _ := containerrestart.RuntimeOf(r, a.known())
 	is := containerrestart.Pod{Namespace: a.name.Namespace, Name: a.name.Name, UID: podUID(r)}
-	a.workers.Begin(a.key(r, k.Container), stopping.Order{
+	key := attempt{pod: a.name, podUID: podUID(r), request: r.Name, uid: r.UID, container: k.Container}
+	a.workers.Begin(ctx, key, stopping.Order{
 		Kill: k, Runtime: a.runtimes[name], Object: stopping.ContainerOf(is, spec, k.Container),
 	})
 }
 
-func (a *act) key(r *request, container string) attempt {
-	return attempt{pod: a.name, podUID: podUID(r), request: r.Name, uid: r.UID, container: container}
-}
-
-// giveUp has the containers of a request stopped no longer.
-func (a *act) giveUp(r *request, forget bool) {
-	for k := range a.workers.Known() {
-		switch {
-		case k.uid != r.UID:
-		case forget:
-			a.workers.Forget(k)
-		default:
-			a.workers.Cancel(k)
-		}
-	}
-}
-
-// forget drops what is known of the attempts for a request that is over, when all of them are.
-func (a *act) forget(r *request) {
-	known := a.workers.Known()
-	for k, outcome := range known {
-		if k.uid == r.UID && !outcome.Done {
-			return
-		}
-	}
-	for k := range known {
-		if k.uid == r.UID {
+// forget drops the attempts for a request: those that are over, or all, which gives up the others.
+func (a *act) forget(r *request, all bool) {
+	for k, outcome := range a.workers.Known() {
+		if k.uid == r.UID && (all || outcome.Done) {
 			a.workers.Forget(k)
 		}
-	}
-}
-
-func explain(ctx context.Context, action containerrestart.Action) {
-	for _, n := range action.Notes {
-		log.FromContext(ctx).V(1).Info("Note", "code", n.Code, "request", n.Object, "text", n.Text)
 	}
 }

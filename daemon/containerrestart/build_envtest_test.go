@@ -14,7 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	pure "github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 type (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 )
 
 var (
@@ -56,13 +56,13 @@ func (w *world) birth(ctx context.Context) {
 	dying, cancel := context.WithCancel(ctx)
 	d.cancel = cancel
 	d.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](parts.LeastPause, parts.MostPause))
 	r, err := New(apiOf{d: d}, here, []runtimeOf{{d}}, w.options)
 	if err != nil {
 		panic(err)
 	}
 	d.reconciler = r
-	if err := r.waiting.Start(dying, d.queue); err != nil {
+	if err := r.api.Start(dying, d.queue); err != nil {
 		panic(err)
 	}
 	for name, one := range w.stored {
@@ -76,7 +76,7 @@ func (w *world) birth(ctx context.Context) {
 	go func() {
 		defer d.done.Done()
 
-		if err := r.background().Start(dying); err != nil {
+		if err := r.workers.Work(dying); err != nil {
 			panic(err)
 		}
 	}()
@@ -348,8 +348,4 @@ func (w *world) end(id string) error {
 		}
 	}
 	return nil
-}
-
-func (runtimeOf) Events(context.Context) iter.Seq2[cri.Event, error] {
-	return func(yield func(cri.Event, error) bool) { yield(cri.Event{}, errors.ErrUnsupported) }
 }

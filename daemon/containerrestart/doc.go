@@ -16,7 +16,7 @@
 //     hook may therefore run twice.
 //   - A stop that was begun goes on when its request ends early, and its result is written to the request still. It is
 //     given up when the request or the pod is deleted.
-//   - A runtime that is away for half a minute fails nothing.
+//   - A runtime that is away for half a minute fails nothing. It is asked again every few seconds.
 //   - Where nothing is under way, neither the runtime nor the API server is asked anything.
 //   - A request for one container costs three writes: that it has begun, that the container has stopped, and that it
 //     has ended. Each further container costs two at most.

@@ -31,10 +31,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	pure "github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/containerrestart"
-	"github.com/kruisekit/kruisekit/daemon/internal/nodetest"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/requests"
+	"github.com/kruisekit/kruisekit/test/rig/nodetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.MainAtOnce(m, 16)) }

@@ -86,7 +86,7 @@ func TestDeathChangesNothing(t *testing.T) {
 		var calm map[string]string
 		for _, risk := range []int{0, 12} {
 			bubbletest.Test(t, func(t *testing.T) {
-				w := newWorld(*seed+i, Options{Together: i%2 == 0})
+				w := newWorld(*seed+i, Options{})
 				someWays(w)
 				names := map[string]int{}
 				change := some(w)
@@ -144,7 +144,7 @@ func TestLaws(t *testing.T) {
 	t.Logf("-seed=%d", *seed)
 	for i := range *worlds {
 		bubbletest.Test(t, func(t *testing.T) {
-			w := newWorld(*seed+i, Options{Together: i%2 == 0})
+			w := newWorld(*seed+i, Options{})
 			someWays(w)
 			for name, way := range w.ways {
 				way.unstoppable = false

@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -45,7 +43,7 @@ func podUID(r *request) types.UID {
 
 // observe makes the snapshot.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
-	s := &snapshot{name: name, now: r.options.Now()}
+	s := &snapshot{name: name, now: r.api.Now()}
 	var err error
 	if s.requests, err = r.ofPod(ctx, name); err != nil {
 		return nil, err
@@ -61,72 +59,30 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 
 // ofPod returns the requests in the cache for pods of a name, as the last writes left them.
 func (r *Reconciler) ofPod(ctx context.Context, name types.NamespacedName) ([]*request, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(gvk().GroupVersion().WithKind(kind + "List"))
-	err := r.cached.List(ctx, list, client.InNamespace(name.Namespace), client.MatchingFields{byPod: name.Name},
-		client.UnsafeDisableDeepCopy)
+	cached, err := stored.List(ctx, r.api.Cached, gvk(), client.InNamespace(name.Namespace),
+		client.MatchingFields{byPod: name.Name})
 	if err != nil {
-		return nil, fmt.Errorf("read requests of pod %s: %w", name, err)
-	}
-	cached := make([]*unstructured.Unstructured, 0, len(list.Items))
-	for i := range list.Items {
-		cached = append(cached, &list.Items[i])
+		return nil, err
 	}
 	written, _, err := r.writes.Overlay(ctx, name, cached)
 	if err != nil {
 		return nil, err
 	}
 	known := r.workers.Known()
-	fresh := map[types.UID]*request{}
 	var all []*request
 	for _, raw := range written {
-		if raw.GetLabels()[v1beta1.ContainerRecreateRequestNodeNameKey] != r.node {
+		if raw.GetLabels()[v1beta1.ContainerRecreateRequestNodeNameKey] != r.node ||
+			raw.GetLabels()[v1beta1.ContainerRecreateRequestActiveKey] != "true" && !attempted(known, raw.GetUID()) {
 			continue
 		}
-		one := r.decoded.decode(name, raw)
-		if one == nil {
-			// It is for the manager to end it. It must not keep others from running.
-			log.FromContext(ctx).Info("Request is left out: it is not what its kind is", "request", raw.GetName())
-			continue
-		}
-		if one.Labels[v1beta1.ContainerRecreateRequestActiveKey] == "true" || attempted(known, one.UID) {
+		if one := stored.Whole[request](raw); one != nil {
 			all = append(all, one)
-			fresh[one.UID] = one
+			continue
 		}
+		// It is for the manager to end it. It must not keep others from running.
+		log.FromContext(ctx).Info("Request is left out: it is not what its kind is", "request", raw.GetName())
 	}
-	r.decoded.put(name, fresh)
 	return all, nil
-}
-
-// decoded are the requests of each pod as they were decoded in its last pass: a pod may have many, of which few have
-// changed.
-type decoded struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]map[types.UID]*request
-}
-
-// decode returns a request, which is shared and only read; nil where it is malformed.
-func (d *decoded) decode(pod types.NamespacedName, raw *unstructured.Unstructured) *request {
-	d.mu.Lock()
-	known := d.known[pod][raw.GetUID()]
-	d.mu.Unlock()
-	if known != nil && known.ResourceVersion == raw.GetResourceVersion() {
-		return known
-	}
-	return stored.Whole[request](raw)
-}
-
-func (d *decoded) put(pod types.NamespacedName, all map[types.UID]*request) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(all) == 0 {
-		delete(d.known, pod)
-		return
-	}
-	if d.known == nil {
-		d.known = map[types.NamespacedName]map[types.UID]*request{}
-	}
-	d.known[pod] = all
 }
 
 func attempted(known map[attempt]stopping.Outcome, uid types.UID) bool {
@@ -146,16 +102,13 @@ func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
 			continue
 		}
 		raw := stored.Untyped(gvk())
-		err := r.live().Get(ctx, types.NamespacedName{Namespace: a.pod.Namespace, Name: a.request}, raw)
+		err := r.api.Live.Get(ctx, types.NamespacedName{Namespace: a.pod.Namespace, Name: a.request}, raw)
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("read request %s: %w", a.request, err)
 		}
-		if err == nil && raw.GetUID() == a.uid {
-			one, malformed, err := stored.Decode[request](raw)
-			if err == nil && malformed == nil {
-				s.requests = append(s.requests, one)
-				continue
-			}
+		if one := stored.Whole[request](raw); err == nil && one != nil && one.UID == a.uid {
+			s.requests = append(s.requests, one)
+			continue
 		}
 		r.workers.Forget(a)
 	}
@@ -164,15 +117,9 @@ func (r *Reconciler) recall(ctx context.Context, s *snapshot) error {
 
 // podNamed is a pod of this node; nil where there is none.
 func (r *Reconciler) podNamed(ctx context.Context, name types.NamespacedName) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	err := r.client.Get(ctx, name, pod)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("read pod %s: %w", name, err)
-	case pod.Spec.NodeName != r.node:
-		return nil, nil
+	pod, err := stored.Find[corev1.Pod](ctx, r.api.Client, name)
+	if err != nil || pod == nil || pod.Spec.NodeName != r.node {
+		return nil, err
 	}
 	return pod, nil
 }
@@ -180,15 +127,4 @@ func (r *Reconciler) podNamed(ctx context.Context, name types.NamespacedName) (*
 // podless says of a request that its pod is gone. The manager ends it; nothing is left that could be stopped for it.
 func (r *Reconciler) podless(s *snapshot, one *request) bool {
 	return !r.options.NoPods && (s.pod == nil || s.pod.UID != podUID(one))
-}
-
-// keep has the pod in the list of those to be looked at when something happens in a runtime.
-func (r *Reconciler) keep(s *snapshot) {
-	for _, one := range s.requests {
-		if !over(one) && !r.podless(s, one) {
-			r.waiting.Put(s.name, podUID(one))
-			return
-		}
-	}
-	r.waiting.Drop(s.name)
 }

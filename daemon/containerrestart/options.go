@@ -21,29 +21,10 @@ type Options struct {
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
 
-	// Stops is how many containers are stopped at the same time; 32 by default. More wait.
-	Stops int
-	// Together has the containers of a request that is not ordered stopped at once. Otherwise, as the reference does, the
-	// next one is stopped when the one before has stopped.
-	Together bool
 	// NoPods says that the daemon does not watch pods. Then hooks are those of the request, which lacks some, and the
 	// deletion of a pod does not cut short the stop of its containers.
 	NoPods bool
-	// NoEvents has the runtime asked every few seconds while something is under way, as the reference does, and not
-	// listened to. It is for containerd 1.7 beside a kubelet with the feature gate EventedPLEG: there each event goes to
-	// one listener alone, and must not be taken from the kubelet.
-	NoEvents bool
 }
 
-// mostStops is how many containers are stopped at the same time by default, as with the workers of the reference.
+// mostStops is how many containers are stopped at the same time, as with the workers of the reference.
 const mostStops = 32
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	if o.Stops <= 0 {
-		o.Stops = mostStops
-	}
-	return o
-}

@@ -11,27 +11,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/internal/background"
-	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
-	"github.com/kruisekit/kruisekit/daemon/internal/waiting"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// Runtime is a container runtime of the node: a *cri.Runtime. One that has the methods Connection and Events too, as
-// that, is listened to.
+// Runtime is a container runtime of the node: a *cri.Runtime.
 type Runtime interface {
 	// Exec runs a command in a container and waits for its end.
 	Exec(ctx context.Context, id string, c cri.Command) (cri.Output, error)
@@ -47,17 +41,14 @@ type Runtime interface {
 
 // Reconciler works on the ContainerRecreateRequests of a node. It is asked about pods, by name.
 type Reconciler struct {
-	client client.Client
-	// cached is where requests are read from, as untyped objects, and found by their pod.
-	cached   client.Reader
+	api      *binding.Binding
 	node     string
 	runtimes map[string]Runtime
 	options  Options
 
+	// writes are the own writes of requests, which are read as untyped objects, and found by their pod.
 	writes  *ledger.Ledger[*unstructured.Unstructured]
-	decoded decoded
 	workers *stopping.Workers[attempt]
-	waiting *waiting.List
 }
 
 // attempt is the key of a kill.
@@ -75,35 +66,32 @@ func New[R Runtime](c client.Client, node string, runtimes []R, o Options) (*Rec
 	if c == nil || node == "" || len(runtimes) == 0 {
 		return nil, errors.New("containerrestart: a client, the name of the node and a runtime are needed")
 	}
+	api, err := binding.New("containerrestart", c, binding.Options{Live: o.Live, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
 	r := &Reconciler{
-		client: c, cached: c, node: node, runtimes: map[string]Runtime{}, options: o.withDefaults(), waiting: waiting.New(),
+		api: api, node: node, runtimes: map[string]Runtime{}, options: o,
+		writes: ledger.New[*unstructured.Unstructured](api.Live, api.Now),
 	}
 	for _, is := range runtimes {
 		if _, there := r.runtimes[is.Name()]; !there {
 			r.runtimes[is.Name()] = is
 		}
 	}
-	var err error
 	r.workers, err = stopping.New(stopping.Options{
-		By: "crr", Most: r.options.Stops, Recorder: r.options.Recorder, Registerer: r.options.Registerer, Now: r.options.Now,
-	}, func(a attempt) { r.waiting.Wake(a.pod) })
+		By: "crr", Most: mostStops, Event: r.event, Registerer: o.Registerer, Now: api.Now,
+	}, func(a attempt) { r.api.Requeue(ctrl.Request{NamespacedName: a.pod}) })
 	if err != nil {
 		return nil, fmt.Errorf("containerrestart: %w", err)
 	}
-	r.keepLedger()
 	return r, nil
 }
 
-// live reads past the cache.
-func (r *Reconciler) live() client.Reader {
-	if r.options.Live != nil {
-		return r.options.Live
+func (r *Reconciler) event(about *corev1.ObjectReference, eventType, reason, text string) {
+	if r.options.Recorder != nil {
+		r.options.Recorder.Event(about, eventType, reason, text)
 	}
-	return r.client
-}
-
-func (r *Reconciler) keepLedger() {
-	r.writes = ledger.New[*unstructured.Unstructured](r.live(), r.options.Now)
 }
 
 // known are the names of the runtimes.
@@ -115,9 +103,6 @@ const (
 
 	// workers look at so many pods at the same time by default. None of them waits for a container to stop.
 	workers = 8
-	// The pauses between attempts that fail.
-	leastPause = 500 * time.Millisecond
-	mostPause  = 50 * time.Second
 	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes
 	// first.
 	soon = time.Second
@@ -131,63 +116,27 @@ const (
 // SetupWithManager registers the reconciler. It must come before the manager starts. The manager's cache may be
 // restricted to requests with the labels of this node and of active ones, and to pods of this node.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	r.cached = mgr.GetCache()
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedger()
-	}
 	if r.options.Recorder == nil {
-		recorder, err := recording.For(mgr, component, r.node)
-		if err != nil {
+		var err error
+		if r.options.Recorder, err = parts.Recorder(mgr, component, r.node); err != nil {
 			return err
 		}
-		r.workers.Record(recorder)
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), byPod, podNameOf); err != nil {
 		return fmt.Errorf("index requests by pod: %w", err)
 	}
-	if err := mgr.Add(r.background()); err != nil {
+	if err := mgr.Add(parts.Task(r.workers.Work)); err != nil {
 		return fmt.Errorf("add what stops containers: %w", err)
 	}
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
-		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(podOf), builder.WithPredicates(r.ours())).
-		WatchesRawSource(source.Func(r.waiting.Start)).
-		WithOptions(withDefaults(o))
+	if o.MaxConcurrentReconciles == 0 {
+		o.MaxConcurrentReconciles = workers
+	}
+	b := r.api.Bind(mgr, controllerName, parts.Options(o)).
+		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(podOf), builder.WithPredicates(r.ours()))
 	if !r.options.NoPods {
 		b = b.Watches(&corev1.Pod{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(r.podEvents()))
 	}
 	return b.Complete(r)
-}
-
-func withDefaults(o controller.Options) controller.Options {
-	if o.MaxConcurrentReconciles == 0 {
-		o.MaxConcurrentReconciles = workers
-	}
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two nodes in one process, as in tests
-	}
-	if o.NeedLeaderElection == nil {
-		o.NeedLeaderElection = ptr.To(false) // each node has its own
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
-	return o
-}
-
-// background is what works beside the workers of the controller.
-func (r *Reconciler) background() background.Tasks {
-	tasks := background.Tasks{r.workers.Work}
-	for _, runtime := range r.runtimes {
-		if is, ok := runtime.(waiting.Connected); ok {
-			tasks = append(tasks, func(ctx context.Context) { r.waiting.Reconnections(ctx, is) })
-		}
-		if is, ok := runtime.(waiting.Eventful); ok && !r.options.NoEvents {
-			tasks = append(tasks, func(ctx context.Context) { r.waiting.Events(ctx, is) })
-		}
-	}
-	return tasks
 }
 
 // Reconcile does what there is to do about the requests of one pod now.
@@ -196,15 +145,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.keep(s)
 	a := &act{Reconciler: r, snapshot: s, first: s.queued()}
 	var failures []error
 	for i := range s.requests {
 		failures = append(failures, a.serve(ctx, i))
 	}
-	r.keep(s)
 	if err := errors.Join(failures...); err != nil {
-		return ctrl.Result{}, err
+		return parts.Retry(ctx, err)
 	}
 	return ctrl.Result{RequeueAfter: a.after}, nil
 }

@@ -62,7 +62,7 @@ func call[A any](
 func (r *Runtime) await(ctx context.Context, o operation) error {
 	waiting, done := within(ctx, r.options.CallTimeout)
 	defer done()
-	if err := r.link.ready(waiting); err != nil {
+	if err := r.link.ready(waiting, false); err != nil {
 		return o.unready(waiting, err)
 	}
 	return nil

@@ -21,13 +21,12 @@ import (
 func calls() map[string]func(context.Context, *cri.Runtime) error {
 	return map[string]func(context.Context, *cri.Runtime) error{
 		"Version": func(ctx context.Context, r *cri.Runtime) error { _, err := r.Version(ctx); return err },
-		"Status":  func(ctx context.Context, r *cri.Runtime) error { return r.Healthy(ctx) },
 		"ListContainers": func(ctx context.Context, r *cri.Runtime) error {
 			_, err := r.Containers(ctx, cri.Query{})
 			return err
 		},
 		"ContainerStatus": func(ctx context.Context, r *cri.Runtime) error {
-			_, err := r.Container(ctx, "c1")
+			_, err := find(ctx, r, "c1")
 			return err
 		},
 		"PodSandboxStatus": func(ctx context.Context, r *cri.Runtime) error { _, err := r.Sandbox(ctx, "s1"); return err },

@@ -10,36 +10,28 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// Connection says how the connection to a runtime stands.
-type Connection struct {
-	// Up says that there is one.
-	Up bool
-	// Generation counts how often it has been made. Whatever was learnt in an earlier generation may be wrong: the
-	// runtime may have restarted, and events have been lost.
-	Generation uint64
-}
-
-// Connection returns how the connection stands, and a channel that is closed when that changes. Several may wait:
+// Connected reports whether there is a connection, and returns a channel that is closed when that changes. Several may
+// wait:
 //
-//	for seen := uint64(0); ; {
-//		now, changed := runtime.Connection()
-//		if now.Up && now.Generation != seen {
-//			seen = now.Generation
-//			... // list again
+//	for ctx.Err() == nil {
+//		up, changed := runtime.Connected()
+//		if up {
+//			... // try again what has failed
 //		}
 //		select {
 //		case <-changed:
 //		case <-ctx.Done():
-//			return
 //		}
 //	}
-func (r *Runtime) Connection() (Connection, <-chan struct{}) {
+//
+// A connection that is lost and made again within moments may go unnoticed.
+func (r *Runtime) Connected() (up bool, changed <-chan struct{}) {
 	r.link.mu.Lock()
 	defer r.link.mu.Unlock()
-	return r.link.now, r.link.changed
+	return r.link.up, r.link.changed
 }
 
-// link makes the connections that gRPC asks for, and so counts them. gRPC's own states can come and go unseen.
+// link keeps the connection, which gRPC alone would make again only with the next call.
 type link struct {
 	address string
 	conn    *grpc.ClientConn
@@ -47,9 +39,8 @@ type link struct {
 	stopped chan struct{}
 
 	mu      sync.Mutex
-	now     Connection
+	up      bool
 	changed chan struct{}
-	open    int   // connections; two, while one is given up and drained
 	failure error // of the last attempt, nil after one that worked
 }
 
@@ -57,17 +48,29 @@ func newLink(address string) *link {
 	return &link{address: address, changed: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// keep makes the connection again whenever it is lost, until close. gRPC alone would wait for the next call.
+// keep makes the connection again whenever it is lost, until close.
 func (l *link) keep(ctx context.Context) {
 	defer close(l.stopped)
+	defer l.set(false)
 	for {
 		state := l.conn.GetState()
 		if state == connectivity.Idle {
 			l.conn.Connect()
 		}
+		l.set(state == connectivity.Ready)
 		if !l.conn.WaitForStateChange(ctx, state) {
 			return
 		}
+	}
+}
+
+func (l *link) set(up bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.up != up {
+		l.up = up
+		close(l.changed)
+		l.changed = make(chan struct{})
 	}
 }
 
@@ -78,61 +81,26 @@ func (l *link) close() error {
 	return err //nolint:wrapcheck // the caller says what is closed
 }
 
-// dial is called by gRPC.
+// dial is called by gRPC, whose states do not say why an attempt failed.
 func (l *link) dial(ctx context.Context, _ string) (net.Conn, error) {
 	conn, err := dial(ctx, l.address)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failure = err
-	if err != nil {
-		return nil, err
-	}
-	l.open++
-	l.set(Connection{Up: true, Generation: l.now.Generation + 1})
-	return &connection{Conn: conn, closed: sync.OnceFunc(l.lost)}, nil
+	return conn, err
 }
 
-func (l *link) lost() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open--; l.open == 0 {
-		l.set(Connection{Generation: l.now.Generation})
-	}
-}
-
-func (l *link) set(now Connection) {
-	l.now = now
-	close(l.changed)
-	l.changed = make(chan struct{})
-}
-
-// ready waits until calls can be made, and returns the last failure to connect when the context ends before.
-func (l *link) ready(ctx context.Context) error {
+// ready waits until calls can be made, and returns the last failure to connect when the context ends before. With once,
+// the first failure ends the wait, too.
+func (l *link) ready(ctx context.Context, once bool) error {
 	for {
 		state := l.conn.GetState()
-		switch state {
-		case connectivity.Ready:
+		switch {
+		case state == connectivity.Ready:
 			return nil
-		case connectivity.Shutdown:
+		case state == connectivity.Shutdown:
 			return errors.New("closed")
-		}
-		if !l.conn.WaitForStateChange(ctx, state) {
-			return l.lastFailure()
-		}
-	}
-}
-
-// first waits until calls can be made, or the first attempt has failed.
-func (l *link) first(ctx context.Context) error {
-	for {
-		state := l.conn.GetState()
-		switch state {
-		case connectivity.Ready:
-			return nil
-		case connectivity.TransientFailure:
-			return l.lastFailure()
-		}
-		if !l.conn.WaitForStateChange(ctx, state) {
+		case state == connectivity.TransientFailure && once, !l.conn.WaitForStateChange(ctx, state):
 			return l.lastFailure()
 		}
 	}
@@ -145,16 +113,4 @@ func (l *link) lastFailure() error {
 		return errors.New("it does not speak gRPC")
 	}
 	return l.failure
-}
-
-// connection calls closed when it is closed, by gRPC or after the runtime has closed it.
-type connection struct {
-	net.Conn
-	closed func()
-}
-
-// Close closes the connection.
-func (c *connection) Close() error {
-	defer c.closed()
-	return c.Conn.Close() //nolint:wrapcheck // gRPC is the reader
 }

@@ -14,14 +14,7 @@ const (
 	LabelPodUID        = "io.kubernetes.pod.uid"
 	LabelContainerName = "io.kubernetes.container.name"
 
-	AnnotationHash                     = "io.kubernetes.container.hash" // of the container's spec, hexadecimal
-	AnnotationRestartCount             = "io.kubernetes.container.restartCount"
-	AnnotationPorts                    = "io.kubernetes.container.ports"          // []corev1.ContainerPort in JSON
-	AnnotationPreStop                  = "io.kubernetes.container.preStopHandler" // corev1.LifecycleHandler in JSON
-	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
-	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
-	AnnotationDeletionGrace            = "io.kubernetes.pod.deletionGracePeriod"    // seconds
-	AnnotationTerminationGrace         = "io.kubernetes.pod.terminationGracePeriod" // seconds
+	AnnotationRestartCount = "io.kubernetes.container.restartCount"
 )
 
 // State of a container.
@@ -47,13 +40,9 @@ type Container struct {
 	State     State
 	// CreatedAt, StartedAt and FinishedAt are zero where that has not happened.
 	CreatedAt, StartedAt, FinishedAt time.Time
-	// ExitCode, Reason and Message are those of a container that has ended. Reason is a single word, such as OOMKilled.
-	ExitCode        int32
-	Reason, Message string
-	// Image is what the kubelet asked for. Newer kubelets ask by the image's ID.
-	Image string
-	// ImageRef identifies the image that runs: what a pod's status calls imageID.
-	ImageRef string
+	// ExitCode and Reason are those of a container that has ended. Reason is a single word, such as OOMKilled.
+	ExitCode int32
+	Reason   string
 	// Labels and Annotations that the kubelet has put on it.
 	Labels, Annotations map[string]string
 }
@@ -65,28 +54,6 @@ func (c Container) PodUID() string { return c.Labels[LabelPodUID] }
 func (c Container) RestartCount() (int32, bool) {
 	n, err := strconv.ParseInt(c.Annotations[AnnotationRestartCount], 10, 32)
 	return int32(n), err == nil
-}
-
-// Hash is that of the spec that the kubelet has made the container from.
-func (c Container) Hash() (uint64, bool) {
-	n, err := strconv.ParseUint(c.Annotations[AnnotationHash], 16, 64)
-	return n, err == nil
-}
-
-// TerminationGrace is what the pod's spec gives its containers to end.
-func (c Container) TerminationGrace() (time.Duration, bool) {
-	return c.seconds(AnnotationTerminationGrace)
-}
-
-// DeletionGrace is the grace period of the pod's deletion.
-func (c Container) DeletionGrace() (time.Duration, bool) {
-	return c.seconds(AnnotationDeletionGrace)
-}
-
-func (c Container) seconds(annotation string) (time.Duration, bool) {
-	// 32 bits, for more would not fit a Duration.
-	n, err := strconv.ParseInt(c.Annotations[annotation], 10, 32)
-	return time.Duration(n) * time.Second, err == nil
 }
 
 // containerOf puts together what a list and a status say of a container: the status knows more, but not the sandbox.
@@ -101,9 +68,6 @@ func containerOf(listed *criv1.Container, s *criv1.ContainerStatus) Container {
 		FinishedAt:  timeOf(s.GetFinishedAt()),
 		ExitCode:    s.GetExitCode(),
 		Reason:      s.GetReason(),
-		Message:     s.GetMessage(),
-		Image:       s.GetImage().GetImage(),
-		ImageRef:    s.GetImageRef(),
 		Labels:      s.GetLabels(),
 		Annotations: s.GetAnnotations(),
 	}

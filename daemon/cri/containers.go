@@ -68,22 +68,6 @@ func newestFirst(a, b Container) int {
 	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(n, m), cmp.Compare(a.ID, b.ID))
 }
 
-// Container returns the container of an ID, or ErrNotFound.
-func (r *Runtime) Container(ctx context.Context, id string) (Container, error) {
-	missing := &failure{what: operation{verb: "find container", object: id}.String(), is: ErrNotFound}
-	if id == "" {
-		return Container{}, missing
-	}
-	found, err := r.Containers(ctx, Query{ID: id})
-	if err != nil {
-		return Container{}, err
-	}
-	if len(found) == 0 {
-		return Container{}, missing
-	}
-	return found[0], nil
-}
-
 func (r *Runtime) status(ctx context.Context, id string) (*criv1.ContainerStatus, error) {
 	asking := operation{verb: "ask for the status of container", object: id}
 	s, err := call(ctx, r, asking,
@@ -117,14 +101,8 @@ func wholeSeconds(d time.Duration) int64 {
 
 // Sandbox is what the containers of a pod run in.
 type Sandbox struct {
-	ID string
-	// PodName, PodNamespace and PodUID are the pod's.
-	PodName, PodNamespace, PodUID string
-	// Ready says that it runs.
-	Ready bool
 	// IPs of the pod, the primary one first. None if the pod uses the network of its node.
-	IPs                 []string
-	Labels, Annotations map[string]string
+	IPs []string
 }
 
 // Sandbox returns the sandbox of an ID, or ErrNotFound.
@@ -141,15 +119,7 @@ func (r *Runtime) Sandbox(ctx context.Context, id string) (Sandbox, error) {
 }
 
 func sandboxOf(s *criv1.PodSandboxStatus) Sandbox {
-	sandbox := Sandbox{
-		ID:           s.GetId(),
-		PodName:      s.GetMetadata().GetName(),
-		PodNamespace: s.GetMetadata().GetNamespace(),
-		PodUID:       s.GetMetadata().GetUid(),
-		Ready:        s.GetState() == criv1.PodSandboxState_SANDBOX_READY,
-		Labels:       s.GetLabels(),
-		Annotations:  s.GetAnnotations(),
-	}
+	var sandbox Sandbox
 	if ip := s.GetNetwork().GetIp(); ip != "" {
 		sandbox.IPs = append(sandbox.IPs, ip)
 	}

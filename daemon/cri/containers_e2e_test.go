@@ -36,7 +36,7 @@ func (g *ground) newContainer(t *testing.T, pod, name string, command ...string)
 			Image:       &criv1.ImageSpec{Image: "registry.test/app:v1"},
 			Command:     command,
 			Labels:      map[string]string{cri.LabelPodUID: pod + "-uid", cri.LabelContainerName: name},
-			Annotations: map[string]string{cri.AnnotationHash: "1f", cri.AnnotationRestartCount: "0"},
+			Annotations: map[string]string{annotationHash: "1f", cri.AnnotationRestartCount: "0"},
 			Linux: &criv1.LinuxContainerConfig{
 				SecurityContext: &criv1.LinuxContainerSecurityContext{NamespaceOptions: host},
 			},
@@ -65,21 +65,20 @@ func (g *ground) containers(t *testing.T) {
 		!got[0].FinishedAt.IsZero() {
 		t.Errorf("containers of the pod are %+v", got)
 	}
-	if hash, ok := got[0].Hash(); !ok || hash != 0x1f {
-		t.Errorf("hash is %x, %t", hash, ok)
+	if hash := got[0].Annotations[annotationHash]; hash != "1f" {
+		t.Errorf("hash is %q", hash)
 	}
-	if _, err := g.runtime.Container(t.Context(), id[:12]); !errors.Is(err, cri.ErrNotFound) {
+	if _, err := find(t.Context(), g.runtime, id[:12]); !errors.Is(err, cri.ErrNotFound) {
 		t.Errorf("the beginning of an ID: %v", err)
 	}
-	if s, err := g.runtime.Sandbox(t.Context(), sandbox); err != nil || !s.Ready || s.PodUID != "web-uid" ||
-		len(s.IPs) != 0 {
+	if s, err := g.runtime.Sandbox(t.Context(), sandbox); err != nil || len(s.IPs) != 0 {
 		t.Errorf("sandbox is %+v, %v", s, err)
 	}
 	g.exec(t, id)
 	g.stop(t, id)
 	for _, absent := range []func() error{
 		func() error { _, err := g.runtime.Sandbox(t.Context(), "absent"); return err },
-		func() error { _, err := g.runtime.Container(t.Context(), "absent"); return err },
+		func() error { _, err := find(t.Context(), g.runtime, "absent"); return err },
 		func() error {
 			_, err := g.runtime.Exec(t.Context(), "absent", cri.Command{Args: []string{"true"}})
 			return err
@@ -109,7 +108,7 @@ func (g *ground) stop(t *testing.T, id string) {
 	t.Helper()
 	check := func(id string, code int32) {
 		t.Helper()
-		c, err := g.runtime.Container(t.Context(), id)
+		c, err := find(t.Context(), g.runtime, id)
 		if err != nil || c.State != cri.Exited || c.ExitCode != code || c.FinishedAt.IsZero() {
 			t.Errorf("stopped container is %+v, %v, want exit code %d", c, err, code)
 		}

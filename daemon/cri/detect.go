@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Search says where to look for runtimes.
@@ -75,29 +74,6 @@ func Detect(ctx context.Context, s Search, o Options) (*Runtimes, error) {
 
 // Default is the first that was found.
 func (r *Runtimes) Default() *Runtime { return r.Found[0] }
-
-// Named returns the runtime of a name, such as containerd, or nil. Of several the first.
-func (r *Runtimes) Named(name string) *Runtime {
-	for _, runtime := range r.Found {
-		if runtime.Name() == name {
-			return runtime
-		}
-	}
-	return nil
-}
-
-// Of takes a container's ID as it is in the status of a pod, containerd://0f3c..., and returns its runtime and the ID
-// there.
-func (r *Runtimes) Of(containerID string) (runtime *Runtime, id string, err error) {
-	name, id, found := strings.Cut(containerID, "://")
-	if !found || name == "" || id == "" {
-		return nil, "", fmt.Errorf("container ID %q: want runtime://id", containerID)
-	}
-	if runtime = r.Named(name); runtime == nil {
-		return nil, "", fmt.Errorf("container ID %q: %w: this node has no such runtime", containerID, ErrNotFound)
-	}
-	return runtime, id, nil
-}
 
 // Close closes all of them.
 func (r *Runtimes) Close() error {

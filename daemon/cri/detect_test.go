@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
@@ -252,31 +251,4 @@ func TestDetectEndsWithItsContext(t *testing.T) {
 	<-begun
 	cancel()
 	wantError(t, <-failed, context.Canceled)
-}
-
-func TestRuntimeOfAContainer(t *testing.T) {
-	root := newRoot(t)
-	serveAt(t, root, "containerd.sock", &fake{containers: []*criv1.ContainerStatus{container("c1", "p", "a", 1)}})
-	serveAt(t, root, "crio.sock", &fake{name: "cri-o"})
-	got, err := cri.Detect(t.Context(), cri.Search{Root: root}, cri.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = got.Close() }()
-	for id, want := range map[string]string{"containerd://c1": "containerd", "cri-o://c1": "cri-o"} {
-		r, bare, err := got.Of(id)
-		if err != nil || r.Name() != want || bare != "c1" {
-			t.Errorf("Of(%q) = %v, %q, %v", id, r, bare, err)
-		}
-	}
-	_, _, err = got.Of("docker://c1")
-	wantError(t, err, cri.ErrNotFound)
-	for _, wrong := range []string{"", "c1", "containerd://", "://c1", "containerd:/c1"} {
-		if _, _, err := got.Of(wrong); err == nil || errors.Is(err, cri.ErrNotFound) {
-			t.Errorf("Of(%q) = %v, want that it is none", wrong, err)
-		}
-	}
-	if got.Named("docker") != nil {
-		t.Error("there is no docker")
-	}
 }

@@ -1,14 +1,13 @@
-// Package cri speaks to the container runtime of a node through CRI v1: containers of a pod, stop, exec, images, pulls,
-// events. It takes and returns types of its own, so that its callers see neither gRPC nor protobuf.
+// Package cri speaks to the container runtime of a node through CRI v1: containers of a pod, stop, exec, images, pulls.
+// It takes and returns types of its own, so that its callers see neither gRPC nor protobuf.
 //
 //	runtimes, err := cri.Detect(ctx, cri.Search{Root: "/run"}, cri.Options{})
 //	...
 //	defer runtimes.Close()
-//	runtime, id, err := runtimes.Of(pod.Status.ContainerStatuses[0].ContainerID) // "containerd://0f3c..."
-//	...
+//	runtime := runtimes.Default()
 //	containers, err := runtime.Containers(ctx, cri.Query{PodUID: string(pod.UID), Name: "web"}) // the newest first
 //	...
-//	err = runtime.Stop(ctx, id, 30*time.Second)
+//	err = runtime.Stop(ctx, containers[0].ID, 30*time.Second)
 //	if errors.Is(err, cri.ErrUnavailable) {
 //		... // try again later
 //	}
@@ -21,7 +20,7 @@
 //     without a limit, last as long as their context. When the context ends, the call ends at once, at the runtime too.
 //   - When a runtime restarts, only the calls in flight fail, with [ErrUnavailable]. Later calls wait for the runtime,
 //     for 5 seconds at most. The package reconnects within 2 seconds of the runtime's return, also without a call.
-//     [Runtime.Connection] reports the new connection, so that callers can list again.
+//     [Runtime.Connected] reports the new connection, so that callers can try again.
 //   - A container that ends while its pod is listed is left out; it is no error.
 //   - An error that a caller can act on is one of the package's: [ErrNotFound], [ErrUnavailable], [ErrCredentials],
 //     [ErrExecTimeout], [ErrNoSocket]; and [errors.ErrUnsupported] where a runtime lacks a call.

@@ -32,7 +32,6 @@ func exampleNode() (run string, end func()) {
 			}
 			return "sha256:5a1c", nil
 		},
-		events: someEvents(),
 	}
 	f.containers[0].State = criv1.ContainerState_CONTAINER_EXITED
 	path := filepath.Join(run, "containerd.sock")
@@ -57,22 +56,18 @@ func Example() {
 		return
 	}
 	defer func() { _ = runtimes.Close() }()
-	runtime, id, err := runtimes.Of("containerd://1a2b") // from the status of a pod
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	runtime := runtimes.Default()
 	containers, err := runtime.Containers(ctx, cri.Query{PodUID: "42", Name: "web"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, c := range containers {
-		fmt.Println(runtime.Name(), c.ID, c.State, c.ID == id)
+		fmt.Println(runtime.Name(), c.ID, c.State)
 	}
 	// Output:
-	// containerd 1a2b Running true
-	// containerd 0f3c Exited false
+	// containerd 1a2b Running
+	// containerd 0f3c Exited
 }
 
 // exampleRuntime opens the runtime of exampleNode.
@@ -95,7 +90,7 @@ func ExampleRuntime_Pull() {
 	runtime, end := exampleRuntime()
 	defer end()
 
-	for _, c := range []cri.Credentials{{}, {Username: "jane", Password: "...", ServerAddress: "registry.example.com"}} {
+	for _, c := range []cri.Credentials{{}, {Username: "jane", Password: "..."}} {
 		image, err := runtime.Pull(ctx, "registry.example.com/web:v1", c, cri.SandboxConfig{})
 		if errors.Is(err, cri.ErrCredentials) {
 			fmt.Println(c, "refused")
@@ -105,7 +100,7 @@ func ExampleRuntime_Pull() {
 	}
 	// Output:
 	// anonymous refused
-	// credentials of jane@registry.example.com sha256:5a1c <nil>
+	// credentials of jane sha256:5a1c <nil>
 }
 
 // A command that exits with a code is no error; one that ran out of time is.
@@ -135,41 +130,16 @@ func ExampleRuntime_Stop() {
 	// Output: <nil>
 }
 
-// Listen, and poll where the runtime has no events.
-func ExampleRuntime_Events() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	runtime, end := exampleRuntime()
-	defer end()
-
-	for event, err := range runtime.Events(ctx) {
-		if err != nil {
-			fmt.Println("poll from now on:", err)
-			break
-		}
-		fmt.Println(event.ContainerID, event.Kind, "in pod", event.Sandbox.PodUID)
-		if event.Kind == cri.ContainerDeleted {
-			break
-		}
-	}
-	// Output:
-	// c1 Created in pod u
-	// c1 Started in pod u
-	// c1 Stopped in pod u
-	// c1 Deleted in pod u
-}
-
 // List again whenever the connection has been made again.
-func ExampleRuntime_Connection() {
+func ExampleRuntime_Connected() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	runtime, end := exampleRuntime()
 	defer end()
 
-	for seen := uint64(0); ctx.Err() == nil; {
-		now, changed := runtime.Connection()
-		if now.Up && now.Generation != seen {
-			seen = now.Generation
+	for ctx.Err() == nil {
+		up, changed := runtime.Connected()
+		if up {
 			containers, err := runtime.Containers(ctx, cri.Query{})
 			fmt.Println(len(containers), err)
 			cancel() // in real life something else ends it

@@ -3,7 +3,6 @@ package cri_test
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -17,9 +16,6 @@ import (
 	criv1 "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// errEnough lets a stream end as if nothing were wrong.
-var errEnough = errors.New("enough")
-
 // fake is a container runtime in memory, on a real socket. Its fields may be set before it serves.
 type fake struct {
 	criv1.UnimplementedRuntimeServiceServer
@@ -30,14 +26,10 @@ type fake struct {
 	sandboxes  map[string]*criv1.PodSandboxStatus
 	images     []*criv1.Image
 	stores     []*criv1.FilesystemUsage
-	conditions []*criv1.RuntimeCondition
 	// exec is what a command does.
 	exec func(context.Context, *criv1.ExecSyncRequest) (*criv1.ExecSyncResponse, error)
 	// registry is what a pull does.
 	registry func(context.Context, *criv1.PullImageRequest) (string, error)
-	// events are sent to each listener; then it waits, or ends with the error if that is set.
-	events      []*criv1.ContainerEventResponse
-	eventsError error
 	// before comes before each call; an error is the call's.
 	before func(ctx context.Context, method string) error
 
@@ -96,10 +88,6 @@ func (f *fake) Version(context.Context, *criv1.VersionRequest) (*criv1.VersionRe
 		name = ""
 	}
 	return &criv1.VersionResponse{RuntimeName: name, RuntimeVersion: "v2.4.2", RuntimeApiVersion: "v1"}, nil
-}
-
-func (f *fake) Status(context.Context, *criv1.StatusRequest) (*criv1.StatusResponse, error) {
-	return &criv1.StatusResponse{Status: &criv1.RuntimeStatus{Conditions: f.conditions}}, nil
 }
 
 func (f *fake) ImageFsInfo(context.Context, *criv1.ImageFsInfoRequest) (*criv1.ImageFsInfoResponse, error) {
@@ -188,22 +176,4 @@ func (f *fake) PodSandboxStatus(
 		return &criv1.PodSandboxStatusResponse{Status: s}, nil
 	}
 	return nil, status.Error(codes.NotFound, fmt.Sprintf("an error occurred when try to find sandbox: %s", q.PodSandboxId))
-}
-
-func (f *fake) GetContainerEvents(
-	_ *criv1.GetEventsRequest, stream grpc.ServerStreamingServer[criv1.ContainerEventResponse],
-) error {
-	for _, e := range f.events {
-		if err := stream.Send(e); err != nil {
-			return err
-		}
-	}
-	if errors.Is(f.eventsError, errEnough) {
-		return nil
-	}
-	if f.eventsError != nil {
-		return f.eventsError
-	}
-	<-stream.Context().Done()
-	return stream.Context().Err()
 }

@@ -71,25 +71,43 @@ func await(t *testing.T, what string, happens <-chan struct{}) {
 	}
 }
 
-// awaitConnection waits until the connection is as wanted.
-func awaitConnection(t *testing.T, r *cri.Runtime, wanted func(cri.Connection) bool) cri.Connection {
+// awaitConnection waits until the connection is up or down.
+func awaitConnection(t *testing.T, r *cri.Runtime, wanted bool) {
 	t.Helper()
 	limit := time.After(eventually) //nolint:forbidigo // the bound of a failing test
 	for {
-		now, changed := r.Connection()
-		if wanted(now) {
-			return now
+		up, changed := r.Connected()
+		if up == wanted {
+			return
 		}
 		select {
 		case <-changed:
 		case <-limit:
-			t.Fatalf("connection stays %+v", now)
+			t.Fatalf("connected: %t", up)
 		}
 	}
 }
 
-func isUp(c cri.Connection) bool   { return c.Up }
-func isDown(c cri.Connection) bool { return !c.Up }
+// The states of a connection.
+const isUp, isDown = true, false
+
+// ping is any call.
+func ping(ctx context.Context, r *cri.Runtime) error {
+	_, err := r.Version(ctx)
+	return err
+}
+
+// find returns the container of an ID, or cri.ErrNotFound.
+func find(ctx context.Context, r *cri.Runtime, id string) (cri.Container, error) {
+	found, err := r.Containers(ctx, cri.Query{ID: id})
+	if err != nil {
+		return cri.Container{}, err
+	}
+	if len(found) != 1 {
+		return cri.Container{}, cri.ErrNotFound
+	}
+	return found[0], nil
+}
 
 func wantError(t *testing.T, err, want error) {
 	t.Helper()

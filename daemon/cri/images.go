@@ -13,10 +13,6 @@ type Image struct {
 	ID string
 	// Tags and Digests are the references that lead to it, as the runtime spells them: docker.io/library/nginx:1.27.
 	Tags, Digests []string
-	// Size on disk in bytes.
-	Size uint64
-	// Pinned says that the kubelet does not collect it.
-	Pinned bool
 }
 
 // Images lists all images. To look for one, call Image: it costs the runtime much less.
@@ -51,9 +47,7 @@ func (r *Runtime) Image(ctx context.Context, reference string) (Image, error) {
 }
 
 func imageOf(i *criv1.Image) Image {
-	return Image{
-		ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests(), Size: i.GetSize(), Pinned: i.GetPinned(),
-	}
+	return Image{ID: i.GetId(), Tags: i.GetRepoTags(), Digests: i.GetRepoDigests()}
 }
 
 // Credentials for a registry: a name and a password, or one of the tokens. The zero value is anonymous. Formatting
@@ -61,10 +55,6 @@ func imageOf(i *criv1.Image) Image {
 type Credentials struct {
 	Username string
 	Password string `json:"-"`
-	// Auth is "name:password" in base64, for those who have only that.
-	Auth string `json:"-"`
-	// ServerAddress is the registry that they are for. Some runtimes do not send them elsewhere.
-	ServerAddress string
 	// IdentityToken gets a token from the registry, RegistryToken is one.
 	IdentityToken string `json:"-"`
 	RegistryToken string `json:"-"`
@@ -75,7 +65,7 @@ func (c Credentials) String() string {
 	if c == (Credentials{}) {
 		return "anonymous"
 	}
-	return "credentials of " + c.Username + "@" + c.ServerAddress
+	return "credentials of " + c.Username
 }
 
 // GoString is String, for %#v.
@@ -86,8 +76,7 @@ func (c Credentials) config() *criv1.AuthConfig {
 		return nil
 	}
 	return &criv1.AuthConfig{
-		Username: c.Username, Password: c.Password, Auth: c.Auth, ServerAddress: c.ServerAddress,
-		IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
+		Username: c.Username, Password: c.Password, IdentityToken: c.IdentityToken, RegistryToken: c.RegistryToken,
 	}
 }
 

@@ -22,15 +22,12 @@ func TestImages(t *testing.T) {
 			Id:          "sha256:1",
 			RepoTags:    []string{"docker.io/library/nginx:1"},
 			RepoDigests: []string{"docker.io/library/nginx@sha256:2"},
-			Size:        10,
-			Pinned:      true,
 		},
 		{Id: "sha256:3"},
 	}}
 	r, _ := start(t, f, cri.Options{})
 	nginx := cri.Image{
 		ID: "sha256:1", Tags: []string{"docker.io/library/nginx:1"}, Digests: []string{"docker.io/library/nginx@sha256:2"},
-		Size: 10, Pinned: true,
 	}
 	got, err := r.Images(t.Context())
 	if err != nil {
@@ -59,7 +56,7 @@ func TestPullPassesOnWhatItIsGiven(t *testing.T) {
 	f := &fake{registry: func(context.Context, *criv1.PullImageRequest) (string, error) { return "sha256:1", nil }}
 	r, _ := start(t, f, cri.Options{})
 	all := cri.Credentials{
-		Username: "u", Password: "p", Auth: "a", ServerAddress: "s", IdentityToken: "i", RegistryToken: "r",
+		Username: "u", Password: "p", IdentityToken: "i", RegistryToken: "r",
 	}
 	tests := map[string]struct {
 		credentials cri.Credentials
@@ -67,7 +64,7 @@ func TestPullPassesOnWhatItIsGiven(t *testing.T) {
 		wantAuth    string
 	}{
 		"nobody":      {wantAuth: ""},
-		"credentials": {credentials: all, wantAuth: "u p a s i r"},
+		"credentials": {credentials: all, wantAuth: "u p i r"},
 		"for a pod": {
 			sandbox: cri.SandboxConfig{Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"}},
 		},
@@ -81,7 +78,7 @@ func TestPullPassesOnWhatItIsGiven(t *testing.T) {
 			q := last[*criv1.PullImageRequest](f)
 			auth := ""
 			if a := q.Auth; a != nil {
-				auth = strings.Join([]string{a.Username, a.Password, a.Auth, a.ServerAddress, a.IdentityToken, a.RegistryToken},
+				auth = strings.Join([]string{a.Username, a.Password, a.IdentityToken, a.RegistryToken},
 					" ")
 			}
 			if auth != tt.wantAuth {
@@ -168,9 +165,7 @@ func TestPullErrors(t *testing.T) {
 }
 
 func TestCredentialsDoNotPrint(t *testing.T) {
-	c := cri.Credentials{
-		Username: "u", ServerAddress: "reg", Password: "s1", Auth: "s2", IdentityToken: "s3", RegistryToken: "s4",
-	}
+	c := cri.Credentials{Username: "jane", Password: "s1", IdentityToken: "s2", RegistryToken: "s3"}
 	marshalled, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
@@ -179,13 +174,13 @@ func TestCredentialsDoNotPrint(t *testing.T) {
 		fmt.Sprint(c), fmt.Sprintf("%+v %#v %s %q", c, c, c, c), fmt.Sprintf("%+v", struct{ C *cri.Credentials }{&c}.C),
 		string(marshalled),
 	} {
-		for _, secret := range []string{"s1", "s2", "s3", "s4"} {
+		for _, secret := range []string{"s1", "s2", "s3"} {
 			if strings.Contains(printed, secret) {
 				t.Errorf("%q has a secret", printed)
 			}
 		}
-		if !strings.Contains(printed, "reg") {
-			t.Errorf("%q does not say where", printed)
+		if !strings.Contains(printed, "jane") {
+			t.Errorf("%q does not say who", printed)
 		}
 	}
 	if got := fmt.Sprint(cri.Credentials{}); got != "anonymous" {

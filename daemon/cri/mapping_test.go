@@ -16,12 +16,14 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
 
+// annotationHash is an annotation that kubelets put on containers: the hash of the container's spec, hexadecimal.
+const annotationHash = "io.kubernetes.container.hash"
+
 func TestContainers(t *testing.T) {
 	ended := container("c2", "pod-1", "web", 200)
 	ended.State, ended.FinishedAt, ended.ExitCode = criv1.ContainerState_CONTAINER_EXITED, 300, 137
-	ended.Reason, ended.Message = "OOMKilled", "too large"
-	ended.Image, ended.ImageRef = &criv1.ImageSpec{Image: "web:v1"}, "web@sha256:1"
-	ended.Annotations = map[string]string{cri.AnnotationHash: "ff", cri.AnnotationRestartCount: "3"}
+	ended.Reason = "OOMKilled"
+	ended.Annotations = map[string]string{annotationHash: "ff", cri.AnnotationRestartCount: "3"}
 	fresh := container("c3", "pod-1", "web", 400)
 	fresh.State, fresh.StartedAt = criv1.ContainerState_CONTAINER_CREATED, 0
 	odd := container("c6", "pod-2", "odd", 600)
@@ -59,14 +61,14 @@ func TestContainers(t *testing.T) {
 		})
 	}
 
-	got, err := r.Container(t.Context(), "c2")
+	got, err := find(t.Context(), r, "c2")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := cri.Container{
 		ID: "c2", Name: "web", SandboxID: "sandbox-of-c2", State: cri.Exited,
 		CreatedAt: time.Unix(0, 200), StartedAt: time.Unix(0, 201), FinishedAt: time.Unix(0, 300),
-		ExitCode: 137, Reason: "OOMKilled", Message: "too large", Image: "web:v1", ImageRef: "web@sha256:1",
+		ExitCode: 137, Reason: "OOMKilled",
 		Labels: ended.Labels, Annotations: ended.Annotations,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -74,16 +76,16 @@ func TestContainers(t *testing.T) {
 	}
 	states := map[string]cri.State{"c1": cri.Running, "c3": cri.Created, "c6": cri.Unknown}
 	for id, want := range states {
-		got, err := r.Container(t.Context(), id)
+		got, err := find(t.Context(), r, id)
 		if err != nil || got.State != want {
 			t.Errorf("state of %s is %v, %v; want %v", id, got.State, err, want)
 		}
 	}
-	if got, _ := r.Container(t.Context(), "c3"); !got.StartedAt.IsZero() {
+	if got, _ := find(t.Context(), r, "c3"); !got.StartedAt.IsZero() {
 		t.Errorf("c3 has never started, not at %s", got.StartedAt)
 	}
 	for _, id := range []string{"", "c", "c9"} {
-		_, err := r.Container(t.Context(), id)
+		_, err := find(t.Context(), r, id)
 		wantError(t, err, cri.ErrNotFound)
 	}
 }
@@ -107,42 +109,12 @@ func TestContainersThatVanishAreLeftOut(t *testing.T) {
 	}
 }
 
-func TestAnnotationsOfKubelet(t *testing.T) {
-	tests := map[string]struct {
-		value    string
-		restarts int32
-		hash     uint64
-		grace    time.Duration
-		ok       [3]bool
-	}{
-		"absent":                   {"", 0, 0, 0, [3]bool{}},
-		"a number":                 {"16", 16, 0x16, 16 * time.Second, [3]bool{true, true, true}},
-		"hexadecimal":              {"fe", 0, 0xfe, 0, [3]bool{false, true, false}},
-		"nonsense counts as none":  {"x", 0, 0, 0, [3]bool{}},
-		"negative":                 {"-1", -1, 0, -time.Second, [3]bool{true, false, true}},
-		"more than it could be":    {"99999999999", 0, 0x99999999999, 0, [3]bool{false, true, false}},
-		"more than anything holds": {"99999999999999999999", 0, 0, 0, [3]bool{}},
-	}
-	for why, tt := range tests {
-		t.Run(why, func(t *testing.T) {
-			c := cri.Container{Annotations: map[string]string{
-				cri.AnnotationRestartCount: tt.value, cri.AnnotationHash: tt.value,
-				cri.AnnotationTerminationGrace: tt.value, cri.AnnotationDeletionGrace: tt.value,
-			}}
-			check := func(what string, got, want any, ok, wantOK bool) {
-				if ok != wantOK || ok && got != want {
-					t.Errorf("%s = %v, %t, want %v, %t", what, got, ok, want, wantOK)
-				}
-			}
-			restarts, ok := c.RestartCount()
-			check("RestartCount", restarts, tt.restarts, ok, tt.ok[0])
-			hash, ok := c.Hash()
-			check("Hash", hash, tt.hash, ok, tt.ok[1])
-			grace, ok := c.TerminationGrace()
-			check("TerminationGrace", grace, tt.grace, ok, tt.ok[2])
-			grace, ok = c.DeletionGrace()
-			check("DeletionGrace", grace, tt.grace, ok, tt.ok[2])
-		})
+func TestRestartCount(t *testing.T) {
+	for text, want := range map[string]int32{"": 0, "16": 16, "x": 0, "99999999999": 0} {
+		c := cri.Container{Annotations: map[string]string{cri.AnnotationRestartCount: text}}
+		if got, ok := c.RestartCount(); ok != (want != 0) || ok && got != want {
+			t.Errorf("of %q it is %d, %t", text, got, ok)
+		}
 	}
 }
 
@@ -232,20 +204,15 @@ func TestExec(t *testing.T) {
 func TestSandbox(t *testing.T) {
 	f := &fake{sandboxes: map[string]*criv1.PodSandboxStatus{
 		"s1": {
-			Id: "s1", Metadata: &criv1.PodSandboxMetadata{Name: "web-0", Namespace: "shop", Uid: "u"},
-			Network:     &criv1.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*criv1.PodIP{{Ip: "fd00::1"}}},
-			Labels:      map[string]string{"l": "1"},
-			Annotations: map[string]string{"a": "1"},
+			Id:      "s1",
+			Network: &criv1.PodSandboxNetworkStatus{Ip: "10.0.0.1", AdditionalIps: []*criv1.PodIP{{Ip: "fd00::1"}}},
 		},
 		"s2": {Id: "s2", State: criv1.PodSandboxState_SANDBOX_NOTREADY},
 	}}
 	r, _ := start(t, f, cri.Options{})
 	want := map[string]cri.Sandbox{
-		"s1": {
-			ID: "s1", PodName: "web-0", PodNamespace: "shop", PodUID: "u", Ready: true, IPs: []string{"10.0.0.1", "fd00::1"},
-			Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},
-		},
-		"s2": {ID: "s2"},
+		"s1": {IPs: []string{"10.0.0.1", "fd00::1"}},
+		"s2": {},
 	}
 	for id, want := range want {
 		got, err := r.Sandbox(t.Context(), id)
@@ -260,7 +227,7 @@ func TestSandbox(t *testing.T) {
 	wantError(t, err, cri.ErrNotFound)
 }
 
-func TestVersionAndHealth(t *testing.T) {
+func TestVersion(t *testing.T) {
 	f := &fake{name: "cri-o"}
 	r, path := start(t, f, cri.Options{})
 	got, err := r.Version(t.Context())
@@ -272,21 +239,5 @@ func TestVersionAndHealth(t *testing.T) {
 	}
 	if asked := last[*criv1.VersionRequest](f).Version; asked != "v1" {
 		t.Errorf("asked for CRI %q", asked)
-	}
-	for why, tt := range map[string]struct {
-		conditions []*criv1.RuntimeCondition
-		healthy    bool
-	}{
-		"ready":                      {[]*criv1.RuntimeCondition{{Type: criv1.RuntimeReady, Status: true}}, true},
-		"says nothing":               {nil, true},
-		"the network is not counted": {[]*criv1.RuntimeCondition{{Type: criv1.NetworkReady}}, true},
-		"not ready":                  {[]*criv1.RuntimeCondition{{Type: criv1.RuntimeReady, Reason: "Broken"}}, false},
-	} {
-		t.Run(why, func(t *testing.T) {
-			f.conditions = tt.conditions
-			if err := r.Healthy(t.Context()); (err == nil) != tt.healthy {
-				t.Errorf("Healthy = %v", err)
-			}
-		})
 	}
 }

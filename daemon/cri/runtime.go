@@ -89,7 +89,7 @@ func (r *Runtime) probe(ctx context.Context) error {
 	waiting, done := within(ctx, patient.options.CallTimeout)
 	defer done()
 	connecting := operation{verb: "connect"}
-	if err := r.link.first(waiting); err != nil {
+	if err := r.link.ready(waiting, true); err != nil {
 		return connecting.unready(waiting, err)
 	}
 	filesystems := operation{verb: "ask for the file systems of images"}
@@ -142,23 +142,4 @@ func (r *Runtime) Version(ctx context.Context) (Version, error) {
 		return Version{}, err
 	}
 	return Version{Name: v.GetRuntimeName(), Version: v.GetRuntimeVersion(), API: v.GetRuntimeApiVersion()}, nil
-}
-
-// Healthy returns an error when the runtime does not answer, or says itself that it cannot run containers. The state of
-// the node's network does not count. A restart of the caller repairs neither. Use it for reports, not for a liveness
-// probe.
-func (r *Runtime) Healthy(ctx context.Context) error {
-	asking := operation{verb: "ask for the runtime's state"}
-	s, err := call(ctx, r, asking, func(ctx context.Context, o ...grpc.CallOption) (*criv1.StatusResponse, error) {
-		return r.runtime.Status(ctx, &criv1.StatusRequest{}, o...)
-	})
-	if err != nil {
-		return err
-	}
-	for _, condition := range s.GetStatus().GetConditions() {
-		if condition.GetType() == criv1.RuntimeReady && !condition.GetStatus() {
-			return fmt.Errorf("%s is not ready: %s: %s", r.name, condition.GetReason(), condition.GetMessage())
-		}
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -26,8 +25,7 @@ const (
 	resultUnavailable = "unavailable"
 	resultRefused     = "refused"
 	resultNotFound    = "not_found"
-	resultNoRoom      = "no_room"          // it did not begin to pull
-	resultOutOfRoom   = "stopped_at_bound" // it was pulling
+	resultNoRoom      = "no_room"
 	resultFailed      = "failed"
 )
 
@@ -43,29 +41,9 @@ type outcome struct {
 	at      time.Time
 }
 
-// mail holds outcomes until the next pass.
-type mail struct {
-	mu   sync.Mutex
-	held []outcome
-}
-
-func (m *mail) put(o outcome) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.held = append(m.held, o)
-}
-
-func (m *mail) take() []outcome {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := m.held
-	m.held = nil
-	return all
-}
-
 // try makes the attempt. It lasts until the context ends at most.
 func (r *Reconciler) try(ctx context.Context, a *attempt) outcome {
-	began := r.options.Now()
+	began := r.api.Now()
 	o := outcome{attempt: a}
 	o.imageID, o.result, o.err = r.obtain(ctx, a)
 	if o.err != nil {
@@ -74,7 +52,7 @@ func (r *Reconciler) try(ctx context.Context, a *attempt) outcome {
 	if o.result == resultTimeout {
 		o.err = fmt.Errorf("pull image %q: no result within %s", a.pull.Reference.String(), a.timeout)
 	}
-	o.at = r.options.Now()
+	o.at = r.api.Now()
 	r.metrics.attempted(o, o.at.Sub(began))
 	return o
 }
@@ -101,10 +79,8 @@ func (r *Reconciler) obtain(ctx context.Context, a *attempt) (id, result string,
 }
 
 func resultOf(ctx context.Context, err error) string {
-	switch short := noRoom(err); {
-	case short != nil && short.stopped:
-		return resultOutOfRoom
-	case short != nil:
+	switch {
+	case errors.Is(err, errNoRoom):
 		return resultNoRoom
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return resultTimeout
@@ -147,19 +123,10 @@ func (r *Reconciler) pull(ctx context.Context, a *attempt) (string, error) {
 		return id, err
 	}
 	var failures []error
-	refused := true
 	for _, c := range credentials {
 		id, err := r.ask(ctx, a, c)
 		if err == nil || ctx.Err() != nil || errors.Is(err, cri.ErrUnavailable) {
 			return id, err
-		}
-		refused = refused && errors.Is(err, cri.ErrCredentials)
-		failures = append(failures, err)
-	}
-	if r.options.AnonymousAfterRefusal && refused {
-		id, err := r.ask(ctx, a, imagepull.Credential{})
-		if err == nil {
-			return id, nil
 		}
 		failures = append(failures, err)
 	}

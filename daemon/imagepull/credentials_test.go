@@ -44,6 +44,7 @@ func dockerConfig(name string, users ...string) *corev1.Secret {
 func (s *store) keep(secrets ...*corev1.Secret) {
 	s.set(func() {
 		for _, secret := range secrets {
+			secret.ResourceVersion = "1"
 			s.secrets[secret.Namespace+"/"+secret.Name] = secret
 		}
 	})
@@ -149,13 +150,6 @@ func TestCredentials(t *testing.T) {
 			secrets: list(dockerConfig("a", "docker.io/library", "old"), dockerConfig("b", "docker.io", "new")),
 			want:    []string{"old", "new"},
 			fails:   "registry refused the credentials: 401",
-		},
-		"all are refused, but anonymous": {
-			image:   "nginx",
-			secrets: list(dockerConfig("a", "docker.io", "old")),
-			opens:   []string{""},
-			options: func(o *Options) { o.AnonymousAfterRefusal = true },
-			want:    []string{"old", ""},
 		},
 		"a malformed secret is skipped": {
 			image:   "nginx",
@@ -329,7 +323,7 @@ func TestSecretsAreRemembered(t *testing.T) {
 		if n := len(w.store.reads); n != 1 {
 			t.Errorf("the secret was read %d times", n)
 		}
-		w.wait(4 * time.Minute)
+		w.wait(4*time.Minute + time.Second)
 		w.spec(asks("nginx:3", 0))
 		if n := len(w.store.reads); n != 2 {
 			t.Errorf("the secret was read %d times after five minutes", n)

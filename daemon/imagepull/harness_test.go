@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
@@ -60,8 +61,10 @@ func (w *world) begin() *Reconciler {
 		w.Fatal(err)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause))
-	r.bell.hang(queue, r.request())
+		workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](parts.LeastPause, parts.MostPause))
+	if err := r.api.Start(w.Context(), queue); err != nil {
+		w.Fatal(err)
+	}
 	w.store.watch(func() { queue.Add(r.request()) })
 	ctx, cancel := context.WithCancel(w.Context())
 	var all sync.WaitGroup
@@ -74,7 +77,7 @@ func (w *world) begin() *Reconciler {
 	go func() {
 		defer all.Done()
 
-		if err := (keeper{r}).Start(ctx); err != nil {
+		if err := r.keep(ctx); err != nil {
 			w.Error(err)
 		}
 	}()

@@ -1,7 +1,6 @@
 package imagepull
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -13,11 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-const (
-	defaultMaxPulls  = 5
-	defaultSecretTTL = 5 * time.Minute
-	defaultSlowAfter = 5 * time.Minute
-)
+const defaultMaxPulls = 5
 
 // Images is what the container runtime of the node does. A *cri.Runtime does it.
 type Images interface {
@@ -28,8 +23,8 @@ type Images interface {
 	// ImageSpace measures the file systems of images, without a call of the runtime. An error says that they are not
 	// visible.
 	ImageSpace() ([]cri.Space, error)
-	// Connection says whether the runtime is there, and gives what is closed when that changes.
-	Connection() (cri.Connection, <-chan struct{})
+	// Connected says whether the runtime is there, and gives what is closed when that changes.
+	Connected() (up bool, changed <-chan struct{})
 }
 
 // Keyring has credentials that are the node's and not a pull's.
@@ -50,7 +45,8 @@ type Options struct {
 	Live client.Reader
 	// Keyring is asked after the secrets of a pull; nil has nothing.
 	Keyring Keyring
-	// Recorder takes events. SetupWithManager takes the manager's where it is nil, whose events do not name the node.
+	// Recorder takes events. Where it is nil, SetupWithManager makes one whose events come from kruise-daemon-imagepuller
+	// on the node.
 	Recorder record.EventRecorder
 	// Registerer takes the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -60,31 +56,7 @@ type Options struct {
 	// MaxPulls is how many pulls run at the same time: the reference's --max-workers-for-pull-image. Zero is 5, below zero
 	// is no limit, as the reference has it by default.
 	MaxPulls int
-	// MaxPerRegistry is how many of them may be of one registry, so that one which is slow does not hold up the rest.
-	// Zero is one less than MaxPulls, and at least two; no more than MaxPulls count.
-	MaxPerRegistry int
-	// MaxPerNamespace is how many of them may be for jobs of one namespace, in the same way. A pull that several
-	// namespaces have asked for counts for the one with the fewest.
-	MaxPerNamespace int
 	// MinFreePercent is the share of the file system of images that pulls leave free. Zero is no bound, as in the
 	// reference.
 	MinFreePercent int
-	// SecretTTL is how long a secret is remembered. It is read again after a registry has refused its credentials. Zero is
-	// five minutes, below zero is not at all.
-	SecretTTL time.Duration
-	// SlowAfter is the time after which an event reports a pull that is still active. Zero is five minutes, below zero
-	// never.
-	SlowAfter time.Duration
-	// AnonymousAfterRefusal pulls without credentials when the registry has refused all there are. Kubelets do not.
-	AnonymousAfterRefusal bool
-}
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	o.MaxPulls = cmp.Or(o.MaxPulls, defaultMaxPulls)
-	o.SecretTTL = cmp.Or(o.SecretTTL, defaultSecretTTL)
-	o.SlowAfter = cmp.Or(o.SlowAfter, defaultSlowAfter)
-	return o
 }

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
+	"golang.org/x/time/rate"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,25 +17,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
 const (
 	controllerName = "imagepuller"
-	eventSource    = "kruise-daemon-imagepuller"
-
-	// The pauses between passes that fail.
-	leastPause = 500 * time.Millisecond
-	mostPause  = 50 * time.Second
+	component      = "kruise-daemon-imagepuller"
 )
 
 // Reconciler has the container runtime of a node pull what the NodeImage of that node asks for. It is for one node and
 // one manager.
 type Reconciler struct {
-	client  client.Client
+	api     *binding.Binding
 	node    string
 	images  Images
 	options Options
@@ -45,21 +41,18 @@ type Reconciler struct {
 	secrets *secretMemory
 	space   *space
 	metrics *metrics
-	bell    bell
-	mail    mail
 	// attempts that have not returned.
 	attempts sync.WaitGroup
 
 	// mu is held by a pass, and by the end of all.
-	mu       sync.Mutex
-	jobs     map[imagepull.Reference]*job
-	places   int64
-	busy     map[*attempt]struct{}
-	progress time.Time
-	// noRoom is when an event last reported pulls that wait for room.
-	noRoom time.Time
-	book   book
-	closed bool
+	mu     sync.Mutex
+	jobs   map[imagepull.Reference]*job
+	places int64
+	busy   map[*attempt]struct{}
+	// writes has what the API server answered to the last write, until the cache has it, and limiter paces writes.
+	writes  *ledger.Ledger[*v1beta1.NodeImage]
+	limiter *rate.Limiter
+	closed  bool
 }
 
 // New makes a Reconciler of the NodeImage that has the node's name. The client may read from a cache.
@@ -74,18 +67,22 @@ func New(c client.Client, node string, images Images, o Options) (*Reconciler, e
 	case o.MinFreePercent < 0 || o.MinFreePercent >= 100:
 		return nil, fmt.Errorf("imagepull: the free share of %d%% must be at least 0%% and less than 100%%", o.MinFreePercent)
 	}
-	o = o.withDefaults()
-	disk := newSpace(images, o)
+	api, err := binding.New("imagepull", c, binding.Options{Live: o.Live, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	disk := &space{images: images, least: o.MinFreePercent, now: api.Now}
 	m, err := newMetrics(o.Registerer, disk)
 	if err != nil {
 		return nil, fmt.Errorf("imagepull: %w", err)
 	}
-	r := &Reconciler{
-		client: c, node: node, images: images, options: o, turns: newTurns(o), secrets: newSecretMemory(o), space: disk,
-		metrics: m, jobs: map[imagepull.Reference]*job{}, busy: map[*attempt]struct{}{}, book: newBook(),
-	}
-	r.keepLedger()
-	return r, nil
+	return &Reconciler{
+		api: api, node: node, images: images, options: o, turns: newTurns(o.MaxPulls),
+		secrets: newSecretMemory(o.Secrets, api.Now), space: disk, metrics: m,
+		jobs: map[imagepull.Reference]*job{}, busy: map[*attempt]struct{}{},
+		writes:  ledger.New[*v1beta1.NodeImage](api.Live, api.Now),
+		limiter: rate.NewLimiter(writesPerSecond, writesAtOnce),
+	}, nil
 }
 
 // CacheOf is what a manager's cache should hold of NodeImages: the node's own.
@@ -105,33 +102,18 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 	if r.secrets.reader == nil {
 		r.secrets.reader = mgr.GetAPIReader()
 	}
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedger()
-	}
 	if r.options.Recorder == nil {
-		r.options.Recorder = mgr.GetEventRecorderFor(eventSource)
+		var err error
+		if r.options.Recorder, err = parts.Recorder(mgr, component, r.node); err != nil {
+			return err
+		}
 	}
-	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // tests run several nodes in one process
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
-	if err := mgr.Add(keeper{r}); err != nil {
+	o.MaxConcurrentReconciles = 1
+	if err := mgr.Add(parts.Task(r.keep)); err != nil {
 		return fmt.Errorf("add pulls: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, parts.Options(o)).
 		For(&v1beta1.NodeImage{}, builder.WithPredicates(r.own(), asked())).
-		WatchesRawSource(source.Func(func(
-			_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
-		) error {
-			r.bell.hang(queue, r.request())
-			return nil
-		})).
-		WithOptions(o).
 		Complete(r)
 }
 
@@ -161,53 +143,20 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, nil
 	}
 	after, err := r.pass(ctx)
-	if err != nil {
-		// The queue's pause after an error must not hold up pulls.
-		if after > 0 {
-			r.bell.ring(after)
-		}
-		return ctrl.Result{}, err
-	}
-	return ctrl.Result{RequeueAfter: after}, nil
+	// The queue's pause after an error must not hold up pulls.
+	return r.api.Result(request, after, err)
 }
 
-// keeper is the part of a Reconciler that starts and ends with the manager.
-type keeper struct{ *Reconciler }
-
-// NeedLeaderElection is false: each node has its own.
-func (keeper) NeedLeaderElection() bool { return false }
-
-// Start looks after the connection to the runtime until the context ends, and then after what is left to do.
-func (k keeper) Start(ctx context.Context) error {
+// keep follows the connection to the runtime until the context ends, and then ends all attempts.
+func (r *Reconciler) keep(ctx context.Context) error {
 	for ctx.Err() == nil {
-		_, changed := k.images.Connection()
-		k.bell.ring(0)
+		_, changed := r.images.Connected()
+		r.api.Requeue(r.request())
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		}
 	}
-	return k.end(ctx)
-}
-
-// bell asks for another pass.
-type bell struct {
-	mu      sync.Mutex
-	queue   workqueue.TypedRateLimitingInterface[reconcile.Request]
-	request reconcile.Request
-}
-
-func (b *bell) hang(queue workqueue.TypedRateLimitingInterface[reconcile.Request], request reconcile.Request) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.queue, b.request = queue, request
-}
-
-// ring is heard as soon as there is a queue. Before, a pass is to come in any case.
-func (b *bell) ring(after time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.queue != nil {
-		b.queue.AddAfter(b.request, after)
-	}
+	r.end()
+	return nil
 }

@@ -70,7 +70,7 @@ func TestCacheLagsForMinutes(t *testing.T) {
 		w.wait(time.Second)
 		written := w.store.written()
 		for range 30 {
-			r.bell.ring(0)
+			r.api.Requeue(r.request())
 			w.wait(10 * time.Second)
 		}
 		if n := w.store.written(); n != written || l.reads > 5 || l.reads < 4 || len(w.images.pulled()) != 1 {

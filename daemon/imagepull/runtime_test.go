@@ -17,7 +17,7 @@ import (
 // images is a container runtime.
 type images struct {
 	mu      sync.Mutex
-	link    cri.Connection
+	up      bool
 	changed chan struct{}
 	present map[string]cri.Image
 	// pull answers; nil answers at once. It is called with the number of the call for this image, from 1 on.
@@ -43,14 +43,14 @@ type call struct {
 
 func newImages() *images {
 	return &images{
-		link: cri.Connection{Up: true, Generation: 1}, changed: make(chan struct{}), present: map[string]cri.Image{},
+		up: true, changed: make(chan struct{}), present: map[string]cri.Image{},
 	}
 }
 
-func (i *images) Connection() (cri.Connection, <-chan struct{}) {
+func (i *images) Connected() (up bool, changed <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.link, i.changed
+	return i.up, i.changed
 }
 
 func (i *images) ImageSpace() ([]cri.Space, error) {
@@ -67,10 +67,7 @@ func (i *images) ImageSpace() ([]cri.Space, error) {
 func (i *images) connect(up bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.link.Up = up
-	if up {
-		i.link.Generation++
-	}
+	i.up = up
 	close(i.changed)
 	i.changed = make(chan struct{})
 }

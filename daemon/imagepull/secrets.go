@@ -2,7 +2,6 @@ package imagepull
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -59,7 +58,7 @@ func (r *Reconciler) secretsOf(ctx context.Context, p imagepull.Pull) []*corev1.
 			reads++
 		}
 		switch {
-		case err != nil && !errors.Is(err, errAbsent):
+		case err != nil:
 			log.FromContext(ctx).Error(err, "Pulling without a secret",
 				"image", p.Reference.String(), "secret", keyOf(ref).String())
 		case s != nil:

@@ -10,24 +10,15 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/imagepull"
+	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/driver/batches"
 )
 
-const (
-	// spaceEvery is how often the disk is measured while pulls run, and how long a measurement holds.
-	spaceEvery = 2 * time.Second
-	// noRoomEvery is the least pause between two events about pulls that wait for room.
-	noRoomEvery = 10 * time.Minute
-)
+// spaceEvery is how often the disk is measured while pulls run, and how long a measurement holds.
+const spaceEvery = 2 * time.Second
 
-// noRoomError ends an attempt because the disk is full up to the bound.
-type noRoomError struct {
-	text string
-	// stopped says that the attempt was pulling.
-	stopped bool
-}
-
-func (e *noRoomError) Error() string { return e.text }
+// errNoRoom ends an attempt because the disk is full up to the bound.
+var errNoRoom = errors.New("no room for pulls")
 
 // space watches the file systems of images for a bound.
 type space struct {
@@ -35,99 +26,102 @@ type space struct {
 	least  int
 	now    func() time.Time
 
-	mu   sync.Mutex
-	at   time.Time
-	last imagepull.Headroom
-	err  error
+	mu sync.Mutex
+	at time.Time
+	// percent is the free share of what is the scarcest. It is not known where err is not nil.
+	percent int
+	scarce  string
+	err     error
 	// logged is the reason of the last line about a disk that is not visible.
 	logged string
 }
 
-func newSpace(images Images, o Options) *space {
-	return &space{images: images, least: o.MinFreePercent, now: o.Now}
-}
-
-// look returns the room for pulls. Where it is not known there is no bound, which it logs once.
-func (s *space) look(ctx context.Context) imagepull.Headroom {
+// check returns an errNoRoom where pulls have no room. Where the room is not known there is no bound, which check logs
+// once.
+func (s *space) check(ctx context.Context) error {
 	if s.least == 0 {
-		return imagepull.Headroom{}
+		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.measure()
+	s.measure()
 	reason := ""
-	if err != nil {
-		reason = err.Error()
+	if s.err != nil {
+		reason = s.err.Error()
 	}
 	if reason != s.logged && reason != "" {
 		log.FromContext(ctx).Info("Pulls have no bound of disk space", "reason", reason)
 	}
 	s.logged = reason
-	return h
+	if s.err != nil || s.percent >= s.least {
+		return nil
+	}
+	return fmt.Errorf("%w: less than %d%% of the %s is free", errNoRoom, s.least, s.scarce)
 }
 
 // measure is called with the lock.
-func (s *space) measure() (imagepull.Headroom, error) {
+func (s *space) measure() {
 	now := s.now()
-	if age := now.Sub(s.at); s.at.IsZero() || age < 0 || age >= spaceEvery {
-		s.last, s.err = s.fresh()
-		s.at = now
+	if age := now.Sub(s.at); !s.at.IsZero() && age >= 0 && age < spaceEvery {
+		return
 	}
-	return s.last, s.err
+	var found []cri.Space
+	s.at, s.percent = now, 100
+	s.err = batches.Recovered(func() (err error) {
+		found, err = s.images.ImageSpace()
+		return err
+	})
+	if s.err == nil && len(found) == 0 {
+		s.err = errors.New("measure image file system: there is none")
+	}
+	for _, f := range found {
+		if free := percent(f.Available, f.Capacity); free < s.percent {
+			s.percent, s.scarce = free, "image file system"
+		}
+		if free := percent(f.FreeInodes, f.Inodes); free < s.percent {
+			s.percent, s.scarce = free, "inodes of the image file system"
+		}
+	}
 }
 
-func (s *space) fresh() (h imagepull.Headroom, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			h, err = imagepull.Headroom{}, fmt.Errorf("measure image file system: panic: %v", fault)
-		}
-	}()
-	found, err := s.images.ImageSpace()
-	if err == nil && len(found) == 0 {
-		err = errors.New("measure image file system: there is none")
+// percent returns a share of a whole in percent. All of a whole that is not known is free.
+func percent(part, whole uint64) int {
+	if part >= whole {
+		return 100
 	}
-	if err != nil {
-		return imagepull.Headroom{}, err
-	}
-	spaces := make([]imagepull.Space, 0, len(found))
-	for _, f := range found {
-		spaces = append(spaces, imagepull.Space(f))
-	}
-	return imagepull.Measure(s.least, spaces...), nil
+	return int(part / max(whole/100, 1))
 }
 
 // free is the share of the disk that is free, for a metric.
 func (s *space) free() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h, err := s.measure(); err == nil {
-		return float64(h.FreePercent) / 100
+	if s.measure(); s.err != nil {
+		return math.NaN()
 	}
-	return math.NaN()
+	return float64(s.percent) / 100
 }
 
 // bound is the share that pulls leave free, for a metric.
 func (s *space) bound() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.measure(); err == nil {
-		return float64(s.least) / 100
+	if s.measure(); s.err != nil {
+		return 0
 	}
-	return 0
+	return float64(s.least) / 100
 }
 
-// guard cancels a pull, with a noRoomError, when the disk is full up to the bound. It ends with the context.
+// guard cancels a pull when the disk is full up to the bound. It ends with the context.
 func (s *space) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	ticker := time.NewTicker(spaceEvery)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-ticker.C:
-			if text := s.look(ctx).Shortage; text != "" {
-				cancel(&noRoomError{text: text, stopped: true})
-				return
+			if err := s.check(ctx); err != nil {
+				cancel(err)
 			}
 		}
 	}
@@ -135,8 +129,8 @@ func (s *space) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 
 // pullWithin pulls where there is room, and as long as there is.
 func (r *Reconciler) pullWithin(ctx context.Context, a *attempt) (string, error) {
-	if text := r.space.look(ctx).Shortage; text != "" {
-		return "", &noRoomError{text: text}
+	if err := r.space.check(ctx); err != nil {
+		return "", fmt.Errorf("pull image %q: %w", a.pull.Reference.String(), err)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,15 +138,8 @@ func (r *Reconciler) pullWithin(ctx context.Context, a *attempt) (string, error)
 		go r.space.guard(ctx, cancel)
 	}
 	id, err := r.pull(ctx, a)
-	if short := noRoom(context.Cause(ctx)); err != nil && short != nil {
-		return "", fmt.Errorf("pull image %q: stopped: %w", a.pull.Reference.String(), short)
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errNoRoom) {
+		return "", fmt.Errorf("pull image %q: stopped: %w", a.pull.Reference.String(), cause)
 	}
 	return id, err
-}
-
-// noRoom returns the shortage that an error is about, or nil.
-func noRoom(err error) *noRoomError {
-	short := (*noRoomError)(nil)
-	errors.As(err, &short)
-	return short
 }

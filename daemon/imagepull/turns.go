@@ -8,24 +8,19 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 )
 
-// turns says which of the pulls that wait may begin.
+// turns says which of the pulls that wait may begin: how many at once, of them of one registry, and of one namespace.
 type turns struct {
 	all, perRegistry, perNamespace int
 }
 
-func newTurns(o Options) turns {
-	t := turns{all: o.MaxPulls, perRegistry: o.MaxPerRegistry, perNamespace: o.MaxPerNamespace}
-	if t.all < 0 {
-		t.all = math.MaxInt
+// newTurns leaves one place to other registries and namespaces, if there are three or more.
+func newTurns(maxPulls int) turns {
+	all := cmp.Or(maxPulls, defaultMaxPulls)
+	if all < 0 {
+		all = math.MaxInt
 	}
-	share := max(t.all-1, 2)
-	if t.perRegistry <= 0 {
-		t.perRegistry = share
-	}
-	if t.perNamespace <= 0 {
-		t.perNamespace = share
-	}
-	return t
+	share := max(all-1, 2)
+	return turns{all: all, perRegistry: share, perNamespace: share}
 }
 
 // load counts the attempts under way.

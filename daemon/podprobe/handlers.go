@@ -2,7 +2,6 @@ package podprobe
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,15 +17,12 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/podhttp"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 )
 
-const (
-	// mostOutput of a probe is read.
-	mostOutput = 10 << 10
-	// mostRedirects within a host are followed.
-	mostRedirects = 10
-)
+// mostOutput of a probe is read.
+const mostOutput = 10 << 10
 
 // handlers run probes.
 type handlers struct {
@@ -36,32 +32,16 @@ type handlers struct {
 }
 
 func newHandlers(r Runtime) handlers {
-	//nolint:gosec // as kubelets: certificates of pods are seldom any that could be verified
-	insecure := &tls.Config{InsecureSkipVerify: true}
 	plain := new(http.Protocols)
 	plain.SetUnencryptedHTTP2(true)
 	return handlers{
 		runtime: r,
-		http: &http.Client{
-			CheckRedirect: follow,
-			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: insecure},
-		},
+		http:    podhttp.Client(),
 		grpc: &http.Client{
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 			Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true, Protocols: plain},
 		},
 	}
-}
-
-// follow keeps a container from leading the node elsewhere.
-func follow(next *http.Request, before []*http.Request) error {
-	if next.URL.Hostname() != before[0].URL.Hostname() {
-		return http.ErrUseLastResponse
-	}
-	if len(before) >= mostRedirects {
-		return fmt.Errorf("stopped after %d redirects", mostRedirects)
-	}
-	return nil
 }
 
 // target is what a probe asks: a container by its ID, or the address of its pod.
@@ -178,23 +158,12 @@ func requestOf(ctx context.Context, g *corev1.HTTPGetAction, ip string) (*http.R
 	if !strings.HasPrefix(target.Path, "/") {
 		target.Path, target.RawPath = "/"+target.Path, ""
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), http.NoBody)
+	request, err := podhttp.Request(ctx, target.String(), "kube-probe", g.HTTPHeaders)
 	if err != nil {
 		return nil, fmt.Errorf("make request: %w", err)
 	}
-	for _, header := range g.HTTPHeaders {
-		request.Header.Add(header.Name, header.Value)
-	}
-	if _, given := request.Header["User-Agent"]; !given {
-		request.Header.Set("User-Agent", "kube-probe")
-	}
-	if accept, given := request.Header["Accept"]; !given {
-		request.Header.Set("Accept", "*/*")
-	} else if accept[0] == "" {
+	if accept := request.Header["Accept"]; accept[0] == "" {
 		request.Header.Del("Accept")
-	}
-	if host := request.Header.Get("Host"); host != "" {
-		request.Host = host
 	}
 	return request, nil
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 // commands is a runtime that runs commands as a test says.

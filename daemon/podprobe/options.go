@@ -17,32 +17,11 @@ type Options struct {
 	Live client.Reader
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-
-	// Most is how many probes run at the same time; 64 by default.
-	Most int
-	// MostPerNamespace is how many of them are of one namespace; a quarter of Most by default.
-	MostPerNamespace int
-	// MaxTimeout bounds the timeout of a probe; 5 minutes by default.
-	MaxTimeout time.Duration
 }
 
 const (
-	defaultMost       = 64
-	defaultMaxTimeout = 5 * time.Minute
+	// most is how many probes run at the same time, a quarter of them of one namespace.
+	most = 64
+	// maxTimeout bounds the timeout of a probe.
+	maxTimeout = 5 * time.Minute
 )
-
-func (o Options) withDefaults() Options {
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	if o.Most <= 0 {
-		o.Most = defaultMost
-	}
-	if o.MostPerNamespace <= 0 {
-		o.MostPerNamespace = max(o.Most/4, 1)
-	}
-	if o.MaxTimeout <= 0 {
-		o.MaxTimeout = defaultMaxTimeout
-	}
-	return o
-}

@@ -17,7 +17,7 @@ import (
 // prober runs the probes of a schedule.
 type prober struct {
 	handlers handlers
-	options  Options
+	now      func() time.Time
 	// report is called after a result that is new. It must not wait.
 	report func()
 	// wake has a value when there may be more to run.
@@ -27,9 +27,9 @@ type prober struct {
 	schedule *schedule
 }
 
-func newProber(r Runtime, o Options, report func()) *prober {
+func newProber(r Runtime, now func() time.Time, report func()) *prober {
 	return &prober{
-		handlers: newHandlers(r), options: o, report: report, wake: make(chan struct{}, 1), schedule: newSchedule(o.Now(), o),
+		handlers: newHandlers(r), now: now, report: report, wake: make(chan struct{}, 1), schedule: newSchedule(now()),
 	}
 }
 
@@ -41,16 +41,16 @@ func (p *prober) rouse() {
 }
 
 // sync makes the probes those of a spec, and returns their findings.
-func (p *prober) sync(n *v1alpha1.NodePodProbe) map[podprobe.Key]podprobe.Finding {
+func (p *prober) sync(n *v1alpha1.NodePodProbe) map[podprobe.Key]podprobe.Memory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.schedule.sync(n, p.options.Now())
+	p.schedule.sync(n, p.now())
 	p.rouse()
 	return p.schedule.findings()
 }
 
 // work runs probes until the context ends, and returns when the last has ended.
-func (p *prober) work(ctx context.Context) {
+func (p *prober) work(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for ctx.Err() == nil {
@@ -63,6 +63,7 @@ func (p *prober) work(ctx context.Context) {
 		}
 		timer.Stop()
 	}
+	return nil
 }
 
 // longPause is how long nothing happens where no probe is due.
@@ -73,7 +74,7 @@ func (p *prober) start(ctx context.Context, running *sync.WaitGroup) time.Durati
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for {
-		now := p.options.Now()
+		now := p.now()
 		next, later := p.schedule.next(now)
 		if next == nil {
 			if later.IsZero() {
@@ -101,7 +102,7 @@ func (p *prober) run(ctx context.Context, r *run) {
 			"probe", r.asked.Name, "podUID", r.probe.uid, "reason", err.Error())
 	}
 	p.mu.Lock()
-	fresh := p.schedule.end(r, p.options.Now())
+	fresh := p.schedule.end(r, p.now())
 	p.mu.Unlock()
 	p.rouse()
 	if fresh {
@@ -129,11 +130,11 @@ func (p *prober) probe(ctx context.Context, r *run) (err error) {
 	var runs bool
 	r.memory, runs = r.memory.Look(&r.asked, &podprobe.Container{
 		ID: c.ID, Running: c.State == cri.Running, Ended: c.State == cri.Exited, StartedAt: c.StartedAt,
-	}, p.options.Now())
+	}, p.now())
 	if !runs {
 		return nil
 	}
-	timeout := min(podprobe.Timeout(&r.asked), p.options.MaxTimeout)
+	timeout := min(podprobe.Timeout(&r.asked), maxTimeout)
 	result, err := p.handlers.run(ctx, &r.asked.Probe, target{container: c.ID, ip: r.ip, timeout: timeout})
 	if err != nil {
 		return err
@@ -141,6 +142,6 @@ func (p *prober) probe(ctx context.Context, r *run) (err error) {
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller no longer waits for the result
 	}
-	r.memory = r.memory.Judge(&r.asked, result, p.options.Now())
+	r.memory = r.memory.Judge(&r.asked, result, p.now())
 	return nil
 }

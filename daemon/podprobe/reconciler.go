@@ -4,28 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/internal/background"
-	"github.com/kruisekit/kruisekit/daemon/internal/recording"
+	"github.com/kruisekit/kruisekit/daemon/internal/parts"
+	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -53,22 +48,16 @@ const (
 	// The pauses after a patch, before a change of states and before other changes are reported.
 	flipPause = time.Second
 	slowPause = 10 * time.Second
-
-	// The pauses between passes that fail.
-	leastPause = 500 * time.Millisecond
-	mostPause  = 50 * time.Second
 )
 
 // Reconciler probes the pods of a node. It is for one node and one manager.
 type Reconciler struct {
-	client  client.Client
+	api     *binding.Binding
 	node    string
 	options Options
 	prober  *prober
-
-	// mu is held for what results wait for.
-	mu    sync.Mutex
-	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// waking means that results are waited for, and a pass follows.
+	waking atomic.Bool
 
 	// writes has the NodePodProbe as the last patch left it, until the cache shows that.
 	writes *ledger.Ledger[*v1alpha1.NodePodProbe]
@@ -81,19 +70,13 @@ func New(c client.Client, node string, runtime Runtime, o Options) (*Reconciler,
 	if c == nil || node == "" || runtime == nil {
 		return nil, errors.New("podprobe: a client, the name of the node and a runtime are needed")
 	}
-	o = o.withDefaults()
-	r := &Reconciler{client: c, node: node, options: o}
-	r.prober = newProber(runtime, o, r.wake)
-	r.keepLedger()
-	return r, nil
-}
-
-func (r *Reconciler) keepLedger() {
-	var live client.Reader = r.client
-	if r.options.Live != nil {
-		live = r.options.Live
+	api, err := binding.New("podprobe", c, binding.Options{Live: o.Live, Now: o.Now})
+	if err != nil {
+		return nil, err
 	}
-	r.writes = ledger.New[*v1alpha1.NodePodProbe](live, r.options.Now)
+	r := &Reconciler{api: api, node: node, options: o, writes: ledger.New[*v1alpha1.NodePodProbe](api.Live, api.Now)}
+	r.prober = newProber(runtime, api.Now, r.wake)
+	return r, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=nodepodprobes,verbs=get;list;watch
@@ -105,49 +88,28 @@ func (r *Reconciler) keepLedger() {
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if r.options.Recorder == nil {
 		var err error
-		if r.options.Recorder, err = recording.For(mgr, component, r.node); err != nil {
+		if r.options.Recorder, err = parts.Recorder(mgr, component, r.node); err != nil {
 			return err
 		}
 	}
-	if r.options.Live == nil {
-		r.options.Live = mgr.GetAPIReader()
-		r.keepLedger()
-	}
-	o.MaxConcurrentReconciles, o.NeedLeaderElection = 1, ptr.To(false)
-	if o.SkipNameValidation == nil {
-		o.SkipNameValidation = ptr.To(true) // two nodes in one process, as in tests
-	}
-	if o.RateLimiter == nil {
-		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
-	}
-	if err := mgr.Add(r.background()); err != nil {
+	o.MaxConcurrentReconciles = 1
+	if err := mgr.Add(parts.Task(r.prober.work)); err != nil {
 		return fmt.Errorf("add what runs probes: %w", err)
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(controllerName).
+	return r.api.Bind(mgr, controllerName, parts.Options(o)).
 		For(&v1alpha1.NodePodProbe{}, builder.WithPredicates(r.own(), changed())).
-		WatchesRawSource(source.Func(r.hang)).
-		WithOptions(o).
 		Complete(r)
 }
 
-// background is what runs the probes, beside the workers of the controller. SetupWithManager adds it to the manager.
-func (r *Reconciler) background() background.Tasks { return background.Tasks{r.prober.work} }
-
-func (r *Reconciler) hang(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.queue = q
-	return nil
-}
-
-// wake has results reported. Before there is a queue, a pass comes in any case.
+// wake has results reported, all of the same moment at once. Before there is a queue, a pass comes in any case.
 func (r *Reconciler) wake() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.queue != nil {
-		r.queue.AddAfter(reconcile.Request{NamespacedName: types.NamespacedName{Name: r.node}}, gather)
+	if r.waking.Swap(true) {
+		return
 	}
+	time.AfterFunc(gather, func() {
+		r.waking.Store(false) // first, so that no later result is missed
+		r.api.Requeue(ctrl.Request{NamespacedName: types.NamespacedName{Name: r.node}})
+	})
 }
 
 // own is the NodePodProbe of the node, for managers whose cache has others.
@@ -170,9 +132,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if request.Name != r.node {
 		return ctrl.Result{}, nil
 	}
-	n, again, err := r.latest(ctx)
+	n, again, err := parts.Latest(ctx, r.api.Client, r.writes, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if n == nil {
+		n = &v1alpha1.NodePodProbe{}
 	}
 	result, err := r.report(ctx, n)
 	result.RequeueAfter = requeue.Sooner(result.RequeueAfter, again)
@@ -190,11 +155,11 @@ func (r *Reconciler) report(ctx context.Context, n *v1alpha1.NodePodProbe) (ctrl
 	if urgency == podprobe.Unchanged {
 		return ctrl.Result{}, nil
 	}
-	if wait := r.allowed(urgency).Sub(r.options.Now()); wait > 0 {
+	if wait := r.allowed(urgency).Sub(r.api.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	if urgency == podprobe.Aged {
-		r.refreshedAt = r.options.Now()
+		r.refreshedAt = r.api.Now()
 	}
 	return r.write(ctx, n, status, flips)
 }
@@ -210,34 +175,6 @@ func (r *Reconciler) allowed(urgency podprobe.Urgency) time.Time {
 	return r.writtenAt.Add(slowPause)
 }
 
-// latest returns the NodePodProbe of the node as the own writes left it; an empty one where there is none. While the
-// cache shows the state before a write, it also returns when to look again: where etcd is restored to an older version,
-// no event follows.
-func (r *Reconciler) latest(ctx context.Context) (*v1alpha1.NodePodProbe, time.Duration, error) {
-	n, key := &v1alpha1.NodePodProbe{}, types.NamespacedName{Name: r.node}
-	err := r.client.Get(ctx, key, n)
-	switch {
-	case apierrors.IsNotFound(err):
-		r.writes.Forget(key)
-		return &v1alpha1.NodePodProbe{}, 0, nil
-	case err != nil:
-		return nil, 0, fmt.Errorf("read NodePodProbe: %w", err)
-	}
-	all, _, err := r.writes.Overlay(ctx, key, []*v1alpha1.NodePodProbe{n})
-	switch {
-	case err != nil:
-		return nil, 0, err
-	case len(all) == 0:
-		return &v1alpha1.NodePodProbe{}, 0, nil
-	case all[0].UID != n.UID:
-		r.writes.Forget(key)
-		return n, 0, nil
-	case all[0].ResourceVersion != n.ResourceVersion:
-		return all[0], ledger.Patience, nil
-	}
-	return n, 0, nil
-}
-
 // write sends the patch, and emits the events of the states that it changed.
 func (r *Reconciler) write(
 	ctx context.Context, n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus, flips []podprobe.Flip,
@@ -250,10 +187,10 @@ func (r *Reconciler) write(
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("encode status: %w", err)
 	}
-	r.writtenAt = r.options.Now()
+	r.writtenAt = r.api.Now()
 	answer := &v1alpha1.NodePodProbe{}
 	answer.Name = r.node
-	err = r.client.Status().Patch(ctx, answer, client.RawPatch(w.Type, body))
+	err = r.api.Client.Status().Patch(ctx, answer, client.RawPatch(w.Type, body))
 	switch {
 	case write.IsOutdated(err):
 		return ctrl.Result{RequeueAfter: flipPause}, nil

@@ -15,15 +15,18 @@ import (
 // schedule is when probes run. It has no clock and no lock of its own, and runs nothing.
 type schedule struct {
 	started time.Time
-	options Options
-	probes  map[identity]*probe
-	running int
+	// most is how many run at the same time, and mostPerNamespace how many of them are of one namespace.
+	most, mostPerNamespace int
+	probes                 map[identity]*probe
+	running                int
 	// busy counts the probes that run, by namespace.
 	busy map[string]int
 }
 
-func newSchedule(started time.Time, o Options) *schedule {
-	return &schedule{started: started, options: o, probes: map[identity]*probe{}, busy: map[string]int{}}
+func newSchedule(started time.Time) *schedule {
+	return &schedule{
+		started: started, most: most, mostPerNamespace: most / 4, probes: map[identity]*probe{}, busy: map[string]int{},
+	}
 }
 
 // identity of a probe. Another container is another probe.
@@ -59,7 +62,7 @@ func (s *schedule) sync(n *v1alpha1.NodePodProbe, now time.Time) {
 			p := s.probes[id]
 			if p == nil {
 				if recalled == nil {
-					recalled = statesOf(&n.Status)
+					recalled = podprobe.States(&n.Status)
 				}
 				p = s.add(id, &pod.Probes[j], now)
 				if state := recalled[id.key()]; state != nil {
@@ -82,17 +85,6 @@ func (s *schedule) sync(n *v1alpha1.NodePodProbe, now time.Time) {
 			p.cancel()
 		}
 	}
-}
-
-func statesOf(status *v1alpha1.NodePodProbeStatus) map[podprobe.Key]*v1alpha1.ContainerProbeState {
-	all := map[podprobe.Key]*v1alpha1.ContainerProbeState{}
-	for i := range status.PodProbeStatuses {
-		s := &status.PodProbeStatuses[i]
-		for j := range s.ProbeStates {
-			all[podprobe.Key{UID: s.UID, Name: s.ProbeStates[j].Name}] = &s.ProbeStates[j]
-		}
-	}
-	return all
 }
 
 // add has a new probe run at once. While the daemon has been up for less than the period, the first runs of all probes
@@ -120,7 +112,7 @@ func (s *schedule) next(now time.Time) (*probe, time.Time) {
 			if later.IsZero() || p.due.Before(later) {
 				later = p.due
 			}
-		case s.running >= s.options.Most || s.busy[p.namespace] >= s.options.MostPerNamespace:
+		case s.running >= s.most || s.busy[p.namespace] >= s.mostPerNamespace:
 		case best == nil || s.compare(p, best) < 0:
 			best = p
 		}
@@ -176,11 +168,11 @@ func (s *schedule) end(r *run, now time.Time) bool {
 }
 
 // findings are the results of all probes.
-func (s *schedule) findings() map[podprobe.Key]podprobe.Finding {
-	all := map[podprobe.Key]podprobe.Finding{}
+func (s *schedule) findings() map[podprobe.Key]podprobe.Memory {
+	all := map[podprobe.Key]podprobe.Memory{}
 	for id, p := range s.probes {
 		if p.memory.State != "" {
-			all[id.key()] = podprobe.Finding{State: p.memory.State, Message: p.memory.Message, At: p.memory.At}
+			all[id.key()] = p.memory
 		}
 	}
 	return all

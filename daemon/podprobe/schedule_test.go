@@ -54,7 +54,7 @@ func found(r *run, good bool, now time.Time) *run {
 
 // A probe runs once in each of its periods, over ten minutes of 200 containers, and first runs are spread.
 func TestPeriods(t *testing.T) {
-	s := newSchedule(start, Options{}.withDefaults())
+	s := newSchedule(start)
 	s.sync(asking(10, map[string]int{"a": 100, "b": 100}), start)
 	counts, most, last := map[string]int{}, 0, map[string]time.Time{}
 	for now := start; now.Before(start.Add(10 * time.Minute)); now = now.Add(200 * time.Millisecond) {
@@ -84,7 +84,8 @@ func TestPeriods(t *testing.T) {
 func TestBounds(t *testing.T) {
 	seed := time.Now().UnixNano()
 	r := rand.New(rand.NewSource(seed))
-	s := newSchedule(start.Add(-time.Hour), Options{Most: 8, MostPerNamespace: 6}.withDefaults())
+	s := newSchedule(start.Add(-time.Hour))
+	s.most, s.mostPerNamespace = 8, 6
 	s.sync(asking(1, map[string]int{"greedy": 200, "modest": 2}), start)
 	var under []*run
 	modest := 0
@@ -138,7 +139,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSchedule(start.Add(-time.Hour), Options{}.withDefaults())
+			s := newSchedule(start.Add(-time.Hour))
 			n := asking(1, map[string]int{"a": 1})
 			s.sync(n, start)
 			p, _ := s.next(start)
@@ -162,7 +163,7 @@ func TestChangedMeanwhile(t *testing.T) {
 
 // A probe that is removed and added again while it runs starts over, and its old run does not count.
 func TestRemovedAndAddedAgain(t *testing.T) {
-	s := newSchedule(start.Add(-time.Hour), Options{}.withDefaults())
+	s := newSchedule(start.Add(-time.Hour))
 	n := asking(1, map[string]int{"a": 1})
 	s.sync(n, start)
 	old := all(s, start)[0]
@@ -181,7 +182,7 @@ func TestRemovedAndAddedAgain(t *testing.T) {
 
 // A shorter period counts at once, a longer one after the next run.
 func TestPeriodChange(t *testing.T) {
-	s := newSchedule(start.Add(-2*time.Hour), Options{}.withDefaults())
+	s := newSchedule(start.Add(-2 * time.Hour))
 	s.sync(asking(3600, map[string]int{"a": 1}), start)
 	s.end(found(all(s, start)[0], true, start), start)
 	s.sync(asking(5, map[string]int{"a": 1}), start.Add(time.Second))

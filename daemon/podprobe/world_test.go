@@ -21,7 +21,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // world is a node whose clock a test drives: an API server, a container runtime, and the production reconciler with its
@@ -437,7 +437,7 @@ func TestOtherObjects(t *testing.T) {
 func TestWork(t *testing.T) {
 	results := make(chan struct{}, 100)
 	fails := commands(func(cri.Command) (cri.Output, error) { panic("a fault of the runtime's client") })
-	p := newProber(running{fails}, Options{}.withDefaults(), func() { results <- struct{}{} })
+	p := newProber(running{fails}, time.Now, func() { results <- struct{}{} })
 	n := asking(1, map[string]int{"a": 1})
 	tcp := n.Spec.PodProbes[0]
 	tcp.UID, tcp.IP = "tcp", "127.0.0.1"

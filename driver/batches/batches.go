@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -24,71 +25,72 @@ import (
 // most is the largest number of items of a batch.
 const most = 64
 
+// Results are what the calls for the first items returned, in the order of the items. Items after these were not tried.
+type Results []error
+
+// Err joins the errors.
+func (r Results) Err() error { return errors.Join(r...) }
+
+// Succeeded counts the calls without an error.
+func (r Results) Succeeded() int {
+	n := 0
+	for _, err := range r {
+		if err == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with
-// an error, except that an object of the same name exists. It returns how many calls succeeded.
-func Run[T any](items []T, do func(T) error) (succeeded int, err error) {
-	return run(items, do, func(err error) bool { return !apierrors.IsAlreadyExists(err) })
+// an error, except that an object of the same name exists.
+func Run[T any](items []T, do func(T) error) Results {
+	return run(items, do, func(batch []error) bool {
+		return slices.ContainsFunc(batch, func(err error) bool { return err != nil && !apierrors.IsAlreadyExists(err) })
+	})
 }
 
 // Each is Run, except that an item whose write is refused stops no other item. Only an error that does not concern one
 // request alone stops further batches, as of an API server that is overloaded or does not answer.
-func Each[T any](items []T, do func(T) error) (succeeded int, err error) {
-	return run(items, do, func(err error) bool {
-		var panicked *PanicError
-		return !write.IsRefused(err) && !errors.As(err, &panicked)
+func Each[T any](items []T, do func(T) error) Results {
+	return run(items, do, func(batch []error) bool {
+		return slices.ContainsFunc(batch, func(err error) bool {
+			var panicked *PanicError
+			return err != nil && !write.IsRefused(err) && !errors.As(err, &panicked)
+		})
 	})
 }
 
-func run[T any](items []T, do func(T) error, stops func(error) bool) (succeeded int, err error) {
-	var failures []error
-	for size, stopped := 1, false; len(items) > 0 && !stopped; size = min(2*size, most) {
-		batch := items[:min(size, len(items))]
-		items = items[len(batch):]
-		results := make([]error, len(batch))
+// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the
+// size of the largest batch fail one after the other, and not because a write is refused, the API server is taken to be
+// down, and no further batch starts.
+func Isolated[T any](items []T, do func(T) error) Results {
+	failed := 0
+	return run(items, do, func(batch []error) bool {
+		for _, err := range batch {
+			if failed++; err == nil || write.IsRefused(err) {
+				failed = 0
+			}
+		}
+		return failed >= most
+	})
+}
+
+func run[T any](items []T, do func(T) error, stops func(batch []error) bool) Results {
+	var results Results
+	for size, stopped := 1, false; len(results) < len(items) && !stopped; size = min(2*size, most) {
+		batch := items[len(results):min(len(results)+size, len(items))]
+		errs := make([]error, len(batch))
 		var group sync.WaitGroup
 		for i, item := range batch {
 			group.Add(1)
 			go func() {
 				defer group.Done()
-				results[i] = recovered(item, do)
+				errs[i] = Recovered(func() error { return do(item) })
 			}()
 		}
 		group.Wait()
-		for _, failed := range results {
-			if failed == nil {
-				succeeded++
-				continue
-			}
-			failures = append(failures, failed)
-			stopped = stopped || stops(failed)
-		}
-	}
-	return succeeded, errors.Join(failures...)
-}
-
-// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the
-// size of the largest batch fail one after the other, and not because a write is refused, the API server is taken to be
-// down, and no further batch starts. It returns the error of each item; nil also for an item that was not tried.
-func Isolated[T any](items []T, do func(T) error) []error {
-	results := make([]error, len(items))
-	failed := 0
-	for begin, size := 0, 1; begin < len(items) && failed < most; size = min(2*size, most) {
-		end := min(begin+size, len(items))
-		var group sync.WaitGroup
-		for i := begin; i < end; i++ {
-			group.Add(1)
-			go func() {
-				defer group.Done()
-				results[i] = recovered(items[i], do)
-			}()
-		}
-		group.Wait()
-		for _, err := range results[begin:end] {
-			if failed++; err == nil || write.IsRefused(err) {
-				failed = 0
-			}
-		}
-		begin = end
+		results, stopped = append(results, errs...), stops(errs)
 	}
 	return results
 }
@@ -102,13 +104,14 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v, in %s", e.Value, e.Place) }
 
-func recovered[T any](item T, do func(T) error) (err error) {
+// Recovered returns what a call returns, and a panic as a PanicError.
+func Recovered(do func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = &PanicError{value, place()}
 		}
 	}()
-	return do(item)
+	return do()
 }
 
 // place returns where the code panicked that is about to recover: the first caller below the machinery of panics.

@@ -17,7 +17,7 @@ func TestBatches(t *testing.T) {
 	outage := apierrors.NewServiceUnavailable("later")
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("quota"))
 	taken := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "a")
-	type execute = func([]int, func(int) error) (int, error)
+	type execute = func([]int, func(int) error) batches.Results
 	run, each := batches.Run[int], batches.Each[int]
 	cases := map[string]struct {
 		execute  execute
@@ -47,7 +47,7 @@ func TestBatches(t *testing.T) {
 			}
 			var mu sync.Mutex
 			var called []int
-			succeeded, err := c.execute(items, func(i int) error {
+			results := c.execute(items, func(i int) error {
 				mu.Lock()
 				called = append(called, i)
 				mu.Unlock()
@@ -58,7 +58,8 @@ func TestBatches(t *testing.T) {
 				return failed
 			})
 			slices.Sort(called)
-			if succeeded != c.want || !slices.Equal(called, items[:c.called]) {
+			succeeded, err := results.Succeeded(), results.Err()
+			if succeeded != c.want || len(results) != c.called || !slices.Equal(called, items[:c.called]) {
 				t.Errorf("%d succeeded of %v, want %d of %v", succeeded, called, c.want, items[:c.called])
 			}
 			if (err == nil) != (len(c.failures) == 0) {
@@ -112,13 +113,8 @@ func TestIsolated(t *testing.T) {
 				}
 				return err
 			})
-			failed := 0
-			for _, err := range errs {
-				if err != nil {
-					failed++
-				}
-			}
-			if called != c.called || failed != c.failed || len(errs) != c.items {
+			failed := len(errs) - errs.Succeeded()
+			if called != c.called || failed != c.failed || len(errs) != c.called {
 				t.Errorf("%d calls, want %d; %d failed, want %d", called, c.called, failed, c.failed)
 			}
 		})

@@ -142,7 +142,6 @@ func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, obje
 func Update(
 	ctx context.Context, c Clientset, u inplace.Update, p inplace.Policy,
 ) (*corev1.Pod, inplace.Action, error) {
-	pass := driver.UpdatePod(u, p, time.Now()) //nolint:forbidigo // the clock of what is no pass of the caller
-	err := Run(ctx, c, pass)
-	return pass.Pod(), pass.Action(), err
+	//nolint:forbidigo // driver.UpdatePod takes another clock
+	return driver.UpdatePod(ctx, Sender(c), u, driver.PodOptions{Policy: p, Now: time.Now})
 }

@@ -13,7 +13,7 @@
 //		Owner:   request.NamespacedName,
 //		Ledgers: []driver.Recorder{r.pods},
 //	})
-//	return r.Result(request, pass.RequeueAfter(), err)
+//	return r.Result(request, after, err)
 //
 // A reconciler that reads from a cache records the answers in a ledger, or the next pass repeats the writes: see
 // package ledger. A Recording records what a reconciler writes outside of passes.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 // Update brings one pod to a revision in place as far as that goes now: it begins the update of u, or continues the one
@@ -18,11 +17,10 @@ import (
 // was observed is waited for.
 //
 // Update sends to the pod alone, and reads nothing. With a Recording the next pass counts the pod as it is now. For
-// another clock or for events, run driver.UpdatePod with options of your own.
+// another clock or for events, call driver.UpdatePod with a sender of your own.
 func Update(
 	ctx context.Context, c client.Client, u inplace.Update, p inplace.Policy,
 ) (*corev1.Pod, inplace.Action, error) {
-	pass := driver.UpdatePod(u, p, time.Now()) //nolint:forbidigo // driver.UpdatePod takes another clock
-	err := driver.Run(ctx, pass, driver.Options[*write.Write]{Send: Sender(c, c)})
-	return pass.Pod(), pass.Action(), err
+	//nolint:forbidigo // driver.UpdatePod takes another clock
+	return driver.UpdatePod(ctx, Sender(c, c), u, driver.PodOptions{Policy: p, Now: time.Now})
 }

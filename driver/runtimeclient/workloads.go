@@ -1,7 +1,6 @@
 package runtimeclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
@@ -104,10 +104,10 @@ func (w *Workloads) Observe(ctx context.Context, owner client.Object, of client.
 	pods, later, err := w.pods.List(ctx, w, owner, &corev1.PodList{}, of)
 	revisions, again, failed := w.revisions.List(ctx, w, owner, &appsv1.ControllerRevisionList{}, of)
 	o, err := Observed{Pods: pods, Revisions: revisions}, errors.Join(err, failed)
-	later = sooner(later, again)
+	later = requeue.Sooner(later, again)
 	if w.options.Claims {
 		o.Claims, again, failed = w.claims.List(ctx, w, owner, &corev1.PersistentVolumeClaimList{}, of)
-		later, err = sooner(later, again), errors.Join(err, failed)
+		later, err = requeue.Sooner(later, again), errors.Join(err, failed)
 	}
 	w.remember(owner, func(k *known) { k.recheckAfter = later })
 	return o, err
@@ -153,7 +153,7 @@ func (w *Workloads) emit(owner client.Object, notes []note.Note) {
 // where the error of another object has a longer back-off: see Queue.Result.
 func (w *Workloads) Result(q reconcile.Request, pass *workload.Pass, err error) (reconcile.Result, error) {
 	w.mu.Lock()
-	after := sooner(pass.RequeueAfter(), w.known[q.NamespacedName].recheckAfter)
+	after := requeue.Sooner(pass.RequeueAfter(), w.known[q.NamespacedName].recheckAfter)
 	w.mu.Unlock()
 	return w.Queue.Result(q, after, err)
 }
@@ -195,12 +195,4 @@ func (w *Workloads) remember(owner client.Object, change func(*known)) {
 	}
 	change(&k)
 	w.known[key] = k
-}
-
-// sooner returns the shorter of two times to look again, of which 0 is never.
-func sooner(a, b time.Duration) time.Duration {
-	if a > 0 && b > 0 {
-		return min(a, b)
-	}
-	return cmp.Or(a, b)
 }

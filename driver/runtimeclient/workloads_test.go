@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/test/objects"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/workload"
 )
 

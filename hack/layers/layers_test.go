@@ -27,7 +27,7 @@ func TestForbidden(t *testing.T) {
 		"a primitive sees nothing shared":           {"scale", module + "/internal/owned", "down only"},
 		"the kinds see no primitive":                {"api/apps/v1beta1", module + "/inplace", "down only"},
 		"the kinds share their insides":             {"api/apps/v1alpha1", module + "/api/internal/roundtrip", ""},
-		"a primitive may share what decides":        {"sidecar", module + "/internal/sizing", ""},
+		"a primitive may share what decides":        {"sidecar", module + "/sidecar/internal/sizing", ""},
 		"decisions of a kind serve its reconciler": {
 			"controllers/daemonset", module + "/controllers/daemonset/internal/placement", "",
 		},
@@ -239,6 +239,12 @@ func TestRun(t *testing.T) {
 		"controllers/a/plan.go": "package a\n\nimport _ \"context\"\n",
 		"examples/x/main.go": "// X has an init function, as a main may.\npackage main\n\nfunc init() {}\n\n" +
 			"func main() {}\n",
+		"internal/x/x.go": "// Package x is documented.\npackage x\n\ntype T struct{}\n\ntype G[P any] struct{ V P }\n",
+		"driver/driver.go": "// Package driver is documented.\npackage driver\n\nimport \"" + module + "/internal/x\"\n\n" +
+			"type Alias = x.T\n\ntype Field struct { F map[string]*x.T; f x.T }\n\ntype Hidden struct { hidden }\n\n" +
+			"type hidden struct { F x.T }\n\ntype Method struct{}\n\nfunc (Method) M(x.T) {}\n\n" +
+			"type Clean struct { f x.T }\n\ntype Through struct { A Alias }\n\nvar Var x.G[int]\n\n" +
+			"func Func[P x.G[int]](func() x.T) {}\n\nfunc unexported(c Clean) x.T { return c.f }\n",
 		"inplace/notours/go.mod": "module example.com/nested\n",
 		"inplace/notours/n.go":   "package notours\n",
 	} {
@@ -257,6 +263,13 @@ func TestRun(t *testing.T) {
 	want := []string{
 		"controllers/a: has no package comment",
 		"controllers/a: plan.go imports context: it decides, and does no I/O",
+		"driver: Alias mentions " + module + "/internal/x.T",
+		"driver: Field mentions " + module + "/internal/x.T",
+		"driver: Func mentions " + module + "/internal/x.G",
+		"driver: Hidden mentions " + module + "/internal/x.T",
+		"driver: Method mentions " + module + "/internal/x.T",
+		"driver: Var mentions " + module + "/internal/x.G",
+		"driver: imports " + module + "/internal/x: arrows point down only",
 		"go.mod: asks for go 1.26.0, the floor is 1.24",
 		"go.mod: replaces k8s.io/api, which an embedder would have to repeat",
 		"go.mod: requires k8s.io/api v0.36.0, the floor is v0.34.x",
@@ -267,7 +280,7 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if packages != 5 {
-		t.Errorf("saw %d packages, want 5", packages)
+	if packages != 7 {
+		t.Errorf("saw %d packages, want 7", packages)
 	}
 }

@@ -1,6 +1,6 @@
 // Layers checks what holds the house together and what a linter that sees one file at a time cannot see: which package
-// imports which, what comes in through others, the files of reconcilers, and the floor of versions that the module
-// promises to embedders.
+// imports which, what comes in through others, exported identifiers that mention internal types, the files of
+// reconcilers, and the floor of versions that the module promises to embedders.
 //
 //	go run ./hack/layers
 //
@@ -35,7 +35,8 @@ func run(dir string) (findings []string, packages int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	all, err := listPackages(dir)
+	// -e, because a package that does not compile yet still has imports to judge.
+	all, err := listPackages(dir, "-e", "-tags", tags, "./...")
 	if err != nil {
 		return nil, 0, err
 	}
@@ -54,6 +55,15 @@ func run(dir string) (findings []string, packages int, err error) {
 		}
 	}
 	findings = append(findings, checkModule(mod)...)
+	compiled, err := listPackages(dir, "-e", "-export", "./...")
+	if err != nil {
+		return nil, 0, err
+	}
+	exported, err := checkExported(compiled)
+	if err != nil {
+		return nil, 0, err
+	}
+	findings = append(findings, exported...)
 	slices.Sort(findings)
 	return slices.Compact(findings), packages, nil
 }

@@ -23,8 +23,8 @@ func reconcilerFiles() []string {
 // creates.
 func pureFiles() []string { return []string{"plan.go", "status.go", "build.go"} }
 
-// io are the packages without which a file neither reads nor writes.
-func io() []string {
+// inputOutput are the packages without which a file neither reads nor writes.
+func inputOutput() []string {
 	return []string{
 		"context", "sigs.k8s.io/controller-runtime/pkg/client", "k8s.io/client-go", module + "/driver/runtimeclient",
 		module + "/driver/clientgo",
@@ -52,7 +52,7 @@ func checkReconciler(p listed) ([]string, error) {
 		}
 		for _, i := range file.Imports {
 			imported := strings.Trim(i.Path.Value, `"`)
-			if slices.Contains(pureFiles(), name) && within(imported, io()) != "" {
+			if slices.Contains(pureFiles(), name) && within(imported, inputOutput()) != "" {
 				findings = append(findings, fmt.Sprintf("%s: %s imports %s: it decides, and does no I/O", path, name, imported))
 			}
 		}

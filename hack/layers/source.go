@@ -1,21 +1,31 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
+	"os"
+	"os/exec"
 	"path/filepath"
-
-	"github.com/kruisekit/kruisekit/hack/surface/exported"
 )
 
 // tags are the build tags of the test levels, so that their files are seen too.
 const tags = "envtest,simulated,e2e,nightly"
 
-// listed is a package of the module.
-type listed = exported.Package
+// listed is a package of the module, as go list describes it.
+type listed struct {
+	Dir, ImportPath, Name, Doc         string
+	GoFiles                            []string
+	Imports, TestImports, XTestImports []string
+	Deps                               []string
+	// Export is the file with the export data of the compiler.
+	Export string
+}
 
 // goMod is what go mod edit says about a go.mod.
 type goMod struct {
@@ -25,7 +35,7 @@ type goMod struct {
 }
 
 func readModule(dir string) (goMod, error) {
-	out, err := exported.Go(dir, "mod", "edit", "-json")
+	out, err := goCommand(dir, "mod", "edit", "-json")
 	if err != nil {
 		return goMod{}, err
 	}
@@ -36,9 +46,35 @@ func readModule(dir string) (goMod, error) {
 	return m, nil
 }
 
-func listPackages(dir string) ([]listed, error) {
-	// -e, because a package that does not compile yet still has imports to judge.
-	return exported.List(dir, "-e", "-tags", tags, "-json=Doc,Deps", "./...")
+func listPackages(dir string, args ...string) ([]listed, error) {
+	const fields = "-json=Dir,ImportPath,Name,Doc,GoFiles,Imports,TestImports,XTestImports,Deps,Export"
+	out, err := goCommand(dir, append([]string{"list", fields}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	var packages []listed
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode go list: %w", err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+func goCommand(dir string, args ...string) ([]byte, error) {
+	cmd := exec.Command("go", args...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", args[0], err)
+	}
+	return out, nil
 }
 
 // checkInits finds the init functions of a library package: a library does nothing until it is called.

@@ -2,6 +2,7 @@ package awaited
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -54,18 +54,12 @@ func Missing(mapper meta.RESTMapper, p Part) ([]schema.GroupVersionKind, error) 
 	return missing, nil
 }
 
-// Options of For.
-type Options struct {
-	// Clock defaults to the real one.
-	Clock clock.WithTicker
-}
-
-// Parts wait for their kinds. They are a runnable of a manager, on every replica.
+// Parts wait for their kinds. They are a runnable of a manager, on every replica. The zero value has none, and so has
+// nil.
 type Parts struct {
-	discovery Discovery
-	mapper    meta.RESTMapper
-	clock     clock.WithTicker
-	logger    logr.Logger
+	mapper meta.RESTMapper
+	clock  clock.WithTicker
+	logger logr.Logger
 
 	mu sync.Mutex
 	// waiting have missing kinds, adding are added now.
@@ -73,19 +67,26 @@ type Parts struct {
 	looks           int
 }
 
-// For returns parts that wait.
-func For(ctx context.Context, mgr ctrl.Manager, parts []Part, o Options) (*Parts, error) {
-	client, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("make discovery client: %w", err)
+var errAdded = errors.New("a record of what waits for kinds serves one manager and one list")
+
+// AddTo adds the runnable of parts that wait to a manager, once. Without parts it does nothing.
+func (p *Parts) AddTo(ctx context.Context, mgr ctrl.Manager, parts []Part) error {
+	if len(parts) == 0 {
+		return nil
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
+	if p == nil {
+		p = &Parts{}
 	}
-	return &Parts{
-		discovery: client, mapper: mgr.GetRESTMapper(), clock: o.Clock, logger: log.FromContext(ctx),
-		waiting: slices.Clone(parts),
-	}, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.mapper != nil {
+		return errAdded
+	}
+	p.mapper, p.clock, p.logger, p.waiting = mgr.GetRESTMapper(), clock.RealClock{}, log.FromContext(ctx), parts
+	if err := mgr.Add(p); err != nil {
+		return fmt.Errorf("add what waits for kinds: %w", err)
+	}
+	return nil
 }
 
 // NeedLeaderElection returns false: another leader must have all controllers.
@@ -129,10 +130,9 @@ func (p *Parts) look(ctx context.Context) []Part {
 	patient := p.looks < patientLooks
 	p.mu.Unlock()
 
-	l := look{discovery: p.discovery, mapper: p.mapper, served: map[schema.GroupVersion]map[string]bool{}}
 	var found, still []Part
 	for _, part := range waiting {
-		if l.all(ctx, part.Kinds) && (l.all(ctx, part.Optional) || !patient) {
+		if p.installed(ctx, part.Kinds) && (!patient || p.installed(ctx, part.Optional)) {
 			found = append(found, part)
 		} else {
 			still = append(still, part)
@@ -142,6 +142,17 @@ func (p *Parts) look(ctx context.Context) []Part {
 	defer p.mu.Unlock()
 	p.waiting, p.adding = still, append(p.adding, found...)
 	return found
+}
+
+// installed reports whether all kinds are installed.
+func (p *Parts) installed(ctx context.Context, kinds []schema.GroupVersionKind) bool {
+	return !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
+		installed, err := binding.Installed(p.mapper, kind)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Failed to look up a kind", "kind", kind.String())
+		}
+		return !installed
+	})
 }
 
 // add adds a part. It waits for the objects of its indexes, which can take as long as a list of them.
@@ -162,6 +173,9 @@ func (p *Parts) add(ctx context.Context, part Part) (err error) {
 
 // Names returns the parts that are not added, sorted.
 func (p *Parts) Names() []string {
+	if p == nil {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []string
@@ -176,9 +190,12 @@ func (p *Parts) Names() []string {
 // so that parts which wait longer are no error.
 func (p *Parts) Check() error {
 	names := p.Names()
+	if len(names) == 0 {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(names) == 0 || p.looks >= patientLooks {
+	if p.looks >= patientLooks {
 		return nil
 	}
 	return fmt.Errorf("wait for the kinds of %s: not installed", strings.Join(names, ", "))

@@ -11,20 +11,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// server serves kinds. It is what discovery and the mapper know of an API server.
+// server serves kinds. It is what the mapper knows of an API server.
 type server struct {
 	meta.RESTMapper
 
 	mu       sync.Mutex
 	kinds    map[schema.GroupVersionKind]bool
-	unmapped map[schema.GroupVersionKind]bool
 	err      error
 	requests int
 }
@@ -37,31 +34,16 @@ func (s *server) install(kinds ...schema.GroupVersionKind) {
 	}
 }
 
-func (s *server) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.requests++
-	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "oldies/scale", Kind: "Scale"}}}
-	for kind := range s.kinds {
-		if kind.GroupVersion().String() == version {
-			resource := metav1.APIResource{Name: strings.ToLower(kind.Kind) + "s", Kind: kind.Kind}
-			list.APIResources = append(list.APIResources, resource)
-		}
-	}
-	if s.err == nil && len(list.APIResources) == 1 {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, version)
-	}
-	return list, s.err
-}
-
 func (s *server) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	of := kind.WithVersion(versions[0])
-	if s.kinds[of] && !s.unmapped[of] {
+	if s.kinds[kind.WithVersion(versions[0])] && s.err == nil {
 		return &meta.RESTMapping{}, nil
 	}
 	s.requests++
+	if s.err != nil {
+		return nil, s.err
+	}
 	return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 }
 
@@ -82,7 +64,7 @@ type bench struct {
 func run(t *testing.T, parts ...Part) *bench {
 	t.Helper()
 	b := &bench{
-		server: &server{kinds: map[schema.GroupVersionKind]bool{}, unmapped: map[schema.GroupVersionKind]bool{}},
+		server: &server{kinds: map[schema.GroupVersionKind]bool{}},
 		clock:  clocktesting.NewFakeClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)),
 		added:  make(chan string, len(parts)), ended: make(chan error, 1),
 	}
@@ -91,7 +73,7 @@ func run(t *testing.T, parts ...Part) *bench {
 			parts[i].Add = func(context.Context) error { b.added <- name; return nil }
 		}
 	}
-	b.Parts = &Parts{discovery: b.server, mapper: b.server, clock: b.clock, logger: logr.Discard(), waiting: parts}
+	b.Parts = &Parts{mapper: b.server, clock: b.clock, logger: logr.Discard(), waiting: parts}
 	go func() { b.ended <- b.Start(t.Context()) }()
 	return b
 }
@@ -118,26 +100,17 @@ func (b *bench) looked() int {
 	return b.looks
 }
 
-// Twenty kinds of two versions that are never installed cost two requests for each look, and looks become rare.
+// A part whose kinds are never installed costs one request for each look, and looks become rare.
 func TestLooksAreCheap(t *testing.T) {
-	var parts []Part
-	for name := range strings.SplitSeq("abcdefghij", "") {
-		parts = append(parts, Part{Name: name, Kinds: []schema.GroupVersionKind{kind("v1", name), kind("v2", name)}},
-			Part{Name: name + "2", Kinds: []schema.GroupVersionKind{kind("v2", name)}})
-	}
-	b := run(t, parts...)
-	b.install(kind("v1", "Other"), kind("v2", "Other"))
+	b := run(t, Part{Name: "web", Kinds: []schema.GroupVersionKind{kind("v1", "Web"), kind("v2", "Page")}})
 	sent := []int{}
 	for range 4 {
 		b.pass(time.Minute)
 		sent = append(sent, b.requests)
 	}
 	// Looks after 1, 3, 7, 15 and 31 seconds, after a minute and 3 seconds, and then each minute.
-	if want := []int{10, 12, 14, 16}; !slices.Equal(sent, want) {
+	if want := []int{5, 6, 7, 8}; !slices.Equal(sent, want) {
 		t.Errorf("%v requests after each minute, want %v", sent, want)
-	}
-	if len(b.Names()) != 20 {
-		t.Errorf("parts that wait: %v", b.Names())
 	}
 }
 
@@ -214,19 +187,17 @@ func TestFailureEndsTheManager(t *testing.T) {
 	}
 }
 
-// An API server that fails, and one of several that does not serve a kind yet, are asked again.
+// An API server that fails is asked again.
 func TestUncertaintyIsWaitedOut(t *testing.T) {
 	b := run(t, Part{Name: "web", Kinds: []schema.GroupVersionKind{kind("v1", "Web")}})
 	b.install(kind("v1", "Web"))
 	b.change(func(s *server) { s.err = errors.New("overloaded") })
 	b.pass(time.Second)
-	b.change(func(s *server) { s.err, s.unmapped = nil, map[schema.GroupVersionKind]bool{kind("v1", "Web"): true} })
-	b.pass(2 * time.Second)
 	if len(b.added) > 0 {
 		t.Error("added without its kind")
 	}
-	b.change(func(s *server) { s.unmapped = nil })
-	b.clock.Step(4 * time.Second)
+	b.change(func(s *server) { s.err = nil })
+	b.clock.Step(2 * time.Second)
 	if err := <-b.ended; err != nil || len(b.added) != 1 {
 		t.Errorf("%d are added, %v", len(b.added), err)
 	}

@@ -2,14 +2,14 @@
 //
 //	missing, err := awaited.Missing(mapper, part)
 //	...
-//	waiting, err := awaited.For(ctx, mgr, parts, awaited.Options{}) // those with missing kinds
-//	err = mgr.Add(waiting)
+//	var waiting awaited.Parts
+//	err = waiting.AddTo(ctx, mgr, parts) // those with missing kinds
 //	...
-//	err = waiting.Check(nil) // for readiness
+//	err = waiting.Check() // for readiness
 //
-// A look costs one request for each version of a group whose kinds are missing. The pause between looks grows from a
-// second to a minute, and is a second again after a look that found a kind. A controller that joins late runs only on
-// the leader, and its indexes cover the objects that the cache already has.
+// A look costs a request for each part that waits. The pause between looks grows from a second to a minute, and is a
+// second again after a look that found a kind. A controller that joins late runs only on the leader, and its indexes
+// cover the objects that the cache already has.
 //
 // A part that cannot be added ends the manager, as it does at the start: a half of a controller must not run.
 package awaited

@@ -11,6 +11,7 @@ package binding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -163,4 +165,66 @@ func (b *Binding) Send( //nolint:ireturn // as driver.Send
 	ctx context.Context, owner types.NamespacedName, w *write.Write, ledgers ...driver.Recorder,
 ) (write.Object, error) {
 	return driver.Recording(runtimeclient.Sender(b.Client, b.Live), owner, ledgers...)(ctx, w)
+}
+
+// Answer is what the API server answered to a write.
+type Answer struct {
+	Object write.Object
+	Err    error
+}
+
+// SendEach sends writes that are independent of each other, in parallel, and returns the answers in the order of the
+// writes. A refusal stops no other write; where the first write is a creation, a refusal stops all, as the objects are
+// alike. Where the API server fails, the last writes are not sent and have no answer.
+func (b *Binding) SendEach(
+	ctx context.Context, owner types.NamespacedName, writes []*write.Write, ledgers ...driver.Recorder,
+) []Answer {
+	answers := make([]Answer, len(writes))
+	places := make([]int, len(writes))
+	for i := range places {
+		places[i] = i
+	}
+	send := func(i int) (err error) {
+		answers[i].Object, err = b.Send(ctx, owner, writes[i], ledgers...)
+		return err
+	}
+	var sent batches.Results
+	if len(writes) > 0 && writes[0].Verb == write.Create {
+		sent = batches.Run(places, send)
+	} else {
+		sent = batches.Each(places, send)
+	}
+	for i, err := range sent {
+		answers[i].Err = err
+	}
+	return answers[:len(sent)]
+}
+
+// WriteEach sends writes as SendEach does, and returns what failed. A write whose object has changed since the plan has
+// not failed.
+func (b *Binding) WriteEach(
+	ctx context.Context, owner types.NamespacedName, writes []*write.Write, ledgers ...driver.Recorder,
+) error {
+	var failed []error
+	for i, answer := range b.SendEach(ctx, owner, writes, ledgers...) {
+		if answer.Err != nil && !write.IsOutdated(answer.Err) {
+			failed = append(failed, fmt.Errorf("%s: %w", writes[i], answer.Err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// DeleteEach sends deletions as SendEach does, and returns the objects that are gone, and what failed.
+func (b *Binding) DeleteEach(
+	ctx context.Context, owner types.NamespacedName, deletions []*write.Write, ledgers ...driver.Recorder,
+) (gone []write.Object, err error) {
+	var failed []error
+	for i, answer := range b.SendEach(ctx, owner, deletions, ledgers...) {
+		if client.IgnoreNotFound(answer.Err) != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", deletions[i], answer.Err))
+			continue
+		}
+		gone = append(gone, deletions[i].Object)
+	}
+	return gone, errors.Join(failed...)
 }

@@ -11,12 +11,12 @@ import (
 
 // Condition is a condition of a workload. A kind whose conditions have no LastUpdateTime leaves it out.
 type Condition struct {
-	Type               string
-	Status             corev1.ConditionStatus
-	LastUpdateTime     metav1.Time
-	LastTransitionTime metav1.Time
-	Reason             string
-	Message            string
+	Type               string                 `json:"type"`
+	Status             corev1.ConditionStatus `json:"status"`
+	LastUpdateTime     metav1.Time            `json:"lastUpdateTime"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
 }
 
 // List are the conditions of one object, at most one of each type.

@@ -13,69 +13,46 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// IgnoreRewording leaves out changes of an untyped object in which only the texts of these conditions differ. Such a
+// IgnoreRewording leaves out changes of an untyped object in which at most the texts of these conditions differ. Such a
 // change is the reconciler's own report of its last failure. A pass at once would end the pause before the next
 // attempt: some refusals, as those with the number of a request in them, read differently each time.
 func IgnoreRewording(failures ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := content(e.ObjectOld), content(e.ObjectNew)
-		if before == nil || after == nil {
-			return true
-		}
-		was, is := messages(before, failures), messages(after, failures)
-		reworded := !maps.Equal(was, is) && slices.Equal(slices.Sorted(maps.Keys(was)), slices.Sorted(maps.Keys(is)))
-		return !reworded || !reflect.DeepEqual(without(before, failures), without(after, failures))
+		before, after := content(e.ObjectOld, failures), content(e.ObjectNew, failures)
+		return before == nil || e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() ||
+			!reflect.DeepEqual(before, after)
 	}}
 }
 
-// content returns the fields of an untyped object, of which the spec may be packed; nil for another object.
-func content(o client.Object) map[string]any {
+// content returns the fields of an untyped object without the texts of these conditions, and without the metadata that
+// each write changes; nil for another object.
+func content(o client.Object, types []string) map[string]any {
 	raw, is := o.(*unstructured.Unstructured)
 	if !is {
 		return nil
 	}
 	content := maps.Clone(raw.Object)
-	if status, has, err := stored.Field(raw, "status"); has && err == nil {
-		content["status"] = status
-	}
-	return content
-}
-
-// messages returns the texts of conditions by their type.
-func messages(object map[string]any, types []string) map[string]string {
-	found := map[string]string{}
-	all, _, _ := unstructured.NestedFieldNoCopy(object, "status", "conditions")
-	list, _ := all.([]any)
-	for _, c := range list {
-		if fields, is := c.(map[string]any); is && isOneOf(fields, types) {
-			found[fields["type"].(string)], _ = fields["message"].(string)
-		}
-	}
-	return found
-}
-
-// without returns an object without these conditions, and without the metadata that each write changes.
-func without(object map[string]any, types []string) map[string]any {
-	object = maps.Clone(object)
-	if metadata, is := object["metadata"].(map[string]any); is {
+	if metadata, is := content["metadata"].(map[string]any); is {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "resourceVersion")
 		delete(metadata, "managedFields")
-		object["metadata"] = metadata
+		content["metadata"] = metadata
 	}
-	status, is := object["status"].(map[string]any)
-	if list, are := status["conditions"].([]any); is && are {
-		status = maps.Clone(status)
-		status["conditions"] = slices.DeleteFunc(slices.Clone(list), func(c any) bool {
-			fields, is := c.(map[string]any)
-			return is && isOneOf(fields, types)
-		})
-		object["status"] = status
+	status, has, err := stored.Value[map[string]any](raw, "status")
+	if !has || err != nil {
+		return content
 	}
-	return object
-}
-
-func isOneOf(condition map[string]any, types []string) bool {
-	t, is := condition["type"].(string)
-	return is && slices.Contains(types, t)
+	status = maps.Clone(status)
+	list, _ := status["conditions"].([]any)
+	list = slices.Clone(list)
+	for i, c := range list {
+		fields, is := c.(map[string]any)
+		if t, _ := fields["type"].(string); is && slices.Contains(types, t) {
+			fields = maps.Clone(fields)
+			delete(fields, "message")
+			list[i] = fields
+		}
+	}
+	status["conditions"], content["status"] = list, status
+	return content
 }

@@ -5,34 +5,21 @@ import (
 	"fmt"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
 	"github.com/kruisekit/kruisekit/internal/failure"
 )
 
-func TestTerminal(t *testing.T) {
+func TestParts(t *testing.T) {
 	spec, transient := errors.New("spec"), errors.New("transient")
-	isSpec := func(err error) bool { return errors.Is(err, spec) }
-	cases := map[string]struct {
-		err      error
-		parts    int
-		terminal bool
+	for name, c := range map[string]struct {
+		err   error
+		parts int
 	}{
-		"no error":              {nil, 0, false},
-		"the spec":              {fmt.Errorf("read: %w", spec), 1, true},
-		"the spec, twice":       {errors.Join(spec, errors.Join(spec, nil)), 2, true},
-		"transient":             {transient, 1, false},
-		"the spec, and another": {errors.Join(spec, errors.Join(transient)), 2, false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := failure.Terminal(c.err, isSpec)
-			if errors.Is(got, reconcile.TerminalError(nil)) != c.terminal || len(failure.Parts(c.err)) != c.parts {
-				t.Errorf("got %v of %d parts", got, len(failure.Parts(c.err)))
-			}
-			if (got == nil) != (c.err == nil) {
-				t.Errorf("got %v", got)
-			}
-		})
+		"no error": {nil, 0},
+		"one":      {fmt.Errorf("read: %w", spec), 1},
+		"joined":   {errors.Join(spec, errors.Join(transient, nil)), 2},
+	} {
+		if got := failure.Parts(c.err); len(got) != c.parts {
+			t.Errorf("%s: %d parts", name, len(got))
+		}
 	}
 }

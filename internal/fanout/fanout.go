@@ -2,17 +2,15 @@ package fanout
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // gather is how long a handler waits for others. Controllers start at the same time. A handler that comes later has a
@@ -23,14 +21,7 @@ const gather = 100 * time.Millisecond
 func New(of client.Object) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		made, err := cache.New(config, o)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // as without this package
-		}
-		gvk, err := apiutil.GVKForObject(of, o.Scheme)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the type
-		}
-		return &shared{Cache: made, of: reflect.TypeOf(of), gvk: gvk}, nil
+		return &shared{Cache: made, of: reflect.TypeOf(of)}, err
 	}
 }
 
@@ -38,11 +29,10 @@ func New(of client.Object) cache.NewCacheFunc {
 type shared struct {
 	cache.Cache
 
-	of  reflect.Type
-	gvk schema.GroupVersionKind
+	of reflect.Type
 
 	mu sync.Mutex
-	// known is the informer, wrapped; nil before its first use and after its removal.
+	// known is the informer, wrapped; nil before its first use.
 	known *informer
 }
 
@@ -54,37 +44,12 @@ func (s *shared) GetInformer(
 	if err != nil || reflect.TypeOf(of) != s.of {
 		return found, err //nolint:wrapcheck // as without this package
 	}
-	return s.wrapped(found), nil
-}
-
-// GetInformerForKind wraps the informer of the typed kind.
-func (s *shared) GetInformerForKind(
-	ctx context.Context, gvk schema.GroupVersionKind, o ...cache.InformerGetOption,
-) (cache.Informer, error) {
-	found, err := s.Cache.GetInformerForKind(ctx, gvk, o...)
-	if err != nil || gvk != s.gvk {
-		return found, err //nolint:wrapcheck // as without this package
-	}
-	return s.wrapped(found), nil
-}
-
-// RemoveInformer forgets the wrapped informer.
-func (s *shared) RemoveInformer(ctx context.Context, of client.Object) error {
-	if reflect.TypeOf(of) == s.of {
-		s.mu.Lock()
-		s.known = nil
-		s.mu.Unlock()
-	}
-	return s.Cache.RemoveInformer(ctx, of) //nolint:wrapcheck // as without this package
-}
-
-func (s *shared) wrapped(found cache.Informer) *informer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil {
+	if s.known == nil || s.known.Informer != found {
 		s.known = &informer{Informer: found}
 	}
-	return s.known
+	return s.known, nil
 }
 
 // informer registers the handlers that come together as one.
@@ -96,27 +61,13 @@ type informer struct {
 	open *listener
 }
 
-// listener is a handler that has others called.
+// listener is a handler that calls others. Their list is complete when the listener is registered.
 type listener struct {
-	// handlers are replaced as a whole.
-	handlers atomic.Pointer[[]*member]
+	handlers []toolscache.ResourceEventHandler
 	// done is closed when the listener is registered, or cannot be.
 	done       chan struct{}
 	registered toolscache.ResourceEventHandlerRegistration
 	err        error
-}
-
-// member is a handler of a listener. Handlers themselves may be values that cannot be compared.
-type member struct {
-	toolscache.ResourceEventHandler
-}
-
-// registration is that of one member of a listener.
-type registration struct {
-	toolscache.ResourceEventHandlerRegistration
-
-	of *listener
-	is *member
 }
 
 // AddEventHandler adds a handler without options.
@@ -134,25 +85,20 @@ func (i *informer) AddEventHandlerWithOptions(
 	if o.ResyncPeriod != nil {
 		return i.Informer.AddEventHandlerWithOptions(handler, o) //nolint:wrapcheck // as without this package
 	}
-	m := &member{handler}
-	l := i.join(m, o)
-	if <-l.done; l.err != nil {
-		return nil, l.err
-	}
-	return &registration{l.registered, l, m}, nil
+	l := i.join(handler, o)
+	<-l.done
+	return l.registered, l.err
 }
 
-// join adds a member to the listener that is open.
-func (i *informer) join(m *member, o toolscache.HandlerOptions) *listener {
+// join adds a handler to the listener that is open.
+func (i *informer) join(handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions) *listener {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if l := i.open; l != nil { // which calls none yet
-		handlers := append(*l.handlers.Load(), m)
-		l.handlers.Store(&handlers)
+	if l := i.open; l != nil {
+		l.handlers = append(l.handlers, handler)
 		return l
 	}
-	l := &listener{done: make(chan struct{})}
-	l.handlers.Store(&[]*member{m})
+	l := &listener{handlers: []toolscache.ResourceEventHandler{handler}, done: make(chan struct{})}
 	i.open = l
 	time.AfterFunc(gather, func() {
 		i.mu.Lock()
@@ -164,43 +110,31 @@ func (i *informer) join(m *member, o toolscache.HandlerOptions) *listener {
 	return l
 }
 
-// RemoveEventHandler removes one handler, and leaves the others of its listener.
-func (i *informer) RemoveEventHandler(of toolscache.ResourceEventHandlerRegistration) error {
-	r, is := of.(*registration)
-	if !is {
-		return i.Informer.RemoveEventHandler(of) //nolint:wrapcheck // as without this package
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var left []*member
-	for _, m := range *r.of.handlers.Load() {
-		if m != r.is {
-			left = append(left, m)
-		}
-	}
-	if r.of.handlers.Store(&left); len(left) > 0 {
-		return nil
-	}
-	return i.Informer.RemoveEventHandler(r.of.registered) //nolint:wrapcheck // as without this package
+// errShared is returned for the removal of a handler: the registration is also that of others.
+var errShared = errors.New("fanout: a handler that shares its listener cannot be removed")
+
+// RemoveEventHandler returns an error. Controllers keep their handlers.
+func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
+	return errShared
 }
 
 // OnAdd calls the handlers one after the other.
 func (l *listener) OnAdd(object any, initial bool) {
-	for _, handler := range *l.handlers.Load() {
+	for _, handler := range l.handlers {
 		handler.OnAdd(object, initial)
 	}
 }
 
 // OnUpdate calls the handlers one after the other.
 func (l *listener) OnUpdate(before, after any) {
-	for _, handler := range *l.handlers.Load() {
+	for _, handler := range l.handlers {
 		handler.OnUpdate(before, after)
 	}
 }
 
 // OnDelete calls the handlers one after the other.
 func (l *listener) OnDelete(object any) {
-	for _, handler := range *l.handlers.Load() {
+	for _, handler := range l.handlers {
 		handler.OnDelete(object)
 	}
 }

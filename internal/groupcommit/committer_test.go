@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,8 +54,6 @@ func (s *server) Live(context.Context, groupcommit.Key) (counter, bool, error) {
 	return s.stored, !s.deleted, nil
 }
 
-func (*server) Version(c counter) string { return strconv.Itoa(c.version) }
-
 func (s *server) Decide(_ context.Context, c counter, all []*add) (counter, bool, error) {
 	s.mu.Lock()
 	s.largest = max(s.largest, len(all))
@@ -73,21 +71,21 @@ func (s *server) Decide(_ context.Context, c counter, all []*add) (counter, bool
 	return c, c.sum != before, nil
 }
 
-func (s *server) Write(_ context.Context, from, after counter) (counter, error) {
+func (s *server) Write(_ context.Context, from, after counter) error {
 	if s.write != nil {
 		if err := s.write(); err != nil {
-			return counter{}, err
+			return err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stored.version != from.version {
-		return counter{}, apierrors.NewConflict(schema.GroupResource{}, "a", nil)
+		return apierrors.NewConflict(schema.GroupResource{}, "a", nil)
 	}
 	s.writes++
 	after.version++
-	s.stored = after
-	return after, nil
+	s.stored, s.cached = after, after
+	return nil
 }
 
 func eventually(t *testing.T, holds func() bool) {
@@ -101,12 +99,12 @@ func eventually(t *testing.T, holds func() bool) {
 	}
 }
 
-// TestBatch: requests that arrive during a write share the next one, and the memory is freed once the cache has it.
+// TestBatch: requests that arrive during a write share the next one.
 func TestBatch(t *testing.T) {
 	entered, open := make(chan struct{}, 2), make(chan struct{})
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
 	s.write = func() error { entered <- struct{}{}; <-open; return nil }
-	c := groupcommit.New(s, groupcommit.Options{})
+	c := groupcommit.New(s, time.Now)
 	var all sync.WaitGroup
 	commit := func() {
 		if err := c.Commit(t.Context(), key(), &add{n: 1}); err != nil {
@@ -132,13 +130,6 @@ func TestBatch(t *testing.T) {
 	if s.writes != 2 || s.largest != 20 || s.stored.sum != 21 || s.reads != 0 {
 		t.Errorf("%d writes, %d in one, sum %d, %d live reads", s.writes, s.largest, s.stored.sum, s.reads)
 	}
-	if c.Seen(key()); c.Kept() != 1 {
-		t.Errorf("%d kept while the cache lags", c.Kept())
-	}
-	s.mu.Lock()
-	s.cached = s.stored
-	s.mu.Unlock()
-	eventually(t, func() bool { c.Seen(key()); return c.Kept() == 0 })
 }
 
 // TestConflict: after a conflict a batch is decided again upon the live object, with the requests of meanwhile.
@@ -146,7 +137,7 @@ func TestConflict(t *testing.T) {
 	entered, open := make(chan struct{}, 2), make(chan struct{})
 	s := &server{stored: counter{version: 7, sum: 100}, cached: counter{version: 1}}
 	s.write = func() error { entered <- struct{}{}; <-open; return nil }
-	c := groupcommit.New(s, groupcommit.Options{})
+	c := groupcommit.New(s, time.Now)
 	first, second := &add{n: 1}, &add{n: 1}
 	done := make(chan error, 2)
 	go func() { done <- c.Commit(t.Context(), key(), first) }()
@@ -162,16 +153,25 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestConflictsEnd: a batch gives up after MaxConflicts, and what cannot be written is an error.
+// TestConflictsEnd: a batch is decided again until the contexts of its requests end.
 func TestConflictsEnd(t *testing.T) {
-	tries := 0
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
-	s.write = func() error { tries++; return apierrors.NewConflict(schema.GroupResource{}, "a", nil) }
-	c := groupcommit.New(s, groupcommit.Options{
-		MaxConflicts: 3, Backoff: func(int) time.Duration { return time.Microsecond },
-	})
-	if err := c.Commit(t.Context(), key(), &add{n: 1}); !apierrors.IsConflict(err) || tries != 4 {
-		t.Errorf("%v after %d tries", err, tries)
+	var settled atomic.Bool
+	s.write = func() error {
+		if settled.Load() {
+			return nil
+		}
+		return apierrors.NewConflict(schema.GroupResource{}, "a", nil)
+	}
+	c := groupcommit.New(s, time.Now)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := c.Commit(ctx, key(), &add{n: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	settled.Store(true)
+	if err := c.Commit(t.Context(), key(), &add{n: 1}); err != nil || s.stored.sum != 1 {
+		t.Errorf("%v, sum %d", err, s.stored.sum)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestConflictsEnd(t *testing.T) {
 func TestGone(t *testing.T) {
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
 	s.write = func() error { return apierrors.NewNotFound(schema.GroupResource{}, "a") }
-	c := groupcommit.New(s, groupcommit.Options{})
+	c := groupcommit.New(s, time.Now)
 	if err := c.Commit(t.Context(), key(), &add{n: 1}); !errors.Is(err, groupcommit.ErrGone) {
 		t.Errorf("at the write: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestGone(t *testing.T) {
 // TestFailures: an error of a decision and a panic end the batch, and a request whose context has ended is left out.
 func TestFailures(t *testing.T) {
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
-	c := groupcommit.New(s, groupcommit.Options{})
+	c := groupcommit.New(s, time.Now)
 	s.decide = func() error { return apierrors.NewNotFound(schema.GroupResource{}, "target") }
 	if err := c.Commit(t.Context(), key(), &add{n: 1}); !apierrors.IsNotFound(err) {
 		t.Errorf("an error of the decision: %v", err)
@@ -209,75 +209,43 @@ func TestFailures(t *testing.T) {
 	if err := c.Commit(ended, key(), &add{n: 1}); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
-	eventually(t, func() bool { return c.Kept() == 0 })
 	if s.writes != 0 {
 		t.Errorf("%d writes", s.writes)
 	}
 }
 
-func TestGather(t *testing.T) {
-	const several, most = 120 * time.Millisecond, 400 * time.Millisecond
-	for name, c := range map[string]struct {
-		last            time.Duration
-		size, conflicts int
-		want            time.Duration
-	}{
-		"one alone":                 {size: 1},
-		"several":                   {size: 2, want: several},
-		"several again":             {last: several, size: 2, want: several},
-		"a conflict":                {size: 1, conflicts: 1, want: several},
-		"conflicts again and again": {last: most, size: 1, conflicts: 1, want: most},
-		"one after several":         {last: several, size: 1, want: several / 2},
-		"one after a while":         {last: 10 * time.Millisecond, size: 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := groupcommit.Gather(c.last, c.size, c.conflicts); got != c.want {
-				t.Errorf("got %s, want %s", got, c.want)
-			}
-		})
-	}
-}
-
-// Requests are gathered soon after a write. Later ones do not wait: those that nothing is written for would do so for
-// ever.
-func TestGatherEnds(t *testing.T) {
-	s, now, pause := &server{}, time.Unix(1, 0), time.Hour
+// TestQueues: an object takes no memory once its requests are gathered no more, and another object has requests.
+func TestQueues(t *testing.T) {
 	var mu sync.Mutex
-	c := groupcommit.New[counter, *add](s, groupcommit.Options{
-		Now: func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return now
-		},
-		Gather: func(time.Duration, int, int) time.Duration { return pause },
+	now := time.Unix(1, 0)
+	s := &server{}
+	c := groupcommit.New(s, func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
 	})
-	commit := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		return c.Commit(ctx, key(), &add{n: 1})
+	commit := func(key groupcommit.Key) {
+		if err := c.Commit(t.Context(), key, &add{n: 1}); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := commit(); err != nil {
-		t.Fatal(err)
+	s.write = func() error { // another writer is faster
+		s.write = nil
+		return apierrors.NewConflict(schema.GroupResource{}, "a", nil)
 	}
+	commit(key())
+	eventually(t, func() bool { return groupcommit.Queues(c) == 1 })
 	mu.Lock()
 	now = now.Add(2 * time.Second)
 	mu.Unlock()
-	pause = 200 * time.Millisecond // after the next write
-	if err := commit(); err != nil {
-		t.Errorf("two seconds after a write: %v", err)
-	}
-	var together sync.WaitGroup
-	for range 2 {
-		together.Add(1)
-		go func() {
-			defer together.Done()
-			if err := commit(); err != nil {
-				t.Error(err)
+	eventually(t, func() bool { // the first queue may still be ending when the second begins
+		commit(groupcommit.Key{UID: "2"})
+		for range 1000 {
+			if groupcommit.Queues(c) == 0 {
+				return true
 			}
-		}()
-	}
-	together.Wait()
-	if s.largest != 2 || s.writes != 3 {
-		t.Errorf("right after a write: %d requests at most in %d writes, want two in the third", s.largest, s.writes)
-	}
+			runtime.Gosched()
+		}
+		return false
+	})
 }

@@ -1,6 +1,6 @@
 // Package groupcommit decides the concurrent requests for one object together, and commits them with one write.
 //
-//	c := groupcommit.New(store, groupcommit.Options{})
+//	c := groupcommit.New(store, time.Now)
 //	err := c.Commit(ctx, groupcommit.Key{NamespacedName: name, UID: uid}, request) // the Store has filled in its answer
 //
 // Requests that arrive while a write is under way form the next batch. After a conflict the Committer reads the object
@@ -10,9 +10,9 @@
 //   - An object has at most one write at a time. The batches of different objects do not wait for each other.
 //   - Commit returns after the Store has decided the request and the write has succeeded, or with an error. The batch
 //     leaves out a request whose context has ended.
-//   - A state that this process has written is decided upon until the cache has it, for at most ledger.Patience.
+//   - Decisions see what this process has written until the cache has it, for at most ledger.Patience.
 //   - A panic is an error of the requests in that batch.
-//   - An object without requests, whose last write the cache has, takes no memory.
+//   - An object without requests takes no memory, at the latest when the next one comes.
 //
 // When not to use it: where each write tests only what it changes, so that writers do not conflict.
 package groupcommit

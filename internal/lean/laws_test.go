@@ -15,15 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/containerrestart"
-	"github.com/kruisekit/kruisekit/controllers/ephemeraljob/ephemeral"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
@@ -52,7 +49,8 @@ func readings(pod *corev1.Pod) map[string]any {
 		"exempt": pub.Exempt(pod),
 		"mounts": claims.Mounts(&pod.Spec, []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}),
 		"finish": text(finish.Next(finish.Input{Pod: pod, Now: noon()})), "ready": lifecycle.Ready(pod, noon()),
-		"kept": broadcast.NewPodRule(pod).Keeps(node()), "ends": workload.IsFinished(pod), "earlier": subset.Active(pod),
+		"kept": eligible.Compile(&pod.Spec, eligible.Options{Cordons: true, Requests: true}).Check(node()),
+		"ends": workload.IsFinished(pod), "earlier": subset.Active(pod),
 	}
 	all["scale"], all["wait"] = scale.Available(pod, 10, noon())
 	all["stuck"], all["is stuck"] = workload.Stuck(pod)
@@ -62,18 +60,6 @@ func readings(pod *corev1.Pod) map[string]any {
 		}}},
 		Patch: runtime.RawExtension{Raw: []byte(`{"metadata":{"labels":{"a":"b"}}}`)},
 	})
-	job := &v1alpha1.EphemeralJob{ObjectMeta: metav1.ObjectMeta{UID: "job"}, Spec: v1alpha1.EphemeralJobSpec{
-		Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key: "x", Operator: metav1.LabelSelectorOpDoesNotExist,
-		}}},
-		Template: v1alpha1.EphemeralContainerTemplateSpec{EphemeralContainers: []corev1.EphemeralContainer{{
-			EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug", Image: "debug"},
-		}}},
-	}}
-	if rule, err := ephemeral.NewRule(job); err == nil {
-		all["ephemeral"] = rule.State(pod)
-	}
-	all["add ephemeral"] = data(ephemeral.Write(job, pod))
 	request := &v1beta1.ContainerRecreateRequest{Spec: v1beta1.ContainerRecreateRequestSpec{PodName: pod.Name}}
 	for i := range pod.Spec.Containers {
 		request.Spec.Containers = append(request.Spec.Containers, v1beta1.ContainerRecreateRequestContainer{

@@ -10,9 +10,6 @@ package markers
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -68,27 +65,6 @@ func (m *Markers) Of(o client.Object) *v1alpha1.PodProbeMarker { return m.memo.D
 // Forget drops a marker that is gone.
 func (m *Markers) Forget(name types.NamespacedName) { m.memo.Forget(name) }
 
-// PodChanged reports whether a change of a pod may change what is probed in it: whether it is probed at all, and where.
-// What kubelets report of containers does not count. For its labels see Reselected.
-func PodChanged(was, is *corev1.Pod) bool {
-	return was.UID != is.UID || was.Spec.NodeName != is.Spec.NodeName || was.Status.PodIP != is.Status.PodIP ||
-		podprobe.IsProbed(was) != podprobe.IsProbed(is) || podprobe.IsActive(was) != podprobe.IsActive(is)
-}
-
-// Reselected reports whether other markers select a pod after a change of its labels. A label that a marker writes, and
-// that another writer changes, is no reason to look at the pod.
-func (m *Markers) Reselected(ctx context.Context, was, is *corev1.Pod) (bool, error) {
-	if maps.Equal(was.Labels, is.Labels) {
-		return false, nil
-	}
-	before, err := m.Selecting(ctx, was)
-	if err != nil {
-		return false, err
-	}
-	after, err := m.Selecting(ctx, is)
-	return !slices.EqualFunc(before, after, func(a, b *v1alpha1.PodProbeMarker) bool { return a.Name == b.Name }), err
-}
-
 // NodeField is the name of the index of pods by their node, and NodeOf its function. Other reconcilers have the same
 // one.
 const NodeField = "kruisekit.dev/node"
@@ -126,10 +102,4 @@ func ProbedOf(o client.Object) []string {
 		}
 	}
 	return keys
-}
-
-// Split returns the namespace and the name of a key in the index.
-func Split(key string) (namespace, name string) {
-	namespace, name, _ = strings.Cut(key, "/")
-	return namespace, name
 }

@@ -59,9 +59,6 @@ func TestProbedOf(t *testing.T) {
 	if got := markers.ProbedOf(raw); !slices.Equal(got, []string{"a/m", "b/m"}) {
 		t.Errorf("found by %q", got)
 	}
-	if namespace, name := markers.Split("a/m"); namespace != "a" || name != "m" {
-		t.Errorf("split into %q and %q", namespace, name)
-	}
 	raw.Object["spec"] = map[string]any{"podProbes": "none"}
 	if got := markers.ProbedOf(raw); got != nil {
 		t.Errorf("malformed: found by %q", got)

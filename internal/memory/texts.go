@@ -13,12 +13,18 @@ type texts struct {
 	last string
 }
 
+// mostTexts bounds what is kept of an object.
+const mostTexts = 100
+
 // First reports whether a text is emitted about an object for the first time.
 func (t *Texts[K]) First(object K, text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := t.of(object)
 	first := !of.all[text]
+	if len(of.all) >= mostTexts { // they differ each time
+		clear(of.all)
+	}
 	of.all[text] = true
 	return first
 }

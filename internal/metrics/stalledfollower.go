@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // StalledOptions of Follow.
@@ -50,7 +50,7 @@ func (f *Follower) Start(ctx context.Context) error {
 	}
 	f.begin()
 	defer f.end()
-	registration, err := informer.AddEventHandler(following.Handler(f.put, f.remove))
+	registration, err := informer.AddEventHandler(watches.UntypedHandler(f.put, f.remove))
 	if err != nil {
 		return fmt.Errorf("follow %s: %w", f.kind.Kind, err)
 	}

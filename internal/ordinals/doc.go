@@ -14,7 +14,6 @@
 // Laws:
 //   - A window has as many ordinals as Replicas, none of them reserved, and no free ordinal between its first and its
 //     last one is left out. The exception is the end of the ordinals, at 2,147,483,647.
-//   - Rank and Ordinal are inverse to each other.
 //   - Memory and time depend on the number of reserved items, never on the length of a range: 0-2000000000 is one
 //     interval.
 //   - The order of the items does not matter, nor do duplicates and overlaps.

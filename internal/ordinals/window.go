@@ -3,7 +3,6 @@ package ordinals
 import (
 	"iter"
 	"math"
-	"sort"
 )
 
 // end is the largest ordinal.
@@ -61,35 +60,6 @@ func (w Window) Rank(ordinal int32) (rank int32, contained bool) {
 		return int32(min(replicas, w.size())), false
 	}
 	return int32(free), !w.Reserved.Contains(ordinal)
-}
-
-// Ordinal returns the ordinal with a rank, and reports whether the window has one.
-func (w Window) Ordinal(rank int32) (ordinal int32, ok bool) {
-	if rank < 0 || rank >= w.Replicas {
-		return 0, false
-	}
-	o := w.free(int64(rank))
-	return int32(min(o, end)), o <= end
-}
-
-// free returns the ordinal that has as many free ordinals between it and the start as given. It may lie beyond the end.
-func (w Window) free(rank int64) int64 {
-	start := w.start()
-	skipped := w.Reserved.below(start)
-	// The interval i lies before the ordinal if no more than rank ordinals are free before it.
-	first := w.Reserved.after(start - 1)
-	if first > 0 && w.Reserved.intervals[first-1].last >= start {
-		first--
-	}
-	n := sort.Search(len(w.Reserved.intervals)-first, func(i int) bool {
-		in := w.Reserved.intervals[first+i]
-		return max(in.first, start)-start-(in.before+max(0, start-in.first)-skipped) > rank
-	})
-	if n == 0 {
-		return start + rank
-	}
-	in := w.Reserved.intervals[first+n-1]
-	return start + rank + in.before + in.last - in.first + 1 - skipped
 }
 
 // size is how many ordinals there are: fewer than Replicas only where the ordinals end.

@@ -32,30 +32,32 @@ type Content struct {
 }
 
 // Desired returns what a node probes: the probes of all markers that select one of its pods. Probes whose names have no
-// marker belong to another controller, and stay as long as their pod.
+// marker belong to another controller, and stay as long as their pod. What is asked already keeps its order.
 func Desired(n Node) Content {
-	d := desired{markers: compile(n.Markers), asked: map[identity]*v1alpha1.PodProbe{}}
+	d := desired{markers: n.Markers, asked: map[identity]int{}}
 	for i := range n.Asked {
-		if id := identityOf(&n.Asked[i]); d.asked[id] == nil {
-			d.asked[id] = &n.Asked[i]
+		if _, twice := d.asked[identityOf(&n.Asked[i])]; !twice {
+			d.asked[identityOf(&n.Asked[i])] = i
 		}
 	}
-	wanted := map[identity]v1alpha1.PodProbe{}
+	var all []v1alpha1.PodProbe
 	for _, pod := range n.Pods {
-		if p := d.entry(pod); len(p.Probes) > 0 {
-			wanted[identityOf(&p)] = p
+		if p := d.entry(pod, n.Asked); len(p.Probes) > 0 {
+			all = append(all, p)
 		}
 	}
+	position := func(p *v1alpha1.PodProbe) int {
+		if i, asked := d.asked[identityOf(p)]; asked {
+			return i
+		}
+		return len(n.Asked)
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.PodProbe) int {
+		return cmp.Or(cmp.Compare(position(&a), position(&b)), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+	})
 	content := Content{}
-	for i := range n.Asked {
-		id := identityOf(&n.Asked[i])
-		if p, ok := wanted[id]; ok {
-			content.PodProbes = append(content.PodProbes, p)
-			delete(wanted, id)
-		}
-	}
-	content.PodProbes = append(content.PodProbes, sorted(wanted)...)
-	content.PodProbes, d.notes = bound(content.PodProbes, d.notes)
+	content.PodProbes, d.notes = bound(all, d.notes)
 	slices.SortFunc(d.notes, func(a, b note.Note) int {
 		return cmp.Or(cmp.Compare(a.Object, b.Object), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Text, b.Text))
 	})
@@ -69,81 +71,68 @@ type identity struct{ namespace, name, uid string }
 
 func identityOf(p *v1alpha1.PodProbe) identity { return identity{p.Namespace, p.Name, p.UID} }
 
-func sorted(all map[identity]v1alpha1.PodProbe) []v1alpha1.PodProbe {
-	list := make([]v1alpha1.PodProbe, 0, len(all))
-	for _, p := range all {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b v1alpha1.PodProbe) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
-	})
-	return list
-}
-
 // desired is a call of Desired.
 type desired struct {
-	markers compiled
-	asked   map[identity]*v1alpha1.PodProbe
-	notes   []note.Note
+	markers []*v1alpha1.PodProbeMarker
+	// asked are the indexes of what is asked already.
+	asked map[identity]int
+	notes []note.Note
 }
 
 // entry returns what is probed in a pod, without probes where nothing is.
-func (d *desired) entry(pod *corev1.Pod) v1alpha1.PodProbe {
+func (d *desired) entry(pod *corev1.Pod, all []v1alpha1.PodProbe) v1alpha1.PodProbe {
 	p := v1alpha1.PodProbe{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID), IP: pod.Status.PodIP}
-	asked := d.asked[identityOf(&p)]
-	if asked == nil {
-		asked = &v1alpha1.PodProbe{}
+	var asked []v1alpha1.ContainerProbe
+	if i, ok := d.asked[identityOf(&p)]; ok {
+		asked, p.IP = all[i].Probes, cmp.Or(p.IP, all[i].IP)
 	}
-	p.IP = cmp.Or(p.IP, asked.IP)
-	wanted, order := map[string]v1alpha1.ContainerProbe{}, []string(nil)
 	if IsProbed(pod) {
-		wanted, order = d.probes(pod, asked)
+		p.Probes = d.probes(pod, asked)
 	}
-	for i := range asked.Probes {
-		had := &asked.Probes[i]
-		if w, ok := wanted[had.Name]; ok {
-			p.Probes = append(p.Probes, w)
-			delete(wanted, had.Name)
-		} else if _, _, ours := MarkerOf(had.Name); !ours && IsActive(pod) {
-			p.Probes = append(p.Probes, *had)
+	for i := range asked {
+		if _, _, ours := MarkerOf(asked[i].Name); !ours && IsActive(pod) {
+			p.Probes = append(p.Probes, asked[i])
 		}
 	}
-	for _, name := range order {
-		if w, ok := wanted[name]; ok {
-			p.Probes = append(p.Probes, w)
+	position := func(p *v1alpha1.ContainerProbe) int {
+		if i := indexOf(asked, p.Name); i >= 0 {
+			return i
 		}
+		return len(asked)
 	}
+	slices.SortStableFunc(p.Probes, func(a, b v1alpha1.ContainerProbe) int {
+		return cmp.Compare(position(&a), position(&b))
+	})
 	return p
 }
 
-// probes returns those that the markers of a pod ask for, and the order of their names. One whose port cannot be
-// resolved stays as it is.
-func (d *desired) probes(
-	pod *corev1.Pod, asked *v1alpha1.PodProbe,
-) (wanted map[string]v1alpha1.ContainerProbe, order []string) {
-	wanted = map[string]v1alpha1.ContainerProbe{}
-	for _, m := range d.markers.selecting(pod) {
+func indexOf(probes []v1alpha1.ContainerProbe, name string) int {
+	return slices.IndexFunc(probes, func(p v1alpha1.ContainerProbe) bool { return p.Name == name })
+}
+
+// probes returns those that the markers of a pod ask for. One whose port cannot be resolved stays as it is.
+func (d *desired) probes(pod *corev1.Pod, asked []v1alpha1.ContainerProbe) (all []v1alpha1.ContainerProbe) {
+	for _, m := range Selecting(pod, d.markers) {
 		for i := range m.Spec.Probes {
 			p := &m.Spec.Probes[i]
 			name, object := NameOf(m.Name, p.Name), m.Namespace+"/"+m.Name
-			if _, twice := wanted[name]; twice || p.Name == "" || strings.Contains(p.Name, separator) || !canRun(&p.Probe) {
+			if indexOf(all, name) >= 0 || p.Name == "" || strings.Contains(p.Name, separator) || !canRun(&p.Probe) {
 				d.notes = append(d.notes, newNote(NoteInvalid, object, "probe "+p.Name+" is not run, because it is invalid"))
 				continue
 			}
 			resolved, err := resolve(pod, p)
 			if err != nil {
 				d.notes = append(d.notes, newNote(NotePort, object, "probe "+p.Name+" is not run as it is: "+err.Error()))
-				was := slices.IndexFunc(asked.Probes, func(c v1alpha1.ContainerProbe) bool { return c.Name == name })
+				was := indexOf(asked, name)
 				if was < 0 {
 					continue
 				}
-				resolved = asked.Probes[was].Probe
+				resolved = asked[was].Probe
 			}
-			wanted[name] = v1alpha1.ContainerProbe{Name: name, ContainerName: p.ContainerName, Probe: resolved}
-			order = append(order, name)
+			all = append(all, v1alpha1.ContainerProbe{Name: name, ContainerName: p.ContainerName, Probe: resolved})
 		}
 	}
-	return wanted, order
+	return all
 }
 
 // canRun reports whether a probe has one handler, which asks its pod.

@@ -285,7 +285,7 @@ func TestDesiredIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		text        string
 		least, most int
-	}{{"x", 300, 512}, {"\x01", 50, 85}, {"<", 50, 85}} {
+	}{{"x", 150, 256}, {"\x01", 30, 45}, {"<", 30, 45}} {
 		t.Run(strconv.Quote(c.text), func(t *testing.T) { testDesiredIsBounded(t, c.text, c.least, c.most) })
 	}
 }

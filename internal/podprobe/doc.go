@@ -13,7 +13,7 @@
 //   - Desired is a function of the pods, the markers and the present content. The order of pods and markers does not
 //     matter. Its own result changes nothing.
 //   - Desired keeps the order of what stays, so that content which the reference wrote needs no write.
-//   - The content of a node is bounded. A namespace with too many probes loses its own, and no other namespace does.
+//   - The content of a node is bounded, and a namespace takes at most half of it.
 //   - An applied Marking leaves nothing to mark. A marking changes no condition of the kubelet or of a workload.
 //   - A marking that would change nothing has no write.
 //   - A result counts only for the container that it was found in: a new container starts without a state and without a

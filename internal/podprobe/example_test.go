@@ -69,11 +69,11 @@ func ExampleReport() {
 	spec := &v1alpha1.NodePodProbeSpec{PodProbes: []v1alpha1.PodProbe{{
 		Namespace: "shop", Name: "game-0", UID: "u", Probes: []v1alpha1.ContainerProbe{{Name: "game#idle"}},
 	}}}
-	found := podprobe.Finding{State: v1alpha1.ProbeFailed, Message: "players", At: time.Unix(1_800_000_000, 0)}
+	found := podprobe.Memory{State: v1alpha1.ProbeFailed, Message: "players", At: time.Unix(1_800_000_000, 0)}
 	status, flips := podprobe.Report(podprobe.Reporting{
 		Spec:     spec,
 		Status:   &v1alpha1.NodePodProbeStatus{},
-		Findings: map[podprobe.Key]podprobe.Finding{{UID: "u", Name: "game#idle"}: found},
+		Findings: map[podprobe.Key]podprobe.Memory{{UID: "u", Name: "game#idle"}: found},
 	})
 	fmt.Println(status.PodProbeStatuses[0].ProbeStates[0].State, len(flips))
 	// Output: Failed 1

@@ -2,10 +2,8 @@ package podprobe
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,15 +91,14 @@ type Marking struct {
 	// Notes are about the conditions that are not written.
 	Notes []note.Note
 
-	pod      *corev1.Pod
-	outcomes []Outcome
+	pod *corev1.Pod
 }
 
 // Mark returns what results change in a pod. Of several results for one condition the first counts, of several for one
 // label or annotation the last. A result that is not known yet revokes a condition that is True, and leaves labels and
 // annotations as they are.
 func Mark(pod *corev1.Pod, outcomes []Outcome) Marking {
-	m := Marking{pod: pod, outcomes: outcomes}
+	m := Marking{pod: pod}
 	claimed, labels, annotations := map[string]bool{}, map[string]*string{}, map[string]*string{}
 	for i := range outcomes {
 		o := &outcomes[i]
@@ -119,17 +116,6 @@ func Mark(pod *corev1.Pod, outcomes []Outcome) Marking {
 	m.Labels = differing(pod.Labels, labels)
 	m.Annotations = differing(pod.Annotations, annotations)
 	return m
-}
-
-// Cause returns the results, with the times of their changes. A marking of the same cause and content is made again
-// where another writer has reverted the one before.
-func (m Marking) Cause() string {
-	var text strings.Builder
-	for i := range m.outcomes {
-		s := &m.outcomes[i].State
-		fmt.Fprintf(&text, "%s=%s@%d ", s.Name, s.State, s.LastTransitionTime.Unix())
-	}
-	return text.String()
 }
 
 func isState(s v1alpha1.ProbeState) bool {

@@ -66,37 +66,12 @@ func Selector(m *v1alpha1.PodProbeMarker) labels.Selector {
 
 // Selecting returns the markers that select a pod, by name. A marker that is being deleted selects none.
 func Selecting(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) []*v1alpha1.PodProbeMarker {
-	return compile(markers).selecting(pod)
-}
-
-// compiled are markers by namespace, each with its selector, in the order of their names.
-type compiled map[string][]selecting
-
-type selecting struct {
-	*v1alpha1.PodProbeMarker
-
-	selector labels.Selector
-}
-
-func compile(markers []*v1alpha1.PodProbeMarker) compiled {
-	all := compiled{}
-	for _, m := range markers {
-		if m.DeletionTimestamp == nil {
-			all[m.Namespace] = append(all[m.Namespace], selecting{m, Selector(m)})
-		}
-	}
-	for _, of := range all {
-		slices.SortFunc(of, func(a, b selecting) int { return cmp.Compare(a.Name, b.Name) })
-	}
-	return all
-}
-
-func (c compiled) selecting(pod *corev1.Pod) []*v1alpha1.PodProbeMarker {
 	var found []*v1alpha1.PodProbeMarker
-	for _, m := range c[pod.Namespace] {
-		if m.selector.Matches(labels.Set(pod.Labels)) {
-			found = append(found, m.PodProbeMarker)
+	for _, m := range markers {
+		if m.Namespace == pod.Namespace && m.DeletionTimestamp == nil && Selector(m).Matches(labels.Set(pod.Labels)) {
+			found = append(found, m)
 		}
 	}
+	slices.SortFunc(found, func(a, b *v1alpha1.PodProbeMarker) int { return cmp.Compare(a.Name, b.Name) })
 	return found
 }

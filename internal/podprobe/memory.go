@@ -3,6 +3,7 @@ package podprobe
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -114,30 +115,15 @@ func InitialDelay(p *v1alpha1.ContainerProbe) time.Duration {
 // seconds are one at least.
 func seconds(n int32) time.Duration { return time.Duration(max(n, 1)) * time.Second }
 
-// Cut returns at most so many bytes of a text, without a part of a rune at its end, and without what is not UTF-8.
+// Cut returns at most so many bytes of a text, without a part of a rune at its end. What is not UTF-8 becomes a
+// question mark.
 func Cut(text string, most int) string {
-	if len(text) > most {
-		text = text[:most]
-		for i := 1; i <= utf8.UTFMax && i <= len(text); i++ {
-			if first := text[len(text)-i]; utf8.RuneStart(first) {
-				if !utf8.FullRuneInString(text[len(text)-i:]) {
-					text = text[:len(text)-i]
-				}
-				break
-			}
-		}
+	text = strings.ToValidUTF8(text, "?")
+	end := min(len(text), most)
+	for end < len(text) && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	if utf8.ValidString(text) {
-		return text
-	}
-	valid := []byte(nil)
-	for _, r := range text {
-		if r == utf8.RuneError {
-			r = '?'
-		}
-		valid = utf8.AppendRune(valid, r)
-	}
-	return string(valid)
+	return text[:end]
 }
 
 // Recall returns the memory of a node that starts, from what it reported before. The state counts for the container

@@ -2,9 +2,7 @@ package podprobe
 
 import (
 	"encoding/json"
-	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,20 +22,12 @@ type Key struct {
 	Name string
 }
 
-// Finding is the state of a probe in its report.
-type Finding struct {
-	State   v1alpha1.ProbeState
-	Message string
-	// At is when it was found.
-	At time.Time
-}
-
 // Reporting is what the status of a NodePodProbe follows from.
 type Reporting struct {
 	Spec   *v1alpha1.NodePodProbeSpec
 	Status *v1alpha1.NodePodProbeStatus
 	// Findings by probe. A probe without one keeps what the status has.
-	Findings map[Key]Finding
+	Findings map[Key]Memory
 }
 
 // Flip is a probe whose state has changed.
@@ -46,40 +36,35 @@ type Flip struct {
 	State v1alpha1.ContainerProbeState
 }
 
-// Report returns the status of a NodePodProbe: the states of all probes of its spec that have one, and no others. What
-// the status has stays in its order. Flips are the probes whose state has changed.
-func Report(r Reporting) (status v1alpha1.NodePodProbeStatus, flips []Flip) {
-	had := map[Key]*v1alpha1.ContainerProbeState{}
-	places := map[string]int{}
-	for i := range r.Status.PodProbeStatuses {
-		s := &r.Status.PodProbeStatuses[i]
-		if _, ok := places[s.UID]; ok {
-			continue
-		}
-		places[s.UID] = len(places)
+// States returns the states of a status by probe. Of a probe that stands twice, the first counts.
+func States(status *v1alpha1.NodePodProbeStatus) map[Key]*v1alpha1.ContainerProbeState {
+	all := map[Key]*v1alpha1.ContainerProbeState{}
+	for i := range status.PodProbeStatuses {
+		s := &status.PodProbeStatuses[i]
 		for j := range s.ProbeStates {
-			if key := (Key{s.UID, s.ProbeStates[j].Name}); had[key] == nil {
-				had[key] = &s.ProbeStates[j]
+			if key := (Key{s.UID, s.ProbeStates[j].Name}); all[key] == nil {
+				all[key] = &s.ProbeStates[j]
 			}
 		}
 	}
-	most := messageBytes(r.Spec)
-	pods := slices.Clone(r.Spec.PodProbes)
-	slices.SortStableFunc(pods, func(a, b v1alpha1.PodProbe) int { return place(places, a.UID) - place(places, b.UID) })
-	seen := map[string]bool{}
-	for i := range pods {
-		p := &pods[i]
-		if seen[p.UID] {
-			continue
-		}
-		seen[p.UID] = true
+	return all
+}
+
+// Report returns the status of a NodePodProbe: the states of all probes of its spec that have one, and no others, in
+// the order of the spec. Flips are the probes whose state has changed.
+func Report(r Reporting) (status v1alpha1.NodePodProbeStatus, flips []Flip) {
+	had, most := States(r.Status), messageBytes(r.Spec)
+	seen := map[Key]bool{}
+	for i := range r.Spec.PodProbes {
+		p := &r.Spec.PodProbes[i]
 		s := v1alpha1.PodProbeStatus{Name: p.Name, Namespace: p.Namespace, UID: p.UID}
-		for _, name := range names(p, r.Status) {
-			key := Key{p.UID, name}
-			state, flipped, ok := stateOf(name, had[key], r.Findings[key], most)
-			if !ok {
+		for j := range p.Probes {
+			key := Key{p.UID, p.Probes[j].Name}
+			state, flipped, ok := stateOf(key.Name, had[key], r.Findings[key], most)
+			if !ok || seen[key] {
 				continue
 			}
+			seen[key] = true
 			s.ProbeStates = append(s.ProbeStates, state)
 			if flipped {
 				flips = append(flips, Flip{Pod: p, State: state})
@@ -92,42 +77,9 @@ func Report(r Reporting) (status v1alpha1.NodePodProbeStatus, flips []Flip) {
 	return status, flips
 }
 
-// place of a pod in the status. Those that the status lacks come last.
-func place(places map[string]int, uid string) int {
-	if at, ok := places[uid]; ok {
-		return at
-	}
-	return len(places)
-}
-
-// names of the probes of a pod: first those that the status has, in its order.
-func names(p *v1alpha1.PodProbe, had *v1alpha1.NodePodProbeStatus) []string {
-	var wanted, all []string
-	for i := range p.Probes {
-		wanted = append(wanted, p.Probes[i].Name)
-	}
-	for i := range had.PodProbeStatuses {
-		if had.PodProbeStatuses[i].UID != p.UID {
-			continue
-		}
-		for _, s := range had.PodProbeStatuses[i].ProbeStates {
-			if slices.Contains(wanted, s.Name) && !slices.Contains(all, s.Name) {
-				all = append(all, s.Name)
-			}
-		}
-		break
-	}
-	for _, name := range wanted {
-		if !slices.Contains(all, name) {
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
 // stateOf returns the state of a probe, and whether it differs from the one that the status has.
 func stateOf(
-	name string, had *v1alpha1.ContainerProbeState, f Finding, most int,
+	name string, had *v1alpha1.ContainerProbeState, f Memory, most int,
 ) (state v1alpha1.ContainerProbeState, flipped, ok bool) {
 	if f.State == "" {
 		if had == nil {
@@ -221,50 +173,15 @@ func compare(a, b *v1alpha1.ContainerProbeState) Urgency {
 	return Unchanged
 }
 
-// StatusWrite returns the patch that makes the status of a NodePodProbe another one; nil where both are the same. Where
-// the same probes are in both, the patch has the probes that differ, and tests that they are where they were.
+// StatusWrite returns the patch that makes the status of a NodePodProbe another one; nil where both are the same. The
+// patch tests the version that was observed.
 func StatusWrite(n *v1alpha1.NodePodProbe, status v1alpha1.NodePodProbeStatus) *write.Write {
 	if apiequality.Semantic.DeepEqual(n.Status, status) {
 		return nil
 	}
-	w := &write.Write{Verb: write.Patch, Object: n, Subresource: write.Status}
-	if ops, ok := changes(&n.Status, &status); ok {
-		w.Type, w.Body = types.JSONPatchType, write.Ops(append(write.TestUID(n), ops...))
-		return w
+	return &write.Write{
+		Verb: write.Patch, Object: n, Subresource: write.Status, Type: types.MergePatchType, Body: statusBody{n, status},
 	}
-	w.Type, w.Body = types.MergePatchType, statusBody{n, status}
-	return w
-}
-
-// changes are the operations for the states that differ. It reports false where the probes do.
-func changes(was, is *v1alpha1.NodePodProbeStatus) ([]write.Op, bool) {
-	if len(was.PodProbeStatuses) != len(is.PodProbeStatuses) {
-		return nil, false
-	}
-	var ops []write.Op
-	for i := range was.PodProbeStatuses {
-		a, b := &was.PodProbeStatuses[i], &is.PodProbeStatuses[i]
-		if a.UID != b.UID || a.Name != b.Name || a.Namespace != b.Namespace || len(a.ProbeStates) != len(b.ProbeStates) {
-			return nil, false
-		}
-		at := write.Pointer("status", "podProbeStatuses", strconv.Itoa(i))
-		tested := false
-		for j := range a.ProbeStates {
-			if a.ProbeStates[j].Name != b.ProbeStates[j].Name {
-				return nil, false
-			}
-			if apiequality.Semantic.DeepEqual(a.ProbeStates[j], b.ProbeStates[j]) {
-				continue
-			}
-			if !tested {
-				ops = append(ops, write.Test(at+"/uid", a.UID))
-				tested = true
-			}
-			state := at + write.Pointer("probeStates", strconv.Itoa(j))
-			ops = append(ops, write.Test(state+"/name", a.ProbeStates[j].Name), write.Replace(state, b.ProbeStates[j]))
-		}
-	}
-	return ops, true
 }
 
 // statusBody is a merge patch with a whole status.

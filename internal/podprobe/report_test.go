@@ -20,8 +20,8 @@ import (
 
 var reportTime = time.Unix(1_800_000_000, 0)
 
-func finding(state v1alpha1.ProbeState, message string, after time.Duration) podprobe.Finding {
-	return podprobe.Finding{State: state, Message: message, At: reportTime.Add(after)}
+func finding(state v1alpha1.ProbeState, message string, after time.Duration) podprobe.Memory {
+	return podprobe.Memory{State: state, Message: message, At: reportTime.Add(after)}
 }
 
 // toldStatus is a status in short: pod: probe=state(message) since/at in seconds after reportTime.
@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 	steps := []struct {
 		why      string
 		spec     v1alpha1.NodePodProbeSpec
-		findings map[podprobe.Key]podprobe.Finding
+		findings map[podprobe.Key]podprobe.Memory
 		want     []string
 		flips    int
 		urgency  podprobe.Urgency
@@ -58,17 +58,17 @@ func TestReport(t *testing.T) {
 		{
 			why:      "probes without a state are left out",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{b: finding("Unknown", "", 0)},
+			findings: map[podprobe.Key]podprobe.Memory{b: finding("Unknown", "", 0)},
 			want:     []string{"db: m#b=Unknown()0/0"},
 			flips:    1,
 			urgency:  podprobe.Flipped,
 			patch:    types.MergePatchType,
 		},
 		{
-			why:      "a new pod is appended, acceptance 17",
+			why:      "a new pod is added, acceptance 17",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
-			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
+			want:     []string{"web: m#a=Failed(no)1/1", "db: m#b=Unknown()0/0"},
 			flips:    1,
 			urgency:  podprobe.Flipped,
 			patch:    types.MergePatchType,
@@ -76,45 +76,45 @@ func TestReport(t *testing.T) {
 		{
 			why:      "the same needs no patch",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
-			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Failed(no)1/1"},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Failed", "no", 1e9), b: finding("Unknown", "", 0)},
+			want:     []string{"web: m#a=Failed(no)1/1", "db: m#b=Unknown()0/0"},
 			urgency:  podprobe.Unchanged,
 		},
 		{
-			why:      "a flip is a small patch",
+			why:      "a flip is urgent",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "ok", 5e9), b: finding("Unknown", "", 0)},
-			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(ok)5/5"},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Succeeded", "ok", 5e9), b: finding("Unknown", "", 0)},
+			want:     []string{"web: m#a=Succeeded(ok)5/5", "db: m#b=Unknown()0/0"},
 			flips:    1,
 			urgency:  podprobe.Flipped,
-			patch:    types.JSONPatchType,
+			patch:    types.MergePatchType,
 		},
 		{
 			why:      "another message is no flip",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 7e9), b: finding("Unknown", "", 0)},
-			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/7"},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Succeeded", "better", 7e9), b: finding("Unknown", "", 0)},
+			want:     []string{"web: m#a=Succeeded(better)5/7", "db: m#b=Unknown()0/0"},
 			urgency:  podprobe.Reworded,
-			patch:    types.JSONPatchType,
+			patch:    types.MergePatchType,
 		},
 		{
 			why:      "a refreshed result is less urgent",
 			spec:     both,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Succeeded", "better", 607e9), b: finding("Unknown", "", 0)},
-			want:     []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Succeeded", "better", 607e9), b: finding("Unknown", "", 0)},
+			want:     []string{"web: m#a=Succeeded(better)5/607", "db: m#b=Unknown()0/0"},
 			urgency:  podprobe.Aged,
-			patch:    types.JSONPatchType,
+			patch:    types.MergePatchType,
 		},
 		{
 			why:     "a restarted daemon keeps what it does not know",
 			spec:    both,
-			want:    []string{"db: m#b=Unknown()0/0", "web: m#a=Succeeded(better)5/607"},
+			want:    []string{"web: m#a=Succeeded(better)5/607", "db: m#b=Unknown()0/0"},
 			urgency: podprobe.Unchanged,
 		},
 		{
 			why:      "what is not asked for any more leaves, acceptance 17",
 			spec:     less,
-			findings: map[podprobe.Key]podprobe.Finding{a: finding("Failed", "", 9e9)},
+			findings: map[podprobe.Key]podprobe.Memory{a: finding("Failed", "", 9e9)},
 			want:     []string{"db: m#b=Unknown()0/0"},
 			urgency:  podprobe.Flipped,
 			patch:    types.MergePatchType,
@@ -140,30 +140,21 @@ func TestReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n = patched(t, n, w.Type, patch)
+		n = patched(t, n, patch)
 		if diff := cmp.Diff(s.want, toldStatus(n.Status)); diff != "" {
 			t.Errorf("%s: stored (-want +got):\n%s", s.why, diff)
 		}
 	}
 }
 
-func patched(t *testing.T, n *v1alpha1.NodePodProbe, kind types.PatchType, patch []byte) *v1alpha1.NodePodProbe {
+func patched(t *testing.T, n *v1alpha1.NodePodProbe, patch []byte) *v1alpha1.NodePodProbe {
 	t.Helper()
 	before, err := json.Marshal(n)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var after []byte
-	if kind == types.JSONPatchType {
-		ops, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err = ops.Apply(before)
-		if err != nil {
-			t.Fatalf("%s: %v", patch, err)
-		}
-	} else if after, err = jsonpatch.MergePatch(before, patch); err != nil {
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
 		t.Fatal(err)
 	}
 	is := &v1alpha1.NodePodProbe{}
@@ -171,38 +162,6 @@ func patched(t *testing.T, n *v1alpha1.NodePodProbe, kind types.PatchType, patch
 		t.Fatal(err)
 	}
 	return is
-}
-
-// A small patch that meets another status fails, and overwrites nothing.
-func TestStatusWriteTests(t *testing.T) {
-	pod := podOf("shop", "web", nil)
-	key, spec := podprobe.Key{UID: string(pod.UID), Name: "m#a"}, v1alpha1.NodePodProbeSpec{
-		PodProbes: []v1alpha1.PodProbe{asked(pod, execOf("m#a"))},
-	}
-	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "n1"}}
-	n.Status, _ = podprobe.Report(podprobe.Reporting{
-		Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Failed", "", 0)},
-	})
-	next, _ := podprobe.Report(podprobe.Reporting{
-		Spec: &spec, Status: &n.Status, Findings: map[podprobe.Key]podprobe.Finding{key: finding("Succeeded", "", 0)},
-	})
-	patch, err := podprobe.StatusWrite(n, next).Data()
-	if err != nil {
-		t.Fatal(err)
-	}
-	other := n.DeepCopy()
-	other.Status.PodProbeStatuses[0].ProbeStates[0].Name = "m#b"
-	stored, err := json.Marshal(other)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ops, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after, err := ops.Apply(stored); err == nil {
-		t.Errorf("the patch made %s", after)
-	}
 }
 
 // A node with the most probes has a status that an API server stores, whatever the probes print.
@@ -215,15 +174,17 @@ func TestReportIsBounded(t *testing.T) {
 func testReportIsBounded(t *testing.T, text string) {
 	t.Helper()
 	n := podprobe.Node{}
-	for i := range 8 {
-		n.Markers = append(n.Markers,
-			markerOf("shop", fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
-	}
-	for i := range 100 {
-		n.Pods = append(n.Pods, podOf("shop", fmt.Sprintf("web-%d", i), web()))
+	for _, namespace := range []string{"shop", "mall"} {
+		for i := range 8 {
+			n.Markers = append(n.Markers,
+				markerOf(namespace, fmt.Sprintf("m%d", i), "web", execOf("a", "true"), execOf("b", "true")))
+		}
+		for i := range 50 {
+			n.Pods = append(n.Pods, podOf(namespace, fmt.Sprintf("web-%d", i), web()))
+		}
 	}
 	spec := v1alpha1.NodePodProbeSpec{PodProbes: podprobe.Desired(n).PodProbes}
-	findings := map[podprobe.Key]podprobe.Finding{}
+	findings := map[podprobe.Key]podprobe.Memory{}
 	for _, p := range spec.PodProbes {
 		for _, c := range p.Probes {
 			findings[podprobe.Key{UID: p.UID, Name: c.Name}] = finding("Failed", strings.Repeat(text, 5000), 0)

@@ -2,7 +2,7 @@
 // nodes of their records. The reconciler and admission each keep one.
 //
 //	index := podstates.NewIndex()
-//	f := &following.Follower{Kind: podstates.Kind(), Put: ..., Delete: ...} // calls index.Put and index.Delete
+//	f := &watches.Follower{Kind: podstates.Kind(), Put: ..., Delete: ...} // calls index.Put and index.Delete
 //	...
 //	state := index.First(pod.Namespace, target) // nil where there is none
 //

@@ -2,19 +2,16 @@
 // are updated in place.
 //
 //	result, err := predownload.Plan(predownload.Rollout{...})
-//	pass := result.Pass()                                          // for package driver
+//	writes := result.Writes()                                      // to send one after the other
 //
 // Whether a revision is worth it is decided once, and recorded in a label of the revision.
 package predownload
 
 import (
-	"errors"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,7 +22,6 @@ import (
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/ledger"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -144,95 +140,23 @@ func Metadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// Pass is the pass that writes a result: it deletes jobs, creates jobs, and then labels the revision. See package
-// driver.
-type Pass struct {
-	result Result
-	stage  passStage
-	failed []error
-}
-
-type passStage int
-
-const (
-	passBegins passStage = iota
-	passDeletes
-	passCreates
-	passLabels
-)
-
-// Pass returns the pass that writes the result.
-func (r Result) Pass() *Pass { return &Pass{result: r} }
-
-// Next returns the next writes.
-func (p *Pass) Next() []*write.Write {
-	for p.stage < passLabels && len(p.failed) == 0 {
-		p.stage++
-		if writes := p.writes(); len(writes) > 0 {
-			return writes
-		}
-	}
-	return nil
-}
-
-func (p *Pass) writes() []*write.Write {
+// Writes returns the ordered writes of a result: they delete jobs, create jobs, and then label the revision.
+func (r Result) Writes() []*write.Write {
 	var writes []*write.Write
-	switch {
-	case p.stage == passDeletes:
-		for _, job := range p.result.End {
-			writes = append(writes, &write.Write{Verb: write.Delete, Object: job})
-		}
-	case p.result.Label == "":
-	case p.stage == passCreates:
-		for _, job := range p.result.Create {
-			writes = append(writes, &write.Write{Verb: write.Create, Object: job})
-		}
-	default:
-		rev := p.result.Revision
-		data := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"},"uid":%q}}`, p.result.Label, rev.UID)
-		label := &write.Write{Verb: write.Patch, Object: rev, Type: types.MergePatchType, Body: write.Bytes(data)}
-		writes = append(writes, label)
+	for _, job := range r.End {
+		writes = append(writes, &write.Write{Verb: write.Delete, Object: job})
+	}
+	for _, job := range r.Create {
+		writes = append(writes, &write.Write{Verb: write.Create, Object: job})
+	}
+	if r.Label != "" {
+		data := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"},"uid":%q}}`, r.Label, r.Revision.UID)
+		writes = append(writes, &write.Write{
+			Verb: write.Patch, Object: r.Revision, Type: types.MergePatchType, Body: write.Bytes(data),
+		})
 	}
 	return writes
 }
-
-// Answer takes what was answered to a write. A creation that is refused for good is left: the rollout does without.
-func (p *Pass) Answer(_ time.Time, w *write.Write, answer write.Object, err error) []*write.Write {
-	switch {
-	case w.Verb == write.Delete && apierrors.IsNotFound(err):
-	case w.Verb == write.Create && (apierrors.IsAlreadyExists(err) || write.IsFinal(err)):
-	case err != nil:
-		p.failed = append(p.failed, fmt.Errorf("%s %s: %w", p.doing(w), w.Object.GetName(), err))
-	case w.Verb == write.Patch:
-		if fresh, is := answer.(*appsv1.ControllerRevision); is {
-			p.result.Revision = fresh
-		}
-	}
-	return nil
-}
-
-func (*Pass) doing(w *write.Write) string {
-	switch w.Verb {
-	case write.Delete:
-		return "delete pull job"
-	case write.Create:
-		return "create pull job"
-	case write.Patch, write.Get, write.Ask:
-	}
-	return "label revision"
-}
-
-// Err joins what failed.
-func (p *Pass) Err() error { return errors.Join(p.failed...) }
-
-// Notes returns none.
-func (*Pass) Notes() []note.Note { return nil }
-
-// RequeueAfter returns 0: the next decision follows from an event of the revision or of a job.
-func (*Pass) RequeueAfter() time.Duration { return 0 }
-
-// Revision returns the update revision as the last answer left it; nil where it is not stored.
-func (p *Pass) Revision() *appsv1.ControllerRevision { return p.result.Revision }
 
 // Jobs records the jobs that a pass writes in a ledger of what is cached of them.
 type Jobs struct {

@@ -15,8 +15,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // crowd is a cache that counts the indexes, and the objects that lists return.

@@ -40,3 +40,10 @@ func Sooner(a, b time.Duration) time.Duration {
 	}
 	return a
 }
+
+// Until returns how long it is from now until some seconds after a time. The seconds are at most a hundred years, so
+// that a duration holds the answer also where the clock was set back.
+func Until(from time.Time, seconds int64, now time.Time) time.Duration {
+	const most = 100 * 365 * 24 * 3600
+	return from.Add(time.Duration(min(max(seconds, 0), most)) * time.Second).Sub(now)
+}

@@ -2,7 +2,6 @@
 //
 // In use:
 //
-//	version, err := review.VersionOf(req, "toasters")
 //	content, err := review.Decode(req.Object.Raw)
 //	patch, err := review.Changes(content, before, after)
 //	return review.Patched(patch)

@@ -11,28 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
-
-// Version is that of a request and its objects.
-type Version string
-
-// The versions that kinds have.
-const (
-	Old Version = "v1alpha1"
-	Hub Version = "v1beta1"
-)
-
-// VersionOf returns an error for another resource, and for an unknown version. It reads the resource of the objects,
-// and not the one that the client has named.
-func VersionOf(req admission.Request, resources ...string) (Version, error) {
-	r, v := req.Resource, Version(req.Resource.Version)
-	if r.Group != appsv1beta1.GroupVersion.Group || !slices.Contains(resources, r.Resource) || v != Old && v != Hub {
-		return "", fmt.Errorf("%s/%s %s is no resource of a known version here", r.Group, r.Version, r.Resource)
-	}
-	return v, nil
-}
 
 // Concerns reports whether a request creates or updates an object itself, and not a subresource.
 func Concerns(req admission.Request) bool {

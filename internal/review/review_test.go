@@ -16,58 +16,22 @@ import (
 	"github.com/kruisekit/kruisekit/internal/review"
 )
 
-func newRequest(version string, operation admissionv1.Operation) admission.Request {
+func newRequest(operation admissionv1.Operation) admission.Request {
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		Operation:   operation,
-		Resource:    metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "clonesets"},
-		RequestKind: &metav1.GroupVersionKind{Group: "apps.kruise.io", Version: "v1beta1", Kind: "CloneSet"},
+		Operation: operation,
 	}}
 }
 
-func TestVersionOf(t *testing.T) {
-	other := newRequest("v1beta1", admissionv1.Create)
-	other.Resource.Group = "apps"
-	cases := map[string]struct {
-		why       string
-		request   admission.Request
-		resources []string
-		want      review.Version
-	}{
-		"hub": {"it is known", newRequest("v1beta1", admissionv1.Create), []string{"clonesets"}, review.Hub},
-		"old": {
-			why:       "what the client named does not matter",
-			request:   newRequest("v1alpha1", admissionv1.Create),
-			resources: []string{"x", "clonesets"},
-			want:      review.Old,
-		},
-		"another version": {"it would be read wrong", newRequest("v1", admissionv1.Create), []string{"clonesets"}, ""},
-		"another resource": {
-			why:       "somebody misconfigured us",
-			request:   newRequest("v1beta1", admissionv1.Create),
-			resources: []string{"daemonsets"},
-		},
-		"another group": {"somebody misconfigured us", other, []string{"clonesets"}, ""},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got, err := review.VersionOf(c.request, c.resources...)
-			if got != c.want || (err != nil) != (c.want == "") {
-				t.Errorf("%s: got %q, %v", c.why, got, err)
-			}
-		})
-	}
-}
-
 func TestConcerns(t *testing.T) {
-	status := newRequest("v1beta1", admissionv1.Update)
+	status := newRequest(admissionv1.Update)
 	status.SubResource = "status"
 	cases := map[string]struct {
 		request admission.Request
 		want    bool
 	}{
-		"create": {newRequest("v1beta1", admissionv1.Create), true},
-		"update": {newRequest("v1beta1", admissionv1.Update), true},
-		"delete": {newRequest("v1beta1", admissionv1.Delete), false},
+		"create": {newRequest(admissionv1.Create), true},
+		"update": {newRequest(admissionv1.Update), true},
+		"delete": {newRequest(admissionv1.Delete), false},
 		"status": {status, false},
 	}
 	for name, c := range cases {
@@ -93,7 +57,7 @@ func TestLeaving(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := newRequest("v1beta1", c.operation)
+			r := newRequest(c.operation)
 			r.OldObject = runtime.RawExtension{Raw: []byte(c.stored)}
 			if got := review.IsDeleting(r); got != c.want {
 				t.Errorf("%s: %v", c.why, got)

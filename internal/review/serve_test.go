@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/kruisekit/kruisekit/internal/review"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 )
 
 // Faults that the stored object has are warnings, of an object that is rejected as well.
-func TestJudged(t *testing.T) {
+func TestWarned(t *testing.T) {
 	kind := schema.GroupKind{Group: "kitchen.example.com", Kind: "Toaster"}
 	fault := field.ErrorList{field.Required(field.NewPath("spec", "slots"), "must be set")}
 	for name, c := range map[string]struct {
@@ -29,7 +29,11 @@ func TestJudged(t *testing.T) {
 		"stored fault": {borne: fault, want: plaintest.Want{Warnings: 1}},
 		"both":         {faults: fault, borne: fault, want: plaintest.Want{Code: 422, Paths: "spec.slots", Warnings: 1}},
 	} {
-		plaintest.Answers(t, name, c.want, review.Judged(kind, "x", c.faults, c.borne))
+		answer := admission.Allowed("")
+		if len(c.faults) > 0 {
+			answer = review.Invalid(kind, "x", c.faults)
+		}
+		plaintest.Answers(t, name, c.want, review.Warned(answer, c.borne))
 	}
 }
 

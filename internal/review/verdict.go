@@ -22,16 +22,6 @@ func Invalid(kind schema.GroupKind, name string, faults field.ErrorList) admissi
 	return Denied(status)
 }
 
-// Judged rejects an object with faults, as Invalid does, and admits an object without faults. It warns of the faults
-// that the stored object has.
-func Judged(kind schema.GroupKind, name string, faults, borne field.ErrorList) admission.Response {
-	answer := admission.Allowed("")
-	if len(faults) > 0 {
-		answer = Invalid(kind, name, faults)
-	}
-	return Warned(answer, borne)
-}
-
 // Warned adds a warning for each of the first 100 faults that the stored object has.
 func Warned(answer admission.Response, borne field.ErrorList) admission.Response {
 	first, rest := First(borne)

@@ -11,9 +11,9 @@
 //	}
 //	// decide again at decision.Look
 //
-// The language is that of the standard parser of github.com/robfig/cron/v3, which the CronJobs of Kubernetes have as
-// well. A time of the day that clocks skip has no tick on that day. A time of the day that clocks repeat has two. The
-// ticks are those of the parser, but for days on which clocks change at midnight: the parser skips some of these.
+// The language and the ticks are those of the standard parser of github.com/robfig/cron/v3, which the CronJobs of
+// Kubernetes have as well. A time of the day that clocks skip has no tick on that day. A time of the day that clocks
+// repeat has two. The parser skips some days on which clocks change at midnight, as in Beirut.
 //
 // If both day fields are restricted, a day that matches one of them suffices; a star restricts nothing. A star with a
 // step above 1, as "*/10", restricts as a list does: version 3.0.1 of the parser decides so, which the reference and
@@ -25,8 +25,9 @@
 //     one child for a tick.
 //   - Last does not decrease, except where Last is more than MaxAhead after Now: then the clock was wrong, and Last
 //     becomes Now.
-//   - Of several missed ticks only the latest is due. The number of missed ticks costs no time.
-//   - Of more than MaxMissed ticks that were missed before a caller has looked for the first time, none is due.
+//   - Of several missed ticks only the latest is due. The number of missed ticks costs little.
+//   - Of more than MaxMissed missed ticks none is due: a schedule that has stood still for so long continues with its
+//     next tick.
 //   - Look is after Now, and at most MaxWait later, unless the schedule is paused. So a clock that jumps delays a child
 //     by MaxWait at most.
 //   - A tick that Concurrency holds back stays due until a later tick replaces it, or its deadline passes.

@@ -27,7 +27,7 @@ func ExamplePlan() {
 	fmt.Println(schedule.Name("backup", decision.Tick), "for", decision.Tick)
 	fmt.Println("look again at", decision.Look)
 	// Output:
-	// Active: the tick 2026-11-22T01:30:00Z waits until active children finish: 1
+	// JobAlreadyActive: the tick 2026-11-22T01:30:00Z waits until active children finish: 1
 	// backup-1795311000 for 2026-11-22 01:30:00 +0000 UTC
 	// look again at 2026-11-22 02:40:00 +0000 UTC
 }

@@ -13,7 +13,7 @@ const (
 	MaxWait = time.Hour
 	// MaxAhead is how far Last may be after Now: clocks of two machines differ. A later one is the mistake of a clock.
 	MaxAhead = time.Hour
-	// MaxMissed is how many missed ticks of unknown cause lead to a child for the latest one.
+	// MaxMissed is how many missed ticks lead to a child for the latest one. After more of them the next tick is close.
 	MaxMissed = 100
 	// MaxDeadlineSeconds is the longest deadline that a duration can hold, 292 years.
 	MaxDeadlineSeconds = math.MaxInt64 / int64(time.Second)
@@ -49,10 +49,7 @@ type Input struct {
 	MaxActive int
 	// Paused holds every child back.
 	Paused bool
-	// First says that the caller looks at the schedule for the first time. So it does not know why ticks have no child,
-	// and more than MaxMissed of them are skipped: a schedule that has stood still for so long goes on with its next tick.
-	First bool
-	Now   time.Time
+	Now    time.Time
 }
 
 // Decision is what to do now.
@@ -72,25 +69,16 @@ type Decision struct {
 	Notes []note.Note
 }
 
-// Codes of notes.
+// Codes of the notes that are not Info, which are for users.
 const (
-	// NoteDue is a child that is created.
-	NoteDue = "Due"
-	// NoteSkipped are missed ticks before the one that is due.
-	NoteSkipped = "Skipped"
 	// NoteActive is a tick that waits for active children.
-	NoteActive = "Active"
+	NoteActive = "JobAlreadyActive"
 	// NoteTooMany is a tick that waits because too many children are active.
 	NoteTooMany = "TooManyActive"
-	// NoteTooManyMissed are ticks that are skipped, the latest among them: the caller has not looked at the schedule for
-	// too long.
-	NoteTooManyMissed = "TooManyMissed"
+	// NoteTooManyMissed are ticks that are skipped, the latest among them: the next tick is due.
+	NoteTooManyMissed = "TooManyMissedTimes"
 	// NoteTooLate is a tick whose deadline has passed.
-	NoteTooLate = "TooLate"
-	// NotePaused is a schedule that is paused.
-	NotePaused = "Paused"
-	// NoteNoTick is a schedule without a tick in the next five years.
-	NoteNoTick = "NoTick"
+	NoteTooLate = "MissSchedule"
 	// NoteClockAhead is a last tick far in the future.
 	NoteClockAhead = "ClockAhead"
 )
@@ -103,12 +91,13 @@ func Plan(in Input) Decision {
 	}
 	p.Decision.Last = in.Last
 	if p.begin.Sub(in.Now) > MaxAhead {
-		p.note(note.Info, NoteClockAhead, "the last tick %s is in the future, the schedule continues from now", text(p.begin))
+		p.note(note.Blocked, NoteClockAhead,
+			"the last tick %s is in the future, the schedule continues from now", text(p.begin))
 		p.begin = in.Now.Truncate(time.Second)
 		p.Decision.Last = p.begin
 	}
 	if in.Paused {
-		p.note(note.Info, NotePaused, "the schedule is paused")
+		p.note(note.Info, "Paused", "the schedule is paused")
 		return p.Decision
 	}
 	p.Look = p.look()
@@ -144,7 +133,7 @@ func (p *planner) look() time.Time {
 	}
 	next, latest := p.Schedule.Next(from), p.Now.Add(MaxWait)
 	if next.IsZero() {
-		p.note(note.Blocked, NoteNoTick, "the schedule has no time in the next five years")
+		p.note(note.Info, "NoTick", "the schedule has no time in the next five years")
 		return latest
 	}
 	if next.After(latest) {
@@ -157,7 +146,7 @@ func (p *planner) look() time.Time {
 func (p *planner) decide(tick time.Time) {
 	switch {
 	case p.DeadlineSeconds != nil && p.Now.Sub(tick) >= deadline(*p.DeadlineSeconds):
-		p.note(note.Info, NoteTooLate, "the tick %s is over, its deadline was %d seconds later",
+		p.note(note.Blocked, NoteTooLate, "the tick %s is over, its deadline was %d seconds later",
 			text(tick), *p.DeadlineSeconds)
 		p.Held = tick
 		return
@@ -170,16 +159,16 @@ func (p *planner) decide(tick time.Time) {
 			p.Active, p.MaxActive)
 		p.Held = tick
 		return
-	case p.First && p.tooManyMissed():
+	case p.tooManyMissed():
 		p.note(note.Blocked, NoteTooManyMissed,
 			"more than %d ticks were missed until %s, the schedule continues with the next one", MaxMissed, text(tick))
 		p.Held, p.Decision.Last = tick, tick
 		return
 	}
 	if first := p.Schedule.Next(p.begin); first.Before(tick) {
-		p.note(note.Info, NoteSkipped, "missed ticks from %s on are skipped", text(first))
+		p.note(note.Info, "Skipped", "missed ticks from %s on are skipped", text(first))
 	}
-	p.note(note.Info, NoteDue, "the tick %s is due", text(tick))
+	p.note(note.Info, "Due", "the tick %s is due", text(tick))
 	p.Tick = tick
 	p.Replace = p.Concurrency == Replace && p.Active > 0
 }

@@ -112,7 +112,7 @@ func ValidateZone(name string) error {
 }
 
 // Next returns the first tick after a time. The ticks of "@every" are counted from a tick, or from when they begin.
-// Zero for a schedule that has no tick until the end of the fifth year after.
+// Zero for a schedule that has no tick in the next five years.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
@@ -120,24 +120,33 @@ func (s Schedule) Next(after time.Time) time.Time {
 	case s.spec == nil:
 		return time.Time{}
 	}
-	return calendar{s.spec}.next(after)
+	return s.spec.Next(after).UTC()
 }
 
+// years are how far back a tick is searched.
+const years = 5 * 366 * 24 * time.Hour
+
 // Latest returns the last tick after one time and not after another one; zero for none. A tick that is more than five
-// years older than until is none.
-func (s Schedule) Latest(after, until time.Time) time.Time {
-	switch {
-	case !after.Before(until):
-		return time.Time{}
-	case s.every > 0:
+// years older than until is none. Latest begins close to until, so that the number of missed ticks costs little.
+func (s Schedule) Latest(after, until time.Time) (latest time.Time) {
+	if s.every > 0 {
 		begin := after.Truncate(time.Second)
-		passed := until.Sub(begin)
-		if passed < s.every {
-			return time.Time{}
+		if passed := until.Sub(begin); passed >= s.every {
+			latest = begin.Add(passed - passed%s.every).UTC()
 		}
-		return begin.Add(passed - passed%s.every).UTC()
-	case s.spec == nil:
-		return time.Time{}
+		return latest
 	}
-	return calendar{s.spec}.latest(after, until)
+	for back := time.Hour; latest.IsZero() && after.Before(until); back *= 8 {
+		begin := until.Add(-min(back, years))
+		if begin.Before(after) {
+			begin = after
+		}
+		for tick := s.Next(begin); !tick.IsZero() && !tick.After(until); tick = s.Next(tick) {
+			latest = tick
+		}
+		if back >= years || begin.Equal(after) {
+			break
+		}
+	}
+	return latest
 }

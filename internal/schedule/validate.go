@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
-	"github.com/kruisekit/kruisekit/internal/imagejobs"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 const (
@@ -103,20 +101,12 @@ func checkCronTemplate(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) fi
 		faults = append(faults, field.Forbidden(here,
 			"must not have more than one of jobTemplate, broadcastJobTemplate and imageListPullJobTemplate"))
 	}
-	switch policy := spec.ConcurrencyPolicy; policy {
-	case "", appsv1beta1.ForbidConcurrent, appsv1beta1.ReplaceConcurrent:
-	case appsv1beta1.AllowConcurrent:
-		if spec.Template.ImageListPullJobTemplate != nil {
-			faults = append(faults,
-				field.Invalid(at.Child("concurrencyPolicy"), policy, "must be Replace or Forbid with an imageListPullJobTemplate"))
-		}
-	default:
-		faults = append(faults, field.NotSupported(at.Child("concurrencyPolicy"), policy, []appsv1beta1.ConcurrencyPolicy{
-			appsv1beta1.AllowConcurrent, appsv1beta1.ForbidConcurrent, appsv1beta1.ReplaceConcurrent,
-		}))
+	if p := spec.ConcurrencyPolicy; p == appsv1beta1.AllowConcurrent && spec.Template.ImageListPullJobTemplate != nil {
+		faults = append(faults,
+			field.Invalid(at.Child("concurrencyPolicy"), p, "must be Replace or Forbid with an imageListPullJobTemplate"))
 	}
 	if job := spec.Template.BroadcastJobTemplate; job != nil {
-		faults = append(faults, broadcast.ValidateSpec(&job.Spec, here.Child("broadcastJobTemplate", "spec"))...)
+		faults = append(faults, validation.BroadcastJobSpec(&job.Spec, here.Child("broadcastJobTemplate", "spec"))...)
 	}
 	if images := spec.Template.ImageListPullJobTemplate; images != nil {
 		faults = append(faults, checkPullTemplate(&images.Spec, here.Child("imageListPullJobTemplate", "spec"))...)
@@ -128,14 +118,14 @@ func checkCronTemplate(spec *appsv1beta1.AdvancedCronJobSpec, at *field.Path) fi
 func checkPullTemplate(template *appsv1beta1.ImageListPullJobSpec, at *field.Path) field.ErrorList {
 	spec := template.DeepCopy()
 	spec.Default()
-	faults := imagejobs.CheckNodeSelection(&spec.ImagePullJobTemplate, at)
-	faults = append(faults, imagejobs.CheckImages(spec.Images, at.Child("images"))...)
+	faults := validation.CheckNodeSelection(&spec.ImagePullJobTemplate, at)
+	faults = append(faults, validation.CheckImages(spec.Images, at.Child("images"))...)
 	here, policy := at.Child("completionPolicy"), spec.CompletionPolicy
 	if policy.Type == appsv1beta1.Never {
 		return append(faults,
 			field.NotSupported(here.Child("type"), policy.Type, []appsv1beta1.CompletionPolicyType{appsv1beta1.Always}))
 	}
-	faults = append(faults, imagejobs.CheckPull(&spec.ImagePullJobTemplate, at)...)
+	faults = append(faults, validation.CheckPull(&spec.ImagePullJobTemplate, at)...)
 	if d := policy.ActiveDeadlineSeconds; d != nil && *d > maxPullDeadline {
 		faults = append(faults,
 			field.Invalid(here.Child("activeDeadlineSeconds"), *d, fmt.Sprintf("must be at most %d", maxPullDeadline)))
@@ -147,9 +137,7 @@ func checkPullTemplate(template *appsv1beta1.ImageListPullJobSpec, at *field.Pat
 	return faults
 }
 
-// ValidateChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule. For a
-// template of BroadcastJobs it expects the spec that broadcast.Effective returns, with which the reference creates
-// children as well.
+// ValidateChildren returns why no child of an AdvancedCronJob can be created, whatever its schedule.
 func ValidateChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	if d := job.Spec.StartingDeadlineSeconds; d != nil && *d < 0 { // every tick would be late before it comes
 		return field.ErrorList{field.Invalid(field.NewPath("spec", "startingDeadlineSeconds"), *d, "must not be negative")}
@@ -161,16 +149,15 @@ func ValidateChildren(job *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	case template.ImageListPullJobTemplate != nil:
 		spec := template.ImageListPullJobTemplate.Spec.DeepCopy()
 		spec.Default()
-		return imagejobs.ValidateListSpec(spec, at.Child("imageListPullJobTemplate", "spec"))
+		return validation.ImageListPullJobSpec(spec, at.Child("imageListPullJobTemplate", "spec"))
 	case template.BroadcastJobTemplate != nil:
-		return broadcast.ValidateSpec(&template.BroadcastJobTemplate.Spec, at.Child("broadcastJobTemplate", "spec"))
+		return validation.BroadcastJobSpec(&template.BroadcastJobTemplate.Spec, at.Child("broadcastJobTemplate", "spec"))
 	}
 	return field.ErrorList{field.Forbidden(at, templateRequired)}
 }
 
-// ValidateUpdate returns the changes that are forbidden: those of templates, but for metadata, for the images to
-// pull, and for what is invalid in the stored template. The reference does not store the metadata of BroadcastJobs, and
-// stores what is invalid.
+// ValidateUpdate returns the changes that are forbidden: those of templates, but for metadata and for the images to
+// pull. The reference does not store the metadata of BroadcastJobs.
 func ValidateUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	now, was := job.DeepCopy(), stored.DeepCopy()
 	now.Default()
@@ -180,7 +167,6 @@ func ValidateUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.ErrorList {
 	}
 	if a, b := now.Spec.Template.BroadcastJobTemplate, was.Spec.Template.BroadcastJobTemplate; a != nil && b != nil {
 		b.ObjectMeta = a.ObjectMeta
-		mend(&a.Spec, &b.Spec)
 	}
 	if images := &was.Spec.Template.ImageListPullJobTemplate; *images != nil {
 		*images, now.Spec.Template.ImageListPullJobTemplate = nil, nil
@@ -193,31 +179,4 @@ func ValidateUpdate(job, stored *appsv1beta1.AdvancedCronJob) field.ErrorList {
 		"startingDeadlineSeconds, paused, timeZone, template.imageListPullJobTemplate and the metadata of " +
 			"templates are forbidden",
 	}, " "))}
-}
-
-// mend gives the stored spec of BroadcastJobs the new values where it is invalid.
-func mend(now, was *appsv1beta1.BroadcastJobSpec) {
-	for _, fault := range broadcast.ValidateSpec(was, nil) {
-		switch member, _, _ := strings.Cut(fault.Field, "."); member {
-		case "parallelism":
-			was.Parallelism = now.Parallelism
-		case "completionPolicy":
-			was.CompletionPolicy = now.CompletionPolicy
-		case "failurePolicy":
-			was.FailurePolicy = now.FailurePolicy
-		case "template":
-			mendTemplate(&now.Template, &was.Template)
-		}
-	}
-}
-
-func mendTemplate(now, was *corev1.PodTemplateSpec) {
-	if broadcast.RestartPolicyFault(was.Spec.RestartPolicy) {
-		was.Spec.RestartPolicy = now.Spec.RestartPolicy
-	}
-	for _, key := range broadcast.ReservedLabels() {
-		if was.Labels[key] != "" {
-			delete(was.Labels, key)
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package scope_test
 
 import (
-	"slices"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -67,19 +66,5 @@ func TestDisruptions(t *testing.T) {
 				golden(t, "disruptions-"+name, s)
 			}
 		})
-	}
-}
-
-// A new leader reads the namespaces of entries as objects contributed them.
-func TestNamespaces(t *testing.T) {
-	closed, open := []string{"a", "shop"}, []string{"b", "shop"}
-	w := input()
-	w.Closed, w.Open = closed, open
-	for name, entries := range map[string][]admissionregistrationv1.MutatingWebhook{
-		"new pods": compute(t, w).Entries, "disruptions": disruptions(t, both(), closed, open).Entries,
-	} {
-		if got := scope.Namespaces(entries); !slices.Equal(got.Closed, closed) || !slices.Equal(got.Open, open) {
-			t.Errorf("%s: %+v", name, got)
-		}
 	}
 }

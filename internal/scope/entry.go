@@ -124,30 +124,6 @@ func within(e *entry, namespaces []string) bool {
 	return true
 }
 
-// Namespaces returns the namespaces that live entries list, as objects in them contributed them.
-func Namespaces(live []entry) Contribution {
-	var c Contribution
-	for i := range live {
-		into := &c.Open
-		switch strings.TrimSuffix(live[i].Name, nameEnd) {
-		case "mpod-namespaces", "vpod":
-			into = &c.Closed
-		case "mpod-open-namespaces", "vpod-open", "vpod-unready":
-		default:
-			continue
-		}
-		if live[i].NamespaceSelector == nil {
-			continue
-		}
-		for _, r := range live[i].NamespaceSelector.MatchExpressions {
-			if r.Key == corev1.LabelMetadataName && r.Operator == metav1.LabelSelectorOpIn {
-				*into = append(*into, r.Values...)
-			}
-		}
-	}
-	return c
-}
-
 // nameOf returns the name of the entry of a group. It is short, because the names of entries are in metrics and errors.
 func nameOf(kind, id string) string {
 	if id == "" {

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/scopetest"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/rig/scopetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }

@@ -93,8 +93,8 @@ func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv
 	e.FailurePolicy, e.TimeoutSeconds = ptr.To(ignore), ptr.To[int32](provisionalSeconds)
 	e.ClientConfig = onward(e.ClientConfig, mark.Segments())
 	e.Name = provisionalName(mark)
-	e.ObjectSelector.MatchExpressions = expressions(r.Pod)
-	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, expressions(r.Namespace)...)
+	e.ObjectSelector.MatchExpressions = r.Pod
+	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, r.Namespace...)
 	return e, nil
 }
 

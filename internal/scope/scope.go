@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/note"
 )
@@ -130,9 +129,9 @@ func (s *Scope) file(groups map[string]*group, of *Selection) {
 	if !r.Whole && !r.Bounded() {
 		return
 	}
-	var name, others labels.Requirements
+	var name, others []metav1.LabelSelectorRequirement
 	for _, one := range r.Namespace {
-		if one.Key() == corev1.LabelMetadataName {
+		if one.Key == corev1.LabelMetadataName {
 			name = append(name, one)
 		} else {
 			others = append(others, one)
@@ -140,16 +139,16 @@ func (s *Scope) file(groups map[string]*group, of *Selection) {
 	}
 	id := ""
 	if len(others) > 0 {
-		id = labels.NewSelector().Add(others...).String()
+		id = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchExpressions: others})
 	}
 	if groups[id] == nil {
-		groups[id] = &group{namespaces: expressions(others)}
+		groups[id] = &group{namespaces: others}
 	}
 	into := &groups[id].closed
 	if of.Ignore {
 		into = &groups[id].open
 	}
-	into.add(expressions(r.Pod), expressions(name))
+	into.add(r.Pod, name)
 }
 
 // add adds the entries of a group. The open one excludes the pods of the other, which would be sent twice.

@@ -1,15 +1,16 @@
 package scope
 
 import (
+	"cmp"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/selection"
 )
 
 // Requirements are what can be read of a Selection. The webhook goes by them where the object itself cannot be read.
 type Requirements struct {
-	// Pod and Namespace are the requirements that can be read; nil for none.
-	Pod, Namespace labels.Requirements
+	// Pod and Namespace are the requirements that can be read, in a stable order; nil for none.
+	Pod, Namespace []metav1.LabelSelectorRequirement
 	// Whole reports that every requirement can be read.
 	Whole bool
 	// Never reports that the object selects no pod.
@@ -35,49 +36,22 @@ func (s *Selection) Read() Requirements {
 }
 
 // requirements returns those of a selector that can be read. Whole is false if some cannot.
-func requirements(s *metav1.LabelSelector) (all labels.Requirements, whole bool) {
-	whole = true
+func requirements(s *metav1.LabelSelector) (all []metav1.LabelSelectorRequirement, whole bool) {
+	each := slices.Clone(s.MatchExpressions)
 	for key, value := range s.MatchLabels {
-		r, err := labels.NewRequirement(key, selection.In, []string{value})
-		if err != nil {
-			whole = false
+		r := metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{value}}
+		each = append(each, r)
+	}
+	for _, r := range each {
+		one := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{r}}
+		if _, err := metav1.LabelSelectorAsSelector(one); err != nil {
 			continue
 		}
-		all = append(all, *r)
+		r.Values = sorted(slices.Clone(r.Values))
+		all = append(all, r)
 	}
-	for i := range s.MatchExpressions {
-		one := &metav1.LabelSelector{MatchExpressions: s.MatchExpressions[i : i+1]}
-		selector, err := metav1.LabelSelectorAsSelector(one)
-		if err != nil {
-			whole = false
-			continue
-		}
-		read, _ := selector.Requirements()
-		all = append(all, read...)
-	}
-	return all, whole
-}
-
-// expressions returns requirements as a selector has them, in a stable order.
-func expressions(all labels.Requirements) []metav1.LabelSelectorRequirement {
-	stable, _ := labels.NewSelector().Add(all...).Requirements() // sorted by key
-	out := make([]metav1.LabelSelectorRequirement, len(stable))
-	for i := range stable {
-		r := &stable[i]
-		out[i] = metav1.LabelSelectorRequirement{Key: r.Key(), Values: sorted(r.Values().UnsortedList())}
-		switch r.Operator() { //nolint:exhaustive // a LabelSelector has no others
-		case selection.In, selection.Equals, selection.DoubleEquals:
-			out[i].Operator = metav1.LabelSelectorOpIn
-		case selection.NotIn, selection.NotEquals:
-			out[i].Operator = metav1.LabelSelectorOpNotIn
-		case selection.Exists:
-			out[i].Operator = metav1.LabelSelectorOpExists
-		default:
-			out[i].Operator = metav1.LabelSelectorOpDoesNotExist
-		}
-		if len(out[i].Values) == 0 {
-			out[i].Values = nil
-		}
-	}
-	return out
+	slices.SortFunc(all, func(a, b metav1.LabelSelectorRequirement) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Operator, b.Operator), slices.Compare(a.Values, b.Values))
+	})
+	return all, len(all) == len(each)
 }

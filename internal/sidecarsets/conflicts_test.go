@@ -15,8 +15,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/sidecarsets"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
 	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 var seed = flag.Int64("seed", 1, "the first of the random cases")

@@ -1,7 +1,6 @@
 package sidecarsets
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/sizing"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -103,36 +101,7 @@ func checkSidecarResources(c *appsv1beta1.SidecarContainer, at *field.Path) fiel
 	if len(c.Resources.Limits)+len(c.Resources.Requests) > 0 {
 		return field.ErrorList{field.Forbidden(at, "the container has resources of its own")}
 	}
-	err := sizing.Check(c.ResourcesPolicy)
-	var invalid *sizing.InvalidError
-	if !errors.As(err, &invalid) {
-		return nil
-	}
-	var faults field.ErrorList
-	for _, fault := range invalid.Faults {
-		here := at.Child(fault.Field)
-		faults = append(faults, field.Invalid(here, fieldOf(c.ResourcesPolicy, fault.Field), fault.Err.Error()))
-	}
-	return faults
-}
-
-// fieldOf returns the value of the field that has a fault.
-func fieldOf(p *appsv1beta1.ResourcesPolicy, path string) string {
-	limits, requests := p.ResourcesExpr.Limits, p.ResourcesExpr.Requests
-	if limits == nil {
-		limits = &appsv1beta1.ResourceExprList{}
-	}
-	if requests == nil {
-		requests = &appsv1beta1.ResourceExprList{}
-	}
-	return map[string]string{
-		"targetContainersMode":          string(p.TargetContainersMode),
-		"targetContainersNameRegex":     p.TargetContainersNameRegex,
-		"resourcesExpr.limits.cpu":      limits.CPU,
-		"resourcesExpr.limits.memory":   limits.Memory,
-		"resourcesExpr.requests.cpu":    requests.CPU,
-		"resourcesExpr.requests.memory": requests.Memory,
-	}[path]
+	return sidecar.CheckResources(c.ResourcesPolicy, at)
 }
 
 // checkSidecarNames validates the names that containers have in pods, where a hot upgrade makes two of one. Duplicate

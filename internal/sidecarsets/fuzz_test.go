@@ -7,7 +7,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/sidecarsets"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 // FuzzSidecarSet holds the laws of the rules of SidecarSets.

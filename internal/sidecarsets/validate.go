@@ -6,7 +6,6 @@ import (
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -129,14 +128,10 @@ func checkSidecarSelectors(spec *appsv1beta1.SidecarSetSpec, at *field.Path) fie
 }
 
 func checkSelectsSome(selector *metav1.LabelSelector, at *field.Path, ifEmpty string) field.ErrorList {
-	faults := metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, at)
-	if len(selector.MatchLabels)+len(selector.MatchExpressions) == 0 {
-		return append(faults, field.Invalid(at, selector, "must not be empty: "+ifEmpty))
+	if isEmpty(selector) {
+		return field.ErrorList{field.Invalid(at, selector, "must not be empty: "+ifEmpty)}
 	}
-	if _, err := metav1.LabelSelectorAsSelector(selector); err != nil && len(faults) == 0 {
-		faults = append(faults, field.Invalid(at, selector, err.Error()))
-	}
-	return faults
+	return validation.LabelSelector(selector, at)
 }
 
 func checkInjectRevision(pin *appsv1beta1.SidecarSetInjectRevision, at *field.Path) field.ErrorList {
@@ -173,8 +168,7 @@ func checkHoldback(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.Error
 	}
 	var faults field.ErrorList
 	if s := spec.UpdateStrategy.Selector; s != nil {
-		faults = metav1validation.ValidateLabelSelector(s,
-			metav1validation.LabelSelectorValidationOptions{}, at.Child("selector"))
+		faults = validation.LabelSelector(s, at.Child("selector"))
 	}
 	if p := spec.UpdateStrategy.Partition; p != nil && p.Type == intstr.String {
 		if _, err := scale.Amount(*p, 1, scale.RoundUp); err != nil {
@@ -211,18 +205,11 @@ func checkRolling(spec *appsv1beta1.SidecarSetSpec, at *field.Path) field.ErrorL
 
 // checkSidecarAmount accepts any number of pods, and any percentage without a fraction.
 func checkSidecarAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
-	switch {
-	case v == nil:
-	case v.Type == intstr.Int && v.IntVal < 0:
-		return field.ErrorList{field.Invalid(at, v.IntVal, "must not be negative")}
-	case v.Type == intstr.String && !regexp.MustCompile(`^[0-9]+%$`).MatchString(v.StrVal):
+	if v != nil && v.Type == intstr.String && !regexp.MustCompile(`^[0-9]+%$`).MatchString(v.StrVal) {
 		return field.ErrorList{field.Invalid(at, v.StrVal, "must be a number, or a percentage as 20%")}
-	case v.Type == intstr.String:
-		if _, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true); err != nil {
-			return field.ErrorList{field.Invalid(at, v.StrVal, "must be a number, or a percentage as 20%: "+err.Error())}
-		}
 	}
-	return nil
+	_, faults := validation.Amount(v, 100, at)
+	return faults
 }
 
 func checkPatchPodMetadata(patches []appsv1beta1.SidecarSetPatchPodMetadata, at *field.Path) field.ErrorList {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/sidecarsets"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 // newSidecarSet returns a set of one container, with a spec that is changed by a merge patch.
@@ -109,7 +109,7 @@ func TestSidecarSet(t *testing.T) {
 			[]string{"spec.updateStrategy.partition" + invalid, "spec.updateStrategy.maxUnavailable" + invalid},
 		},
 		"a huge percentage": {
-			"it is no number", rolling(`"maxUnavailable":"99999999999999999999%"`),
+			"it is no number", rolling(`"maxUnavailable":"` + strings.Repeat("9", 64) + `%"`),
 			[]string{"spec.updateStrategy.maxUnavailable" + invalid},
 		},
 		"more than all": {"it always was let in", rolling(`"maxUnavailable":"150%"`), nil},

@@ -1,7 +1,6 @@
 package sidecarsets_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,52 +11,24 @@ import (
 )
 
 func TestSidecarSetWarnings(t *testing.T) {
-	set := newSidecarSet(t,
-		`{"updateStrategy":{"type":"Odd"},"patchPodMetadata":[{"patchPolicy":"Odd"},{"patchPolicy":"Retain"}]}`)
-	set.Annotations = map[string]string{v1beta1.SidecarSetCanaryAnnotation: "true"}
-	if got := sidecarsets.Warnings(set); len(got) != 3 {
-		t.Errorf("want three, got %q", got)
-	}
-	for typed, want := range map[string][]string{
-		"Odd": {
+	for patch, want := range map[string][]string{
+		`{"updateStrategy":{"type":"Odd","partition":-1}}`: {
 			`spec.updateStrategy.type: "Odd" is unknown, and works as RollingUpdate`,
-			"spec.updateStrategy.partition: Invalid value: -1: must not be negative",
-			`spec.updateStrategy.maxUnavailable: Invalid value: "some": must be a number, or a percentage as 20%`,
 		},
-		"RollingUpdate": nil, "NotUpdate": nil,
+		`{"patchPodMetadata":[{"patchPolicy":"Retain"},{"patchPolicy":"Odd"}]}`: {
+			`spec.patchPodMetadata[1].patchPolicy: "Odd" is unknown, and writes nothing`,
+		},
+		`{"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgarde"}}]}`: {
+			`spec.containers[0].upgradeStrategy.upgradeType: "HotUpgarde" is unknown, and works as ColdUpgrade`,
+		},
+		`{"initContainers":[{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgarde"}}]}`: {
+			`spec.initContainers[0].upgradeStrategy.upgradeType: "HotUpgarde" is unknown, and works as ColdUpgrade`,
+		},
+		`{"updateStrategy":{"type":"NotUpdate"},"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`: nil,
 	} {
-		if diff := cmp.Diff(want, sidecarsets.Warnings(newSidecarSet(t,
-			`{"updateStrategy":{"type":"`+typed+`","partition":-1,"maxUnavailable":"some"}}`))); diff != "" {
-			t.Errorf("what is refused of RollingUpdate, %s bears (-want +got):\n%s", typed, diff)
+		if diff := cmp.Diff(want, sidecarsets.Warnings(newSidecarSet(t, patch))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", patch, diff)
 		}
-	}
-	for _, zero := range []string{`0`, `"0%"`} {
-		if got := sidecarsets.Warnings(newSidecarSet(t,
-			`{"updateStrategy":{"maxUnavailable":`+zero+`}}`)); len(got) != 1 {
-			t.Errorf("%s: no pod would ever be updated: %q", zero, got)
-		}
-	}
-	if got := sidecarsets.Warnings(newSidecarSet(t,
-		`{"containers":[{"name":"a","image":"e:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e:1"}}]}`)); len(
-		got) != 1 {
-		t.Errorf("the old container would work for ever: %q", got)
-	}
-	if got := sidecarsets.Warnings(newSidecarSet(t,
-		`{"patchPodMetadata":[{"annotations":{"a":"b","kruise.io/sidecarset-injected-list":"c"}}]}`)); len(got) != 1 {
-		t.Errorf("what pods record is not written: %q", got)
-	}
-	for _, container := range []string{`"containers":[`, `"initContainers":[`} {
-		got := sidecarsets.Warnings(newSidecarSet(t,
-			`{`+container+`{"name":"a","upgradeStrategy":{"upgradeType":"HotUpgarde"}}]}`))
-		if len(got) != 1 || !strings.Contains(got[0],
-			`ontainers[0].upgradeStrategy.upgradeType: "HotUpgarde" is unknown, and works as ColdUpgrade`) {
-			t.Errorf("it is never two: %q", got)
-		}
-	}
-	if got := sidecarsets.Warnings(newSidecarSet(t,
-		`{"updateStrategy":{"maxUnavailable":"1%"},"containers":[{"name":"a","upgradeStrategy":{"upgradeType":"ColdUpgrade"}}]}`)); got !=
-		nil {
-		t.Errorf("there is nothing to warn of: %q", got)
 	}
 }
 
@@ -121,39 +92,5 @@ func TestFailurePolicy(t *testing.T) {
 		if diff := cmp.Diff(want, sidecarsets.Warnings(set)); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", value, diff)
 		}
-	}
-}
-
-// TestNearlyEveryPod: pods that a user forgot to exclude are rarely meant.
-func TestNearlyEveryPod(t *testing.T) {
-	const not, without = `{"key":"a","operator":"NotIn","values":["b"]}`, `{"key":"c","operator":"DoesNotExist"}`
-	selector := func(labels string, expressions ...string) string {
-		return `"selector":{"matchLabels":` + labels + `,"matchExpressions":[` + strings.Join(expressions, ",") + `]}`
-	}
-	for name, c := range map[string]struct {
-		why, patch string
-		warned     bool
-	}{
-		"labels":         {"they are asked for", `{}`, false},
-		"labels and not": {"they are asked for", `{` + selector(`{"d":"e"}`, not) + `}`, false},
-		"not":            {"nothing is asked for", `{` + selector("null", not, without) + `}`, true},
-		"a key and not":  {"it is asked for", `{` + selector("null", not, `{"key":"d","operator":"Exists"}`) + `}`, false},
-		"some namespaces": {
-			"they are asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchLabels":{"d":"e"}}}`, false,
-		},
-		"other namespaces": {
-			"nothing is asked for", `{` + selector("null", not) + `,"namespaceSelector":{"matchExpressions":[` + without + `]}}`,
-			true,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var want []string
-			if c.warned {
-				want = []string{"spec.selector: says only what pods are not, and selects nearly every pod"}
-			}
-			if diff := cmp.Diff(want, sidecarsets.Warnings(newSidecarSet(t, c.patch))); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
-			}
-		})
 	}
 }

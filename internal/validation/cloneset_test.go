@@ -1,13 +1,14 @@
 package validation_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/validation"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 // rolling wraps a patch of the block of rolling updates.
@@ -129,7 +130,8 @@ func TestCloneSet(t *testing.T) {
 			"they are numbers", rolling(`{"maxUnavailable":"999999999%","maxSurge":"2147483648%"}`), nil,
 		},
 		"numbers beyond all sense": {
-			"they are none that we know", rolling(`{"maxSurge":"9999999999999999%"}`), []string{at + "maxSurge: Invalid value"},
+			"they are none that we know", rolling(`{"maxSurge":"` + strings.Repeat("9", 64) + `%"}`),
+			[]string{at + "maxSurge: Invalid value"},
 		},
 
 		"weights and order": {

@@ -1,12 +1,13 @@
-// Package validation returns what is invalid in the specs of workloads that manage pods, and has the rules that several
-// kinds share.
+// Package validation returns what is invalid in the specs of workloads, jobs and NodeImages, and has the rules that
+// several kinds share. EffectiveBroadcastJob and UnitedDeploymentUnusable say what a stored spec acts as that admission
+// would reject.
 //
 //	if faults := validation.CloneSet(set); len(faults) > 0 {
 //		return faults.ToAggregate()
 //	}
 //	faults := validation.CloneSetUpdate(set, stored)
 //
-// The rules of the other kinds are in the packages of these kinds.
+// Rules of kinds that have a pure package are there, as those of SidecarSets.
 //
 // The webhook of a kind rejects what the functions return, and the reconciler calls the same function for an object
 // that was stored without the webhook, so that both agree.

@@ -7,7 +7,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/validation"
-	"github.com/kruisekit/kruisekit/internal/validation/validationtest"
+	"github.com/kruisekit/kruisekit/test/rig/validationtest"
 )
 
 const plainStatefulSet = `{"metadata":{"name":"web","namespace":"shop"},"spec":{"selector":{"matchLabels":{"app":"a"}},"serviceName":"web",

@@ -11,8 +11,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/internal/stored/storedtest"
 	"github.com/kruisekit/kruisekit/internal/watches"
+	"github.com/kruisekit/kruisekit/test/rig/storedtest"
 )
 
 func TestDecisive(t *testing.T) {

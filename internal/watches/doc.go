@@ -1,16 +1,14 @@
 // Package watches turns the events of a watch into requests.
 //
 // Transitions hands a handler an object before and after an event. Decisive selects the updates of an untyped object
-// that a pass looks at. Unfinished finds the jobs of a kind to which a change of another object matters:
+// that a pass looks at. Unfinished lists the jobs of a kind that have not ended. Rules find the objects of a list to
+// which a change of another object matters. A Follower keeps an index of the objects of a kind in line with a cache, on
+// every replica of a manager:
 //
-//	jobs := watches.NewUnfinished(gvk(), ephemeral.Over, ephemeral.NewRule)
-//	err := jobs.Index(ctx, mgr.GetFieldIndexer())
+//	f := watches.Follow(index, kind)
+//	err := f.AddTo(mgr)
 //	...
-//	requests, err := jobs.Affected(ctx, mgr.GetCache(), pod.Namespace, func(rule *ephemeral.Rule) bool {
-//		return rule.State(before) != rule.State(after)
-//	})
-//
-// A kind with an index of its own asks Rules about the objects that it lists by that index.
+//	err = f.Wait(ctx) // until the index has all objects of the cache
 //
 // When not to use it: for the pods of a workload, whose changes package podwatch selects.
 package watches

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/watches"
-	"github.com/kruisekit/kruisekit/internal/watches/watchestest"
+	"github.com/kruisekit/kruisekit/test/rig/watchestest"
 )
 
 func TestTransitions(t *testing.T) {

@@ -89,15 +89,8 @@ type answered struct {
 
 // emitAnswer emits the event of a write that succeeded, if it has one. Those of writes that failed follow when the pass
 // has ended, which asks about some of them.
-func (k *Kit) emitAnswer(o *Observation, p *Plan, a answered) {
-	switch a.Action {
-	case actionPreDownload:
-		k.emitPullJob(o, a.Write, a.err)
-		return
-	case actionReport:
-		k.emitReport(o, p.parts.report, a.err)
-		return
-	case workload.ActionStore, workload.ActionTrim, workload.ActionObserve:
+func (k *Kit) emitAnswer(o *Observation, a answered) {
+	if a.Action == workload.ActionObserve {
 		return
 	}
 	if a.Verb == write.Delete && apierrors.IsNotFound(a.err) {

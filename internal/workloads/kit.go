@@ -14,7 +14,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -29,7 +28,7 @@ type Options struct {
 	// Binding are the clients, the clock and the recorder.
 	Binding binding.Options
 	// Dependents is what workloads have beside pods and revisions.
-	Dependents dependents.Options
+	Dependents DependentOptions
 	// Stem is the name of the workload that a pod with a name can belong to. Pods without a controller are adopted by it,
 	// and so are revisions whose names have it before the hash. Nil for a kind that adopts none.
 	Stem func(pod string) (workload string, ok bool)
@@ -47,7 +46,7 @@ type Options struct {
 // Kit is what the reconciler of a kind of workloads reads, writes and remembers with.
 type Kit struct {
 	*binding.Binding
-	*dependents.Dependents
+	*Dependents
 
 	options Options
 	memory  memory.Of[types.NamespacedName, Known]
@@ -81,7 +80,7 @@ func New(reconciler string, c client.Client, o Options) (*Kit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Kit{Binding: api, Dependents: dependents.New(api, o.Dependents), options: o}, nil
+	return &Kit{Binding: api, Dependents: NewDependents(api, o.Dependents), options: o}, nil
 }
 
 // Setup lets Observe find dependents, and orphans. It must come before the manager starts.

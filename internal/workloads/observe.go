@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/dependents"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
@@ -24,7 +23,7 @@ import (
 
 // Observation is what a pass of any workload looks at. Objects in it may be the cache's and are only read.
 type Observation struct {
-	dependents.Observed
+	Observed
 
 	// Object is the workload with its defaults.
 	Object client.Object

@@ -46,7 +46,8 @@ type Plan struct {
 	// objects. Both are known once the writes of pods are answered.
 	impossible []workload.Failure
 	outdated   int
-	parts      parts
+	// failed has the failures of the steps beside that of the pods.
+	failed []error
 }
 
 // Revision is the template of a workload as its history keeps it.

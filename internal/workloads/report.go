@@ -2,6 +2,7 @@ package workloads
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -22,9 +23,6 @@ type Reporter[T client.Object, S, C any] struct {
 	Fields func(*S) Fields[C]
 	// Required returns the counters that the schema requires, by their names.
 	Required func(*S) map[string]any
-	// Load and Store convert a condition.
-	Load  func(C) conditions.Condition
-	Store func(conditions.Condition) C
 	// Fail sets the condition about pods that cannot be created.
 	Fail func(list *conditions.List, why error, now time.Time)
 }
@@ -38,21 +36,19 @@ type Fields[C any] struct {
 
 // Conditions returns a copy of the conditions of a status.
 func (r Reporter[T, S, C]) Conditions(status *S) conditions.List {
-	stored := *r.Fields(status).Conditions
-	list := make(conditions.List, len(stored), len(stored)+1)
-	for i := range stored {
-		list[i] = r.Load(stored[i])
-	}
-	return list
+	return converted[conditions.List](*r.Fields(status).Conditions)
 }
 
 // SetConditions replaces the conditions of a status.
 func (r Reporter[T, S, C]) SetConditions(status *S, list conditions.List) {
-	var stored []C
-	for _, c := range list {
-		stored = append(stored, r.Store(c))
-	}
-	*r.Fields(status).Conditions = stored
+	*r.Fields(status).Conditions = converted[[]C](list)
+}
+
+// converted returns conditions as others, whose fields have the same names in JSON.
+func converted[To any](from any) (to To) {
+	text, _ := json.Marshal(from) //nolint:errchkjson // strings and times
+	_ = json.Unmarshal(text, &to)
+	return to
 }
 
 // Stall reports in the condition Stalled why a workload stands still. sameRevision means that the workload goes to the

@@ -3,15 +3,12 @@ package workloads
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/statuspatch"
 	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -30,7 +27,7 @@ type Report struct {
 
 // write returns the write of the status; nil where the status stays the same.
 func (r *Report) write(o *Observation) (*write.Write, error) {
-	return statuspatch.Write(stored.Kind{GVK: o.Kind}, o.Object, r.Object, r.Required)
+	return stored.WriteStatus(stored.Kind{GVK: o.Kind}, o.Object, r.Object, r.Required)
 }
 
 // failures are the messages of the conditions, by their type.
@@ -42,30 +39,24 @@ func (r *Report) failures() map[string]string {
 	return failures
 }
 
-// Report writes a status outside of a pass, as one that says why there is none.
+// Report writes a status, if it changed, and emits what the status reports for the first time.
 func (k *Kit) Report(ctx context.Context, o *Observation, r Report) error {
 	w, err := r.write(o)
 	if err != nil {
 		return err
 	}
 	if w != nil {
-		err = driver.Run(ctx, as(actionReport, driver.Writes(w)), driver.Options[*workload.Write]{
-			Send: runtimeclient.Sender(k.Client, k.Live), Now: k.Now,
-			Answered: func(_ *workload.Write, _ write.Object, err error) { k.emitReport(o, r, err) },
-		})
+		_, err = k.Send(ctx, o.Key(), w)
+		switch {
+		case err == nil:
+			k.emitInvalid(o, k.options.Scaling, r.Scaling)
+			k.emitInvalid(o, k.options.Updating, r.Updating)
+		case !write.IsOutdated(err):
+			return fmt.Errorf("%s: %w", w, err)
+		}
 	}
-	if err == nil {
-		k.memory.Note(o.Key(), func(known *Known) { known.Failures = r.failures() })
-	}
-	return err
-}
-
-// emitReport emits what a status that was written says for the first time.
-func (k *Kit) emitReport(o *Observation, r Report, err error) {
-	if err == nil {
-		k.emitInvalid(o, k.options.Scaling, r.Scaling)
-		k.emitInvalid(o, k.options.Updating, r.Updating)
-	}
+	k.memory.Note(o.Key(), func(known *Known) { known.Failures = r.failures() })
+	return nil
 }
 
 // GiveUp reports why a pass ends before anything is known of the pods.

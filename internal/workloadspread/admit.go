@@ -5,29 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
+	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
-
-// Request is a pod that is being created.
-type Request struct {
-	Namespace string
-	Pod       *corev1.Pod
-	// UID of the admission request stands for a pod without a name.
-	UID types.UID
-	// Review takes the pod as its subset makes it, nil for as it is, through what may still refuse the pod. Only then the
-	// pod is recorded. It is called again where the pod gets another subset meanwhile. Nil refuses nothing.
-	Review func(ctx context.Context, pod *corev1.Pod) error
-}
 
 // PatchError is a patch of a subset that cannot be applied to a pod.
 type PatchError struct {
@@ -42,179 +31,89 @@ func (e *PatchError) Error() string { return fmt.Sprintf("WorkloadSpread %s: %v"
 // Unwrap returns the reason.
 func (e *PatchError) Unwrap() error { return e.Err }
 
-// choice is what is decided about a pod.
+// choice is the subset of a pod.
 type choice struct {
-	// spread that the subset is of.
 	spread *subset.Spread
-	// subset of the pod; nil where there is none.
+	// subset is nil where no subset has a place.
 	subset *subset.Subset
 	// uid of a pod without a name.
 	uid string
-	// final reports that the pod is recorded, or needs no record.
-	final bool
 }
 
-// Admit returns the pod with what its subset adds; nil where the pod stays as it is. An error is about a lookup, a
-// *PatchError, or that of the review. A pod that is refused leaves no record.
-func (d *Allocator) Admit(ctx context.Context, r Request) (*corev1.Pod, error) {
-	if !d.lookups.Spreads.Any(r.Namespace) || !subset.Active(r.Pod) {
+// Admit records a new pod, and returns it with what its subset adds; nil where the pod stays as it is. The request is
+// the namespace of the admission request, and as its name the UID, which identifies a pod without a name. An error is
+// about a lookup, or a *PatchError.
+func (d *Allocator) Admit(ctx context.Context, request types.NamespacedName, pod *corev1.Pod) (*corev1.Pod, error) {
+	if !d.lookups.Spreads.Any(request.Namespace) || !subset.Active(pod) {
 		return nil, nil
 	}
-	ws, err := d.find(ctx, r.Namespace, r.Pod)
+	ws, err := d.find(ctx, request.Namespace, pod)
 	if err != nil || ws == nil {
 		return nil, err
 	}
-	earlier := subset.Earlier(ws, r.Pod)
-	if target, _ := TargetOf(ws); !isStatefulSet(target) {
-		return d.recorded(ctx, ws, r, earlier)
-	} else if earlier == nil {
-		if earlier, err = d.byOrdinal(ctx, ws, target, r); err != nil {
-			return nil, err
-		}
+	earlier, proven := subset.Earlier(ws, pod)
+	a := subset.Arrival{Version: subset.VersionOf(pod, d.options.Versioned), ID: cmp.Or(pod.Name, request.Name)}
+	if m, _ := subset.MatchOf(pod); earlier != nil && pod.Name == "" {
+		a.Earlier = m.UID
 	}
-	return choice{spread: ws, subset: earlier}.reviewed(ctx, r)
-}
-
-// most is how often a pod is prepared for a subset that has no place any more.
-const most = 5
-
-// recorded prepares a pod for the subset that it is about to get, and records it there.
-func (d *Allocator) recorded(
-	ctx context.Context, ws *subset.Spread, r Request, earlier *subset.Subset,
-) (*corev1.Pod, error) {
-	a := &subset.Arrival{Version: d.versionOf(r.Pod), ID: r.Pod.Name}
-	if earlier != nil {
-		a.Given = earlier.Name
+	c := choice{spread: ws}
+	if proven {
+		c.subset, a.Given = earlier, earlier.Name
 	}
-	if r.Pod.Name == "" {
-		a.ID, a.Earlier = string(r.UID), earlierUID(ws, r.Pod)
+	if !isStatefulSet(ws) {
+		c = d.record(ctx, ws, pod, a)
+	} else if _, ordinal, ok := ordinals.Split(pod.Name); ok && c.subset == nil {
+		c.subset = subset.ByOrdinal(ws, ordinal)
 	}
-	c := d.guess(ws, a)
-	for attempt := 0; ; attempt++ {
-		c.named(r.Pod)
-		next, err := c.reviewed(ctx, r)
-		if err != nil || c.final {
-			return next, err
-		}
-		actual := d.place(ctx, ws, a, c)
-		if attempt == most && !actual.final {
-			actual = choice{ws, subset.Unrecorded(ws, *a), cmp.Or(a.Earlier, a.ID), true}
-		}
-		actual.named(r.Pod)
-		if actual.final && actual.same(c) {
-			return next, nil
-		}
-		c = actual
-	}
-}
-
-// named drops the identity where the pod has a name.
-func (c *choice) named(pod *corev1.Pod) {
-	if pod.Name != "" {
-		c.uid = ""
-	}
-}
-
-// same reports whether two choices make the same of a pod.
-func (c choice) same(other choice) bool {
-	return c.name() == other.name() && c.uid == other.uid && c.spread.Generation == other.spread.Generation
-}
-
-// name is that of the subset; empty for none.
-func (c choice) name() string {
 	if c.subset == nil {
-		return ""
+		return nil, nil
 	}
-	return c.subset.Name
+	return c.apply(pod)
 }
 
-// reviewed returns the pod with what its subset adds, once the review has not refused it.
-func (c choice) reviewed(ctx context.Context, r Request) (next *corev1.Pod, err error) {
-	if c.subset != nil {
-		if next, err = c.apply(r.Pod); err != nil {
-			return nil, err
-		}
-	}
-	if r.Review != nil {
-		if err := r.Review(ctx, next); err != nil {
-			return nil, err
-		}
-	}
-	return next, nil
-}
+// maxWait is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a
+// place that is gone.
+const maxWait = 7 * time.Second
 
-// guess returns the subset that a pod is about to get, without a read: percentages are taken from the places that the
-// status has. Where the guess is wrong, the pod is prepared again.
-func (d *Allocator) guess(ws *subset.Spread, a *subset.Arrival) choice {
-	if last, is := d.records.Newest(keyOf(ws)); is {
-		ws = last
+// record records a pod in the subset that it gets. A pod that would have to wait too long, or whose record fails, gets
+// the subset of an earlier call, or one without a limit.
+func (d *Allocator) record(ctx context.Context, ws *subset.Spread, pod *corev1.Pod, a subset.Arrival) choice {
+	wait := maxWait
+	if until, ok := ctx.Deadline(); ok {
+		wait = min(wait, until.Sub(d.options.Now())*3/4)
 	}
-	id := cmp.Or(a.Earlier, a.ID)
-	place := subset.Open(ws, subset.StoredLimits(ws, a.Version)).Admit(*a, d.options.Now())
-	return choice{spread: ws, subset: place.Subset, uid: cmp.Or(place.ID, id)}
+	bounded, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	recorded := &record{arrival: &a}
+	err := d.records.Commit(bounded, keyOf(ws), recorded)
+	switch {
+	case errors.Is(err, groupcommit.ErrGone):
+		return choice{}
+	case err != nil:
+		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
+			"workloadSpread", ws.Name, "namespace", ws.Namespace)
+		place := subset.Place{Subset: subset.Unrecorded(ws, a), ID: cmp.Or(a.Earlier, a.ID)}
+		recorded = &record{spread: ws, place: place} // the former may still be written to
+	}
+	c := choice{spread: recorded.spread, subset: recorded.place.Subset}
+	if pod.Name == "" {
+		c.uid = recorded.place.ID
+	}
+	return c
 }
 
 // apply returns the pod with what its subset adds; nil where the pod has all of that.
 func (c choice) apply(pod *corev1.Pod) (*corev1.Pod, error) {
-	m := subset.Match{Name: c.spread.Name, Subset: c.subset.Name, UID: c.uid}
-	is, _ := subset.MatchOf(pod)
-	added := is.Name == m.Name && is.Subset == m.Subset && subset.Injected(pod, c.subset)
-	if added && is == m {
-		return nil, nil // an earlier call did
-	}
-	var next *corev1.Pod
-	if added {
-		next = pod.DeepCopy()
-		next.Annotations[kruise.MatchedWorkloadSpreadKey] = subset.Text(m)
-	} else {
-		var err error
-		if next, err = subset.Inject(pod, c.subset, m); err != nil {
-			return nil, &PatchError{Spread: c.spread.Name, Err: err}
-		}
+	next, err := subset.Inject(pod, c.subset, subset.Match{Name: c.spread.Name, Subset: c.subset.Name, UID: c.uid})
+	if err != nil {
+		return nil, &PatchError{Spread: c.spread.Name, Err: err}
 	}
 	setDeletionCost(next, c.spread, c.subset)
+	if equality.Semantic.DeepEqual(next, pod) {
+		return nil, nil // an earlier call did
+	}
 	return next, nil
 }
-
-// earlierUID returns the UID that an earlier call for the same pod has chosen; empty where the pod lacks what the
-// subset of that call adds.
-func earlierUID(ws *subset.Spread, pod *corev1.Pod) string {
-	m, _ := subset.MatchOf(pod)
-	for i := range ws.Spec.Subsets {
-		if s := &ws.Spec.Subsets[i]; m.Name == ws.Name && m.Subset == s.Name && subset.Injected(pod, s) {
-			return m.UID
-		}
-	}
-	return ""
-}
-
-// place has an arrival recorded in the subset that the pod is prepared for, and returns its subset, with its identity:
-// another one, and no final choice, where that subset has no place any more. A pod that would have to wait too long, or
-// whose record fails, gets the subset of an earlier call, or one without a limit.
-func (d *Allocator) place(ctx context.Context, ws *subset.Spread, a *subset.Arrival, prepared choice) choice {
-	wait, id := longest, cmp.Or(a.Earlier, a.ID)
-	if until, is := ctx.Deadline(); is {
-		wait = min(wait, until.Sub(d.options.Now())*3/4)
-	}
-	asking, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	r := &record{arrival: a, prepared: prepared}
-	err := d.records.Commit(asking, keyOf(ws), r)
-	gone := errors.Is(err, groupcommit.ErrGone)
-	if err != nil && !gone {
-		log.FromContext(ctx).Error(err, "Failed to record a pod, which gets a subset without a limit",
-			"workloadSpread", ws.Name, "namespace", ws.Namespace)
-		return choice{ws, subset.Unrecorded(ws, *a), id, true}
-	}
-	if gone || r.place.Subset == nil {
-		return choice{spread: prepared.spread, uid: prepared.uid, final: true}
-	}
-	return choice{r.spread, r.place.Subset, cmp.Or(r.place.ID, id), !r.place.Unprepared}
-}
-
-// longest is how long a pod waits for its record, also on an API server that is busy: a pod without a record may have a
-// place that is gone.
-const longest = 7 * time.Second
 
 // setDeletionCost gives a new pod the deletion cost that the controller would give it, so that the controller has
 // nothing to write.
@@ -224,7 +123,6 @@ func setDeletionCost(pod *corev1.Pod, ws *subset.Spread, s *subset.Subset) {
 	}
 	for i := range ws.Spec.Subsets {
 		if ws.Spec.Subsets[i].Name == s.Name {
-			pod.Annotations = maps.Clone(pod.Annotations)
 			pod.Annotations[corev1.PodDeletionCost] = strconv.Itoa(subset.CostWithin(i, len(ws.Spec.Subsets)))
 			return
 		}

@@ -3,13 +3,13 @@ package workloadspread
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
@@ -25,9 +25,16 @@ type Options struct {
 	Namespace string
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// Gather returns how long an Allocator gathers pods before a write, by its last pause and whether other replicas wrote
-	// meanwhile; nil for pauses that grow to 0.4 seconds with conflicts, and end without.
-	Gather func(last time.Duration, written, conflicts int) time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	if o.Versioned == nil {
+		o.Versioned = subset.DefaultVersioned()
+	}
+	return o
 }
 
 // Lookups are what an Allocator reads and writes.
@@ -47,10 +54,9 @@ type Lookups struct {
 type Allocator struct {
 	lookups Lookups
 	options Options
-	records *groupcommit.Committer[*subset.Spread, *record]
-
-	mu     sync.Mutex
-	owners map[types.UID]*metav1.OwnerReference
+	records *groupcommit.Committer[entry, *record]
+	// owners are the controllers of workloads, by the UID of the workload.
+	owners *cache.LRUExpireCache
 }
 
 // New returns an Allocator.
@@ -58,19 +64,11 @@ func New(l Lookups, o Options) (*Allocator, error) {
 	if l.Spreads == nil || l.Client == nil || l.Live == nil || l.Targets == nil {
 		return nil, errors.New("workloadspread: an index, a client and readers are required")
 	}
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	if o.Versioned == nil {
-		o.Versioned = subset.DefaultVersioned()
-	}
-	if o.Gather == nil {
-		o.Gather = groupcommit.Gather
-	}
-	records := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
-		Now: o.Now, MaxConflicts: maxConflicts, Gather: o.Gather,
-	})
-	return &Allocator{lookups: l, options: o, records: records, owners: map[types.UID]*metav1.OwnerReference{}}, nil
+	o = o.withDefaults()
+	records := groupcommit.New(&store{groupcommit.Statuses[entry]{
+		Kind: Kind(), Index: l.Spreads.Index, Client: l.Client, Reader: l.Live,
+	}, l.Targets, o.Now}, o.Now)
+	return &Allocator{lookups: l, options: o, records: records, owners: cache.NewLRUExpireCache(maxOwners)}, nil
 }
 
 // Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
@@ -82,8 +80,8 @@ func (d *Allocator) Ready(ctx context.Context) error {
 	return d.lookups.Filled(ctx)
 }
 
-// In returns the WorkloadSpreads of a namespace that the cache has, in no order. They must not be changed.
-func (d *Allocator) In(namespace string) []*subset.Spread { return d.lookups.Spreads.In(namespace) }
+// In returns the WorkloadSpreads of a namespace that the cache has. They must not be changed.
+func (d *Allocator) In(namespace string) []*subset.Spread { return d.lookups.Spreads.All(namespace) }
 
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (d *Allocator) Allowed(ctx context.Context) []schema.GroupKind {
@@ -98,17 +96,16 @@ func (d *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	ws := d.lookups.Spreads.Named(types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
-	if ws == nil {
-		return nil
-	}
-	if target, is := TargetOf(ws); !is || isStatefulSet(target) || !bounded(ws, m.Subset) {
+	if ws == nil || isStatefulSet(ws) || !bounded(ws, m.Subset) {
 		return nil
 	}
 	found, err := d.find(ctx, pod.Namespace, pod)
 	if err != nil || found == nil || found.Name != ws.Name { // the annotation may be anything
 		return err
 	}
-	departure := &subset.Departure{Version: d.versionOf(pod), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name}
+	departure := &subset.Departure{
+		Version: subset.VersionOf(pod, d.options.Versioned), Subset: m.Subset, ID: subset.IDOf(pod), Pod: pod.Name,
+	}
 	err = d.records.Commit(ctx, keyOf(ws), &record{departure: departure})
 	if errors.Is(err, groupcommit.ErrGone) {
 		return nil

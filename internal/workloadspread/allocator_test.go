@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -88,17 +87,7 @@ func TestAdmit(t *testing.T) {
 			spread: spread("s", "Job", 1), pod: pod("x", "batch/v1", "Job", "web"), want: "a", version: one, writes: 1,
 		},
 		"an ordinal decides for a StatefulSet": {
-			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-1", "apps/v1", "StatefulSet", "web"), want: "b", reads: 1,
-		},
-		"reserved and first ordinals count": {
-			// web-5 as well
-			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-6", "apps/v1", "StatefulSet", "web"), want: "b", reads: 2,
-			objects: func(c *cluster) {
-				c.put(&appsv1.StatefulSet{
-					ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web"},
-					Spec:       appsv1.StatefulSetSpec{Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}},
-				})
-			},
+			spread: spread("s", "StatefulSet", 1, 1), pod: pod("web-1", "apps/v1", "StatefulSet", "web"), want: "b",
 		},
 		"the filter excludes the pod": {
 			spread: func() *subset.Spread {
@@ -227,7 +216,7 @@ func TestFailures(t *testing.T) {
 				defer cancel()
 				ctx = bounded
 			}
-			next, err := d.Admit(ctx, workloadspread.Request{Namespace: shop, Pod: cloned("p"), UID: "1"})
+			next, err := d.Admit(ctx, types.NamespacedName{Namespace: shop, Name: "1"}, cloned("p"))
 			if err != nil || subsetOf(next) != c.want {
 				t.Errorf("%v, %q", err, subsetOf(next))
 			}
@@ -281,36 +270,20 @@ func TestPercentages(t *testing.T) {
 	}
 }
 
-// TestIdle: a pod of a namespace without a WorkloadSpread costs nothing, and nothing is kept of what the cache shows.
+// TestIdle: a pod of a namespace without a WorkloadSpread costs nothing.
 func TestIdle(t *testing.T) {
 	s := newCluster(t)
-	d, x := s.replica(workloadspread.Options{})
+	d, _ := s.replica(workloadspread.Options{})
 	p := cloned("p")
 	p.Namespace = "other"
 	if n := testing.AllocsPerRun(100, func() {
-		if next, err := d.Admit(t.Context(), workloadspread.Request{
-			Namespace: "other", Pod: p, UID: "1",
-		}); next != nil || err != nil {
+		if next, err := d.Admit(t.Context(), types.NamespacedName{
+			Namespace: "other", Name: "1",
+		}, p); next != nil || err != nil {
 			t.Fatal(next, err)
 		}
 	}); n > 0 {
 		t.Errorf("%.0f allocations", n)
-	}
-	s.put(spread("s", "CloneSet", 5))
-	s.show(x, "s")
-	s.admit(d, cloned("p1"), "1")
-	if d.Kept() != 1 {
-		t.Errorf("%d kept", d.Kept())
-	}
-	s.show(x, "s")
-	d.Seen("uid-s", types.NamespacedName{Namespace: shop, Name: "s"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for d.Kept() != 0 && ctx.Err() == nil { // the queue ends a moment after its last answer
-		runtime.Gosched()
-	}
-	if n := d.Kept(); n != 0 {
-		t.Errorf("%d kept", n)
 	}
 }
 
@@ -337,9 +310,9 @@ func TestBurst(t *testing.T) {
 			defer all.Done()
 
 			for i := range next {
-				p, err := allocators[i%2].Admit(t.Context(), workloadspread.Request{
-					Namespace: shop, Pod: cloned(fmt.Sprintf("web-%d", i)), UID: types.UID(fmt.Sprint(i)),
-				})
+				p, err := allocators[i%2].Admit(t.Context(), types.NamespacedName{
+					Namespace: shop, Name: fmt.Sprint(i),
+				}, cloned(fmt.Sprintf("web-%d", i)))
 				if err != nil {
 					t.Error(err)
 				}

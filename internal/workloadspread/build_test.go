@@ -22,10 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 const shop = "shop"
@@ -39,8 +39,6 @@ type cluster struct {
 	writes, reads atomic.Int32
 	// fail is asked before each write of a status.
 	fail func() error
-	// index is what a replica sees.
-	index *workloadspread.Index
 	// failRead is asked before each live read.
 	failRead func() error
 }
@@ -116,7 +114,11 @@ func mapper() meta.RESTMapper {
 // replica is an Allocator with a cache of its own.
 func (c *cluster) replica(o workloadspread.Options) (*workloadspread.Allocator, *workloadspread.Index) {
 	c.Helper()
-	x := workloadspread.NewIndex()
+	now := o.Now
+	if now == nil {
+		now = time.Now
+	}
+	x := workloadspread.NewIndex(now)
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
 	d, err := workloadspread.New(workloadspread.Lookups{Spreads: x, Client: c, Live: c, Targets: &workloadspread.Targets{
 		Finder: finder, Live: c, Kinds: &workloadspread.Kinds{Live: c, Now: time.Now},
@@ -209,7 +211,7 @@ func (c *cluster) stored(name string) *subset.Spread {
 
 func (c *cluster) admit(d *workloadspread.Allocator, p *corev1.Pod, uid string) *corev1.Pod {
 	c.Helper()
-	next, err := d.Admit(c.Context(), workloadspread.Request{Namespace: shop, Pod: p, UID: types.UID(uid)})
+	next, err := d.Admit(c.Context(), types.NamespacedName{Namespace: shop, Name: uid}, p)
 	if err != nil {
 		c.Fatal(fmt.Errorf("admit %s: %w", p.Name, err))
 	}

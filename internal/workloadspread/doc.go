@@ -4,7 +4,7 @@
 //	allocator, err := workloadspread.FromManager(mgr, workloadspread.Options{})
 //	...
 //	// Nil leaves the pod as it is.
-//	next, err := allocator.Admit(ctx, workloadspread.Request{Namespace: namespace, Pod: pod, UID: uid})
+//	next, err := allocator.Admit(ctx, types.NamespacedName{Namespace: namespace, Name: uid}, pod)
 //	allocator.Depart(ctx, pod) // after the deletion was admitted otherwise
 //
 // Each replica of the webhook has an Allocator. All pods that wait for one WorkloadSpread are given their subsets
@@ -17,10 +17,8 @@
 //     limit, or is admitted as it is.
 //   - A pod that is recorded was recorded in a status that no other writer had changed since it was read.
 //   - The same admission request gets the same subset, and is recorded once.
-//   - A pod that the review of a request refuses is not recorded. The review is of the pod as its subset makes it, and
-//     is repeated where other pods have taken the place meanwhile.
+//   - A pod of a StatefulSet gets its subset by its ordinal, without a read and without a record.
 //   - A departure never fails, and waits no longer than its context.
-//   - What an Allocator keeps of a WorkloadSpread is freed when the cache shows it.
 //   - kruise-configuration is read where a WorkloadSpread has a target of a further kind, at most twice a minute. A
 //     list that cannot be read leaves the last one in force.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,30 +15,45 @@ import (
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/pub"
 )
 
 // maxChain is how many owners above each other are looked up.
 const maxChain = 4
 
-// find returns the WorkloadSpread of a pod; nil where there is none. Owners are read only in namespaces where one may
-// matter.
+// first returns the first WorkloadSpread that admits pods with these labels; nil for none.
+func first(candidates []*subset.Spread, podLabels map[string]string) *subset.Spread {
+	for _, ws := range candidates {
+		if subset.Admits(ws, podLabels) {
+			return ws
+		}
+	}
+	return nil
+}
+
+// find returns the WorkloadSpread of a pod; nil where there is none: the nearest target in the chain of the controllers
+// of the pod, then the first WorkloadSpread by name. Owners are read only in namespaces where one may matter.
 func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod) (*subset.Spread, error) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || !d.lookups.Spreads.Any(namespace) {
 		return nil, nil
 	}
+	var allowed Allowed // which is read only where a WorkloadSpread may need it
+	further := d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
+	if further {
+		allowed = d.lookups.Targets.Kinds.Read(ctx)
+		further = d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool {
+			return slices.Contains(allowed.Targets, k)
+		})
+	}
 	for range maxChain {
 		of := replicas.Of(namespace, owner)
-		if !BuiltIn(of.GroupKind()) && !d.allows(ctx, namespace, of.GroupKind()) {
+		if !BuiltIn(of.GroupKind()) && !slices.Contains(allowed.Owners, of.GroupKind()) {
 			return nil, nil
 		}
-		for _, ws := range d.lookups.Spreads.Of(namespace, of.Target) {
-			if subset.Admits(ws, pod.Labels) {
-				return ws, nil
-			}
+		if ws := first(d.lookups.Spreads.Of(namespace, of.Target), pod.Labels); ws != nil {
+			return ws, nil
 		}
-		if !d.mayHaveOwner(ctx, namespace, of.GroupKind()) {
+		if !further && (of.GroupKind() != replicas.ReplicaSets() || !d.hasDeployments(namespace)) {
 			return nil, nil
 		}
 		above, err := d.ownerOf(ctx, of)
@@ -49,41 +65,23 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	return nil, nil
 }
 
-// hasCustom reports whether a WorkloadSpread of a namespace has a target of a further kind.
-func (d *Allocator) hasCustom(namespace string) bool {
-	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
+// hasDeployments reports whether a WorkloadSpread of a namespace has a Deployment as its target.
+func (d *Allocator) hasDeployments(namespace string) bool {
+	return d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool { return k == replicas.Deployments() })
 }
 
-// allows reports whether the installation allows a further kind. The list is read only where a WorkloadSpread may need
-// it.
-func (d *Allocator) allows(ctx context.Context, namespace string, kind schema.GroupKind) bool {
-	return d.hasCustom(namespace) && slices.Contains(d.lookups.Targets.Kinds.Read(ctx).Owners, kind)
-}
-
-// mayHaveOwner reports whether a WorkloadSpread of the namespace may have the owner of a workload as its target.
-func (d *Allocator) mayHaveOwner(ctx context.Context, namespace string, kind schema.GroupKind) bool {
-	if kind == replicas.ReplicaSets() && d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool {
-		return k == replicas.Deployments()
-	}) {
-		return true
-	}
-	if !d.hasCustom(namespace) {
-		return false
-	}
-	allowed := d.lookups.Targets.Kinds.Read(ctx).Targets
-	return d.lookups.Spreads.Targets(namespace, func(k schema.GroupKind) bool { return slices.Contains(allowed, k) })
-}
-
-// maxOwners bounds how many owners are kept.
-const maxOwners = 10000
+// maxOwners bounds how many owners are kept, and ownerTTL for how long.
+const (
+	maxOwners = 10000
+	ownerTTL  = time.Hour
+)
 
 // ownerOf returns the controller of a workload, which is read once; nil where it has none or does not exist.
+// ReplicaSets are read from the cache.
 func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.OwnerReference, error) {
-	d.mu.Lock()
-	known, is := d.owners[of.UID]
-	d.mu.Unlock()
-	if is {
-		return known, nil
+	if kept, known := d.owners.Get(of.UID); known {
+		owner, _ := kept.(*metav1.OwnerReference)
+		return owner, nil
 	}
 	mapping, err := d.lookups.Targets.Finder.Mapper.RESTMapping(of.GroupKind())
 	if err != nil {
@@ -105,23 +103,7 @@ func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.
 	if object.UID != of.UID {
 		return nil, nil
 	}
-	above := metav1.GetControllerOf(object)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.owners) >= maxOwners {
-		clear(d.owners)
-	}
-	d.owners[of.UID] = above
-	return above, nil
+	owner := metav1.GetControllerOf(object)
+	d.owners.Add(of.UID, owner, ownerTTL)
+	return owner, nil
 }
-
-// versionOf returns the version of a pod by the kind of its controller.
-func (d *Allocator) versionOf(pod *corev1.Pod) string {
-	kind := ""
-	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-		kind = owner.Kind
-	}
-	return subset.VersionOf(pod, kind, d.options.Versioned)
-}
-
-func isStatefulSet(target pub.Target) bool { return target.Kind == "StatefulSet" }

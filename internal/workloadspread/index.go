@@ -1,14 +1,13 @@
 package workloadspread
 
 import (
-	"maps"
 	"slices"
-	"strings"
-	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -19,20 +18,22 @@ import (
 // Kind is that of WorkloadSpreads.
 func Kind() schema.GroupVersionKind { return appsv1beta1.GroupVersion.WithKind("WorkloadSpread") }
 
-// Index has the WorkloadSpreads of the cluster by namespace and target. It is safe for concurrent use.
-type Index struct {
-	mu     sync.RWMutex
-	places map[string]*place
+// Index has the WorkloadSpreads of the cluster.
+type Index struct{ *stored.Index[entry] }
+
+type entry struct {
+	spread *subset.Spread
+	// malformed is why the spec cannot be decoded.
+	malformed error
+	// target is empty where the WorkloadSpread terminates, or has no target.
+	target pub.Target
 }
 
-// place has the WorkloadSpreads of one namespace.
-type place struct {
-	byName   map[string]*subset.Spread
-	byTarget map[pub.Target][]*subset.Spread // by name
-}
+// Stored implements groupcommit.State.
+func (e entry) Stored() client.Object { return e.spread }
 
-// NewIndex returns an empty index.
-func NewIndex() *Index { return &Index{places: map[string]*place{}} }
+// NewIndex returns an empty index with a clock.
+func NewIndex(now func() time.Time) *Index { return &Index{stored.NewIndex(decode, now)} }
 
 // TargetOf returns the target of a WorkloadSpread without its version; false where it has none.
 func TargetOf(ws *subset.Spread) (pub.Target, bool) {
@@ -44,106 +45,59 @@ func TargetOf(ws *subset.Spread) (pub.Target, bool) {
 	return pub.Target{Group: version.Group, Kind: ref.Kind, Name: ref.Name}, err == nil
 }
 
-// Put files a WorkloadSpread in place of the one of its name.
-func (x *Index) Put(raw *unstructured.Unstructured) error {
-	ws, _, err := stored.Decode[subset.Spread](raw)
+// KindOf returns the kind of the target of a WorkloadSpread; an empty one where it has none.
+func KindOf(ws *subset.Spread) schema.GroupKind {
+	target, _ := TargetOf(ws)
+	return schema.GroupKind{Group: target.Group, Kind: target.Kind}
+}
+
+func decode(raw *unstructured.Unstructured) (entry, error) {
+	ws, malformed, err := stored.Decode[subset.Spread](raw)
 	if err != nil {
-		return err
+		return entry{}, err
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(types.NamespacedName{Namespace: ws.Namespace, Name: ws.Name})
-	in := x.places[ws.Namespace]
-	if in == nil {
-		in = &place{byName: map[string]*subset.Spread{}, byTarget: map[pub.Target][]*subset.Spread{}}
-		x.places[ws.Namespace] = in
+	e := entry{spread: ws, malformed: malformed}
+	if target, ok := TargetOf(ws); ok && ws.DeletionTimestamp == nil {
+		e.target = target
 	}
-	in.byName[ws.Name] = ws
-	if target, is := TargetOf(ws); is && ws.DeletionTimestamp == nil {
-		all := append(slices.Clone(in.byTarget[target]), ws)
-		slices.SortFunc(all, func(a, b *subset.Spread) int { return strings.Compare(a.Name, b.Name) })
-		in.byTarget[target] = all
-	}
-	return nil
+	return e, nil
 }
 
-// Delete removes a WorkloadSpread.
-func (x *Index) Delete(name types.NamespacedName) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.remove(name)
+// Read returns a WorkloadSpread, nil where there is none, and why its spec cannot be decoded.
+func (x *Index) Read(name types.NamespacedName) (ws *subset.Spread, malformed error) {
+	e, _ := x.Find(name)
+	return e.spread, e.malformed
 }
 
-func (x *Index) remove(name types.NamespacedName) {
-	in := x.places[name.Namespace]
-	if in == nil {
-		return
-	}
-	ws := in.byName[name.Name]
-	if ws == nil {
-		return
-	}
-	delete(in.byName, name.Name)
-	if target, is := TargetOf(ws); is {
-		rest := slices.DeleteFunc(slices.Clone(in.byTarget[target]), func(other *subset.Spread) bool {
-			return other.Name == ws.Name
-		})
-		if in.byTarget[target] = rest; len(rest) == 0 {
-			delete(in.byTarget, target)
-		}
-	}
-	if len(in.byName) == 0 {
-		delete(x.places, name.Namespace)
-	}
-}
-
-// Named returns a WorkloadSpread, which must not be changed; nil where there is none.
+// Named returns a WorkloadSpread; nil where there is none.
 func (x *Index) Named(name types.NamespacedName) *subset.Spread {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if in := x.places[name.Namespace]; in != nil {
-		return in.byName[name.Name]
-	}
-	return nil
+	ws, _ := x.Read(name)
+	return ws
 }
 
-// In returns the WorkloadSpreads of a namespace, in no order, which must not be changed.
-func (x *Index) In(namespace string) []*subset.Spread {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if in := x.places[namespace]; in != nil {
-		return slices.Collect(maps.Values(in.byName))
-	}
-	return nil
+// All returns the WorkloadSpreads of a namespace by name.
+func (x *Index) All(namespace string) []*subset.Spread {
+	return x.selected(namespace, func(entry) bool { return true })
 }
 
-// Any reports whether a namespace has a WorkloadSpread.
-func (x *Index) Any(namespace string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.places[namespace] != nil
-}
-
-// Of returns the WorkloadSpreads of a target by name, which must not be changed.
+// Of returns the WorkloadSpreads of a target by name.
 func (x *Index) Of(namespace string, target pub.Target) []*subset.Spread {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if in := x.places[namespace]; in != nil {
-		return in.byTarget[target]
-	}
-	return nil
+	return x.selected(namespace, func(e entry) bool { return e.target == target })
 }
 
-// Targets reports whether a WorkloadSpread of a namespace has a target of a kind that a condition holds for.
-func (x *Index) Targets(namespace string, is func(schema.GroupKind) bool) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	if in := x.places[namespace]; in != nil {
-		for target := range in.byTarget {
-			if is(schema.GroupKind{Group: target.Group, Kind: target.Kind}) {
-				return true
-			}
+func (x *Index) selected(namespace string, selects func(entry) bool) []*subset.Spread {
+	var all []*subset.Spread
+	for _, e := range x.In(namespace) {
+		if selects(e) {
+			all = append(all, e.spread)
 		}
 	}
-	return false
+	return all
+}
+
+// targets reports whether a WorkloadSpread of a namespace has a target of a kind that a condition holds for.
+func (x *Index) targets(namespace string, holds func(schema.GroupKind) bool) bool {
+	return slices.ContainsFunc(x.In(namespace), func(e entry) bool {
+		return e.target != pub.Target{} && holds(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
+	})
 }

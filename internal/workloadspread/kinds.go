@@ -18,12 +18,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-const (
-	// kindsPeriod is how often the list of further kinds is read, where a WorkloadSpread needs the list.
-	kindsPeriod = 30 * time.Second
-	// mostKinds of the list are used.
-	mostKinds = 100
-)
+// kindsPeriod is how often the list of further kinds is read, where a WorkloadSpread needs the list.
+const kindsPeriod = 30 * time.Second
 
 // Allowed are the kinds that an installation allows besides subset.Targets.
 type Allowed struct {
@@ -101,11 +97,11 @@ func parseKinds(text string) (Allowed, error) {
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return Allowed{}, fmt.Errorf("decode the list of kinds: %w", err)
 	}
-	for _, w := range list.Workloads[:min(len(list.Workloads), mostKinds)] {
+	for _, w := range list.Workloads {
 		target := schema.GroupKind{Group: w.Group, Kind: w.Kind}
 		all.Targets = append(all.Targets, target)
 		all.Owners = append(all.Owners, target)
-		all.Owners = append(all.Owners, w.SubResources[:min(len(w.SubResources), mostKinds)]...)
+		all.Owners = append(all.Owners, w.SubResources...)
 		if w.ReplicasPath != "" {
 			all.Paths[target] = w.ReplicasPath
 		}

@@ -2,113 +2,75 @@ package workloadspread
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/pub"
 )
 
-// Own returns the pods of a target that no other WorkloadSpread takes, by the rule of Allocator.Admit: the nearest
-// target in the chain of controllers of a pod, then the first WorkloadSpread by name. It reads each controller once,
-// and from the cache alone. Where the cache does not have the whole chain, a pod stays with the WorkloadSpread that
-// admission or an earlier pass gave the pod to.
+// Own returns the pods of a target that no other WorkloadSpread has, by the rule of Allocator.Admit. It reads each
+// controller once, and from the cache alone. Where the controllers in the cache lead to no WorkloadSpread that admits a
+// pod, the pod stays with the one that its annotation names.
 func (t *Targets) Own(ctx context.Context, x *Index, ws *subset.Spread, pods []*corev1.Pod) ([]*corev1.Pod, error) {
-	target, is := TargetOf(ws)
-	if !is || !x.others(ws) {
+	if len(x.All(ws.Namespace)) < 2 {
 		return pods, nil
 	}
 	if err := t.watch(); err != nil {
 		return nil, err
 	}
-	chains := map[types.UID]chain{}
+	chains := map[types.UID][]*subset.Spread{}
 	var own []*corev1.Pod
 	for _, pod := range pods {
 		owner := metav1.GetControllerOfNoCopy(pod)
 		if owner == nil {
 			continue
 		}
-		above, known := chains[owner.UID]
+		candidates, known := chains[owner.UID]
 		if !known {
 			var err error
-			if above, err = t.chain(ctx, x, ws, replicas.Of(pod.Namespace, owner)); err != nil {
+			if candidates, err = t.candidates(ctx, x, replicas.Of(pod.Namespace, owner)); err != nil {
 				return nil, err
 			}
-			chains[owner.UID] = above
+			chains[owner.UID] = candidates
 		}
-		taken := slices.ContainsFunc(above.rivals, func(rival *subset.Spread) bool {
-			return subset.Admits(rival, pod.Labels)
-		})
-		// A WorkloadSpread that admits no pod takes none from the one that did.
-		whole := above.whole && subset.Admits(ws, pod.Labels)
-		if !taken && (whole || !x.given(pod, ws, target)) {
+		holder := first(candidates, pod.Labels)
+		if holder == nil {
+			holder = x.named(pod)
+		}
+		if holder == nil || holder.Name == ws.Name {
 			own = append(own, pod)
 		}
 	}
 	return own, nil
 }
 
-// chain is what is known of the controllers from that of a pod up to a target.
-type chain struct {
-	// rivals are the WorkloadSpreads that come before the one of the target.
-	rivals []*subset.Spread
-	// whole reports that the cache has all controllers below the target.
-	whole bool
-}
-
-func (t *Targets) chain(ctx context.Context, x *Index, ws *subset.Spread, of replicas.Workload) (chain, error) {
-	target, _ := TargetOf(ws)
-	var c chain
+// candidates returns the WorkloadSpreads of a controller and of those above it that the cache has, the nearest first.
+func (t *Targets) candidates(ctx context.Context, x *Index, of replicas.Workload) ([]*subset.Spread, error) {
+	var all []*subset.Spread
 	for range maxChain {
-		if of.Target == target {
-			c.whole = true
-			break
-		}
-		c.rivals = append(c.rivals, x.Of(ws.Namespace, of.Target)...)
-		above, is, err := t.Finder.Above(ctx, of)
-		if err != nil {
-			return c, err
-		}
-		if !is {
-			break
+		all = append(all, x.Of(of.Namespace, of.Target)...)
+		above, ok, err := t.Finder.Above(ctx, of)
+		if err != nil || !ok {
+			return all, err
 		}
 		of = above
 	}
-	for _, other := range x.Of(ws.Namespace, target) {
-		if other.Name < ws.Name {
-			c.rivals = append(c.rivals, other)
-		}
-	}
-	return c, nil
+	return all, nil
 }
 
-// given reports whether the annotation of a pod names another WorkloadSpread that may have the pod: its target is of a
-// further kind, whose controllers the cache does not have, or the first WorkloadSpread admits no pod.
-func (x *Index) given(pod *corev1.Pod, ws *subset.Spread, target pub.Target) bool {
-	m, is := subset.MatchOf(pod)
-	if !is || m.Name == ws.Name {
-		return false
+// named returns the WorkloadSpread that the annotation of a pod names, if its target may be above what the cache has: a
+// further kind.
+func (x *Index) named(pod *corev1.Pod) *subset.Spread {
+	m, _ := subset.MatchOf(pod)
+	ws := x.Named(types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
+	if ws == nil || ws.DeletionTimestamp != nil || !subset.Admits(ws, pod.Labels) {
+		return nil
 	}
-	other := x.Named(types.NamespacedName{Namespace: ws.Namespace, Name: m.Name})
-	if other == nil || other.DeletionTimestamp != nil || !subset.Admits(other, pod.Labels) {
-		return false
+	if kind := KindOf(ws); kind.Empty() || BuiltIn(kind) {
+		return nil
 	}
-	of, is := TargetOf(other)
-	if !subset.Admits(ws, pod.Labels) {
-		return is
-	}
-	return is && of != target && !BuiltIn(schema.GroupKind{Group: of.Group, Kind: of.Kind})
-}
-
-// others reports whether the namespace of a WorkloadSpread has another one.
-func (x *Index) others(ws *subset.Spread) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	in := x.places[ws.Namespace]
-	return in != nil && (len(in.byName) > 1 || in.byName[ws.Name] == nil)
+	return ws
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
-// TestOwnWithoutSelector: a WorkloadSpread whose filter has no selector counts the pods of its target, and takes none
-// from another one.
+// TestOwnWithoutSelector: a WorkloadSpread whose filter has no selector counts the pods of its target that no other one
+// admits.
 func TestOwnWithoutSelector(t *testing.T) {
 	c := newCluster(t)
 	_, x := c.replica(workloadspread.Options{})
@@ -39,7 +39,7 @@ func TestOwnWithoutSelector(t *testing.T) {
 	targets := &workloadspread.Targets{Finder: finder, Live: c}
 	bare, spread := pod("bare", "apps/v1", "ReplicaSet", "web-1"), pod("spread", "apps/v1", "ReplicaSet", "web-1")
 	spread.Annotations = map[string]string{"apps.kruise.io/matched-workloadspread": `{"name":"far","subset":"a"}`}
-	for ws, want := range map[*subset.Spread]int{near: 1, far: 2} {
+	for ws, want := range map[*subset.Spread]int{near: 0, far: 2} {
 		own, err := targets.Own(t.Context(), x, ws, []*corev1.Pod{bare, spread})
 		if err != nil || len(own) != want {
 			t.Errorf("%s has %d pods, %v", ws.Name, len(own), err)

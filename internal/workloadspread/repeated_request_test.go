@@ -55,11 +55,16 @@ func TestForged(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotation  string
 		tolerations []corev1.Toleration
-		want        string
+		// bare subsets add nothing to a pod.
+		bare bool
+		want string
 		// creating pods that subset a has afterwards.
 		creating int
 	}{
 		"an annotation alone": {annotation: `{"name":"s","subset":"b"}`, want: "a", creating: 1},
+		"an annotation of a subset that adds nothing": {
+			annotation: `{"name":"s","subset":"a","uid":"x"}`, bare: true, want: "b", creating: 1,
+		},
 		"an annotation that names another": {
 			annotation: `{"name":"other","subset":"b"}`, tolerations: tolerates("b"), want: "a", creating: 1,
 		},
@@ -79,7 +84,13 @@ func TestForged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newCluster(t)
-			s.put(spread("s", "CloneSet", 1, -1))
+			ws := spread("s", "CloneSet", 1, -1)
+			for i := range ws.Spec.Subsets {
+				if c.bare {
+					ws.Spec.Subsets[i].Tolerations = nil
+				}
+			}
+			s.put(ws)
 			d, x := s.replica(workloadspread.Options{})
 			s.show(x, "s")
 			if c.want == "b" && c.creating > 0 { // the place is taken

@@ -3,8 +3,6 @@ package workloadspread
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -18,7 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
-	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Targets reads the targets of WorkloadSpreads.
@@ -29,6 +26,9 @@ type Targets struct {
 	Live client.Reader
 	// Kinds are the further kinds that the installation allows; nil for none.
 	Kinds *Kinds
+	// Start watches a kind of targets, before a target is read first; nil watches none. A kind whose watch has started may
+	// be started again after the failure of another one.
+	Start func(schema.GroupVersionKind) error
 
 	mu      sync.Mutex
 	watched bool
@@ -37,7 +37,7 @@ type Targets struct {
 // Jobs is the kind of Jobs, which have no scale.
 func Jobs() schema.GroupKind { return schema.GroupKind{Group: batchv1.GroupName, Kind: "Job"} }
 
-// watch declares the kinds that are read from the cache, once.
+// watch starts the watches of targets, and declares the kinds whose metadata is read from the cache, once.
 func (t *Targets) watch() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -45,9 +45,6 @@ func (t *Targets) watch() error {
 		return nil
 	}
 	for _, kind := range subset.Targets() {
-		if kind == Jobs() {
-			continue
-		}
 		mapping, err := t.Finder.Mapper.RESTMapping(kind)
 		if meta.IsNoMatchError(err) {
 			continue
@@ -55,7 +52,15 @@ func (t *Targets) watch() error {
 		if err != nil {
 			return fmt.Errorf("look up %s: %w", kind, err)
 		}
-		t.Finder.Watch(kind, mapping.GroupVersionKind)
+		if kind != Jobs() {
+			t.Finder.Watch(kind, mapping.GroupVersionKind)
+		}
+		if t.Start == nil {
+			continue
+		}
+		if err := t.Start(mapping.GroupVersionKind); err != nil {
+			return fmt.Errorf("watch %s: %w", kind, err)
+		}
 	}
 	t.watched = true
 	return nil
@@ -70,7 +75,7 @@ type Target struct {
 	Base subset.Base
 	// Selector selects the pods of a target of a kind without owner references on its pods.
 	Selector string
-	// Unwatched reports that no event announces a change.
+	// Unwatched reports that events may not announce each change: of a further kind, or at paths.
 	Unwatched bool
 	// Fault is why the replicas at targetFilter.replicasPathList, or at the path of a further kind, cannot be read.
 	Fault error
@@ -120,7 +125,7 @@ func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string
 	if err != nil || raw == nil || raw.GetDeletionTimestamp() != nil {
 		return Target{Gone: err == nil}, err
 	}
-	target := Target{UID: raw.GetUID(), Unwatched: !t.announces(of, paths)}
+	target := Target{UID: raw.GetUID(), Unwatched: len(paths) > 0}
 	if len(paths) > 0 {
 		n, err := subset.ReplicasAt(raw.Object, paths)
 		target.Base, target.Fault = subset.Base{Replicas: n, Unknown: err != nil}, err
@@ -132,15 +137,6 @@ func (t *Targets) read(ctx context.Context, of replicas.Workload, paths []string
 	}
 	target.Base = subset.Base{Replicas: int32(min(n, 1<<30)), Unknown: err != nil}
 	return target, nil
-}
-
-// announces reports whether events announce each change of what read reads. The watches are of metadata, so that they
-// show changes of a spec alone.
-func (t *Targets) announces(of replicas.Workload, paths []string) bool {
-	inSpec := func(path string) bool { return path == "" || strings.HasPrefix(path, "spec.") }
-	return (of.GroupKind() == Jobs() || t.Finder.IsWatched(of)) && !slices.ContainsFunc(paths, func(path string) bool {
-		return !inSpec(path)
-	})
 }
 
 // live reads a workload; nil where it does not exist.
@@ -163,20 +159,16 @@ func (t *Targets) live(ctx context.Context, of replicas.Workload) (*unstructured
 	return raw, nil
 }
 
-// costed reports whether the workloads of a kind heed deletion costs.
-func costed(target pub.Target) bool {
-	switch (schema.GroupKind{Group: target.Group, Kind: target.Kind}) {
+// HasCosts reports whether the pods of a WorkloadSpread get deletion costs, which the workloads of few kinds heed.
+func HasCosts(ws *subset.Spread) bool {
+	switch KindOf(ws) {
 	case replicas.Deployments(), replicas.ReplicaSets(), schema.GroupKind{Group: "apps.kruise.io", Kind: "CloneSet"}:
 		return true
 	}
 	return false
 }
 
-// HasCosts reports whether the pods of a WorkloadSpread get deletion costs.
-func HasCosts(ws *subset.Spread) bool {
-	target, is := TargetOf(ws)
-	return is && costed(target)
-}
+func isStatefulSet(ws *subset.Spread) bool { return KindOf(ws).Kind == "StatefulSet" }
 
 // limits returns the limits of the subsets. The target is read only for percentages.
 func (t *Targets) limits(ctx context.Context, ws *subset.Spread) ([]int32, error) {

@@ -94,7 +94,7 @@ func (a *admitted) measure(ctx context.Context, r *replica, name, app string) er
 	}
 	var mu sync.Mutex
 	var took []time.Duration
-	ph, err := measure(ctx, r, phase{name: name, pods: a.n}, func(time.Time) ([][2]float64, error) {
+	ph, err := measure(ctx, r, phase{name: name, pods: a.n}, func() error {
 		_, err := each(numbered(a.n), clients, func(pod string) error {
 			object := podNamed(app+"-"+pod, app)
 			if app == "spread-1" {
@@ -110,7 +110,7 @@ func (a *admitted) measure(ctx context.Context, r *replica, name, app string) er
 			took = append(took, time.Since(began))
 			return nil
 		})
-		return nil, err
+		return err
 	})
 	if err != nil {
 		return err

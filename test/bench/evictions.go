@@ -107,7 +107,7 @@ func (p *plain) evictAll(ctx context.Context, r *replica, name string, pods []st
 	var mu sync.Mutex
 	var took []time.Duration
 	var allowed, refused, failed int
-	ph, err := measure(ctx, r, phase{name: name, pods: len(pods)}, func(time.Time) ([][2]float64, error) {
+	ph, err := measure(ctx, r, phase{name: name, pods: len(pods)}, func() error {
 		if _, err := each(pods, clients, func(pod string) error {
 			began := time.Now()
 			err := p.client.PolicyV1().Evictions(namespace).Evict(ctx,
@@ -125,9 +125,9 @@ func (p *plain) evictAll(ctx context.Context, r *replica, name string, pods []st
 			}
 			return nil
 		}); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, r.idle(ctx, 2*time.Second)
+		return r.idle(ctx, 2*time.Second)
 	})
 	if err != nil {
 		return nil, err

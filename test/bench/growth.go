@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 // growth shows how the cost of a pass grows with its pods. It needs no cluster: it runs the Go benchmarks of the
@@ -24,29 +22,14 @@ func growth(ctx context.Context, e *env) error {
 		return fmt.Errorf("run benchmarks: %w\n%s", err, output)
 	}
 	table := e.report.Table("One pass over a CloneSet", "pass", "pods", "ms", "us/pod", "allocations/pod", "bytes/pod")
-	time := report.Chart{Name: "time", Title: "Time of a pass", X: "pods of the CloneSet", Y: "us per pod", Log: true}
-	allocations := report.Chart{
-		Name: "allocations", Title: "Allocations of a pass", X: "pods of the CloneSet", Y: "per pod", Log: true,
-	}
-	last := ""
 	for _, r := range results(output) {
 		pods := float64(r.pods)
 		table.Add(r.name, fmt.Sprint(r.pods), fmt.Sprintf("%.2f", r.ns/1e6), fmt.Sprintf("%.2f", r.ns/1000/pods),
 			fmt.Sprintf("%.2f", r.allocations/pods), fmt.Sprintf("%.0f", r.bytes/pods))
-		if r.name != last {
-			time.Lines = append(time.Lines, report.Line{Name: r.name})
-			allocations.Lines = append(allocations.Lines, report.Line{Name: r.name})
-			last = r.name
-		}
-		at := len(time.Lines) - 1
-		time.Lines[at].Points = append(time.Lines[at].Points, report.Point{X: pods, Y: r.ns / 1000 / pods})
-		allocations.Lines[at].Points = append(allocations.Lines[at].Points, report.Point{X: pods, Y: r.allocations / pods})
 	}
 	if len(table.Rows) == 0 {
 		return fmt.Errorf("no benchmark ran:\n%s", output)
 	}
-	e.report.Chart(time)
-	e.report.Chart(allocations)
 	return nil
 }
 

@@ -8,7 +8,7 @@
 //	make bench BENCH=quick,a    # some of them small
 //	make bench BENCH=a BENCHFLAGS="-kinds StatefulSet,DaemonSet"
 //
-// It writes report.md, report.json, charts and profiles into bin/bench. docs/benchmarks.md explains the figures.
+// It writes report.md, report.json and profiles into bin/bench. docs/benchmarks.md explains the figures.
 package main
 
 import (

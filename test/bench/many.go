@@ -8,8 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 const (
@@ -40,43 +38,38 @@ func many(ctx context.Context, e *env) error {
 	if pods > limitPods {
 		table.Notes = []string{fmt.Sprintf("The limit was measured with %d pods, and scaled.", limitPods)}
 	}
-	over := report.Chart{Name: "rollout", Title: "All rolled out at once", X: "seconds", Y: updatedPods}
 	for step, name := range []string{"create", "in place"} {
 		p := phase{name: name, pods: pods, limit: l[step].wall, limitCPU: l[step].cpu}
 		if err := e.profiled(ctx, r, profile{"b-" + strings.ReplaceAll(name, " ", ""), l[step].wall}, func() (err error) {
-			p, err = measure(ctx, r, p, func(began time.Time) ([][2]float64, error) {
+			p, err = measure(ctx, r, p, func() error {
 				for _, set := range sets {
 					if err := e.step(ctx, set, step); err != nil {
-						return nil, err
+						return err
 					}
 				}
-				return e.awaitAll(ctx, sets, began)
+				return e.awaitAll(ctx, sets)
 			})
 			return err
 		}); err != nil {
 			return err
 		}
 		table.Add(p.row()...)
-		over.Lines = append(over.Lines, p.line())
 	}
-	e.report.Chart(over)
 	return nil
 }
 
 // awaitAll returns when all pods of all CloneSets are done.
-func (e *env) awaitAll(ctx context.Context, sets []subject, began time.Time) (path [][2]float64, err error) {
-	err = poll(ctx, 30*time.Minute, func(ctx context.Context) error {
+func (e *env) awaitAll(ctx context.Context, sets []subject) error {
+	return poll(ctx, 30*time.Minute, func(ctx context.Context) error {
 		done, err := e.doneInAll(ctx, sets[0])
 		if err != nil {
 			return err
 		}
-		path = append(path, [2]float64{time.Since(began).Seconds(), float64(done)})
 		if done < len(sets)*perSet {
 			return fmt.Errorf("%d of %d pods", done, len(sets)*perSet)
 		}
 		return nil
 	})
-	return path, err
 }
 
 // doneInAll counts the pods of all objects of a kind that are done. It takes a second more than it needs, because it

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 // phase is what one step of a scenario took.
@@ -18,7 +16,6 @@ type phase struct {
 	// limit and limitCPU are what the plain client takes.
 	limit, limitCPU time.Duration
 	used            usage // since the beginning, but for memory
-	path            [][2]float64
 }
 
 // columns of a table of phases.
@@ -55,9 +52,7 @@ func perPod(cpu time.Duration, pods int) string {
 func mib(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
 
 // measure runs a step and returns what the manager took for it. of is nil where no manager has a part.
-func measure(
-	ctx context.Context, of *replica, p phase, step func(began time.Time) ([][2]float64, error),
-) (phase, error) {
+func measure(ctx context.Context, of *replica, p phase, step func() error) (phase, error) {
 	var before usage
 	var err error
 	if of != nil {
@@ -66,7 +61,7 @@ func measure(
 		}
 	}
 	began := time.Now()
-	if p.path, err = step(began); err != nil {
+	if err = step(); err != nil {
 		return p, fmt.Errorf("%s: %w", p.name, err)
 	}
 	p.wall = time.Since(began)
@@ -82,15 +77,6 @@ func measure(
 	}
 	fmt.Printf("  %v\n", p.row())
 	return p, nil
-}
-
-// line is the path of a phase as a line of a chart.
-func (p phase) line() report.Line {
-	l := report.Line{Name: p.name}
-	for _, at := range p.path {
-		l.Points = append(l.Points, report.Point{X: at[0], Y: at[1]})
-	}
-	return l
 }
 
 // profile says how profiles are named and how long they take.

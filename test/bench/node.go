@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 const (

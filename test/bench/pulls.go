@@ -40,11 +40,11 @@ func pulls(ctx context.Context, e *env) error {
 				`{"status":{"images":[{"names":["registry.example.com/shop/other:1"],"sizeBytes":1}]}}`)
 		}},
 	} {
-		ph, err := measure(ctx, r, phase{name: step.name, pods: 1}, func(time.Time) ([][2]float64, error) {
+		ph, err := measure(ctx, r, phase{name: step.name, pods: 1}, func() error {
 			if err := step.change(); err != nil {
-				return nil, err
+				return err
 			}
-			return nil, r.idle(ctx, 5*time.Second)
+			return r.idle(ctx, 5*time.Second)
 		})
 		if err != nil {
 			return err

@@ -7,15 +7,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 // share is how many pods a rollout may make unavailable at a time.
 const share = "20%"
-
-// updatedPods names the vertical axis of a rollout.
-const updatedPods = "pods that are updated and available"
 
 // limits are what the plain client takes, in this order: to create pods, to update them in place, to recreate them.
 type limits [3]struct{ wall, cpu time.Duration }
@@ -80,8 +75,7 @@ func rollouts(ctx context.Context, e *env) error {
 		return err
 	}
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
-	over := report.Chart{Name: "rollout", Title: "Rollouts over time", X: "seconds", Y: updatedPods}
-	for i, s := range all {
+	for _, s := range all {
 		limit := l
 		if s.pods != n { // the limit is of other work
 			limit = limits{}
@@ -92,12 +86,8 @@ func rollouts(ctx context.Context, e *env) error {
 		}
 		for _, p := range phases {
 			table.Add(p.row()...)
-			if i == 0 || s.group == "apps" {
-				over.Lines = append(over.Lines, p.line())
-			}
 		}
 	}
-	e.report.Chart(over)
 	if e.quick || len(e.kinds) > 0 {
 		return nil
 	}
@@ -140,11 +130,11 @@ func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (pha
 			}
 		}
 		step := func() (err error) {
-			p, err = measure(ctx, by, p, func(began time.Time) ([][2]float64, error) {
+			p, err = measure(ctx, by, p, func() error {
 				if err := e.step(ctx, s, which); err != nil {
-					return nil, err
+					return err
 				}
-				return s.await(ctx, e.client, s.pods, began)
+				return s.await(ctx, e.client, s.pods)
 			})
 			return err
 		}
@@ -165,10 +155,6 @@ func (e *env) rollOut(ctx context.Context, r *replica, s subject, l limits) (pha
 // sizes shows how the cost of a pod grows with its set.
 func (e *env) sizes(ctx context.Context, r *replica) error {
 	table := e.report.Table("The cost of a pod as its CloneSet grows", columns()...)
-	chart := report.Chart{
-		Name: "sizes", Title: "CPU of the manager per pod", X: "pods of the CloneSet", Y: "ms", Log: true,
-		Lines: []report.Line{{Name: "create"}, {Name: "in place"}},
-	}
 	for _, n := range []int{100, 500, 2000} {
 		s := cloneSet(fmt.Sprintf("sized-%d", n), n, inPlace())
 		s.only = true
@@ -176,14 +162,10 @@ func (e *env) sizes(ctx context.Context, r *replica) error {
 		if err != nil {
 			return err
 		}
-		for i, p := range phases {
+		for _, p := range phases {
 			table.Add(p.row()...)
-			chart.Lines[i].Points = append(chart.Lines[i].Points, report.Point{
-				X: float64(n), Y: float64(p.used.cpu.Microseconds()) / 1000 / float64(n),
-			})
 		}
 	}
-	e.report.Chart(chart)
 	return nil
 }
 

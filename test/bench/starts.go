@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/test/bench/report"
 )
 
 // most is how many pods the largest cluster has.
@@ -29,10 +28,6 @@ func starts(ctx context.Context, e *env) error {
 	sizes := []int{0, e.pick(1000, 4000), e.pick(2000, most)}
 	table := e.report.Table("Starts", "pods", "first reconcile s", "idle after s", "CPU s", "writes", "peak MiB",
 		"steady MiB", "peak of steady", "KiB/pod", "idle CPU of a core", "idle writes")
-	memory := report.Chart{
-		Name: "memory", Title: "Resident memory of the manager", X: "pods", Y: "MiB",
-		Lines: []report.Line{{Name: "steady"}, {Name: "peak of a start"}},
-	}
 	first, err := e.settled(ctx)
 	if err != nil {
 		return err
@@ -57,12 +52,7 @@ func starts(ctx context.Context, e *env) error {
 			empty = s.steady.rss
 		}
 		table.Add(s.row(empty)...)
-		for i, bytes := range []int64{s.steady.rss, s.settled.peak} {
-			line := &memory.Lines[i]
-			line.Points = append(line.Points, report.Point{X: float64(n), Y: float64(bytes) / (1 << 20)})
-		}
 	}
-	e.report.Chart(memory)
 	return nil
 }
 

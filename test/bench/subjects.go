@@ -201,19 +201,17 @@ func (s subject) count(object *unstructured.Unstructured) int {
 }
 
 // await returns when n pods are done, and what it saw on the way, by the second.
-func (s subject) await(ctx context.Context, c client.Client, n int, began time.Time) (path [][2]float64, err error) {
-	err = poll(ctx, 20*time.Minute, func(ctx context.Context) error {
+func (s subject) await(ctx context.Context, c client.Client, n int) error {
+	return poll(ctx, 20*time.Minute, func(ctx context.Context) error {
 		done, err := s.done(ctx, c)
 		if err != nil {
 			return err
 		}
-		path = append(path, [2]float64{time.Since(began).Seconds(), float64(done)})
 		if done < n {
 			return fmt.Errorf("%d of %d pods", done, n)
 		}
 		return nil
 	})
-	return path, err
 }
 
 // delete deletes the workload and waits until its pods are gone.

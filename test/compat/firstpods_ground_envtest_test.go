@@ -28,9 +28,9 @@ import (
 
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/controllers/podscope"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/test/cluster"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks"
 )
 

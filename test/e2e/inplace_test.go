@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -70,17 +69,6 @@ func testInPlace(t *testing.T, c *cluster.Cluster) {
 			template: func(p *corev1.PodTemplateSpec) { p.Spec.ReadinessGates = nil },
 			change:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = two.Name },
 			writes:   1, restarts: map[string]int32{"web": 1},
-		},
-		"native sidecar": {
-			why: "the kubelet restarts it alone",
-			template: func(p *corev1.PodTemplateSpec) {
-				p.Spec.InitContainers = []corev1.Container{{
-					Name: "proxy", Image: one.Name, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways),
-				}}
-			},
-			change:  func(p *corev1.PodTemplateSpec) { p.Spec.InitContainers[0].Image = two.Name },
-			options: inplace.Policy{Env: inplace.EnvRestart, NativeSidecars: true},
-			writes:  3, restarts: map[string]int32{"proxy": 1},
 		},
 		"cpu": {
 			why:      "no restart, no unreadiness",
@@ -170,7 +158,7 @@ func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 	other.create(t, namespace, template)
 
 	requests(template, "cpu", "10m")
-	u := &updater{client: c.Client, rules: inplace.Policy{RecreateDeferred: time.Second}}
+	u := &updater{client: c.Client, until: inplace.NoteDeferred}
 	u.create(t, namespace, template)
 	change := func(cpu int64) *inplace.Change {
 		to := template.DeepCopy()
@@ -192,24 +180,25 @@ func testResizeBeyondTheNode(t *testing.T, c *cluster.Cluster) {
 		}
 	}
 	last := u.update(t, inplace.Update{Change: change(all * 3 / 4), Revision: "v2"})
-	if last.Verdict != inplace.Recreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteDeferred {
+	if last.Verdict != inplace.Wait {
 		t.Errorf("more than is free: %+v", last)
 	}
 	t.Log(last.Notes)
 	if refused {
 		return
 	}
-	u.rules = inplace.Policy{RecreateInfeasible: true}
+	u.until = inplace.NoteInfeasible
 	last = u.update(t, never)
-	if last.Verdict != inplace.Recreate || len(last.Notes) != 1 || last.Notes[0].Code != inplace.NoteInfeasible {
+	if last.Verdict != inplace.Wait {
 		t.Errorf("more than the node has: %+v", last)
 	}
 }
 
 // updater leads one pod, looking at the live pod only.
 type updater struct {
-	client  client.Client
-	rules   inplace.Policy
+	client client.Client
+	// until is the code of the note at which update returns; empty for none.
+	until   string
 	pod     *corev1.Pod
 	writes  int
 	unready bool
@@ -237,7 +226,7 @@ func (u *updater) create(t *testing.T, namespace string, template *corev1.PodTem
 	u.writes, u.story, u.unready = 0, nil, false
 }
 
-// update leads the pod until nothing is to be done, or it is given up.
+// update leads the pod until nothing is to be done, or the pod waits for what is not to come.
 func (u *updater) update(t *testing.T, to inplace.Update) inplace.Action {
 	t.Helper()
 	var action inplace.Action
@@ -249,7 +238,8 @@ func (u *updater) update(t *testing.T, to inplace.Update) inplace.Action {
 		if u.writes > 20 || action.Verdict == inplace.Wait && (len(action.Notes) == 0 || action.After <= 0) {
 			t.Fatalf("it waits without a reason or a time: %+v", action)
 		}
-		if action.Verdict != inplace.Complete && action.Verdict != inplace.Recreate {
+		stops := u.until != "" && len(action.Notes) > 0 && action.Notes[0].Code == u.until
+		if action.Verdict != inplace.Complete && !stops {
 			return fmt.Errorf("%s: %v", action.Verdict, action.Notes)
 		}
 		return nil
@@ -265,7 +255,7 @@ func (u *updater) look(ctx context.Context, to inplace.Update) (inplace.Action, 
 	for {
 		u.unready = u.unready || !ready(u.pod)
 		to.Pod = u.pod
-		action, err := inplace.Next(to, u.rules, time.Now())
+		action, err := inplace.Next(to, inplace.Policy{}, time.Now())
 		if err != nil || action.Verdict != inplace.Write {
 			return action, err
 		}

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/kruisekit/kruisekit/internal/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // FrozenPods returns a client that lists the pods as they are now, by their owner, until catchUp is called: a cache

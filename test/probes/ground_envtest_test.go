@@ -28,9 +28,9 @@ import (
 	"github.com/kruisekit/kruisekit/controllers"
 	"github.com/kruisekit/kruisekit/daemon"
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 func TestMain(m *testing.M) {

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/test/requests"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 // TestServer is about one API server, with the reconcilers and the daemon under the rights of config.

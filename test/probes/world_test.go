@@ -24,10 +24,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/controllers/nodepodprobe"
 	"github.com/kruisekit/kruisekit/controllers/podprobemarker"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // world is a cluster in memory with the production reconcilers and a stand-in for the daemons.
@@ -280,10 +280,10 @@ func (w *world) writes() []string {
 func (w *world) daemons() {
 	w.Helper()
 	for _, n := range w.probes() {
-		findings := map[podprobe.Key]podprobe.Finding{}
+		findings := map[podprobe.Key]podprobe.Memory{}
 		for _, p := range n.Spec.PodProbes {
 			for _, c := range p.Probes {
-				f := podprobe.Finding{State: v1alpha1.ProbeFailed, At: w.now, Message: w.messages[p.UID+" "+c.Name]}
+				f := podprobe.Memory{State: v1alpha1.ProbeFailed, At: w.now, Message: w.messages[p.UID+" "+c.Name]}
 				if w.good[p.UID+" "+c.Name] {
 					f.State = v1alpha1.ProbeSucceeded
 				}

@@ -3,7 +3,7 @@ package broadcastjob
 import (
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/broadcast"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -21,7 +21,7 @@ func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
 		Kind: appsv1beta1.GroupVersion.WithKind("BroadcastJob"),
 		Hub:  &appsv1beta1.BroadcastJob{}, Old: &appsv1alpha1.BroadcastJob{},
 		MutatePath: MutatePath, ValidatePath: ValidatePath,
-		Validate: broadcast.Validate,
+		Validate: validation.BroadcastJob,
 		Template: &kinds.Template{
 			At: func(map[string]any) (template, claims []string) { return []string{"spec", "template"}, nil },
 		},

@@ -3,7 +3,6 @@
 //
 //	secret := types.NamespacedName{Namespace: "shop", Name: "webhooks"}
 //	keeper, err := certificates.New(config, secret, certificates.Options{
-//		Port:    9443,
 //		Targets: []certificates.Target{certificates.Mutating("shop"), certificates.Conversion("carts.shop.example.com")},
 //	})
 //	...
@@ -28,8 +27,8 @@
 //
 // # What it needs
 //
-// In its namespace: create secrets; get, watch, update its one Secret; list EndpointSlices for ColdStart. In the
-// cluster, by name: get, watch, patch the targets.
+// In its namespace: create secrets; get, watch, update its one Secret. In the cluster, by name: get, watch, patch the
+// targets.
 //
 // # Why not cert-controller
 //

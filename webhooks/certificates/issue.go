@@ -1,7 +1,6 @@
 package certificates
 
 import (
-	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,23 +9,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"time"
+
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 )
 
 const (
-	// Keys of the Secret, those of the reference.
-	caKeyName, caCertName = "ca-key.pem", "ca-cert.pem"
-	keyName, certName     = "key.pem", "cert.pem"
-	tlsKeyName            = "tls.key"
-	tlsCertName           = "tls.crt"
-	// externalCAName is where cert-manager puts the CA.
-	externalCAName = "ca.crt"
-
 	authorityName = "webhook-cert-ca"
 	authorityLife = 10 * year
 	// keyBits of the CA's RSA key, a kind that every reader of the Secret can use: the reference does.
@@ -90,51 +82,32 @@ func issue(template *x509.Certificate, key crypto.Signer, authority pair) (pair,
 	if err != nil {
 		return pair{}, fmt.Errorf("make certificate: %w", err)
 	}
-	cert, err := x509.ParseCertificate(raw)
+	made, err := x509.ParseCertificate(raw)
 	if err != nil {
 		return pair{}, fmt.Errorf("parse made certificate: %w", err)
 	}
-	return pair{cert: cert, key: key}, nil
+	return pair{cert: made, key: key}, nil
 }
 
-// keyPEM is in the oldest form of its kind, which every reader knows.
-func (a pair) keyPEM() ([]byte, error) {
-	switch key := a.key.(type) {
-	case *rsa.PrivateKey:
-		return pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
-	case *ecdsa.PrivateKey:
-		raw, err := x509.MarshalECPrivateKey(key)
-		if err != nil {
-			return nil, fmt.Errorf("encode key: %w", err)
-		}
-		return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: raw}), nil
+// encode returns a pair as files, the certificate together with others. The key is in the oldest form of its kind,
+// which every reader knows.
+func (a pair) encode(others ...*x509.Certificate) (certs, key []byte, err error) {
+	if key, err = keyutil.MarshalPrivateKeyToPEM(a.key); err != nil {
+		return nil, nil, fmt.Errorf("encode key: %w", err)
 	}
-	return nil, errors.New("encode key: of an unknown kind")
-}
-
-func encode(certs ...*x509.Certificate) []byte {
-	var all bytes.Buffer
-	for _, c := range certs {
-		all.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
+	if certs, err = cert.EncodeCertificates(append([]*x509.Certificate{a.cert}, others...)...); err != nil {
+		return nil, nil, fmt.Errorf("encode certificates: %w", err)
 	}
-	return all.Bytes()
+	return certs, key, nil
 }
 
-// decode returns the certificates in a PEM file, and leaves out what is none.
+// decode returns the certificates in a PEM file; none where one of them is malformed, as API servers have it.
 func decode(data []byte) []*x509.Certificate {
-	var all []*x509.Certificate
-	for {
-		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
-			return all
-		}
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
-			all = append(all, cert)
-		}
+	all, err := cert.ParseCertsPEM(data)
+	if err != nil {
+		return nil
 	}
+	return all
 }
 
 func pool(certs []*x509.Certificate) *x509.CertPool {
@@ -146,8 +119,8 @@ func pool(certs []*x509.Certificate) *x509.CertPool {
 }
 
 // parsePair reads a certificate with its key; further certificates are left out.
-func parsePair(cert, key []byte) (pair, error) {
-	both, err := tls.X509KeyPair(cert, key)
+func parsePair(certs, key []byte) (pair, error) {
+	both, err := tls.X509KeyPair(certs, key)
 	if err != nil {
 		return pair{}, fmt.Errorf("read key pair: %w", err)
 	}
@@ -168,11 +141,4 @@ func verify(chain []*x509.Certificate, roots []*x509.Certificate, name string, a
 		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 	return err
-}
-
-// without leaves out one certificate and those that have ended.
-func without(certs []*x509.Certificate, out *x509.Certificate, now time.Time) []*x509.Certificate {
-	return slices.DeleteFunc(slices.Clone(certs), func(c *x509.Certificate) bool {
-		return c.Equal(out) || !now.Before(c.NotAfter)
-	})
 }

@@ -1,28 +1,71 @@
 package certificates
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 const (
-	// look is how often the Secret is read where nothing happens: certificates end, and a watch may have missed something.
-	look = time.Hour
+	// resync is how often the Secret is read where nothing happens: certificates end.
+	resync = time.Hour
 	// firstRetry and lastRetry bound the pause after a failure.
 	firstRetry, lastRetry = 200 * time.Millisecond, 30 * time.Second
+	// rewatch is the shortest pause between two watches of an object, and lastRetry the longest.
+	rewatch = time.Second
+	// settle is how long API servers get to learn of a new CA before a certificate of it is served.
+	settle = 5 * time.Second
+	// externalCAName is where cert-manager puts the CA.
+	externalCAName = "ca.crt"
 )
+
+// material is what a Secret holds, ready for use. It is never changed.
+type material struct {
+	// bundle is what API servers trust.
+	bundle      []byte
+	authorities []*x509.Certificate
+	serving     *tls.Certificate
+	chain       []*x509.Certificate
+}
+
+// parse reads the Secret's data: ours, or that of another program.
+func parse(data map[string][]byte, external bool) (*material, error) {
+	bundle := data[caCertName]
+	if external && len(data[externalCAName]) > 0 {
+		bundle = data[externalCAName]
+	}
+	serving, err := tls.X509KeyPair(data[tlsCertName], data[tlsKeyName])
+	if err != nil {
+		return nil, fmt.Errorf("read %s and %s: %w", tlsCertName, tlsKeyName, err)
+	}
+	chain := decode(data[tlsCertName])
+	if len(chain) == 0 {
+		return nil, fmt.Errorf("read %s: a certificate is malformed", tlsCertName)
+	}
+	return &material{bundle, decode(bundle), &serving, chain}, nil
+}
 
 // Keeper keeps one certificate. Its methods may be called at the same time, Start once.
 type Keeper struct {
@@ -30,17 +73,16 @@ type Keeper struct {
 	service types.NamespacedName
 	options Options
 	names   []string
+	clock   clock.Clock
 
 	// serving is what the server hands out; nil before the first.
 	serving atomic.Pointer[material]
-	// settled says that all targets have carried the CA of what is served.
-	settled atomic.Bool
-	// conversions are the CRDs whose objects need this service to be read.
-	conversions conversions
-	// readiness is what Ready has found.
-	readiness readiness
-	// cold is what ColdStart has found.
-	cold coldStart
+	// settled is when all targets first carried the CA of what is served; nil before.
+	settled atomic.Pointer[time.Time]
+	// older has the names of the CRDs of which etcd may hold objects in an older version.
+	older sync.Map
+	// started reports whether the server of With listens; nil without a server.
+	started healthz.Checker
 }
 
 // New makes a Keeper for the webhooks that API servers reach through a Service.
@@ -53,99 +95,108 @@ func New(config *rest.Config, service types.NamespacedName, o Options) (*Keeper,
 		return nil, err
 	}
 	names := []string{service.Name + "." + service.Namespace + ".svc", "localhost"}
-	k := &Keeper{client: live, service: service, options: o.withDefaults(service), names: names}
-	k.cold.endpoints, k.cold.addresses = k.endpoints, net.InterfaceAddrs
-	return k, nil
+	return &Keeper{
+		client: live, service: service, options: o.withDefaults(service), names: names, clock: clock.RealClock{},
+	}, nil
 }
 
 // NeedLeaderElection is false: every replica serves.
 func (*Keeper) NeedLeaderElection() bool { return false }
 
+var errTimeout = errors.New("certificates: no certificate in use in time")
+
 // Start keeps the certificate until the context ends.
 func (k *Keeper) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[Target](firstRetry, lastRetry))
-	var background sync.WaitGroup
-	background.Add(1)
-	go func() {
-		defer background.Done()
-
-		<-ctx.Done()
-		queue.ShutDown()
-	}()
-	if k.options.StartTimeout > 0 && !k.options.External {
-		background.Add(1)
-		go func() {
-			defer background.Done()
-			k.giveUp(ctx, cancel)
-		}()
+	if within := k.options.StartTimeout; within > 0 && !k.options.External {
+		defer time.AfterFunc(within, func() {
+			if k.settled.Load() == nil {
+				cancel(fmt.Errorf("%w: %s", errTimeout, within))
+			}
+		}).Stop()
 	}
-	queue.Add(k.secret())
-	for _, t := range append([]Target{k.secret()}, k.options.Targets...) {
-		background.Add(1)
-		go func() {
-			defer background.Done()
-			k.follow(ctx, t, func() { queue.Add(t) })
-		}()
+	c, err := controller.NewTypedUnmanaged("certificates", controller.TypedOptions[Target]{
+		Reconciler:         reconcile.TypedFunc[Target](k.reconcile),
+		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[Target](firstRetry, lastRetry),
+		SkipNameValidation: ptr.To(true), Logger: log.FromContext(ctx),
+	})
+	if err == nil {
+		err = c.Watch(source.TypedFunc[Target](k.watch))
 	}
-	for k.work(ctx, queue) {
+	if err == nil {
+		err = c.Start(ctx)
 	}
-	background.Wait()
 	if cause := context.Cause(ctx); errors.Is(cause, errTimeout) {
 		return cause
+	}
+	return err
+}
+
+// watch enqueues the Secret and the targets whenever they may have changed.
+func (k *Keeper) watch(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Target]) error {
+	own := Target{secrets(), k.options.Secret}
+	queue.Add(own)
+	for _, t := range append([]Target{own}, k.options.Targets...) {
+		backoff := wait.Backoff{Duration: rewatch, Factor: 2, Jitter: 1, Steps: 5, Cap: lastRetry}
+		pause := backoff.DelayWithReset(k.clock, lastRetry)
+		go func() {
+			_ = pause.Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+				k.watchOne(ctx, t, func() { queue.Add(t) })
+				return false, nil
+			})
+		}()
 	}
 	return nil
 }
 
-var errTimeout = errors.New("certificates: no certificate in use in time")
-
-// giveUp ends Start when nothing is in use by its timeout.
-func (k *Keeper) giveUp(ctx context.Context, cancel context.CancelCauseFunc) {
-	if err := k.pause(ctx, k.options.StartTimeout); err == nil && !k.settled.Load() {
-		cancel(fmt.Errorf("%w: %s", errTimeout, k.options.StartTimeout))
+// watchOne calls changed whenever the object may have changed, until the watch ends. A watch without a version begins
+// with the object as it is, so what one misses the next does not.
+func (k *Keeper) watchOne(ctx context.Context, t Target, changed func()) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(t.kind.GroupVersion().WithKind(t.kind.Kind + "List"))
+	options := []client.ListOption{client.MatchingFields{"metadata.name": t.name}}
+	if t.kind == secrets() {
+		options = append(options, client.InNamespace(k.service.Namespace))
 	}
-}
-
-// work handles one item, and reports whether there may be more.
-func (k *Keeper) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[Target]) bool {
-	item, shutdown := queue.Get()
-	if shutdown {
-		return false
-	}
-	defer queue.Done(item)
-	err := k.handle(ctx, item)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
-		log.FromContext(ctx).Error(err, "Keep certificate", "object", item.String())
-		queue.AddRateLimited(item)
-	default:
-		queue.Forget(item)
-		if item.kind == secret {
-			queue.AddAfter(item, look)
+	events, err := k.client.Watch(ctx, list, options...)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "Failed to watch", "object", t.String())
 		}
+		return
 	}
-	return true
+	defer events.Stop()
+	changed() // what is gone by now gives no event
+	for range events.ResultChan() {
+		changed()
+	}
 }
 
-func (k *Keeper) handle(ctx context.Context, item Target) error {
-	if item.kind == secret {
-		return k.refresh(ctx)
+func (k *Keeper) reconcile(ctx context.Context, t Target) (reconcile.Result, error) {
+	if t.kind == secrets() {
+		err := k.refresh(ctx)
+		if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: firstRetry}, nil // another replica has written the Secret
+		}
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{RequeueAfter: resync}, nil
 	}
 	now := k.serving.Load()
-	if now == nil || !k.settled.Load() {
-		return nil // refresh sees to all targets
+	if now == nil || k.settled.Load() == nil {
+		return reconcile.Result{}, nil // refresh sees to all targets
 	}
-	if ok, err := k.carries(ctx, item, now.bundle); ok || err != nil {
-		return err
+	object, err := k.read(ctx, t)
+	if err != nil || object == nil || !k.trust(object, now.bundle) {
+		return reconcile.Result{}, err
 	}
 	// Another replica may have read a newer Secret, and been here.
 	if err := k.refresh(ctx); err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
-	return k.inject(ctx, item, k.serving.Load().bundle)
+	return reconcile.Result{}, k.inject(ctx, t, k.serving.Load().bundle)
 }
 
 // refresh brings what is in the Secret into use: first where API servers look, then in the server.
@@ -155,54 +206,71 @@ func (k *Keeper) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now != nil && now.same(next) && k.settled.Load() {
+	changed := now != nil && !bytes.Equal(now.bundle, next.bundle)
+	if now != nil && !changed && now.chain[0].Equal(next.chain[0]) && k.settled.Load() != nil {
 		return nil
 	}
 	if now == nil {
 		k.serving.Store(next) // no client trusts another yet
 	}
-	if err := k.injectAll(ctx, next.bundle); err != nil {
+	var failures []error
+	for _, t := range k.options.Targets {
+		failures = append(failures, k.inject(ctx, t, next.bundle))
+	}
+	if err := errors.Join(failures...); err != nil {
 		return err
 	}
-	if now != nil && !slices.Equal(now.bundle, next.bundle) && next.trusts(now, k.input()) {
-		if err := k.pause(ctx, k.options.Settle); err != nil {
-			return err
+	if changed && verify(now.chain, next.authorities, k.names[0], k.clock.Now()) == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.clock.After(settle):
 		}
 	}
 	k.serving.Store(next)
-	k.settled.Store(true)
+	settled := k.clock.Now()
+	k.settled.CompareAndSwap(nil, &settled)
 	log.FromContext(ctx).Info("Serving certificate in use",
 		"notAfter", next.chain[0].NotAfter, "authorities", len(next.authorities))
 	return nil
 }
 
-func (k *Keeper) injectAll(ctx context.Context, bundle []byte) error {
-	var failures []error
-	for _, t := range k.options.Targets {
-		failures = append(failures, k.inject(ctx, t, bundle))
+// load reads the Secret, and writes it first where it must change. Of replicas that try at once one succeeds, and the
+// others fail and take later what it wrote.
+func (k *Keeper) load(ctx context.Context) (*material, error) {
+	object := &corev1.Secret{}
+	object.Namespace, object.Name = k.service.Namespace, k.options.Secret
+	err := k.client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	missing := apierrors.IsNotFound(err)
+	if err != nil && !missing {
+		return nil, fmt.Errorf("read Secret: %w", err)
 	}
-	return errors.Join(failures...)
-}
-
-// input of a plan, without the data.
-func (k *Keeper) input() input {
-	in := input{names: k.names, now: k.options.Clock.Now(), renewBefore: k.options.RenewBefore, overlap: k.options.Overlap}
+	if k.options.External {
+		if missing {
+			return nil, fmt.Errorf("wait for the program that fills the Secret %s", client.ObjectKeyFromObject(object))
+		}
+		return parse(object.Data, true)
+	}
+	in := input{data: object.Data, names: k.names, now: k.clock.Now(), renewBefore: k.options.RenewBefore}
 	if m := k.serving.Load(); m != nil {
 		in.trusted = m.authorities
 	}
-	return in
-}
-
-func (k *Keeper) secret() Target { return Target{kind: secret, name: k.options.Secret} }
-
-// pause waits, unless the context ends before.
-func (k *Keeper) pause(ctx context.Context, d time.Duration) error {
-	timer := k.options.Clock.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C():
-		return nil
+	data, reason, err := plan(in)
+	if err != nil {
+		return nil, err
 	}
+	if reason == "" {
+		return parse(data, false)
+	}
+	object.Data = data
+	if missing {
+		err = k.client.Create(ctx, object)
+	} else {
+		err = k.client.Update(ctx, object)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write Secret: %w", err)
+	}
+	log.FromContext(ctx).Info("Wrote certificate", "secret", client.ObjectKeyFromObject(object), "reason", reason)
+	return parse(data, false)
 }

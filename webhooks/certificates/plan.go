@@ -6,14 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
+
+	"k8s.io/client-go/util/cert"
 )
 
-// leastAuthorityLife is what a CA must have left to sign once more.
-const leastAuthorityLife = year
+const (
+	// Keys of the Secret, those of the reference.
+	caKeyName, caCertName = "ca-key.pem", "ca-cert.pem"
+	keyName, certName     = "key.pem", "cert.pem"
+	tlsKeyName            = "tls.key"
+	tlsCertName           = "tls.crt"
 
-// mostAuthorities are trusted at a time: the one that signs, and before it.
-const mostAuthorities = 3
+	// leastAuthorityLife is what a CA must have left to sign once more.
+	leastAuthorityLife = year
+	// mostAuthorities are trusted at a time: the one that signs, and before it.
+	mostAuthorities = 3
+	// overlap is how long a replaced CA stays trusted.
+	overlap = time.Hour
+)
 
 // input is all that decides what is in the Secret.
 type input struct {
@@ -22,26 +34,25 @@ type input struct {
 	// trusted is the bundle that this replica has written for API servers, for when the Secret is gone.
 	trusted []*x509.Certificate
 	// names of the server.
-	names []string
-	now   time.Time
-
-	renewBefore, overlap time.Duration
+	names       []string
+	now         time.Time
+	renewBefore time.Duration
 }
 
 // plan returns what the Secret should hold, and why that is not what it holds. Without a reason it may stay as it is.
 func plan(in input) (data map[string][]byte, reason string, err error) {
 	bundle := decode(in.data[caCertName])
 	invalid := in.verify(bundle)
+	data = maps.Clone(in.data)
 	if invalid == nil {
 		if !in.prunable(bundle) {
 			return in.data, "", nil
 		}
-		data = maps.Clone(in.data)
-		data[caCertName] = encode(bundle[0])
-		return data, "the CA before this one is not needed any more", nil
+		data[caCertName], err = cert.EncodeCertificates(bundle[0])
+		return data, "the previous CA is no longer needed", err
 	}
 	if len(in.data) == 0 {
-		invalid = errors.New("there is none yet")
+		invalid, data = errors.New("there is none yet"), map[string][]byte{}
 	}
 	authority, err := in.authority(bundle)
 	if err != nil {
@@ -49,34 +60,33 @@ func plan(in input) (data map[string][]byte, reason string, err error) {
 			return nil, "", err
 		}
 	}
-	cert, err := authority.serving(in.names, in.now, in.life())
+	made, err := authority.serving(in.names, in.now, in.life())
 	if err != nil {
 		return nil, "", err
 	}
-	made, err := secretData(authority, cert, in.bundle(authority.cert, bundle))
-	if err != nil {
+	if data[caCertName], data[caKeyName], err = authority.encode(in.others(authority.cert, bundle)...); err != nil {
 		return nil, "", err
 	}
-	if data = maps.Clone(in.data); data == nil {
-		return made, invalid.Error(), nil
+	if data[certName], data[keyName], err = made.encode(); err != nil {
+		return nil, "", err
 	}
-	maps.Copy(data, made)
+	data[tlsCertName], data[tlsKeyName] = data[certName], data[keyName]
 	return data, invalid.Error(), nil
 }
 
-// bundle is the CAs that API servers trust: the one that signs now, and those that signed what replicas may still
+// others are the CAs that API servers trust besides the one that signs now: those that signed what replicas may still
 // serve.
-func (in input) bundle(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
-	all := []*x509.Certificate{now}
-	if in.aged(now) && !in.servedBy(without(before, now, in.now)) {
-		return all
+func (in input) others(now *x509.Certificate, before []*x509.Certificate) []*x509.Certificate {
+	if in.aged(now) && !in.servedBy(slices.DeleteFunc(slices.Clone(before), now.Equal)) {
+		return nil
 	}
-	for _, c := range append(without(before, now, in.now), without(in.trusted, now, in.now)...) {
-		if !contains(all, c) {
+	var all []*x509.Certificate
+	for _, c := range slices.Concat(before, in.trusted) {
+		if in.now.Before(c.NotAfter) && !c.Equal(now) && !slices.ContainsFunc(all, c.Equal) {
 			all = append(all, c)
 		}
 	}
-	return all[:min(len(all), mostAuthorities)]
+	return all[:min(len(all), mostAuthorities-1)]
 }
 
 // life of a certificate that is made now.
@@ -105,7 +115,7 @@ func (in input) authority(bundle []*x509.Certificate) (pair, error) {
 	if err != nil {
 		return pair{}, err
 	}
-	if _, known := a.key.(*rsa.PrivateKey); !known || !a.cert.IsCA || !a.cert.Equal(bundle[0]) {
+	if _, known := a.key.(*rsa.PrivateKey); !known || !a.cert.IsCA || len(bundle) == 0 {
 		return pair{}, errors.New("it is no CA of ours")
 	}
 	if left := max(leastAuthorityLife, in.life()); in.now.Add(left).After(a.cert.NotAfter) ||
@@ -123,35 +133,10 @@ func (in input) prunable(bundle []*x509.Certificate) bool {
 
 // aged reports whether a CA was made long enough ago for all replicas to know it.
 func (in input) aged(authority *x509.Certificate) bool {
-	return !in.now.Before(authority.NotBefore.Add(backdate + in.overlap))
+	return !in.now.Before(authority.NotBefore.Add(backdate + overlap))
 }
 
 // servedBy reports whether the certificate of the Secret is valid now for clients that trust these.
 func (in input) servedBy(authorities []*x509.Certificate) bool {
 	return verify(decode(in.data[tlsCertName]), authorities, in.names[0], in.now) == nil
-}
-
-func secretData(authority, cert pair, bundle []*x509.Certificate) (map[string][]byte, error) {
-	caKey, err := authority.keyPEM()
-	if err != nil {
-		return nil, err
-	}
-	key, err := cert.keyPEM()
-	if err != nil {
-		return nil, err
-	}
-	chain := encode(cert.cert)
-	return map[string][]byte{
-		caKeyName: caKey, caCertName: encode(bundle...),
-		keyName: key, certName: chain, tlsKeyName: key, tlsCertName: chain,
-	}, nil
-}
-
-func contains(certs []*x509.Certificate, one *x509.Certificate) bool {
-	for _, c := range certs {
-		if c.Equal(one) {
-			return true
-		}
-	}
-	return false
 }

@@ -17,7 +17,7 @@ import (
 func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func at(now time.Time, data map[string][]byte) input {
-	return input{data: data, names: []string{"a.b.svc", "localhost"}, now: now, renewBefore: 180 * day, overlap: time.Hour}
+	return input{data: data, names: []string{"a.b.svc", "localhost"}, now: now, renewBefore: 180 * day}
 }
 
 // filled is the data of a Secret that was made at a time.
@@ -126,7 +126,7 @@ func TestPlan(t *testing.T) {
 			why:         "all have changed by now",
 			now:         epoch().Add(2 * time.Hour),
 			data:        both,
-			reason:      "not needed any more",
+			reason:      "no longer needed",
 			first:       "same",
 			authorities: "1",
 		},
@@ -177,6 +177,20 @@ func converged(t *testing.T, in input, data map[string][]byte) {
 	in.data = data
 	if _, reason, err := plan(in); reason != "" || err != nil {
 		t.Errorf("a second plan changes again: %s, %v", reason, err)
+	}
+}
+
+// A Secret of another program is refused where one of its certificates is malformed: nothing would be known of the
+// chain.
+func TestMalformedChain(t *testing.T) {
+	data := filled(t, epoch())
+	if _, err := parse(data, true); err != nil {
+		t.Fatal(err)
+	}
+	data[tlsCertName] = append(bytes.Clone(data[tlsCertName]),
+		"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"...)
+	if m, err := parse(data, true); err == nil {
+		t.Errorf("took a chain of %d certificates", len(m.chain))
 	}
 }
 
@@ -254,20 +268,19 @@ func FuzzPlan(f *testing.F) {
 
 func TestOptions(t *testing.T) {
 	service := nameOf("b", "a")
-	if err := (Options{Port: 1, Targets: []Target{Mutating("x")}}).validate(service); err != nil {
+	if err := (Options{Targets: []Target{Mutating("x")}}).validate(service); err != nil {
 		t.Error(err)
 	}
 	for want, o := range map[string]Options{
-		"port 0":       {},
-		"renew before": {Port: 1, RenewBefore: 3 * year},
-		"target":       {Port: 1, Targets: []Target{{}}},
-		"negative":     {Port: 1, Settle: -1},
+		"renew before": {RenewBefore: 3 * year},
+		"target":       {Targets: []Target{{}}},
+		"negative":     {StartTimeout: -1},
 	} {
 		if err := o.validate(service); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want an error with %q", err, want)
 		}
 	}
-	if err := (Options{Port: 1}).validate(nameOf("", "a")); err == nil {
+	if err := (Options{}).validate(nameOf("", "a")); err == nil {
 		t.Error("a service without namespace is accepted")
 	}
 }

@@ -132,7 +132,6 @@ func (w *world) replica(t *testing.T, o certificates.Options) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Port = listener.Addr().(*net.TCPAddr).Port
 	o.Targets = []certificates.Target{
 		certificates.Mutating(w.mutating.Name), certificates.Validating(w.validating.Name),
 		certificates.Conversion(w.crd.Name),

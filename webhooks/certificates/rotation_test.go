@@ -38,7 +38,7 @@ func TestReplicasShareOneCertificate(t *testing.T) {
 	// Three replicas race for a Secret that does not exist.
 	var replicas []*replica
 	for range 3 {
-		replicas = append(replicas, w.replica(t, certificates.Options{Settle: time.Second}))
+		replicas = append(replicas, w.replica(t, certificates.Options{}))
 	}
 	for _, r := range replicas {
 		eventually(t, "ready", r.ready)
@@ -199,27 +199,11 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-func TestReadyMeansThatTheServerAnswers(t *testing.T) {
-	w := newWorld(t)
-	r := w.replica(t, certificates.Options{})
-	eventually(t, "ready", r.ready)
-	r.stop()
-	// The answer of before is used for a second.
-	eventually(t, "unready", func(ctx context.Context) error {
-		if err := r.ready(ctx); err == nil || !strings.Contains(err.Error(), "ask the webhook server") {
-			return errors.Join(errors.New("no failure of the server"), err)
-		}
-		return nil
-	})
-}
-
 // Without the right to read the Secret there is no certificate, and the process must end rather than stay unready.
 func TestStartTimeout(t *testing.T) {
 	w := newWorld(t)
 	keeper, err := certificates.New(w.Config, types.NamespacedName{Namespace: "does-not-exist", Name: "x"},
-		certificates.Options{
-			Port: 1, StartTimeout: time.Second,
-		})
+		certificates.Options{StartTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

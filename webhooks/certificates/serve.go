@@ -5,23 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
-)
-
-const (
-	// answer is how long the own server may take to say that it is there.
-	answer = 2 * time.Second
-	// used is how long its answer is used.
-	used = time.Second
 )
 
 // HealthPath is where With answers every request with success.
@@ -46,6 +34,7 @@ func (k *Keeper) TLS(c *tls.Config) {
 // When it is to stop, it goes on for two seconds, in which each answer asks the client to use another connection. API
 // servers keep theirs, and a call that comes in while it is being closed fails.
 func (k *Keeper) With(server webhook.Server) webhook.Server {
+	k.started = server.StartedChecker()
 	s := &kept{Server: server, keep: k.Start}
 	s.Register(HealthPath, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	return s
@@ -89,95 +78,21 @@ func (s *kept) Start(ctx context.Context) error {
 	return errors.Join(first, <-ended)
 }
 
-// Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of this
-// process answers to clients that trust that CA. It is a healthz.Checker.
-//
-// Every pod can ask for the readiness of a process, and the answer costs a TLS handshake. So all that ask at once get
-// one answer, which is used for a second, whether it is an error or not.
+// Ready is nil once API servers can call: the certificate is valid, all targets have had its CA, and the server of With
+// listens. It is a healthz.Checker.
 func (k *Keeper) Ready(r *http.Request) error {
-	return k.readiness.answer(r.Context(), k.options.Clock, k.look)
-}
-
-// look is Ready without its memory.
-func (k *Keeper) look(ctx context.Context) error {
 	m := k.serving.Load()
-	err := k.answers(ctx, m)
-	// A certificate that came into use meanwhile is for those who trust its own CA.
-	if now := k.serving.Load(); err != nil && now != m {
-		err = k.answers(ctx, now)
-	}
-	return err
-}
-
-// readiness is the last answer of Ready.
-type readiness struct {
-	flights singleflight.Group
-
-	mu   sync.Mutex
-	last error
-	at   time.Time
-}
-
-// answer returns the last answer, or a new one after a second.
-func (r *readiness) answer(ctx context.Context, watch clock.PassiveClock, look func(context.Context) error) error {
-	if last, usable := r.usable(watch); usable {
-		return last
-	}
-	next := r.flights.DoChan("", func() (any, error) {
-		if last, usable := r.usable(watch); usable {
-			return nil, last // it came meanwhile
-		}
-		err := look(context.WithoutCancel(ctx)) // who asked first may go, and others wait
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.last, r.at = err, watch.Now()
-		return nil, err
-	})
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("ask the webhook server: %w", ctx.Err())
-	case result := <-next:
-		return result.Err
-	}
-}
-
-// usable returns the last answer, and whether it is not too old.
-func (r *readiness) usable(watch clock.PassiveClock) (error, bool) { //nolint:revive // the error is the value
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	age := watch.Since(r.at)
-	return r.last, age >= 0 && age < used
-}
-
-// answers returns why a client that trusts the CA of a certificate cannot call.
-func (k *Keeper) answers(ctx context.Context, m *material) error {
 	if m == nil {
 		return errors.New("there is no certificate yet")
 	}
-	if !k.settled.Load() {
+	if k.settled.Load() == nil {
 		return errors.New("the CA is not in all webhook configurations and CRDs yet")
 	}
-	if err := verify(m.chain, m.authorities, k.names[0], k.options.Clock.Now()); err != nil {
+	if err := verify(m.chain, m.authorities, k.names[0], k.clock.Now()); err != nil {
 		return fmt.Errorf("the certificate is not valid: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answer)
-	defer cancel()
-	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(k.options.Port))
-	transport := &http.Transport{
-		TLSClientConfig:   &tls.Config{RootCAs: m.roots, ServerName: k.names[0], MinVersion: tls.VersionTLS12},
-		DisableKeepAlives: true, // a connection of before says nothing
+	if k.started == nil {
+		return nil
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+HealthPath, http.NoBody)
-	if err != nil {
-		return fmt.Errorf("ask the webhook server: %w", err)
-	}
-	response, err := transport.RoundTrip(request)
-	if err != nil {
-		return fmt.Errorf("ask the webhook server: %w", err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the webhook server: %s", response.Status)
-	}
-	return nil
+	return k.started(r)
 }

@@ -2,17 +2,11 @@ package certificates
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
-	"sync"
-	"sync/atomic"
+	"strings"
 	"testing"
-	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -84,130 +78,31 @@ func TestServerEndsWithItsKeeper(t *testing.T) {
 	}
 }
 
-// A replica must not say that it is not ready because its certificate changed while it asked itself.
-func TestReadyWhileTheCertificateChanges(t *testing.T) {
-	read := func() *material {
-		m, err := parse(filled(t, epoch()), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	k := &Keeper{names: at(epoch(), nil).names, options: Options{Clock: clocktesting.NewFakeClock(epoch())}}
-	before, after := read(), read()
-	k.serving.Store(before)
-	k.settled.Store(true)
-	config := &tls.Config{}
-	k.TLS(config)
-	serving := config.GetCertificate
-	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		k.serving.Store(after)
-		return serving(hello)
-	}
-	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	server.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	server.TLS = config
-	server.StartTLS()
-	defer server.Close()
-	k.options.Port = server.Listener.Addr().(*net.TCPAddr).Port
-	if err := k.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil {
-		t.Error(err)
-	}
-	k.serving.Store(before)
-	if err := k.answers(t.Context(), before); err == nil {
-		t.Error("a certificate of another CA is taken for ours")
-	}
-}
-
-// All pods can ask for the readiness. Each answer is used for a second, so that many questions cost one handshake.
-func TestReadyIsAskedOnceInASecond(t *testing.T) {
-	clock := clocktesting.NewFakeClock(epoch())
-	k := &Keeper{options: Options{Clock: clock}}
-	var asked atomic.Int64
-	down := errors.New("down")
-	release := make(chan struct{})
-	look := func(ctx context.Context) error {
-		asked.Add(1)
-		<-release
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return down
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	first := make(chan error)
-	go func() { first <- k.readiness.answer(gone, clock, look) }()
-	for asked.Load() == 0 {
-		runtime.Gosched()
-	}
-	cancel() // who asks first may go
-	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	var all sync.WaitGroup
-	for range 800 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-
-			if err := k.readiness.answer(t.Context(), clock, look); !errors.Is(err, down) {
-				t.Errorf("%v, want that of the one question", err)
-			}
-		}()
-	}
-	close(release)
-	all.Wait()
-	if n := asked.Load(); n != 1 {
-		t.Errorf("800 probes ask the server %d times", n)
-	}
-	for _, c := range []struct {
-		why  string
-		step time.Duration
-		want int64
-	}{
-		{"an error is used for a second, too", 900 * time.Millisecond, 1},
-		{"it is asked again", 200 * time.Millisecond, 2},
-		{"the clock was set back", -time.Hour, 3},
-	} {
-		clock.SetTime(clock.Now().Add(c.step))
-		for range 3 {
-			_ = k.readiness.answer(t.Context(), clock, look)
-		}
-		if n := asked.Load(); n != c.want {
-			t.Errorf("%s: asked %d times, want %d", c.why, n, c.want)
-		}
-	}
-}
-
-// Ready makes no connection for a second.
-func TestReadyConnectsOnce(t *testing.T) {
+// Ready names what is missing: the certificate, the CA in the targets, the server.
+func TestReady(t *testing.T) {
 	m, err := parse(filled(t, epoch()), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &Keeper{names: at(epoch(), nil).names, options: Options{Clock: clocktesting.NewFakeClock(epoch())}}
-	k.serving.Store(m)
-	k.settled.Store(true)
-	config := &tls.Config{}
-	k.TLS(config)
-	var handshakes atomic.Int64
-	certificate := config.GetCertificate
-	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		handshakes.Add(1)
-		return certificate(hello)
-	}
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = config
-	server.StartTLS()
-	defer server.Close()
-	k.options.Port = server.Listener.Addr().(*net.TCPAddr).Port
-	for range 100 {
-		if err := k.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody)); err != nil {
-			t.Fatal(err)
+	clock := clocktesting.NewFakeClock(epoch())
+	k := &Keeper{names: at(epoch(), nil).names, clock: clock}
+	var down error
+	k.started = func(*http.Request) error { return down }
+	now, broken := epoch(), errors.New("the server does not listen")
+	for _, step := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "no certificate yet"},
+		{func() { k.serving.Store(m) }, "not in all webhook configurations"},
+		{func() { k.settled.Store(&now) }, ""},
+		{func() { down = broken }, broken.Error()},
+		{func() { clock.Step(10 * 365 * day) }, "not valid"},
+	} {
+		step.change()
+		err := k.Ready(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", http.NoBody))
+		if (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) {
+			t.Errorf("want %q, got %v", step.want, err)
 		}
-	}
-	if n := handshakes.Load(); n != 1 {
-		t.Errorf("100 probes make %d handshakes", n)
 	}
 }

@@ -4,108 +4,150 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/kruisekit/kruisekit/write"
 )
 
-// carries reports whether a target needs no patch.
-func (k *Keeper) carries(ctx context.Context, t Target, bundle []byte) (bool, error) {
-	_, patch, err := k.difference(ctx, t, bundle)
-	return len(patch) == 0, err
+// definition is a CRD with its conversion and its stored versions alone: schemas are large and not read here.
+type definition struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Conversion *apiextensionsv1.CustomResourceConversion `json:"conversion,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		StoredVersions []string `json:"storedVersions,omitempty"`
+	} `json:"status"`
 }
 
-// inject writes the CA into the entries of a target that name the service, where it is another.
+// DeepCopyObject copies.
+func (d *definition) DeepCopyObject() runtime.Object {
+	c := &definition{TypeMeta: d.TypeMeta, ObjectMeta: *d.DeepCopy()}
+	c.Spec.Conversion = d.Spec.Conversion.DeepCopy()
+	c.Status.StoredVersions = slices.Clone(d.Status.StoredVersions)
+	return c
+}
+
+// newClient reads live, and knows the few kinds without asking the server.
+func newClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, mapper := runtime.NewScheme(), meta.NewDefaultRESTMapper(nil)
+	scheme.AddKnownTypeWithName(definitions(), &definition{})
+	metav1.AddToGroupVersion(scheme, definitions().GroupVersion())
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("make scheme: %w", err)
+		}
+	}
+	mapper.Add(mutating(), meta.RESTScopeRoot)
+	mapper.Add(validating(), meta.RESTScopeRoot)
+	mapper.Add(definitions(), meta.RESTScopeRoot)
+	mapper.Add(secrets(), meta.RESTScopeNamespace)
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return c, nil
+}
+
+// inject writes the CA into the entries of a target that name the service, where they have another one.
 func (k *Keeper) inject(ctx context.Context, t Target, bundle []byte) error {
-	object, patch, err := k.difference(ctx, t, bundle)
-	if err != nil || len(patch) == 0 {
+	object, err := k.read(ctx, t)
+	if err != nil || object == nil {
 		return err
+	}
+	before, _ := object.DeepCopyObject().(client.Object) // a copy has the type of its object
+	if !k.trust(object, bundle) {
+		return nil
 	}
 	logger := log.FromContext(ctx).WithValues("object", t.String())
 	if k.options.External {
 		logger.Info("Left a target without the CA of the Secret: the program that fills the Secret must write it")
 		return nil
 	}
-	raw, err := write.Encode(patch)
-	if err != nil {
-		return err
-	}
-	if err := k.client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, raw)); client.IgnoreNotFound(err) != nil {
+	if err := k.client.Patch(ctx, object, client.StrategicMergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("inject CA into %s: %w", t, err)
 	}
 	logger.Info("Injected CA")
 	return nil
 }
 
-// difference reads a target and makes the patch that it needs. One that does not exist needs none.
-func (k *Keeper) difference(ctx context.Context, t Target, bundle []byte) (client.Object, []write.Op, error) {
+// read returns a target; nil for one that does not exist.
+func (k *Keeper) read(ctx context.Context, t Target) (client.Object, error) {
 	var object client.Object
 	switch t.kind {
-	case mutating:
+	case mutating():
 		object = &admissionv1.MutatingWebhookConfiguration{}
-	case validating:
+	case validating():
 		object = &admissionv1.ValidatingWebhookConfiguration{}
 	default:
 		object = &definition{}
 	}
 	if err := k.client.Get(ctx, types.NamespacedName{Name: t.name}, object); err != nil {
-		if apierrors.IsNotFound(err) {
-			return object, nil, nil
+		if client.IgnoreNotFound(err) == nil {
+			return nil, nil //nolint:nilnil // there is none
 		}
-		return nil, nil, fmt.Errorf("read %s: %w", t, err)
+		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
-	if d, ok := object.(*definition); ok {
-		k.conversions.observe(d, k.converts(d))
-	}
-	return object, k.operations(object, bundle), nil
-}
-
-// converts reports whether API servers ask the service to convert objects of a CRD.
-func (k *Keeper) converts(d *definition) bool {
-	c := d.client()
-	return c != nil && c.Service != nil && c.Service.Namespace == k.service.Namespace && c.Service.Name == k.service.Name
-}
-
-// operations change the CA alone, and test before that the entries are still those that were read.
-func (k *Keeper) operations(object client.Object, bundle []byte) []write.Op {
-	var all []write.Op
-	add := func(path string, have []byte, namespace, name string, tests ...write.Op) {
-		if namespace == k.service.Namespace && name == k.service.Name && !bytes.Equal(have, bundle) {
-			all = append(append(all, tests...), write.Add(path+"/clientConfig/caBundle", bundle))
+	if d, is := object.(*definition); is {
+		k.older.Delete(d.Name)
+		if len(d.Status.StoredVersions) > 1 {
+			k.older.Store(d.Name, nil)
 		}
 	}
-	webhook := func(i int, name string, c *admissionv1.WebhookClientConfig) {
-		if path := fmt.Sprintf("/webhooks/%d", i); c.Service != nil {
-			add(path, c.CABundle, c.Service.Namespace, c.Service.Name, write.Test(path+"/name", name))
+	return object, nil
+}
+
+// entry is how API servers reach a webhook through a service.
+type entry struct {
+	namespace, name string
+	bundle          *[]byte
+}
+
+// trust sets the CA of the entries that name the service, and reports whether one had another CA.
+func (k *Keeper) trust(object client.Object, bundle []byte) bool {
+	changed := false
+	for _, e := range entries(object) {
+		if e.namespace == k.service.Namespace && e.name == k.service.Name && !bytes.Equal(*e.bundle, bundle) {
+			*e.bundle, changed = bundle, true
+		}
+	}
+	return changed
+}
+
+// entries returns the entries of a target.
+func entries(object client.Object) []entry {
+	var all []entry
+	add := func(c *admissionv1.WebhookClientConfig) {
+		if c.Service != nil {
+			all = append(all, entry{c.Service.Namespace, c.Service.Name, &c.CABundle})
 		}
 	}
 	switch o := object.(type) {
 	case *admissionv1.MutatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			webhook(i, o.Webhooks[i].Name, &o.Webhooks[i].ClientConfig)
+			add(&o.Webhooks[i].ClientConfig)
 		}
 	case *admissionv1.ValidatingWebhookConfiguration:
 		for i := range o.Webhooks {
-			webhook(i, o.Webhooks[i].Name, &o.Webhooks[i].ClientConfig)
+			add(&o.Webhooks[i].ClientConfig)
 		}
 	case *definition:
-		if k.converts(o) {
-			add("/spec/conversion/webhook", o.client().CABundle, k.service.Namespace, k.service.Name)
+		if c := o.Spec.Conversion; c != nil && c.Webhook != nil && c.Webhook.ClientConfig != nil {
+			if to := c.Webhook.ClientConfig; to.Service != nil {
+				all = append(all, entry{to.Service.Namespace, to.Service.Name, &to.CABundle})
+			}
 		}
 	}
 	return all
-}
-
-// client is how the API server reaches a conversion webhook.
-func (d *definition) client() *apiextensionsv1.WebhookClientConfig {
-	if c := d.Spec.Conversion; c != nil && c.Webhook != nil {
-		return c.Webhook.ClientConfig
-	}
-	return nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )

@@ -3,7 +3,7 @@ package cloneset_test
 import (
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/cloneset"
 )
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,11 +100,13 @@ func (h handler) convert(raw []byte, wanted string) ([]byte, error) {
 	}
 	from := have.GroupVersionKind()
 	k, known := h.kinds[from.GroupKind()]
-	if !known || from.Group != to.Group {
-		return nil, fmt.Errorf("cannot convert %s to %s", from, wanted)
+	convert := k.up
+	if from.Version == "v1beta1" {
+		convert = k.down
 	}
-	convert, known := k.convert[versions{from: from.Version, to: to.Version}]
-	if !known {
+	between := []string{from.Version, to.Version}
+	slices.Sort(between)
+	if !known || from.Group != to.Group || !slices.Equal(between, []string{"v1alpha1", "v1beta1"}) {
 		return nil, fmt.Errorf("cannot convert %s to %s", from, wanted)
 	}
 	rest, opaque, err := takeOpaque(raw, k.opaque)

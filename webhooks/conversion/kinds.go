@@ -16,12 +16,11 @@ import (
 
 // kind says how the objects of a kind are converted.
 type kind struct {
-	convert map[versions]func(raw []byte, as metav1.TypeMeta) ([]byte, error)
+	// up converts from v1alpha1 to v1beta1, and down back.
+	up, down func(raw []byte, as metav1.TypeMeta) ([]byte, error)
 	// opaque are paths whose values are handed over as they are.
 	opaque []string
 }
-
-type versions struct{ from, to string }
 
 // old is a kind in v1alpha1.
 type old[O, H any] interface {
@@ -47,10 +46,7 @@ func between[O, H any, PO old[O, H], PH hub[H]](opaque ...string) kind {
 		src, dst := PH(new(H)), PO(new(O))
 		return through(raw, src, func() (runtime.Object, error) { return dst, dst.ConvertFrom(src) }, as)
 	}
-	return kind{opaque: opaque, convert: map[versions]func([]byte, metav1.TypeMeta) ([]byte, error){
-		{from: "v1alpha1", to: "v1beta1"}: up,
-		{from: "v1beta1", to: "v1alpha1"}: down,
-	}}
+	return kind{up: up, down: down, opaque: opaque}
 }
 
 // through decodes raw into src and encodes what convert makes of it.

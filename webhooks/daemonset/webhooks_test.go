@@ -3,7 +3,7 @@ package daemonset_test
 import (
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/daemonset"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )

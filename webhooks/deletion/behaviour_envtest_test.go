@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	config "github.com/kruisekit/kruisekit/config/protection"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/protection"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 func row(t *testing.T, group, kind string) protection.Kind {

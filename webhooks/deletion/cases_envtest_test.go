@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
 	"github.com/kruisekit/kruisekit/protection"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 // onServer is an object on the API server, with the row of its kind.

@@ -31,7 +31,7 @@ func New(reader client.Reader, o Options) (*Guard, error) {
 		return nil, err
 	}
 	o = o.withDefaults()
-	m, err := newMeters(o)
+	m, err := newMeters(o.Registerer)
 	if err != nil {
 		return nil, err
 	}

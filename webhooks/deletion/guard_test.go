@@ -334,7 +334,7 @@ func TestNew(t *testing.T) {
 		t.Error("without a reader")
 	}
 	for name, o := range map[string]deletion.Options{
-		"timeout": {Timeout: -1}, "page": {Page: -1}, "series": {Series: -1},
+		"timeout": {Timeout: -1}, "page": {Page: -1},
 	} {
 		if _, err := deletion.New(newWorld("").client(), o); err == nil {
 			t.Errorf("with a negative %s", name)

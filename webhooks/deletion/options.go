@@ -17,8 +17,6 @@ const (
 	defaultTimeout = 8 * time.Second
 	// defaultPage is how many objects a list returns at a time.
 	defaultPage = 100
-	// defaultSeries is how many pairs of an object and a user each metric names.
-	defaultSeries = 1000
 )
 
 // Options of a Guard. The zero value enforces the label, as the reference does with the gate
@@ -33,9 +31,6 @@ type Options struct {
 	Page int64
 	// Registerer registers the metrics; nil keeps none.
 	Registerer prometheus.Registerer
-	// Series is how many pairs of an object and a user each metric names. Further refusals are counted together.
-	// Default 1000.
-	Series int
 	// Audit receives a record of each refusal; nil keeps none.
 	Audit func(Record)
 	// ServedElsewhere are paths of other webhooks, which pass deletions to Handle.
@@ -45,7 +40,6 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.Page = cmp.Or(o.Page, defaultPage)
-	o.Series = cmp.Or(o.Series, defaultSeries)
 	if o.Audit == nil {
 		o.Audit = func(Record) {}
 	}
@@ -60,8 +54,8 @@ func (o Options) validate(reader client.Reader) error {
 	if o.Timeout < 0 {
 		all = append(all, fmt.Errorf("timeout must not be negative: %s", o.Timeout))
 	}
-	if o.Page < 0 || o.Series < 0 {
-		all = append(all, errors.New("page and series must not be negative"))
+	if o.Page < 0 {
+		all = append(all, errors.New("page must not be negative"))
 	}
 	return errors.Join(all...)
 }

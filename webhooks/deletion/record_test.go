@@ -121,10 +121,10 @@ func TestRecords(t *testing.T) {
 // A client that uses many names, or long ones, makes neither metrics nor records grow without end.
 func TestRecordsAreBounded(t *testing.T) {
 	registry, longest := prometheus.NewRegistry(), 0
-	g := newGuard(t, newWorld("Always"), deletion.Options{Registerer: registry, Series: 3, Audit: func(r deletion.Record) {
+	g := newGuard(t, newWorld("Always"), deletion.Options{Registerer: registry, Audit: func(r deletion.Record) {
 		longest = max(longest, len(r.UserAgent), len(r.Name))
 	}})
-	for i := range 50 {
+	for i := range 1050 {
 		name := fmt.Sprint(i, strings.Repeat("é", 10000))
 		r := review{
 			version: "v1", kind: "Namespace", stored: `{"metadata":{"name":"` + name + `","labels":{"` + key + `":"Always"}}}`,
@@ -133,7 +133,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		g.Handle(t.Context(), r.request(t))
 	}
 	all := series(t, registry)
-	if len(all) != 5 || all["namespace_deletion_protection{name=other,username=other}"] != 47 {
+	if len(all) != 1002 || all["namespace_deletion_protection{name=other,username=other}"] != 50 {
 		t.Errorf("%d series, of others %v", len(all), all["namespace_deletion_protection{name=other,username=other}"])
 	}
 	if longest > 300 {

@@ -3,15 +3,11 @@ package disruption
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/pub"
 )
 
@@ -68,66 +64,23 @@ func (r *request) admit() {
 	}
 }
 
-// commit decides a review together with the others under its budget, and records what it admits. It waits for a budget
-// without a status of its generation.
+// commit decides a review together with the others under its budget, and records what it admits.
 func (g *Guard) commit(ctx context.Context, b pub.Budget, r *request) error {
-	until, cancel := context.WithTimeout(ctx, g.options.SyncTimeout)
-	defer cancel()
-	for {
-		err := g.reviews.Commit(ctx, groupcommit.Key{NamespacedName: nameOf(b), UID: b.UID}, r)
-		switch {
-		case errors.Is(err, groupcommit.ErrGone):
-			r.admit()
-			return nil
-		case err != nil:
-			return err
-		case r.verdicts[len(r.verdicts)-1].Reason != pub.Unsynced:
-			return nil
-		}
-		synced := g.lookups.Budgets.await(until, func() bool {
-			now, is := g.lookups.Budgets.find(nameOf(b))
-			return !is || now.budget.UID != b.UID || now.budget.Synced()
-		})
-		if !synced {
-			return nil // refused, as the verdict says
-		}
+	name := types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+	err := g.reviews.Commit(ctx, groupcommit.Key{NamespacedName: name, UID: b.UID}, r)
+	if errors.Is(err, groupcommit.ErrGone) {
+		r.admit()
+		return nil
 	}
-}
-
-// seen frees what is kept of budgets that the cache shows. The follower of budgets calls it for each change, also after
-// a deletion.
-func (g *Guard) seen(uid types.UID, name types.NamespacedName) {
-	g.reviews.Seen(groupcommit.Key{NamespacedName: name, UID: uid})
+	return err
 }
 
 // store has the statuses of budgets.
 type store struct {
-	lookups guardLookups
-	now     func() time.Time
-}
+	groupcommit.Statuses[known]
 
-// Cached implements groupcommit.Store.
-func (s *store) Cached(key groupcommit.Key) (known, bool) {
-	state, is := s.lookups.Budgets.find(key.NamespacedName)
-	return state, is && state.budget.UID == key.UID
+	now func() time.Time
 }
-
-// Live implements groupcommit.Store.
-func (s *store) Live(ctx context.Context, key groupcommit.Key) (known, bool, error) {
-	raw := stored.Untyped(budgetKind())
-	err := s.lookups.Live.Get(ctx, key.NamespacedName, raw)
-	if apierrors.IsNotFound(err) {
-		return known{}, false, nil
-	}
-	if err != nil {
-		return known{}, false, err
-	}
-	state, err := read(raw)
-	return state, state.budget.UID == key.UID, err
-}
-
-// Version implements groupcommit.Store.
-func (*store) Version(state known) string { return state.version }
 
 // Decide implements groupcommit.Store.
 func (s *store) Decide(_ context.Context, state known, reviews []*request) (known, bool, error) {
@@ -137,20 +90,8 @@ func (s *store) Decide(_ context.Context, state known, reviews []*request) (know
 		after.budget, spent = r.decide(after.budget, now)
 		changed = changed || spent
 	}
+	object := *state.object
+	object.Status = after.budget.Status
+	after.object = &object
 	return after, changed, nil
-}
-
-// Write implements groupcommit.Store: it records what a batch spends.
-func (s *store) Write(ctx context.Context, from, after known) (known, error) {
-	data, err := spending(from, after.budget)
-	if err != nil {
-		return known{}, err
-	}
-	answer := stored.Untyped(budgetKind())
-	answer.SetNamespace(after.budget.Namespace)
-	answer.SetName(after.budget.Name)
-	if err := s.lookups.Client.Status().Patch(ctx, answer, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return known{}, fmt.Errorf("record what is spent: %w", err)
-	}
-	return read(answer)
 }

@@ -33,12 +33,12 @@
 //     is under way are decided together upon the answer of that write, and committed with one write, as package
 //     internal/groupcommit does. Nothing is read live but after a conflict, which ends no review: the review is made
 //     again with the live budget until its context ends.
-//   - A state that the cache does not show within a minute is read live, once a minute, and that read counts, whatever
-//     its version: versions go back where etcd is restored to an older version.
+//   - An own write counts until the cache has it, for a minute at most: versions go back where etcd is restored to an
+//     older version.
 //   - A disruption by an exempt user waits two seconds at most for its record, and is admitted without the record where
 //     the write fails.
-//   - A budget that is deleted meanwhile admits.
-//   - What a Guard keeps of a budget is freed when the cache shows it.
+//   - A budget that is deleted meanwhile admits. One whose spec no status shows yet refuses with 429, so that clients
+//     try again a second later.
 //
 // An Eviction carries neither the labels nor the status of its pod, which is therefore read live, once. internal/scope
 // computes which requests API servers send here, and controllers/podscope writes that into the configuration.

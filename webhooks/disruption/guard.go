@@ -1,7 +1,6 @@
 package disruption
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,11 +40,13 @@ type GuardOptions struct {
 	Audit func(Refusal)
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
-	// SyncTimeout is how long a review waits for the status of a budget that is new or changed. Default 2 seconds.
-	SyncTimeout time.Duration
-	// Backoff returns the pause after a conflict, before a review is made again; nil for pauses that grow to a quarter
-	// of a second.
-	Backoff func(conflicts int) time.Duration
+}
+
+func (o GuardOptions) withDefaults() GuardOptions {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
+	}
+	return o
 }
 
 // guardLookups are what a Guard reads and writes.
@@ -76,17 +77,14 @@ func newGuard(l guardLookups, o GuardOptions) (*Guard, error) {
 	if l.Budgets == nil || l.Client == nil || l.Live == nil || l.ReplicaSets == nil {
 		return nil, errors.New("disruption guard: an index, a client and readers are required")
 	}
-	if o.Now == nil {
-		o.Now = time.Now //nolint:forbidigo // the clock of the options, where none is given
-	}
-	o.SyncTimeout = cmp.Or(o.SyncTimeout, 2*time.Second)
+	o = o.withDefaults()
 	r, err := newReport(o)
 	if err != nil {
 		return nil, fmt.Errorf("disruption guard: %w", err)
 	}
-	reviews := groupcommit.New(&store{lookups: l, now: o.Now}, groupcommit.Options{
-		Now: o.Now, Backoff: o.Backoff, Gather: groupcommit.Gather,
-	})
+	reviews := groupcommit.New(&store{groupcommit.Statuses[known]{
+		Kind: budgetKind(), Index: l.Budgets, Client: l.Client, Reader: l.Live,
+	}, o.Now}, o.Now)
 	return &Guard{lookups: l, options: o, report: r, reviews: reviews}, nil
 }
 
@@ -98,12 +96,16 @@ func (g *Guard) Ready(ctx context.Context) error {
 	return g.lookups.Filled(ctx)
 }
 
-// Objects returns the budgets of a namespace as they are stored, in no order. They must not be changed.
+// Objects returns the budgets of a namespace as they are stored. They must not be changed.
 func (g *Guard) Objects(ctx context.Context, namespace string) ([]*policyv1beta1.PodUnavailableBudget, error) {
 	if err := g.Ready(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the budgets: %w", err)
 	}
-	return g.lookups.Budgets.Objects(namespace), nil
+	var all []*policyv1beta1.PodUnavailableBudget
+	for _, k := range g.lookups.Budgets.In(namespace) {
+		all = append(all, k.object)
+	}
+	return all, nil
 }
 
 // Policy is what the installation offers.
@@ -135,9 +137,12 @@ func (g *Guard) Budget(ctx context.Context, pod *corev1.Pod) (*pub.Budget, error
 	if err := g.Ready(ctx); err != nil {
 		return nil, fmt.Errorf("wait for the budgets: %w", err)
 	}
-	all := g.lookups.Budgets.In(pod.Namespace)
-	if len(all) == 0 {
+	if !g.lookups.Budgets.Any(pod.Namespace) {
 		return nil, nil //nolint:nilnil // no budget guards the pod
+	}
+	var all []pub.Budget
+	for _, k := range g.lookups.Budgets.In(pod.Namespace) {
+		all = append(all, k.budget)
 	}
 	chain, err := g.chain(ctx, pod, all)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
@@ -113,12 +112,13 @@ func (c *cluster) replica(
 	change func(*disruption.GuardLookups, *disruption.GuardOptions),
 ) (*disruption.Guard, *disruption.BudgetIndex) {
 	c.Helper()
-	x := disruption.NewBudgetIndex()
-	l := disruption.GuardLookups{Budgets: x, Client: c, Live: reader{c}, ReplicaSets: c}
-	o := disruption.GuardOptions{Now: noon, SyncTimeout: 20 * time.Millisecond}
+	l := disruption.GuardLookups{Client: c, Live: reader{c}, ReplicaSets: c}
+	o := disruption.GuardOptions{Now: noon}
 	if change != nil {
 		change(&l, &o)
 	}
+	x := disruption.NewBudgetIndex(o.Now)
+	l.Budgets = x
 	g, err := disruption.NewGuardOf(l, o)
 	if err != nil {
 		c.Fatal(err)
@@ -194,8 +194,4 @@ func (s slowStatus) Patch(
 		return fault
 	}
 	return s.SubResourceWriter.Patch(ctx, o, p, options...)
-}
-
-func nameOf(b *policyv1beta1.PodUnavailableBudget) types.NamespacedName {
-	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 }

@@ -59,7 +59,7 @@ func TestReviewExempt(t *testing.T) {
 				if c.fault != nil {
 					open := make(chan struct{})
 					close(open)
-					l.Client, o.Backoff = &slow{Client: s, open: open, fault: c.fault}, func(int) time.Duration { return time.Second }
+					l.Client = &slow{Client: s, open: open, fault: c.fault}
 				}
 			})
 			s.show(x, "a")

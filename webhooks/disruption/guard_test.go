@@ -3,7 +3,6 @@ package disruption_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -248,9 +247,7 @@ func TestReplicas(t *testing.T) {
 	guards := make([]*disruption.Guard, replicas)
 	for i := range guards {
 		var x *disruption.BudgetIndex
-		guards[i], x = s.replica(func(_ *disruption.GuardLookups, o *disruption.GuardOptions) {
-			o.Backoff = func(int) time.Duration { return 100 * time.Microsecond }
-		})
+		guards[i], x = s.replica(nil)
 		s.show(x, "a") // the caches never learn of a spend
 	}
 	for i, pod := range webs(pods) {
@@ -329,38 +326,6 @@ func TestReviewPanics(t *testing.T) {
 	if got, err := g.Review(t.Context(), d); err != nil || !got.Allowed {
 		t.Errorf("after the error: %+v, %v", got.Verdict, err)
 	}
-}
-
-// TestFreed: what a Guard keeps of a budget goes when the cache shows it, or with the budget.
-func TestFreed(t *testing.T) {
-	s := newCluster(t)
-	g, x := s.replica(nil)
-	for i := range 50 {
-		name := fmt.Sprintf("b-%d", i)
-		s.put(name, 5, func(b *policyv1beta1.PodUnavailableBudget) {
-			b.Spec.Selector.MatchLabels = map[string]string{"app": name}
-		})
-		s.show(x, name)
-		pod := web("pod")
-		pod.Labels["app"] = name
-		if d, err := g.Review(t.Context(), disruption.Disruption{Pod: pod, Operation: pub.Delete}); err != nil || !d.Allowed {
-			t.Fatalf("%+v, %v", d, err)
-		}
-	}
-	if g.Kept() != 50 {
-		t.Errorf("%d states kept while the cache lags", g.Kept())
-	}
-	for i := range 50 {
-		name := fmt.Sprintf("b-%d", i)
-		b := s.read(name)
-		if i%2 == 0 {
-			s.show(x, name)
-		} else {
-			x.Delete(nameOf(b))
-		}
-		g.Seen(b.UID, nameOf(b))
-	}
-	freed(t, g)
 }
 
 // TestAsk: a workload gets its first pods, and the reason for the next one.

@@ -29,30 +29,21 @@ type Refusal struct {
 type report struct {
 	recorder driver.EventRecorder
 	audit    func(Refusal)
-	counts   *prometheus.CounterVec
-	known    *bounded
+	counts   *metrics.Named
 }
 
 func newReport(o GuardOptions) (report, error) {
-	r := report{recorder: o.Recorder, audit: o.Audit, known: &bounded{}}
-	if o.Registerer == nil {
-		return r, nil
-	}
-	counts, err := metrics.Register(o.Registerer, prometheus.NewCounterVec(prometheus.CounterOpts{
+	counts, err := metrics.NewNamed(o.Registerer, prometheus.CounterOpts{
 		Name: "pod_unavailable_budget",
 		Help: "Operations on pods that a PodUnavailableBudget refused, by the workload of the pod and the user.",
-	}, []string{"kind_namespace_name", "username"}))
-	r.counts = counts
-	return r, err
+	}, "kind_namespace_name", "username")
+	return report{o.Recorder, o.Audit, counts}, err
 }
 
 // refused reports a refusal.
 func (r report) refused(d Disruption, decision Decision) {
 	e := refusalOf(d)
-	if r.counts != nil {
-		labels := r.known.labels(e.Kind+"_"+cmp.Or(e.Namespace, metav1.NamespaceDefault)+"_"+e.Name, e.User)
-		r.counts.WithLabelValues(labels[0], labels[1]).Inc()
-	}
+	r.counts.Inc(e.Kind+"_"+cmp.Or(e.Namespace, metav1.NamespaceDefault)+"_"+e.Name, e.User)
 	if r.recorder != nil {
 		r.recorder.Event(d.Pod, corev1.EventTypeWarning, reasonRefused, fmt.Sprintf(
 			"PodUnavailableBudget %s refused operation %s: %s", decision.Budget.Name, d.Operation, decision.Text))

@@ -30,8 +30,6 @@ const (
 
 	// defaultTimeout is for requests that do not carry the timeout of the API server.
 	defaultTimeout = 8 * time.Second
-	// reserve is the time that an answer needs to reach the API server.
-	reserve = 500 * time.Millisecond
 
 	// readyCheck is the name of the readiness check of the webhook.
 	readyCheck = "disruption-webhook"
@@ -108,11 +106,7 @@ func (w *Webhook) OpenHandler() http.Handler { return w.bounded(w.ReviewOpen) }
 func (w *Webhook) bounded(answer admission.HandlerFunc) http.Handler {
 	inner := &admission.Webhook{Handler: answer}
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
-		within := w.options.Timeout
-		if timeout, err := time.ParseDuration(r.URL.Query().Get("timeout")); err == nil && timeout > 0 {
-			within = max(timeout-reserve, timeout/2)
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), within)
+		ctx, cancel := context.WithTimeout(r.Context(), review.Within(r, w.options.Timeout))
 		defer cancel()
 		inner.ServeHTTP(to, r.WithContext(ctx))
 	})

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/pub"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 )
 
@@ -108,7 +108,7 @@ func newWorld(t *testing.T, allowed int32, change func(*policyv1beta1.PodUnavail
 			t.Fatal(err)
 		}
 	}
-	w := &world{Server: apiserver.New(scheme, noon), index: disruption.NewBudgetIndex()}
+	w := &world{Server: apiserver.New(scheme, noon), index: disruption.NewBudgetIndex(noon)}
 	b := &policyv1beta1.PodUnavailableBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "budget", Generation: 1},
 		Spec: policyv1beta1.PodUnavailableBudgetSpec{
@@ -160,7 +160,7 @@ func (w *world) webhook(t *testing.T, o disruption.Options) *disruption.Webhook 
 	})
 	guard, err := disruption.NewGuardOf(
 		disruption.GuardLookups{Budgets: w.index, Client: failing, Live: failing, ReplicaSets: w},
-		disruption.GuardOptions{Now: noon, SyncTimeout: time.Millisecond, Policy: pub.Policy{ExemptUsers: w.exempt}},
+		disruption.GuardOptions{Now: noon, Policy: pub.Policy{ExemptUsers: w.exempt}},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package ephemeraljob
 
 import (
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
@@ -71,41 +69,15 @@ func checkEphemeralContainers(containers []corev1.EphemeralContainer, at *field.
 		return field.ErrorList{field.Required(at, "must have a container")}
 	}
 	var faults field.ErrorList
-	names := map[string]bool{}
 	for i := range containers {
-		c, at := &containers[i], at.Index(i)
-		switch texts := validation.IsDNS1123Label(c.Name); {
-		case c.Name == "":
-			faults = append(faults, field.Required(at.Child("name"), ""))
-		case len(texts) > 0:
-			faults = append(faults, field.Invalid(at.Child("name"), c.Name, strings.Join(texts, ", ")))
-		case names[c.Name]:
-			faults = append(faults, field.Duplicate(at.Child("name"), c.Name))
-		}
-		names[c.Name] = true
-		faults = append(faults, checkEphemeralContainer(c, at)...)
+		faults = append(faults, checkEphemeralContainer(&containers[i], at.Index(i))...)
 	}
 	return faults
 }
 
+// checkEphemeralContainer returns the fields that an ephemeral container must not have.
 func checkEphemeralContainer(c *corev1.EphemeralContainer, at *field.Path) field.ErrorList {
 	var faults field.ErrorList
-	switch {
-	case c.Image == "":
-		faults = append(faults, field.Required(at.Child("image"), ""))
-	case strings.TrimSpace(c.Image) != c.Image:
-		faults = append(faults, field.Invalid(at.Child("image"), c.Image, "must not have leading or trailing spaces"))
-	}
-	pulls := []corev1.PullPolicy{corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}
-	if p := c.ImagePullPolicy; p != "" && !slices.Contains(pulls, p) {
-		faults = append(faults, field.NotSupported(at.Child("imagePullPolicy"), p, pulls))
-	}
-	messages := []corev1.TerminationMessagePolicy{
-		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError,
-	}
-	if p := c.TerminationMessagePolicy; p != "" && !slices.Contains(messages, p) {
-		faults = append(faults, field.NotSupported(at.Child("terminationMessagePolicy"), p, messages))
-	}
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -123,6 +95,9 @@ func checkEphemeralContainer(c *corev1.EphemeralContainer, at *field.Path) field
 		if f.set {
 			faults = append(faults, field.Forbidden(at.Child(f.name), "must be absent in an ephemeral container"))
 		}
+	}
+	if strings.TrimSpace(c.Image) != c.Image { // which a pod must not have, and a pod template may
+		faults = append(faults, field.Invalid(at.Child("image"), c.Image, "must not have leading or trailing whitespace"))
 	}
 	for i := range c.VolumeMounts {
 		mount, at := &c.VolumeMounts[i], at.Child("volumeMounts").Index(i)

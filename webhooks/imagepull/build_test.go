@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 

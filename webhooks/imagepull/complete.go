@@ -5,38 +5,31 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// completeJob sets the defaults. In v1alpha1 a new job gets its finalizer here, in v1beta1 from its controller.
-func completeJob(c kinds.Change[*appsv1beta1.ImagePullJob]) {
-	c.Now.Default()
-	if c.Old && !c.IsUpdate && !slices.Contains(c.Now.Finalizers, appsv1beta1.ImagePullJobFinalizerKey) {
-		c.Now.Finalizers = append(c.Now.Finalizers, appsv1beta1.ImagePullJobFinalizerKey)
+// addFinalizer adds the finalizer to a new job of v1alpha1. In v1beta1 a job gets it from its controller.
+func addFinalizer(content map[string]any, r kinds.Request) []write.Op {
+	metadata, ok := content["metadata"].(map[string]any)
+	if !r.Old || r.IsUpdate || !ok {
+		return nil
 	}
+	all, _ := metadata["finalizers"].([]any)
+	if slices.Contains(all, any(appsv1beta1.ImagePullJobFinalizerKey)) {
+		return nil
+	}
+	metadata["finalizers"] = append(slices.Clone(all), appsv1beta1.ImagePullJobFinalizerKey)
+	return []write.Op{write.Add("/metadata/finalizers", metadata["finalizers"])}
 }
 
-// completeNode sets the defaults, and the creation time of new tags.
-func completeNode(node *appsv1beta1.NodeImage, now time.Time) {
-	node.Default()
-	for _, image := range node.Spec.Images {
-		for i := range image.Tags {
-			if image.Tags[i].CreatedAt == nil {
-				image.Tags[i].CreatedAt = &metav1.Time{Time: now}
-			}
-		}
-	}
-}
-
-// sortTags sorts the tags of a NodeImage as they were sent, so that none loses a field that this program does not know.
-// It returns the patch.
-func sortTags(content map[string]any) []write.Op {
+// arrangeTags sorts the tags of a NodeImage as they were sent, so that unknown fields of the tags are kept, and sets
+// the creation time of new tags. It returns the patch.
+func arrangeTags(content map[string]any, now time.Time) []write.Op {
 	var patch []write.Op
 	spec, _ := content["spec"].(map[string]any)
 	images, _ := spec["images"].(map[string]any)
@@ -45,11 +38,19 @@ func sortTags(content map[string]any) []write.Op {
 		tags, _ := image["tags"].([]any)
 		sorted := slices.Clone(tags)
 		slices.SortStableFunc(sorted, func(a, b any) int { return cmp.Compare(tagOf(a), tagOf(b)) })
-		if reflect.DeepEqual(sorted, tags) {
-			continue
+		at := "/spec/images/" + write.Escape(name) + "/tags"
+		if !reflect.DeepEqual(sorted, tags) {
+			image["tags"] = sorted
+			patch = append(patch, write.Replace(at, slices.Clone(sorted)))
 		}
-		image["tags"] = sorted
-		patch = append(patch, write.Replace("/spec/images/"+write.Escape(name)+"/tags", sorted))
+		for i := range sorted {
+			if tag, ok := sorted[i].(map[string]any); ok && tag["createdAt"] == nil {
+				created := maps.Clone(tag)
+				created["createdAt"] = now.UTC().Format(time.RFC3339)
+				sorted[i], image["tags"] = created, sorted
+				patch = append(patch, write.Add(at+"/"+strconv.Itoa(i)+"/createdAt", created["createdAt"]))
+			}
+		}
 	}
 	return patch
 }

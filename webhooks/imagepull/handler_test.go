@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/imagepull"
 )
 
@@ -48,7 +48,8 @@ func TestMutate(t *testing.T) {
 		"empty values": {
 			"they are as good as none", job, "v1beta1",
 			`{"spec":{"image":"a","imagePullPolicy":"","completionPolicy":{"type":""},"pullPolicy":null}}`, full,
-			`{"op":"add","path":"/spec/completionPolicy/type","value":"Always"},` + present + "," + pull,
+			`{"op":"replace","path":"/spec/completionPolicy/type","value":"Always"},` +
+				strings.Replace(present, "add", "replace", 1) + "," + pull,
 		},
 		"unknown field": {
 			"it stays", job, "v1beta1",

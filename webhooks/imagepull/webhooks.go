@@ -10,8 +10,9 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/imagejobs"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // Where API servers expect the defaults and the rules: a prefix, and the kind in small letters.
@@ -49,9 +50,9 @@ func jobs(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.ImagePullJob{}, Old: &appsv1alpha1.ImagePullJob{},
 		MutatePath: mutatePath + "imagepulljob", ValidatePath: validatePath + "imagepulljob",
 		Closed: o.closed(true), Code: http.StatusBadRequest,
-		Validate: imagejobs.ValidatePullJob, Complete: completeJob,
+		Validate: validation.ImagePullJob, Arrange: addFinalizer,
 		Fixed: func(c kinds.Change[*appsv1beta1.ImagePullJob]) field.ErrorList {
-			return imagejobs.ValidatePullJobUpdate(c.Now, c.Before)
+			return validation.ImagePullJobUpdate(c.Now, c.Before)
 		},
 	}, kinds.Options{})
 }
@@ -62,8 +63,7 @@ func lists(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.ImageListPullJob{}, Old: &appsv1alpha1.ImageListPullJob{},
 		MutatePath: mutatePath + "imagelistpulljob", ValidatePath: validatePath + "imagelistpulljob",
 		Closed: o.closed(true), Code: http.StatusBadRequest,
-		Validate: imagejobs.ValidateListPullJob,
-		Complete: func(c kinds.Change[*appsv1beta1.ImageListPullJob]) { c.Now.Default() },
+		Validate: validation.ImageListPullJob,
 	}, kinds.Options{})
 }
 
@@ -73,8 +73,8 @@ func nodes(o Options) (kinds.Webhooks, error) {
 		Hub:  &appsv1beta1.NodeImage{}, Old: &appsv1alpha1.NodeImage{},
 		MutatePath: mutatePath + "nodeimage", ValidatePath: validatePath + "nodeimage",
 		Closed: o.closed(false), Code: http.StatusBadRequest,
-		Validate: imagejobs.ValidateNodeImage, Arrange: sortTags,
-		Complete: func(c kinds.Change[*appsv1beta1.NodeImage]) { completeNode(c.Now, o.Now()) },
+		Validate: validation.NodeImage,
+		Arrange:  func(content map[string]any, _ kinds.Request) []write.Op { return arrangeTags(content, o.Now()) },
 	}, kinds.Options{})
 }
 

@@ -25,8 +25,8 @@
 //     and controllers could not remove its finalizers. The fault is a warning then.
 //   - The patch of defaults only adds, and replaces empty values. What the user wrote, fields that this program does
 //     not know included, stays as it was written.
-//   - A pod template is validated by the API server where the template is new or has changed, with one call for both
-//     webhooks where they run in one process.
+//   - A pod template is defaulted and validated by the API server where the template is new or has changed, with one
+//     call of each of the two webhooks.
 //   - An update gives a template that was defaulted in its time no default that the API server has learned since: pods
 //     would be recreated without a change.
 //   - A field of a template that the API server does not know is kept, with a warning where the template is new or has

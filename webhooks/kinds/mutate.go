@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strconv"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,8 +36,12 @@ func (w *webhooks[T]) mutate(ctx context.Context, req admission.Request) admissi
 	if err != nil {
 		return review.BadRequest(err)
 	}
-	if w.row.Template == nil {
-		return w.complete(req, old, sent)
+	if w.row.Complete != nil {
+		return w.complete(ctx, req, old, sent)
+	}
+	var patch []write.Op
+	if w.row.Arrange != nil {
+		patch = w.row.Arrange(sent.object, Request{Old: old, IsUpdate: req.Operation == admissionv1.Update})
 	}
 	var into client.Object = copied(w.row.Hub)
 	if old {
@@ -48,14 +53,12 @@ func (w *webhooks[T]) mutate(ctx context.Context, req admission.Request) admissi
 		// that validates rejects.
 		return admission.Allowed("")
 	}
-	patch := podtemplate.Fill("", sent.object, defaults)
-	more, verdict, err := w.templateDefaults(ctx, req, sent)
+	patch = append(patch, podtemplate.Fill("", sent.object, defaults)...)
+	more, err := w.templateDefaults(ctx, req, sent)
 	if err != nil {
 		return review.Undecided(err)
 	}
-	answer := review.Patched(append(patch, more...))
-	answer.Warnings = warnings(verdict)
-	return answer
+	return review.Patched(append(patch, more...))
 }
 
 // defaultsOf decodes an object into a typed one, and returns what Default changes.
@@ -105,22 +108,21 @@ func difference(before, after map[string]any) map[string]any {
 }
 
 // templateDefaults fills in the templates of the object, where the pod template is new or has changed. An invalid
-// template gets no defaults: the validation rejects it, with all other faults. A valid one is not validated again, so
-// that the warnings about it are reported here.
+// template gets no defaults: the validation rejects it, with all other faults.
 func (w *webhooks[T]) templateDefaults(
 	ctx context.Context, req admission.Request, sent content,
-) (patch []write.Op, verdict podtemplate.Verdict, err error) {
+) (patch []write.Op, err error) {
 	template, stored := sent.podTemplate(), w.row.stored(req)
-	if w.options.TemplateNoDefaults || w.row.Template.asWritten(sent.object) ||
-		template == nil || reflect.DeepEqual(stored, template) {
-		return nil, verdict, nil
+	if w.options.TemplateNoDefaults || template == nil || w.row.Template.asWritten(sent.object) ||
+		reflect.DeepEqual(stored, template) {
+		return nil, nil
 	}
 	prepared := podtemplate.Prepare(template, podtemplate.Defaults{
 		PullAlways: true, HostPorts: w.options.HostNetworkHostPorts,
 	})
-	verdict, err = podtemplate.Check(ctx, w.api, w.check(req.Namespace, prepared, sent))
+	verdict, err := podtemplate.Check(ctx, w.api, w.check(req.Namespace, prepared, sent))
 	if err != nil || len(verdict.Faults) > 0 {
-		return nil, podtemplate.Verdict{}, err
+		return nil, err
 	}
 	at := pointer(sent.template)
 	patch = podtemplate.Fill(at, template, prepared)
@@ -130,17 +132,14 @@ func (w *webhooks[T]) templateDefaults(
 			patch = append(patch, podtemplate.Fill(pointer(sent.claims)+"/"+strconv.Itoa(i), c, claimDefaults())...)
 		}
 	}
-	if key, err := ticketFor(req.Namespace, template, sent.claimNames()); err == nil {
-		w.passed.issue(key)
-	}
-	return patch, verdict, nil
+	return patch, nil
 }
 
 // check is the question about a template of an object.
 func (w *webhooks[T]) check(namespace string, template map[string]any, sent content) podtemplate.Template {
 	return podtemplate.Template{
 		Namespace: namespace, Content: template, Path: pathOf(sent.template),
-		Claims: sent.claimNames(), ClaimsPath: pathOf(sent.claims), TellUnknown: true, Timeout: w.options.Timeout,
+		Claims: sent.claimNames(), ClaimsPath: pathOf(sent.claims), Timeout: w.options.Timeout,
 		Incomplete: w.row.Template.incomplete(sent.object),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -28,8 +29,10 @@ type object[T client.Object] struct {
 	old client.Object
 }
 
-// bounded are the fields of a spec that templates are in.
-func bounded() []string { return []string{"template", "volumeClaimTemplates", "topology"} }
+// bounded are the fields of a spec that templates, or parts of templates, are in.
+func bounded() []string {
+	return []string{"template", "volumeClaimTemplates", "topology", "containers", "initContainers", "volumes"}
+}
 
 // open reads a request that must be reviewed. Else it returns the answer.
 func (w *webhooks[T]) open(req admission.Request) (r reviewed[T], answer *admission.Response) {
@@ -62,8 +65,10 @@ func (w *webhooks[T]) open(req admission.Request) (r reviewed[T], answer *admiss
 
 // changeOf is a change without its objects.
 func changeOf[T client.Object](req admission.Request, old bool) Change[T] {
-	update := req.Operation == admissionv1.Update
-	return Change[T]{Old: old, Namespace: req.Namespace, Raw: req.Object.Raw, IsUpdate: update}
+	return Change[T]{
+		Request:   Request{Old: old, IsUpdate: req.Operation == admissionv1.Update},
+		Namespace: req.Namespace, Raw: req.Object.Raw, RawBefore: req.OldObject.Raw, DryRun: ptr.Deref(req.DryRun, false),
+	}
 }
 
 func answered(answer admission.Response) *admission.Response { return &answer }

@@ -64,13 +64,15 @@ type Row[T client.Object] struct {
 
 	// Template is for a kind with a pod template.
 	Template *Template
-	// Default fills in an object of either version, except the templates. Nil for the method Default of the object. It is
-	// for kinds with a pod template; Complete is for the others.
+	// Default fills in an object of either version, except the templates. Nil for the method Default of the object.
 	Default func(client.Object)
-	// Complete changes Change.Now into the object with all defaults. Its fields must have the same names in both versions.
+	// Arrange changes an object as it was sent, before Default, and returns the same as a patch.
+	Arrange func(content map[string]any, r Request) []write.Op
+	// Complete takes the place of Default and Arrange for a kind whose defaults need calls, and follow from each other: it
+	// changes Change.Now into the object with all defaults, after Fill has changed the object as it was sent, and has
+	// returned the same as a patch.
 	Complete func(Change[T])
-	// Arrange changes an object as it was sent, before Complete, and returns the same as a patch.
-	Arrange func(content map[string]any) []write.Op
+	Fill     func(ctx context.Context, api API, c Change[T], content map[string]any) ([]write.Op, error)
 	// Admit makes the webhook at MutatePath the only one of the kind: of a new object Admit returns the completed one or
 	// the faults, which are rejected with 400. Of an update only the faults of Fixed are rejected.
 	Admit func(context.Context, API, Change[T]) (T, field.ErrorList, error)
@@ -88,16 +90,24 @@ type Template struct {
 	AsWritten func(object map[string]any) bool
 }
 
-// Change is what is done to an object, under review.
-type Change[T client.Object] struct {
+// Request is how an object was sent.
+type Request struct {
 	// Old means that the request is of the older version.
-	Old       bool
-	Namespace string
-	// Now is the object as it is to be, and Raw is the same as it was sent. Before is the stored object.
-	Now, Before T
-	Raw         []byte
+	Old bool
 	// IsUpdate means that there is an object before.
 	IsUpdate bool
+}
+
+// Change is what is done to an object, under review.
+type Change[T client.Object] struct {
+	Request
+
+	Namespace string
+	// Now is the object as it is to be, and Before is the stored object. Raw and RawBefore are the same as they were sent.
+	Now, Before    T
+	Raw, RawBefore []byte
+	// DryRun means that nothing is stored.
+	DryRun bool
 	// Faults are those that are found before Lookup.
 	Faults field.ErrorList
 }

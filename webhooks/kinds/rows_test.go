@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -245,7 +245,6 @@ func TestVersionsAndPanics(t *testing.T) {
 func jobs() kinds.Row[*appsv1beta1.ImageListPullJob] {
 	return kinds.Row[*appsv1beta1.ImageListPullJob]{
 		Kind: appsv1beta1.GroupVersion.WithKind("ImageListPullJob"), Hub: &appsv1beta1.ImageListPullJob{}, MutatePath: mutate,
-		Complete: func(c kinds.Change[*appsv1beta1.ImageListPullJob]) { c.Now.Default() },
 	}
 }
 
@@ -255,7 +254,7 @@ func review(t *testing.T, of kinds.Row[*appsv1beta1.ImageListPullJob], now, stor
 	return w[mutate](t.Context(), plaintest.Request(plaintest.Kind("ImageListPullJob"), "v1beta1", now, stored))
 }
 
-// Of a kind without a template, the patch has what Complete changes, and nothing else.
+// Of a kind without a template, the patch has what Default changes, and nothing else.
 func TestComplete(t *testing.T) {
 	const always = `{"op":"add","path":"/spec/completionPolicy","value":{"type":"Always"}}`
 	const pull = `{"op":"add","path":"/spec/pullPolicy","value":{"backoffLimit":3,"timeoutSeconds":600}}`
@@ -270,9 +269,6 @@ func TestComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) { plaintest.Patches(t, c.why, c.want, review(t, jobs(), c.now, "")) })
 	}
 	plaintest.Answers(t, "null is no object", plaintest.Want{Code: 400}, review(t, jobs(), `null`, ""))
-	bare := jobs()
-	bare.Complete = nil
-	plaintest.Patches(t, "there is nothing to complete", "", review(t, bare, `{}`, ""))
 }
 
 // Admit reviews and completes new objects; of an update only what is fixed is reviewed.

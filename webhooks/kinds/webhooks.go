@@ -49,7 +49,7 @@ func New[T client.Object](api API, row Row[T], o Options) (Webhooks, error) {
 	if o.Timeout == 0 {
 		o.Timeout = podtemplate.DefaultTimeout
 	}
-	w := &webhooks[T]{api: api, row: row, options: o, passed: &tickets{}}
+	w := &webhooks[T]{api: api, row: row, options: o}
 	served := Webhooks{}
 	if row.MutatePath != "" {
 		served[row.MutatePath] = w.mutate
@@ -65,5 +65,4 @@ type webhooks[T client.Object] struct {
 	api     API
 	row     Row[T]
 	options Options
-	passed  *tickets
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -58,5 +57,3 @@ func stamped(pod *corev1.Pod, b *pub.Budget) *corev1.Pod {
 	next.Annotations[kruise.PodRelatedPubKey], next.Annotations[kruise.PodRelatedPubKeyOld] = b.Name, b.Name
 	return &next
 }
-
-func budgetFromManager(_ ctrl.Manager, o Options) (Step, error) { return Budget(o.Budgets), nil }

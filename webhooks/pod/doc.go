@@ -14,7 +14,8 @@
 //
 //  1. readiness: the gate KruisePodReady, on pods of controllers of the group apps.kruise.io, or on all.
 //  2. spread: the subset of a WorkloadSpread; before the sets, because it may change labels that they select by.
-//     A failure leaves the pod without a subset. The pod is recorded in its subset once no later step has refused it.
+//     A failure leaves the pod without a subset. The pod is recorded in its subset, also if a later step refuses it:
+//     its place is free again 30 seconds later.
 //  3. sidecars: injects SidecarSets.
 //  4. launch: the order in which containers start; after the sets, so that injected containers are ordered as well.
 //  5. budget: stamps the pod with its PodUnavailableBudget. A failure leaves the stamp out.
@@ -28,11 +29,10 @@
 //   - A pod that no step concerns is admitted without a patch. A patch has only what changed, so that unknown fields
 //     stay as they were sent.
 //   - A pod that was admitted once is not changed again, whichever entry of the configuration sends it.
-//   - Nothing is read live for a pod: sets come from an index whose cost grows with those that match, namespaces and
-//     revisions from caches. The exceptions are a namespace or a revision so new that the cache lacks it, the latter
-//     once a second where it does not exist, and the set of a provisional entry (internal/scope/provisional), until a
-//     moment after it was not stored.
-//   - A dry run records nothing, and shows no subset. A pod that is refused leaves no record.
+//   - Nothing is read live for a pod: sets come from an index, namespaces and revisions from caches. The exceptions are
+//     a namespace, a revision or the set of a provisional entry (internal/scope/provisional) that the caches lack, once
+//     a second, and the owners of workloads that a WorkloadSpread may target, once.
+//   - A dry run records nothing, and shows no subset.
 //   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives
 //     the same pod.
 //   - A rejection names the step, the set and the field: 422 for a set or a pod that is invalid, 503 or 504 with a

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -59,8 +58,8 @@ func (q *question) concerns() bool {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in, err := read(r)
 	var answer admission.Response
-	if err == nil || in.Request != nil && !in.Request.concerns() {
-		answer = h.answer(r.Context(), in.Request, callerOf(r, h.open))
+	if err == nil {
+		answer = h.answer(r.Context(), in.Request, caller{r.URL.Path, review.Within(r, h.options.Timeout), h.open})
 	} else {
 		answer = review.BadRequest(err)
 	}
@@ -77,7 +76,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // a client that has gone needs no answer
 }
 
-// read decodes a review. After an error it returns what was decoded before.
+// read decodes a review. After an error it returns an empty one.
 func read(r *http.Request) (envelope, error) {
 	in := envelope{TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}}
 	if is := r.Header.Get("Content-Type"); is != "application/json" {
@@ -91,37 +90,13 @@ func read(r *http.Request) (envelope, error) {
 		return in, errors.Join(fmt.Errorf("read the request: %d bytes of at most %d", n, mostBytes), err)
 	}
 	sent := envelope{}
-	err := review.Unmarshal(body.Bytes(), &sent)
-	if err != nil {
-		sent, err = partly(body.Bytes(), err)
-	}
-	switch {
-	case err != nil && sent.Request == nil:
+	if err := review.Unmarshal(body.Bytes(), &sent); err != nil {
 		return in, err
-	case sent.Kind != in.Kind || sent.Request == nil:
+	}
+	if sent.Kind != in.Kind || sent.Request == nil {
 		return in, fmt.Errorf("a review is wanted, not a %q without a request", sent.Kind)
 	}
-	return sent, err
-}
-
-// partly decodes a review without its object, which has the error, and may be no pod.
-func partly(body []byte, why error) (envelope, error) {
-	var wrong *review.TypeError
-	if errors.As(why, &wrong) {
-		wrong.Path = strings.TrimPrefix(wrong.Path, "request.object.")
-		why = fmt.Errorf("decode object: %w", wrong)
-	}
-	var rest struct {
-		metav1.TypeMeta `json:",inline"`
-		Request         *struct {
-			question
-			Pod json.RawMessage `json:"object"`
-		} `json:"request"`
-	}
-	if review.Unmarshal(body, &rest) != nil || rest.Request == nil {
-		return envelope{}, why
-	}
-	return envelope{TypeMeta: rest.TypeMeta, Request: &rest.Request.question}, why
+	return sent, nil
 }
 
 // answer recovers a panic of a step, logs it, and rejects the pod with its text.
@@ -134,24 +109,4 @@ func (w *Webhook) answer(ctx context.Context, q *question, c caller) (answer adm
 		}
 	}()
 	return w.review(ctx, q, c)
-}
-
-// Review answers a request as at Path.
-func (w *Webhook) Review(ctx context.Context, req admission.Request) admission.Response {
-	q := &question{
-		UID:         req.UID,
-		Resource:    req.Resource,
-		SubResource: req.SubResource,
-		Namespace:   req.Namespace,
-		Operation:   req.Operation,
-		DryRun:      req.DryRun,
-	}
-	if !q.concerns() {
-		return admission.Allowed("")
-	}
-	q.Pod = &corev1.Pod{}
-	if err := review.Unmarshal(req.Object.Raw, q.Pod); err != nil {
-		return review.BadRequest(err)
-	}
-	return w.answer(ctx, q, caller{path: Path})
 }

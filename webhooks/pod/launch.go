@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kruisekit/kruisekit/internal/review"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -32,8 +31,6 @@ func Launch() Step {
 		return result, nil
 	}}
 }
-
-func launchFromManager(ctrl.Manager, Options) (Step, error) { return Launch(), nil }
 
 // invalidFields rejects a pod because of its own fields. The API server has not validated the pod yet: there may be any
 // number of faults.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
@@ -28,8 +26,4 @@ func Liveness(on bool) Step {
 		}
 		return result, nil
 	}}
-}
-
-func livenessFromManager(_ ctrl.Manager, o Options) (Step, error) {
-	return Liveness(o.EnhancedLiveness), nil
 }

@@ -28,8 +28,6 @@ const (
 
 	// defaultTimeout is for requests that do not carry the timeout of the API server.
 	defaultTimeout = 8 * time.Second
-	// reserve is the time that an answer needs to reach the API server.
-	reserve = 500 * time.Millisecond
 )
 
 // Options of the webhook. The zero value behaves as the reference does by default.

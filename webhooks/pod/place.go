@@ -9,10 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // placeLookups find what is recorded of a pod.
@@ -48,9 +48,9 @@ func placePods(l placeLookups) Step {
 }
 
 // placeFromManager binds the step to the cache of a manager, on all replicas.
-func placeFromManager(mgr ctrl.Manager, _ Options) (Step, error) {
+func placeFromManager(mgr ctrl.Manager) (Step, error) {
 	index := podstates.NewIndex()
-	f := &following.Follower{
+	f := &watches.Follower{
 		Kind: podstates.Kind(),
 		Put: func(ctx context.Context, raw *unstructured.Unstructured) {
 			if err := index.Put(raw); err != nil {

@@ -4,21 +4,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"sync"
+	"slices"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // ProbeOptions are the options of the step that writes probes into new pods.
@@ -27,12 +25,12 @@ type ProbeOptions struct {
 	Serverless bool
 }
 
-// Markers finds the PodProbeMarkers that select a pod.
+// Markers finds PodProbeMarkers.
 type Markers interface {
 	// Ready waits until all markers can be read. It returns at once if they can, also with a context that has ended.
 	Ready(ctx context.Context) error
-	// Selecting returns the markers that select a pod of a namespace. They must not be changed.
-	Selecting(namespace string, pod *corev1.Pod) []*v1alpha1.PodProbeMarker
+	// In returns the markers of a namespace that write probes into pods. They must not be changed.
+	In(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error)
 }
 
 // mostProbeBytes bounds the annotations of the step. An API server accepts 256 KiB of annotations.
@@ -45,21 +43,7 @@ func Probes(all Markers) Step {
 		if all == nil {
 			return Result{}, nil
 		}
-		if err := all.Ready(ctx); err != nil {
-			return Result{Lacking: 1, Warnings: []string{
-				fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err),
-			}}, nil
-		}
-		pod := *r.Pod
-		pod.Namespace = r.Namespace
-		annotations, err := podprobe.Stamp(&pod, all.Selecting(r.Namespace, &pod))
-		size := 0
-		for key, text := range annotations {
-			size += len(key) + len(text)
-		}
-		if err == nil && size > mostProbeBytes {
-			err = fmt.Errorf("they take more than %d bytes", mostProbeBytes)
-		}
+		annotations, err := stamp(ctx, all, r)
 		if err != nil {
 			return Result{Lacking: 1, Warnings: []string{
 				fmt.Sprintf("created without the probes of PodProbeMarkers for virtual nodes: %v", err),
@@ -71,6 +55,28 @@ func Probes(all Markers) Step {
 		s.Ready = all.Ready
 	}
 	return s
+}
+
+// stamp returns the annotations with the probes of the markers that select the pod.
+func stamp(ctx context.Context, all Markers, r Request) (map[string]string, error) {
+	if err := all.Ready(ctx); err != nil {
+		return nil, err
+	}
+	found, err := all.In(ctx, r.Namespace)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	pod := *r.Pod
+	pod.Namespace = r.Namespace
+	annotations, err := podprobe.Stamp(&pod, found)
+	size := 0
+	for key, text := range annotations {
+		size += len(key) + len(text)
+	}
+	if err == nil && size > mostProbeBytes {
+		err = fmt.Errorf("they take more than %d bytes", mostProbeBytes)
+	}
+	return annotations, err
 }
 
 // annotated returns the pod with annotations; nil where the pod has them.
@@ -91,66 +97,34 @@ func probesFromManager(mgr ctrl.Manager, o Options) (Step, error) {
 	if !o.Probes.Serverless {
 		return Probes(nil), nil
 	}
-	x := &markerIndex{namespaces: map[string]map[string]selecting{}}
-	x.follower = &following.Follower{Kind: markers.GVK(), Put: x.put, Delete: x.remove}
-	if err := x.follower.AddTo(mgr); err != nil {
+	found := &followed{Markers: markers.Markers{Cached: mgr.GetCache()}}
+	found.follower = &watches.Follower{
+		Kind: markers.GVK(), Put: func(context.Context, *unstructured.Unstructured) { found.any.Store(true) },
+		Delete: func(raw *unstructured.Unstructured) { found.Forget(client.ObjectKeyFromObject(raw)) },
+	}
+	if err := found.follower.AddTo(mgr); err != nil {
 		return Step{}, err
 	}
-	return Probes(x), nil
+	return Probes(found), nil
 }
 
-// markerIndex has the markers of the cluster that write probes into pods, by namespace and name.
-type markerIndex struct {
-	follower *following.Follower
+// followed are the markers of a cache, once the kind is installed and the cache has all of them.
+type followed struct {
+	markers.Markers
 
-	mu         sync.RWMutex
-	namespaces map[string]map[string]selecting
+	follower *watches.Follower
+	// any is whether there has been a marker. Without the kind the cache would ask the API server for each pod.
+	any atomic.Bool
 }
 
-// selecting is a marker with its selector.
-type selecting struct {
-	marker   *v1alpha1.PodProbeMarker
-	selector labels.Selector
-}
+// Ready waits until the cache has all markers.
+func (f *followed) Ready(ctx context.Context) error { return f.follower.Wait(ctx) }
 
-// Ready waits until the index has all markers.
-func (x *markerIndex) Ready(ctx context.Context) error { return x.follower.Wait(ctx) }
-
-// Selecting returns the markers that select a pod.
-func (x *markerIndex) Selecting(namespace string, pod *corev1.Pod) []*v1alpha1.PodProbeMarker {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	var found []*v1alpha1.PodProbeMarker
-	for _, s := range x.namespaces[namespace] {
-		if s.selector.Matches(labels.Set(pod.Labels)) {
-			found = append(found, s.marker)
-		}
+// In returns the markers of a namespace that write probes into pods.
+func (f *followed) In(ctx context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
+	if !f.any.Load() {
+		return nil, nil
 	}
-	return found
-}
-
-func (x *markerIndex) put(ctx context.Context, raw *unstructured.Unstructured) {
-	m := stored.Whole[v1alpha1.PodProbeMarker](raw)
-	if m == nil {
-		log.FromContext(ctx).Info("Skipped a marker that cannot be decoded", "marker", client.ObjectKeyFromObject(raw))
-	}
-	if m == nil || !podprobe.Stamps(m) {
-		x.remove(raw)
-		return
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.namespaces[m.Namespace] == nil {
-		x.namespaces[m.Namespace] = map[string]selecting{}
-	}
-	x.namespaces[m.Namespace][m.Name] = selecting{m, podprobe.Selector(m)}
-}
-
-func (x *markerIndex) remove(raw *unstructured.Unstructured) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	of := x.namespaces[raw.GetNamespace()]
-	if delete(of, raw.GetName()); len(of) == 0 {
-		delete(x.namespaces, raw.GetNamespace())
-	}
+	all, err := f.Markers.In(ctx, namespace)
+	return slices.DeleteFunc(all, func(m *v1alpha1.PodProbeMarker) bool { return !podprobe.Stamps(m) }), err
 }

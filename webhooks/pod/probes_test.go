@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/podprobe"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -25,9 +24,9 @@ type markersOf struct {
 
 func (m *markersOf) Ready(context.Context) error { return m.fault }
 
-func (m *markersOf) Selecting(namespace string, p *corev1.Pod) []*v1alpha1.PodProbeMarker {
+func (m *markersOf) In(_ context.Context, namespace string) ([]*v1alpha1.PodProbeMarker, error) {
 	m.asked = namespace
-	return podprobe.Selecting(p, m.all)
+	return m.all, nil
 }
 
 func newMarker(t *testing.T, name, spec string) *v1alpha1.PodProbeMarker {

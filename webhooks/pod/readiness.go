@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -33,10 +32,6 @@ func Readiness(o ReadinessOptions) Step {
 		})
 		return Result{Pod: &next}, nil
 	}}
-}
-
-func readinessFromManager(_ ctrl.Manager, o Options) (Step, error) {
-	return Readiness(o.Readiness), nil
 }
 
 // ownedByKruise reports whether the controller of a pod is of the group apps.kruise.io.

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/following"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // sidecarsFromManager binds the step to the caches of a manager, on all replicas. Of revisions it keeps only those of
@@ -29,7 +29,7 @@ func sidecarsFromManager(mgr ctrl.Manager, o Options) (Step, error) {
 	}
 	index := NewIndex()
 	// No informer of the cache of revisions runs before a set is pinned, so this waits for its start alone.
-	f := &following.Follower{
+	f := &watches.Follower{
 		Kind: scope.Kind(), Before: revisions.WaitForCacheSync, Put: index.decode,
 		Delete: func(raw *unstructured.Unstructured) { index.Delete(raw.GetName()) },
 	}

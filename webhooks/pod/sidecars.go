@@ -3,14 +3,15 @@ package pod
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -29,12 +30,16 @@ type SidecarOptions struct {
 
 // sidecars is the step that injects SidecarSets.
 type sidecars struct {
-	lookups  SidecarLookups
-	options  SidecarOptions
-	restored restorations
-	absent   absences
-	marks    marks
+	lookups SidecarLookups
+	options SidecarOptions
+	// absent has what a live read did not find, so that it is read once a second, and not for each pod.
+	absent *cache.LRUExpireCache
 }
+
+const (
+	absentTTL = time.Second
+	maxAbsent = 1000
+)
 
 // Sidecars returns the step that injects SidecarSets.
 func Sidecars(l SidecarLookups, o SidecarOptions) (Step, error) {
@@ -42,7 +47,7 @@ func Sidecars(l SidecarLookups, o SidecarOptions) (Step, error) {
 		return Step{}, errors.New("lookups of sets, namespaces and revisions are required")
 	}
 	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
-	s := &sidecars{lookups: l, options: o}
+	s := &sidecars{lookups: l, options: o, absent: cache.NewLRUExpireCache(maxAbsent)}
 	return Step{Name: scope.Sidecars().Step, Ready: l.ready, Apply: s.apply}, nil
 }
 
@@ -73,7 +78,7 @@ func invalidSet(err error) error {
 	}
 }
 
-// injectAll injects every set that selects the pod. It leaves out a set that fails and that the pod may lack.
+// injectAll injects every set that selects the pod. It leaves out sets that fail and that the pod may lack.
 func (s *sidecars) injectAll(ctx context.Context, r *round) (*corev1.Pod, error) {
 	if err := s.lookups.ready(ctx); err != nil {
 		return nil, &LookupError{What: "sidecarsets", Err: err}
@@ -86,35 +91,53 @@ func (s *sidecars) injectAll(ctx context.Context, r *round) (*corev1.Pod, error)
 		return nil, nil //nolint:nilnil // nothing to do
 	}
 	slices.SortFunc(candidates, func(a, b *sidecar.Set) int { return strings.Compare(a.Name(), b.Name()) })
-	for {
-		injection, err := s.inject(ctx, r, candidates)
-		if err == nil {
-			r.warn(injection.Notes)
-			return injection.Pod, nil
-		}
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		out := blamed(candidates, err)
-		if out < 0 || !scope.Ignores(candidates[out].Object()) {
-			return s.injectRequired(ctx, r, candidates, err)
-		}
-		r.leaveOut(candidates[out].Name(), err)
-		candidates = slices.Delete(candidates, out, out+1)
+	injection, err := s.inject(ctx, r, candidates)
+	if err != nil && ctx.Err() == nil {
+		injection, err = s.injectRequired(ctx, r, candidates)
 	}
+	if err != nil {
+		return nil, err
+	}
+	r.warn(injection.Notes)
+	return injection.Pod, nil
+}
+
+// injectRequired injects the sets that the pod must have, and each other set that can be added to them.
+func (s *sidecars) injectRequired(ctx context.Context, r *round, all []*sidecar.Set) (sidecar.Injection, error) {
+	isOptional := func(set *sidecar.Set) bool { return scope.Ignores(set.Object()) }
+	sets := slices.DeleteFunc(slices.Clone(all), isOptional)
+	injection, err := s.inject(ctx, r, sets)
+	if err != nil {
+		return injection, err
+	}
+	for _, set := range all {
+		if !isOptional(set) {
+			continue
+		}
+		more, err := s.inject(ctx, r, append(slices.Clip(sets), set))
+		if err != nil {
+			r.leaveOut(set.Name(), err)
+			continue
+		}
+		injection, sets = more, append(sets, set)
+	}
+	return injection, nil
 }
 
 // candidates returns the sets that might select the pod. A set of a provisional entry that the index lacks is read from
 // the API server; it is not added to the index, which may have seen the deletion of the set already.
 func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
-	found := s.lookups.Sets.Candidates(r.Namespace, r.Pod.Labels)
+	found := s.lookups.Sets.Candidates(r.Pod.Labels)
 	mark, is := scope.ReadMark(r.Path)
-	if !is || s.lookups.Sets.has(mark) || s.marks.over(mark, r.Now) {
+	if !is || s.lookups.Sets.has(mark) {
+		return found, nil
+	}
+	if _, absent := s.absent.Get(mark); absent {
 		return found, nil
 	}
 	set, err := s.lookups.newSet(ctx, mark.Set)
 	if err == nil && (set == nil || !mark.In(set.Object())) {
-		s.marks.missed(mark, r.Now)
+		s.absent.Add(mark, nil, absentTTL)
 	}
 	var broken *sidecar.FieldError
 	var unread *LookupError
@@ -132,51 +155,6 @@ func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, er
 		return found, nil
 	}
 	return append(found, set), nil
-}
-
-// blamed returns the set that an error is about; -1 if it is about none.
-func blamed(sets []*sidecar.Set, err error) int {
-	var broken *sidecar.FieldError
-	var lookup *setLookupError
-	name := ""
-	switch {
-	case errors.As(err, &lookup):
-		name = lookup.set
-	case errors.As(err, &broken):
-		name = broken.Set
-	}
-	return slices.IndexFunc(sets, func(set *sidecar.Set) bool { return set.Name() == name })
-}
-
-// injectRequired retries without sets that the pod may lack, because the one that fails may conflict with them: without
-// each of them, and then without all.
-func (s *sidecars) injectRequired(ctx context.Context, r *round, sets []*sidecar.Set, why error) (*corev1.Pod, error) {
-	var may, must []*sidecar.Set
-	for _, set := range sets {
-		if scope.Ignores(set.Object()) {
-			may = append(may, set)
-		} else {
-			must = append(must, set)
-		}
-	}
-	for i := range may {
-		rest := slices.DeleteFunc(slices.Clone(sets), func(set *sidecar.Set) bool { return set == may[i] })
-		if injection, err := s.inject(ctx, r, rest); err == nil {
-			r.leaveOut(may[i].Name(), why)
-			r.warn(injection.Notes)
-			return injection.Pod, nil
-		}
-	}
-	if len(may) > 1 {
-		if injection, err := s.inject(ctx, r, must); err == nil {
-			for _, set := range may {
-				r.leaveOut(set.Name(), why)
-			}
-			r.warn(injection.Notes)
-			return injection.Pod, nil
-		}
-	}
-	return nil, why
 }
 
 // leaveOut warns that the pod is created without a set.
@@ -209,44 +187,25 @@ func (s *sidecars) inject(ctx context.Context, r *round, candidates []*sidecar.S
 
 // namespace returns that of the pod, if a set selects by its labels.
 func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set) (*corev1.Namespace, error) {
-	for _, set := range sets {
-		if set.Object().Spec.NamespaceSelector == nil {
-			continue
-		}
-		if selects, err := sidecar.MatchesPod(set.Object(), r.Pod); err == nil && !selects {
-			continue
-		}
-		namespace, err := s.lookups.namespace(ctx, r.Namespace)
-		if err != nil {
-			return nil, &setLookupError{set.Name(), &LookupError{What: "namespace " + r.Namespace, Err: err}}
-		}
-		return namespace, nil
+	if !slices.ContainsFunc(sets, func(set *sidecar.Set) bool { return set.Object().Spec.NamespaceSelector != nil }) {
+		return nil, nil //nolint:nilnil // no set selects by its labels
 	}
-	return nil, nil //nolint:nilnil // no set selects by its labels
+	namespace, err := s.lookups.namespace(ctx, r.Namespace)
+	if err != nil {
+		return nil, &LookupError{What: "namespace " + r.Namespace, Err: err}
+	}
+	return namespace, nil
 }
 
 // gotBefore returns the revision of a set that is recorded on a pod with injected containers.
 func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
-	text := pod.Annotations[kruise.SidecarSetHashKey]
-	if text == "" || !strings.Contains(text, set) || !injected(pod.Spec.Containers) && !injected(pod.Spec.InitContainers) {
+	isInjected := func(c corev1.Container) bool { return sidecar.IsInjected(&c) }
+	if !slices.ContainsFunc(pod.Spec.Containers, isInjected) && !slices.ContainsFunc(pod.Spec.InitContainers, isInjected) {
 		return "", false
 	}
-	recorded := map[string]struct {
-		ControllerRevision string `json:"controllerRevision"`
-	}{}
-	if json.Unmarshal([]byte(text), &recorded) != nil {
-		return "", false
-	}
+	recorded, _ := sidecar.ReadInjected(pod.Annotations[kruise.SidecarSetHashKey]) // else it has none
 	entry, is := recorded[set]
 	return entry.ControllerRevision, is
-}
-
-func injected(containers []corev1.Container) bool {
-	return slices.ContainsFunc(containers, func(c corev1.Container) bool {
-		return slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-			return e.Name == kruise.SidecarInjectedEnvName && e.Value == "true"
-		})
-	})
 }
 
 // warn warns of what was replaced, what is missing, and what the API server will reject.
@@ -263,12 +222,3 @@ func (r *round) warn(notes []note.Note) {
 		}
 	}
 }
-
-// setLookupError is a lookup that one set needs.
-type setLookupError struct {
-	set string
-	*LookupError
-}
-
-// Unwrap returns the lookup.
-func (e *setLookupError) Unwrap() error { return e.LookupError }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -19,13 +18,9 @@ type Spreads interface {
 	// Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has
 	// ended.
 	Ready(ctx context.Context) error
-	// Admit returns the pod with what its subset adds; nil where the pod stays as it is. The request is the namespace of
-	// the admission request, and as its name the UID, which stands for a pod without a name. Admit records the pod once
-	// the review has not refused the pod as its subset makes it, nil for as it is.
-	Admit(
-		ctx context.Context, request types.NamespacedName, pod *corev1.Pod,
-		review func(context.Context, *corev1.Pod) error,
-	) (*corev1.Pod, error)
+	// Admit records the pod, and returns it with what its subset adds; nil where the pod stays as it is. The request is
+	// the namespace of the admission request, and as its name the UID, which identifies a pod without a name.
+	Admit(ctx context.Context, request types.NamespacedName, pod *corev1.Pod) (*corev1.Pod, error)
 }
 
 // Spread returns the step that gives a pod its subset, once all WorkloadSpreads can be read. A lookup that fails leaves
@@ -40,13 +35,10 @@ func Spread(s Spreads) Step {
 		var next *corev1.Pod
 		err := s.Ready(ctx)
 		if err == nil {
-			next, err = s.Admit(ctx, request, r.Pod, r.Rest)
+			next, err = s.Admit(ctx, request, r.Pod)
 		}
 		var patch *workloadspread.PatchError
-		var refused *StepError
 		switch {
-		case errors.As(err, &refused):
-			return Result{}, refused
 		case errors.As(err, &patch):
 			return Result{}, &InvalidError{Err: err}
 		case err != nil:
@@ -62,5 +54,3 @@ func Spread(s Spreads) Step {
 	}
 	return step
 }
-
-func spreadFromManager(_ ctrl.Manager, o Options) (Step, error) { return Spread(o.Spreads), nil }

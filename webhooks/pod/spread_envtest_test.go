@@ -27,9 +27,7 @@ type patches struct{}
 
 func (patches) Ready(context.Context) error { return nil }
 
-func (patches) Admit(
-	_ context.Context, _ types.NamespacedName, p *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
-) (*corev1.Pod, error) {
+func (patches) Admit(_ context.Context, _ types.NamespacedName, p *corev1.Pod) (*corev1.Pod, error) {
 	patch := runtime.RawExtension{Raw: []byte(p.Annotations["patch"])}
 	return subset.Inject(p, &appsv1beta1.WorkloadSpreadSubset{Name: "a", Patch: patch},
 		subset.Match{Name: "w", Subset: "a"})

@@ -3,7 +3,6 @@ package pod_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,86 +25,12 @@ type subsets struct {
 
 func (s *subsets) Ready(context.Context) error { return s.unsynced }
 
-func (s *subsets) Admit(
-	_ context.Context, request types.NamespacedName, _ *corev1.Pod, _ func(context.Context, *corev1.Pod) error,
-) (*corev1.Pod, error) {
+func (s *subsets) Admit(_ context.Context, request types.NamespacedName, _ *corev1.Pod) (*corev1.Pod, error) {
 	s.asked = request
 	if s.name == "" || s.fault != nil {
 		return nil, s.fault
 	}
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: s.name}}, nil
-}
-
-// recording gives pods subsets, one after the other for each review, and records the last one.
-type recording struct {
-	names    []string
-	recorded string
-}
-
-func (*recording) Ready(context.Context) error { return nil }
-
-func (s *recording) Admit(
-	ctx context.Context, _ types.NamespacedName, created *corev1.Pod, review func(context.Context, *corev1.Pod) error,
-) (next *corev1.Pod, err error) {
-	for _, name := range s.names {
-		next = created.DeepCopy()
-		next.Labels = map[string]string{"subset": name}
-		if err := review(ctx, next); err != nil {
-			return nil, err
-		}
-	}
-	s.recorded = next.Labels["subset"]
-	return next, nil
-}
-
-// TestSpreadRecordsLast: a pod that a later step refuses leaves no record, and no step runs twice for one that is
-// admitted.
-func TestSpreadRecordsLast(t *testing.T) {
-	refuse := errors.New("the pod is refused")
-	for name, c := range map[string]struct {
-		names []string
-		// refused is the subset whose pods the last step refuses.
-		refused        string
-		recorded, want string
-		runs           int
-	}{
-		"an admitted pod is recorded":        {names: []string{"a"}, recorded: "a", want: "a", runs: 1},
-		"a refused pod is not":               {names: []string{"a"}, refused: "a", runs: 1},
-		"the pod goes to another subset":     {names: []string{"a", "b"}, recorded: "b", want: "b", runs: 2},
-		"where a later step then refuses it": {names: []string{"a", "b"}, refused: "b", runs: 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s, runs := &recording{names: c.names}, 0
-			last := pod.Step{Name: "last", Apply: func(_ context.Context, r pod.Request) (pod.Result, error) {
-				runs++
-				if c.refused != "" && r.Pod.Labels["subset"] == c.refused {
-					return pod.Result{}, &pod.InvalidError{Err: refuse}
-				}
-				next := r.Pod.DeepCopy()
-				next.Annotations = map[string]string{"last": r.Pod.Labels["subset"]}
-				return pod.Result{Pod: next, Warnings: []string{"last"}}, nil
-			}}
-			w, err := pod.New([]pod.Step{pod.Readiness(pod.ReadinessOptions{}), pod.Spread(s), last}, pod.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			req := request(t, "1", plain)
-			answer := serveAt(t, w, pod.Path, req)
-			if answer.Allowed != (c.want != "") || s.recorded != c.recorded || runs != c.runs {
-				t.Fatalf("allowed %t, recorded %q, the last step ran %d times", answer.Allowed, s.recorded, runs)
-			}
-			if !answer.Allowed {
-				if !strings.Contains(answer.Result.Message, "step last: the pod is refused") || answer.Result.Code != 422 {
-					t.Errorf("refused with %+v", answer.Result)
-				}
-				return
-			}
-			got := decode(t, patched(t, req, answer))
-			if got.Labels["subset"] != c.want || got.Annotations["last"] != c.want || len(answer.Warnings) != 1 {
-				t.Errorf("labels %v, annotations %v, warnings %q", got.Labels, got.Annotations, answer.Warnings)
-			}
-		})
-	}
 }
 
 // TestSpread: a pod gets its subset, and only a patch that cannot be applied rejects it.

@@ -2,7 +2,6 @@ package pod_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -25,9 +24,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
 )
 
@@ -86,7 +85,7 @@ func spreadHandler(b *testing.B) http.Handler {
 	if err := s.Get(b.Context(), types.NamespacedName{Namespace: "one", Name: "s"}, raw); err != nil {
 		b.Fatal(err)
 	}
-	x := workloadspread.NewIndex()
+	x := workloadspread.NewIndex(time.Now)
 	if err := x.Put(raw); err != nil {
 		b.Fatal(err)
 	}
@@ -97,22 +96,11 @@ func spreadHandler(b *testing.B) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := pod.New([]pod.Step{pod.Spread(recorder{allocator})}, pod.Options{})
+	w, err := pod.New([]pod.Step{pod.Spread(allocator)}, pod.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	return w.Handler(true)
-}
-
-// recorder has the Allocator as webhooks/workloadspread exports it.
-type recorder struct{ *workloadspread.Allocator }
-
-func (r recorder) Admit(
-	ctx context.Context, request types.NamespacedName, p *corev1.Pod, review func(context.Context, *corev1.Pod) error,
-) (*corev1.Pod, error) {
-	return r.Allocator.Admit(ctx, workloadspread.Request{
-		Namespace: request.Namespace, UID: types.UID(request.Name), Pod: p, Review: review,
-	})
 }
 
 // creationOf returns the body of a review, in which the text NAME stands for what identifies the pod.

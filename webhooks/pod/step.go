@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,35 +12,23 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// steps has the constructors in their order, which the package comment explains. A new step is a file with its
-// constructors, its options in Options, and a line here; its source is in internal/scope, which controllers/podscope
-// reads too.
-func steps() []func(ctrl.Manager, Options) (Step, error) {
-	return []func(ctrl.Manager, Options) (Step, error){
-		readinessFromManager,
-		spreadFromManager,
-		sidecarsFromManager,
-		launchFromManager,
-		budgetFromManager,
-		placeFromManager,
-		livenessFromManager,
-		probesFromManager,
-	}
-}
-
-// FromManager returns the steps, which look up what they need in the caches of a manager, on every replica. It must be
-// called before the manager starts.
+// FromManager returns the steps in their order, which the package comment explains. They look up what they need in the
+// caches of a manager, on every replica. It must be called before the manager starts.
+//
+// A new step is a file with its constructor, its options in Options, and a line here; its source is in internal/scope,
+// which controllers/podscope reads too.
 func FromManager(mgr ctrl.Manager, o Options) ([]Step, error) {
 	o = o.withDefaults()
-	var all []Step
-	for _, from := range steps() {
-		s, err := from(mgr, o)
-		if err != nil {
-			return nil, fmt.Errorf("pod webhook: %w", err)
-		}
-		all = append(all, s)
+	sidecars, ofSidecars := sidecarsFromManager(mgr, o)
+	place, ofPlace := placeFromManager(mgr)
+	probes, ofProbes := probesFromManager(mgr, o)
+	if err := errors.Join(ofSidecars, ofPlace, ofProbes); err != nil {
+		return nil, fmt.Errorf("pod webhook: %w", err)
 	}
-	return all, nil
+	return []Step{
+		Readiness(o.Readiness), Spread(o.Spreads), sidecars, Launch(), Budget(o.Budgets), place,
+		Liveness(o.EnhancedLiveness), probes,
+	}, nil
 }
 
 // Step is a part of the pipeline: a pure function, and the lookups that its constructor has bound to it.
@@ -66,9 +55,6 @@ type Request struct {
 	Now time.Time
 	// DryRun forbids to record anything.
 	DryRun bool
-	// Rest takes the pod as a step would leave it, nil for as it is, through the steps that follow, and returns why they
-	// refuse the pod. A step that records something about the pod calls Rest before, and returns the error.
-	Rest func(ctx context.Context, pod *corev1.Pod) error
 }
 
 // Result is what a step makes of a pod.

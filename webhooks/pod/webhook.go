@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -79,26 +78,10 @@ func (w *Webhook) Handler(open bool) http.Handler { return &handler{w, open} }
 type caller struct {
 	// path that the request came to.
 	path string
-	// timeout of the API server; zero if the request does not carry it.
-	timeout time.Duration
+	// within is how long the review may take.
+	within time.Duration
 	// open admits the pod where a lookup fails.
 	open bool
-}
-
-func callerOf(r *http.Request, open bool) caller {
-	timeout, err := time.ParseDuration(r.URL.Query().Get("timeout"))
-	if err != nil {
-		timeout = 0
-	}
-	return caller{path: r.URL.Path, timeout: timeout, open: open}
-}
-
-// budget leaves time to send the answer.
-func (w *Webhook) budget(c caller) time.Duration {
-	if c.timeout > 0 {
-		return max(c.timeout-reserve, c.timeout/2)
-	}
-	return w.options.Timeout
 }
 
 func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.Response {
@@ -108,7 +91,7 @@ func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.R
 	if q.Pod == nil {
 		return review.BadRequest(errors.New("the request has no pod"))
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.budget(c))
+	ctx, cancel := context.WithTimeout(ctx, c.within)
 	defer cancel()
 	r := Request{
 		UID:       q.UID,
@@ -118,7 +101,7 @@ func (w *Webhook) review(ctx context.Context, q *question, c caller) admission.R
 		Now:       w.options.Now(),
 		DryRun:    ptr.Deref(q.DryRun, false),
 	}
-	o := w.run(ctx, r, passage{sent: q.Pod})
+	o := w.run(ctx, r)
 	if o.fault != nil {
 		if !c.open || !o.fault.retriable() {
 			return o.fault.response(q.Pod)
@@ -145,82 +128,32 @@ type verdict struct {
 	fault *StepError
 }
 
-// passage is a pod on its way through the steps.
-type passage struct {
-	// sent is the pod of the request.
-	sent *corev1.Pod
-	// step is the index of the next step.
-	step int
-}
-
-// rest is what the steps after one have made of the pod, where that step has asked.
-type rest struct {
-	of      *corev1.Pod
-	verdict *verdict
-	took    time.Duration
-}
-
-// run takes a pod through a step and those after it. What a step has asked of the steps after it is not repeated.
-func (w *Webhook) run(ctx context.Context, r Request, p passage) verdict {
-	if p.step == len(w.steps) {
-		return p.end(r.Pod)
-	}
-	s, began, after := w.steps[p.step], w.options.Now(), rest{}
-	r.Rest = func(ctx context.Context, pod *corev1.Pod) error {
+// run takes a pod through the steps.
+func (w *Webhook) run(ctx context.Context, r Request) (v verdict) {
+	sent := r.Pod
+	for i, s := range w.steps {
 		began := w.options.Now()
-		after.of = cmp.Or(pod, r.Pod)
-		v := w.run(ctx, r.with(after.of), passage{p.sent, p.step + 1})
-		after.verdict, after.took = &v, after.took+w.options.Now().Sub(began)
-		if v.fault != nil {
-			return v.fault
+		result, err := s.Apply(ctx, r)
+		if err == nil {
+			err = ctx.Err()
 		}
-		return nil
+		w.metrics.record(i, w.options.Now().Sub(began), outcomeOf(result, err))
+		v.warnings = append(v.warnings, result.Warnings...)
+		if err != nil {
+			v.fault = &StepError{Step: s.Name, Err: err}
+			return v
+		}
+		r.Pod = cmp.Or(result.Pod, r.Pod)
 	}
-	result, err := s.Apply(ctx, r)
-	if err == nil && after.verdict == nil {
-		err = ctx.Err()
+	if r.Pod == sent {
+		return v
 	}
-	took, next := w.options.Now().Sub(began)-after.took, cmp.Or(result.Pod, r.Pod)
-	if v := after.verdict; v != nil && v.fault != nil && errors.Is(err, v.fault) {
-		w.metrics.record(p.step, took, outcomeOf(Result{Pod: changedPod(r.Pod, after.of)}, nil))
-		return *v
-	}
-	w.metrics.record(p.step, took, outcomeOf(result, err))
-	if err != nil {
-		return verdict{warnings: result.Warnings, fault: &StepError{Step: s.Name, Err: err}}
-	}
-	if after.verdict == nil || after.of != next {
-		v := w.run(ctx, r.with(next), passage{p.sent, p.step + 1})
-		after.verdict = &v
-	}
-	after.verdict.warnings = append(result.Warnings, after.verdict.warnings...)
-	return *after.verdict
-}
-
-// with returns the request as the next step sees it.
-func (r Request) with(pod *corev1.Pod) Request {
-	r.Pod, r.Rest = pod, nil
-	return r
-}
-
-// changedPod returns a pod; nil where it is the one from before.
-func changedPod(before, pod *corev1.Pod) *corev1.Pod {
-	if pod == before {
-		return nil
-	}
-	return pod
-}
-
-// end returns the patch after the last step.
-func (p passage) end(pod *corev1.Pod) verdict {
-	if pod == p.sent {
-		return verdict{}
-	}
-	patch, err := difference(p.sent, pod)
+	patch, err := difference(sent, r.Pod)
 	if err != nil {
 		return verdict{fault: &StepError{Step: "patch", Err: err}}
 	}
-	return verdict{patch: patch}
+	v.patch = patch
+	return v
 }
 
 // The bounds of API servers on warnings.

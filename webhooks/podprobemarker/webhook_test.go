@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/podprobemarker"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 

@@ -3,7 +3,6 @@ package sidecarset_test
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -32,8 +32,8 @@ func spec(t testing.TB, patch string) string {
 type plainServer struct {
 	// fail is the error of all calls, and refuse that of dry runs.
 	fail, refuse error
-	// others are the sets that are listed, and gone those that are listed though they are not there any more.
-	others, gone []string
+	// others are the sets that are listed.
+	others []string
 	// unknown are the fields that it knows nothing of, by their paths in a PodTemplate.
 	unknown []string
 	calls   int
@@ -77,7 +77,7 @@ func (s *plainServer) client() client.WithWatch {
 		},
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			s.calls++
-			for _, other := range slices.Concat(s.others, s.gone) {
+			for _, other := range s.others {
 				set := unstructured.Unstructured{}
 				if err := set.UnmarshalJSON([]byte(other)); err != nil {
 					return err
@@ -108,7 +108,7 @@ func fill(container any) {
 	}
 }
 
-func newWebhooks(t testing.TB, s *plainServer, o sidecarset.Options) *sidecarset.Webhooks {
+func newWebhooks(t testing.TB, s *plainServer, o sidecarset.Options) kinds.Webhooks {
 	t.Helper()
 	w, err := sidecarset.New(s.client(), s.client(), o)
 	if err != nil {
@@ -121,8 +121,8 @@ func newWebhooks(t testing.TB, s *plainServer, o sidecarset.Options) *sidecarset
 func newRequest(version, now, stored string) admission.Request {
 	r := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Name: "a",
-		Resource: metav1.GroupVersionResource{Group: "apps.kruise.io", Version: version, Resource: "sidecarsets"},
-		Object:   runtime.RawExtension{Raw: []byte(now)},
+		Kind:   metav1.GroupVersionKind{Group: "apps.kruise.io", Version: version, Kind: "SidecarSet"},
+		Object: runtime.RawExtension{Raw: []byte(now)},
 	}}
 	if stored != "" {
 		r.Operation, r.OldObject = admissionv1.Update, runtime.RawExtension{Raw: []byte(stored)}

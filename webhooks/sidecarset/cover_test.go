@@ -53,7 +53,7 @@ func TestCover(t *testing.T) {
 			}
 			r := newRequest(c.version, object(t, c.version, c.now), before)
 			r.DryRun = ptr.To(c.dry)
-			answer := w.Validate(t.Context(), r)
+			answer := w[sidecarset.ValidatePath](t.Context(), r)
 			if answer.Allowed != c.allowed || (len(asked) == 1) != c.asked || len(asked) > 1 {
 				t.Errorf("%s: asked about %q, allowed %t: %v", c.why, asked, answer.Allowed, answer.Result)
 			}
@@ -63,43 +63,4 @@ func TestCover(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestCoverTaken: a set cannot be created twice, and pods are not sent for the second. One that is only in the cache is
-// gone.
-func TestCoverTaken(t *testing.T) {
-	same := object(t, "v1beta1", `{}`)
-	for name, c := range map[string]struct {
-		live, cached []string
-		asked        bool
-	}{
-		"nobody":            {nil, nil, true},
-		"it is there":       {[]string{same}, []string{same}, false},
-		"it was there":      {nil, []string{same}, true},
-		"it has just come":  {[]string{same}, nil, true},
-		"others are there":  {[]string{named(same, "b")}, []string{named(same, "b")}, true},
-		"it is there still": {[]string{named(same, "b"), same}, []string{same, named(same, "b")}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := false
-			live, cache := &plainServer{others: c.live}, &plainServer{others: c.cached}
-			w, err := sidecarset.New(live.client(), cache.client(),
-				sidecarset.Options{Cover: func(context.Context, *appsv1beta1.SidecarSet) error {
-					asked = true
-					return nil
-				}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer := w.Validate(t.Context(), newRequest("v1beta1", same, ""))
-			if !answer.Allowed || asked != c.asked {
-				t.Errorf("asked %t, want %t; %v", asked, c.asked, answer.Result)
-			}
-		})
-	}
-}
-
-// named is an object under another name, for other pods.
-func named(object, name string) string {
-	return strings.NewReplacer(`"name":"a"`, `"name":"`+name+`"`, `"app":"x"`, `"app":"y"`).Replace(object)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	// the one in the API server
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
@@ -47,7 +47,7 @@ func TestDefaultsOfStored(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer := newWebhooks(t, &plainServer{}, sidecarset.Options{}).Mutate(t.Context(),
+			answer := newWebhooks(t, &plainServer{}, sidecarset.Options{})[sidecarset.MutatePath](t.Context(),
 				newRequest("v1beta1", c.now, c.stored))
 			is := map[string]any{}
 			plaintest.Decode(t, string(applied(t, c.now, answer)), &is)
@@ -66,18 +66,18 @@ func TestMutateOnce(t *testing.T) {
 		w := newWebhooks(t, &plainServer{}, sidecarset.Options{})
 		sent := object(t, version,
 			`{"unknown":1,"containers":[{"name":"agent","image":"a:1","new":{"of":"tomorrow"}}],"initContainers":[{"name":"i"}],"volumes":[{"name":"v"}]}`)
-		once := applied(t, sent, w.Mutate(t.Context(), newRequest(version, sent, "")))
+		once := applied(t, sent, w[sidecarset.MutatePath](t.Context(), newRequest(version, sent, "")))
 		for _, keep := range []string{`"unknown":1`, `"new":{"of":"tomorrow"}`, `"kruise.io/sidecarset-hash"`} {
 			if !strings.Contains(string(once), keep) {
 				t.Errorf("%s: %s is missing in %s", version, keep, once)
 			}
 		}
-		if again := w.Mutate(t.Context(), newRequest(version, string(once), sent)); again.Patch != nil {
+		if again := w[sidecarset.MutatePath](t.Context(), newRequest(version, string(once), sent)); again.Patch != nil {
 			t.Errorf("%s: it is changed again: %s", version, again.Patch)
 		}
 		stale := strings.Replace(string(once), `"kruise.io/sidecarset-hash":"`, `"kruise.io/sidecarset-hash":"stale`, 1)
 		if healed := applied(t, stale,
-			w.Mutate(t.Context(), newRequest(version, stale, sent))); string(healed) != string(once) {
+			w[sidecarset.MutatePath](t.Context(), newRequest(version, stale, sent))); string(healed) != string(once) {
 			t.Errorf("%s: want %s, got %s", version, once, healed)
 		}
 	}

@@ -20,7 +20,7 @@
 //     writer of the set has the answer. No failure of that rejects a set.
 //   - No input makes a handler panic.
 //
-// The rules that need no API server, and the warnings, are in package validation, which the reconciler uses as well.
+// The rules that need no API server, and the warnings, are in package sidecarsets, which the reconciler uses as well.
 // Some of them are also in config/webhook/sidecarset-policy.yaml, which API servers apply without a webhook. It is for
 // clusters that set these webhooks to Ignore or leave them out:
 //

@@ -30,7 +30,7 @@ func FuzzRequests(f *testing.F) {
 		}
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			w, r := newWebhooks(t, server, sidecarset.Options{}), newRequest(version, now, stored)
-			mutated, validated := w.Mutate(t.Context(), r), w.Validate(t.Context(), r)
+			mutated, validated := w[sidecarset.MutatePath](t.Context(), r), w[sidecarset.ValidatePath](t.Context(), r)
 			for _, answer := range []admission.Response{mutated, validated} {
 				if !answer.Allowed && answer.Result.Message == "" {
 					t.Errorf("refused without a word: %+v", answer.Result)

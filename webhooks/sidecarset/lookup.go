@@ -2,113 +2,93 @@ package sidecarset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 
-	appsv1 "k8s.io/api/apps/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
-// revisionFaults finds and restores the pinned revision, if the pin changed.
-func (w *Webhooks) revisionFaults(ctx context.Context, r change) (field.ErrorList, error) {
-	set, before := r.now.set, r.stored()
-	pin := set.Spec.InjectionStrategy.Revision
-	if pin == nil || pin.RevisionName == nil && pin.CustomVersion == nil ||
-		before != nil && reflect.DeepEqual(before.Spec.InjectionStrategy.Revision, pin) {
-		return nil, nil
+// lookup returns the faults that depend on other objects, and the warnings. A lookup that fails is an error, unless the
+// set is rejected anyway.
+func (w *webhooks) lookup(ctx context.Context, _ kinds.API, c change) (kinds.Finding, error) {
+	var found kinds.Finding
+	if err := w.judge(ctx, c, &found); err != nil && len(c.Faults)+len(found.Faults) == 0 {
+		return found, err
 	}
-	at := field.NewPath("spec", "injectionStrategy", "revision")
-	revisions, err := w.revisions(ctx, set.Name, pin)
-	if err != nil {
-		return nil, err
+	found.Warnings = append(found.Warnings, sidecarsets.Warnings(c.Now)...)
+	if text := sidecarsets.Spared(c.Now, scope.Sent(w.options.Namespace)); text != "" {
+		found.Warnings = append(found.Warnings, text)
 	}
-	parsed, _ := sidecar.Parse(set) // validation.SidecarSet returns its faults
-	former, err := sidecar.Former(parsed, revisions)
-	if err == nil {
-		_, err = sidecar.Restore(parsed, former)
+	if len(c.Faults)+len(found.Faults) == 0 && !c.DryRun {
+		found.Warnings = append(found.Warnings, w.cover(ctx, c)...)
 	}
-	var wrong *sidecar.FieldError
-	switch {
-	case errors.As(err, &wrong):
-		return field.ErrorList{field.Invalid(at, named(pin), wrong.Err.Error())}, nil
-	case err != nil:
-		return field.ErrorList{field.Invalid(at, named(pin), err.Error())}, nil
-	}
-	return nil, nil
+	return found, nil
 }
 
-// named returns the name or the version of a pin.
-func named(pin *appsv1beta1.SidecarSetInjectRevision) string {
-	if pin.RevisionName != nil {
-		return *pin.RevisionName
+// judge adds the faults of containers and volumes and those with other objects. An error means that they are
+// incomplete.
+func (w *webhooks) judge(ctx context.Context, c change, found *kinds.Finding) error {
+	if err := w.partFaults(ctx, c, found); err != nil {
+		return err
 	}
-	return *pin.CustomVersion
-}
-
-// revisions returns the candidates of a pin.
-func (w *Webhooks) revisions(
-	ctx context.Context, set string, pin *appsv1beta1.SidecarSetInjectRevision,
-) ([]*appsv1.ControllerRevision, error) {
-	if pin.RevisionName != nil {
-		one := &appsv1.ControllerRevision{}
-		err := w.api.Get(ctx, client.ObjectKey{Namespace: w.options.Namespace, Name: *pin.RevisionName}, one)
-		switch {
-		case apierrors.IsNotFound(err) || *pin.RevisionName == "":
-			return nil, nil
-		case err != nil:
-			return nil, fmt.Errorf("read revision %s: %w", *pin.RevisionName, err)
+	for _, look := range []func(context.Context, change) (field.ErrorList, error){
+		w.revisionFaults, w.metadataFaults, w.baseFaults,
+	} {
+		faults, err := look(ctx, c)
+		if err != nil {
+			return err
 		}
-		return []*appsv1.ControllerRevision{one}, nil
+		found.Faults = append(found.Faults, faults...)
 	}
-	list := &appsv1.ControllerRevisionList{}
-	labels := client.MatchingLabels{
-		appsv1beta1.SidecarSetNameLabel: set, appsv1beta1.SidecarSetCustomVersionLabel: *pin.CustomVersion,
+	if len(c.Faults)+len(found.Faults) > 0 {
+		return nil
 	}
-	if err := w.api.List(ctx, list, client.InNamespace(w.options.Namespace), labels); err != nil {
-		return nil, fmt.Errorf("list revisions of custom version %s: %w", *pin.CustomVersion, err)
+	faults, borne, err := w.conflicts(ctx, c)
+	found.Faults = faults
+	borne, _ = review.First(borne)
+	for _, fault := range borne {
+		found.Warnings = append(found.Warnings, fault.Error())
 	}
-	all := make([]*appsv1.ControllerRevision, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return all, nil
+	return err
 }
 
-// baseFaults looks for the base of a new canary.
-func (w *Webhooks) baseFaults(ctx context.Context, r change) (field.ErrorList, error) {
-	base := sidecar.BaseOf(r.now.set)
-	if base == "" || base == r.now.set.Name || r.before != nil && sidecar.BaseOf(r.before.set) == base {
-		return nil, nil
+// partFaults adds what the API server finds in containers and volumes that are new or have changed.
+func (w *webhooks) partFaults(ctx context.Context, c change, found *kinds.Finding) error {
+	now, before := contentOf(c.Raw), contentOf(c.RawBefore)
+	if name, _ := now.spec()["namespace"].(string); c.Old && name != "" && now.spec()["namespaceSelector"] != nil {
+		found.Warnings = append(found.Warnings,
+			"spec.namespaceSelector: does nothing, as spec.namespace goes before it")
 	}
-	at := field.NewPath("metadata", "annotations").Key(appsv1beta1.SidecarSetBaseAnnotation)
-	raw := stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))
-	err := w.api.Get(ctx, client.ObjectKey{Name: base}, raw)
+	if c.IsUpdate && sameParts(now, before) {
+		return nil
+	}
+	verdict, err := w.judgeParts(ctx, now, true)
 	switch {
-	case apierrors.IsNotFound(err):
-		return field.ErrorList{field.NotFound(at, base)}, nil
+	case isRefused(err):
+		found.Warnings = append(found.Warnings, "spec.containers: are neither defaulted nor validated: "+err.Error())
+		return nil
 	case err != nil:
-		return nil, fmt.Errorf("read the base %s: %w", base, err)
-	case raw.GetAnnotations()[appsv1beta1.SidecarSetCanaryAnnotation] == "true":
-		return field.ErrorList{field.Invalid(at, base, "is a canary itself")}, nil
+		return fmt.Errorf("validate containers and volumes: %w", err)
 	}
-	return nil, nil
+	found.Faults = verdict.Faults
+	found.Warnings = append(found.Warnings, review.Unknown(verdict.Unknown)...)
+	return nil
 }
 
-// taken reports whether a set of that name exists, so that the creation will fail, as in clients that create first and
-// update then. A set that only the cache still has does not exist.
-func (w *Webhooks) taken(ctx context.Context, name string) bool {
-	for _, reader := range []client.Reader{w.sets, w.api} {
-		if reader.Get(ctx, client.ObjectKey{Name: name},
-			stored.Untyped(appsv1beta1.GroupVersion.WithKind("SidecarSet"))) != nil {
-			return false
-		}
+// cover requests that API servers send the pods that the set did not select before. A failure is a warning.
+func (w *webhooks) cover(ctx context.Context, c change) []string {
+	if w.options.Cover == nil || !scope.Widens(c.Now, c.Before) {
+		return nil
 	}
-	return true
+	if err := w.options.Cover(ctx, c.Now); err != nil {
+		log.FromContext(ctx).Info("Failed to cover new pods of a sidecarset",
+			"sidecarset", c.Now.Name, "reason", err.Error())
+		return []string{"pods that are created in the next moments may go without these sidecars: " + err.Error()}
+	}
+	return nil
 }

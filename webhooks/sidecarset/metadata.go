@@ -34,10 +34,10 @@ type allowRule struct {
 
 // metadataFaults returns the annotations that the cluster does not allow the set to write on pods, if these or the
 // labels of the set changed.
-func (w *Webhooks) metadataFaults(ctx context.Context, r change) (field.ErrorList, error) {
-	set, before := r.now.set, r.stored()
+func (w *webhooks) metadataFaults(ctx context.Context, c change) (field.ErrorList, error) {
+	set, before := c.Now, c.Before
 	if len(set.Spec.PatchPodMetadata) == 0 ||
-		before != nil && reflect.DeepEqual(before.Spec.PatchPodMetadata, set.Spec.PatchPodMetadata) &&
+		c.IsUpdate && reflect.DeepEqual(before.Spec.PatchPodMetadata, set.Spec.PatchPodMetadata) &&
 			reflect.DeepEqual(before.Labels, set.Labels) {
 		return nil, nil
 	}

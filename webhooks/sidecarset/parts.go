@@ -3,7 +3,6 @@ package sidecarset
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
+	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -25,6 +26,29 @@ func extras() []string {
 // podParts returns the lists of a set that a pod has under the same names.
 func podParts() []string { return []string{"initContainers", "containers", "volumes"} }
 
+// content is an object as it was sent, with the fields that no schema describes.
+type content map[string]any
+
+// contentOf returns nil for what cannot be decoded.
+func contentOf(raw []byte) content {
+	c, err := review.Decode(raw)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+func (c content) spec() map[string]any {
+	spec, _ := c["spec"].(map[string]any)
+	return spec
+}
+
+// list returns nil for a missing list.
+func (c content) list(name string) []any {
+	list, _ := c.spec()[name].([]any)
+	return list
+}
+
 // sameParts reports whether two sets have the same containers and volumes, extras aside or not.
 func sameParts(a, b content) bool {
 	for _, name := range podParts() {
@@ -37,12 +61,12 @@ func sameParts(a, b content) bool {
 
 // judgeParts asks the API server to validate and default the containers and volumes of a set, as those of a pod without
 // anything else. It reports unknown fields on request.
-func (w *Webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool) (podtemplate.Verdict, error) {
+func (w *webhooks) judgeParts(ctx context.Context, c content, reportUnknown bool) (podtemplate.Verdict, error) {
 	const at = "template"
 	spec := map[string]any{"volumes": c.list("volumes"), "initContainers": bare(c.list("initContainers"))}
 	containers := bare(c.list("containers"))
 	if len(containers) == 0 {
-		containers = []any{map[string]any{"name": standIn(c), "image": "none"}} // a pod needs one
+		containers = []any{map[string]any{"name": "kruise-no-container", "image": "none"}} // a pod needs one
 	}
 	spec["containers"] = containers
 	//nolint:forcetypeassert // all are lists
@@ -85,20 +109,6 @@ func bare(containers []any) []any {
 	return all
 }
 
-// standIn returns a name that no container of the set has.
-func standIn(c content) string {
-	taken := map[any]bool{}
-	for _, container := range c.list("initContainers") {
-		object, _ := container.(map[string]any)
-		taken[object["name"]] = true
-	}
-	name := "app"
-	for i := 0; taken[name]; i++ {
-		name = fmt.Sprintf("app-%d", i)
-	}
-	return name
-}
-
 // isRefused reports whether a rule of the cluster refuses PodTemplates, whatever is in them. A set does not wait for
 // another rule: its containers then have no defaults but those of the set, and what is invalid in them shows in their
 // pods.
@@ -112,7 +122,10 @@ func isRefused(err error) bool {
 //
 // A container that was defaulted earlier gets no default that the API server has added since, nor one that the
 // reference does not fill in: its hash would change, and no running pod could be updated to it.
-func (w *Webhooks) fillParts(ctx context.Context, c, stored content) ([]write.Op, error) {
+func (w *webhooks) fillParts(
+	ctx context.Context, _ kinds.API, change change, object map[string]any,
+) ([]write.Op, error) {
+	c, stored := content(object), contentOf(change.RawBefore)
 	if stored != nil && sameParts(c, stored) ||
 		len(c.list("containers"))+len(c.list("initContainers"))+len(c.list("volumes")) == 0 {
 		return nil, nil

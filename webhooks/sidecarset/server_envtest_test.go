@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 // testUnknown has the API server find what is misspelt in containers and volumes. It is kept all the same.

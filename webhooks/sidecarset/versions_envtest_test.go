@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/review/plaintest"
-	"github.com/kruisekit/kruisekit/internal/review/reviewtest"
+	"github.com/kruisekit/kruisekit/test/rig/plaintest"
+	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
 )
 
 // testVersions writes a set in the older version, and reads it in both: what has another place there is found again,

@@ -40,7 +40,7 @@ func TestUnknownFields(t *testing.T) {
 				if c.stored != "" {
 					stored = object(t, version, c.stored)
 				}
-				answer := newWebhooks(t, server, sidecarset.Options{}).Validate(t.Context(),
+				answer := newWebhooks(t, server, sidecarset.Options{})[sidecarset.ValidatePath](t.Context(),
 					newRequest(version, object(t, version, c.now), stored))
 				if diff := cmp.Diff(c.want, answer.Warnings); diff != "" || answer.Allowed != c.allowed || server.calls != c.calls {
 					t.Errorf("%s: allowed %t, %d calls: %v, warnings (-want +got):\n%s",
@@ -50,7 +50,7 @@ func TestUnknownFields(t *testing.T) {
 		}
 	}
 	server := &plainServer{unknown: []string{path}}
-	if answer := newWebhooks(t, server, sidecarset.Options{}).Mutate(t.Context(),
+	if answer := newWebhooks(t, server, sidecarset.Options{})[sidecarset.MutatePath](t.Context(),
 		newRequest("v1beta1", object(t, "v1beta1", typo), "")); !answer.Allowed || server.calls != 1 {
 		t.Errorf("the defaults: %d calls, %v", server.calls, answer.Result)
 	}
@@ -68,7 +68,7 @@ func TestTwoNamespaces(t *testing.T) {
 		"no name":      {"v1alpha1", `{"namespace":"","namespaceSelector":{"matchLabels":{"a":"b"}}}`, false},
 		"no such name": {"v1beta1", `{"namespace":"n","namespaceSelector":{"matchLabels":{"a":"b"}}}`, false},
 	} {
-		answer := newWebhooks(t, &plainServer{}, sidecarset.Options{}).Validate(t.Context(),
+		answer := newWebhooks(t, &plainServer{}, sidecarset.Options{})[sidecarset.ValidatePath](t.Context(),
 			newRequest(c.version, object(t, c.version, c.patch), ""))
 		if warned := slices.Contains(answer.Warnings,
 			"spec.namespaceSelector: does nothing, as spec.namespace goes before it"); warned != c.warned || !answer.Allowed {

@@ -1,19 +1,22 @@
 package sidecarset
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/podtemplate"
-	"github.com/kruisekit/kruisekit/internal/review"
+	"github.com/kruisekit/kruisekit/internal/sidecarsets"
+	"github.com/kruisekit/kruisekit/sidecar"
+	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
 const (
@@ -25,12 +28,6 @@ const (
 	DefaultNamespace = kruise.DefaultNamespace
 )
 
-// API is the part of client.Client that the webhooks call.
-type API interface {
-	client.Reader
-	Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error
-}
-
 // Options of the webhooks. The zero value behaves as the reference does by default.
 type Options struct {
 	// Namespace of the manager: of revisions, of the ConfigMap kruise-configuration, and of dry runs that validate
@@ -41,41 +38,63 @@ type Options struct {
 	// Cover requests that API servers send the pods of a set to their webhook before the set is stored, so that pods that
 	// are created right after the set get its containers. It is called for admitted sets that select more than before, not
 	// in a dry run. An error is a warning for the writer of the set. Nil is not called.
-	Cover func(ctx context.Context, set *appsv1beta1.SidecarSet) error
+	Cover func(ctx context.Context, set *v1beta1.SidecarSet) error
 	// Timeout of all calls of one admission. Default 8 seconds, which is less than the 10 seconds that API servers wait.
 	Timeout time.Duration
 }
 
-// Webhooks answer admission requests for SidecarSets.
-type Webhooks struct {
-	api     API
+// webhooks look up what the rules of SidecarSets need beside the set.
+type webhooks struct {
+	api     kinds.API
 	sets    client.Reader
 	options Options
 }
 
-// New makes the webhooks. What api reads is read past a cache: revisions, the base of a canary, and
-// kruise-configuration by its name, each only where the set has to do with them. All sets are listed from sets,
-// untyped: the cache of a manager is right for it, as its controllers and the webhook for pods keep all sets in it
-// anyway. One that seems to be in conflict is read again past the cache, so that nothing is refused for a set that has
-// just gone. Two sets that come within the moment that a cache lags behind do not see each other; if they clash, pods
-// that both select are refused, with the names of both.
-func New(api API, sets client.Reader, o Options) (*Webhooks, error) {
-	if api == nil || sets == nil {
-		return nil, errors.New("the webhooks of SidecarSet need a client and a reader of sets")
+type change = kinds.Change[*v1beta1.SidecarSet]
+
+// New returns the webhooks. api reads past a cache: revisions, the base of a canary, and kruise-configuration by its
+// name, each only where the set concerns them. All sets are listed from sets, untyped: the cache of a manager is right
+// for it, as its controllers and the webhook for pods keep all sets in it anyway. Two sets that are created within the
+// lag of the cache do not see each other; if they clash, pods that both select are rejected, and the error names the
+// two sets.
+func New(api kinds.API, sets client.Reader, o Options) (kinds.Webhooks, error) {
+	if sets == nil {
+		return nil, errors.New("the webhooks of SidecarSet need a reader of sets")
 	}
-	if o.Timeout < 0 {
-		return nil, fmt.Errorf("a timeout of %s is over before it starts", o.Timeout)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = podtemplate.DefaultTimeout
-	}
-	if o.Namespace == "" {
-		o.Namespace = DefaultNamespace
-	}
-	return &Webhooks{api: api, sets: sets, options: o}, nil
+	o.Namespace = cmp.Or(o.Namespace, DefaultNamespace)
+	w := &webhooks{api: api, sets: sets, options: o}
+	return kinds.New(api, kinds.Row[*v1beta1.SidecarSet]{
+		Kind: v1beta1.GroupVersion.WithKind("SidecarSet"), Hub: &v1beta1.SidecarSet{}, Old: &v1alpha1.SidecarSet{},
+		MutatePath: MutatePath, ValidatePath: ValidatePath, AdmitDeleting: true,
+		Fill: w.fillParts, Complete: complete,
+		Validate: sidecarsets.Validate, ValidateUpdate: sidecarsets.ValidateUpdate, Older: inOldVersion, Lookup: w.lookup,
+	}, kinds.Options{Timeout: o.Timeout})
 }
 
-// SetupWithManager serves the webhooks on the manager's webhook server.
-func (w *Webhooks) SetupWithManager(mgr ctrl.Manager) error {
-	return review.Serve(mgr, map[string]admission.HandlerFunc{MutatePath: w.Mutate, ValidatePath: w.Validate})
+// complete fills in the defaults of the set itself, and the hashes, which are those of a set with all its defaults.
+func complete(c change) {
+	set := c.Now
+	set.Default()
+	for key, hashOf := range map[string]func(*v1beta1.SidecarSet) (string, error){
+		kruise.SidecarSetHashKey: sidecar.Hash, kruise.SidecarSetHashWithoutImageKey: sidecar.HashWithoutImage,
+	} {
+		if hash, err := hashOf(set); err == nil { // a decoded set can be encoded
+			metav1.SetMetaDataAnnotation(&set.ObjectMeta, key, hash)
+		}
+	}
+}
+
+// inOldVersion changes the paths of faults to those of v1alpha1.
+func inOldVersion(old client.Object, faults field.ErrorList) field.ErrorList {
+	set, isSet := old.(*v1alpha1.SidecarSet)
+	for _, fault := range faults {
+		below, ofNamespaces := strings.CutPrefix(fault.Field, "spec.namespaceSelector")
+		switch {
+		case ofNamespaces && isSet && set.Spec.Namespace != "" && (below == "" || strings.HasPrefix(below, ".matchLabels")):
+			fault.Field = "spec.namespace"
+		case fault.Field == "spec.customVersion":
+			fault.Field = field.NewPath("metadata", "labels").Key(v1alpha1.SidecarSetCustomVersionLabel).String()
+		}
+	}
+	return faults
 }

@@ -12,7 +12,7 @@ import (
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/podtemplate"
-	"github.com/kruisekit/kruisekit/internal/uniteddeployment"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
@@ -29,7 +29,7 @@ func New(api kinds.API, o kinds.Options) (kinds.Webhooks, error) {
 		Kind: appsv1beta1.GroupVersion.WithKind("UnitedDeployment"),
 		Hub:  &appsv1beta1.UnitedDeployment{}, Old: &appsv1alpha1.UnitedDeployment{},
 		MutatePath: MutatePath, ValidatePath: ValidatePath,
-		Validate: uniteddeployment.Validate, ValidateUpdate: uniteddeployment.ValidateUpdate,
+		Validate: validation.UnitedDeployment, ValidateUpdate: validation.UnitedDeploymentUpdate,
 		Lookup: workloadFaults,
 		Template: &kinds.Template{
 			At: templateIn,

@@ -3,7 +3,6 @@ package workloadspread
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -35,13 +33,6 @@ type API interface {
 	kinds.API
 	RESTMapper() meta.RESTMapper
 }
-
-func kindOf(ws *appsv1beta1.WorkloadSpread) (schema.GroupKind, bool) {
-	target, is := spreads.TargetOf(ws)
-	return schema.GroupKind{Group: target.Group, Kind: target.Kind}, is
-}
-
-func builtIn(kind schema.GroupKind) bool { return spreads.BuiltIn(kind) }
 
 // checkPatches applies each patch that is new or has changed to the template of the target, and has the API server
 // validate the result. A patch that was not checked is a warning.
@@ -109,11 +100,8 @@ func hadPatch(before *appsv1beta1.WorkloadSpread, s *appsv1beta1.WorkloadSpreadS
 // apply returns the template as the pods of a subset have it.
 func apply(template map[string]any, s *appsv1beta1.WorkloadSpreadSubset) (map[string]any, error) {
 	pod := &corev1.Pod{}
-	if err := convert(template, pod); err != nil {
-		return nil, err
-	}
-	if err := subset.CheckPatch(pod, s.Patch.Raw); err != nil {
-		return nil, err
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(template, pod); err != nil {
+		return nil, fmt.Errorf("decode the pod template of the target: %w", err)
 	}
 	next, err := subset.Inject(pod, s, subset.Match{})
 	if err != nil {
@@ -127,24 +115,13 @@ func apply(template map[string]any, s *appsv1beta1.WorkloadSpreadSubset) (map[st
 	return content, nil
 }
 
-func convert(content map[string]any, into any) error {
-	data, err := json.Marshal(content)
-	if err == nil {
-		err = json.Unmarshal(data, into)
-	}
-	if err != nil {
-		return fmt.Errorf("decode the pod template of the target: %w", err)
-	}
-	return nil
-}
-
 // templateOf reads the pod template of the target, and the names of its claim templates; nil where the target does not
 // exist, or has no template at the place where the usual kinds have theirs.
 func templateOf(
 	ctx context.Context, api API, ws *appsv1beta1.WorkloadSpread,
 ) (template map[string]any, claims []string, err error) {
-	kind, is := kindOf(ws)
-	if !is || !builtIn(kind) {
+	kind := spreads.KindOf(ws)
+	if !spreads.BuiltIn(kind) {
 		return nil, nil, nil
 	}
 	mapping, err := api.RESTMapper().RESTMapping(kind)

@@ -10,6 +10,7 @@ import (
 
 	appsv1alpha1 "github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	spreads "github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
@@ -65,7 +66,7 @@ func New(s Spreads, api API, o Options) (kinds.Webhooks, error) {
 // usual ones.
 func rulesOf(ctx context.Context, s Spreads, now *appsv1beta1.WorkloadSpread) rules {
 	var allowed []schema.GroupKind
-	if kind, is := kindOf(now); is && !builtIn(kind) {
+	if kind := spreads.KindOf(now); !kind.Empty() && !spreads.BuiltIn(kind) {
 		allowed = s.Allowed(ctx)
 	}
 	return func(ws *appsv1beta1.WorkloadSpread) field.ErrorList {

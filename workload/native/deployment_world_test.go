@@ -194,9 +194,7 @@ func (w *world) operate(cache client.Reader) error {
 		return err
 	}
 	for _, follows := range plan.Writes(pass) {
-		if err := driver.Run(w.Context(), driver.Writes(follows), driver.Options[*write.Write]{
-			Send: send, Now: w.Now,
-		}); err != nil {
+		if _, err := send(w.Context(), follows); err != nil && !write.IsOutdated(err) {
 			return err
 		}
 	}

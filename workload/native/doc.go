@@ -37,7 +37,7 @@
 //     kruisekit.dev/pending-revision has the name. The one exception is an update that is taken back: its pod has kept
 //     the label.
 //   - No revision, and no set, is written.
-//   - Parse accepts what Kubernetes accepts for the same words, and nothing that it does not know.
+//   - Parse rejects a field that it does not know.
 //
 // # Deployments
 //

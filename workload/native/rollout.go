@@ -1,10 +1,10 @@
 package native
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"io"
 	"slices"
 	"strings"
 
@@ -106,50 +106,20 @@ type Rollout struct {
 
 const textNoObject = "must be a JSON object such as {}, " + Enabled + " or " + Disabled
 
-// Parse reads the value of the annotation of a set. The errors name all that is wrong with it; the Rollout is then of
-// no use.
+// Parse reads the value of the annotation of a set. With an error the Rollout is of no use. The errors name all values
+// that are wrong, and the first field that is unknown or has another type.
 func Parse(text string, kind Kind, path *field.Path) (Rollout, field.ErrorList) {
-	var values map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &values); err != nil || values == nil {
-		return Rollout{}, field.ErrorList{field.Invalid(path, text, textNoObject)}
+	var r *Rollout
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&r)
+	if err == nil && (r == nil || decoder.Decode(&struct{}{}) != io.EOF) {
+		err = errors.New("is something else")
 	}
-	var r Rollout
-	into := map[string]any{
-		"class": &r.Class, "podUpdatePolicy": &r.PodUpdatePolicy, "maxUnavailable": &r.MaxUnavailable,
-		"partition": &r.Partition, "paused": &r.Paused, "minReadySeconds": &r.MinReadySeconds,
-		"gracePeriodSeconds": &r.GracePeriodSeconds, "resources": &r.Resources,
+	if err != nil {
+		return Rollout{}, field.ErrorList{field.Invalid(path, text, fmt.Sprintf("%s: %v", textNoObject, err))}
 	}
-	known := strings.Join(slices.Sorted(maps.Keys(into)), ", ")
-	var faults field.ErrorList
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		at := path.Child(name)
-		switch target, is := into[name]; {
-		case !is:
-			faults = append(faults, field.Invalid(at, name, "is unknown; the fields are "+known))
-		case bytes.Equal(values[name], []byte("null")):
-		default:
-			if err := json.Unmarshal(values[name], target); err != nil {
-				faults = append(faults, field.Invalid(at, string(values[name]), "must be "+wordOf(target)))
-			}
-		}
-	}
-	if len(faults) > 0 {
-		return Rollout{}, faults
-	}
-	return r, r.validate(kind, path)
-}
-
-// wordOf is what a field takes.
-func wordOf(target any) string {
-	switch target.(type) {
-	case *bool:
-		return "true or false"
-	case *int32, **int32:
-		return "a whole number"
-	case **intstr.IntOrString:
-		return "a whole number, a percentage or " + Ordered
-	}
-	return "a string"
+	return *r, r.validate(kind, path)
 }
 
 // validate returns what is wrong with the values.

@@ -50,18 +50,15 @@ func TestParse(t *testing.T) {
 			why:  "a typing error must not be lost",
 			text: `{"maxUnavailible":1}`,
 			faults: []string{
-				"rollout.maxUnavailible: Invalid value: \"maxUnavailible\": is unknown; the fields are class,",
+				`must be a JSON object such as {}, enabled or disabled: json: unknown field "maxUnavailible"`,
 			},
 		},
 		"types": {
-			why:  "all faults are named",
-			text: `{"paused":"yes","partition":1.5,"podUpdatePolicy":1}`,
-			faults: []string{
-				"rollout.partition",
-				"rollout.paused: Invalid value: \"\\\"yes\\\"\": must be true or false",
-				"rollout.podUpdatePolicy",
-			},
+			why:    "the field is named",
+			text:   `{"paused":"yes"}`,
+			faults: []string{"cannot unmarshal string into Go struct field Rollout.paused of type bool"},
 		},
+		"two objects": {why: "the second one would be lost", text: `{}{}`, faults: []string{"must be a JSON object"}},
 		"policy": {
 			why:  "there are three",
 			text: `{"podUpdatePolicy":"InPlace"}`,

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// ImagePullJobFinalizerKey is the finalizer that keeps a running ImagePullJob until the copies of its pull
-// secrets are released.
+// ImagePullJobFinalizerKey is the finalizer that OpenKruise adds to an ImagePullJob, and admission to one that is
+// created in v1alpha1. The controller removes it when the job has ended or is deleted.
 const ImagePullJobFinalizerKey = "apps.kruise.io/deletion-protection"
 
 // What a pull job means where it names nothing.

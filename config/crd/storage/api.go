@@ -3,8 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +22,7 @@ type (
 
 // server is what a migration asks of an API server.
 type server interface {
-	// definition also returns the time at the API server: that of the caller may be another one.
-	definition(ctx context.Context, name string) (*definition, time.Time, error)
+	definition(ctx context.Context, name string) (*definition, error)
 	prune(ctx context.Context, name string, patch []byte) error
 	list(ctx context.Context, p Plan, limit int64, token string) (*objects, error)
 	rewrite(ctx context.Context, p Plan, object types.NamespacedName) error
@@ -38,9 +35,7 @@ type api struct {
 }
 
 func newAPI(config *rest.Config) (*api, error) {
-	timed := rest.CopyConfig(config)
-	timed.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next} })
-	definitions, err := dynamic.NewForConfig(timed)
+	definitions, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -52,31 +47,16 @@ func newAPI(config *rest.Config) (*api, error) {
 	return &api{definitions: definitions.Resource(crds), objects: objects}, nil
 }
 
-func (a *api) definition(ctx context.Context, name string) (crd *definition, at time.Time, err error) {
-	found, err := a.definitions.Get(context.WithValue(ctx, dateKey{}, &at), name, metav1.GetOptions{})
+func (a *api) definition(ctx context.Context, name string) (*definition, error) {
+	found, err := a.definitions.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return nil, at, err
+		return nil, err
 	}
-	crd = &definition{}
+	crd := &definition{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(found.Object, crd); err != nil {
-		return nil, at, fmt.Errorf("decode CRD: %w", err)
+		return nil, fmt.Errorf("decode CRD: %w", err)
 	}
-	return crd, at, nil
-}
-
-// dateKey is the key of a *time.Time in the context of a request, for the time of its response.
-type dateKey struct{}
-
-// dated reads the times of responses.
-type dated struct{ next http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := d.next.RoundTrip(r)
-	if at, ok := r.Context().Value(dateKey{}).(*time.Time); ok && err == nil {
-		*at, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
-	}
-	return response, err
+	return crd, nil
 }
 
 func (a *api) prune(ctx context.Context, name string, patch []byte) error {

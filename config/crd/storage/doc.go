@@ -17,15 +17,14 @@
 //
 //   - A CRD whose storage version is not that of its target stays as it is, and so do its objects.
 //   - Versions are removed only if each object was rewritten, and only if the CRD has been the same from before the
-//     settling until the removal.
+//     first object until the removal. Otherwise the result has an error, and a second migration is needed.
 //   - An object that fails does not stop others. Results name the failed ones.
 //   - A migration that was interrupted begins again, and ends with the same result: what is stored in the storage
 //     version is not written.
 //
 // An API server that has not observed the new storage version writes the older one. So Migrate waits before the first
-// write ([Options.Settle]), for longer than a request takes that began before the change. The time of the change is in
-// the managed fields: Migrate waits only for the rest, and not at all where all CRDs changed earlier. Do not migrate
-// while API servers are replaced or cannot watch.
+// write ([Options.Settle]), for longer than a request takes that began before the change. Do not migrate while API
+// servers are replaced or cannot watch.
 //
 // When not to use it: for built-in resources, whose API servers have a migrator of their own.
 //

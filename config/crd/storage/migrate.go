@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 const (
@@ -19,8 +18,7 @@ const (
 	// changed.
 	settle   = 90 * time.Second
 	pageSize = 100
-	// attempts is how often a request is sent that is not answered, and how often a CRD is migrated that changes
-	// meanwhile.
+	// attempts is how often a request is sent that is not answered.
 	attempts = 4
 	// unanswered is after how many failed objects in a row a CRD is left.
 	unanswered = 20
@@ -35,11 +33,10 @@ type Target struct{ CRD, Version string }
 type Options struct {
 	// DryRun counts the objects and writes nothing.
 	DryRun bool
-	// Settle is how long after the last change of the versions of a CRD Migrate begins to write, once for all CRDs.
-	// Defaults to 90 seconds. API servers observe a new storage version within moments, and finish within a minute what
-	// they had begun. Migrate waits all of it where the managed fields of a CRD do not have the time of the change.
+	// Settle is how long Migrate waits before the first write, once for all CRDs. Defaults to 90 seconds. API servers
+	// observe a new storage version within moments, and finish within a minute what they had begun.
 	Settle time.Duration
-	// Report is called when the migration of a CRD ends, and each 15 seconds while Migrate waits or rewrites.
+	// Report is called before Migrate waits, after each page of objects, and when the migration of a CRD ends.
 	Report func(Progress)
 	// PageSize is how many objects a list returns at once. Defaults to 100.
 	PageSize int64
@@ -80,6 +77,17 @@ type Result struct {
 	Err error
 }
 
+// Progress is how far Migrate is.
+type Progress struct {
+	// Result is that of the CRD so far. Before Migrate waits, the CRD is the first one that needs a migration.
+	Result
+
+	// Total is how many objects the CRD has.
+	Total int
+	// Wait is how long Migrate waits for API servers that may write older versions; zero when it rewrites.
+	Wait time.Duration
+}
+
 // Failure is an object that could not be rewritten.
 type Failure struct {
 	Object types.NamespacedName
@@ -109,17 +117,18 @@ type migrator struct {
 
 func (m *migrator) migrate(ctx context.Context, targets []Target) ([]Result, error) {
 	results, plans := make([]Result, len(targets)), make([]Plan, len(targets))
-	var last *Plan
+	needed := -1
 	for i, target := range targets {
 		results[i].Target = target
 		plans[i], results[i].Err = m.plan(ctx, target)
 		results[i].Stored = plans[i].Stored
-		if results[i].Err == nil && plans[i].Needed() && (last == nil || plans[i].unsettled > last.unsettled) {
-			last = &plans[i]
+		if needed < 0 && results[i].Err == nil && plans[i].Needed() {
+			needed = i
 		}
 	}
-	if last != nil && !m.options.DryRun {
-		if err := m.settle(ctx, *last); err != nil {
+	if needed >= 0 && !m.options.DryRun {
+		m.options.Report(Progress{Result: results[needed], Wait: m.options.Settle})
+		if err := m.pause(ctx, m.options.Settle); err != nil {
 			return results, err
 		}
 	}
@@ -138,25 +147,22 @@ func (m *migrator) migrate(ctx context.Context, targets []Target) ([]Result, err
 
 // plan reads a CRD. One that is not installed needs nothing.
 func (m *migrator) plan(ctx context.Context, target Target) (Plan, error) {
-	crd, at, err := m.definition(ctx, target.CRD)
+	crd, err := m.definition(ctx, target.CRD)
 	if apierrors.IsNotFound(err) {
 		return Plan{}, nil
 	}
 	if err != nil {
 		return Plan{}, err
 	}
-	p, err := Decide(crd, target.Version)
-	p.unsettled = unsettled(crd, at, m.options.Settle)
-	return p, err
+	return Decide(crd, target.Version)
 }
 
-// definition reads a CRD, and the time at the API server.
-func (m *migrator) definition(ctx context.Context, name string) (crd *definition, at time.Time, err error) {
+func (m *migrator) definition(ctx context.Context, name string) (crd *definition, err error) {
 	err = m.retry(ctx, func() (err error) {
-		crd, at, err = m.server.definition(ctx, name)
+		crd, err = m.server.definition(ctx, name)
 		return err
 	})
-	return crd, at, err
+	return crd, err
 }
 
 func (m *migrator) count(ctx context.Context, p Plan) (int, error) {
@@ -171,36 +177,16 @@ func (m *migrator) count(ctx context.Context, p Plan) (int, error) {
 	return len(page.Items) + int(ptr.Deref(page.RemainingItemCount, 0)), nil
 }
 
-// rewriteAll rewrites the objects of a CRD, again if the CRD changes meanwhile, and removes the older versions.
+// rewriteAll rewrites the objects of a CRD, and removes the older versions.
 func (m *migrator) rewriteAll(ctx context.Context, p Plan, r *Result) {
-	for attempt := 1; ; attempt++ {
-		r.Objects, r.Failed, r.Failures = 0, 0, nil
-		if r.Err = m.rewritePages(ctx, p, r); !r.Done() {
-			return
-		}
-		if r.Err = m.prune(ctx, p); r.Err == nil {
-			r.Pruned = true
-			return
-		}
-		if attempt == attempts || !errors.Is(r.Err, ErrChanged) && !apierrors.IsConflict(r.Err) {
-			return
-		}
-		log.FromContext(ctx).Info("Began again", "crd", r.CRD, "cause", r.Err.Error())
-		if p, r.Err = m.plan(ctx, r.Target); r.Err != nil {
-			return
-		}
-		if !p.Needed() { // the answer to the patch was lost, or another migration was faster
-			r.Pruned = true
-			return
-		}
-		if r.Err = m.settle(ctx, p); r.Err != nil {
-			return
-		}
+	if r.Err = m.rewritePages(ctx, p, r); r.Done() {
+		r.Err = m.prune(ctx, p)
+		r.Pruned = r.Err == nil
 	}
 }
 
 func (m *migrator) prune(ctx context.Context, p Plan) error {
-	now, _, err := m.definition(ctx, p.of.Name)
+	now, err := m.definition(ctx, p.of.Name)
 	if err != nil {
 		return err
 	}
@@ -213,7 +199,7 @@ func (m *migrator) prune(ctx context.Context, p Plan) error {
 
 // rewritePages returns the error that ended it before the last object.
 func (m *migrator) rewritePages(ctx context.Context, p Plan, r *Result) error {
-	streak, reported := 0, m.options.Clock.Now()
+	streak := 0
 	for token := ""; ; {
 		page, err := m.page(ctx, p, token)
 		if err != nil {
@@ -233,11 +219,8 @@ func (m *migrator) rewritePages(ctx context.Context, p Plan, r *Result) error {
 			if streak == unanswered {
 				return fmt.Errorf("%d objects in a row failed: %w", streak, err)
 			}
-			if m.options.Clock.Since(reported) >= step {
-				m.options.Report(Progress{Result: *r, Total: total})
-				reported = m.options.Clock.Now()
-			}
 		}
+		m.options.Report(Progress{Result: *r, Total: total})
 		if token = page.Continue; token == "" {
 			return nil
 		}
@@ -296,4 +279,15 @@ func Err(results []Result) error {
 		}
 	}
 	return errors.Join(all...)
+}
+
+func (m *migrator) pause(ctx context.Context, d time.Duration) error {
+	timer := m.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -32,7 +32,7 @@ func TestMigrate(t *testing.T) {
 	if diff := cmp.Diff(want, s.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(slices.Repeat([]time.Duration{15 * time.Second}, 6), waited); diff != "" {
+	if diff := cmp.Diff([]time.Duration{settle}, waited); diff != "" {
 		t.Errorf("pauses (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"v2"}, s.crd.Status.StoredVersions); diff != "" {
@@ -74,11 +74,10 @@ func TestMigrateFaults(t *testing.T) {
 		Message: `admission webhook "x" denied the request`,
 	}}
 	for name, row := range map[string]struct {
-		before  func(s *shop) func(string) error
-		want    Result // but for the target, what was stored, and the errors of failures
-		waits   int    // pauses for requests that were not answered
-		settles int
-		left    string
+		before func(s *shop) func(string) error
+		want   Result // but for the target, what was stored, and the errors of failures
+		waits  int    // pauses for requests that were not answered
+		left   string
 	}{
 		"an object is refused": {
 			before: func(*shop) func(string) error { return fault("rewrite shop/b", 9, refused) },
@@ -141,8 +140,8 @@ func TestMigrateFaults(t *testing.T) {
 					return nil
 				}
 			},
-			want:    Result{Objects: 3, Pruned: true},
-			settles: 1,
+			want: Result{Objects: 3},
+			left: "the CRD has changed meanwhile",
 		},
 		"the CRD changes before the removal": {
 			before: func(s *shop) func(string) error {
@@ -153,46 +152,8 @@ func TestMigrateFaults(t *testing.T) {
 					return nil
 				}
 			},
-			want:    Result{Objects: 3, Pruned: true},
-			settles: 1,
-		},
-		"the CRD changes all the time": {
-			before: func(s *shop) func(string) error {
-				return func(request string) error {
-					if strings.HasPrefix(request, "rewrite shop/c") {
-						s.changed()
-					}
-					return nil
-				}
-			},
-			want:    Result{Objects: 3},
-			settles: 3,
-			left:    "the CRD has changed meanwhile",
-		},
-		"the storage version changes back": {
-			before: func(s *shop) func(string) error {
-				return func(request string) error {
-					if request == "rewrite shop/c" {
-						s.store("v1")
-					}
-					return nil
-				}
-			},
 			want: Result{Objects: 3},
-			left: "the storage version is v1, want v2",
-		},
-		"the answer to the removal is lost": {
-			before: func(s *shop) func(string) error {
-				return func(request string) error {
-					if strings.HasPrefix(request, "prune") && len(s.crd.Status.StoredVersions) == 2 {
-						s.crd.Status.StoredVersions, s.crd.ResourceVersion = []string{"v2"}, "9"
-						return silent
-					}
-					return nil
-				}
-			},
-			want:  Result{Objects: 3, Pruned: true},
-			waits: 1,
+			left: "migrate carts.example.com: Operation cannot be fulfilled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,8 +164,7 @@ func TestMigrateFaults(t *testing.T) {
 				t.Errorf("the result is %+v, want %+v", r, row.want)
 			}
 			checkLeft(t, r, row.left)
-			settled := slices.DeleteFunc(slices.Clone(waited), func(d time.Duration) bool { return d != step })
-			if len(settled) != int(settle/step)*(row.settles+1) || len(waited)-len(settled) != row.waits {
+			if waited[0] != settle || len(waited) != row.waits+1 {
 				t.Errorf("pauses are %v", waited)
 			}
 			if pruned := len(s.crd.Status.StoredVersions) == 1; pruned != row.want.Pruned {
@@ -220,6 +180,21 @@ func checkLeft(t *testing.T, r Result, want string) {
 	err := Err([]Result{r})
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 		t.Errorf("what is left is %v, want %q", err, want)
+	}
+}
+
+// A migration reports its wait, each page of objects, and its end.
+func TestMigrateReports(t *testing.T) {
+	var got []string
+	newShop("a", "b", "c").migrateShop(t.Context(), Options{Report: func(p Progress) {
+		got = append(got, fmt.Sprintf("%s: wait %s, %d of %d, %t", p.CRD, p.Wait, p.Objects, p.Total, p.Pruned))
+	}})
+	want := []string{
+		"carts.example.com: wait 1m30s, 0 of 0, false", "carts.example.com: wait 0s, 2 of 3, false",
+		"carts.example.com: wait 0s, 3 of 3, false", "carts.example.com: wait 0s, 3 of 3, true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,8 +38,6 @@ type Plan struct {
 	Subresources []string
 
 	of *definition
-	// unsettled is how long API servers may write an older version.
-	unsettled time.Duration
 }
 
 // Decide returns the plan for a CRD. Its objects are to be stored in the wanted version.

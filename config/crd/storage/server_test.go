@@ -83,14 +83,14 @@ func (s *shop) request(format string, args ...any) error {
 	return s.before(text)
 }
 
-func (s *shop) definition(_ context.Context, name string) (*definition, time.Time, error) {
+func (s *shop) definition(_ context.Context, name string) (*definition, error) {
 	if err := s.request("get %s", name); err != nil {
-		return nil, s.clock.now, err
+		return nil, err
 	}
 	if name != s.crd.Name {
-		return nil, s.clock.now, apierrors.NewNotFound(schema.GroupResource{}, name)
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, name)
 	}
-	return s.crd.DeepCopy(), s.clock.now, nil
+	return s.crd.DeepCopy(), nil
 }
 
 func (s *shop) prune(_ context.Context, name string, data []byte) error {
@@ -142,17 +142,12 @@ func (s *shop) rewrite(_ context.Context, _ Plan, object types.NamespacedName) e
 type hasty struct {
 	clock.RealClock
 
-	now    time.Time
 	waited []time.Duration
 }
 
-func (h *hasty) Now() time.Time { return h.now }
-
-func (h *hasty) Since(at time.Time) time.Duration { return h.now.Sub(at) }
-
 // NewTimer returns one that has fired.
 func (h *hasty) NewTimer(d time.Duration) clock.Timer {
-	h.waited, h.now = append(h.waited, d), h.now.Add(d)
+	h.waited = append(h.waited, d)
 	return h.RealClock.NewTimer(0)
 }
 

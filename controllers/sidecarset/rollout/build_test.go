@@ -271,7 +271,7 @@ func compute(t *testing.T, in rollout.Input) rollout.Result {
 // status is the status of a set without changes.
 func status(in rollout.Input) (v1beta1.SidecarSetStatus, error) {
 	pass, err := rollout.Plan(in)
-	return pass.Status(), err
+	return pass.Result().Status, err
 }
 
 // applied is the pod after a change, as an API server applies the patch.

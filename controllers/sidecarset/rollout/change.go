@@ -5,11 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -23,10 +21,6 @@ const (
 	ActionReset Action = "Reset"
 	// ActionUpdate gives a pod the images of the set. A pod that has them already gets only the records.
 	ActionUpdate Action = "Update"
-	// ActionAsk is the question whether a set that pods record exists. It has no pod.
-	ActionAsk Action = "Ask"
-	// ActionRead reads a pod that is no longer what a change was decided upon.
-	ActionRead Action = "Read"
 )
 
 // Change is a write of one pod. Its JSON patch tests the UID of the pod and each value that it was decided upon, so
@@ -47,29 +41,20 @@ func (c *Change) String() string {
 	what := map[Action]string{
 		ActionMark: "write condition of", ActionReset: "reset containers of", ActionUpdate: "update",
 	}[c.Action]
-	if what == "" {
-		return c.Write.String()
-	}
 	return fmt.Sprintf("%s pod %s/%s", what, c.Pod.Namespace, c.Pod.Name)
 }
 
 // draft collects what a change of a pod's containers and annotations writes.
 type draft struct {
+	*planner
+
 	pod *corev1.Pod
 	// images by the name of the container in the pod, and annotations with their new values.
 	images, annotations map[string]string
-
-	in   *Input
-	set  *appsv1beta1.SidecarSet
-	hash string
-	now  time.Time
 }
 
 func (p *planner) draft(m *member) *draft {
-	return &draft{
-		pod: m.pod, images: map[string]string{}, annotations: map[string]string{},
-		in: p.in, set: p.in.Set, hash: p.hash, now: p.in.Now,
-	}
+	return &draft{planner: p, pod: m.pod, images: map[string]string{}, annotations: map[string]string{}}
 }
 
 // change returns the draft as a write. Each test comes before the value that it protects.

@@ -314,13 +314,13 @@ func TestPartitionKeepsStuck(t *testing.T) {
 func TestRefused(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"))
 	in := input(edited(before, image("mesh:2")), fleet(before, before, 3, 0, 0)...)
-	in.May = func(pod *corev1.Pod) (bool, string) { return pod.Name != "pod-0000", "not now" }
+	in.Held = map[types.UID]time.Time{in.Pods[0].UID: noon().Add(time.Second)}
 	plan := compute(t, in)
 	if got := updated(plan); !cmp.Equal(got, []string{"pod-0001"}) {
 		t.Errorf("want the second, got %v", got)
 	}
 	if diff := cmp.Diff([]note.Note{
-		{Level: note.Waiting, Code: "Refused", Object: "default/pod-0000", Text: "not now"},
+		{Level: note.Waiting, Code: "Refused", Object: "default/pod-0000", Text: "its update was refused a moment ago"},
 		{
 			Level: note.Waiting, Code: "UpdateLimited", Text: "1 pod waits to be updated (updated and not ready: 1, at most: 1)",
 		},

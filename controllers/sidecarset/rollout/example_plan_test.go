@@ -77,14 +77,12 @@ func ExamplePlan() {
 			changes = append(pass.Answer(now, c, answered, nil), changes[1:]...)
 		}
 	}
-	fmt.Println(pass.Status().UpdatedPods, "of", pass.Status().MatchedPods)
 	for _, n := range pass.Notes() {
 		fmt.Println(n)
 	}
 	// Output:
 	// Update a
 	// Mark a
-	// 1 of 3
 	// Partition: 1 pod waits to be updated: the partition keeps as many
 	// UpdateLimited: 1 pod waits to be updated (updated and not ready: 1, at most: 1)
 }

@@ -41,7 +41,7 @@ func (p *planner) reset() {
 		for _, s := range p.sidecars {
 			if m.isSwitching(s) {
 				working, other := m.parts(s)
-				d.reset(other, s.empty)
+				d.image(other, s.empty)
 				d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(other), "0")
 				d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(working), "0")
 			}
@@ -88,7 +88,7 @@ func (d *draft) upgrade(m *member, s container) {
 	case m.pod.Spec.Containers[keep].Image != s.image:
 		d.image(change, s.image)
 		d.work(s, m.nameAt(change))
-		version := d.set.ResourceVersion
+		version := d.in.Set.ResourceVersion
 		d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(change), version)
 		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
 		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), version)

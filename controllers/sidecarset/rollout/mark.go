@@ -50,28 +50,11 @@ func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
 	all := upgradableBy(old)
 	was, known := all[in.Set.Name]
 	all[in.Set.Name] = upgradable
-	dropGone(in, all)
 	change, err := markOf(pod, all, in.Now)
 	if change != nil {
 		change.Blocks = !upgradable && (!known || was)
 	}
 	return change, err
-}
-
-// Forget returns the writes that remove a deleted set from the conditions which report that it cannot update the pod.
-func Forget(pods []*corev1.Pod, set string, now time.Time) []*Change {
-	var changes []*Change
-	for _, pod := range pods {
-		all := upgradableBy(lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable))
-		if upgradable, known := all[set]; upgradable || !known {
-			continue
-		}
-		delete(all, set)
-		if change, err := markOf(pod, all, now); err == nil && change != nil {
-			changes = append(changes, change)
-		}
-	}
-	return changes
 }
 
 // upgradableBy returns what a condition reports of each set. A message that cannot be read reports nothing, and is

@@ -25,17 +25,6 @@ func TestMatters(t *testing.T) {
 		"a heartbeat": {
 			why: "nothing of it is looked at", change: func(p *corev1.Pod) { p.Status.HostIP = "10.0.0.1" },
 		},
-		"an annotation": {
-			why: "it is somebody's", change: func(p *corev1.Pod) { p.Annotations = map[string]string{"k": "v"} },
-		},
-		"words of readiness": {
-			why:    "it is not ready as before",
-			before: condition(corev1.PodReady, "False", "a, b"),
-			change: condition(corev1.PodReady, "False", "a"),
-		},
-		"restarts": {
-			why: "they only tell an order", change: func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ },
-		},
 		"a record": {
 			why:    "another one may have written it",
 			change: func(p *corev1.Pod) { p.Annotations = map[string]string{kruise.SidecarSetHashKey: "{}"} },
@@ -92,29 +81,5 @@ func TestMatters(t *testing.T) {
 				t.Errorf("%s: got %t", c.why, got)
 			}
 		})
-	}
-}
-
-func TestNeedsNamespaces(t *testing.T) {
-	for name, c := range map[string]struct {
-		selector *metav1.LabelSelector
-		want     bool
-	}{
-		"none": {nil, false},
-		"all":  {&metav1.LabelSelector{}, false},
-		"by name": {
-			&metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: "shop"}}, false,
-		},
-		"by label": {&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}, true},
-		"by names": {
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName}}}, false,
-		},
-		"by the lack of labels": {
-			&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team"}}}, true,
-		},
-	} {
-		if got := rollout.NeedsNamespaces(c.selector); got != c.want {
-			t.Errorf("%s: got %t", name, got)
-		}
 	}
 }

@@ -1,9 +1,7 @@
 package rollout_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -48,46 +46,4 @@ func TestSetsAreBounded(t *testing.T) {
 	if got := rollout.Sets(recording(strings.Join(names[:256], ","))); !slices.Equal(got, names[:256]) {
 		t.Errorf("a pod records %d of 256 sets", len(got))
 	}
-}
-
-// TestRecordsOfManySets: an update asks about few of the sets that a pod records, always the same.
-func TestRecordsOfManySets(t *testing.T) {
-	before := sidecarSet("s", cold("mesh", "mesh:1"))
-	pod, records := podOf("a", before), map[string]any{}
-	for i := range 1000 {
-		records[fmt.Sprintf("n%04d", i)] = nil
-	}
-	data, err := json.Marshal(records)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = string(data)
-	in := input(edited(before, image("mesh:2")), pod)
-	in.Gone = map[string]bool{}
-	for name := range records {
-		in.Gone[name] = true
-	}
-	var first []string
-	for range 2 {
-		written := recordedSets(t, annotationsOf(oneUpdate(t, in))[kruise.SidecarSetInPlaceUpdateStateKey])
-		if len(written) < 1000-256 {
-			t.Errorf("%d records are left", len(written))
-		}
-		if first == nil {
-			first = written
-		}
-		if !slices.Equal(first, written) {
-			t.Error("another update removes other records")
-		}
-	}
-}
-
-// recordedSets returns the sets of a record.
-func recordedSets(t *testing.T, text string) []string {
-	t.Helper()
-	all := map[string]any{}
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		t.Fatal(err)
-	}
-	return slices.Sorted(maps.Keys(all))
 }

@@ -28,7 +28,7 @@ const (
 	NoteHotUpgrade = "HotUpgrade"
 	// NoteUnreadable is a pod with an annotation that cannot be read or changed.
 	NoteUnreadable = "Unreadable"
-	// NoteRefused is a pod that Input.May or Input.Held excludes from updates.
+	// NoteRefused is a pod that Input.Held excludes from updates.
 	NoteRefused = "Refused"
 	// NotePriorityIgnored is a part of the priority strategy that cannot be read.
 	NotePriorityIgnored = "PriorityIgnored"

@@ -36,31 +36,18 @@ func untested() error { // a test of a JSON patch
 type server struct {
 	pass *rollout.Pass
 	// answers by the name of a pod, each once.
-	answers map[string][]answer
+	answers map[string][]error
 	sent    []string
-	// live is the answer to the next read.
-	live *corev1.Pod
-}
-
-type answer struct {
-	err error
-	// live is the answer to the read that follows the error; nil for none.
-	live *corev1.Pod
 }
 
 func (s *server) run() {
 	for changes := s.pass.Next(); len(changes) > 0; changes = s.pass.Next() {
 		for len(changes) > 0 {
 			c := changes[0]
-			if c.Action == rollout.ActionRead {
-				changes = append(s.read(c), changes[1:]...)
-				continue
-			}
 			s.sent = append(s.sent, string(c.Action)+" "+c.Pod.Name)
 			var next []*rollout.Change
-			if all := s.answers[c.Pod.Name]; len(all) > 0 && all[0].err != nil {
-				s.live = all[0].live
-				next = s.pass.Answer(noon(), c, nil, all[0].err)
+			if all := s.answers[c.Pod.Name]; len(all) > 0 && all[0] != nil {
+				next = s.pass.Answer(noon(), c, nil, all[0])
 			} else {
 				next = s.pass.Answer(noon(), c, applied(c), nil)
 			}
@@ -72,30 +59,15 @@ func (s *server) run() {
 	}
 }
 
-func (s *server) read(c *rollout.Change) []*rollout.Change {
-	if s.live == nil {
-		return s.pass.Answer(noon(), c, nil, errors.New("connection reset"))
-	}
-	return s.pass.Answer(noon(), c, s.live, nil)
-}
-
 // TestPass: what follows from answers is decided by the pass.
 func TestPass(t *testing.T) {
 	before := sidecarSet("s", cold("mesh", "mesh:1"), maxUnavailable("1"))
-	live := func(change func(*corev1.Pod)) *corev1.Pod {
-		pod := fleet(before, before, 3, 0, 0)[0]
-		change(pod)
-		return pod
-	}
-	other := live(func(p *corev1.Pod) { p.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"z":{}}` })
-	another := live(func(p *corev1.Pod) { p.UID = "another" })
 	const first, second, third = "pod-0000", "pod-0001", "pod-0002"
 	cases := map[string]struct {
 		why     string
 		changes []setChange
-		answers map[string][]answer
+		answers map[string][]error
 		sent    []string
-		updated int32
 		held    int
 		after   time.Duration
 		failed  string
@@ -103,78 +75,52 @@ func TestPass(t *testing.T) {
 	}{
 		"an update": {
 			why:  "its condition follows, and the budget is used up",
-			sent: []string{"Update " + first, "Mark " + first}, updated: 1,
+			sent: []string{"Update " + first, "Mark " + first},
 		},
 		"an update that is refused": {
-			why:     "the next pod takes the turn at once, the refused one gets it back after a pause",
-			answers: map[string][]answer{first: {{err: forbidden()}}},
-			sent:    []string{"Update " + first, "Update " + second, "Mark " + second},
-			updated: 1,
+			why:     "the next pass gives the turn to another pod, and the refused one gets it back after a pause",
+			answers: map[string][]error{first: {forbidden()}},
+			sent:    []string{"Update " + first},
 			held:    1,
-			after:   rollout.RefusalPause,
+			after:   100 * time.Millisecond,
 			failed:  `update pod default/pod-0000: pods "a" is forbidden: no`,
 		},
 		"an update that a failing webhook answers": {
 			why:     "the webhook may fail for this pod alone, but that is no refusal to report",
-			answers: map[string][]answer{first: {{err: webhook()}}},
-			sent:    []string{"Update " + first, "Update " + second, "Mark " + second},
-			updated: 1,
+			answers: map[string][]error{first: {webhook()}},
+			sent:    []string{"Update " + first},
 			held:    1,
-			after:   rollout.RefusalPause,
-		},
-		"all are refused": {
-			why:     "a pass makes three plans, and continues soon",
-			answers: map[string][]answer{first: {{err: forbidden()}}, second: {{err: forbidden()}}, third: {{err: forbidden()}}},
-			sent:    []string{"Update " + first, "Update " + second, "Update " + third},
-			held:    3,
 			after:   100 * time.Millisecond,
-			failed:  `update pod default/pod-0000: pods "a" is forbidden: no (and 2 more)`,
 		},
 		"no answer": {
 			why:     "the error returns to the queue; nothing is known of other pods",
-			answers: map[string][]answer{first: {{err: errors.New("connection reset")}}},
+			answers: map[string][]error{first: {errors.New("connection reset")}},
 			sent:    []string{"Update " + first},
 		},
-		"an outdated update, with the live pod": {
-			why: "the pod is planned again as it is", answers: map[string][]answer{first: {{untested(), other}}},
-			sent: []string{"Update " + first, "Update " + first, "Mark " + first}, updated: 1,
-		},
-		"an update that is outdated each time": {
-			why:     "another writer that reverts the pod gets no endless fight",
-			answers: map[string][]answer{first: {{untested(), other}, {untested(), other}, {untested(), other}}},
-			sent:    []string{"Update " + first, "Update " + first, "Update " + first},
-			after:   time.Second,
-		},
-		"an outdated update, without the live pod": {
-			why: "the next pass observes the pod", answers: map[string][]answer{first: {{err: untested()}}},
+		"an outdated update": {
+			why: "the next pass observes the pod", answers: map[string][]error{first: {untested()}},
 			sent: []string{"Update " + first}, after: time.Second,
 		},
 		"an update of a deleted pod": {
-			why: "its deletion is an event", answers: map[string][]answer{first: {{err: missing()}}},
-			sent: []string{"Update " + first},
-		},
-		"an update of another pod of the name": {
-			why: "the cache will show both", answers: map[string][]answer{first: {{untested(), another}}},
+			why: "its deletion is an event", answers: map[string][]error{first: {missing()}},
 			sent: []string{"Update " + first},
 		},
 		"an outdated condition": {
 			why:     "no failure, no read, no event: the next pass looks again",
-			answers: map[string][]answer{first: {{}, {err: untested()}}},
+			answers: map[string][]error{first: {nil, untested()}},
 			sent:    []string{"Update " + first, "Mark " + first},
-			updated: 1,
 			after:   time.Second,
 		},
 		"a refused condition": {
 			why:     "the update is made",
-			answers: map[string][]answer{first: {{}, {err: forbidden()}}},
+			answers: map[string][]error{first: {nil, forbidden()}},
 			sent:    []string{"Update " + first, "Mark " + first},
-			updated: 1,
 			failed:  `write condition of pod default/pod-0000: pods "a" is forbidden: no`,
 		},
 		"pods that cannot be updated": {
 			why:     "those are counted whose condition was written",
 			changes: []setChange{env},
-			answers: map[string][]answer{second: {{err: untested()}}},
+			answers: map[string][]error{second: {untested()}},
 			sent:    []string{"Mark " + first, "Mark " + second, "Mark " + third},
 			blocked: 2,
 			after:   time.Second,
@@ -192,10 +138,9 @@ func TestPass(t *testing.T) {
 			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
-			if got := pass.Status().UpdatedPods; got != c.updated || len(pass.Held()) != c.held ||
-				pass.RequeueAfter() != c.after || pass.Blocked() != c.blocked {
-				t.Errorf("%s: %d updated, %d held, again after %s, %d blocked",
-					c.why, got, len(pass.Held()), pass.RequeueAfter(), pass.Blocked())
+			if len(pass.Held()) != c.held || pass.RequeueAfter() != c.after || pass.Blocked() != c.blocked {
+				t.Errorf("%s: %d held, again after %s, %d blocked",
+					c.why, len(pass.Held()), pass.RequeueAfter(), pass.Blocked())
 			}
 			outdated := c.held == 0 && c.failed == "" && name != "no answer"
 			if got := pass.Failures(); got != c.failed || (pass.Err() == nil) != outdated {
@@ -219,18 +164,17 @@ func TestHeld(t *testing.T) {
 	refused := pass.Next()[0]
 	pass.Answer(in.Now, refused, nil, forbidden())
 	in.Held = pass.Held()
-	held := compute(t, in)
-	if slices.Contains(updated(held), refused.Pod.Name) || held.RequeueAfter != rollout.RefusalPause ||
-		!slices.Contains(codes(held.Notes), rollout.NoteRefused) {
-		t.Errorf("updated %v, again after %s, noted %v", updated(held), held.RequeueAfter, held.Notes)
+	if pass, err = rollout.Plan(in); err != nil {
+		t.Fatal(err)
+	}
+	held := updated(pass.Result())
+	if len(held) != 1 || held[0] == refused.Pod.Name || pass.RequeueAfter() != rollout.RefusalPause ||
+		!slices.Contains(codes(pass.Notes()), rollout.NoteRefused) {
+		t.Errorf("updated %v, again after %s, noted %v", held, pass.RequeueAfter(), pass.Notes())
 	}
 	in.Now = in.Now.Add(rollout.RefusalPause)
 	if later := compute(t, in); !slices.Equal(updated(later), []string{refused.Pod.Name}) || later.RequeueAfter != 0 {
 		t.Errorf("after the pause: %v, %s", updated(later), later.RequeueAfter)
-	}
-	in.Held, in.May = nil, func(*corev1.Pod) (bool, string) { return false, "not now" }
-	if p := compute(t, in); len(p.Updates) != 0 || p.RequeueAfter != time.Second {
-		t.Errorf("a hook that refuses: %v, again after %s", updated(p), p.RequeueAfter)
 	}
 }
 

@@ -29,20 +29,10 @@ type Input struct {
 	// Namespaces are the labels of the pods' namespaces, by name. Only sets that select namespaces need them. A namespace
 	// that is missing has only the label kubernetes.io/metadata.name.
 	Namespaces map[string]map[string]string
-	// Gone are the other sets that pods may record: false for one that exists, true for one that has been deleted, whose
-	// records the next write of a pod removes. The pass asks the API server about sets that are missing here, about 16 at
-	// most, and keeps the records of the rest. Nil keeps all, and asks nothing.
-	Gone map[string]bool
-	// May is called before a pod is planned to be updated. A refusal has a reason, and the next pod takes the turn. Nil
-	// allows all.
-	May func(pod *corev1.Pod) (ok bool, why string)
 	// Held are the pods whose update was refused, by UID, and the time until which other pods take their turn.
 	Held map[types.UID]time.Time
 	// Now is the time that is recorded on pods.
 	Now time.Time
-
-	// unknown are the sets that pods record and that Gone lacks.
-	unknown map[string]bool
 }
 
 // Result is one plan. Each part may be executed without the others; the next plan contains what is missing.
@@ -86,13 +76,6 @@ func plan(in *Input) (Result, error) {
 		p.mark()
 	}
 	return p.result, errors.Join(p.errs...)
-}
-
-// count returns the status of a set without a plan.
-func count(in *Input) appsv1beta1.SidecarSetStatus {
-	p := &planner{in: in}
-	_ = p.begin() // the plan has returned the error
-	return p.count()
 }
 
 // planner makes one plan.

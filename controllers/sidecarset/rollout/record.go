@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/sidecar"
 )
 
@@ -21,7 +20,7 @@ func (p *planner) update(m *member) (*Change, error) {
 		}
 		d.image(indexOf(m.pod, s.name), s.image)
 	}
-	if err := d.recordHash(p.in.Revision); err != nil {
+	if err := d.recordHash(); err != nil {
 		return nil, err
 	}
 	if err := d.recordState(m, true); err != nil {
@@ -36,8 +35,6 @@ func (p *planner) update(m *member) (*Change, error) {
 			d.annotate(key, value)
 		}
 	}
-	// the next write is of the condition
-	p.in.recorded(upgradableBy(lifecycle.ConditionOf(m.pod, kruise.SidecarSetUpgradable)))
 	return d.change(ActionUpdate), nil
 }
 
@@ -59,14 +56,14 @@ func (d *draft) work(s container, name string) {
 }
 
 // recordHash records that the pod has the set as it is.
-func (d *draft) recordHash(revision string) error {
+func (d *draft) recordHash() error {
 	entries, err := sidecar.ReadInjected(d.pod.Annotations[kruise.SidecarSetHashKey])
 	if err != nil {
 		return fmt.Errorf("read annotation %s: %w", kruise.SidecarSetHashKey, err)
 	}
-	entries[d.set.Name] = kruise.SidecarSetInjected{
-		UpdateTimestamp: metav1.NewTime(d.now), Hash: d.hash, SidecarSetName: d.set.Name,
-		SidecarList: sidecar.Names(d.set), ControllerRevision: revision,
+	entries[d.in.Set.Name] = kruise.SidecarSetInjected{
+		UpdateTimestamp: metav1.NewTime(d.in.Now), Hash: d.hash, SidecarSetName: d.in.Set.Name,
+		SidecarList: sidecar.Names(d.in.Set), ControllerRevision: d.in.Revision,
 	}
 	data, err := json.Marshal(entries)
 	if err != nil {
@@ -86,11 +83,11 @@ func (d *draft) recordState(m *member, begins bool) error {
 		all = map[string]json.RawMessage{}
 	}
 	state := kruise.InPlaceUpdateState{}
-	if json.Unmarshal(all[d.set.Name], &state) != nil || state.Revision == "" {
-		state = kruise.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(d.now)}
+	if json.Unmarshal(all[d.in.Set.Name], &state) != nil || state.Revision == "" {
+		state = kruise.InPlaceUpdateState{Revision: m.hash, UpdateTimestamp: metav1.NewTime(d.in.Now)}
 	}
 	if begins {
-		state.UpdateTimestamp, state.Revision = metav1.NewTime(d.now), d.hash
+		state.UpdateTimestamp, state.Revision = metav1.NewTime(d.in.Now), d.hash
 	}
 	if state.LastContainerStatuses == nil {
 		state.LastContainerStatuses = map[string]kruise.InPlaceUpdateContainerStatus{}
@@ -108,8 +105,7 @@ func (d *draft) recordState(m *member, begins bool) error {
 	if err != nil {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}
-	all[d.set.Name] = data
-	dropGone(d.in, all)
+	all[d.in.Set.Name] = data
 	if data, err = json.Marshal(all); err != nil {
 		return fmt.Errorf("encode annotation %s: %w", key, err)
 	}

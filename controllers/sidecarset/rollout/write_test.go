@@ -45,7 +45,6 @@ func TestUpdateAnnotations(t *testing.T) {
 		why    string
 		change []setChange
 		pod    func(*corev1.Pod)
-		gone   string
 		want   func(hash string) map[string]string
 		images map[string]string
 	}{
@@ -91,16 +90,7 @@ func TestUpdateAnnotations(t *testing.T) {
 				}
 			},
 		},
-		"gone ones": {
-			why:    "nobody waits for them any more",
-			change: []setChange{newMesh},
-			images: map[string]string{"mesh": "mesh:2"},
-			gone:   "z",
-			pod:    func(p *corev1.Pod) { p.Annotations[states] = `{"z":{"revision":"x"}}` },
-			want: func(h string) map[string]string {
-				return map[string]string{hashes: `{"s":` + entry(h) + `}`, states: `{"s":` + state(h, last("mesh")) + `}`}
-			},
-		},
+
 		"an unreadable state": {
 			why: "it is no use to anybody", change: []setChange{newMesh}, images: map[string]string{"mesh": "mesh:2"},
 			pod: func(p *corev1.Pod) { p.Annotations[states] = `{`; failed(p, "mesh"); failed(p, "agent"); readied(p) },
@@ -133,9 +123,7 @@ func TestUpdateAnnotations(t *testing.T) {
 			if c.pod != nil {
 				c.pod(pod)
 			}
-			in := input(set, pod)
-			in.Gone = map[string]bool{c.gone: true}
-			got := oneUpdate(t, in)
+			got := oneUpdate(t, input(set, pod))
 			if diff := cmp.Diff(c.want(set.Annotations[kruise.SidecarSetHashKey]), annotationsOf(got)); diff != "" {
 				t.Errorf("%s: annotations (-want +got):\n%s", c.why, diff)
 			}
@@ -262,7 +250,6 @@ func TestMark(t *testing.T) {
 		status  corev1.ConditionStatus
 		message string
 		change  setChange
-		gone    string
 		state   bool
 		want    string
 		blocks  bool
@@ -295,14 +282,6 @@ func TestMark(t *testing.T) {
 			state:  true,
 			want:   yes + `{"s":true}`,
 		},
-		"a gone set": {
-			why:     "it says nothing any more",
-			change:  image("mesh:2"),
-			status:  "False",
-			message: `{"s":true,"z":false}`,
-			gone:    "z",
-			want:    yes + `{"s":true}`,
-		},
 		"a message of no use": {
 			why: "it is written again", change: env, status: "False", message: `?`, want: no + `{"s":false}`, blocks: true,
 		},
@@ -325,9 +304,7 @@ func TestMark(t *testing.T) {
 			if c.state {
 				pod.Annotations[kruise.SidecarSetInPlaceUpdateStateKey] = `{"s":{"revision":"x","updateTimestamp":null,"lastContainerStatuses":{}}}`
 			}
-			in := input(edited(before, c.change), pod)
-			in.Gone = map[string]bool{c.gone: true}
-			pass, err := rollout.Plan(in)
+			pass, err := rollout.Plan(input(edited(before, c.change), pod))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -348,33 +325,6 @@ func TestMark(t *testing.T) {
 				if changed := is.Status != c.status; changed != is.LastTransitionTime.Time.Equal(noon()) {
 					t.Errorf("the status changed: %t, since %s", changed, is.LastTransitionTime)
 				}
-			}
-		})
-	}
-}
-
-// TestForget: a set that is gone does not keep the others from being upgradable.
-func TestForget(t *testing.T) {
-	for name, c := range map[string]struct{ why, has, want string }{
-		"alone":      {"nothing is left to say", `{"s":false}`, `True AllSidecarsetUpgradable {}`},
-		"another":    {"it is still stuck", `{"s":false,"z":false}`, `False UpdateImmutableField {"z":false}`},
-		"upgradable": {"it keeps nothing from anything", `{"s":true,"z":false}`, ""},
-		"not told":   {"it never said anything", `{"z":false}`, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod, silent := podOf("a"), podOf("b")
-			setCondition(pod, corev1.PodCondition{
-				Type:    kruise.SidecarSetUpgradable,
-				Status:  "False",
-				Reason:  kruise.SidecarSetUpgradableReasonImmutableField,
-				Message: c.has,
-			})
-			got := ""
-			for _, m := range rollout.Forget([]*corev1.Pod{pod, silent}, "s", noon()) {
-				got += upgradable(applied(m))
-			}
-			if got != c.want {
-				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
 			}
 		})
 	}

@@ -8,9 +8,8 @@
 //	if !finish.Concerns(pod) {
 //		return
 //	}
-//	in := finish.Input{Pod: pod, Node: node, Request: request, Now: now}
-//	action := finish.Next(in)
-//	for _, w := range action.Writes(in) {
+//	action := finish.Next(finish.Input{Pod: pod, Node: node, Request: request, Now: now})
+//	for _, w := range action.Writes {
 //		... // send w, as with driver/runtimeclient; emit action.Event after the images, or after the creation
 //	}
 //

@@ -12,8 +12,13 @@ import (
 func ExampleNext() {
 	pod := newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), killEnv))
 	plan := finish.Next(finish.Input{Pod: pod, Node: &corev1.Node{}, Now: time.Unix(0, 0)})
-	fmt.Println(plan.Create.Name, "stops", plan.Create.Spec.Containers[0].Name)
-	// Output: sidecar-termination-u1 stops proxy
+	for _, w := range plan.Writes {
+		fmt.Println(w.Verb, w.Object.GetName())
+	}
+	fmt.Println(plan.Event)
+	// Output:
+	// Create sidecar-termination-u1
+	// The others have finished: stopping sidecars proxy by ContainerRecreateRequest sidecar-termination-u1
 }
 
 func ExampleConcerns() {
@@ -27,15 +32,4 @@ func ExampleConcerns() {
 func ExampleRequestName() {
 	fmt.Println(finish.RequestName("7d1a"))
 	// Output: sidecar-termination-7d1a
-}
-
-func ExampleAction_Writes() {
-	in := finish.Input{
-		Pod: newPod(never, mainOf("main", ended(0)), sidecar("proxy", running(), imageEnv)), Node: virtualNode(),
-	}
-	for _, w := range finish.Next(in).Writes(in) {
-		data, err := w.Data()
-		fmt.Println(w.Verb, string(data), err)
-	}
-	// Output: Patch {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"proxy"}]}} <nil>
 }

@@ -7,11 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // EventReason is the reason of the event of an action.
@@ -29,35 +29,20 @@ type Input struct {
 	Now time.Time
 }
 
-// Action is the next step for a pod. Writes returns what to send.
+// Action is the next step for a pod.
 type Action struct {
-	// Images are the new images of containers, by name.
-	Images map[string]string
-	// Status is what to write into the status of the pod; nil for nothing.
-	Status *Status
-	// Delete is the UID of the request that is replaced; empty for none.
-	Delete types.UID
-	// Create is the request to create; nil for none.
-	Create *appsv1beta1.ContainerRecreateRequest
-	// Event is the text of the event of Images or Create, of which an action has one at most. Emit it after the write.
+	// Writes are sent in their order: the images or the status of the pod, the deletion of the former request, and the
+	// creation of the next one. When one fails, the others wait for the next action. The patches contain the resource
+	// version of the pod: the API server refuses them, as a conflict, if anything of the pod was written meanwhile,
+	// because a main container may have started again. A request that exists already is as good as a created one.
+	Writes []*write.Write
+	// Event is the text of the event of new images or of a new request, of which an action has one at most. Emit it after
+	// the write.
 	Event string
 	// RequeueAfter is when the action may change although nothing else does; 0 for never.
 	RequeueAfter time.Duration
 	// Notes are the reasons.
 	Notes []note.Note
-}
-
-// Status is the end of a pod as its main containers alone decide it.
-type Status struct {
-	// Phase is Succeeded or Failed.
-	Phase corev1.PodPhase
-	// Condition is added.
-	Condition corev1.PodCondition
-}
-
-// Empty reports whether there is nothing to write.
-func (a Action) Empty() bool {
-	return len(a.Images) == 0 && a.Status == nil && a.Delete == "" && a.Create == nil
 }
 
 // Concerns reports whether the main containers of a pod have finished, and its sidecars have not. Before that, Next
@@ -110,6 +95,7 @@ func (d *decider) note(code, object, text string) {
 // swap gives sidecars the images that end them.
 func (d *decider) swap() {
 	var changed []string
+	var containers []map[string]string
 	for _, c := range of(d.all, killed, ignored, replaced) {
 		switch {
 		case c.terminated() != nil:
@@ -118,14 +104,12 @@ func (d *decider) swap() {
 		case c.spec.Image == c.image:
 			d.note(NoteImage, c.spec.Name, "waits for it to end by its image "+c.image)
 		default:
-			if d.action.Images == nil {
-				d.action.Images = map[string]string{}
-			}
-			d.action.Images[c.spec.Name] = c.image
+			containers = append(containers, map[string]string{"name": c.spec.Name, "image": c.image})
 			changed = append(changed, c.spec.Name)
 		}
 	}
 	if len(changed) > 0 {
+		d.patch(write.Main, "spec", map[string]any{"containers": containers})
 		d.action.Event = "The main containers have finished: sidecars " + strings.Join(changed, ", ") +
 			" get the image that ends them"
 	}
@@ -161,16 +145,14 @@ func (d *decider) settle() {
 	if p := d.Pod.Status.Phase; p == corev1.PodSucceeded || p == corev1.PodFailed {
 		return
 	}
-	s := &Status{Phase: corev1.PodSucceeded, Condition: corev1.PodCondition{
-		Type:               kruise.SidecarTerminated,
-		Status:             corev1.ConditionTrue,
-		LastTransitionTime: metav1.NewTime(d.Now),
-		Message:            kruise.SidecarTerminatedMessage,
-	}}
+	phase := corev1.PodSucceeded
 	for _, c := range of(d.all, main) {
 		if c.terminated().ExitCode != 0 {
-			s.Phase = corev1.PodFailed
+			phase = corev1.PodFailed
 		}
 	}
-	d.action.Status = s
+	d.patch(write.Status, "status", map[string]any{"phase": phase, "conditions": []corev1.PodCondition{{
+		Type: kruise.SidecarTerminated, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(d.Now),
+		Message: kruise.SidecarTerminatedMessage,
+	}}})
 }

@@ -1,6 +1,8 @@
 package finish_test
 
 import (
+	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // outcome is a plan in short.
@@ -24,16 +27,41 @@ type outcome struct {
 }
 
 func inShort(p finish.Action) outcome {
-	o := outcome{Images: p.Images, Delete: string(p.Delete), After: p.RequeueAfter, Notes: codes(p.Notes)}
-	if p.Create != nil {
-		for _, c := range p.Create.Spec.Containers {
-			o.Stop = append(o.Stop, c.Name)
+	o := outcome{After: p.RequeueAfter, Notes: codes(p.Notes)}
+	for _, w := range p.Writes {
+		switch w.Verb {
+		case write.Create:
+			for _, c := range created(p).Spec.Containers {
+				o.Stop = append(o.Stop, c.Name)
+			}
+		case write.Delete:
+			o.Delete = string(w.Object.GetUID())
+		default:
+			data, err := w.Data()
+			pod := corev1.Pod{}
+			if err = errors.Join(err, json.Unmarshal(data, &pod)); err != nil {
+				panic(err)
+			}
+			o.Phase = pod.Status.Phase
+			for _, c := range pod.Spec.Containers {
+				if o.Images == nil {
+					o.Images = map[string]string{}
+				}
+				o.Images[c.Name] = c.Image
+			}
 		}
 	}
-	if p.Status != nil {
-		o.Phase = p.Status.Phase
-	}
 	return o
+}
+
+// created returns the request that an action creates; nil for none.
+func created(p finish.Action) *request {
+	for _, w := range p.Writes {
+		if r, is := w.Object.(*request); is && w.Verb == write.Create {
+			return r
+		}
+	}
+	return nil
 }
 
 func is(names ...string) []string { return names }
@@ -386,13 +414,10 @@ func TestNext(t *testing.T) {
 			if after := jsonOf(in); after != before {
 				t.Errorf("the input is changed: %s", cmp.Diff(before, after))
 			}
-			if (plan.Event != "") != (plan.Create != nil || plan.Images != nil) {
+			if (plan.Event != "") != (c.want.Stop != nil || c.want.Images != nil) {
 				t.Errorf("event %q", plan.Event)
 			}
-			if plan.Empty() != (c.want.Stop == nil && c.want.Images == nil && c.want.Phase == "" && c.want.Delete == "") {
-				t.Errorf("empty: %t", plan.Empty())
-			}
-			if !plan.Empty() && !finish.Concerns(c.pod) {
+			if len(plan.Writes) > 0 && !finish.Concerns(c.pod) {
 				t.Error("a plan for a pod that is of no concern")
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -45,11 +46,12 @@ func (d *decider) request(some []container) {
 		return
 	}
 	if d.Request != nil {
-		d.action.Delete = d.Request.UID
+		d.action.Writes = append(d.action.Writes, &write.Write{Verb: write.Delete, Object: d.Request})
 	}
-	d.action.Create = newRequest(d.Pod, names(running))
+	request := newRequest(d.Pod, names(running))
+	d.action.Writes = append(d.action.Writes, &write.Write{Verb: write.Create, Object: request})
 	d.action.Event = "The others have finished: stopping sidecars " + strings.Join(names(running), ", ") +
-		" by ContainerRecreateRequest " + d.action.Create.Name
+		" by ContainerRecreateRequest " + request.Name
 }
 
 // replace returns the containers that need another request than the existing one.

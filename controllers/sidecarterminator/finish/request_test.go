@@ -29,7 +29,7 @@ func TestRequest(t *testing.T) {
 			Strategy: &v1beta1.ContainerRecreateRequestStrategy{ForceRecreate: true, FailurePolicy: "Ignore"},
 		},
 	}
-	if diff := cmp.Diff(want, plan.Create); diff != "" {
+	if diff := cmp.Diff(want, created(plan)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if want := "The others have finished: stopping sidecars s1 by ContainerRecreateRequest " +
@@ -54,11 +54,11 @@ func TestPauses(t *testing.T) {
 			pod := newPod(never, mainOf("m1", ended(0)), mainOf("main", ended(0)), sidecar("s1", running(), killEnv))
 			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = stamp(-100)
 			in := finish.Input{Pod: pod, Node: realNode(), Request: over(made("s1"), c.end, "no"), Now: at(c.end)}
-			if got := finish.Next(in); got.RequeueAfter != c.want || !got.Empty() {
+			if got := finish.Next(in); got.RequeueAfter != c.want || len(got.Writes) > 0 {
 				t.Errorf("%s: %s, %+v", c.why, got.RequeueAfter, got)
 			}
 			in.Now = in.Now.Add(c.want)
-			if got := finish.Next(in); got.Empty() || got.Delete != "r1" {
+			if got := finish.Next(in); inShort(got).Delete != "r1" {
 				t.Errorf("after the pause: %+v", got)
 			}
 		})
@@ -77,7 +77,7 @@ func TestWrites(t *testing.T) {
 	in := finish.Input{Pod: pod, Node: virtualNode(), Now: at(1)}
 	action := finish.Next(in)
 	want := `application/strategic-merge-patch+json  {"metadata":{"resourceVersion":"5","uid":"u1"},"spec":{"containers":[{"image":"exit:1","name":"s1"},{"image":"exit:1","name":"s2"}]}}`
-	if writes := action.Writes(in); len(writes) != 1 || data(writes[0]) != want {
+	if writes := action.Writes; len(writes) != 1 || data(writes[0]) != want {
 		t.Errorf("%d writes, %s", len(writes), data(writes[0]))
 	}
 	if want := "The main containers have finished: sidecars s1, s2 get the image that ends them"; action.Event != want {
@@ -89,7 +89,7 @@ func TestWrites(t *testing.T) {
 		Now:  at(200),
 	}
 	in.Request = over(made("s0"), 3, "")
-	writes := finish.Next(in).Writes(in)
+	writes := finish.Next(in).Writes
 	if len(writes) != 3 || writes[1].Verb != write.Delete || writes[1].Object.GetUID() != "r1" ||
 		writes[2].Verb != write.Create {
 		t.Fatalf("%d writes: %+v", len(writes), writes)

@@ -2,7 +2,6 @@ package stopping
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,41 +10,18 @@ import (
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
+	"github.com/kruisekit/kruisekit/daemon/internal/podhttp"
 )
 
-const (
-	// mostRedirects within a host are followed.
-	mostRedirects = 10
-	// mostBody of an answer is read, so that the server is not cut off while it writes.
-	mostBody = 10 << 10
-)
+// mostBody of an answer is read, so that the server is not cut off while it writes.
+const mostBody = 10 << 10
 
 // hooks runs them.
 type hooks struct {
 	http *http.Client
 }
 
-func newHooks() hooks {
-	return hooks{http: &http.Client{
-		CheckRedirect: follow,
-		// As kubelets: pods are asked directly, and their certificates are seldom any that could be verified.
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
-		},
-	}}
-}
-
-// follow keeps a container from leading the node elsewhere: it has got the request, and that is what counts.
-func follow(next *http.Request, before []*http.Request) error {
-	if next.URL.Host != before[0].URL.Host {
-		return http.ErrUseLastResponse
-	}
-	if len(before) >= mostRedirects {
-		return fmt.Errorf("stopped after %d redirects", mostRedirects)
-	}
-	return nil
-}
+func newHooks() hooks { return hooks{http: podhttp.Client()} }
 
 // run runs the hook of an order. The error says no more than what everybody may see who sees the pod's events: neither
 // output nor paths.
@@ -71,7 +47,7 @@ func (h hooks) run(ctx context.Context, o Order) error {
 
 // send asks for the URL. Any answer will do, whatever its status, as with kubelets.
 func (h hooks) send(ctx context.Context, get containerrestart.HTTPGet) error {
-	request, err := requestOf(ctx, get)
+	request, err := podhttp.Request(ctx, get.URL, "kube-lifecycle", get.Headers)
 	if err != nil {
 		return errors.New("the URL cannot be asked for")
 	}
@@ -83,25 +59,6 @@ func (h hooks) send(ctx context.Context, get containerrestart.HTTPGet) error {
 	request.URL.Scheme = "http"
 	request.Header.Del("Authorization") // it was meant to travel encrypted
 	return h.ask(request)
-}
-
-func requestOf(ctx context.Context, get containerrestart.HTTPGet) (*http.Request, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, get.URL, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	for _, header := range get.Headers {
-		request.Header.Add(header.Name, header.Value)
-	}
-	for name, value := range map[string]string{"User-Agent": "kube-lifecycle", "Accept": "*/*"} {
-		if _, given := request.Header[name]; !given {
-			request.Header.Set(name, value)
-		}
-	}
-	if host := request.Header.Get("Host"); host != "" {
-		request.Host = host
-	}
-	return request, nil
 }
 
 func (h hooks) ask(request *http.Request) error {

@@ -141,14 +141,13 @@ func runHook(t *testing.T, get containerrestart.HTTPGet) string {
 	t.Helper()
 	s := &story{began: time.Now()}
 	over := make(chan struct{})
-	workers, err := stopping.New(stopping.Options{By: "test", Most: 1, Recorder: s, Now: time.Now}, func(string) {
+	workers, err := stopping.New(stopping.Options{By: "test", Most: 1, Event: s.event, Now: time.Now}, func(string) {
 		close(over)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	go workers.Work(t.Context())
-	workers.Begin("k", s.order(2*time.Second, &containerrestart.Hook{HTTP: &get}))
+	workers.Begin(t.Context(), "k", s.order(2*time.Second, &containerrestart.Hook{HTTP: &get}))
 	<-over
 	lines := s.told()
 	for _, line := range lines {

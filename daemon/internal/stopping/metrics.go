@@ -10,21 +10,14 @@ import (
 	"github.com/kruisekit/kruisekit/containerrestart"
 )
 
-// What becomes of a hook.
-const (
-	hookDone   = "done"
-	hookFailed = "failed"
-	hookCut    = "cut"
-)
-
 // metrics count what workers do.
 type metrics struct {
 	stops, hooks *prometheus.CounterVec
 }
 
-func newMetrics(by string, to prometheus.Registerer) (*metrics, error) {
+func newMetrics(by string, to prometheus.Registerer) (metrics, error) {
 	labels := prometheus.Labels{"by": by}
-	m := &metrics{
+	m := metrics{
 		stops: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kruise_daemon_container_stops_total", ConstLabels: labels,
 			Help: "Containers that were to be stopped, by who asked for it and what became of it: stopped, failed or canceled.",
@@ -38,31 +31,13 @@ func newMetrics(by string, to prometheus.Registerer) (*metrics, error) {
 	if to == nil {
 		return m, nil
 	}
-	for _, vec := range []**prometheus.CounterVec{&m.stops, &m.hooks} {
-		if err := register(to, vec); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(to.Register(m.stops), to.Register(m.hooks)); err != nil {
+		return metrics{}, fmt.Errorf("register metrics: %w", err)
 	}
 	return m, nil
 }
 
-// register takes over what other workers of the same name has registered.
-func register(to prometheus.Registerer, vec **prometheus.CounterVec) error {
-	err := to.Register(*vec)
-	var there prometheus.AlreadyRegisteredError
-	if errors.As(err, &there) {
-		if old, ok := there.ExistingCollector.(*prometheus.CounterVec); ok {
-			*vec = old
-			return nil
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("register metrics: %w", err)
-	}
-	return nil
-}
-
-func (m *metrics) stopped(err error) {
+func (m metrics) stopped(err error) {
 	outcome := "stopped"
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -73,6 +48,16 @@ func (m *metrics) stopped(err error) {
 	m.stops.WithLabelValues(outcome).Inc()
 }
 
-func (m *metrics) hook(h *containerrestart.Hook, outcome string) {
-	m.hooks.WithLabelValues(kindOf(h), outcome).Inc()
+// kindOf is what kind of hook it is.
+func kindOf(h *containerrestart.Hook) string {
+	switch {
+	case h.Exec != nil:
+		return "exec"
+	case h.HTTP != nil:
+		return "http"
+	case h.Sleep != nil:
+		return "sleep"
+	default:
+		return "invalid"
+	}
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/daemon/cri"
 )
 
@@ -25,18 +24,9 @@ const (
 	again = time.Second
 )
 
-// stop carries out an order.
-func (c *Workers[K]) stop(ctx context.Context, o Order) error {
-	if o.Moot != nil && o.Moot(ctx) {
-		return nil
-	}
-	err := c.kill(ctx, o)
-	c.metrics.stopped(err)
-	return err
-}
-
+// kill carries out an order.
 func (c *Workers[K]) kill(ctx context.Context, o Order) error {
-	c.event(o, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
+	c.options.Event(o.Object, corev1.EventTypeNormal, reasonKilling, o.Kill.Text)
 	began := c.options.Now()
 	if o.Kill.Hook != nil && o.Kill.Grace > 0 {
 		c.prepare(ctx, o)
@@ -65,24 +55,20 @@ func (c *Workers[K]) prepare(ctx context.Context, o Order) {
 	within, cancel := context.WithTimeout(ctx, o.Kill.Grace)
 	defer cancel()
 	err := c.hooks.run(within, o)
+	outcome := "done"
 	switch {
 	case err == nil:
-		c.metrics.hook(o.Kill.Hook, hookDone)
 	case ctx.Err() != nil: // given up
+		return
 	case within.Err() != nil:
 		log.FromContext(ctx).Info("Hook was cut short by the end of the grace period",
 			"pod", o.Object.Name, "container", o.Kill.Container)
-		c.metrics.hook(o.Kill.Hook, hookCut)
+		outcome = "cut"
 	default:
-		c.event(o, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))
-		c.metrics.hook(o.Kill.Hook, hookFailed)
+		c.options.Event(o.Object, corev1.EventTypeWarning, reasonFailedHook, "PreStopHook failed: "+o.named(err.Error()))
+		outcome = "failed"
 	}
-}
-
-func (c *Workers[K]) event(o Order, eventType, reason, text string) {
-	if c.options.Recorder != nil {
-		c.options.Recorder.Event(o.Object, eventType, reason, text)
-	}
+	c.metrics.hooks.WithLabelValues(kindOf(o.Kill.Hook), outcome).Inc()
 }
 
 // pause waits, or until the context ends.
@@ -92,19 +78,5 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	}
-}
-
-// kindOf is what kind of hook it is.
-func kindOf(h *containerrestart.Hook) string {
-	switch {
-	case h.Exec != nil:
-		return "exec"
-	case h.HTTP != nil:
-		return "http"
-	case h.Sleep != nil:
-		return "sleep"
-	default:
-		return "invalid"
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
@@ -22,7 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
-// story is what happens, with the second in which it does. It is a runtime and a recorder of events too.
+// story is what happens, with the second in which it does. It is a runtime, and takes events too.
 type story struct {
 	mu    sync.Mutex
 	began time.Time
@@ -61,21 +60,15 @@ func (s *story) Stop(ctx context.Context, id string, grace time.Duration) error 
 	return s.stop(ctx)
 }
 
-func (s *story) Event(about apiruntime.Object, eventType, reason, text string) {
-	o := about.(*corev1.ObjectReference)
-	s.say("%s %s at %s/%s %s: %s", eventType, reason, o.Namespace, o.Name, o.FieldPath, text)
-}
-
-func (*story) Eventf(apiruntime.Object, string, string, string, ...any) { panic("not used") }
-func (*story) AnnotatedEventf(apiruntime.Object, map[string]string, string, string, string, ...any) {
-	panic("not used")
+func (s *story) event(about *corev1.ObjectReference, eventType, reason, text string) {
+	s.say("%s %s at %s/%s %s: %s", eventType, reason, about.Namespace, about.Name, about.FieldPath, text)
 }
 
 // workers works in the bubble of a test until the test ends.
 func (s *story) workers(t *testing.T, most int, r prometheus.Registerer) (c *stopping.Workers[string], quit func()) {
 	t.Helper()
 	s.began = time.Now()
-	c, err := stopping.New(stopping.Options{By: "test", Most: most, Recorder: s, Registerer: r, Now: time.Now},
+	c, err := stopping.New(stopping.Options{By: "test", Most: most, Event: s.event, Registerer: r, Now: time.Now},
 		func(k string) { s.say("%s is over", k) })
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +77,9 @@ func (s *story) workers(t *testing.T, most int, r prometheus.Registerer) (c *sto
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Work(ctx)
+		if err := c.Work(ctx); err != nil {
+			t.Error(err)
+		}
 	}()
 	return c, sync.OnceFunc(func() {
 		cancel()
@@ -212,7 +207,7 @@ func TestSequence(t *testing.T) {
 				s := &story{exec: tt.exec, stop: tt.stop}
 				workers, quit := s.workers(t, 1, nil)
 				defer quit()
-				workers.Begin("k", s.order(tt.grace, tt.hook))
+				workers.Begin(t.Context(), "k", s.order(tt.grace, tt.hook))
 				for !workers.Known()["k"].Done {
 					time.Sleep(time.Second) //nolint:forbidigo // the time of the bubble
 				}
@@ -239,7 +234,7 @@ func TestRuntimeComesBack(t *testing.T) {
 		}
 		workers, quit := s.workers(t, 1, nil)
 		defer quit()
-		workers.Begin("k", s.order(20*time.Second, nil))
+		workers.Begin(t.Context(), "k", s.order(20*time.Second, nil))
 		time.Sleep(10 * time.Second) //nolint:forbidigo // the time of the bubble
 		if got := workers.Known()["k"]; !got.Done || got.Err != nil {
 			t.Errorf("got %+v\n%s", got, strings.Join(s.told(), "\n"))
@@ -251,33 +246,32 @@ func TestRuntimeComesBack(t *testing.T) {
 	})
 }
 
-func TestCancel(t *testing.T) {
+func TestForget(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{exec: execAfter(time.Hour, 0, nil)}
 		workers, quit := s.workers(t, 1, nil)
 		defer quit()
 		hook := &containerrestart.Hook{Exec: []string{"drain"}}
-		workers.Begin("first", s.order(2*time.Hour, hook))
-		workers.Begin("second", s.order(2*time.Hour, hook))
-		workers.Begin("third", s.order(2*time.Hour, hook))
+		workers.Begin(t.Context(), "first", s.order(2*time.Hour, hook))
 		bubbletest.Wait()
-		workers.Cancel("second") // it has not begun
+		workers.Begin(t.Context(), "second", s.order(2*time.Hour, hook))
+		workers.Begin(t.Context(), "third", s.order(2*time.Hour, hook))
 		bubbletest.Wait()
-		if got := workers.Known(); got["first"].Done || !errors.Is(got["second"].Err, context.Canceled) || got["third"].Done {
+		workers.Forget("second") // it has not begun
+		bubbletest.Wait()
+		if got := workers.Known(); len(got) != 2 || got["first"].Done || got["third"].Done {
 			t.Errorf("after the second was given up: %+v", got)
 		}
-		workers.Cancel("first")
+		workers.Forget("first")
 		bubbletest.Wait()
-		if got := workers.Known(); !got["first"].Done || !errors.Is(got["first"].Err, context.Canceled) {
-			t.Errorf("after the first was given up: %+v", got)
-		}
 		workers.Forget("third") // its turn has come since
 		bubbletest.Wait()
-		if got := workers.Known(); len(got) != 2 {
-			t.Errorf("after the third was forgotten: %+v", got)
+		if got := workers.Known(); len(got) > 0 {
+			t.Errorf("after all were given up: %+v", got)
 		}
 		want := []string{
 			killing, " 0 exec in 4f2a: drain", " 0 second is over", " 0 first is over", killing, " 0 exec in 4f2a: drain",
+			" 0 third is over",
 		}
 		if diff := cmp.Diff(want, s.told()); diff != "" {
 			t.Errorf("it goes otherwise (-want +got):\n%s", diff)
@@ -290,7 +284,7 @@ func TestEndHasNoOutcome(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
 		s := &story{stop: after(time.Hour, nil)}
 		workers, quit := s.workers(t, 1, nil)
-		workers.Begin("k", s.order(2*time.Hour, nil))
+		workers.Begin(t.Context(), "k", s.order(2*time.Hour, nil))
 		bubbletest.Wait()
 		quit()
 		if got, ok := workers.Known()["k"]; !ok || got.Done {
@@ -309,7 +303,8 @@ func TestBound(t *testing.T) {
 			o := s.order(20*time.Second, nil)
 			o.Kill.ContainerID = "containerd://" + k
 			o.Moot = func(context.Context) bool { return k == "c" && time.Since(s.began) > time.Second }
-			workers.Begin(k, o)
+			workers.Begin(t.Context(), k, o)
+			bubbletest.Wait()
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // the time of the bubble
 		stops := map[string]string{}
@@ -333,10 +328,10 @@ func TestPanicOfAStop(t *testing.T) {
 		s := &story{stop: func(context.Context) error { panic("an odd container") }}
 		workers, quit := s.workers(t, 1, nil)
 		defer quit()
-		workers.Begin("odd", s.order(time.Second, nil))
+		workers.Begin(t.Context(), "odd", s.order(time.Second, nil))
 		bubbletest.Wait()
 		s.stop = nil
-		workers.Begin("plain", s.order(time.Second, nil))
+		workers.Begin(t.Context(), "plain", s.order(time.Second, nil))
 		bubbletest.Wait()
 		known := workers.Known()
 		if odd := known["odd"]; !odd.Done || odd.Err == nil || odd.Err.Error() != "stop container: panic: an odd container" {
@@ -350,18 +345,16 @@ func TestPanicOfAStop(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	for range 2 { // of one name in one process, they count together
-		bubbletest.Test(t, func(t *testing.T) {
-			s := &story{exec: execAfter(0, 1, nil)}
-			workers, quit := s.workers(t, 1, registry)
-			defer quit()
-			workers.Begin("k", s.order(time.Minute, &containerrestart.Hook{Exec: []string{"drain"}}))
-			bubbletest.Wait()
-			s.stop = func(context.Context) error { return errors.New("it does not stop") }
-			workers.Begin("l", s.order(time.Minute, &containerrestart.Hook{Sleep: ptr.To(time.Hour)}))
-			time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of the bubble
-		})
-	}
+	bubbletest.Test(t, func(t *testing.T) {
+		s := &story{exec: execAfter(0, 1, nil)}
+		workers, quit := s.workers(t, 1, registry)
+		defer quit()
+		workers.Begin(t.Context(), "k", s.order(time.Minute, &containerrestart.Hook{Exec: []string{"drain"}}))
+		bubbletest.Wait()
+		s.stop = func(context.Context) error { return errors.New("it does not stop") }
+		workers.Begin(t.Context(), "l", s.order(time.Minute, &containerrestart.Hook{Sleep: ptr.To(time.Hour)}))
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of the bubble
+	})
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -377,10 +370,10 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	want := map[string]float64{
-		"kruise_daemon_container_stops_total test failed":    2,
-		"kruise_daemon_container_stops_total test stopped":   2,
-		"kruise_daemon_prestop_hooks_total test exec failed": 2,
-		"kruise_daemon_prestop_hooks_total test sleep cut":   2,
+		"kruise_daemon_container_stops_total test failed":    1,
+		"kruise_daemon_container_stops_total test stopped":   1,
+		"kruise_daemon_prestop_hooks_total test exec failed": 1,
+		"kruise_daemon_prestop_hooks_total test sleep cut":   1,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)

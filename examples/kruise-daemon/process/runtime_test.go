@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/daemon/cri/critest"
 	"github.com/kruisekit/kruisekit/examples/kruise-daemon/options"
 	"github.com/kruisekit/kruisekit/examples/reference/release"
+	"github.com/kruisekit/kruisekit/test/rig/critest"
 )
 
 // parse takes what a node's directory of sockets is, and more flags.

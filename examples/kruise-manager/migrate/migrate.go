@@ -69,8 +69,7 @@ func (o *Options) flags() *flag.FlagSet {
 	flags.BoolVar(&o.Storage.DryRun, "dry-run", false, "count the objects, and write nothing")
 	flags.IntVar(&o.QPS, "qps", 20, "requests per second")
 	flags.DurationVar(&o.Storage.Settle, "settle", 90*time.Second,
-		"pause from the last change of a CRD to the first write, in which all API servers observe the CRDs and finish what "+
-			"they have begun")
+		"pause before the first write, in which all API servers observe the CRDs and finish what they have begun")
 	return flags
 }
 

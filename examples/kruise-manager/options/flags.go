@@ -203,11 +203,11 @@ func workers() map[string]string {
 	return names
 }
 
-// workersOf returns how many objects of a controller are reconciled at a time. The passes of workloads wait most of
-// their time for answers to writes of pods, so that more of them than in the reference go on at once.
+// workersOf returns how many objects of a controller are reconciled at a time. The passes of workloads and of pull jobs
+// wait most of their time for answers to writes, so that more of them than in the reference go on at once.
 func workersOf(controller string) int {
 	switch controller {
-	case "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment":
+	case "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment", "imagepulljob":
 		return 10
 	}
 	return 3

@@ -59,7 +59,8 @@ func TestDefaults(t *testing.T) {
 		switch name {
 		case "containerlaunchpriority":
 			want = 4
-		case "ephemeraljob", "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment":
+		case "ephemeraljob", "cloneset", "statefulset", "daemonset", "broadcastjob", "sidecarset", "uniteddeployment",
+			"imagepulljob":
 			want = 10
 		}
 		if n != want {

@@ -40,7 +40,7 @@ func TestBudgetGates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, s, p := admission(g), podScope(options.Options{Gates: g}), budgetPolicy(g, resizing{inSpec: true})
+		w, s, p := admission(g), podScope(options.Options{Gates: g}), budgetPolicy(g, resizing{})
 		want := disruption.Options{NoDeletes: !c.deletes, Updates: c.updates}
 		if w.Disruption != want || s.NoDeletes == c.deletes || s.Updates != c.updates || p.Resizes != c.resizes ||
 			p.Installed.EnvDaemon != c.envDaemon {
@@ -72,7 +72,7 @@ func TestBudgetExemptUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p, s := guardPolicy(o, resizing{inSpec: true}), podScope(o); !slices.Equal(p.ExemptUsers, c.want) ||
+		if p, s := guardPolicy(o, resizing{}), podScope(o); !slices.Equal(p.ExemptUsers, c.want) ||
 			!slices.Equal(s.ExemptUsers, c.want) {
 			t.Errorf("%s: %s: policy %q, scope %q", name, c.why, p.ExemptUsers, s.ExemptUsers)
 		}

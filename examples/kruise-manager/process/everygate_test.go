@@ -31,7 +31,7 @@ func assemble(t *testing.T, list string) assembled {
 		t.Fatal(err)
 	}
 	a := assembled{
-		Reconcilers: reconcilers(o, resizing{inSpec: true}), Webhooks: admission(o.Gates),
+		Reconcilers: reconcilers(o, resizing{}), Webhooks: admission(o.Gates),
 		Certs: certificateOptions(o).External, Asks: o.Gates.On(gates.PodUnavailableBudgetUpdateGate),
 	}
 	a.Reconcilers.Controller = nil // a function

@@ -87,10 +87,9 @@ func chosen(o options.Options) []string {
 // installed is what in-place updates find in the cluster. All workloads get the same value.
 func installed(g gates.Gates, r resizing) *inplace.Installation {
 	return &inplace.Installation{
-		EnvDaemon:    g.On(gates.InPlaceUpdateEnvFromMetadata),
-		Resize:       g.On(gates.InPlaceWorkloadVerticalScaling),
-		ResizePods:   r.pods,
-		ResizeInSpec: r.inSpec,
+		EnvDaemon:  g.On(gates.InPlaceUpdateEnvFromMetadata),
+		Resize:     g.On(gates.InPlaceWorkloadVerticalScaling),
+		ResizePods: r.pods,
 	}
 }
 

@@ -221,19 +221,19 @@ func TestNodeImageDelay(t *testing.T) {
 // What is installed is stated once: no workload asks for a restart that no daemon makes, or for a resize that is off.
 func TestInstalled(t *testing.T) {
 	for list, want := range map[string]inplace.Installation{
-		"":                                    {EnvDaemon: true, ResizeInSpec: true},
-		"InPlaceUpdateEnvFromMetadata=false":  {ResizeInSpec: true},
-		"KruiseDaemon=false":                  {ResizeInSpec: true},
-		"InPlaceWorkloadVerticalScaling=true": {EnvDaemon: true, Resize: true, ResizeInSpec: true},
+		"":                                    {EnvDaemon: true},
+		"InPlaceUpdateEnvFromMetadata=false":  {},
+		"KruiseDaemon=false":                  {},
+		"InPlaceWorkloadVerticalScaling=true": {EnvDaemon: true, Resize: true},
 	} {
 		g, err := gates.Parse(list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := cloneSets(g, installed(g, resizing{inSpec: true})).Installed; *got != want {
+		if got := cloneSets(g, installed(g, resizing{})).Installed; *got != want {
 			t.Errorf("%s: got %+v, want %+v", list, *got, want)
 		}
-		if got := statefulSets(options.Options{Gates: g}, installed(g, resizing{inSpec: true})).Installed; *got != want {
+		if got := statefulSets(options.Options{Gates: g}, installed(g, resizing{})).Installed; *got != want {
 			t.Errorf("%s: StatefulSets: got %+v, want %+v", list, *got, want)
 		}
 	}

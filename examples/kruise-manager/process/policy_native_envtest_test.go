@@ -49,10 +49,8 @@ func (g *policyGround) testNative(t *testing.T) {
 		alone  = "a workload of apps.kruise.io controls"
 		// release is how a hold ends.
 		release = `{"metadata":{"annotations":{"kruisekit.dev/rollout-hold":null}},"spec":{"paused":false}}`
-		// condition is how a rollout is reported.
-		condition = `{"status":{"conditions":[{"type":"kruisekit.dev/RolledOut","status":"True"}]}}`
-		command   = `{"spec":{"template":{"spec":{"containers":[{"name":"main","command":["sh"]}]}}}}`
-		root      = `{"spec":{"template":{"spec":{"hostPID":true}}}}`
+		command = `{"spec":{"template":{"spec":{"containers":[{"name":"main","command":["sh"]}]}}}}`
+		root    = `{"spec":{"template":{"spec":{"hostPID":true}}}}`
 	)
 	try(t, map[string]attempt{
 		"status without rights": {"the gate is off", g.patches(set, merge, status), subset},
@@ -116,14 +114,6 @@ func (g *policyGround) testNative(t *testing.T) {
 		"the hold ends, with more": {
 			"its pods would run something else",
 			g.patches(deployment, merge, release[:len(release)-2]+`,"replicas":9}}`), subset,
-		},
-		"a condition": {"users read it", g.patchesPart("status", deployment, condition), ""},
-		"a count": {
-			"its controller counts", g.patchesPart("status", deployment, `{"status":{"replicas":7}}`), subset,
-		},
-		"a condition of another type": {
-			"its controller writes it",
-			g.patchesPart("status", deployment, strings.Replace(condition, "kruisekit.dev/RolledOut", "Available", 1)), subset,
 		},
 		"a pause": {"its users decide", g.patches(running, merge, `{"spec":{"paused":true}}`), subset},
 		"a template of a ReplicaSet": {

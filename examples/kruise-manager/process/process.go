@@ -90,7 +90,7 @@ func New(ctx context.Context, rc *rest.Config, o options.Options) (ctrl.Manager,
 // certificateOptions are the options for the keeper of the certificate.
 func certificateOptions(o options.Options) certificates.Options {
 	return certificates.Options{
-		Port: o.Webhook.Port, Secret: o.Webhook.Secret, Targets: targets(), External: o.Gates.On(gates.EnableExternalCerts),
+		Secret: o.Webhook.Secret, Targets: targets(), External: o.Gates.On(gates.EnableExternalCerts),
 		RenewBefore: o.Webhook.RenewBefore, StartTimeout: o.Webhook.StartTimeout,
 	}
 }
@@ -134,8 +134,8 @@ type found struct {
 
 func addControllers(ctx context.Context, mgr ctrl.Manager, o options.Options, f found) error {
 	logger := log.FromContext(ctx)
-	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizeInSpec",
-		f.resizing.inSpec, "resizes", f.resizing.served)
+	logger.Info("Options", "featureGates", o.Gates.String(), "controllers", o.Controllers, "resizes",
+		f.resizing.served)
 	if idle := withoutEffect(o.Gates); len(idle) > 0 {
 		logger.Info("Feature gates have no effect", "featureGates", idle)
 	}

@@ -7,7 +7,6 @@ package process
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kruise-system,resources=leases,verbs=create
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=kruise-system,resources=leases,resourceNames=kruise-manager,verbs=get;update
 // +kubebuilder:rbac:groups="",namespace=kruise-system,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=discovery.k8s.io,namespace=kruise-system,resources=endpointslices,verbs=list
 //
 // In the cluster, by name, for a warning about the namespaces that it reserves:
 //

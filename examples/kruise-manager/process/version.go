@@ -15,8 +15,6 @@ import (
 
 // resizing is how an API server changes cpu and memory of running pods.
 type resizing struct {
-	// inSpec means that the API server is too old to have a subresource for it.
-	inSpec bool
 	// served means that the subresource pods/resize is on, which is the default since Kubernetes 1.33.
 	served bool
 	// pods means that the resources of a pod as a whole can change.
@@ -37,7 +35,7 @@ func resizingOf(rc *rest.Config, hc *http.Client) (r resizing, err error) {
 	if err != nil {
 		return r, fmt.Errorf("ask the API server's resources: %w", err)
 	}
-	r.inSpec, r.pods = !atLeast(v, 1, 32), atLeast(v, 1, 36)
+	r.pods = atLeast(v, 1, 36)
 	r.served = slices.ContainsFunc(core.APIResources, func(of metav1.APIResource) bool { return of.Name == "pods/resize" })
 	return r, nil
 }

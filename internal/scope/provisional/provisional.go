@@ -82,8 +82,6 @@ type Options struct {
 type Writer struct {
 	api     API
 	options Options
-	// turn is held during a write.
-	turn chan struct{}
 }
 
 // New returns a Writer.
@@ -97,7 +95,7 @@ func New(api API, o Options) (*Writer, error) {
 	o.Reach.Service = cmp.Or(o.Reach.Service, scope.DefaultService)
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.Pause = cmp.Or(o.Pause, DefaultPause)
-	return &Writer{api: api, options: o, turn: make(chan struct{}, 1)}, nil
+	return &Writer{api: api, options: o}, nil
 }
 
 // Cover makes API servers send the pods of a set to their webhook. The set must have its UID, as in a validating
@@ -142,12 +140,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 // write applies an entry, unless there is no room for it. It tests the version of the configuration whose entries it
 // has counted.
 func (w *Writer) write(ctx context.Context, entry *admissionregistrationv1.MutatingWebhook) error {
-	select {
-	case w.turn <- struct{}{}:
-		defer func() { <-w.turn }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 	have := &configuration{}
 	err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have)
 	if client.IgnoreNotFound(err) != nil {

@@ -1,6 +1,7 @@
 package subset
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -8,14 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-)
-
-const (
-	// MaxRecords is how many names of pods one subset of one version records in each map. Admission beyond counts places
-	// without names.
-	MaxRecords = 2000
-	// MaxVersions is how many versions of pods the status has.
-	MaxVersions = 100
 )
 
 // Arrival is a pod that is being created.
@@ -30,9 +23,6 @@ type Arrival struct {
 	// Given is the name of the subset that an earlier call for the same pod has chosen; empty for none. The pod keeps that
 	// subset, and is counted there.
 	Given string
-	// Prepared is the name of the subset that the pod has been prepared for; nil for any. A pod that gets another place is
-	// not recorded: it is prepared for that one first.
-	Prepared *string
 }
 
 // Departure is a pod whose deletion is admitted.
@@ -51,21 +41,17 @@ type Departure struct {
 type Place struct {
 	// Subset of the pod; nil where no subset has a place.
 	Subset *Subset
-	// Counted reports that the books have the pod, by its ID.
-	Counted bool
-	ID      string
-	// Unprepared reports that the pod is not recorded, because it has been prepared for another subset.
-	Unprepared bool
+	// ID by which the books have the pod, if they count it.
+	ID string
 }
 
 // Books are the versioned statuses of a WorkloadSpread, and what admission adds to them. They are no copy of the
 // object, which they only read.
 type Books struct {
-	spread  *Spread
-	limits  []int32
-	totals  map[string]*Entry
-	open    map[string]*page
-	changed bool
+	spread *Spread
+	limits []int32
+	totals map[string]*Entry
+	open   map[string]*page
 }
 
 // page has the entries of one version, in the order of the spec.
@@ -89,66 +75,41 @@ func byName(entries []Entry) map[string]*Entry {
 	return all
 }
 
-// page returns the entries of a version; nil where the status has too many versions.
+// page returns the entries of a version.
 func (b *Books) page(version string) *page {
 	if p := b.open[version]; p != nil {
 		return p
 	}
-	stored, is := b.spread.Status.VersionedSubsetStatuses[version]
-	if !is && len(b.spread.Status.VersionedSubsetStatuses)+b.begun() >= MaxVersions {
-		return nil
-	}
-	have := byName(stored)
+	stored := byName(b.spread.Status.VersionedSubsetStatuses[version])
 	p := &page{entries: make([]Entry, len(b.spread.Spec.Subsets))}
 	for i := range b.spread.Spec.Subsets {
-		name := b.spread.Spec.Subsets[i].Name
-		e := Entry{Name: name}
-		if old := have[name]; old != nil {
-			e = *old
-		} else if total := b.totals[name]; total != nil {
+		e := &p.entries[i]
+		e.Name = b.spread.Spec.Subsets[i].Name
+		if old := stored[e.Name]; old != nil {
+			*e = *old
+		} else if total := b.totals[e.Name]; total != nil {
 			e.Conditions = total.Conditions
 		}
-		e.MissingReplicas = b.places(i, &e)
-		p.entries[i] = e
+		e.MissingReplicas = places(b.limits[i], e)
 	}
 	b.open[version] = p
 	return p
 }
 
-// begun counts the versions that the stored status lacks.
-func (b *Books) begun() int {
-	n := 0
-	for version := range b.open {
-		if _, is := b.spread.Status.VersionedSubsetStatuses[version]; !is {
-			n++
-		}
-	}
-	return n
-}
-
-// places returns how many places an entry has. Where its names are at their bound, the stored number counts more than
-// they do.
-func (b *Books) places(i int, e *Entry) int32 {
-	missing := Missing(b.limits[i], int(e.Replicas),
-		min(len(e.DeletingPods), int(max(e.Replicas, 0))), len(e.CreatingPods))
-	if missing > 0 && len(e.CreatingPods) >= MaxRecords {
-		return max(0, min(missing, e.MissingReplicas))
-	}
-	return missing
+// places returns how many places an entry has.
+func places(limit int32, e *Entry) int32 {
+	return Missing(limit, int(e.Replicas), min(len(e.DeletingPods), int(max(e.Replicas, 0))), len(e.CreatingPods))
 }
 
 // Admit gives an arrival the subset of an earlier call, or else the first subset that is schedulable and has a place. A
 // pod whose deletion is recorded is another one, also under the same name.
 func (b *Books) Admit(a Arrival, now time.Time) Place {
-	subsets := b.spread.Spec.Subsets
+	subsets, id := b.spread.Spec.Subsets, cmp.Or(a.Earlier, a.ID)
 	if len(subsets) == 1 && subsets[0].MaxReplicas == nil {
-		return Place{Subset: &subsets[0]}
+		return Place{&subsets[0], id}
 	}
 	p := b.page(a.Version)
-	if p == nil {
-		return Place{Subset: named(b.spread, a.Given)}
-	}
-	if place, is := p.recorded(a, subsets); is {
+	if place, ok := p.recorded(a, subsets); ok {
 		return place
 	}
 	for i := range p.entries {
@@ -158,25 +119,17 @@ func (b *Books) Admit(a Arrival, now time.Time) Place {
 			continue
 		}
 		if e.MissingReplicas == Unlimited {
-			return Place{Subset: &subsets[i]}
+			return Place{&subsets[i], id}
 		}
-		if !given && e.MissingReplicas <= 0 {
-			continue
-		}
-		if !a.isPreparedFor(e.Name) {
-			return Place{Subset: &subsets[i], Unprepared: true}
-		}
-		if len(e.CreatingPods) < MaxRecords {
+		if given || e.MissingReplicas > 0 {
 			e.CreatingPods = with(e.CreatingPods, a.ID, now)
+			e.MissingReplicas = max(e.MissingReplicas-1, 0)
+			p.changed = true
+			return Place{&subsets[i], a.ID}
 		}
-		e.MissingReplicas = max(e.MissingReplicas-1, 0)
-		p.changed, b.changed = true, true
-		return Place{Subset: &subsets[i], Counted: true, ID: a.ID}
 	}
 	return Place{}
 }
-
-func (a Arrival) isPreparedFor(subset string) bool { return a.Prepared == nil || *a.Prepared == subset }
 
 // recorded returns the place of an arrival that the page has.
 func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
@@ -186,7 +139,7 @@ func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
 		}
 		for _, id := range []string{a.ID, a.Earlier} {
 			if _, creating := p.entries[i].CreatingPods[id]; creating && id != "" {
-				return Place{Subset: &subsets[i], Counted: true, ID: id}, true
+				return Place{&subsets[i], id}, true
 			}
 		}
 	}
@@ -220,24 +173,21 @@ func named(ws *Spread, name string) *Subset {
 
 // Depart records that the deletion of a pod was admitted.
 func (b *Books) Depart(d Departure, now time.Time) {
-	if _, is := b.spread.Status.VersionedSubsetStatuses[d.Version]; !is && b.open[d.Version] == nil {
+	if _, ok := b.spread.Status.VersionedSubsetStatuses[d.Version]; !ok && b.open[d.Version] == nil {
 		return
 	}
 	p := b.page(d.Version)
-	if p == nil {
-		return
-	}
 	i := slices.IndexFunc(p.entries, func(e Entry) bool { return e.Name == d.Subset })
 	if i < 0 || b.limits[i] < 0 {
 		return
 	}
 	e := &p.entries[i]
-	if has(e, d.ID) || has(e, d.Pod) || len(e.DeletingPods) >= MaxRecords {
+	if has(e, d.ID) || has(e, d.Pod) {
 		return
 	}
 	e.DeletingPods = with(e.DeletingPods, d.Pod, now)
-	e.MissingReplicas = b.places(i, e)
-	p.changed, b.changed = true, true
+	e.MissingReplicas = places(b.limits[i], e)
+	p.changed = true
 }
 
 // has reports whether the books of a subset have a pod.
@@ -248,22 +198,27 @@ func has(e *Entry, id string) bool {
 }
 
 // Changed reports whether there is something to write.
-func (b *Books) Changed() bool { return b.changed }
+func (b *Books) Changed() bool {
+	for _, p := range b.open {
+		if p.changed {
+			return true
+		}
+	}
+	return false
+}
 
 // Status returns the status of the WorkloadSpread with what admission added.
 func (b *Books) Status() appsv1beta1.WorkloadSpreadStatus {
 	status := b.spread.Status
-	if !b.changed {
-		return status
-	}
 	status.VersionedSubsetStatuses = maps.Clone(status.VersionedSubsetStatuses)
-	if status.VersionedSubsetStatuses == nil {
-		status.VersionedSubsetStatuses = map[string][]Entry{}
-	}
 	for version, p := range b.open {
-		if p.changed {
-			status.VersionedSubsetStatuses[version] = slices.Clone(p.entries)
+		if !p.changed {
+			continue
 		}
+		if status.VersionedSubsetStatuses == nil {
+			status.VersionedSubsetStatuses = map[string][]Entry{}
+		}
+		status.VersionedSubsetStatuses[version] = slices.Clone(p.entries)
 	}
 	return status
 }

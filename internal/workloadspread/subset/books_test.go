@@ -1,7 +1,6 @@
 package subset_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -141,39 +140,13 @@ func TestDepart(t *testing.T) {
 	}
 }
 
-// TestBooksAreBounded: neither names nor versions grow without end, and places are counted all the same.
-func TestBooksAreBounded(t *testing.T) {
-	ws := spreadOf(subset.MaxRecords + 500)
-	admitted := 0
-	for range 3 { // each batch opens the books that the last one has written
-		b := subset.Open(ws, limitsOf(ws, 0))
-		for i := range 1000 {
-			if b.Admit(subset.Arrival{Version: one, ID: fmt.Sprintf("web-%d-%d", admitted, i)}, noon()).Subset != nil {
-				admitted++
-			}
-		}
-		ws.Status = b.Status()
-	}
-	e := ws.Status.VersionedSubsetStatuses[one][0]
-	if admitted != subset.MaxRecords+500 || len(e.CreatingPods) != subset.MaxRecords || e.MissingReplicas != 0 {
-		t.Errorf("%d admitted, %d names, %d missing", admitted, len(e.CreatingPods), e.MissingReplicas)
-	}
-	b := subset.Open(ws, limitsOf(ws, 0))
-	for i := range 2 * subset.MaxVersions {
-		b.Admit(subset.Arrival{Version: fmt.Sprint(i), ID: "web"}, noon())
-	}
-	if n := len(b.Status().VersionedSubsetStatuses); n != subset.MaxVersions {
-		t.Errorf("%d versions", n)
-	}
-}
-
 // TestByOrdinal: ranges of a StatefulSet do not move when a subset is not schedulable.
 func TestByOrdinal(t *testing.T) {
 	ws := spreadOf(2, 2, -1)
 	at := func() string {
 		text := ""
-		for rank := range int32(6) {
-			if s := subset.ByOrdinal(ws, limitsOf(ws, 0), rank); s != nil {
+		for ordinal := range int32(6) {
+			if s := subset.ByOrdinal(ws, ordinal); s != nil {
 				text += s.Name
 			} else {
 				text += "-"

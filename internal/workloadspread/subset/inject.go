@@ -35,102 +35,36 @@ func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 	return next, nil
 }
 
-// Injected reports whether a pod has what a subset adds, as after an earlier call for the same pod.
-func Injected(pod *corev1.Pod, s *Subset) bool {
-	return constrained(pod, s) && (len(s.Patch.Raw) == 0 || hasPatch(pod, s.Patch.Raw))
-}
-
 // Earlier returns the subset that an earlier call for the same pod gave the pod; nil for none. An API server sends a
 // pod once for each webhook entry, and a pod with the constraints of two subsets finds no node. The annotation alone
 // proves nothing, for a pod template may have the annotation: the pod must also have the constraints of the subset, or
-// without constraints what the patch adds.
-func Earlier(ws *Spread, pod *corev1.Pod) *Subset {
-	m, is := MatchOf(pod)
-	if !is || m.Name != ws.Name {
-		return nil
+// without constraints what the patch adds. A subset that adds nothing to a pod is not proven.
+func Earlier(ws *Spread, pod *corev1.Pod) (s *Subset, proven bool) {
+	m, _ := MatchOf(pod)
+	s = named(ws, m.Subset)
+	if s == nil || m.Name != ws.Name || !isInjected(pod, s) {
+		return nil, false
 	}
-	for i := range ws.Spec.Subsets {
-		s := &ws.Spec.Subsets[i]
-		switch constraints := len(s.Tolerations) + len(s.PreferredNodeSelector); {
-		case s.Name != m.Subset:
-		case constraints > 0 || s.RequiredNodeSelector != nil:
-			if constrained(pod, s) {
-				return s
-			}
-		case patchedAlready(pod, s.Patch.Raw):
-			return s
-		}
-	}
-	return nil
+	return s, !isInjected(&corev1.Pod{}, s)
 }
 
-// constrained reports whether a pod has the tolerations and the node affinity that a subset adds.
-func constrained(pod *corev1.Pod, s *Subset) bool {
-	for i := range s.Tolerations {
-		if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-			return equality.Semantic.DeepEqual(t, s.Tolerations[i])
-		}) {
-			return false
-		}
+// isInjected reports whether a pod has the constraints of a subset, or without constraints what the patch adds.
+func isInjected(pod *corev1.Pod, s *Subset) bool {
+	before := pod.DeepCopy()
+	constrain(&before.Spec, &Subset{})
+	again, err := before.DeepCopy(), error(nil)
+	if len(s.Tolerations)+len(s.PreferredNodeSelector) > 0 || s.RequiredNodeSelector != nil {
+		constrain(&again.Spec, s)
+	} else {
+		again, err = patched(again, s.Patch.Raw)
 	}
-	a := &corev1.NodeAffinity{}
-	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
-		a = pod.Spec.Affinity.NodeAffinity
-	}
-	for i := range s.PreferredNodeSelector {
-		if !slices.ContainsFunc(a.PreferredDuringSchedulingIgnoredDuringExecution,
-			func(t corev1.PreferredSchedulingTerm) bool {
-				return equality.Semantic.DeepEqual(t, s.PreferredNodeSelector[i])
-			}) {
-			return false
-		}
-	}
-	return s.RequiredNodeSelector == nil ||
-		requires(a.RequiredDuringSchedulingIgnoredDuringExecution, s.RequiredNodeSelector)
+	return err == nil && equality.Semantic.DeepEqual(again, before)
 }
 
-// patchedAlready reports whether a patch changes nothing of a pod, and changed the pod before: it changes something of
-// an empty one.
-func patchedAlready(pod *corev1.Pod, patch []byte) bool {
-	if len(patch) == 0 {
-		return false
-	}
-	again, err := patched(pod.DeepCopy(), patch)
-	if err != nil || !equality.Semantic.DeepEqual(again, pod) {
-		return false
-	}
-	empty := &corev1.Pod{}
-	first, err := patched(empty.DeepCopy(), patch)
-	return err == nil && !equality.Semantic.DeepEqual(first, empty)
-}
-
-// requires reports whether every term of a selector has the requirements of another term.
-func requires(selector *corev1.NodeSelector, term *corev1.NodeSelectorTerm) bool {
-	if selector == nil || len(selector.NodeSelectorTerms) == 0 {
-		return false
-	}
-	within := func(have, want []corev1.NodeSelectorRequirement) bool {
-		for i := range want {
-			if !slices.ContainsFunc(have, func(r corev1.NodeSelectorRequirement) bool {
-				return equality.Semantic.DeepEqual(r, want[i])
-			}) {
-				return false
-			}
-		}
-		return true
-	}
-	for i := range selector.NodeSelectorTerms {
-		if t := &selector.NodeSelectorTerms[i]; !within(t.MatchExpressions, term.MatchExpressions) ||
-			!within(t.MatchFields, term.MatchFields) {
-			return false
-		}
-	}
-	return true
-}
-
-// constrain adds the tolerations and the node affinity of a subset to a pod spec, which it changes.
+// constrain adds to a pod spec, which it changes, the tolerations and the node affinity of a subset that the spec
+// lacks.
 func constrain(spec *corev1.PodSpec, s *Subset) {
-	spec.Tolerations = append(slices.Clip(spec.Tolerations), s.Tolerations...)
+	spec.Tolerations = union(spec.Tolerations, s.Tolerations)
 	if spec.Affinity == nil {
 		spec.Affinity = &corev1.Affinity{}
 	}
@@ -138,25 +72,35 @@ func constrain(spec *corev1.PodSpec, s *Subset) {
 		spec.Affinity.NodeAffinity = &corev1.NodeAffinity{}
 	}
 	a := spec.Affinity.NodeAffinity
-	for i := range s.PreferredNodeSelector {
-		a.PreferredDuringSchedulingIgnoredDuringExecution = append(a.PreferredDuringSchedulingIgnoredDuringExecution,
-			*s.PreferredNodeSelector[i].DeepCopy())
+	a.PreferredDuringSchedulingIgnoredDuringExecution = union(
+		a.PreferredDuringSchedulingIgnoredDuringExecution, s.PreferredNodeSelector)
+	if s.RequiredNodeSelector == nil {
+		return
 	}
-	required := s.RequiredNodeSelector
-	switch {
-	case required == nil:
-	case a.RequiredDuringSchedulingIgnoredDuringExecution == nil ||
-		len(a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms) == 0:
+	required := s.RequiredNodeSelector.DeepCopy()
+	if selector := a.RequiredDuringSchedulingIgnoredDuringExecution; selector == nil ||
+		len(selector.NodeSelectorTerms) == 0 {
 		a.RequiredDuringSchedulingIgnoredDuringExecution = &corev1.NodeSelector{
-			NodeSelectorTerms: []corev1.NodeSelectorTerm{*required.DeepCopy()},
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{*required},
 		}
-	default:
-		terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-		for i := range terms {
-			terms[i].MatchExpressions = append(terms[i].MatchExpressions, required.DeepCopy().MatchExpressions...)
-			terms[i].MatchFields = append(terms[i].MatchFields, required.DeepCopy().MatchFields...)
+		return
+	}
+	terms := a.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	for i := range terms {
+		terms[i].MatchExpressions = union(terms[i].MatchExpressions, required.MatchExpressions)
+		terms[i].MatchFields = union(terms[i].MatchFields, required.MatchFields)
+	}
+}
+
+// union returns a list with the items of another one that it lacks. The items are shared, and only read.
+func union[T any](list, more []T) []T {
+	list = slices.Clip(list)
+	for i := range more {
+		if !slices.ContainsFunc(list, func(have T) bool { return equality.Semantic.DeepEqual(have, more[i]) }) {
+			list = append(list, more[i])
 		}
 	}
+	return list
 }
 
 // patched returns a pod with a strategic merge patch applied. Its identity and its owners stay.
@@ -186,30 +130,11 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	return next, nil
 }
 
-// CheckPatch returns why a patch cannot be applied to pods; nil where it can.
-func CheckPatch(pod *corev1.Pod, patch []byte) error {
-	_, err := patched(pod.DeepCopy(), patch)
-	return err
-}
-
 // metadataOf returns the labels and the annotations of a pod with the metadata of a subset's patch applied.
 func metadataOf(pod *corev1.Pod, patch []byte) (labels, annotations map[string]string, err error) {
-	if len(patch) == 0 {
-		return pod.Labels, pod.Annotations, nil
-	}
-	var part struct {
-		Metadata map[string]any `json:"metadata,omitempty"`
-	}
-	if err := json.Unmarshal(patch, &part); err != nil {
-		return nil, nil, fmt.Errorf("decode patch: %w", err)
-	}
-	data, err := json.Marshal(part)
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode patch: %w", err)
-	}
 	bare := &corev1.Pod{}
 	bare.Labels, bare.Annotations = pod.Labels, pod.Annotations
-	next, err := patched(bare, data)
+	next, err := patched(bare, patch)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,8 +42,6 @@ const (
 	NoteNotDeleted = "DeletePodFailed"
 	// NoteRecovered is a subset that takes pods again.
 	NoteRecovered = "RecoverSchedulable"
-	// NoteTooManyVersions is a target with more versions of pods than the status counts.
-	NoteTooManyVersions = "TooManyVersions"
 )
 
 // Base is the replicas of the target that percentages refer to.
@@ -75,23 +73,6 @@ func Limits(subsets []Subset, base Base) ([]int32, []note.Note) {
 		}
 	}
 	return limits, notes
-}
-
-// StoredLimits returns the limits without the replicas of the target: those of percentages are what the status of a
-// version amounts to, and 1 where the version has none.
-func StoredLimits(ws *Spread, version string) []int32 {
-	limits, _ := Limits(ws.Spec.Subsets, Base{Replicas: 1})
-	stored := byName(ws.Status.VersionedSubsetStatuses[version])
-	for i := range ws.Spec.Subsets {
-		s := &ws.Spec.Subsets[i]
-		e := stored[s.Name]
-		if e == nil || limits[i] < 0 || s.MaxReplicas.Type != intstr.String {
-			continue
-		}
-		limits[i] = e.MissingReplicas + e.Replicas - int32(min(len(e.DeletingPods), int(max(e.Replicas, 0)))) +
-			int32(len(e.CreatingPods))
-	}
-	return limits
 }
 
 func limitOf(s *Subset, base Base) (int32, *note.Note) {

@@ -1,7 +1,9 @@
 package subset
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -78,22 +80,18 @@ func DefaultVersioned() []string { return []string{"deployment", "replicaset"} }
 
 // VersionOf returns the version of a pod. Only the pods of controllers of some kinds, in lower case, have versions. The
 // controllers of the pods of a Deployment are ReplicaSets.
-func VersionOf(pod *corev1.Pod, controller string, versioned []string) string {
-	for _, kind := range versioned {
-		if strings.EqualFold(kind, "deployment") {
-			kind = "replicaset"
-		}
-		if !strings.EqualFold(kind, controller) {
-			continue
-		}
-		if hash := pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hash != "" {
-			return hash
-		}
-		if hash := shortHash(pod.Labels[appsv1.ControllerRevisionHashLabelKey]); hash != "" {
-			return hash
-		}
+func VersionOf(pod *corev1.Pod, versioned []string) string {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil || !slices.ContainsFunc(versioned, func(kind string) bool {
+		return strings.EqualFold(kind, owner.Kind) || strings.EqualFold(kind, "deployment") && owner.Kind == "ReplicaSet"
+	}) {
+		return appsv1beta1.WorkloadSpreadVersionIgnored
 	}
-	return appsv1beta1.WorkloadSpreadVersionIgnored
+	return cmp.Or(
+		pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+		shortHash(pod.Labels[appsv1.ControllerRevisionHashLabelKey]),
+		appsv1beta1.WorkloadSpreadVersionIgnored,
+	)
 }
 
 // shortHash returns the last segment of the name of a revision.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -280,16 +281,20 @@ func TestReplicasAt(t *testing.T) {
 func TestVersionOf(t *testing.T) {
 	pod := podIn("web", "a")
 	pod.Labels = map[string]string{"pod-template-hash": "85b", "controller-revision-hash": "web-77"}
+	of := func(kind string, versioned ...string) string {
+		pod.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Controller: ptr.To(true)}}
+		return subset.VersionOf(pod, versioned)
+	}
 	for kind, want := range map[string]string{"ReplicaSet": "85b", "CloneSet": one} {
-		if got := subset.VersionOf(pod, kind, subset.DefaultVersioned()); got != want {
+		if got := of(kind, subset.DefaultVersioned()...); got != want {
 			t.Errorf("%s: %s", kind, got)
 		}
 	}
-	if got := subset.VersionOf(pod, "ReplicaSet", []string{"deployment"}); got != "85b" {
+	if got := of("ReplicaSet", "deployment"); got != "85b" {
 		t.Errorf("%q: the pods of a Deployment are those of its ReplicaSets", got)
 	}
 	delete(pod.Labels, "pod-template-hash")
-	if got := subset.VersionOf(pod, "CloneSet", []string{"cloneset"}); got != "77" {
+	if got := of("CloneSet", "cloneset"); got != "77" {
 		t.Error(got)
 	}
 }

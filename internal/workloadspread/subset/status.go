@@ -1,7 +1,6 @@
 package subset
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,8 +29,6 @@ const (
 type Observation struct {
 	Spread *Spread
 	Limits []int32
-	// Faults are the notes of Limits.
-	Faults []note.Note
 	// Members are all pods of the target that the filter selects.
 	Members []Member
 	Now     time.Time
@@ -60,14 +57,18 @@ func Status(in Observation) Report {
 	c := &counter{Observation: in, conditions: map[string][]metav1.Condition{}}
 	c.Members = slices.Clone(in.Members)
 	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
-	c.report.Notes = append(c.report.Notes, in.Faults...)
 	c.decideConditions()
-	versions := c.byVersion()
+	members := map[string][]Member{}
+	for version := range in.Spread.Status.VersionedSubsetStatuses {
+		members[version] = nil
+	}
+	for _, m := range c.Members {
+		members[m.Version] = append(members[m.Version], m)
+	}
 	totals := make([]total, len(in.Spread.Spec.Subsets))
 	lists := map[string][]Entry{}
-	for _, version := range c.versions(versions) {
-		entries, live := c.list(version, versions[version], totals)
-		if live {
+	for _, version := range slices.Sorted(maps.Keys(members)) {
+		if entries, live := c.list(version, members[version], totals); live {
 			lists[version] = entries
 		}
 	}
@@ -94,37 +95,6 @@ func (c *counter) requeue(after time.Duration) {
 
 func (c *counter) note(level note.Level, code, object, text string) {
 	c.report.Notes = append(c.report.Notes, note.Note{Level: level, Code: code, Object: object, Text: text})
-}
-
-func (c *counter) byVersion() map[string][]Member {
-	all := map[string][]Member{}
-	for _, m := range c.Members {
-		all[m.Version] = append(all[m.Version], m)
-	}
-	return all
-}
-
-// versions are those of the pods and of the stored status, sorted, at most MaxVersions. Versions with the most pods are
-// kept.
-func (c *counter) versions(members map[string][]Member) []string {
-	names := map[string]bool{}
-	for version := range members {
-		names[version] = true
-	}
-	for version := range c.Spread.Status.VersionedSubsetStatuses {
-		names[version] = true
-	}
-	all := slices.Sorted(maps.Keys(names))
-	if len(all) > MaxVersions {
-		c.note(note.Blocked, NoteTooManyVersions, c.Spread.Name,
-			fmt.Sprintf("the target has pods of %d versions, of which %d are counted", len(all), MaxVersions))
-		slices.SortFunc(all, func(a, b string) int {
-			return cmp.Or(cmp.Compare(len(members[b]), len(members[a])), strings.Compare(a, b))
-		})
-		all = all[:MaxVersions]
-		slices.Sort(all)
-	}
-	return all
 }
 
 // total is what all versions of a subset have.

@@ -19,7 +19,9 @@ import (
 
 func report(ws *subset.Spread, base subset.Base, ms []subset.Member) subset.Report {
 	limits, faults := subset.Limits(ws.Spec.Subsets, base)
-	return subset.Status(subset.Observation{Spread: ws, Limits: limits, Faults: faults, Members: ms, Now: noon()})
+	r := subset.Status(subset.Observation{Spread: ws, Limits: limits, Members: ms, Now: noon()})
+	r.Notes = append(faults, r.Notes...)
+	return r
 }
 
 func codes(notes []note.Note) []string {

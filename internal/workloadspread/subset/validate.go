@@ -20,8 +20,6 @@ import (
 const MaxSubsets = 100
 
 const (
-	// mostPaths in targetFilter.replicasPathList.
-	mostPaths = 100
 	// criticalSeconds is the time that all subsets but the last may wait for nodes together.
 	criticalSeconds = 295
 )
@@ -50,8 +48,8 @@ func Validate(ws *appsv1beta1.WorkloadSpread, targets ...schema.GroupKind) field
 			faults = append(faults,
 				field.Invalid(at.Child("targetFilter"), f.Selector, "selector must be a valid label selector"))
 		}
-		if n := len(f.ReplicasPathList); n > mostPaths {
-			faults = append(faults, field.TooMany(at.Child("targetFilter", "replicasPathList"), n, mostPaths))
+		if n := len(f.ReplicasPathList); n > MaxPaths {
+			faults = append(faults, field.TooMany(at.Child("targetFilter", "replicasPathList"), n, MaxPaths))
 		}
 	}
 	faults = append(faults, checkSpreadSubsets(spec, at.Child("subsets"))...)

@@ -280,7 +280,7 @@ func FuzzStatus(f *testing.F) {
 				t.Errorf("%+v", e)
 			}
 		}
-		subset.ByOrdinal(ws, limits, most)
+		subset.ByOrdinal(ws, most)
 		_, _ = subset.Inject(pod, &ws.Spec.Subsets[0], subset.Match{})
 	})
 }

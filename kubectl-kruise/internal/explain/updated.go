@@ -125,7 +125,7 @@ func ChangeOf(s kinds.Strategy, pod *corev1.Pod) string {
 	if s.Policy == kinds.Recreate {
 		return "the update recreates the pod, as its policy says"
 	}
-	change, err := inplace.DiffPod(pod, s.Template, policy())
+	change, err := diffPod(pod, s.Template, policy())
 	var blocked *inplace.BlockedError
 	if errors.As(err, &blocked) {
 		var paths []string

@@ -16,8 +16,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/internal/workloads"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // Of returns what a change of a workload does. An *UnsupportedError is for a kind that no forecast is made for.

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/internal/apiserver"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // simulation is a workload in memory, with its reconciler and its nodes. A second passes only where nothing is left to

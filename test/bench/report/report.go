@@ -1,4 +1,4 @@
-// Package report writes what a benchmark has measured: a page, the same as JSON, and charts.
+// Package report writes what a benchmark has measured: a page, and the same as JSON.
 package report
 
 import (
@@ -24,7 +24,6 @@ type Report struct {
 type Scenario struct {
 	Name, Title string
 	Tables      []*Table
-	Charts      []Chart
 }
 
 // Table has figures that are read together.
@@ -53,9 +52,6 @@ func (s *Scenario) Table(title string, columns ...string) *Table {
 // Add adds a row to the table.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Chart adds a chart.
-func (s *Scenario) Chart(c Chart) { s.Charts = append(s.Charts, c) }
-
 // Markdown is the page.
 func (r *Report) Markdown() string {
 	var b strings.Builder
@@ -72,9 +68,6 @@ func (r *Report) Markdown() string {
 		for _, t := range s.Tables {
 			t.markdown(&b)
 		}
-		for _, c := range s.Charts {
-			fmt.Fprintf(&b, "\n![%s](%s)\n", c.Title, s.file(c))
-		}
 	}
 	return b.String()
 }
@@ -90,20 +83,13 @@ func (t *Table) markdown(b *strings.Builder) {
 	}
 }
 
-func (s *Scenario) file(c Chart) string { return s.Name + "-" + c.Name + ".svg" }
-
-// Write writes report.md, report.json and the charts into a directory.
+// Write writes report.md and report.json into a directory.
 func (r *Report) Write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode report: %w", err)
 	}
 	files := map[string][]byte{"report.md": []byte(r.Markdown()), "report.json": data}
-	for _, s := range r.Scenarios {
-		for _, c := range s.Charts {
-			files[s.file(c)] = []byte(c.SVG())
-		}
-	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return fmt.Errorf("write report: %w", err)

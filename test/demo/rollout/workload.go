@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -159,18 +160,19 @@ func (w deployment) look(ctx context.Context, c client.Client, generation int64)
 	done := st.ObservedGeneration >= generation && st.Replicas == want && st.UpdatedReplicas == want &&
 		st.AvailableReplicas == want && !d.Spec.Paused
 	var says []screen.Note
-	for _, c := range st.Conditions {
-		if c.Type == w.condition() && !done {
-			says = append(says, screen.Note{Code: c.Reason, Text: c.Message})
+	var progress controller.Progress
+	switch {
+	case done:
+	case w.held:
+		if json.Unmarshal([]byte(d.Annotations[controller.StatusKey]), &progress) == nil {
+			says = append(says, screen.Note{Code: string(progress.State), Text: progress.Note})
+		}
+	default:
+		for _, c := range st.Conditions {
+			if c.Type == appsv1.DeploymentProgressing {
+				says = append(says, screen.Note{Code: c.Reason, Text: c.Message})
+			}
 		}
 	}
 	return done, says, nil
-}
-
-// condition says how far the rollout is.
-func (w deployment) condition() appsv1.DeploymentConditionType {
-	if w.held {
-		return controller.ConditionRolledOut
-	}
-	return appsv1.DeploymentProgressing
 }

@@ -4,19 +4,15 @@
 //	s, err := subsets.Read(ud, now)                        // the spec, or why nothing can be done with it
 //	s.Add(kind, workloads)                                 // what the UnitedDeployment controls
 //	s.Revisions, s.Pods[subset] = ...                      // pods where s.NeedsPods(child)
-//	p, err := subsets.Plan(s)                              // the writes, in their order
+//	d, err := subsets.Plan(s)                              // the writes, in their order
 //	...
-//	status := s.Status(p, subsets.Outcome{Update: err, Fault: p.Fault()})
-//
-// Parse, Render and Covers are the parts of it that concern one workload: the template of the UnitedDeployment, the
-// workload of a subset, and whether a stored workload has all fields of it.
+//	status := s.Status(d, subsets.Outcome{Update: err, Fault: d.Fault()})
 //
 // Laws:
-//   - A pass is a function of the snapshot. A snapshot at rest gives a pass without writes, whose status is that of the
-//     object.
-//   - A rendered object has only the fields that the UnitedDeployment decides. Applied on the server, it leaves the
-//     fields of others alone.
-//   - An object covers what was rendered for it, whatever defaults and fields of others it has besides.
+//   - A decision is a function of the snapshot. A snapshot at rest gives one without writes, whose status is that of
+//     the object.
+//   - An update of the numbers alone leaves all other fields alone. Labels and annotations of others stay.
+//   - A workload whose revision, replicas, partition and patch are those that were rendered is not updated.
 //   - Only what the UnitedDeployment controls is written.
 //   - No input is changed, and no stored object makes a function panic.
 package subsets

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // OpenKruise drops the matchFields of a term. A workload that lacks them keeps its pods, and gets them with the next
@@ -14,8 +16,8 @@ func TestMatchFields(t *testing.T) {
 		"spec", "template", "spec", "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
 		"nodeSelectorTerms",
 	}
-	has := func(o *unstructured.Unstructured) bool {
-		all, _, _ := unstructured.NestedSlice(o.Object, terms...)
+	has := func(o write.Object) bool {
+		all, _, _ := unstructured.NestedSlice(o.(*unstructured.Unstructured).Object, terms...)
 		for _, term := range all {
 			if fields, _ := term.(map[string]any)["matchFields"].([]any); len(fields) > 0 {
 				return true
@@ -38,14 +40,14 @@ func TestMatchFields(t *testing.T) {
 		}
 	}
 	u.Spec.Replicas = new(int32)
-	if _, p := plan(t, u, without); told(p) != "update a" || has(p.Updates[0].Rendered) {
+	if _, p := plan(t, u, without); told(p) != "update a" || has(p.Updates[0].Object) {
 		t.Errorf("a new number of replicas: %s", told(p))
 	}
 	u.Spec.Template.DeploymentTemplate.Spec.Template.Spec.Containers[0].Image = "web:2"
-	if _, p := plan(t, u, without); told(p) != "update a" || !has(p.Updates[0].Rendered) {
+	if _, p := plan(t, u, without); told(p) != "update a" || !has(p.Updates[0].Object) {
 		t.Errorf("a new template: %s", told(p))
 	}
-	if _, p := plan(t, u, with); told(p) != "update a" || !has(p.Updates[0].Rendered) {
+	if _, p := plan(t, u, with); told(p) != "update a" || !has(p.Updates[0].Object) {
 		t.Errorf("a new template of a workload with the fields: %s", told(p))
 	}
 }

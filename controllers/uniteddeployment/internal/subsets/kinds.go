@@ -2,9 +2,6 @@ package subsets
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -12,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/validation"
 )
 
 // Kinds are the kinds of workloads that subsets may have.
@@ -38,65 +35,10 @@ func statefulSet() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.Wi
 func deployment() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("Deployment") }
 
 // Template is the one template of a UnitedDeployment.
-type Template struct {
-	Kind schema.GroupVersionKind
-
-	metadata *metav1.ObjectMeta
-	// spec as it is encoded.
-	spec []byte
-	pod  *corev1.PodTemplateSpec
-}
-
-// ErrTemplates is the error of a UnitedDeployment without a template, or with several.
-var ErrTemplates = errors.New("spec.template must have exactly one template")
-
-// Parse returns the template of a UnitedDeployment.
-func Parse(t *v1beta1.SubsetTemplate) (*Template, error) {
-	var found []*Template
-	add := func(kind schema.GroupVersionKind, metadata *metav1.ObjectMeta, spec any, pod *corev1.PodTemplateSpec) error {
-		data, err := json.Marshal(spec)
-		if err != nil {
-			return fmt.Errorf("encode template: %w", err)
-		}
-		found = append(found, &Template{kind, metadata, data, pod})
-		return nil
-	}
-	var err error
-	if x := t.CloneSetTemplate; x != nil {
-		err = errors.Join(err, add(cloneSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
-	}
-	if x := t.AdvancedStatefulSetTemplate; x != nil {
-		err = errors.Join(err, add(advancedStatefulSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
-	}
-	if x := t.StatefulSetTemplate; x != nil {
-		err = errors.Join(err, add(statefulSet(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
-	}
-	if x := t.DeploymentTemplate; x != nil {
-		err = errors.Join(err, add(deployment(), &x.ObjectMeta, &x.Spec, &x.Spec.Template))
-	}
-	if err != nil {
-		return nil, err
-	}
-	if len(found) != 1 {
-		return nil, ErrTemplates
-	}
-	return found[0], nil
-}
-
-// Labels of the template, for its revisions.
-func (t *Template) Labels() map[string]string { return t.metadata.Labels }
+type Template struct{ validation.Template }
 
 // Reserves reports whether pods of the kind can be reserved: a StatefulSet cannot have a substitute for a pod.
 func (t *Template) Reserves() bool { return t.Kind == cloneSet() || t.Kind == deployment() }
-
-// content returns the spec of the template, as a new value.
-func (t *Template) content() (map[string]any, error) {
-	content := map[string]any{}
-	if err := utiljson.Unmarshal(t.spec, &content); err != nil {
-		return nil, fmt.Errorf("decode template: %w", err)
-	}
-	return content, nil
-}
 
 // Child is the workload of a subset.
 type Child struct {
@@ -160,13 +102,17 @@ func number(o *unstructured.Unstructured, path ...string) int32 {
 	return int32(max(0, min(n, math.MaxInt32)))
 }
 
+// strategy is the field of the spec that has the strategy of updates.
+func (c *Child) strategy() string {
+	if c.Kind == deployment() {
+		return "strategy"
+	}
+	return "updateStrategy"
+}
+
 // MaxUnavailable is how many pods may be unavailable during an update; 0 where that is a percentage or not said.
 func (c *Child) MaxUnavailable() int32 {
-	strategy := "updateStrategy"
-	if c.Kind == deployment() {
-		strategy = "strategy"
-	}
-	return number(c.Object, "spec", strategy, "rollingUpdate", "maxUnavailable")
+	return number(c.Object, "spec", c.strategy(), "rollingUpdate", "maxUnavailable")
 }
 
 // Owns reports whether a pod belongs to the child. ReplicaSets of a Deployment are recognised by their names.

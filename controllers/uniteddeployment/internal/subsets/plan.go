@@ -2,6 +2,7 @@ package subsets
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,23 +14,25 @@ import (
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
+	"github.com/kruisekit/kruisekit/write"
 )
 
-// Pass is what one pass is to do. All of it follows from the snapshot. The writes are in the order of their fields:
-// Newest, Labels, on which the allocation was decided, then the workloads.
-type Pass struct {
+// Decision is what there is to do. All of it follows from the snapshot. The writes are in the order of their fields:
+// Store, Labels, on which the allocation was decided, then the workloads.
+type Decision struct {
 	// Targets are the subsets with what they are to be, in the order of the topology.
 	Targets []*Target
 
 	Resolution revision.Resolution
-	// Newest makes the template the newest revision.
+	// Store makes the template the newest revision.
 	Store *revision.Storage
 	// Update and Current are the names of revisions.
 	Update, Current string
 
 	Labels  []spread.PodLabel
 	Creates []*Target
-	Updates []*Target
+	// Updates are the writes of workloads that differ.
+	Updates []*write.Write
 	Deletes []*Child
 	// Evictions are pods of a StatefulSet that keep its update from going on.
 	Evictions []*corev1.Pod
@@ -40,11 +43,13 @@ type Pass struct {
 	RecheckAfter time.Duration
 }
 
-func (p *Pass) recheck(after time.Duration) { p.RecheckAfter = requeue.Sooner(p.RecheckAfter, after) }
+func (p *Decision) recheck(after time.Duration) {
+	p.RecheckAfter = requeue.Sooner(p.RecheckAfter, after)
+}
 
-// Plan computes the pass. The error is that of a template that no revision can hold.
-func Plan(s *Snapshot) (*Pass, error) {
-	p := &Pass{}
+// Plan decides what to do. The error is that of a template that no revision can hold.
+func Plan(s *Snapshot) (*Decision, error) {
+	p := &Decision{}
 	if err := s.revise(p); err != nil {
 		return nil, err
 	}
@@ -60,6 +65,7 @@ func Plan(s *Snapshot) (*Pass, error) {
 		s.render(p, t)
 		s.compare(p, t)
 	}
+	slices.SortFunc(p.Creates, func(a, b *Target) int { return strings.Compare(a.Subset.Name, b.Subset.Name) })
 	for _, child := range s.Surplus {
 		if !child.Terminating {
 			p.Deletes = append(p.Deletes, child)
@@ -69,7 +75,7 @@ func Plan(s *Snapshot) (*Pass, error) {
 }
 
 // revise makes the template the newest revision.
-func (s *Snapshot) revise(p *Pass) error {
+func (s *Snapshot) revise(p *Decision) error {
 	data, err := Encode(&s.Object.Spec.Template)
 	if err != nil {
 		return err
@@ -92,13 +98,13 @@ func (s *Snapshot) revise(p *Pass) error {
 		Owner:      *metav1.NewControllerRef(s.Object, OwnerKind()),
 		Data:       data,
 		Same:       SameData,
-		Labels:     s.Template.Labels(),
+		Labels:     s.Template.Metadata.Labels,
 	})
 	return err
 }
 
 // schedule decides whether a subset is schedulable, and which of its pods are reserved.
-func (s *Snapshot) schedule(p *Pass, t *Target) {
+func (s *Snapshot) schedule(p *Decision, t *Target) {
 	state := spread.State{Condition: s.conditionOf(t.Subset.Name), Pods: s.Pods[t.Subset.Name]}
 	switch {
 	case s.Mode == spread.Fixed:
@@ -121,7 +127,7 @@ func (s *Snapshot) schedule(p *Pass, t *Target) {
 }
 
 // updatingSince is when the update began; zero without one.
-func (s *Snapshot) updatingSince(p *Pass) time.Time {
+func (s *Snapshot) updatingSince(p *Decision) time.Time {
 	if p.Current == p.Update {
 		return time.Time{}
 	}
@@ -133,7 +139,7 @@ func (s *Snapshot) updatingSince(p *Pass) time.Time {
 }
 
 // allocate divides the replicas.
-func (s *Snapshot) allocate(p *Pass) {
+func (s *Snapshot) allocate(p *Decision) {
 	in := spread.Input{Replicas: s.Object.Spec.Replicas, Mode: s.Mode}
 	for _, t := range p.Targets {
 		subset := spread.Subset{
@@ -161,20 +167,8 @@ func (s *Snapshot) allocate(p *Pass) {
 	}
 }
 
-// Labelled are the workloads all of whose pods have their label of reservation once the pass has been executed, and
-// none is reserved.
-func (p *Pass) Labelled() map[string]string {
-	all := map[string]string{}
-	for _, t := range p.Targets {
-		if t.Child != nil && !t.condition.Unschedulable() && len(t.reserved.Labels) == 0 && counts(t.Child) != "" {
-			all[t.Subset.Name] = counts(t.Child)
-		}
-	}
-	return all
-}
-
 // Fault returns what of the spec cannot be met; nil for nothing.
-func (p *Pass) Fault() error {
+func (p *Decision) Fault() error {
 	var texts []string
 	for _, n := range p.Notes {
 		texts = append(texts, n.Message())

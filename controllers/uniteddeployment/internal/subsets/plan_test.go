@@ -34,7 +34,7 @@ func divided(names ...string) *v1beta1.UnitedDeployment {
 
 func plan(
 	t *testing.T, u *v1beta1.UnitedDeployment, workloads ...*unstructured.Unstructured,
-) (*subsets.Snapshot, *subsets.Pass) {
+) (*subsets.Snapshot, *subsets.Decision) {
 	t.Helper()
 	s, err := subsets.Read(u, noon())
 	if err != nil {
@@ -68,13 +68,13 @@ func workload(t *testing.T, u *v1beta1.UnitedDeployment, subset string, ready in
 }
 
 // told is what a pass does.
-func told(p *subsets.Pass) string {
+func told(p *subsets.Decision) string {
 	var parts []string
 	for _, t := range p.Creates {
 		parts = append(parts, "create "+t.Subset.Name)
 	}
-	for _, t := range p.Updates {
-		parts = append(parts, "update "+t.Subset.Name)
+	for _, w := range p.Updates {
+		parts = append(parts, "update "+w.Object.GetLabels()[kruise.SubSetNameLabelKey])
 	}
 	for _, c := range p.Deletes {
 		parts = append(parts, fmt.Sprintf("delete %s of %s", c.Object.GetName(), c.Subset))
@@ -233,7 +233,7 @@ func TestStatusAfterFailures(t *testing.T) {
 		len(status.Conditions) != 2 {
 		t.Errorf("without a pass: %+v", status)
 	}
-	if status := subsets.Unusable(u, errors.New("no"), noon()); status.ObservedGeneration != 7 ||
+	if status := s.Unusable(errors.New("no")); status.ObservedGeneration != 7 ||
 		status.Conditions[0].Type != v1beta1.SubsetFailure {
 		t.Errorf("unusable: %+v", status)
 	}

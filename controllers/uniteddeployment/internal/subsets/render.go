@@ -3,8 +3,6 @@ package subsets
 import (
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +11,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -31,9 +28,9 @@ type Wanted struct {
 
 // Render returns the workload of a subset, with the fields that the UnitedDeployment decides and no others.
 func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
-	spec, err := t.content()
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(t.Spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("encode template: %w", err)
 	}
 	identity := map[string]string{
 		kruise.ControllerRevisionHashLabelKey: w.Revision, kruise.SubSetNameLabelKey: w.Subset.Name,
@@ -43,7 +40,7 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	selector := w.Owner.Spec.Selector.DeepCopy()
-	labels := merged(t.metadata.Labels, selector.MatchLabels, identity)
+	labels := merged(t.Metadata.Labels, selector.MatchLabels, identity)
 	selector.MatchLabels = merged(selector.MatchLabels, map[string]string{kruise.SubSetNameLabelKey: w.Subset.Name})
 	if spec["selector"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(selector); err != nil {
 		return nil, fmt.Errorf("encode selector: %w", err)
@@ -55,7 +52,7 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 	o.SetNamespace(w.Owner.Namespace)
 	o.SetName(w.Name)
 	o.SetLabels(labels)
-	o.SetAnnotations(merged(t.metadata.Annotations, map[string]string{
+	o.SetAnnotations(merged(t.Metadata.Annotations, map[string]string{
 		v1beta1.AnnotationSubsetPatchKey: string(w.Subset.Patch.Raw),
 	}))
 	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, OwnerKind())})
@@ -72,7 +69,7 @@ func merged(all ...map[string]string) map[string]string {
 
 // podTemplate returns the template of the pods of a subset.
 func (t *Template) podTemplate(w *Wanted, identity map[string]string) (map[string]any, error) {
-	pod, err := subset.PlaceTemplate(t.pod, subset.Placement{
+	pod, err := subset.PlaceTemplate(t.Pod, subset.Placement{
 		Term: w.Subset.NodeSelectorTerm, Tolerations: w.Subset.Tolerations, Patch: w.Subset.Patch.Raw,
 	})
 	if err != nil {
@@ -140,22 +137,4 @@ func dropNulls(value any) {
 			dropNulls(item)
 		}
 	}
-}
-
-// Lacking returns the fields of a rendered object that the stored one does not have, as paths, for a log; nil where the
-// stored one has them all.
-func Lacking(object, rendered *unstructured.Unstructured) []string {
-	has, _, _ := stored.Field(object, "spec")
-	var paths []string
-	for _, part := range []string{"labels", "annotations", "ownerReferences"} {
-		want, _, _ := unstructured.NestedFieldNoCopy(rendered.Object, "metadata", part)
-		have, _, _ := unstructured.NestedFieldNoCopy(object.Object, "metadata", part)
-		lacks("metadata."+part, have, want, &paths)
-	}
-	lacks("spec", has, rendered.Object["spec"], &paths)
-	return slices.DeleteFunc(paths, func(path string) bool {
-		// The reconciler of CloneSets removes the names of pods that are gone.
-		return strings.HasPrefix(path, "spec.scaleStrategy.podsToDelete") ||
-			strings.HasPrefix(path, "metadata.ownerReferences")
-	})
 }

@@ -14,11 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets/applied"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/uniteddeployment"
+	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -39,41 +37,22 @@ type Snapshot struct {
 	Surplus   []*Child
 	Revisions []*appsv1.ControllerRevision
 	// Pods of the subsets whose pods matter in this pass, by subset.
-	Pods  map[string][]*corev1.Pod
-	Known Knowledge
+	Pods map[string][]*corev1.Pod
 }
 
-// Knowledge is what is known beside what the API server stores. It may be lost at any time. Both maps are by subset.
-type Knowledge struct {
-	Writes map[string]applied.Write
-	// Labelled are the counts of the workloads all of whose pods had their label of reservation.
-	Labelled map[string]string
-	// Wait is what the object waited for at the end of the last pass.
-	Wait conditions.Wait
-}
-
-// Read returns a snapshot with the spec of an object that has its defaults, or why nothing can be done with the spec.
-// Other faults have a safe reading.
+// Read returns a snapshot with the spec of an object that has its defaults. The error says why nothing can be done with
+// the spec; the snapshot then has the object alone. Other faults have a safe reading.
 func Read(object *v1beta1.UnitedDeployment, now time.Time) (*Snapshot, error) {
-	if fault := uniteddeployment.Unusable(object); fault != nil {
-		return nil, failure.Brief(fault)
+	s := &Snapshot{Object: object, Now: now, Children: map[string]*Child{}, Pods: map[string][]*corev1.Pod{}}
+	if fault := validation.UnitedDeploymentUnusable(object); fault != nil {
+		return s, failure.Brief(fault)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(object.Spec.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("spec.selector: %w", err)
+		return s, fmt.Errorf("spec.selector: %w", err)
 	}
-	template, err := Parse(&object.Spec.Template)
-	if err != nil {
-		return nil, err
-	}
-	s := &Snapshot{
-		Object:   object,
-		Now:      now,
-		Template: template,
-		Selector: selector.String(),
-		Children: map[string]*Child{},
-		Pods:     map[string][]*corev1.Pod{},
-	}
+	s.Selector = selector.String()
+	s.Template = &Template{validation.Templates(&object.Spec.Template)[0]}
 	s.schedulesAs(&object.Spec.Topology.ScheduleStrategy)
 	return s, nil
 }
@@ -152,25 +131,8 @@ func bestFirst(workloads []*unstructured.Unstructured) []*unstructured.Unstructu
 
 // NeedsPods reports whether a pass must look at the pods of a workload, because the workload alone does not say enough.
 func (s *Snapshot) NeedsPods(child *Child) bool {
-	switch {
-	case child.Stuck():
-		return true
-	case s.Mode == spread.Adaptive:
-		return child.Ready < max(child.Replicas, child.Pods)
-	case s.Mode == spread.Reserving:
-		now := counts(child)
-		return now == "" || now != s.Known.Labelled[child.Subset] || s.conditionOf(child.Subset).Unschedulable()
-	}
-	return false
-}
-
-// counts change with each pod that a workload creates, and that becomes ready or updated. They are empty as long as
-// some pods are not.
-func counts(c *Child) string {
-	if c.Ready < max(c.Replicas, c.Pods) || c.Updated < c.Pods {
-		return ""
-	}
-	return fmt.Sprint(c.Object.GetUID(), c.Object.GetGeneration(), c.Observed, c.Pods, c.Ready, c.Updated)
+	return child.Stuck() || s.Mode == spread.Reserving ||
+		s.Mode == spread.Adaptive && child.Ready < max(child.Replicas, child.Pods)
 }
 
 // conditionOf returns the condition Schedulable of a subset, as the status has it.

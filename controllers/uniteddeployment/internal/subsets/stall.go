@@ -1,12 +1,9 @@
 package subsets
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -19,25 +16,28 @@ const (
 	noteDeadline      = "ProgressDeadlineExceeded"
 )
 
-// Stall reports in the condition Stalled of a status that a workload stands still. It returns what the object waits
-// for, which the next snapshot knows, and when to look again; zero for never.
-func (s *Snapshot) Stall(p *Pass, status *v1beta1.UnitedDeploymentStatus) (conditions.Wait, time.Duration) {
-	headline, _ := note.Headline(p.standing())
-	before, same := s.Known.Wait, s.Object.Status.UpdatedRevision == status.UpdatedRevision
-	if !same {
-		before = conditions.Wait{}
+// stall reports in the condition Stalled that the workload of a subset stands still. The condition of a workload comes
+// after a wait, so that the object need not wait once more.
+func (s *Snapshot) stall(p *Decision, list *conditions.List) {
+	headline, stands := note.Headline(p.standing())
+	if !stands {
+		list.Remove(conditions.Stalled)
+		return
 	}
-	wait := before.Next(headline, status.UpdatedReplicas, s.Now)
-	list := conditionsOf(status)
-	after := conditions.Stall(&list, conditions.Stalling{
-		Now: s.Now, Headline: headline, Wait: wait, SameRevision: same,
-	})
-	setConditions(status, list)
-	return wait, after
+	c := conditions.Condition{
+		Type: conditions.Stalled, Status: corev1.ConditionTrue, Reason: headline.Code, Message: headline.Message(),
+	}
+	if headline.Level != note.Blocked {
+		c.Status = corev1.ConditionUnknown // it may go on by itself
+	}
+	if old := list.Find(c.Type); old != nil && old.Message != c.Message {
+		list.Remove(c.Type)
+	}
+	list.Set(c, s.Now)
 }
 
 // standing are the reasons why subsets stand still.
-func (p *Pass) standing() []note.Note {
+func (p *Decision) standing() []note.Note {
 	var notes []note.Note
 	for _, t := range p.Targets {
 		if t.err != nil {

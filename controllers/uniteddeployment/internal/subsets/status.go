@@ -16,7 +16,7 @@ import (
 	"github.com/kruisekit/kruisekit/spread"
 )
 
-// Outcome is what became of the writes of a pass.
+// Outcome is what became of the writes of a decision.
 type Outcome struct {
 	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations,
 	// deletions and labels of pods, and Update that of updates.
@@ -29,7 +29,7 @@ type Outcome struct {
 func (o Outcome) Err() error { return errors.Join(o.Revise, o.Provision, o.Update) }
 
 // Status returns the status of the object after a pass, which is nil where it could not be planned.
-func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
+func (s *Snapshot) Status(p *Decision, o Outcome) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
 	list := conditionsOf(status)
 	if p != nil && o.Revise == nil {
@@ -38,6 +38,7 @@ func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
 	}
 	if p != nil {
 		status.CollisionCount = collisions(p, o.Revise)
+		s.stall(p, &list)
 	}
 	provision := o.Provision
 	if o.Revise != nil {
@@ -51,7 +52,7 @@ func (s *Snapshot) Status(p *Pass, o Outcome) v1beta1.UnitedDeploymentStatus {
 
 // collisions counts one more where another object has the name of the revision, so that the next pass resolves another
 // name.
-func collisions(p *Pass, err error) *int32 {
+func collisions(p *Decision, err error) *int32 {
 	n := p.Resolution.Collisions
 	var taken *revision.TakenError
 	if !errors.As(err, &taken) {
@@ -61,10 +62,10 @@ func collisions(p *Pass, err error) *int32 {
 }
 
 // Unusable returns the status of an object with whose spec nothing can be done.
-func Unusable(object *v1beta1.UnitedDeployment, fault error, now time.Time) v1beta1.UnitedDeploymentStatus {
-	status := object.Status.DeepCopy()
-	status.ObservedGeneration = object.Generation
-	return reported(status, conditionsOf(status), fault, now)
+func (s *Snapshot) Unusable(fault error) v1beta1.UnitedDeploymentStatus {
+	status := s.Object.Status.DeepCopy()
+	status.ObservedGeneration = s.Object.Generation
+	return reported(status, conditionsOf(status), fault, s.Now)
 }
 
 // reported completes a status with its conditions.
@@ -116,7 +117,7 @@ func judge(list *conditions.List, conditionType string, err error, now time.Time
 }
 
 // count sums up the workloads.
-func (s *Snapshot) count(p *Pass, status *v1beta1.UnitedDeploymentStatus) {
+func (s *Snapshot) count(p *Decision, status *v1beta1.UnitedDeploymentStatus) {
 	reserved := int32(0)
 	was := *status
 	status.Replicas, status.ReadyReplicas, status.UpdatedReplicas, status.UpdatedReadyReplicas = 0, 0, 0, 0
@@ -161,7 +162,7 @@ func (s *Snapshot) existing() []*Child {
 }
 
 // lags reports whether a workload of the updated revision has yet to report about its spec.
-func (s *Snapshot) lags(p *Pass) bool {
+func (s *Snapshot) lags(p *Decision) bool {
 	for _, child := range s.Children {
 		if child.Revision == p.Update && !child.Observed {
 			return true
@@ -191,7 +192,7 @@ func (t *Target) status() v1beta1.UnitedDeploymentSubsetStatus {
 }
 
 // judgeUpdate decides whether the updated revision has been rolled out.
-func (s *Snapshot) judgeUpdate(p *Pass, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *conditions.List) {
+func (s *Snapshot) judgeUpdate(p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *conditions.List) {
 	status.CurrentRevision = p.Current
 	if p.Current != p.Update && s.complete(p, o, status) {
 		status.CurrentRevision = p.Update
@@ -208,7 +209,7 @@ func (s *Snapshot) judgeUpdate(p *Pass, o Outcome, status *v1beta1.UnitedDeploym
 }
 
 // complete reports whether all pods are updated and ready.
-func (s *Snapshot) complete(p *Pass, o Outcome, status *v1beta1.UnitedDeploymentStatus) bool {
+func (s *Snapshot) complete(p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus) bool {
 	if o.Err() != nil || len(p.Updates) > 0 || s.lags(p) || status.UpdatedReadyReplicas < status.Replicas {
 		return false
 	}

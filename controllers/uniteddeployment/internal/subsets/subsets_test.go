@@ -2,13 +2,11 @@ package subsets_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,108 +32,17 @@ func owner() *v1beta1.UnitedDeployment {
 	return u
 }
 
-func render(t *testing.T, u *v1beta1.UnitedDeployment) *unstructured.Unstructured {
-	t.Helper()
-	template, err := subsets.Parse(&u.Spec.Template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := template.Render(subsets.Wanted{
-		Owner: u, Subset: &v1beta1.Subset{Name: "a"}, Name: "web-a", Revision: "web-1", Replicas: 2,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
-// Exactly one template is one.
-func TestParse(t *testing.T) {
-	u := owner()
-	u.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{}
-	for _, template := range []*v1beta1.SubsetTemplate{{}, &u.Spec.Template} {
-		if _, err := subsets.Parse(template); !errors.Is(err, subsets.ErrTemplates) {
-			t.Errorf("got %v", err)
-		}
-	}
-}
-
-// A stored object covers what was rendered with its defaults and the fields of others, and not once something is
-// missing or differs.
-func TestCovers(t *testing.T) {
-	u := owner()
-	rendered := render(t, u)
-	set := func(value any, path ...string) func(map[string]any) {
-		return func(o map[string]any) {
-			if err := unstructured.SetNestedField(o, value, path...); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	container := func(o map[string]any) map[string]any {
-		all, _, _ := unstructured.NestedFieldNoCopy(o, "spec", "template", "spec", "containers")
-		return all.([]any)[0].(map[string]any)
-	}
-	cases := map[string]struct {
-		change func(map[string]any)
-		lacks  string
-	}{
-		"the same":          {func(map[string]any) {}, ""},
-		"defaults":          {func(o map[string]any) { container(o)["imagePullPolicy"] = "Always" }, ""},
-		"a label of others": {set("x", "metadata", "labels", "team"), ""},
-		"an injected container": {func(o map[string]any) {
-			pod := o["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
-			pod["containers"] = append([]any{map[string]any{"name": "injected"}}, pod["containers"].([]any)...)
-		}, ""},
-		"no metadata of null": {set(map[string]any{}, "spec", "strategy"), ""},
-		"other replicas":      {set(int64(3), "spec", "replicas"), "spec.replicas"},
-		"another image": {
-			func(o map[string]any) { container(o)["image"] = "web:2" }, "spec.template.spec.containers[web].image",
-		},
-		"no container": {
-			func(o map[string]any) { container(o)["name"] = "other" }, "spec.template.spec.containers[web]",
-		},
-		"no label": {
-			set("b", "metadata", "labels", "apps.kruise.io/subset-name"), "metadata.labels.apps.kruise.io/subset-name",
-		},
-		"a replaced structure": {func(o map[string]any) { o["spec"] = "none" }, "spec"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			object := rendered.DeepCopy()
-			c.change(object.Object)
-			packed := object.DeepCopy()
-			stored.Pack(packed)
-			for _, object := range []*unstructured.Unstructured{object, packed} {
-				if got := strings.Join(subsets.Lacking(object, rendered), " "); got != c.lacks ||
-					subsets.Covers(object, rendered) != (c.lacks == "") {
-					t.Errorf("lacks %q, want %q", got, c.lacks)
-				}
-			}
-		})
-	}
-	if cpu, _, _ := unstructured.NestedString(container(rendered.Object), "resources", "requests", "cpu"); cpu != "1" {
-		t.Errorf("cpu %s is not as the API server stores it", cpu)
-	}
-	if diff := cmp.Diff(owner(), u); diff != "" {
-		t.Errorf("the owner changed: %s", diff)
-	}
-}
-
-// Names have the form of generated names, are stable, and differ by subset, owner and attempt.
+// Names have the form of generated names, are stable, and differ by subset.
 func TestName(t *testing.T) {
 	u, seen := owner(), map[string]bool{}
 	for _, subset := range []string{"a", "b", strings.Repeat("z", 63)} {
-		for attempt := range 3 {
-			name := subsets.Name(u, subset, attempt)
-			if name != subsets.Name(u, subset, attempt) || seen[name] || len(name) > 63 ||
-				!strings.HasPrefix(name, "web-"+subset[:1]) {
-				t.Errorf("name %s", name)
-			}
-			seen[name] = true
+		name := subsets.Name(u, subset)
+		if name != subsets.Name(u, subset) || seen[name] || len(name) > 63 || !strings.HasPrefix(name, "web-"+subset[:1]) {
+			t.Errorf("name %s", name)
 		}
+		seen[name] = true
 	}
-	if got := subsets.Name(u, "Not.A-Name_", 0); !strings.HasPrefix(got, "web-") || len(got) != len("web-")+5 {
+	if got := subsets.Name(u, "Not.A-Name_"); !strings.HasPrefix(got, "web-") || len(got) != len("web-")+5 {
 		t.Errorf("name %s", got)
 	}
 }

@@ -23,6 +23,7 @@ const usage = `usage: cluster COMMAND [FLAGS]
   status              say what runs
   image NAME...       push an image of busybox under each name to the registry of the real cluster;
                       with -program FILE it is of that static program alone
+  hold COMMAND...     keep the control plane that tests share while a command runs
   kubeconfig          print the path of the kubeconfig: -level as for up
   env                 print the environment for a shell: -level as for up
 `
@@ -49,7 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	tool := command{cache: cache, out: out, flags: flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)}
 	commands := map[string]func(context.Context, []string) error{
 		"build": tool.build, "up": tool.up, "down": tool.down, "status": tool.status,
-		"image": tool.image, "kubeconfig": tool.kubeconfig, "env": tool.env, launch.Subcommand: tool.keep,
+		"image": tool.image, "hold": tool.hold, "kubeconfig": tool.kubeconfig, "env": tool.env, launch.Subcommand: tool.keep,
 	}
 	do, ok := commands[args[0]]
 	if !ok {

@@ -1,0 +1,183 @@
+package broadcastjob
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/workload/eligible"
+)
+
+// ruleFor returns which nodes pods of a spec fit. Cordons and requests keep new pods from a node, and leave those that
+// run.
+func ruleFor(spec *corev1.PodSpec) *eligible.Rule {
+	return eligible.Compile(spec, eligible.Options{Cordons: true, Requests: true})
+}
+
+// stays reports whether a pod may stay on the node of a verdict. A pod that waits for the scheduler stays only where a
+// new one would be created.
+func stays(pod *corev1.Pod, v eligible.Verdict) bool {
+	return v.Run || pod.Spec.NodeName != "" && v.Stay
+}
+
+// survey is the job, node by node and pod by pod.
+type survey struct {
+	// due are the names of the nodes that get a pod.
+	due []string
+	// desired counts the nodes that have a pod or get one, and served those of them where nothing is left to wait for.
+	desired, served int32
+	// counts of pods by class, wherever they are.
+	counts map[class]int32
+	// running counts the active pods that take part in the parallelism: all but those on nodes that do not exist.
+	// leaving are those to be deleted, which take part until they are.
+	running, leaving int32
+	// failedPods are the names of the pods that count as failed.
+	failedPods []string
+	// misplaced are pods to delete, because of their nodes.
+	misplaced []member
+	notes     []note.Note
+}
+
+//nolint:revive // the arguments of the format beside four
+func (s *survey) explain(level note.Level, code, object, format string, args ...any) {
+	s.notes = append(s.notes, note.Note{Level: level, Code: code, Object: object, Text: fmt.Sprintf(format, args...)})
+}
+
+// look makes the survey.
+func (s *snapshot) look() *survey {
+	all := &survey{counts: map[class]int32{}}
+	byNode := map[string][]member{}
+	for _, pod := range s.sortedPods() {
+		m := member{pod, classOf(s.job, pod)}
+		all.counts[m.class]++
+		if m.class == failed || m.class == exceeded {
+			all.failedPods = append(all.failedPods, pod.Name)
+		}
+		if m.class == exceeded {
+			all.explain(note.Blocked, "RestartLimitExceeded", pod.Name,
+				"the containers have restarted %d times, the limit is %d", restarts(pod), s.job.Spec.FailurePolicy.RestartLimit)
+		}
+		node := eligible.NodeOf(pod)
+		byNode[node] = append(byNode[node], m)
+	}
+	rule := ruleFor(&s.job.Spec.Template.Spec)
+	skipped := map[eligible.Reason][]string{}
+	for _, node := range s.sortedNodes() {
+		if why := all.visit(node, rule, byNode[node.Name]); why != "" {
+			skipped[why] = append(skipped[why], node.Name)
+		}
+		delete(byNode, node.Name)
+	}
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		names := skipped[reason]
+		n := eligible.Verdict{Reason: reason}.Note(names[0])
+		all.explain(note.Info, n.Code, "", "%d nodes get no pod (%s): %s", len(names), n.Text, some(names))
+	}
+	if all.desired == 0 {
+		all.explain(note.Waiting, "NoNodeFits", "", "no node fits the pod template")
+	}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		all.stray(node, byNode[node])
+	}
+	return all
+}
+
+// stray looks at the pods of a node that does not exist, or of none. The garbage collector of pods deletes those that
+// are bound.
+func (s *survey) stray(node string, pods []member) {
+	for _, m := range pods {
+		switch {
+		case m.class != active:
+		case node == "":
+			s.running++
+		case m.Spec.NodeName == "":
+			s.misplaced = append(s.misplaced, m)
+			s.explain(note.Waiting, "NodeGone", m.Name, "the pod waits for node %s, which does not exist", node)
+		}
+	}
+}
+
+// visit looks at a node and its pods. It returns why the job has and gets no pod there; empty where it does.
+func (s *survey) visit(node *corev1.Node, rule *eligible.Rule, pods []member) (skipped eligible.Reason) {
+	verdict := rule.Check(node)
+	if len(pods) == 0 {
+		if !verdict.Run {
+			return verdict.Reason
+		}
+		s.desired++
+		s.due = append(s.due, node.Name)
+		return ""
+	}
+	slices.SortFunc(pods, rank)
+	pods = slices.DeleteFunc(pods, func(m member) bool {
+		reason, leaves := s.leaves(node, m)
+		if leaves {
+			skipped = reason
+		}
+		return leaves
+	})
+	if len(pods) == 0 || pods[0].class == ending && skipped != "" {
+		return skipped
+	}
+	switch pods[0].class {
+	case succeeded, failed:
+		s.served++
+	case ending:
+		if !verdict.Run { // nothing runs there once the pod is gone
+			return ""
+		}
+	}
+	s.desired++
+	for i, m := range pods {
+		if m.class == active {
+			s.running++
+		}
+		if i > 0 && m.class != ending { // both stay, and the job waits for both
+			s.explain(note.Blocked, noteDuplicate, m.Name, "node %s has pod %s", node.Name, pods[0].Name)
+		}
+	}
+	return ""
+}
+
+// leaves reports whether the node of a pod that has not ended no longer fits, and why.
+func (s *survey) leaves(node *corev1.Node, m member) (eligible.Reason, bool) {
+	if m.class != active && m.class != exceeded {
+		return "", false
+	}
+	verdict := ruleFor(&m.Spec).Check(node)
+	if stays(m.Pod, verdict) {
+		return "", false
+	}
+	if m.class == active {
+		s.leaving++
+	}
+	s.misplaced = append(s.misplaced, m)
+	s.explain(note.Waiting, "NodeNoLongerFits", m.Name, "node %s no longer fits (%s)", node.Name, verdict.Reason)
+	return verdict.Reason, true
+}
+
+// sortedNodes are the nodes by name, each once.
+func (s *snapshot) sortedNodes() []*corev1.Node {
+	nodes := slices.DeleteFunc(slices.Clone(s.nodes), func(n *corev1.Node) bool { return n == nil })
+	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(nodes, func(a, b *corev1.Node) bool { return a.Name == b.Name })
+}
+
+func (s *snapshot) sortedPods() []*corev1.Pod {
+	pods := slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool { return p == nil })
+	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.Name == b.Name })
+}
+
+// some names the first of some objects, and counts the rest.
+func some(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

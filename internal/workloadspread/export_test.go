@@ -1,4 +1,0 @@
-package workloadspread
-
-// Kept counts the WorkloadSpreads that take memory.
-func (d *Allocator) Kept() int { return d.records.Kept() }
