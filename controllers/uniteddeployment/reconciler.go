@@ -7,7 +7,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -131,13 +130,12 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 	}
 	labels, err := p.labels()
 	if err == nil {
-		_, err = r.each(ctx, p, labels)
+		err = r.api.WriteEach(ctx, p.key(), labels, r.ledgers()...)
 	}
 	if out.Provision = err; err != nil {
 		return
 	}
 	p.executed = true
-	var deleting error
 	creations := batches.Each(d.Creates, func(t *subsets.Target) error {
 		creation := &write.Write{Verb: write.Create, Object: t.Rendered}
 		have, _, err := owned.Create(ctx, r.api, p.Object, creation, r.children[p.Template.Kind])
@@ -150,40 +148,15 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 		return nil
 	})
 	p.created = creations.Succeeded()
-	p.deleted, deleting = r.each(ctx, p, p.deletions())
-	out.Provision = errors.Join(creations.Err(), deleting)
-	_, updating := r.each(ctx, p, d.Updates)
-	_, evicting := r.each(ctx, p, write.Deletions(d.Evictions))
-	_, trimming := r.each(ctx, p, p.trimmed())
-	out.Update = errors.Join(updating, evicting, trimming)
+	gone, err := r.api.DeleteEach(ctx, p.key(), p.deletions(), r.ledgers()...)
+	p.deleted, out.Provision = len(gone), errors.Join(creations.Err(), err)
+	for _, writes := range [][]*write.Write{d.Updates, write.Deletions(d.Evictions), p.trimmed()} {
+		out.Update = errors.Join(out.Update, r.api.WriteEach(ctx, p.key(), writes, r.ledgers()...))
+	}
 }
 
 // errGone is the error of a creation whose name another object had, which is gone by now.
 var errGone = errors.New("the object that had the name was deleted")
-
-// each sends writes in parallel. It returns how many succeeded: what is gone is no failure.
-func (r *Reconciler) each(ctx context.Context, p *plan, writes []*write.Write) (succeeded int, err error) {
-	var failed []error
-	answers := r.api.SendEach(ctx, p.key(), writes, r.ledgers()...)
-	for i, answer := range answers {
-		if answer.Err != nil && !write.IsOutdated(answer.Err) {
-			failed = append(failed, fmt.Errorf("%s: %w", writes[i], answer.Err))
-		}
-	}
-	return len(answers) - len(failed), errors.Join(failed...)
-}
-
-// report writes the status, also where another write failed.
-func (r *Reconciler) report(ctx context.Context, p *plan) error {
-	w, err := p.report()
-	if err != nil || w == nil {
-		return err
-	}
-	if _, err := r.api.Send(ctx, p.key(), w, r.objects); err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return nil
-}
 
 // ledgers record the answers to writes, each those of its kind.
 func (r *Reconciler) ledgers() []driver.Recorder {

@@ -1,21 +1,20 @@
 package uniteddeployment
 
 import (
+	"context"
+
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
-// report returns the write of the status, if the status changed, also where a write failed.
-func (p *plan) report() (*write.Write, error) {
+// report writes the status, if it changed, also where another write failed.
+func (r *Reconciler) report(ctx context.Context, p *plan) error {
 	is := *p.Object
 	is.Status = p.status()
-	kind := stored.Kind{GVK: subsets.OwnerKind()}
-	return stored.WriteStatus(kind, p.Object, &is, map[string]any{ // the schema requires them
+	_, err := r.api.WriteStatus(ctx, r.objects, p.Object, &is, map[string]any{ // the schema requires them
 		"replicas": is.Status.Replicas, "updatedReplicas": is.Status.UpdatedReplicas,
 		"currentRevision": is.Status.CurrentRevision,
 	})
+	return err
 }
 
 // status follows from what became of the writes.
