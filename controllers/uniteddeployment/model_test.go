@@ -2,6 +2,7 @@ package uniteddeployment_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
@@ -54,10 +56,31 @@ func newModel(t *testing.T) *model {
 	return m
 }
 
+// cached is a client whose reads are packed, as those from the cache of the manager are.
+type cached struct{ client.Client }
+
+func (c cached) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, o, options...)
+	if raw, untyped := o.(*unstructured.Unstructured); untyped {
+		stored.Pack(raw)
+	}
+	return err
+}
+
+func (c cached) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	err := c.Client.List(ctx, list, options...)
+	if raw, untyped := list.(*unstructured.UnstructuredList); untyped {
+		for i := range raw.Items {
+			stored.Pack(&raw.Items[i])
+		}
+	}
+	return err
+}
+
 // restart starts another reconciler in the place of the one before, with a client of the server.
 func (m *model) restart(c client.Client) {
 	m.Helper()
-	r, err := uniteddeployment.New(c, uniteddeployment.Options{Now: m.Now, Recorder: m.Server, Live: m.Live})
+	r, err := uniteddeployment.New(cached{c}, uniteddeployment.Options{Now: m.Now, Recorder: m.Server, Live: m.Live})
 	if err != nil {
 		m.Fatal(err)
 	}

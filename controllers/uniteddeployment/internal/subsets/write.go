@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -28,7 +29,12 @@ func (c *Child) content() content {
 // replaces the spec; otherwise the numbers alone are written, and the fields of other writers stay. Labels and
 // annotations are added.
 func (t *Target) update(have, wanted content) (*write.Write, error) {
-	was, is := t.Child.Object.DeepCopy(), t.Child.Object.DeepCopy()
+	content, err := stored.Content(t.Child.Object)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", t.Child.Object.GetName(), err)
+	}
+	was := (&unstructured.Unstructured{Object: content}).DeepCopy()
+	is := was.DeepCopy()
 	is.SetLabels(merged(was.GetLabels(), t.Rendered.GetLabels()))
 	is.SetAnnotations(merged(was.GetAnnotations(), t.Rendered.GetAnnotations()))
 	if have.revision != wanted.revision || have.patch != wanted.patch {
