@@ -76,10 +76,15 @@ func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 		o.Now = time.Now //nolint:forbidigo // the clock of Options
 	}
 	o.Send = Recording(o.Send, o.Owner, o.Ledgers...)
-	r := runner[W]{pass: pass, options: o}
+	var mu sync.Mutex
+	answer := func(request W, object write.Object, err error) []W {
+		mu.Lock()
+		defer mu.Unlock()
+		return pass.Answer(o.Now(), request, object, err)
+	}
 	var panicked []error
 	for requests := pass.Next(); len(requests) > 0 && panicked == nil; requests = pass.Next() {
-		send := func(request W) error { return r.follow(ctx, request) }
+		send := func(request W) error { return o.follow(ctx, request, answer) }
 		run := batches.Each[W]
 		if requests[0].Request().Verb == write.Create {
 			run = batches.Run[W]
@@ -93,19 +98,12 @@ func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	return errors.Join(append(panicked, pass.Err())...)
 }
 
-type runner[W Request] struct {
-	options Options[W]
-
-	mu   sync.Mutex
-	pass Pass[W]
-}
-
 // follow sends a request, and then those that follow from the answers. The error is that of a request that nothing
 // follows.
-func (r *runner[W]) follow(ctx context.Context, first W) error {
+func (o *Options[W]) follow(ctx context.Context, first W, answer func(W, write.Object, error) []W) error {
 	for requests := []W{first}; len(requests) > 0; {
-		object, err := r.send(ctx, requests[0])
-		next := r.answer(requests[0], object, err)
+		object, err := o.send(ctx, requests[0])
+		next := answer(requests[0], object, err)
 		if err != nil && len(next) == 0 && len(requests) == 1 {
 			return err
 		}
@@ -118,25 +116,17 @@ func (r *runner[W]) follow(ctx context.Context, first W) error {
 var errNoAnswer = errors.New("the driver has no answer to questions")
 
 // send sends one request.
-func (r *runner[W]) send( //nolint:ireturn // whichever type the request is of
-	ctx context.Context, request W,
-) (write.Object, error) {
+func (o *Options[W]) send(ctx context.Context, request W) (write.Object, error) { //nolint:ireturn // as Send
 	w := request.Request()
 	if w.Verb == write.Ask {
-		if r.options.Ask == nil {
+		if o.Ask == nil {
 			return nil, errNoAnswer
 		}
-		return nil, r.options.Ask(ctx, request)
+		return nil, o.Ask(ctx, request)
 	}
-	object, err := r.options.Send(ctx, w)
-	if r.options.Answered != nil {
-		r.options.Answered(request, object, err)
+	object, err := o.Send(ctx, w)
+	if o.Answered != nil {
+		o.Answered(request, object, err)
 	}
 	return object, err
-}
-
-func (r *runner[W]) answer(request W, object write.Object, err error) []W {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.pass.Answer(r.options.Now(), request, object, err)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -182,19 +183,19 @@ func (l *Ledger[T]) Overlay(
 		return cached, 0, nil
 	}
 	views := l.views(entries, cached)
-	if err := l.readUnconfirmed(ctx, views); err != nil {
-		return nil, 0, err
-	}
 	objects = make([]T, 0, len(views))
 	for i := range views {
 		v := &views[i]
+		if v.unconfirmed {
+			if err := l.confirm(ctx, v); err != nil {
+				return nil, 0, err
+			}
+		}
 		l.settle(owner, v)
 		if v.visible {
 			objects = append(objects, v.object)
 		}
-		if v.recheckAfter > 0 && (recheckAfter == 0 || v.recheckAfter < recheckAfter) {
-			recheckAfter = v.recheckAfter
-		}
+		recheckAfter = requeue.Sooner(recheckAfter, v.recheckAfter)
 	}
 	return objects, recheckAfter, nil
 }
@@ -215,9 +216,7 @@ func (l *Ledger[T]) Deleting(owner types.NamespacedName) (objects []T, recheckAf
 			objects = append(objects, e.object)
 		case e.kind == unseen && !e.gone && left > 0: // the cache may have missed all of it
 			objects = append(objects, e.object)
-			if recheckAfter == 0 || left < recheckAfter {
-				recheckAfter = left
-			}
+			recheckAfter = requeue.Sooner(recheckAfter, left)
 		}
 	}
 	return objects, recheckAfter

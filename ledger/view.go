@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -74,17 +73,6 @@ func missing[T client.Object](e entry[T], now time.Time) view[T] {
 		return view[T]{entry: e, unconfirmed: true, lacking: true}
 	}
 	return view[T]{object: e.object, visible: true, recheckAfter: Patience - age}
-}
-
-// readUnconfirmed completes the views that need a live read.
-func (l *Ledger[T]) readUnconfirmed(ctx context.Context, views []view[T]) error {
-	var failed []error
-	for i := range views {
-		if views[i].unconfirmed {
-			failed = append(failed, l.confirm(ctx, &views[i]))
-		}
-	}
-	return errors.Join(failed...)
 }
 
 // confirm completes a view by a live read. The entry then holds the result, so that it outlasts a cache that still

@@ -3,7 +3,6 @@ package note
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,28 +55,25 @@ func (n Note) String() string {
 // Headline returns the note that explains best why a workload does not go on: of the highest level, the code that most
 // notes have, and of these the first note by object. It reports false where every note is Info.
 func Headline(notes []Note) (Note, bool) {
-	counts := map[string]int{}
-	var level Level
-	for i := range notes {
-		if notes[i].Level.rank() > level.rank() {
-			level = notes[i].Level
-			clear(counts)
-		}
-		if notes[i].Level.rank() == level.rank() {
-			counts[notes[i].Code]++
+	type reason struct {
+		level int
+		code  string
+	}
+	counts := map[reason]int{}
+	for _, n := range notes {
+		counts[reason{n.Level.rank(), n.Code}]++
+	}
+	var first Note
+	for _, n := range notes {
+		level, than := n.Level.rank(), first.Level.rank()
+		if cmp.Or(
+			cmp.Compare(level, than), cmp.Compare(counts[reason{level, n.Code}], counts[reason{than, first.Code}]),
+			cmp.Compare(first.Code, n.Code), cmp.Compare(first.Object, n.Object), cmp.Compare(first.Text, n.Text),
+		) > 0 && level > 0 {
+			first = n
 		}
 	}
-	if level.rank() == 0 {
-		return Note{}, false
-	}
-	candidates := slices.DeleteFunc(slices.Clone(notes), func(n Note) bool { return n.Level.rank() != level.rank() })
-	first := slices.MinFunc(candidates, func(a, b Note) int {
-		return cmp.Or(
-			cmp.Compare(counts[b.Code], counts[a.Code]), cmp.Compare(a.Code, b.Code),
-			cmp.Compare(a.Object, b.Object), cmp.Compare(a.Text, b.Text),
-		)
-	})
-	return first, true
+	return first, first.Level.rank() > 0
 }
 
 // ToCondition returns a condition with status True, the note's code as its reason and its text, with the object's name

@@ -8,17 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// The HTTP statuses that classify an answer.
-const (
-	statusBadRequest      = 400
-	statusUnauthorized    = 401
-	statusRequestTimeout  = 408
-	statusTooLarge        = 413
-	statusUnprocessable   = 422 // an object or a patch that the API server rejects
-	statusTooManyRequests = 429
-	statusInternal        = 500
-)
-
 // IsRefused reports whether an error is the API server's answer to this one request: the write was not made, and others
 // may succeed. After any other error the write may have been made, or the next ones fail too.
 func IsRefused(err error) bool {
@@ -30,10 +19,10 @@ func IsRefused(err error) bool {
 		return true
 	}
 	switch code := answer.Status().Code; code {
-	case statusUnauthorized, statusRequestTimeout, statusTooManyRequests:
+	case 401, 408, 429: // unauthorized, a timeout of the request, too many requests
 		return false
 	default:
-		return code >= statusBadRequest && code < statusInternal
+		return code >= 400 && code < 500
 	}
 }
 
@@ -41,8 +30,8 @@ func IsRefused(err error) bool {
 // status 500.
 func isTooLarge(answer apierrors.APIStatus) bool {
 	s := answer.Status()
-	return s.Code == statusTooLarge ||
-		s.Code == statusInternal && (strings.Contains(s.Message, "etcdserver: request is too large") ||
+	return s.Code == 413 ||
+		s.Code == 500 && (strings.Contains(s.Message, "etcdserver: request is too large") ||
 			strings.Contains(s.Message, "trying to send message larger than max"))
 }
 
@@ -75,27 +64,17 @@ func IsOutdated(err error) bool {
 	// An API server that rejects an object lists the causes and the kind. Where a test of the patch failed it lists
 	// neither.
 	status := answer.Status()
-	if status.Code != statusUnprocessable {
-		return false
-	}
-	return status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == ""
+	return status.Code == 422 &&
+		(status.Details == nil || len(status.Details.Causes) == 0 && status.Details.Kind == "")
 }
 
 // isFailedPatch reports whether an error without an answer is that of a JSON patch that was applied in this process.
-// The fake clients of client-go and controller-runtime return the error of gopkg.in/evanphx/json-patch.v4 as it is. Its
-// two sentinels are recognised by their whole text, so that this package does not depend on that module.
+// The fake clients of client-go and controller-runtime return the errors of gopkg.in/evanphx/json-patch.v4. They are
+// recognised by their text, so that this package does not depend on that module.
 func isFailedPatch(err error) bool {
-	switch wrapped := err.(type) { //nolint:errorlint // each error of the chain, to its end
-	case nil:
-		return false
-	case interface{ Unwrap() error }:
-		if cause := wrapped.Unwrap(); cause != nil {
-			return isFailedPatch(cause)
-		}
-	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(wrapped.Unwrap(), isFailedPatch)
-	}
-	return err.Error() == "test failed" || err.Error() == "missing value"
+	return err != nil && slices.ContainsFunc(strings.Split(err.Error(), "\n"), func(line string) bool {
+		return strings.HasSuffix(line, ": test failed") || strings.HasSuffix(line, ": missing value")
+	})
 }
 
 // isDenial reports whether an answer is that of a webhook. The API server passes its status on, with these words before

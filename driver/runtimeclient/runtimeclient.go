@@ -89,12 +89,9 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	if w.Force {
 		options.Force = &w.Force
 	}
-	switch raw := client.RawPatch(w.Type, data); w.Subresource {
-	case write.Main:
+	if raw := client.RawPatch(w.Type, data); w.Subresource == write.Main {
 		err = c.Patch(ctx, object, raw, &options)
-	case write.Status:
-		err = c.Status().Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
-	default:
+	} else {
 		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
 	}
 	if err != nil {

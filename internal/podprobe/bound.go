@@ -5,7 +5,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/note"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -47,5 +46,5 @@ func sizeOf(pod *v1alpha1.PodProbe, p *v1alpha1.ContainerProbe) int {
 		return leastProbe // the write fails in the same way
 	}
 	names := 2 * (len(pod.Name) + len(pod.Namespace) + len(pod.UID) + len(pod.IP))
-	return max(len(data)+write.EncodedLen(p.Name)+names, leastProbe)
+	return max(len(data)+encodedLen(p.Name)+names, leastProbe)
 }

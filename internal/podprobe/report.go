@@ -122,11 +122,17 @@ func messageBytes(spec *v1alpha1.NodePodProbeSpec) int {
 func cutEncoded(text string, most int) string {
 	text = Cut(text, MaxMessage)
 	most += len(`""`)
-	if write.EncodedLen(text) <= most {
+	if encodedLen(text) <= most {
 		return text
 	}
-	end := sort.Search(len(text), func(i int) bool { return write.EncodedLen(strings.ToValidUTF8(text[:i+1], "")) > most })
+	end := sort.Search(len(text), func(i int) bool { return encodedLen(strings.ToValidUTF8(text[:i+1], "")) > most })
 	return Cut(text, end)
+}
+
+// encodedLen is how many bytes a text takes in the JSON of an object, with its quotes.
+func encodedLen(text string) int {
+	data, _ := json.Marshal(text) // any text can be encoded
+	return len(data)
 }
 
 // Urgency is how soon a status is to be written.
