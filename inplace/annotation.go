@@ -34,28 +34,26 @@ var errNoState = errors.New("is missing, although the pod has a grace period")
 // those of OpenKruise.
 func StateOf(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateState, error) {
 	key, text := annotation(pod, keys, (*kruise.Keys).InPlaceStateKey, kruise.InPlaceUpdateStateKeyOld)
-	if text == "" {
-		return nil, nil
-	}
-	s := new(kruise.InPlaceUpdateState)
-	if err := json.Unmarshal([]byte(text), s); err != nil {
-		return nil, &AnnotationError{Key: key, Err: err}
-	}
-	return s, nil
+	return decode[kruise.InPlaceUpdateState](key, text)
 }
 
 // GraceOf reads the change that waits in a pod for the end of its grace period; nil when none does. Nil keys are those
 // of OpenKruise.
 func GraceOf(pod *corev1.Pod, keys *kruise.Keys) (*kruise.InPlaceUpdateGrace, error) {
 	key, text := annotation(pod, keys, (*kruise.Keys).InPlaceGraceKey, kruise.InPlaceUpdateGraceKeyOld)
+	return decode[kruise.InPlaceUpdateGrace](key, text)
+}
+
+// decode reads the text of an annotation; nil for an empty one.
+func decode[T any](key, text string) (*T, error) {
 	if text == "" {
 		return nil, nil
 	}
-	g := new(kruise.InPlaceUpdateGrace)
-	if err := json.Unmarshal([]byte(text), g); err != nil {
+	value := new(T)
+	if err := json.Unmarshal([]byte(text), value); err != nil {
 		return nil, &AnnotationError{Key: key, Err: err}
 	}
-	return g, nil
+	return value, nil
 }
 
 // annotation is the text under a key, or else under an older one, or the oldest one of OpenKruise. An empty text is as

@@ -25,38 +25,28 @@ const shown = 5
 
 // Error lists the first few reasons.
 func (e *BlockedError) Error() string {
-	var b strings.Builder
-	b.WriteString("cannot be changed in place: ")
-	for i, block := range e.Blocks {
-		if i == shown {
-			fmt.Fprintf(&b, "; and %d more", len(e.Blocks)-shown)
-			break
-		}
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		b.WriteString(block.Path + ": " + block.Why)
+	var all []string
+	for _, b := range e.Blocks[:min(len(e.Blocks), shown)] {
+		all = append(all, b.Path+": "+b.Why)
 	}
-	return b.String()
+	if more := len(e.Blocks) - shown; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more", more))
+	}
+	return "cannot be changed in place: " + strings.Join(all, "; ")
 }
 
 // whyFixed is the reason for a field that is none of those that may change. parts are the path from the
 // container on, or from the template on.
-func whyFixed(parts []string, inContainer bool) string {
+func whyFixed(parts []string) string {
+	const other = "the API server lets it not change in a running pod"
 	if len(parts) == 0 {
-		return "it cannot change in a running pod"
+		return other
 	}
-	first, _, _ := strings.Cut(parts[0], "[")
-	if !inContainer {
-		switch first {
-		case "volumes":
-			return "a running pod keeps its volumes"
-		case "nodeName", "nodeSelector", "affinity", "topologySpreadConstraints", "schedulerName", "tolerations":
-			return "a running pod stays where it is scheduled"
-		}
-		return "the API server lets it not change in a running pod"
-	}
-	switch first {
+	switch first, _, _ := strings.Cut(parts[0], "["); first {
+	case "volumes":
+		return "a running pod keeps its volumes"
+	case "nodeName", "nodeSelector", "affinity", "topologySpreadConstraints", "schedulerName", "tolerations":
+		return "a running pod stays where it is scheduled"
 	case "env", "envFrom":
 		return "a container keeps its environment, but for values fed from labels and annotations"
 	case "command", "args", "workingDir":
@@ -71,5 +61,5 @@ func whyFixed(parts []string, inContainer bool) string {
 		}
 		return "resources other than cpu and memory stay as they are"
 	}
-	return "the API server lets it not change in a running pod"
+	return other
 }

@@ -1,6 +1,9 @@
 package inplace
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,10 +27,12 @@ type Change struct {
 
 // Metadata is a change of a pod's metadata.
 type Metadata struct {
-	// Labels and Annotations with their new values; nil removes one.
-	Labels, Annotations map[string]*string
-	// AddFinalizers and RemoveFinalizers change the finalizers.
-	AddFinalizers, RemoveFinalizers []string
+	// RemoveFinalizers and AddFinalizers change the finalizers.
+	RemoveFinalizers []string `json:"$deleteFromPrimitiveList/finalizers,omitempty"`
+	// Annotations and Labels with their new values; nil removes one.
+	Annotations   map[string]*string `json:"annotations,omitempty"`
+	AddFinalizers []string           `json:"finalizers,omitempty"`
+	Labels        map[string]*string `json:"labels,omitempty"`
 }
 
 // Empty reports whether nothing changes.
@@ -80,7 +85,7 @@ func (m Metadata) then(newer Metadata) Metadata {
 func (l look) planned(g *kruise.InPlaceUpdateGrace) (*Change, error) {
 	c := &Change{
 		Images: g.ContainerImages, Resources: g.ContainerResources, RefMetadata: g.ContainerRefMetadata,
-		Env: sorted(g.ContainerRefMetadata),
+		Env: slices.Sorted(maps.Keys(g.ContainerRefMetadata)),
 	}
 	if g.UpdateEnvFromMetadata && len(c.Env) == 0 {
 		// Removed keys feed a container, and are not listed by container.
@@ -99,7 +104,7 @@ func (l look) planned(g *kruise.InPlaceUpdateGrace) (*Change, error) {
 func left(s *kruise.InPlaceUpdateState) *Change {
 	return &Change{
 		Images: s.NextContainerImages, Resources: s.NextContainerResources, RefMetadata: s.NextContainerRefMetadata,
-		Env: sorted(s.NextContainerRefMetadata),
+		Env: slices.Sorted(maps.Keys(s.NextContainerRefMetadata)),
 	}
 }
 

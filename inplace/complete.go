@@ -104,16 +104,16 @@ func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, p Policy) waiting
 
 // unfed returns what keeps the containers from running with the environment that labels and annotations give.
 func unfed(pod *corev1.Pod) waiting {
-	recorded, ok, err := runtimeOf(pod)
+	recorded, err := runtimeOf(pod)
 	switch {
 	case err != nil:
 		return waiting{code: NoteUnreadable, text: err.Error()}
-	case !ok:
+	case recorded == nil:
 		return waiting{
 			code: NoteDaemon, text: "no daemon on node " + pod.Spec.NodeName + " reports the containers' environment",
 		}
 	}
-	if name := recorded.unlike(pod, sameEnv(pod)); name != "" {
+	if name := unlike(recorded, pod, sameEnv(pod)); name != "" {
 		return waiting{code: NoteEnv, container: name, text: "runs with the environment from before"}
 	}
 	return waiting{}
@@ -155,8 +155,8 @@ func runsAsRecorded(
 	if last.ContainerID != "" && last.ContainerID == now.ContainerID || find(pod.Spec.Containers, name) == nil {
 		return false
 	}
-	recorded, ok, err := runtimeOf(pod)
-	return err == nil && ok && recorded.unlike(pod, samePlain) == ""
+	recorded, err := runtimeOf(pod)
+	return err == nil && recorded != nil && unlike(recorded, pod, samePlain) == ""
 }
 
 // restarted reports whether the container is another one than before its image was written. Where only the image was

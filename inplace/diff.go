@@ -30,7 +30,7 @@ func Diff(from, to *corev1.PodTemplateSpec, p Policy) (*Change, error) {
 	from.Spec.Containers, from.Spec.InitContainers = nil, nil
 	to.Spec.Containers, to.Spec.InitContainers = nil, nil
 	if !equal(&from.Spec, &to.Spec) {
-		d.fixed("spec", &from.Spec, &to.Spec, false)
+		d.fixed("spec", &from.Spec, &to.Spec)
 	}
 	if len(d.blocks) > 0 {
 		slices.SortStableFunc(d.blocks, func(a, b Block) int { return cmp.Compare(a.Path, b.Path) })
@@ -90,7 +90,7 @@ func (d *differ) container(path string, from, to *corev1.Container, init bool) {
 	}
 	writeAlike(&from.Resources, &to.Resources)
 	if !equal(from, to) {
-		d.fixed(path, from, to, true)
+		d.fixed(path, from, to)
 	}
 }
 

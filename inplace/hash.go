@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,32 +57,22 @@ func hashOf(v any) (uint64, error) {
 	return uint64(n), err
 }
 
-// runtime is what the node daemon reports of a pod's containers.
-type runtime struct {
-	metas []kruise.RuntimeContainerMeta
-}
-
-// runtimeOf reads it; ok is false where no daemon has reported.
-func runtimeOf(pod *corev1.Pod) (r runtime, ok bool, err error) {
-	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
-	if !ok {
-		return runtime{}, false, nil
-	}
-	var set kruise.RuntimeContainerMetaSet
-	if err := json.Unmarshal([]byte(text), &set); err != nil {
-		return runtime{}, false, &AnnotationError{Key: kruise.RuntimeContainerMetaKey, Err: err}
-	}
-	return runtime{metas: set.Containers}, true, nil
+// runtimeOf reads what the node daemon reports of a pod's containers; nil where no daemon has reported.
+func runtimeOf(pod *corev1.Pod) (*kruise.RuntimeContainerMetaSet, error) {
+	return decode[kruise.RuntimeContainerMetaSet](
+		kruise.RuntimeContainerMetaKey, pod.Annotations[kruise.RuntimeContainerMetaKey])
 }
 
 // unlike is the first container that does not run what its spec says, by a hash; empty when all do. The
 // containers are those that every pod waits for, sidecars of other owners included.
-func (r runtime) unlike(pod *corev1.Pod, same func(*corev1.Container, kruise.RuntimeContainerHashes) bool) string {
+func unlike(
+	r *kruise.RuntimeContainerMetaSet, pod *corev1.Pod, same func(*corev1.Container, kruise.RuntimeContainerHashes) bool,
+) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		status := statusOf(pod, c.Name)
-		at := slices.IndexFunc(r.metas, func(m kruise.RuntimeContainerMeta) bool { return m.Name == c.Name })
-		if status == nil || at < 0 || r.metas[at].ContainerID != status.ContainerID || !same(c, r.metas[at].Hashes) {
+		at := slices.IndexFunc(r.Containers, func(m kruise.RuntimeContainerMeta) bool { return m.Name == c.Name })
+		if status == nil || at < 0 || r.Containers[at].ContainerID != status.ContainerID || !same(c, r.Containers[at].Hashes) {
 			return c.Name
 		}
 	}

@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -33,10 +32,9 @@ func mergeResources(under, over map[string]corev1.ResourceRequirements) map[stri
 }
 
 func mergeRefs(under, over map[string]metav1.ObjectMeta) map[string]metav1.ObjectMeta {
-	merged := make(map[string]metav1.ObjectMeta, len(under)+len(over))
-	maps.Copy(merged, under)
+	merged := overlay(under, over)
 	for name, newer := range over {
-		older := merged[name]
+		older := under[name]
 		merged[name] = metav1.ObjectMeta{
 			Labels: overlay(older.Labels, newer.Labels), Annotations: overlay(older.Annotations, newer.Annotations),
 		}
@@ -76,9 +74,4 @@ func minus(a, b []string) []string {
 		}
 	}
 	return rest
-}
-
-// sorted are the keys of a map.
-func sorted[K cmp.Ordered, V any](m map[K]V) []K {
-	return slices.Sorted(maps.Keys(m))
 }

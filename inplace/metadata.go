@@ -3,7 +3,6 @@ package inplace
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,65 +81,31 @@ func changes(from, to map[string]string) map[string]*string {
 	return changed
 }
 
-// deleteFinalizers is the directive of a strategic merge patch that removes finalizers, which are a list of plain
-// values.
-const deleteFinalizers = "$deleteFromPrimitiveList/finalizers"
+// metadataPatch is a change of metadata as the strategic merge patch that waits in a pod during the grace period.
+type metadataPatch struct {
+	Metadata *Metadata `json:"metadata"`
+}
 
-// patch is the metadata's change as the strategic merge patch that waits in a pod during the grace period.
+// patch returns the patch; nil for no change.
 func (m *Metadata) patch() ([]byte, error) {
 	if m.empty() {
 		return nil, nil
 	}
-	meta := map[string]any{}
-	if len(m.Labels) > 0 {
-		meta["labels"] = m.Labels
-	}
-	if len(m.Annotations) > 0 {
-		meta["annotations"] = m.Annotations
-	}
-	if len(m.RemoveFinalizers) > 0 {
-		meta[deleteFinalizers] = m.RemoveFinalizers
-	}
-	if len(m.AddFinalizers) > 0 {
-		meta["finalizers"] = m.AddFinalizers
-	}
-	data, err := json.Marshal(map[string]any{"metadata": meta})
+	data, err := json.Marshal(metadataPatch{m})
 	if err != nil {
 		return nil, fmt.Errorf("encode change of metadata: %w", err)
 	}
 	return data, nil
 }
 
-// decodeMetadata reads such a patch, ours or another planner's.
-func decodeMetadata(data []byte) (Metadata, error) {
+// decodeMetadata reads such a patch, ours or another planner's. The order of finalizers does not matter, nor does any
+// other field of a pod's metadata.
+func decodeMetadata(data []byte) (m Metadata, err error) {
 	if len(data) == 0 {
-		return Metadata{}, nil
+		return m, nil
 	}
-	var patch struct {
-		Metadata map[string]json.RawMessage `json:"metadata"`
-	}
-	if err := json.Unmarshal(data, &patch); err != nil {
+	if err := json.Unmarshal(data, &metadataPatch{&m}); err != nil {
 		return Metadata{}, fmt.Errorf("metaDataPatch: %w", err)
-	}
-	var m Metadata
-	for _, key := range slices.Sorted(maps.Keys(patch.Metadata)) {
-		var into any
-		switch key {
-		case "labels":
-			into = &m.Labels
-		case "annotations":
-			into = &m.Annotations
-		case "finalizers":
-			into = &m.AddFinalizers
-		case deleteFinalizers:
-			into = &m.RemoveFinalizers
-		default:
-			// The order of finalizers does not matter, nor does any other field of a pod's metadata.
-			continue
-		}
-		if err := json.Unmarshal(patch.Metadata[key], into); err != nil {
-			return Metadata{}, fmt.Errorf("metaDataPatch: metadata.%s: %w", key, err)
-		}
 	}
 	return m, nil
 }

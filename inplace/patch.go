@@ -38,9 +38,6 @@ func (p *patch) set(value any, path ...string) {
 	p.ops = append(p.ops, write.Add(write.Pointer(path...), value))
 }
 
-// absent tests that there is nothing at a path, whose parent is there.
-func (p *patch) absent(path ...string) { p.test(nil, path...) }
-
 // unchanged starts a patch of exactly this pod, as long as no other writer has advanced its update: begun
 // another one, written the next batch, put it back into traffic.
 func (l look) unchanged(p *patch) {

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -81,7 +82,7 @@ func (p *patch) amounts(path []string, field string, have, want corev1.ResourceL
 		p.set(changed, path...)
 		return
 	}
-	for _, name := range sorted(changed) {
+	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		p.set(changed[name], append(slices.Clip(path), string(name))...)
 	}
 }

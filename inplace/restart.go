@@ -1,7 +1,6 @@
 package inplace
 
 import (
-	"iter"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,28 +10,24 @@ import (
 // containers that get another image, containers whose environment changes, and containers whose resize policy restarts
 // them. A change of a variable restarts a container only where a node daemon runs, see Policy.Env.
 func (c *Change) Restarts(pod *corev1.Pod) []string {
-	return slices.Compact(slices.Sorted(c.restarts(pod)))
-}
-
-// restarts yields the same names, some of them twice, in no order.
-func (c *Change) restarts(pod *corev1.Pod) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name, image := range c.Images {
-			if has := find(pod.Spec.Containers, name); has != nil && has.Image != image && !yield(name) {
-				return
-			}
-		}
-		for _, name := range c.Env {
-			if find(pod.Spec.Containers, name) != nil && !yield(name) {
-				return
-			}
-		}
-		for name, resources := range c.Resources {
-			if has := find(pod.Spec.Containers, name); has != nil && restartedBy(has, resources) && !yield(name) {
-				return
-			}
+	names := make([]string, 0, len(c.Images)+len(c.Env)+len(c.Resources))
+	for name, image := range c.Images {
+		if has := find(pod.Spec.Containers, name); has != nil && has.Image != image {
+			names = append(names, name)
 		}
 	}
+	for _, name := range c.Env {
+		if find(pod.Spec.Containers, name) != nil {
+			names = append(names, name)
+		}
+	}
+	for name, resources := range c.Resources {
+		if has := find(pod.Spec.Containers, name); has != nil && restartedBy(has, resources) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // restartsOf returns the containers that the next batch of a change restarts.

@@ -46,15 +46,7 @@ func (p Policy) takesOut(pod *corev1.Pod, c *Change) bool {
 
 // restartsAny reports whether a change restarts a container of a pod.
 func (c *Change) restartsAny(pod *corev1.Pod) bool {
-	if len(c.Env) > 0 {
-		return true // a daemon restarts no container of a pod in traffic
-	}
-	found := false
-	c.restarts(pod)(func(string) bool {
-		found = true
-		return false
-	})
-	return found
+	return len(c.Env) > 0 || len(c.Restarts(pod)) > 0 // a daemon restarts no container of a pod in traffic
 }
 
 func statusOfCondition(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {

@@ -9,9 +9,9 @@ import (
 )
 
 // fixed adds every field in which two values differ, with why it cannot change.
-func (d *differ) fixed(path string, from, to any, inContainer bool) {
+func (d *differ) fixed(path string, from, to any) {
 	for _, parts := range differing(nil, plain(from), plain(to)) {
-		d.block(strings.Join(append([]string{path}, parts...), "."), whyFixed(parts, inContainer))
+		d.block(strings.Join(append([]string{path}, parts...), "."), whyFixed(parts))
 	}
 }
 

@@ -14,10 +14,7 @@ import (
 // keeps it from being ready, and its lifecycle state is Normal or none. Where only time is missing, wait is how long.
 // A Ready condition without a transition time waits for the full time.
 func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
-	if pod == nil {
-		return false, 0
-	}
-	return available(pod, nil, minReadySeconds, now)
+	return (&Input{MinReadySeconds: minReadySeconds, Now: now}).Available(pod)
 }
 
 // Available reports whether a pod counts as available, as the function Available does, under the keys of the input.
@@ -25,15 +22,11 @@ func (in *Input) Available(pod *corev1.Pod) (ok bool, wait time.Duration) {
 	if pod == nil {
 		return false, 0
 	}
-	return available(pod, in.Keys, in.MinReadySeconds, in.Now)
-}
-
-func available(pod *corev1.Pod, keys *kruise.Keys, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
-	healthy, since := health(pod, keys.StateOf(pod), keys)
+	healthy, since := health(pod, in.Keys.StateOf(pod), in.Keys)
 	if !healthy {
 		return false, 0
 	}
-	wait = remaining(since, minReadySeconds, now)
+	wait = remaining(since, in.MinReadySeconds, in.Now)
 	return wait == 0, wait
 }
 
@@ -42,9 +35,7 @@ func health(pod *corev1.Pod, state kruise.LifecycleState, keys *kruise.Keys) (ok
 	if pod.Status.Phase != corev1.PodRunning {
 		return false, since
 	}
-	switch state {
-	case "", kruise.LifecycleStateNormal:
-	default:
+	if state != "" && state != kruise.LifecycleStateNormal {
 		return false, since
 	}
 	if c := lifecycle.ConditionOf(pod, keys.InPlaceReadyOf(pod)); c != nil && c.Status != corev1.ConditionTrue {

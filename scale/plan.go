@@ -3,6 +3,7 @@ package scale
 import (
 	"math"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -12,7 +13,7 @@ import (
 type planner struct {
 	in      *Input
 	members []*member
-	pinned  map[string]bool
+	pinned  sets.Set[string]
 	plan    Result
 }
 
@@ -29,7 +30,7 @@ func Plan(in Input) (Result, error) {
 	if in.Hooks == nil {
 		in.Hooks = &kruise.Lifecycle{}
 	}
-	p := &planner{in: &in}
+	p := &planner{in: &in, pinned: sets.New(in.Pinned...)}
 	p.observe()
 	if in.Slots == nil {
 		p.planCount()
@@ -60,26 +61,14 @@ func sane(l Limits) Limits {
 func (p *planner) observe() {
 	all := make([]member, len(p.in.Instances))
 	p.members = make([]*member, 0, len(all))
-	p.pin()
 	for i := range p.in.Instances {
 		m := &all[i]
 		*m = newMember(&p.in.Instances[i], p.in)
-		m.pinned = p.pinned != nil && p.pinned[m.Name]
+		m.pinned = p.pinned.Has(m.Name)
 		if m.Terminating && p.in.Slots == nil {
 			continue
 		}
 		p.members = append(p.members, m)
-	}
-}
-
-// pin makes a set of the names that are pinned; nil for none.
-func (p *planner) pin() {
-	if len(p.in.Pinned) == 0 {
-		return
-	}
-	p.pinned = make(map[string]bool, len(p.in.Pinned))
-	for _, name := range p.in.Pinned {
-		p.pinned[name] = true
 	}
 }
 

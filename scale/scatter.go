@@ -93,18 +93,14 @@ func groupsOf(matching, plain, totalMatching, totalPlain int) mix {
 	// totalPlain/totalMatching >= plain/matching, without fractions.
 	if totalMatching <= 0 || totalPlain*matching >= plain*totalMatching {
 		n := min(matching, plain)
-		return fit(mix{count: n, matching: divideRounded(matching, n), plain: divideRounded(plain, n)}, matching, plain)
+		g := mix{matching: divideRounded(matching, n), plain: divideRounded(plain, n)}
+		g.count = min(n, matching/max(1, g.matching), plain/max(1, g.plain)) // rounded, there may be too few
+		return g
 	}
 	n := min(totalMatching, totalPlain)
 	g := mix{matching: divideRounded(totalMatching, n), plain: divideRounded(totalPlain, n)}
 	g.count = min(matching/g.matching, plain/g.plain)
 	g.first = plain - g.count*g.plain
-	return g
-}
-
-// fit keeps rounded groups within what there is.
-func fit(g mix, matching, plain int) mix {
-	g.count = min(g.count, matching/max(1, g.matching), plain/max(1, g.plain))
 	return g
 }
 

@@ -67,7 +67,7 @@ func (p *planner) assign() (*slotted, error) {
 }
 
 // isPinned reports whether a slot is pinned, filled or not.
-func (s *slotted) isPinned(i int) bool { return s.pinned != nil && s.pinned[s.in.Slots[i]] }
+func (s *slotted) isPinned(i int) bool { return s.pinned.Has(s.in.Slots[i]) }
 
 // planSlots plans for instances that have names of their own.
 func (s *slotted) planSlots() {
@@ -299,17 +299,13 @@ func (s *slotted) updateSlots() {
 
 // dueSlots are the instances to update, in order: the pinned ones first.
 func (s *slotted) dueSlots() []*member {
-	due := s.dueOthers()
-	if s.pinned == nil {
-		return due
-	}
 	var pinned []*member
 	for _, m := range slices.Backward(s.wanted) {
 		if !updatedInTime(m) && m.pinned {
 			pinned = append(pinned, m)
 		}
 	}
-	return append(pinned, due...)
+	return append(pinned, s.dueOthers()...)
 }
 
 // dueOthers are those that are not pinned.

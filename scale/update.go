@@ -31,12 +31,9 @@ func (p *planner) updateCount() {
 	p.prioritise(candidates)
 	candidates = p.scattered(candidates)
 	p.continuedFirst(candidates)
-	candidates = candidates[:min(n, len(candidates))]
-	if len(pinned) > 0 {
-		orderUpdates(pinned)
-		candidates = append(pinned, candidates...)
-		p.continuedFirst(candidates)
-	}
+	orderUpdates(pinned)
+	candidates = append(pinned, candidates[:min(n, len(candidates))]...)
+	p.continuedFirst(candidates)
 	p.update(candidates, walk{Budget: b})
 	p.plan.Backward = backward && len(p.plan.Update) > 0
 }
@@ -50,9 +47,6 @@ func (p *planner) continuedFirst(candidates []*member) {
 
 // duePinned is how many pinned instances are to move to the revision of their own.
 func (p *planner) duePinned() int {
-	if p.pinned == nil {
-		return 0
-	}
 	n := int32(0)
 	for _, m := range p.members {
 		n += m.duePinned()

@@ -87,25 +87,17 @@ func logarithm(n int) int64 { return int64(math.Log2(float64(n)) * (1 << 16)) }
 
 // victimText explains why an instance goes before one that stays, by the key that decided.
 func victimText(key int) string {
-	switch key {
-	case keyAssigned:
-		return "too many, and it is on no node"
-	case keyPhase:
-		return "too many, and it does not run"
-	case keyAvailable:
-		return "too many, and it is not available"
-	case keyReady:
-		return "too many, and it is not ready"
-	case keyCost:
-		return "too many, and its deletion cost is lower"
-	case keyCrowd:
-		return "too many, and more share its node or domain"
-	case keyReadyTime:
-		return "too many, and it became ready later"
-	case keyRestarts:
-		return "too many, and it restarted more often"
-	case keyCreated:
-		return "too many, and it is newer"
-	}
-	return "too many, and only its name ranks it"
+	return [...]string{
+		keyStays:     "too many, and it is not to stay",
+		keyAssigned:  "too many, and it is on no node",
+		keyPhase:     "too many, and it does not run",
+		keyAvailable: "too many, and it is not available",
+		keyReady:     "too many, and it is not ready",
+		keyCost:      "too many, and its deletion cost is lower",
+		keyCrowd:     "too many, and more share its node or domain",
+		keyReadyTime: "too many, and it became ready later",
+		keyRestarts:  "too many, and it restarted more often",
+		keyCreated:   "too many, and it is newer",
+		keys:         "too many, and only its name ranks it",
+	}[key]
 }
