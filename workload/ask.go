@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -87,12 +85,4 @@ func (p *Pass) asked(w *Write, err error) {
 		}
 		i.allowed = true
 	}
-}
-
-// podsOf returns the names of pods, for errors.
-func podsOf(pods []*corev1.Pod) string {
-	if len(pods) == 1 {
-		return "pod " + pods[0].Name
-	}
-	return fmt.Sprintf("pod %s and %d more", pods[0].Name, len(pods)-1)
 }

@@ -65,7 +65,7 @@ func TestAsk(t *testing.T) {
 			answer: errors.New("no connection"),
 			sent:   []string{"Ask a"},
 			asked:  []string{"a b"},
-			failed: "ask for the update of pod a and 1 more: no connection",
+			failed: "ask for the update of 2 pods, pod a first: no connection",
 		},
 		"converged": {
 			why: "nothing is asked where nothing is updated", change: func(in *workload.Input) { in.Update = in.Current },

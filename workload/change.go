@@ -64,16 +64,20 @@ func (c *changes) diff(label string, to *Revision, role string) (*inplace.Change
 // template decodes a template of a revision, once in a pass.
 func (c *changes) template(r *Revision, role string) (*corev1.PodTemplateSpec, error) {
 	if c.decoded[r.Name] == nil {
-		roles, err := r.templates(c.in.Layout)
+		roles, err := c.in.Layout.Decode(r.Data)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("revision %s: %w", r.Name, err)
 		}
 		if c.decoded == nil {
 			c.decoded = map[string]map[string]*corev1.PodTemplateSpec{}
 		}
 		c.decoded[r.Name] = roles
 	}
-	return r.pick(c.decoded[r.Name], role)
+	template := c.decoded[r.Name][role]
+	if template == nil {
+		return nil, fmt.Errorf("revision %s has no template %q", r.Name, role)
+	}
+	return template, nil
 }
 
 // revision finds a revision with data by its name or hash.

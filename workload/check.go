@@ -10,18 +10,12 @@ import (
 
 // check returns a *scale.InputError for what cannot work.
 func (in *Input) check() error {
-	if err := in.checkRoles(); err != nil {
-		return err
-	}
+	rules := in.roleRules()
 	for _, name := range slices.Sorted(maps.Keys(in.Targets)) {
-		if in.ownRevision(name) == nil {
-			return &scale.InputError{
-				Field:  fmt.Sprintf("Targets[%s]", name),
-				Reason: fmt.Sprintf("must be a revision, and %q is none", in.Targets[name]),
-			}
-		}
+		reason := fmt.Sprintf("must be a revision, and %q is none", in.Targets[name])
+		rules = append(rules, rule{fmt.Sprintf("Targets[%s]", name), reason, in.ownRevision(name) == nil})
 	}
-	for _, f := range slices.Concat(in.childRules(), in.groupRules(), in.restartRules()) {
+	for _, f := range slices.Concat(rules, in.childRules(), in.groupRules(), in.restartRules()) {
 		if f.broken {
 			return &scale.InputError{Field: f.field, Reason: f.reason}
 		}
@@ -79,53 +73,34 @@ func (in *Input) restartRules() []rule {
 // isHeld reports whether a hook holds pods before their deletion.
 func (in *Input) isHeld() bool { return in.Scale.Hooks != nil && in.Scale.Hooks.PreDelete != nil }
 
-// checkRoles returns an error for roles that cannot work.
-func (in *Input) checkRoles() error {
-	g, each := &in.Group, in.Group.Traffic == TrafficEach
-	known := map[string]int{}
-	for k, r := range g.Roles {
-		path := fmt.Sprintf("Group.Roles[%d]", k)
-		if _, twice := known[r.Name]; twice {
-			return &scale.InputError{Field: path + ".Name", Reason: fmt.Sprintf("must not be %q twice", r.Name)}
-		}
-		known[r.Name] = k
-		switch {
-		case r.MaxUnavailable != nil && !each:
-			return &scale.InputError{Field: path + ".MaxUnavailable", Reason: "must be nil without TrafficEach"}
-		case r.Last != nil && !each:
-			return &scale.InputError{Field: path + ".Last", Reason: "must be nil without TrafficEach"}
-		case len(r.After) > 0 && len(in.Members) > 0 && in.Members[0].Role == r.Name:
-			return &scale.InputError{Field: path + ".After", Reason: "must be empty for the role of the leader"}
-		}
-	}
-	return checkOrder(g.Roles, known)
-}
-
-// checkOrder returns an error for a role that follows an unknown one, or itself. A role is clear once all roles that it
-// follows are.
-func checkOrder(roles []Role, known map[string]int) error {
+// roleRules are those of each role, then those of their order. A role is clear once all roles that it follows are.
+func (in *Input) roleRules() (rules []rule) {
+	roles, each := in.Group.Roles, in.Group.Traffic == TrafficEach
+	known, isClear := map[string]bool{}, map[string]bool{}
 	for k, r := range roles {
-		for j, name := range r.After {
-			if _, ok := known[name]; !ok {
-				return orderError(k, j, fmt.Sprintf("must be a role, and %q is none", name))
-			}
-		}
+		path, leads := fmt.Sprintf("Group.Roles[%d]", k), len(in.Members) > 0 && in.Members[0].Role == r.Name
+		rules = append(rules,
+			rule{path + ".Name", fmt.Sprintf("must not be %q twice", r.Name), known[r.Name]},
+			rule{path + ".MaxUnavailable", "must be nil without TrafficEach", r.MaxUnavailable != nil && !each},
+			rule{path + ".Last", "must be nil without TrafficEach", r.Last != nil && !each},
+			rule{path + ".After", "must be empty for the role of the leader", leads && len(r.After) > 0},
+		)
+		known[r.Name] = true
 	}
-	isClear := map[string]bool{}
 	blocks := func(name string) bool { return !isClear[name] }
 	for range roles {
 		for _, r := range roles {
 			isClear[r.Name] = isClear[r.Name] || !slices.ContainsFunc(r.After, blocks)
 		}
 	}
+	var cycles []rule
 	for k, r := range roles {
-		if j := slices.IndexFunc(r.After, blocks); j >= 0 {
-			return orderError(k, j, fmt.Sprintf("must not be %q, which is part of a cycle or follows one", r.After[j]))
+		for j, name := range r.After {
+			path := fmt.Sprintf("Group.Roles[%d].After[%d]", k, j)
+			rules = append(rules, rule{path, fmt.Sprintf("must be a role, and %q is none", name), !known[name]})
+			cycle := fmt.Sprintf("must not be %q, which is part of a cycle or follows one", name)
+			cycles = append(cycles, rule{path, cycle, blocks(name)})
 		}
 	}
-	return nil
-}
-
-func orderError(role, after int, reason string) error {
-	return &scale.InputError{Field: fmt.Sprintf("Group.Roles[%d].After[%d]", role, after), Reason: reason}
+	return append(rules, cycles...)
 }

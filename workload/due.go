@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"maps"
 	"time"
 
 	"github.com/kruisekit/kruisekit/write"
@@ -18,23 +17,18 @@ type Cause struct {
 // how long the others are; zero for none. next is what is known once the writes that are due are sent, whatever their
 // answers.
 func (r Repeats) Due(patches []Cause, now time.Time) (due []*write.Write, after time.Duration, next Repeats) {
-	next = Repeats{made: maps.Clone(r.made), outdated: r.outdated}
-	maps.DeleteFunc(next.made, func(_ repeatKey, is repeat) bool { return !is.isRecent(now) })
+	all := repeats{known: r, own: map[repeatKey]repeat{}}
 	for _, p := range patches {
-		known := repeats{known: r, revision: p.Why}
+		all.revision = p.Why
 		w := &Write{Write: *p.Write}
-		if pause := known.pause(w, now); pause > 0 {
+		if pause := all.pause(w, now); pause > 0 {
 			if after == 0 || pause < after {
 				after = pause
 			}
 			continue
 		}
 		due = append(due, &w.Write)
-		known.made(w, now)
-		if next.made == nil {
-			next.made = map[repeatKey]repeat{}
-		}
-		maps.Copy(next.made, known.own)
+		all.made(w, now)
 	}
-	return due, after, next
+	return due, after, Repeats{made: all.recent(now), outdated: r.outdated}
 }

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -174,20 +173,11 @@ func (p *Pass) explain(action inplace.Action) {
 	}
 }
 
-// label is a label of a revision.
-type label struct{ key, value string }
-
-// labelsOf returns the labels of a revision by key, sorted once in a pass.
-func (p *Pass) labelsOf(name string) []label {
+// labelsOf returns the labels of a revision, asked for once in a pass.
+func (p *Pass) labelsOf(name string) map[string]string {
 	labels, known := p.labels[name]
 	if !known {
-		if p.labels == nil {
-			p.labels = map[string][]label{}
-		}
-		for key, value := range p.in.RevisionLabels(name) {
-			labels = append(labels, label{key, value})
-		}
-		slices.SortFunc(labels, func(a, b label) int { return cmp.Compare(a.key, b.key) })
+		labels = p.in.RevisionLabels(name)
 		p.labels[name] = labels
 	}
 	return labels
@@ -199,18 +189,22 @@ func (p *Pass) label(m *member) *Write {
 	if p.in.RevisionLabels == nil || name == "" {
 		return nil
 	}
-	var ops []write.Op
-	for _, l := range p.labelsOf(name) {
-		if _, has := m.pod.Labels[l.key]; !has {
-			ops = append(ops, write.Add(write.Pointer("metadata", "labels", l.key), l.value))
+	labels, missing := p.labelsOf(name), []string(nil)
+	for key := range labels {
+		if _, has := m.pod.Labels[key]; !has {
+			missing = append(missing, key)
 		}
 	}
-	if len(ops) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	ops = append([]write.Op{
+	slices.Sort(missing)
+	ops := []write.Op{
 		write.Test("/metadata/uid", m.pod.UID), write.Test(write.Pointer("metadata", "labels", p.in.revisionLabel()), name),
-	}, ops...)
+	}
+	for _, key := range missing {
+		ops = append(ops, write.Add(write.Pointer("metadata", "labels", key), labels[key]))
+	}
 	return &Write{Write: *write.JSON(m.pod, write.Main, ops...), Action: ActionLabel}
 }
 

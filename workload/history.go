@@ -79,14 +79,6 @@ func (in *Input) SetRevisions(
 	}
 }
 
-// store returns the writes that make the update revision the newest.
-func (p *Pass) store() []*Write {
-	if p.in.Store == nil {
-		return nil
-	}
-	return p.stored(p.in.Store.Next())
-}
-
 func (p *Pass) stored(writes []*write.Write) []*Write {
 	all := make([]*Write, len(writes))
 	for k, w := range writes {
@@ -162,11 +154,8 @@ func (in *Input) Template(c Creation) (*corev1.PodTemplateSpec, error) {
 	if r == nil {
 		return nil, fmt.Errorf("the revision %q is not stored", c.Revision)
 	}
-	roles, err := r.templates(in.Layout)
-	if err != nil {
-		return nil, err
-	}
-	return r.pick(roles, c.Member.Role)
+	decoded := changes{in: in}
+	return decoded.template(r, c.Member.Role)
 }
 
 // Pod returns the pod of a creation: the template of its revision and its role, with the revision label, the labels and
@@ -221,21 +210,4 @@ func (in *Input) build(creations []Creation) (all [][]write.Object, err error) {
 		all = append(all, []write.Object{pod})
 	}
 	return all, nil
-}
-
-// templates decodes the templates of a revision.
-func (r *Revision) templates(layout *revision.Layout) (map[string]*corev1.PodTemplateSpec, error) {
-	roles, err := layout.Decode(r.Data)
-	if err != nil {
-		return nil, fmt.Errorf("revision %s: %w", r.Name, err)
-	}
-	return roles, nil
-}
-
-// pick returns the template of a role.
-func (r *Revision) pick(roles map[string]*corev1.PodTemplateSpec, role string) (*corev1.PodTemplateSpec, error) {
-	if roles[role] == nil {
-		return nil, fmt.Errorf("revision %s has no template %q", r.Name, role)
-	}
-	return roles[role], nil
 }

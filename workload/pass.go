@@ -18,7 +18,7 @@ type Pass struct {
 	byName    map[string]*instance
 	pods      []*corev1.Pod
 	changes   changes
-	labels    map[string][]label
+	labels    map[string]map[string]string
 	result    scale.Result
 	repeats   repeats
 	order     order
@@ -94,7 +94,10 @@ const (
 // Plan begins a pass. The error is one of scale.Plan, also for what is wrong with Input.Group.
 func Plan(in Input) (*Pass, error) {
 	in.Scale.Keys = in.Policy.Keys
-	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
+	p := &Pass{
+		in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name},
+		labels: map[string]map[string]string{},
+	}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -171,11 +174,11 @@ func (p *Pass) Next() []*Write {
 
 // nextStored returns the next writes that make the update revision the newest. Where these fail, the pass ends.
 func (p *Pass) nextStored() []*Write {
-	if p.stage != stageStore {
+	if p.stage != stageStore || p.in.Store == nil {
 		return nil
 	}
-	writes := p.store()
-	if p.storeErr() != nil {
+	writes := p.stored(p.in.Store.Next())
+	if p.in.Store.Err() != nil {
 		p.stage = stageEnd
 	}
 	return writes

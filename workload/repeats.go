@@ -2,6 +2,8 @@ package workload
 
 import (
 	"hash/fnv"
+	"maps"
+	"regexp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -102,23 +104,23 @@ func (r *repeats) made(w *Write, now time.Time) {
 
 // Repeats returns the recent writes, for Input.Repeats of the next pass.
 func (p *Pass) Repeats() Repeats {
-	var all map[repeatKey]repeat
-	for _, some := range []map[repeatKey]repeat{p.repeats.known.made, p.repeats.own} {
-		for key, r := range some {
-			if !r.isRecent(p.now) {
-				continue
-			}
-			if all == nil {
-				all = make(map[repeatKey]repeat, len(some))
-			}
-			all[key] = r
-		}
-	}
-	r := Repeats{made: all}
+	r := Repeats{made: p.repeats.recent(p.now)}
 	if p.outdated {
 		r.outdated = p.in.Repeats.outdated + 1
 	}
 	return r
+}
+
+// recent returns the writes that count, known ones and own ones.
+func (r *repeats) recent(now time.Time) map[repeatKey]repeat {
+	if len(r.known.made)+len(r.own) == 0 {
+		return nil
+	}
+	all := make(map[repeatKey]repeat, len(r.own))
+	maps.Copy(all, r.known.made)
+	maps.Copy(all, r.own)
+	maps.DeleteFunc(all, func(_ repeatKey, is repeat) bool { return !is.isRecent(now) })
+	return all
 }
 
 // outdatedPause is when to observe again after a pass with outdated writes. After many of them in a row another writer
@@ -127,34 +129,13 @@ func (r Repeats) outdatedPause() time.Duration {
 	return min(retryOutdated<<min(max(r.outdated-freeOutdated, 0), 10), longestPause)
 }
 
+// times are how a patch writes times.
+var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+
 // digest identifies what a patch does, whatever the times in it.
 func (r *repeats) digest(w *Write, data []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(r.revision + "/" + w.Subresource + "/"))
-	for from := 0; from < len(data); {
-		to := from
-		for to < len(data) && !isTime(data[to:]) {
-			to++
-		}
-		_, _ = h.Write(data[from:to])
-		from = to + len(utc)
-	}
+	_, _ = h.Write(times.ReplaceAll(data, nil))
 	return h.Sum64()
-}
-
-// utc is how a patch writes a time, with 0 for a digit.
-const utc = "0000-00-00T00:00:00Z"
-
-// isTime reports whether data begins with a time in UTC.
-func isTime(data []byte) bool {
-	if len(data) < len(utc) || data[4] != utc[4] || data[len(utc)-1] != utc[len(utc)-1] {
-		return false
-	}
-	for k := range len(utc) {
-		c := utc[k]
-		if isDigit := data[k] >= '0' && data[k] <= '9'; c == '0' && !isDigit || c != '0' && data[k] != c {
-			return false
-		}
-	}
-	return true
 }

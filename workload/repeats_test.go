@@ -119,7 +119,7 @@ func TestRepeatsAreForgotten(t *testing.T) {
 	s.now = s.now.Add(time.Hour)
 	in := s.input()
 	in.Repeats = known
-	if known = s.run(in).Repeats(); !reflect.DeepEqual(known, workload.Repeats{}) {
+	if known = s.run(in).Repeats(); fmt.Sprint(known) != fmt.Sprint(workload.Repeats{}) {
 		t.Errorf("writes are known after an hour: %v", known)
 	}
 }

@@ -21,8 +21,6 @@ type Restart struct {
 	// restart of the same pods waits twice as long as the one before, up to MaxBackOff. Zero restarts at once. Pass the
 	// Input.Restarts of the pass before: without them each restart counts as the first.
 	BackOff, MaxBackOff time.Duration
-	// ResetAfter is how long after a restart the next failure counts as the first again; 0 for ten minutes.
-	ResetAfter time.Duration
 	// Failed reports whether a pod has failed that has not finished, and why, as a pod with a container that restarted. It
 	// must not report what an update in place restarts. Nil for none.
 	Failed func(*corev1.Pod) (why string, failed bool)
@@ -59,8 +57,8 @@ type Restarted struct {
 	RestartedAt *metav1.Time `json:"restartedAt,omitempty"`
 }
 
-// defaultReset is how long after a restart the next failure counts as the first.
-const defaultReset = 10 * time.Minute
+// resetAfter is how long after a restart the next failure counts as the first.
+const resetAfter = 10 * time.Minute
 
 // restarting is what this pass does about the failed pods of an instance.
 type restarting struct {
@@ -97,7 +95,7 @@ func (p *Pass) observeRestarts() {
 			}
 			why, has := failed[pod.Pod]
 			if restarts, held := p.restart(key, pod.Name, why, has); restarts || held {
-				p.restartOf(i.Name).mark(pod.Pod, restarts)
+				p.restartOf(i.Name).pods[pod.Pod] = restarts
 			}
 		}
 	}
@@ -123,11 +121,7 @@ func (p *Pass) keepGone() {
 
 // recent is what is known of restarts, and nothing where the pods have run for long since the last one.
 func (p *Pass) recent(known Restarted) Restarted {
-	reset := p.in.Group.Restart.ResetAfter
-	if reset <= 0 {
-		reset = defaultReset
-	}
-	if since := known.RestartedAt; known.FailedAt == nil && since != nil && p.now.Sub(since.Time) >= reset {
+	if since := known.RestartedAt; known.FailedAt == nil && since != nil && p.now.Sub(since.Time) >= resetAfter {
 		return Restarted{}
 	}
 	return known
@@ -179,7 +173,7 @@ func (p *Pass) restartGroup(i *Instance, failed map[*corev1.Pod]string) {
 	of := p.restartOf(i.Name)
 	of.all, of.held = restarts, held
 	for pod := range failed {
-		of.mark(pod, restarts)
+		of.pods[pod] = restarts
 	}
 }
 
@@ -238,8 +232,6 @@ func (p *Pass) restartOf(instance string) *restarting {
 	}
 	return of
 }
-
-func (r *restarting) mark(pod *corev1.Pod, restarts bool) { r.pods[pod] = restarts }
 
 // keeps reports whether a failed pod waits for its restart.
 func (p *Pass) keeps(instance string, pod *corev1.Pod) bool {

@@ -346,13 +346,13 @@ func TestRestartBackOff(t *testing.T) {
 			s := newSite(t, groups, 1, func(s *site) {
 				s.layout, s.numbered, s.set.Spec.Replicas = layoutOf("leader", 1, "worker", 1), true, ptr.To[int32](1)
 				s.group.Restart = workload.Restart{
-					Policy: policy, BackOff: 10 * time.Second, MaxBackOff: 25 * time.Second, ResetAfter: 5 * time.Minute,
+					Policy: policy, BackOff: 10 * time.Second, MaxBackOff: 25 * time.Second,
 				}
 			})
 			s.settled()
 			for k, want := range []int{10, 20, 25, 25, 10} {
 				if k == 4 {
-					s.Advance(5 * time.Minute)
+					s.Advance(10 * time.Minute)
 				}
 				s.fail("web-0-1")
 				failed := s.Clock

@@ -80,7 +80,7 @@ func (w *Write) String() string {
 	verb := "patch"
 	switch w.Action {
 	case ActionAsk:
-		return "ask for the update of " + podsOf(w.Asked)
+		return fmt.Sprintf("ask for the update of %d pods, pod %s first", len(w.Asked), w.Asked[0].Name)
 	case ActionCreate, ActionObserve:
 		verb = "create"
 	case ActionDelete, ActionTrim:

@@ -2,7 +2,7 @@ package native
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -169,10 +169,7 @@ func (p *DeploymentPlan) roll(o Observed, r *Rollout, to *corev1.PodTemplateSpec
 		}
 	}
 	replicas := replicasOf(p.deployment.Spec.Replicas)
-	// A pod that is missing is a slot without an instance. No pod has such a name.
-	for k := len(in.Scale.Slots); k < min(int(replicas), mostSlots); k++ {
-		in.Scale.Slots = append(in.Scale.Slots, "missing "+strconv.Itoa(k))
-	}
+	in.Scale.Slots = fillUp(in.Scale.Slots, int(replicas))
 	in.Scale.Priority = &kruise.UpdatePriorityStrategy{} // any pod may stay at its revision
 	in.Scale.Limits = limits(r, min(int(replicas), mostSlots), scale.RoundDown)
 	in.Scale.Limits.Partition = min(max(r.Partition, 0), int32(len(in.Scale.Slots)))
@@ -193,9 +190,9 @@ func (p *DeploymentPlan) roll(o Observed, r *Rollout, to *corev1.PodTemplateSpec
 		return
 	}
 	in.Update = named(p.deployment.Name, data, have)
-	if p.isRolledOut(in) {
-		in.Current = in.Update
-	} else {
+	in.Current = in.Update
+	late := func(i workload.Instance) bool { return !in.IsUpdated(i.Pods[0].Pod) }
+	if slices.ContainsFunc(in.Instances, late) {
 		// A template that the user replaces before its rollout has ended is in no ReplicaSet, and pods run it.
 		in.Owner = workload.OwnedBy(p.deployment, appsv1.SchemeGroupVersion.WithKind(string(KindDeployment)), nil)
 		p.err = in.SetHistory(workload.History{Data: data, Stored: have})
@@ -205,16 +202,6 @@ func (p *DeploymentPlan) roll(o Observed, r *Rollout, to *corev1.PodTemplateSpec
 	for _, t := range templates {
 		in.Revisions = append(in.Revisions, t.Revision)
 	}
-}
-
-// isRolledOut reports whether all pods have the update revision.
-func (*DeploymentPlan) isRolledOut(in *workload.Input) bool {
-	for _, i := range in.Instances {
-		if !in.IsUpdated(i.Pods[0].Pod) {
-			return false
-		}
-	}
-	return true
 }
 
 // stored is the template of a ReplicaSet.
@@ -238,20 +225,24 @@ func (p *DeploymentPlan) templates(have []*appsv1.ControllerRevision) (all []sto
 // runs reports whether a pod that has not been updated was created from the template. Images tell: webhooks change
 // much else.
 func (s *stored) runs(pod *corev1.Pod) bool {
-	image := map[string]string{}
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			image[list[i].Name] = list[i].Image
-		}
-	}
-	for _, list := range [][]corev1.Container{s.template.Spec.InitContainers, s.template.Spec.Containers} {
-		for i := range list {
-			if image[list[i].Name] != list[i].Image {
-				return false
-			}
+	has := imagesOf(&pod.Spec)
+	for name, image := range imagesOf(&s.template.Spec) {
+		if has[name] != image {
+			return false
 		}
 	}
 	return true
+}
+
+// imagesOf returns the images of containers and init containers by name.
+func imagesOf(spec *corev1.PodSpec) map[string]string {
+	images := map[string]string{}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range list {
+			images[list[i].Name] = list[i].Image
+		}
+	}
+	return images
 }
 
 // named is the revision of some data, by the name that it is stored by.

@@ -9,6 +9,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -82,10 +83,7 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 	for _, i := range in.Instances {
 		in.Scale.Slots = append(in.Scale.Slots, i.Name)
 	}
-	// A node without its pod is a slot without an instance. No pod has such a name.
-	for k := len(in.Scale.Slots); k < min(int(set.Status.DesiredNumberScheduled), mostSlots); k++ {
-		in.Scale.Slots = append(in.Scale.Slots, "missing "+strconv.Itoa(k))
-	}
+	in.Scale.Slots = fillUp(in.Scale.Slots, int(set.Status.DesiredNumberScheduled)) // nodes without their pod
 	in.Scale.Priority = &kruise.UpdatePriorityStrategy{} // any pod may stay at its revision
 	in.Scale.MinReadySeconds = r.minReady(set.Spec.MinReadySeconds)
 	in.Scale.Limits = limits(&r, len(in.Scale.Slots), scale.RoundUp)
@@ -164,16 +162,21 @@ const mostSlots = 100_000
 
 // slotsOf are the names of the wanted pods, in the order of their ordinals.
 func slotsOf(set *appsv1.StatefulSet) []string {
-	replicas, start := int32(1), int32(0)
-	if set.Spec.Replicas != nil {
-		replicas = *set.Spec.Replicas
-	}
+	start := int32(0)
 	if set.Spec.Ordinals != nil {
 		start = set.Spec.Ordinals.Start
 	}
-	slots := make([]string, 0, min(max(replicas, 0), mostSlots))
-	for k := range min(max(replicas, 0), mostSlots) {
+	slots := []string{}
+	for k := range min(max(replicasOf(set.Spec.Replicas), 0), mostSlots) {
 		slots = append(slots, fmt.Sprintf("%s-%d", set.Name, int64(start)+int64(k)))
+	}
+	return slots
+}
+
+// fillUp adds slots without an instance until there are n. No pod has such a name.
+func fillUp(slots []string, n int) []string {
+	for k := len(slots); k < min(n, mostSlots); k++ {
+		slots = append(slots, "missing "+strconv.Itoa(k))
 	}
 	return slots
 }
@@ -189,12 +192,9 @@ func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
 	default: // Recreate of Kubernetes 1.37
 		return true, "updateStrategy is " + string(strategy.Type) + ": the built-in controller updates the pods; set OnDelete"
 	}
-	partition, replicas := int32(0), int32(1)
-	if strategy.RollingUpdate != nil && strategy.RollingUpdate.Partition != nil {
-		partition = *strategy.RollingUpdate.Partition
-	}
-	if set.Spec.Replicas != nil {
-		replicas = *set.Spec.Replicas
+	partition, replicas := int32(0), replicasOf(set.Spec.Replicas)
+	if strategy.RollingUpdate != nil {
+		partition = ptr.Deref(strategy.RollingUpdate.Partition, 0)
 	}
 	if partition < replicas || partition == 0 {
 		return true, fmt.Sprintf("updateStrategy is RollingUpdate with partition %d, below the %d replicas: the built-in "+
