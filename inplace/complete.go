@@ -49,32 +49,17 @@ func hasGrace(pod *corev1.Pod, keys *kruise.Keys) bool {
 	return has || old
 }
 
-// waiting is what keeps an update from being complete; zero for nothing. Its text is only made for a note.
-type waiting struct {
-	code, container, text string
-	// image that does not run yet, and why.
-	image string
-	cause *corev1.ContainerStateWaiting
-}
+// waiting is what keeps an update from being complete; zero for nothing.
+type waiting struct{ code, container, text string }
 
 func (w waiting) of(pod *corev1.Pod) note.Note {
-	if w.code == "" {
-		return note.Note{}
-	}
-	text := w.text
 	switch {
-	case w.image != "":
-		text = "container " + w.container + " does not run image " + w.image + " yet"
-		if w.cause != nil && w.cause.Reason != "" {
-			text += ": " + w.cause.Reason
-			if w.cause.Message != "" {
-				text += ": " + w.cause.Message
-			}
-		}
+	case w.code == "":
+		return note.Note{}
 	case w.container != "":
-		text = "container " + w.container + " " + text
+		w.text = "container " + w.container + " " + w.text
 	}
-	return newNote(pod, w.code, text)
+	return newNote(pod, w.code, w.text)
 }
 
 func hasMore(s *kruise.InPlaceUpdateState) bool {
@@ -144,7 +129,11 @@ func unstarted(
 	if runsAsRecorded(pod, name, now, last) {
 		return waiting{}
 	}
-	return waiting{code: NoteImage, container: name, image: c.Image, cause: now.State.Waiting}
+	text := "does not run image " + c.Image + " yet"
+	if cause := now.State.Waiting; cause != nil && cause.Reason != "" {
+		text = strings.TrimRight(text+": "+cause.Reason+": "+cause.Message, ": ")
+	}
+	return waiting{code: NoteImage, container: name, text: text}
 }
 
 // runsAsRecorded reports whether, by the record of a daemon, all containers run their specs. It is not asked about a
@@ -246,12 +235,6 @@ func resizing(pod *corev1.Pod, container, text string) waiting {
 		case c.Type == corev1.PodResizeInProgress && c.Reason == corev1.PodReasonError:
 			return waiting{code: NoteResize, container: container, text: "could not be resized yet: " + c.Message}
 		}
-	}
-	switch pod.Status.Resize { // older nodes
-	case corev1.PodResizeStatusInfeasible:
-		return waiting{code: NoteInfeasible, text: "the node can never give these resources"}
-	case corev1.PodResizeStatusDeferred:
-		return waiting{code: NoteDeferred, text: "the node has no room for these resources for now"}
 	}
 	return waiting{code: NoteResize, container: container, text: text}
 }

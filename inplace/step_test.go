@@ -149,26 +149,10 @@ func TestStep(t *testing.T) {
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
 			want: "Wait 1m0s InPlaceResize",
 		},
-		"infeasible, an older node": {
-			why: "it says so elsewhere",
-			of:  sized,
-			pod: []func(*corev1.Pod){
-				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusInfeasible },
-			},
-			want: "Wait 1m0s InPlaceResizeInfeasible",
-		},
 		"deferred": {
 			why:  "there may be room later",
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
-			want: "Wait 1m0s InPlaceResizeDeferred",
-		},
-		"deferred, an older node": {
-			why: "it says so elsewhere",
-			of:  sized,
-			pod: []func(*corev1.Pod){
-				stateText(resized), pending("", 1), func(p *corev1.Pod) { p.Status.Resize = corev1.PodResizeStatusDeferred },
-			},
 			want: "Wait 1m0s InPlaceResizeDeferred",
 		},
 		"unreadable state": {

@@ -3,9 +3,7 @@ package ledger
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -86,18 +84,9 @@ func (l *Ledger[T]) Deleted(owner types.NamespacedName, object T) { l.record(own
 // Doubt records a create that failed, unless the error shows that the API server did not create the object. An object
 // whose name the API server generates is not recorded: no read can show whether it exists.
 func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
-	if object.GetName() == "" {
-		return
+	if object.GetName() != "" && !write.IsRefused(err) {
+		l.record(owner, object, doubted)
 	}
-	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
-		// A client error means that the request was refused. A timeout does not.
-		if code := answer.Status().Code; code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
-			code != http.StatusRequestTimeout {
-			return
-		}
-	}
-	l.record(owner, object, doubted)
 }
 
 // Record records what the API server answered to a write of an object of type T, and ignores other objects. The

@@ -3,6 +3,7 @@ package note
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,15 +23,7 @@ const (
 )
 
 // rank of a level. A level that this package does not know counts as Info.
-func (l Level) rank() int {
-	switch l {
-	case Blocked:
-		return 2
-	case Waiting:
-		return 1
-	}
-	return 0
-}
+func (l Level) rank() int { return max(slices.Index([]Level{Info, Waiting, Blocked}, l), 0) }
 
 // Note is one reason.
 type Note struct {

@@ -144,13 +144,6 @@ func fillVolume(v *corev1.VolumeSource) {
 		roundAmounts(claim.Resources.Limits, claim.Resources.Requests)
 	case v.ISCSI != nil:
 		set(&v.ISCSI.ISCSIInterface, "default")
-	case v.RBD != nil:
-		set(&v.RBD.RBDPool, "rbd")
-		set(&v.RBD.RadosUser, "admin")
-		set(&v.RBD.Keyring, "/etc/ceph/keyring")
-	case v.ScaleIO != nil:
-		set(&v.ScaleIO.StorageMode, "ThinProvisioned")
-		set(&v.ScaleIO.FSType, "xfs")
 	case v.AzureDisk != nil:
 		fillAzureDisk(v.AzureDisk)
 	}

@@ -119,9 +119,8 @@ func TestSame(t *testing.T) {
 		},
 		"storage of old kinds": {
 			why: "volume kinds of long ago have defaults too",
-			a:   `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: b, rbd: {monitors: [m], image: i}}, {name: c, scaleIO: {gateway: g, system: s}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
-			b: `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: b, rbd: {monitors: [m], image: i, pool: rbd, user: admin, keyring: /etc/ceph/keyring}},
-			  {name: c, scaleIO: {gateway: g, system: s, storageMode: ThinProvisioned, fsType: xfs}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
+			a:   `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
+			b: `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
 			want: true,
 		},
 		"claims in volumes": {

@@ -109,8 +109,8 @@ func (w *Write) asksForName(err error) bool {
 // taken returns the answer to a creation once the API server has shown the pod of its name. A pod that is gone by now
 // was the owner's, too.
 func (w *Write) taken(there write.Object, err error) error {
-	controls := func(o write.Object) bool { return metav1.IsControlledBy(o, ownerOf(w.Pod)) }
-	if apierrors.IsNotFound(err) || err == nil && there != nil && controls(there) {
+	owner := &metav1.ObjectMeta{UID: metav1.GetControllerOfNoCopy(w.Pod).UID}
+	if apierrors.IsNotFound(err) || err == nil && there != nil && metav1.IsControlledBy(there, owner) {
 		return fmt.Errorf("%w: %w", ErrUnobserved, w.refused)
 	}
 	return w.refused
@@ -121,11 +121,6 @@ func (w *Write) creation() *Write {
 	creation := *w
 	creation.Verb, creation.Action = write.Create, ActionCreate
 	return &creation
-}
-
-// ownerOf returns the controller of a pod, as far as its reference says.
-func ownerOf(pod *corev1.Pod) *metav1.ObjectMeta {
-	return &metav1.ObjectMeta{UID: metav1.GetControllerOfNoCopy(pod).UID}
 }
 
 // lose notes that the outcome of a write is unknown.

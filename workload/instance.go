@@ -192,11 +192,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	if i.gone {
 		s.Finished = slices.ContainsFunc(i.Pods, p.disposes)
 	} else {
-		target := &p.in.Update
-		if own := p.in.ownRevision(i.Name); own != nil {
-			target = own
-		}
-		s.Updated = target.matches(p.goalOf(i))
+		s.Updated = p.in.goal(i.Name).matches(p.goalOf(i))
 		if p.in.Group.Traffic == TrafficEach && p.isGroup() && p.isMixed(i) {
 			s.Size++ // it spends of the budget until it is updated, also while all its pods are available
 		}
@@ -303,10 +299,12 @@ func (p *Pass) disposes(pod Pod) bool {
 		!IsFinished(pod.Pod) || p.keeps(pod.Name, pod.Pod) {
 		return false
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
-		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
-	})
+	verdict, move := p.beforeDispose(pod.Pod)
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
+}
+
+func (p *Pass) beforeDispose(pod *corev1.Pod) (lifecycle.Verdict, lifecycle.Move) {
+	return lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
 }
 
 // dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds
@@ -315,9 +313,7 @@ func (p *Pass) dispose(pod Pod) *Write {
 	if pod.DeletionTimestamp != nil {
 		return nil
 	}
-	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
-		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
-	})
+	verdict, move := p.beforeDispose(pod.Pod)
 	if verdict == lifecycle.Go {
 		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.owned()}, Action: ActionDelete}
 	}

@@ -137,10 +137,7 @@ func (p *Pass) plan(e extent) error {
 	for _, c := range p.result.Create {
 		creation := Creation{Slot: c.Slot, Revision: p.in.Current.Name}
 		if c.Updated {
-			creation.Revision = p.in.Update.Name
-			if own := p.in.ownRevision(c.Slot); own != nil {
-				creation.Revision = own.Name
-			}
+			creation.Revision = p.in.goal(c.Slot).Name
 		}
 		if len(p.in.Members) > 0 {
 			creation.Member = p.in.Members[0] // the others follow when the leader exists

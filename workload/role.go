@@ -133,25 +133,11 @@ func (p *Pass) goalOf(i *instance) string {
 	if p.in.Group.Roles == nil {
 		return first
 	}
-	own := p.in.ownRevision(i.Name)
-	if own == nil {
-		own = &p.in.Update
-	}
-	var found [2]string
-	for _, m := range i.members {
-		label := p.in.revisionOf(m.pod)
-		if len(p.order.before[m.rank]) > 0 {
-			continue
-		}
-		for k, r := range []*Revision{own, &p.in.Current} {
-			if r.matches(label) {
-				found[k] = label
+	for _, r := range []*Revision{p.in.goal(i.Name), &p.in.Current} {
+		for _, m := range i.members {
+			if label := p.in.revisionOf(m.pod); len(p.order.before[m.rank]) == 0 && r.matches(label) {
+				return label
 			}
-		}
-	}
-	for _, label := range found {
-		if label != "" {
-			return label
 		}
 	}
 	return first
@@ -194,12 +180,11 @@ func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
 		}
 	}
 	down, downInRole := int32(len(p.in.Members))-up, p.order.sizes[p.role(m)]-upInRole
-	role := p.order.roles[m.rank]
+	role, limit := p.order.roles[m.rank], p.in.Group.MaxUnavailable
 	const text = "waits to be updated: %d %s are unavailable, and %d may be"
 	switch {
-	case p.in.Group.MaxUnavailable != nil && down >= *p.in.Group.MaxUnavailable:
-		p.note(note.Waiting, NotePodsLimited, i.Name,
-			fmt.Sprintf(text, down, "pods of the group", *p.in.Group.MaxUnavailable))
+	case limit != nil && down >= *limit:
+		p.note(note.Waiting, NotePodsLimited, i.Name, fmt.Sprintf(text, down, "pods of the group", *limit))
 		return false
 	case role != nil && role.MaxUnavailable != nil && downInRole >= *role.MaxUnavailable:
 		p.note(note.Waiting, NotePodsLimited, i.Name,

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"time"
@@ -121,10 +122,10 @@ func (p *Pass) mark(m *member, target string) *Write {
 
 // targetOf is the revision that the plan moves an instance to.
 func (p *Pass) targetOf(i *instance) *Revision {
-	if own := p.in.ownRevision(i.Name); own != nil {
-		return own
+	if goal := p.in.goal(i.Name); goal != &p.in.Update || !p.result.Backward {
+		return goal
 	}
-	return p.target()
+	return &p.in.Current
 }
 
 // ownRevision returns the revision that an instance, or a slot, has of its own; nil for none.
@@ -135,10 +136,7 @@ func (in *Input) ownRevision(name string) *Revision {
 	return nil
 }
 
-// target is the revision that the plan moves other instances to.
-func (p *Pass) target() *Revision {
-	if p.result.Backward {
-		return &p.in.Current
-	}
-	return &p.in.Update
+// goal is the revision that an instance, or a slot, has in the end.
+func (in *Input) goal(name string) *Revision {
+	return cmp.Or(in.ownRevision(name), &in.Update)
 }

@@ -42,10 +42,11 @@ func SetFinalizers(o metav1.Object, finalizers []string) []Op {
 	if slices.Equal(have, finalizers) {
 		return nil
 	}
+	before := Test(path, have)
 	if len(have) == 0 {
-		return []Op{Test(path, nil), Add(path, finalizers)}
+		before = Test(path, nil)
 	}
-	return []Op{Test(path, have), Add(path, finalizers)}
+	return []Op{before, Add(path, finalizers)}
 }
 
 func testKey(field string, have map[string]string, key string) Op {

@@ -84,7 +84,7 @@ func DaemonSet(set *appsv1.DaemonSet, o Observed, r Rollout) (workload.Input, []
 		in.Scale.Slots = append(in.Scale.Slots, i.Name)
 	}
 	in.Scale.Slots = fillUp(in.Scale.Slots, int(set.Status.DesiredNumberScheduled)) // nodes without their pod
-	in.Scale.Priority = &kruise.UpdatePriorityStrategy{} // any pod may stay at its revision
+	in.Scale.Priority = &kruise.UpdatePriorityStrategy{}                            // any pod may stay at its revision
 	in.Scale.MinReadySeconds = r.minReady(set.Spec.MinReadySeconds)
 	in.Scale.Limits = limits(&r, len(in.Scale.Slots), scale.RoundUp)
 	have := owned(set, o.Revisions)
