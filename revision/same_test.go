@@ -118,9 +118,9 @@ func TestSame(t *testing.T) {
 			want: true,
 		},
 		"storage of old kinds": {
-			why: "volume kinds of long ago have defaults too",
-			a:   `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
-			b: `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
+			why:  "volume kinds of long ago have defaults too",
+			a:    `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
+			b:    `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
 			want: true,
 		},
 		"claims in volumes": {

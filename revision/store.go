@@ -134,12 +134,11 @@ func (w *Wanted) revision() *appsv1.ControllerRevision {
 
 // lacks returns those of the wanted labels that are not there.
 func lacks(have, want map[string]string) map[string]string {
-	missing := map[string]string{}
-	for key, value := range want {
-		if is, there := have[key]; !there || is != value {
-			missing[key] = value
-		}
-	}
+	missing := maps.Clone(want)
+	maps.DeleteFunc(missing, func(key, value string) bool {
+		is, there := have[key]
+		return there && is == value
+	})
 	return missing
 }
 

@@ -1,9 +1,11 @@
 package scale
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -24,12 +26,11 @@ type member struct {
 
 func newMember(instance *Instance, in *Input) member {
 	m := member{Instance: instance, ready: true}
-	pods := 0
-	for _, pod := range instance.Pods {
-		if pod == nil {
-			continue
-		}
-		pods++
+	if slices.Contains(instance.Pods, nil) {
+		m.Instance = ptr.To(*instance)
+		m.Pods = slices.DeleteFunc(slices.Clone(m.Pods), func(pod *corev1.Pod) bool { return pod == nil })
+	}
+	for _, pod := range m.Pods {
 		state := in.Keys.StateOf(pod)
 		switch state {
 		case kruise.LifecycleStatePreparingDelete:
@@ -43,7 +44,7 @@ func newMember(instance *Instance, in *Input) member {
 		}
 		m.ready = m.ready && healthy
 	}
-	m.ready = m.ready && pods >= max(instance.Size, 1) && !instance.Terminating
+	m.ready = m.ready && len(m.Pods) >= max(instance.Size, 1) && !instance.Terminating
 	if !m.ready {
 		m.wait = 0
 	}
@@ -56,12 +57,10 @@ func (m *member) isFinished() bool { return m.Terminating && m.Finished }
 
 // first is the pod that stands for all; nil where there is none.
 func (m *member) first() *corev1.Pod {
-	for _, pod := range m.Pods {
-		if pod != nil {
-			return pod
-		}
+	if len(m.Pods) == 0 {
+		return nil
 	}
-	return nil
+	return m.Pods[0]
 }
 
 // labels are those that a strategy looks at.
@@ -80,25 +79,15 @@ func (m *member) node() string {
 	return ""
 }
 
-// any reports whether a predicate holds for a pod.
-func (m *member) any(is func(*corev1.Pod) bool) bool {
-	for _, pod := range m.Pods {
-		if pod != nil && is(pod) {
-			return true
-		}
-	}
-	return false
-}
-
 // hooked reports whether a hook holds a pod.
 func (m *member) hooked(hook *kruise.LifecycleHook) bool {
-	return hook != nil && m.any(func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
+	return hook != nil && slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool { return lifecycle.HasAny(pod, hook) })
 }
 
 // inGrace reports whether a pod waits for the end of the grace period of an in-place update, so that its containers
 // have not changed yet.
 func (m *member) inGrace(keys *kruise.Keys) bool {
-	return m.any(func(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(m.Pods, func(pod *corev1.Pod) bool {
 		_, text, _ := keys.Lookup(pod.Annotations, (*kruise.Keys).InPlaceGraceKey)
 		return text != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""
 	})

@@ -37,13 +37,9 @@ type standing struct {
 // newStanding knows what is asked both before updates and before deletions.
 func newStanding(m *member) standing {
 	s := standing{member: m}
-	pods := 0
-	for _, pod := range m.Pods {
-		if pod == nil {
-			continue
-		}
+	for n, pod := range m.Pods {
 		k := keysOf(pod)
-		if pods++; pods == 1 {
+		if n == 0 {
 			s.keys = k
 			continue
 		}
@@ -51,7 +47,7 @@ func newStanding(m *member) standing {
 			s.keys[i] = min(s.keys[i], k[i]) // the weakest pod counts
 		}
 	}
-	if pods < max(m.Size, 1) {
+	if len(m.Pods) < max(m.Size, 1) {
 		s.keys[keyReady] = 0
 	}
 	if s.keys[keyReady] == 0 {
@@ -95,9 +91,6 @@ func latestFirst(seconds int64, none bool) int64 {
 func (m *member) deletionCost() int64 {
 	var sum int64 // of 32-bit numbers: no group has enough pods to overflow it
 	for _, pod := range m.Pods {
-		if pod == nil {
-			continue
-		}
 		text := pod.Annotations[corev1.PodDeletionCost]
 		if text == "" || text[0] == '+' || (text[0] == '0' && text != "0") {
 			continue

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -55,18 +56,7 @@ func Changed(before, after *corev1.Node) bool {
 		!slices.EqualFunc(before.Spec.Taints, after.Spec.Taints, func(a, b corev1.Taint) bool {
 			return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect
 		}) ||
-		!sameAmounts(before.Status.Allocatable, after.Status.Allocatable)
-}
-
-func sameAmounts(before, after corev1.ResourceList) bool {
-	if len(before) != len(after) {
-		return false
-	}
-	for name, amount := range before {
-		other, ok := after[name]
-		if !ok || amount.Cmp(other) != 0 {
-			return false
-		}
-	}
-	return true
+		!maps.EqualFunc(before.Status.Allocatable, after.Status.Allocatable, func(a, b resource.Quantity) bool {
+			return a.Cmp(b) == 0
+		})
 }

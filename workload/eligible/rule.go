@@ -155,12 +155,7 @@ func binds(taint *corev1.Taint) bool {
 
 // tolerates reports whether the pod tolerates a taint.
 func (r *Rule) tolerates(taint *corev1.Taint) bool {
-	for i := range r.tolerations {
-		if matches(&r.tolerations[i], taint) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.tolerations, func(t corev1.Toleration) bool { return matches(&t, taint) })
 }
 
 // matches is how API servers and schedulers without the comparison of numbers read a toleration. The same function of

@@ -3,6 +3,7 @@ package native
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -148,13 +149,7 @@ func limits(r *Rollout, slots int, rounding scale.Rounding) scale.Limits {
 
 // owned returns the objects that a set controls.
 func owned[T metav1.Object](set metav1.Object, objects []T) []T {
-	all := make([]T, 0, len(objects))
-	for _, object := range objects {
-		if metav1.IsControlledBy(object, set) {
-			all = append(all, object)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(objects), func(o T) bool { return !metav1.IsControlledBy(o, set) })
 }
 
 // mostSlots bounds the memory that a typing error in the number of replicas takes.
