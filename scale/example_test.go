@@ -3,8 +3,10 @@ package scale_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -49,6 +51,13 @@ func ExampleDiffer() {
 	d := scale.Differ(old, scale.Count{}, scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxSurge: 2})
 	fmt.Println("create", d.Create, "update", d.Update, "with", d.UpdateUnavailable, "unavailable")
 	// Output: create 2 update 5 with 1 unavailable
+}
+
+func ExampleStanding() {
+	pending, running := &corev1.Pod{}, &corev1.Pod{}
+	running.Spec.NodeName, running.Status.Phase = "node-1", corev1.PodRunning
+	fmt.Println(slices.Compare(scale.Standing(pending), scale.Standing(running)) < 0)
+	// Output: true
 }
 
 func ExamplePrioritise() {

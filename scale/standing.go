@@ -78,6 +78,13 @@ func keysOf(pod *corev1.Pod) [keys]int64 {
 	return k
 }
 
+// Standing returns the keys by which workloads choose pods to delete, the most significant one first. The pod with the
+// smaller keys goes first: one on no node, not running, not ready, ready for less time, restarted more often, or newer.
+func Standing(pod *corev1.Pod) []int64 {
+	k := keysOf(pod)
+	return k[:]
+}
+
 // latestFirst makes a key of a time in seconds; no time comes before all.
 func latestFirst(seconds int64, none bool) int64 {
 	if none {

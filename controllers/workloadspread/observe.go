@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -91,7 +90,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 func (r *Reconciler) forget(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	r.pods.Forget(name)
 	r.emitted.Forget(name)
-	r.whole.Forget(name)
 	pods, err := r.list(ctx, client.InNamespace(name.Namespace), client.MatchingFields{matchField: name.Name})
 	if err != nil || len(pods) == 0 {
 		return nil, err
@@ -160,9 +158,10 @@ func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	selected := slices.DeleteFunc(written, func(pod *corev1.Pod) bool { return !subset.Selects(s.spread, pod.Labels) })
-	s.pods, err = r.targets.Own(ctx, r.index, s.spread, selected)
-	return err
+	s.pods = slices.DeleteFunc(written, func(pod *corev1.Pod) bool {
+		return !subset.Selects(s.spread, pod.Labels) || r.index.Others(s.spread, pod)
+	})
+	return nil
 }
 
 // readNodes reads the nodes of the pods that the annotation gives no subset of this WorkloadSpread.
@@ -188,8 +187,7 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 const maxWhole = 20
 
 // readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is
-// read once. A pod that cannot be adopted, such as one that rejects its patch, is read again: each reconcile begins
-// behind the pods of the last one, so that no such pod keeps others from their turn.
+// read once, and later pods wait for the next reconcile.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
 		return nil //nolint:nilerr // the object's fault: nothing is adopted
@@ -197,17 +195,11 @@ func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	assignment := s.assignment(nil)
 	undecided := assignment.Undecided()
 	if len(undecided) > maxWhole {
-		name := client.ObjectKeyFromObject(s.spread)
-		slices.SortFunc(undecided, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-		last := r.whole.Recall(name)
-		begin := max(0, slices.IndexFunc(undecided, func(pod *corev1.Pod) bool { return pod.Name > last }))
-		undecided = slices.Concat(undecided[begin:], undecided[:begin])
 		s.later = map[types.UID]bool{}
 		for _, pod := range undecided[maxWhole:] {
 			s.later[pod.UID] = true
 		}
 		undecided = undecided[:maxWhole]
-		r.whole.Note(name, func(last *string) { *last = undecided[maxWhole-1].Name })
 	}
 	var reads []*write.Write
 	for _, pod := range undecided {

@@ -24,8 +24,6 @@ type pass struct {
 	status appsv1beta1.WorkloadSpreadStatus
 	// patches of pods, which come before the status.
 	patches []*write.Write
-	// more reports that further patches wait for the next pass.
-	more bool
 	// deletions of pods that find no node come after the status, so that their workload creates them elsewhere.
 	deletions []*write.Write
 	notes     []note.Note
@@ -104,7 +102,7 @@ func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 	}
 	for _, m := range members {
 		if s.later[m.Pod.UID] {
-			p.more, p.after = true, requeue.Sooner(p.after, time.Second)
+			p.continueLater(s)
 			continue
 		}
 		labels, annotations, err := subset.Marks(s.spread, m)
@@ -126,11 +124,18 @@ func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
 			continue
 		}
 		if len(p.patches) == maxPatches {
-			p.more, p.after = true, requeue.Sooner(p.after, time.Second)
+			p.continueLater(s)
 			return
 		}
 		p.patches = append(p.patches, w)
 	}
+}
+
+// continueLater leaves patches to the next pass. A generation is observed when the costs of the pods stand, so that a
+// scale-in after it deletes the right pods.
+func (p *pass) continueLater(s *snapshot) {
+	p.status.ObservedGeneration = s.spread.Status.ObservedGeneration
+	p.after = requeue.Sooner(p.after, time.Second)
 }
 
 // patchOf returns the patch that gives a pod labels and annotations; nil where the pod has them.

@@ -242,7 +242,7 @@ func TestConflict(t *testing.T) {
 		c.reconcile(r)); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	// The index has read the object again, while the cache does not show it yet.
+	c.show(r)
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{
 		NamespacedName: types.NamespacedName{Namespace: "shop", Name: "spread"},
 	}); err != nil {

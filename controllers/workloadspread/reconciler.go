@@ -39,9 +39,8 @@ type Reconciler struct {
 	targets *workloadspread.Targets
 	// pods are the own patches of pods.
 	pods *ledger.Ledger[*corev1.Pod]
-	// emitted are the warnings that last, and whole the names of the last pods that were read whole.
+	// emitted are the warnings that last.
 	emitted memory.Texts[types.NamespacedName]
-	whole   memory.Of[types.NamespacedName, string]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -130,9 +129,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.pods.Forget(request.NamespacedName)
 		return ctrl.Result{}, failed
 	}
-	switch err := r.writeStatus(ctx, request.NamespacedName, s, p, failed == nil); {
+	if failed != nil {
+		p.status.ObservedGeneration = s.spread.Status.ObservedGeneration
+	}
+	switch err := r.writeStatus(ctx, request.NamespacedName, s, p); {
 	case apierrors.IsConflict(err):
-		return r.api.Result(request, retry, errors.Join(failed, r.readAgain(ctx, request.NamespacedName)))
+		return r.api.Result(request, retry, failed)
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, failed
 	case err != nil:
@@ -158,11 +160,12 @@ func (r *Reconciler) send( //nolint:revive // ledgers beside four arguments
 	return errors.Join(failures...)
 }
 
-// writeStatus writes the status, if it changed.
-func (r *Reconciler) writeStatus( //nolint:revive // a context beside four arguments
-	ctx context.Context, name types.NamespacedName, s *snapshot, p *pass, marked bool,
-) error {
-	w, err := s.statusWrite(p, marked)
+// writeStatus writes the status, if it changed. The API server rejects the write where admission has recorded a pod
+// since.
+func (r *Reconciler) writeStatus(ctx context.Context, name types.NamespacedName, s *snapshot, p *pass) error {
+	after := *s.spread
+	after.Status = p.status
+	w, err := stored.WriteStatusVersion(stored.Kind{GVK: workloadspread.Kind()}, s.spread, &after, nil)
 	if err != nil || w == nil {
 		return err
 	}
@@ -171,15 +174,5 @@ func (r *Reconciler) writeStatus( //nolint:revive // a context beside four argum
 		_, err = r.index.Renew(raw)
 		return err
 	}
-	return err
-}
-
-// readAgain reads a WorkloadSpread live, which the cache may show later.
-func (r *Reconciler) readAgain(ctx context.Context, name types.NamespacedName) error {
-	raw := stored.Untyped(workloadspread.Kind())
-	if err := r.api.Live.Get(ctx, name, raw); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	_, err := r.index.Renew(raw)
 	return err
 }

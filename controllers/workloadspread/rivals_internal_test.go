@@ -1,7 +1,6 @@
 package workloadspread
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -12,15 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
@@ -125,33 +120,27 @@ func (c *cluster) holders() map[string]string {
 	return all
 }
 
-// TestRivals: each pod belongs to the WorkloadSpread that admission finds first, and the others leave the pod alone.
+// TestRivals: each pod belongs to the WorkloadSpread that adopts the pod first, and the others leave the pod alone.
 func TestRivals(t *testing.T) {
 	for name, c := range map[string]struct {
 		spreads []*subset.Spread
 		want    map[string]string
 	}{
-		"a ReplicaSet is nearer than its Deployment": {
-			[]*subset.Spread{ofWeb("a"), ofWebV1("b")}, map[string]string{"p-v1": "b", "p-v2": "a"},
+		"a Deployment and its ReplicaSet": {
+			[]*subset.Spread{ofWeb("a"), ofWebV1("b")}, map[string]string{"p-v1": "a", "p-v2": "a"},
 		},
-		"nearer counts more than the name": {
+		"a ReplicaSet and its Deployment": {
 			[]*subset.Spread{ofWebV1("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "b"},
 		},
-		"one target: the first by name": {
+		"one target": {
 			[]*subset.Spread{ofWeb("a"), ofWeb("b")}, map[string]string{"p-v1": "a", "p-v2": "a"},
 		},
-		"one target: the first whose filter selects": {
+		"one target, and filters": {
 			[]*subset.Spread{only("v2", ofWeb("a")), ofWeb("b")}, map[string]string{"p-v1": "b", "p-v2": "a"},
-		},
-		"nearer, but its filter does not select": {
-			[]*subset.Spread{ofWeb("a"), only("v2", ofWebV1("b"))}, map[string]string{"p-v1": "a", "p-v2": "a"},
 		},
 		"another target": {
 			[]*subset.Spread{ofWeb("a"), spreadFor("b", "apps/v1", "Deployment", "other")},
 			map[string]string{"p-v1": "a", "p-v2": "a"},
-		},
-		"three": {
-			[]*subset.Spread{ofWeb("a"), ofWebV1("b"), ofWebV1("c")}, map[string]string{"p-v1": "b", "p-v2": "a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,8 +165,8 @@ func TestRivals(t *testing.T) {
 // TestRivalIsGone: pods of a WorkloadSpread that is deleted are adopted, also while its annotation is left.
 func TestRivalIsGone(t *testing.T) {
 	c, r := shop(t, ofWeb("a"), ofWebV1("b"))
-	c.pass(r, "a")
 	c.pass(r, "b")
+	c.pass(r, "a")
 	if err := c.Delete(t.Context(), ofWebV1("b")); err != nil {
 		t.Fatal(err)
 	}
@@ -188,111 +177,5 @@ func TestRivalIsGone(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]string{"p-v1": "a", "p-v2": "a"}, c.holders()); diff != "" {
 		t.Errorf("holders (-want +got):\n%s", diff)
-	}
-}
-
-// TestRivalOfFurtherKind: a controller between a pod and a target of a further kind has a WorkloadSpread of its own.
-func TestRivalOfFurtherKind(t *testing.T) {
-	game := spreadFor("game", "example.com/v1", "Game", "chess")
-	for name, c := range map[string]struct {
-		rival  *subset.Spread
-		owner  []metav1.OwnerReference
-		before string
-		want   string
-	}{
-		"the controller of the pod": {ofWebV1("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
-		"the controller above":      {ofWeb("match"), owner("apps/v1", "ReplicaSet", "web-v1"), "", "match"},
-		"the same target": {
-			rival: spreadFor("match", "example.com/v1", "Game", "chess"),
-			owner: owner("example.com/v1", "Match", "m"),
-			want:  "game",
-		},
-		"unknown, and admission chose": {
-			rival:  spreadFor("match", "example.com/v1", "Round", "r"),
-			owner:  owner("example.com/v1", "Match", "m"),
-			before: "match",
-			want:   "match",
-		},
-		"of a workload that is not its chain": {
-			rival:  spreadFor("match", "apps/v1", "Deployment", "other"),
-			owner:  owner("example.com/v1", "Match", "m"),
-			before: "match",
-			want:   "game",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			have, r := shop(t, game.DeepCopy(), c.rival)
-			have.selector = "role=v1"
-			have.put(&unstructured.Unstructured{Object: map[string]any{
-				"apiVersion": "example.com/v1",
-				"kind":       "Game",
-				"metadata":   map[string]any{"namespace": "shop", "name": "chess", "uid": "uid-chess"},
-			}}, &corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: kruise.DefaultNamespace, Name: kruise.ConfigurationName},
-				Data: map[string]string{
-					kruise.WorkloadSpreadWhiteListKey: `{"workloads":[{"Group":"example.com","Kind":"Game"}]}`,
-				},
-			})
-			pod := &corev1.Pod{}
-			if err := have.Get(t.Context(), types.NamespacedName{Namespace: "shop", Name: "p-v1"}, pod); err != nil {
-				t.Fatal(err)
-			}
-			pod.OwnerReferences = c.owner
-			if c.before != "" {
-				pod.Annotations = map[string]string{
-					kruise.MatchedWorkloadSpreadKey: subset.Text(subset.Match{Name: c.before, Subset: "all"}),
-				}
-			}
-			have.put(pod)
-			for range 2 {
-				have.pass(r, "game")
-				have.pass(r, "match")
-			}
-			if got := have.holders()["p-v1"]; got != c.want {
-				t.Errorf("the pod is of %q, want %q", got, c.want)
-			}
-			if n := have.pass(r, "game") + have.pass(r, "match"); n > 0 {
-				t.Errorf("%d patches again", n)
-			}
-		})
-	}
-}
-
-// TestRivalEvents: a WorkloadSpread that takes pods of another one, or leaves them, requeues the other one.
-func TestRivalEvents(t *testing.T) {
-	later := only("v2", ofWebV1("b"))
-	later.Generation = 2
-	created := func(ws *subset.Spread) func(context.Context, handler.EventHandler, queue) {
-		o := raw(t, ws)
-		return func(ctx context.Context, h handler.EventHandler, q queue) {
-			h.Create(ctx, event.CreateEvent{Object: o}, q)
-		}
-	}
-	was, is := raw(t, ofWebV1("b")), raw(t, later)
-	for name, do := range map[string]func(context.Context, handler.EventHandler, queue){
-		"created":                     created(ofWebV1("b")),
-		"created for the same target": created(ofWeb("b")),
-		"changed": func(ctx context.Context, h handler.EventHandler, q queue) {
-			h.Update(ctx, event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
-		},
-		"deleted": func(ctx context.Context, h handler.EventHandler, q queue) {
-			h.Create(ctx, event.CreateEvent{Object: was}, q)
-			for range q.Len() {
-				request, _ := q.Get()
-				q.Done(request)
-			}
-			h.Delete(ctx, event.DeleteEvent{Object: was}, q)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			have, r := shop(t, ofWeb("a"))
-			have.pass(r, "a")
-			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-			defer q.ShutDown()
-			do(t.Context(), r.spreadEvents(), q)
-			if q.Len() != 2 {
-				t.Errorf("%d requests, want b and a", q.Len())
-			}
-		})
 	}
 }

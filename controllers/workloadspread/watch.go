@@ -32,49 +32,36 @@ type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 const period = time.Second
 
 // spreadEvents requeues a WorkloadSpread whose spec has changed at once, and one whose books have changed when their
-// records end. A change of the spec requeues the rivals as well, which get or lose pods by the change.
+// records end.
 func (r *Reconciler) spreadEvents() handler.EventHandler {
-	add := func(ctx context.Context, o client.Object, ws *subset.Spread, q queue) {
-		q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-		if ws == nil {
-			return
-		}
-		if target, ok := workloadspread.TargetOf(ws); ok {
-			for _, rival := range r.spreadsOf(r.chain(ctx, replicas.Workload{Namespace: ws.Namespace, Target: target})...) {
-				q.Add(ctrl.Request{NamespacedName: rival})
-			}
-		}
-	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, r.put(ctx, e.Object), q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { q.Add(r.put(ctx, e.Object)) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			ws := r.put(ctx, e.ObjectNew)
+			request := r.put(ctx, e.ObjectNew)
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
-				add(ctx, e.ObjectNew, ws, q)
+				q.Add(request)
 				return
 			}
-			q.AddAfter(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(e.ObjectNew)}, subset.CreatingTimeout+period)
+			q.AddAfter(request, subset.CreatingTimeout+period)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
 			name := client.ObjectKeyFromObject(e.Object)
-			ws := r.index.Named(name)
 			r.index.Delete(name)
-			add(ctx, e.Object, ws, q)
+			q.Add(ctrl.Request{NamespacedName: name})
 		},
 	}
 }
 
-// put adds a WorkloadSpread to the index, and returns it; nil for one that cannot be decoded.
-func (r *Reconciler) put(ctx context.Context, o client.Object) *subset.Spread {
-	raw, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
+// put adds a WorkloadSpread to the index, and returns the request for it.
+func (r *Reconciler) put(ctx context.Context, o client.Object) ctrl.Request {
+	name := client.ObjectKeyFromObject(o)
+	if raw, ok := o.(*unstructured.Unstructured); ok {
+		if err := r.index.Put(raw); err != nil {
+			log.FromContext(ctx).Error(err, "Failed to decode a WorkloadSpread", "workloadSpread", name)
+		}
 	}
-	if err := r.index.Put(raw); err != nil {
-		log.FromContext(ctx).Error(err, "Failed to decode a WorkloadSpread", "workloadSpread", client.ObjectKeyFromObject(o))
-	}
-	return r.index.Named(client.ObjectKeyFromObject(o))
+	return ctrl.Request{NamespacedName: name}
 }
 
 // chain returns a workload, and the Deployment that controls it.

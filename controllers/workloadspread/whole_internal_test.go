@@ -89,8 +89,7 @@ func TestAdoptsByPatch(t *testing.T) {
 	}
 }
 
-// A pass reads and holds a few whole pods, and later passes read the others, each once. Pods that reject their patch
-// keep no other pod from its turn.
+// A pass reads and holds a few whole pods, and later passes read the others, each once.
 func TestWholePodsAreBounded(t *testing.T) {
 	c, r := newCluster(t)
 	var live []string

@@ -68,7 +68,7 @@ func below() map[string][]string {
 		"internal/validation":     {"imagepull", "scale", "spread", "internal/failure", "internal/ordinals"},
 		"sidecar/internal/sizing": {"note"},
 		"internal/workloadspread/subset": append(slices.Clone(base),
-			"workload/eligible", "scale", "internal/validation"),
+			"workload/eligible", "inplace", "scale", "pub", "internal/validation"),
 		"controllers/daemonset/internal/placement": append(slices.Clone(base), "workload/eligible", "scale"),
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},

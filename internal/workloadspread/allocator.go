@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
@@ -42,9 +41,7 @@ type Lookups struct {
 	Spreads *Index
 	// Client writes statuses of WorkloadSpreads.
 	Client client.Client
-	// Live reads WorkloadSpreads after a conflict, and owners that the cache lacks.
-	Live client.Reader
-	// Targets reads the targets.
+	// Targets reads the targets. Its Live reads WorkloadSpreads after a conflict, and owners that the cache lacks.
 	Targets *Targets
 	// Filled waits until Spreads has all WorkloadSpreads; nil if there is nothing to wait for.
 	Filled func(context.Context) error
@@ -55,20 +52,18 @@ type Allocator struct {
 	lookups Lookups
 	options Options
 	records *groupcommit.Committer[entry, *record]
-	// owners are the controllers of workloads, by the UID of the workload.
-	owners *cache.LRUExpireCache
 }
 
 // New returns an Allocator.
 func New(l Lookups, o Options) (*Allocator, error) {
-	if l.Spreads == nil || l.Client == nil || l.Live == nil || l.Targets == nil {
+	if l.Spreads == nil || l.Client == nil || l.Targets == nil {
 		return nil, errors.New("workloadspread: an index, a client and readers are required")
 	}
 	o = o.withDefaults()
 	records := groupcommit.New(&store{groupcommit.Statuses[entry]{
-		Kind: Kind(), Index: l.Spreads.Index, Client: l.Client, Reader: l.Live,
+		Kind: Kind(), Index: l.Spreads.Index, Client: l.Client, Reader: l.Targets.Live,
 	}, l.Targets, o.Now}, o.Now)
-	return &Allocator{lookups: l, options: o, records: records, owners: cache.NewLRUExpireCache(maxOwners)}, nil
+	return &Allocator{lookups: l, options: o, records: records}, nil
 }
 
 // Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has

@@ -120,7 +120,7 @@ func (c *cluster) replica(o workloadspread.Options) (*workloadspread.Allocator, 
 	}
 	x := workloadspread.NewIndex(now)
 	finder := &replicas.Finder{Cached: c.Server, Live: c, Scales: c, Mapper: mapper(), Now: time.Now}
-	d, err := workloadspread.New(workloadspread.Lookups{Spreads: x, Client: c, Live: c, Targets: &workloadspread.Targets{
+	d, err := workloadspread.New(workloadspread.Lookups{Spreads: x, Client: c, Targets: &workloadspread.Targets{
 		Finder: finder, Live: c, Kinds: &workloadspread.Kinds{Live: c, Now: time.Now},
 	}}, o)
 	if err != nil {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,16 +18,6 @@ import (
 // maxChain is how many owners above each other are looked up.
 const maxChain = 4
 
-// first returns the first WorkloadSpread that admits pods with these labels; nil for none.
-func first(candidates []*subset.Spread, podLabels map[string]string) *subset.Spread {
-	for _, ws := range candidates {
-		if subset.Admits(ws, podLabels) {
-			return ws
-		}
-	}
-	return nil
-}
-
 // find returns the WorkloadSpread of a pod; nil where there is none: the nearest target in the chain of the controllers
 // of the pod, then the first WorkloadSpread by name. Owners are read only in namespaces where one may matter.
 func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod) (*subset.Spread, error) {
@@ -37,23 +25,22 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	if owner == nil || !d.lookups.Spreads.Any(namespace) {
 		return nil, nil
 	}
-	var allowed Allowed // which is read only where a WorkloadSpread may need it
-	further := d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool { return !BuiltIn(k) })
+	var allowed Allowed // empty where no WorkloadSpread has a target of a further kind
+	further := d.lookups.Spreads.hasFurther(namespace)
 	if further {
 		allowed = d.lookups.Targets.Kinds.Read(ctx)
-		further = d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool {
-			return slices.Contains(allowed.Targets, k)
-		})
 	}
 	for range maxChain {
 		of := replicas.Of(namespace, owner)
 		if !BuiltIn(of.GroupKind()) && !slices.Contains(allowed.Owners, of.GroupKind()) {
 			return nil, nil
 		}
-		if ws := first(d.lookups.Spreads.Of(namespace, of.Target), pod.Labels); ws != nil {
-			return ws, nil
+		for _, ws := range d.lookups.Spreads.Of(namespace, of.Target) {
+			if subset.Admits(ws, pod.Labels) {
+				return ws, nil
+			}
 		}
-		if !further && (of.GroupKind() != replicas.ReplicaSets() || !d.hasDeployments(namespace)) {
+		if !further && of.GroupKind() != replicas.ReplicaSets() {
 			return nil, nil
 		}
 		above, err := d.ownerOf(ctx, of)
@@ -65,24 +52,9 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	return nil, nil
 }
 
-// hasDeployments reports whether a WorkloadSpread of a namespace has a Deployment as its target.
-func (d *Allocator) hasDeployments(namespace string) bool {
-	return d.lookups.Spreads.targets(namespace, func(k schema.GroupKind) bool { return k == replicas.Deployments() })
-}
-
-// maxOwners bounds how many owners are kept, and ownerTTL for how long.
-const (
-	maxOwners = 10000
-	ownerTTL  = time.Hour
-)
-
-// ownerOf returns the controller of a workload, which is read once; nil where it has none or does not exist.
-// ReplicaSets are read from the cache.
+// ownerOf returns the controller of a workload; nil where it has none or does not exist. ReplicaSets are read from the
+// cache.
 func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.OwnerReference, error) {
-	if kept, known := d.owners.Get(of.UID); known {
-		owner, _ := kept.(*metav1.OwnerReference)
-		return owner, nil
-	}
 	mapping, err := d.lookups.Targets.Finder.Mapper.RESTMapping(of.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", of.GroupKind(), err)
@@ -96,14 +68,12 @@ func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.
 	}
 	if object == nil || object.UID != of.UID { // the cache may lack a new one
 		object = stored.MetadataOf(mapping.GroupVersionKind, name)
-		if err := d.lookups.Live.Get(ctx, name, object); client.IgnoreNotFound(err) != nil {
+		if err := d.lookups.Targets.Live.Get(ctx, name, object); client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("read %s %s: %w", of.Kind, of.Name, err)
 		}
 	}
 	if object.UID != of.UID {
 		return nil, nil
 	}
-	owner := metav1.GetControllerOf(object)
-	d.owners.Add(of.UID, owner, ownerTTL)
-	return owner, nil
+	return metav1.GetControllerOf(object), nil
 }

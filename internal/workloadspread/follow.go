@@ -13,7 +13,7 @@ func FromManager(mgr ctrl.Manager, o Options) (*Allocator, error) {
 	o = o.withDefaults()
 	index, c, live := NewIndex(o.Now), mgr.GetClient(), mgr.GetAPIReader()
 	f := watches.Follow(index.Index, Kind())
-	d, err := New(Lookups{Spreads: index, Client: c, Live: live, Filled: f.Wait, Targets: &Targets{
+	d, err := New(Lookups{Spreads: index, Client: c, Filled: f.Wait, Targets: &Targets{
 		Finder: &replicas.Finder{Cached: mgr.GetCache(), Live: live, Scales: c, Mapper: mgr.GetRESTMapper(), Now: o.Now},
 		Live:   live,
 		Kinds:  &Kinds{Live: live, Namespace: o.Namespace, Now: o.Now},

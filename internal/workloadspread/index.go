@@ -35,19 +35,9 @@ func (e entry) Stored() client.Object { return e.spread }
 // NewIndex returns an empty index with a clock.
 func NewIndex(now func() time.Time) *Index { return &Index{stored.NewIndex(decode, now)} }
 
-// TargetOf returns the target of a WorkloadSpread without its version; false where it has none.
-func TargetOf(ws *subset.Spread) (pub.Target, bool) {
-	ref := ws.Spec.TargetReference
-	if ref == nil {
-		return pub.Target{}, false
-	}
-	version, err := schema.ParseGroupVersion(ref.APIVersion)
-	return pub.Target{Group: version.Group, Kind: ref.Kind, Name: ref.Name}, err == nil
-}
-
 // KindOf returns the kind of the target of a WorkloadSpread; an empty one where it has none.
 func KindOf(ws *subset.Spread) schema.GroupKind {
-	target, _ := TargetOf(ws)
+	target, _ := subset.TargetOf(ws)
 	return schema.GroupKind{Group: target.Group, Kind: target.Kind}
 }
 
@@ -57,7 +47,7 @@ func decode(raw *unstructured.Unstructured) (entry, error) {
 		return entry{}, err
 	}
 	e := entry{spread: ws, malformed: malformed}
-	if target, ok := TargetOf(ws); ok && ws.DeletionTimestamp == nil {
+	if target, ok := subset.TargetOf(ws); ok && ws.DeletionTimestamp == nil {
 		e.target = target
 	}
 	return e, nil
@@ -76,28 +66,26 @@ func (x *Index) Named(name types.NamespacedName) *subset.Spread {
 }
 
 // All returns the WorkloadSpreads of a namespace by name.
-func (x *Index) All(namespace string) []*subset.Spread {
-	return x.selected(namespace, func(entry) bool { return true })
+func (x *Index) All(namespace string) (all []*subset.Spread) {
+	for _, e := range x.In(namespace) {
+		all = append(all, e.spread)
+	}
+	return all
 }
 
 // Of returns the WorkloadSpreads of a target by name.
-func (x *Index) Of(namespace string, target pub.Target) []*subset.Spread {
-	return x.selected(namespace, func(e entry) bool { return e.target == target })
-}
-
-func (x *Index) selected(namespace string, selects func(entry) bool) []*subset.Spread {
-	var all []*subset.Spread
+func (x *Index) Of(namespace string, target pub.Target) (all []*subset.Spread) {
 	for _, e := range x.In(namespace) {
-		if selects(e) {
+		if e.target == target {
 			all = append(all, e.spread)
 		}
 	}
 	return all
 }
 
-// targets reports whether a WorkloadSpread of a namespace has a target of a kind that a condition holds for.
-func (x *Index) targets(namespace string, holds func(schema.GroupKind) bool) bool {
+// hasFurther reports whether a WorkloadSpread of a namespace has a target of a further kind.
+func (x *Index) hasFurther(namespace string) bool {
 	return slices.ContainsFunc(x.In(namespace), func(e entry) bool {
-		return e.target != pub.Target{} && holds(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
+		return e.target != pub.Target{} && !BuiltIn(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
 	})
 }

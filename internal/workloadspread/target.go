@@ -83,7 +83,7 @@ type Target struct {
 
 // Read reads the target of a WorkloadSpread.
 func (t *Targets) Read(ctx context.Context, ws *subset.Spread) (Target, error) {
-	name, is := TargetOf(ws)
+	name, is := subset.TargetOf(ws)
 	if !is {
 		return Target{Gone: true}, nil
 	}

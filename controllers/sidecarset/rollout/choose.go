@@ -3,7 +3,6 @@ package rollout
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -138,14 +137,3 @@ func (p *planner) order(waiting []*member) {
 }
 
 func (m *member) labels() map[string]string { return m.pod.Labels }
-
-// restarts returns the largest number of restarts of some containers.
-func restarts(statuses []corev1.ContainerStatus, of func(name string) bool) int64 {
-	var most int64
-	for i := range statuses {
-		if of(statuses[i].Name) {
-			most = max(most, int64(statuses[i].RestartCount))
-		}
-	}
-	return most
-}

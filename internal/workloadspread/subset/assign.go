@@ -1,7 +1,6 @@
 package subset
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -159,24 +158,4 @@ func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err err
 	}
 	annotations[kruise.MatchedWorkloadSpreadKey] = Text(Match{Name: ws.Name, Subset: m.Subset})
 	return labels, annotations, nil
-}
-
-// deletedFirst orders pods by which of them a workload deletes first.
-func deletedFirst(a, b *corev1.Pod) int {
-	phase := map[corev1.PodPhase]int{corev1.PodPending: 0, corev1.PodUnknown: 1, corev1.PodRunning: 2}
-	aReady, aSince := ready(a)
-	bReady, bSince := ready(b)
-	since := 0
-	if aReady && bReady {
-		since = latestFirst(aSince, bSince)
-	}
-	return cmp.Or(
-		falseFirst(a.Spec.NodeName != "", b.Spec.NodeName != ""),
-		cmp.Compare(phase[a.Status.Phase], phase[b.Status.Phase]),
-		falseFirst(aReady, bReady),
-		since,
-		cmp.Compare(restarts(b), restarts(a)),
-		latestFirst(a.CreationTimestamp, b.CreationTimestamp),
-		strings.Compare(a.Name, b.Name),
-	)
 }

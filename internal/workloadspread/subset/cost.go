@@ -2,13 +2,13 @@ package subset
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // step between the costs of two subsets.
@@ -63,7 +63,9 @@ func Costs(in Ranking) []Cost {
 		surplus := 0
 		if limit := in.Limits[at.subset]; limit >= 0 && len(pods) > int(limit) {
 			surplus = len(pods) - int(limit)
-			slices.SortFunc(pods, deletedFirst)
+			slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+				return cmp.Or(slices.Compare(scale.Standing(a), scale.Standing(b)), strings.Compare(a.Name, b.Name))
+			})
 		}
 		for i, pod := range pods {
 			value := CostWithin(position, n)
@@ -85,42 +87,4 @@ func CostWithin(index, subsets int) int { return step * (subsets - index) }
 func OwnCost(value string, subsets int) bool {
 	n, err := strconv.Atoi(value)
 	return err == nil && n != 0 && n%step == 0 && n >= -step*(subsets+1) && n <= step*subsets
-}
-
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
-}
-
-// latestFirst orders times; a missing time counts as the latest.
-func latestFirst(a, b metav1.Time) int {
-	at := func(t metav1.Time) int64 {
-		if t.IsZero() {
-			return math.MaxInt64
-		}
-		return t.Unix()
-	}
-	return cmp.Compare(at(b), at(a))
-}
-
-func ready(pod *corev1.Pod) (is bool, since metav1.Time) {
-	for i := range pod.Status.Conditions {
-		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue, c.LastTransitionTime
-		}
-	}
-	return false, metav1.Time{}
-}
-
-func restarts(pod *corev1.Pod) int32 {
-	most := int32(0)
-	for i := range pod.Status.ContainerStatuses {
-		most = max(most, pod.Status.ContainerStatuses[i].RestartCount)
-	}
-	return most
 }

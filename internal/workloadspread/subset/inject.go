@@ -108,17 +108,9 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 	if len(patch) == 0 {
 		return pod, nil
 	}
-	was, err := json.Marshal(pod)
-	if err != nil {
-		return nil, fmt.Errorf("encode pod: %w", err)
-	}
-	is, err := strategicpatch.StrategicMergePatch(was, patch, &corev1.Pod{})
+	next, err := merge(pod, patch)
 	if err != nil {
 		return nil, err
-	}
-	next := &corev1.Pod{}
-	if err := json.Unmarshal(is, next); err != nil {
-		return nil, fmt.Errorf("decode the patched pod: %w", err)
 	}
 	next.TypeMeta, next.Status = pod.TypeMeta, pod.Status
 	next.Name, next.GenerateName, next.Namespace, next.UID, next.OwnerReferences = pod.Name, pod.GenerateName,
@@ -127,6 +119,22 @@ func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
 		pod.DeletionTimestamp
 	next.Generation, next.ManagedFields, next.DeletionGracePeriodSeconds = pod.Generation, pod.ManagedFields,
 		pod.DeletionGracePeriodSeconds
+	return next, nil
+}
+
+// merge returns an object with a strategic merge patch applied.
+func merge[T any](object *T, patch []byte) (*T, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	next := new(T)
+	if data, err = strategicpatch.StrategicMergePatch(data, patch, next); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, next); err != nil {
+		return nil, fmt.Errorf("decode what the patch returns: %w", err)
+	}
 	return next, nil
 }
 

@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // Match is the subset that the annotation of a pod names.
@@ -32,6 +34,16 @@ func MatchOf(pod *corev1.Pod) (Match, bool) {
 		return Match{}, false
 	}
 	return m, true
+}
+
+// TargetOf returns the target of a WorkloadSpread without its version; false where it has none.
+func TargetOf(ws *Spread) (pub.Target, bool) {
+	ref := ws.Spec.TargetReference
+	if ref == nil {
+		return pub.Target{}, false
+	}
+	version, err := schema.ParseGroupVersion(ref.APIVersion)
+	return pub.Target{Group: version.Group, Kind: ref.Kind, Name: ref.Name}, err == nil
 }
 
 // Text returns the value of the annotation.

@@ -1,11 +1,9 @@
 package subset
 
 import (
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 )
 
 // Placement is what the pods of a subset have beside those of the other subsets.
@@ -26,18 +24,11 @@ func PlaceTemplate(template *corev1.PodTemplateSpec, p Placement) (*corev1.PodTe
 	if len(p.Patch) == 0 {
 		return placed, nil
 	}
-	data, err := json.Marshal(placed)
+	merged, err := merge(placed, p.Patch)
 	if err != nil {
-		return nil, fmt.Errorf("encode pod template: %w", err)
-	}
-	if data, err = strategicpatch.StrategicMergePatch(data, p.Patch, &corev1.PodTemplateSpec{}); err != nil {
 		return nil, fmt.Errorf("apply patch: %w", err)
 	}
-	patched := &corev1.PodTemplateSpec{}
-	if err := json.Unmarshal(data, patched); err != nil {
-		return nil, fmt.Errorf("decode patched pod template: %w", err)
-	}
-	return patched, nil
+	return merged, nil
 }
 
 // require adds the requirements of a term to each required term of a pod.

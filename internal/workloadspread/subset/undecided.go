@@ -2,18 +2,16 @@ package subset
 
 import (
 	"encoding/json"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // Undecided returns the pods of which Assign reads the whole spec: each that it adopts where several subsets suit the
-// node of the pod, and one of them has a patch of more than metadata. A cache may lack most of the spec.
+// node of the pod, and a subset has a patch of more than metadata. A cache may lack most of the spec.
 func (in *Assignment) Undecided() []*corev1.Pod {
-	patches := false
-	for i := range in.Spread.Spec.Subsets {
-		patches = patches || patchesSpec(in.Spread.Spec.Subsets[i].Patch.Raw)
-	}
-	if !patches {
+	subsets := in.Spread.Spec.Subsets
+	if !slices.ContainsFunc(subsets, func(s Subset) bool { return patchesSpec(s.Patch.Raw) }) {
 		return nil
 	}
 	var all []*corev1.Pod
@@ -26,17 +24,14 @@ func (in *Assignment) Undecided() []*corev1.Pod {
 		if node == nil {
 			continue
 		}
-		suit, patched := 0, false
-		for i := range in.Spread.Spec.Subsets {
-			s := in.Spread.Spec.Subsets[i]
-			spec := patchesSpec(s.Patch.Raw)
+		suit := 0
+		for _, s := range subsets {
 			s.Patch.Raw = nil
 			if _, suits := Score(pod, node, &s); suits {
 				suit++
-				patched = patched || spec
 			}
 		}
-		if suit > 1 && patched {
+		if suit > 1 {
 			all = append(all, pod)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -13,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/scale"
 )
 
 // MaxSubsets is how many subsets a WorkloadSpread may have.
@@ -58,31 +59,26 @@ func Validate(ws *appsv1beta1.WorkloadSpread, targets ...schema.GroupKind) field
 
 // ValidateUpdate returns the changes that are forbidden.
 func ValidateUpdate(ws, stored *appsv1beta1.WorkloadSpread) field.ErrorList {
-	was, is := stored.Spec.TargetReference, ws.Spec.TargetReference
-	if was == nil || is == nil ||
-		groupOf(was.APIVersion) == groupOf(is.APIVersion) && was.Kind == is.Kind && was.Name == is.Name {
+	before, had := TargetOf(stored)
+	target, has := TargetOf(ws)
+	if !had || !has || before == target {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), is, "group, kind and name must not change")}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "targetRef"), ws.Spec.TargetReference,
+		"group, kind and name must not change")}
 }
 
 // Conflict returns the WorkloadSpread that has the same target already; nil where there is none.
 func Conflict(ws *appsv1beta1.WorkloadSpread, others []*appsv1beta1.WorkloadSpread) *field.Error {
-	is := ws.Spec.TargetReference
+	target, ok := TargetOf(ws)
 	for _, other := range others {
-		with := other.Spec.TargetReference
-		if is != nil && with != nil && other.Name != ws.Name && other.DeletionTimestamp == nil &&
-			groupOf(is.APIVersion) == groupOf(with.APIVersion) && is.Kind == with.Kind && is.Name == with.Name {
-			return field.Invalid(field.NewPath("spec", "targetRef"), is,
+		with, has := TargetOf(other)
+		if ok && has && with == target && other.Name != ws.Name && other.DeletionTimestamp == nil {
+			return field.Invalid(field.NewPath("spec", "targetRef"), ws.Spec.TargetReference,
 				fmt.Sprintf("must not be the target of WorkloadSpread %s, too", other.Name))
 		}
 	}
 	return nil
-}
-
-func groupOf(apiVersion string) string {
-	version, _ := schema.ParseGroupVersion(apiVersion) // what cannot be parsed has no group
-	return version.Group
 }
 
 func checkSpreadTarget(ref *appsv1beta1.TargetReference, targets []schema.GroupKind, at *field.Path) field.ErrorList {
@@ -170,7 +166,7 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 			}
 			continue
 		}
-		percent, err := wholePercent(*most)
+		percent, err := wholePercent(most.StrVal)
 		switch {
 		case err != nil:
 			faults = append(faults, field.Invalid(at, most.StrVal, err.Error()))
@@ -191,18 +187,13 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 }
 
 // wholePercent returns a percentage without a fraction.
-func wholePercent(v intstr.IntOrString) (int64, error) {
-	const precision = 1000
-	thousand, err := scale.Amount(v, 100*precision, scale.RoundDown)
-	switch {
-	case err != nil:
-		return 0, err
-	case thousand < 0:
-		return 0, errors.New("must not be negative")
-	case thousand%precision != 0:
-		return 0, errors.New("must be a percentage without a fraction")
+func wholePercent(text string) (int64, error) {
+	number, ok := strings.CutSuffix(text, "%")
+	percent, err := strconv.ParseInt(number, 10, 32)
+	if !ok || err != nil || percent < 0 {
+		return 0, errors.New("must be a percentage without a fraction, and not negative")
 	}
-	return int64(thousand) / precision, nil
+	return percent, nil
 }
 
 func checkSpreadStrategy(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
