@@ -11,7 +11,6 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 	"github.com/kruisekit/kruisekit/webhooks/conversion"
 	"github.com/kruisekit/kruisekit/webhooks/disruption"
 	"github.com/kruisekit/kruisekit/webhooks/pod"
@@ -109,7 +108,7 @@ func addSidecarSet(b base) error {
 			return errors.New("the webhook of pods is off")
 		}
 	default:
-		w, err := provisional.New(b.live, provisional.Options{Timeout: b.CoverTimeout, Reach: scope.Reach{
+		w, err := scope.NewWriter(b.live, scope.WriterOptions{Timeout: b.CoverTimeout, Reach: scope.Reach{
 			Namespace: b.Pod.Sidecars.Namespace, Service: b.Reach.Service, URL: b.Reach.URL, CABundle: b.Reach.CABundle,
 		}})
 		if err != nil {

@@ -17,13 +17,13 @@
 //     costs two writes in that time whatever its objects do. A new leader keeps the namespaces
 //     that it has seen objects in. A SidecarSet, which belongs to the cluster, is never kept.
 //   - Entries are ours by their names. What is ours in an entry is repaired, with an event and a metric, where another
-//     writer changes it: the rules, the client configuration, our match conditions, our requirements on the names of
-//     namespaces. What others add, their policies and their timeouts stay, as do entries with other names.
+//     writer changes it: the rules, the client configuration, the match conditions, our requirements on the names of
+//     namespaces. What others add to selectors, their policies and their timeouts stay, as do entries with other names.
 //   - A configuration that is reset or deleted is written or created within a second. Pauses grow to a minute only
 //     while another writer changes the entries again within half a minute. A change of what is wanted never waits for
 //     such a pause.
 //   - A new entry has the CA of the same service in the main configuration. Until there is one, nothing is written.
-//   - Provisional entries (internal/scope/provisional) have a configuration of their own. They end seconds after they
+//   - Provisional entries (internal/scope) have a configuration of their own. They end seconds after they
 //     were written, and not while planned entries wait to be written.
 //   - A kind that is installed after the start is followed within seconds.
 //

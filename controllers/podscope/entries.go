@@ -1,7 +1,6 @@
 package podscope
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,57 +18,42 @@ type (
 	requirement   = metav1.LabelSelectorRequirement
 )
 
-// change makes a configuration have the entries that are wanted. Entries are ours by their names, and not by a field
-// manager: config/takeover applies an entry with our name, which would be back as a catch-all once we release it.
-type change struct {
-	ops   []write.Op
-	added []entry
-	// names of the entries.
-	names []string
-}
-
-// compare returns the change of the live entries to those that are wanted. Ca is that of new entries.
-func compare(have *configuration, want []entry, ca []byte) change {
-	var c change
-	live := entriesOf(have)
-	for i := range want {
-		w := want[i].DeepCopy()
-		at := slices.IndexFunc(live, func(h entry) bool { return h.Name == w.Name })
-		if at >= 0 {
-			w = merge(&live[at], w)
-		}
-		if w.ClientConfig.Service != nil && len(w.ClientConfig.CABundle) == 0 {
-			w.ClientConfig.CABundle = ca
-		}
-		switch {
-		case at < 0:
-			c.added = append(c.added, *w)
-		case equality.Semantic.DeepEqual(&live[at], w):
+// compare returns the entries of a configuration with those that are wanted, and the names of the entries that differ.
+// Ca is that of new entries. Entries are ours by their names, and not by a field manager: config/takeover applies an
+// entry with our name, which would be back as a catch-all once we release it.
+func compare(have *configuration, want []entry, ca []byte) (next []entry, names []string, isNew bool) {
+	next = []entry{}
+	for _, live := range entriesOf(have) {
+		at := slices.IndexFunc(want, func(w entry) bool { return w.Name == live.Name })
+		if at < 0 && scope.Ours(live.Name) {
+			names = append(names, live.Name)
 			continue
-		default:
-			c.ops = append(c.ops, write.Replace(fmt.Sprintf("/webhooks/%d", at), w))
 		}
-		c.names = append(c.names, w.Name)
-	}
-	var stale []string
-	for _, h := range live {
-		if scope.Ours(h.Name) && !slices.ContainsFunc(want, func(w entry) bool { return w.Name == h.Name }) {
-			stale = append(stale, h.Name)
+		merged := live
+		if at >= 0 {
+			merged = merge(&live, &want[at], ca)
 		}
+		if !equality.Semantic.DeepEqual(live, merged) {
+			names = append(names, live.Name)
+		}
+		next = append(next, merged)
 	}
-	c.ops, c.names = append(c.ops, remove(have, stale)...), append(c.names, stale...)
-	return c
+	for i := range want {
+		if slices.ContainsFunc(next, func(e entry) bool { return e.Name == want[i].Name }) {
+			continue
+		}
+		next = append(next, withAuthority(*want[i].DeepCopy(), ca))
+		names, isNew = append(names, want[i].Name), true
+	}
+	return next, names, isNew
 }
 
-// remove returns the operations that remove entries, the last one first, so that the indexes of the others stay.
-func remove(have *configuration, names []string) []write.Op {
-	var ops []write.Op
-	for i, h := range slices.Backward(entriesOf(have)) {
-		if slices.Contains(names, h.Name) {
-			ops = append(ops, write.Remove(fmt.Sprintf("/webhooks/%d", i)))
-		}
+// withAuthority returns an entry with a CA, if it lacks one.
+func withAuthority(e entry, ca []byte) entry {
+	if e.ClientConfig.Service != nil && len(e.ClientConfig.CABundle) == 0 {
+		e.ClientConfig.CABundle = ca
 	}
-	return ops
+	return e
 }
 
 // entriesOf returns the entries of a configuration; none if there is no configuration.
@@ -80,27 +64,21 @@ func entriesOf(c *configuration) []entry {
 	return c.Webhooks
 }
 
-// merge returns a live entry with what is ours: the rules, how API servers reach the webhook, our match conditions and
-// our requirements on namespaces. The policy, the timeout, the CA, and what others have added stay.
-func merge(have, want *entry) *entry {
+// merge returns a live entry with what is ours: the rules, how API servers reach the webhook, the match conditions and
+// our requirements on namespaces. The policy, the timeout, the CA, and the selectors that others have added stay.
+func merge(have, want *entry, ca []byte) entry {
 	next := have.DeepCopy()
-	next.Rules = want.Rules
+	next.Rules, next.MatchConditions = want.Rules, want.MatchConditions
 	next.ClientConfig = *want.ClientConfig.DeepCopy()
 	if want.ClientConfig.Service != nil {
 		next.ClientConfig.CABundle = have.ClientConfig.CABundle // package certificates keeps it
-	}
-	isTheirs := func(c admissionregistrationv1.MatchCondition) bool { return !scope.OwnCondition(c) }
-	own := slices.DeleteFunc(slices.Clone(have.MatchConditions), isTheirs)
-	if !slices.Equal(own, want.MatchConditions) { // else also in the order of another writer
-		theirs := slices.DeleteFunc(slices.Clone(have.MatchConditions), scope.OwnCondition)
-		next.MatchConditions = slices.Concat(want.MatchConditions, theirs)
 	}
 	if next.NamespaceSelector == nil {
 		next.NamespaceSelector = &metav1.LabelSelector{}
 	}
 	next.NamespaceSelector.MatchExpressions = requirements(next.NamespaceSelector.MatchExpressions,
 		want.NamespaceSelector.MatchExpressions)
-	return next
+	return withAuthority(*next, ca)
 }
 
 // requirements returns those of a live selector without stale ones, and those that it lacks.
@@ -119,31 +97,22 @@ func requirements(have, want []requirement) []requirement {
 	return next
 }
 
-// needed reports whether there is anything to write.
-func (c *change) needed() bool { return len(c.ops)+len(c.added) > 0 }
-
 // injectors is the prefix of annotations by which cert-manager keeps the CA of a configuration.
 const injectors = "cert-manager.io/"
 
-// write returns the one write of the change. Main is the configuration that has the CA.
-func (c *change) write(have, main *configuration, name string) *write.Write {
-	if have == nil {
-		object := &configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: c.added}
-		if main != nil {
-			for key, value := range main.Annotations {
-				if strings.HasPrefix(key, injectors) {
-					metav1.SetMetaDataAnnotation(&object.ObjectMeta, key, value)
-				}
+// writeOf returns the write of the entries of a configuration. Main is the configuration that has the CA.
+func writeOf(have, main *configuration, name string, next []entry) *write.Write {
+	if have != nil {
+		return write.JSON(have, write.Main,
+			write.Test("/metadata/resourceVersion", have.ResourceVersion), write.Add("/webhooks", next))
+	}
+	object := &configuration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: next}
+	if main != nil {
+		for key, value := range main.Annotations {
+			if strings.HasPrefix(key, injectors) {
+				metav1.SetMetaDataAnnotation(&object.ObjectMeta, key, value)
 			}
 		}
-		return &write.Write{Verb: write.Create, Object: object}
 	}
-	ops := append([]write.Op{write.Test("/metadata/resourceVersion", have.ResourceVersion)}, c.ops...)
-	if len(c.added) > 0 && len(have.Webhooks) == 0 {
-		ops = append(ops, write.Add("/webhooks", []entry{}))
-	}
-	for i := range c.added {
-		ops = append(ops, write.Add("/webhooks/-", &c.added[i]))
-	}
-	return write.JSON(have, write.Main, ops...)
+	return &write.Write{Verb: write.Create, Object: object}
 }

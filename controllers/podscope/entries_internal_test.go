@@ -68,7 +68,7 @@ func TestEdits(t *testing.T) {
 		}, false},
 		"a condition of theirs": {func(_ *configuration, e *entry) {
 			e.MatchConditions = append([]admissionregistrationv1.MatchCondition{condition("theirs", "t")}, e.MatchConditions...)
-		}, true},
+		}, false},
 		"a path":    {func(_ *configuration, e *entry) { e.ClientConfig.Service.Path = ptr.To("/other") }, false},
 		"a service": {func(_ *configuration, e *entry) { e.ClientConfig.Service.Name = "other" }, false},
 		"a CA":      {func(_ *configuration, e *entry) { e.ClientConfig.CABundle = []byte("rotated") }, true},

@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
 // A set that was admitted, and that another webhook refused then, leaves an entry that is in force for its time and
@@ -28,7 +27,7 @@ func testLost(b *bench) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w, err := provisional.New(limited, provisional.Options{
+	w, err := scope.NewWriter(limited, scope.WriterOptions{
 		Reach: scope.Reach{URL: o.URL, CABundle: o.CABundle}, Timeout: time.Minute,
 	})
 	if err != nil {

@@ -79,8 +79,8 @@ type Options struct {
 	// KeepRemoved is how long a namespace stays in the entries after the last object that concerns its pods is gone.
 	// Default 3 minutes.
 	KeepRemoved time.Duration
-	// LookFor is the time between two looks for a kind that is not installed, which is followed at the second look that
-	// finds it. Default 10 seconds, twice the time between two looks of the webhook.
+	// LookFor is the time between two looks for a kind that is not installed. Default 10 seconds, twice the time between
+	// two looks of the webhook.
 	LookFor time.Duration
 }
 

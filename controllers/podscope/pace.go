@@ -19,10 +19,9 @@ const (
 
 // pace bounds the writes of one configuration. The zero value is that of a new process.
 type pace struct {
-	// last is when wanted was written, over a version of the configuration.
+	// last is when wanted was written.
 	last   time.Time
 	wanted []entry
-	over   string
 	// pause is that before the same is written again, which doubles while another writer undoes it soon.
 	pause time.Duration
 }
@@ -32,24 +31,19 @@ func (p *pace) undone(want []entry) bool {
 	return !p.last.IsZero() && reflect.DeepEqual(p.wanted, want)
 }
 
-// wait returns how long to wait before the next write over a version.
-func (p *pace) wait(version string, want []entry, now time.Time) time.Duration {
-	since := now.Sub(p.last)
-	switch {
-	case p.last.IsZero():
-		return 0
-	case version == p.over && since < interval:
-		return catchUp // the cache does not show the last write yet
-	case p.undone(want):
-		return max(0, p.pause-since)
+// wait returns how long to wait before the next write.
+func (p *pace) wait(want []entry, now time.Time) time.Duration {
+	pause := interval
+	if p.undone(want) {
+		pause = p.pause
 	}
-	return max(0, interval-since)
+	return max(0, p.last.Add(pause).Sub(now))
 }
 
 // wrote returns the pace after a write.
-func (p *pace) wrote(version string, want []entry, now time.Time) pace {
-	next := pace{last: now, wanted: want, over: version, pause: interval}
-	if !p.last.IsZero() && now.Sub(p.last) < lasting+p.pause {
+func (p *pace) wrote(want []entry, now time.Time) pace {
+	next := pace{last: now, wanted: want, pause: interval}
+	if now.Sub(p.last) < lasting+p.pause {
 		next.pause = p.pause
 		if p.undone(want) {
 			next.pause = min(2*p.pause, maxPause)

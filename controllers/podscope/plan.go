@@ -24,8 +24,9 @@ type snapshot struct {
 type state struct {
 	places      places
 	provisional sightings
-	// writes and sweeps pace the writes of either configuration.
-	writes, sweeps pace
+	// writes pace those of the entries, and swept is when provisional ones were removed last.
+	writes pace
+	swept  time.Time
 }
 
 // pass is what is to be done.
@@ -53,45 +54,42 @@ type planner struct {
 }
 
 // next returns the next write for the configurations.
-func (p planner) next(o snapshot, s state) (pass, error) {
+func (p planner) next(o snapshot, s state) pass {
 	var kept scope.Contribution
 	var next pass
 	if !p.options.Off {
 		s.places, kept, next.requeueAfter = s.places.keep(o.contributions, p.options.KeepRemoved, o.now)
 	}
-	want, err := p.want(append(slices.Clip(o.contributions), kept))
-	if err != nil {
-		return pass{}, err
-	}
+	want := p.want(append(slices.Clip(o.contributions), kept))
 	next.want = want.Entries
 	next.notes = slices.Concat(want.Notes, policies(o.pods, want.Entries), catchAlls(o.main, p.disruptions))
 	client := p.options.client()
 	ca := scope.Authority(client, o.main, o.pods)
-	c := compare(o.pods, want.Entries, ca)
-	next.planned = !c.needed()
+	entries, names, isNew := compare(o.pods, want.Entries, ca)
+	next.planned = len(names) == 0
 	var ended []string
 	var left time.Duration
 	s.provisional, ended, left = s.provisional.sweep(o.provisional, next.planned, o.now)
 	next.requeueAfter = requeue.Sooner(next.requeueAfter, left)
 	next.state, next.written = s, s
 	switch {
-	case c.needed() && len(c.added) > 0 && client.Service != nil && len(ca) == 0:
+	case isNew && client.Service != nil && len(ca) == 0:
 		next.notes = append(next.notes, note.Note{
 			Level: note.Blocked, Code: noteNoAuthority, Object: p.options.Configuration,
 			Text: "no pods are sent yet: no configuration has a CA for the service of the webhook",
 		})
-	case c.needed():
-		p.change(&next, o, &c)
+	case !next.planned:
+		p.change(&next, o, entries, names)
 	case len(ended) > 0:
 		p.sweep(&next, o, ended)
 	}
-	return next, nil
+	return next
 }
 
 // want returns the entries that contributions ask for.
-func (p planner) want(all []scope.Contribution) (scope.Scope, error) {
+func (p planner) want(all []scope.Contribution) scope.Scope {
 	if p.options.Off {
-		return scope.Scope{}, nil
+		return scope.Scope{}
 	}
 	in := scope.Input{Client: p.options.client(), Namespace: p.options.Namespace, Contributions: all}
 	if !p.disruptions {
@@ -104,38 +102,31 @@ func (p planner) want(all []scope.Contribution) (scope.Scope, error) {
 }
 
 // change writes the entries of pods, unless it must wait.
-func (p planner) change(next *pass, o snapshot, c *change) {
-	writes, at := &next.state.writes, version(o.pods)
-	if left := writes.wait(at, next.want, o.now); left > 0 {
+func (p planner) change(next *pass, o snapshot, entries []entry, names []string) {
+	writes := &next.state.writes
+	if left := writes.wait(next.want, o.now); left > 0 {
 		next.requeueAfter = requeue.Sooner(next.requeueAfter, left)
 		return
 	}
-	next.write = c.write(o.pods, o.main, p.options.Configuration)
-	next.written.writes = writes.wrote(at, next.want, o.now)
+	next.write = writeOf(o.pods, o.main, p.options.Configuration, entries)
+	next.written.writes = writes.wrote(next.want, o.now)
 	if writes.undone(next.want) {
 		next.announce = []note.Note{{
 			Code: noteUndone, Object: p.options.Configuration, Text: "another writer changed or removed entries of the pod " +
-				"webhook; they were written again, with pauses that double while this repeats: " + strings.Join(c.names, ", "),
+				"webhook; they were written again, with pauses that double while this repeats: " + strings.Join(names, ", "),
 		}}
 	}
 }
 
 // sweep removes provisional entries that have ended, unless it must wait.
 func (planner) sweep(next *pass, o snapshot, ended []string) {
-	sweeps, at := &next.state.sweeps, version(o.provisional)
-	if wait := sweeps.wait(at, nil, o.now); wait > 0 {
+	if wait := next.state.swept.Add(interval).Sub(o.now); wait > 0 {
 		next.requeueAfter = requeue.Sooner(next.requeueAfter, wait)
 		return
 	}
-	c := change{ops: remove(o.provisional, ended)}
-	next.write = c.write(o.provisional, nil, o.provisional.Name)
-	next.written.sweeps = pace{last: o.now, over: at, pause: interval}
-}
-
-// version identifies the state of a configuration.
-func version(c *configuration) string {
-	if c == nil {
-		return "missing"
-	}
-	return c.ResourceVersion
+	left := slices.DeleteFunc(slices.Clone(o.provisional.Webhooks), func(e entry) bool {
+		return slices.Contains(ended, e.Name)
+	})
+	next.write = writeOf(o.provisional, nil, o.provisional.Name, left)
+	next.written.swept = o.now
 }

@@ -41,10 +41,8 @@ type Reconciler struct {
 	controller controller.Controller
 
 	mu sync.Mutex // one worker is enough, but the options may ask for more
-	// followed are the kinds of the sources that are watched, and late those that were missing, with the time since which
-	// they are installed.
+	// followed are the kinds of the sources that are watched.
 	followed map[schema.GroupVersionKind]bool
-	late     map[schema.GroupVersionKind]time.Time
 	state    state
 	reported string
 }
@@ -85,7 +83,7 @@ func newReconciler(r *Reconciler) (*Reconciler, error) {
 		return nil, fmt.Errorf("podscope: %w", err)
 	}
 	r.configurations = map[string]client.Reader{}
-	r.followed, r.late = map[schema.GroupVersionKind]bool{}, map[schema.GroupVersionKind]time.Time{}
+	r.followed = map[schema.GroupVersionKind]bool{}
 	return r, nil
 }
 
@@ -161,11 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := planner{r.options, r.form.disruptions}
-	next, err := p.next(o, r.state)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	next := planner{r.options, r.form.disruptions}.next(o, r.state)
 	r.state = next.state
 	r.metrics.observe(next.want, next.notes)
 	r.report(ctx, o.pods, next.notes)

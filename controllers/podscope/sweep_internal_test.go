@@ -15,11 +15,7 @@ func provisional(t *testing.T, generation int64) entry {
 	t.Helper()
 	s := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "uid", Generation: generation}}
 	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
-	e, err := scope.Provisional(scope.Input{Namespace: "n", Client: served("ca").ClientConfig}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *e
+	return *scope.Provisional(scope.Input{Namespace: "n", Client: served("ca").ClientConfig}, s)
 }
 
 // A provisional entry ends seconds after it was seen first, and stays while the planned entries are not written. An

@@ -18,9 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// follow watches the kinds of the sources that are installed, and returns when to look for others; zero for never. A
-// kind that was missing is followed once it is installed for Options.LookFor, because a replica of the webhook must not
-// receive pods for objects of which it does not know the kind yet.
+// follow watches the kinds of the sources that are installed, and returns when to look for others; zero for never.
 func (r *Reconciler) follow() (again time.Duration, err error) {
 	for i := range r.sources {
 		kind := r.sources[i].Kind
@@ -31,22 +29,15 @@ func (r *Reconciler) follow() (again time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		since, late := r.late[kind]
-		now := r.options.Now()
-		switch {
-		case !installed:
-			r.late[kind] = time.Time{}
-		case late && since.IsZero():
-			r.late[kind] = now
-		case !late || now.Sub(since) >= r.options.LookFor:
-			objects := source.Kind[client.Object](r.manager.GetCache(), stored.Untyped(kind), r.wake(), specEvents())
-			if err := r.controller.Watch(objects); err != nil {
-				return 0, fmt.Errorf("follow kind %s: %w", kind.Kind, err)
-			}
-			r.followed[kind] = true
+		if !installed {
+			again = r.options.LookFor
 			continue
 		}
-		again = r.options.LookFor
+		objects := source.Kind[client.Object](r.manager.GetCache(), stored.Untyped(kind), r.wake(), specEvents())
+		if err := r.controller.Watch(objects); err != nil {
+			return 0, fmt.Errorf("follow kind %s: %w", kind.Kind, err)
+		}
+		r.followed[kind] = true
 	}
 	return again, nil
 }

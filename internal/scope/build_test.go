@@ -80,9 +80,5 @@ func (w world) contributions(t testing.TB) []scope.Contribution {
 func compute(t testing.TB, w world) scope.Scope {
 	t.Helper()
 	w.Contributions = w.contributions(t)
-	s, err := scope.Plan(w.Input)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return scope.Plan(w.Input)
 }

@@ -46,10 +46,7 @@ type disruption struct {
 //
 // Requests of exempt users, and deletions of spread pods and evictions in a namespace with a WorkloadSpread, are sent
 // to the path that refuses nothing, and are admitted while no replica answers.
-func Disruptions(in Input, o Operations) (Scope, error) {
-	if err := in.check(); err != nil {
-		return Scope{}, err
-	}
+func Disruptions(in Input, o Operations) Scope {
 	guarded, spread := in.namespaces()
 	all := budgetEntries(guarded, o)
 	if !o.Deletes {
@@ -67,7 +64,7 @@ func Disruptions(in Input, o Operations) (Scope, error) {
 		}
 		s.append(e, nil, !within(e, d.namespaces))
 	}
-	return s, nil
+	return s
 }
 
 // budgetEntries are those of namespaces with budgets.

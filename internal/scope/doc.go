@@ -6,8 +6,7 @@
 //	for _, source := range scope.Sources(scope.SourceOptions{}) {
 //		in.Contributions = append(in.Contributions, source.Contribute(objects[source.Kind]))
 //	}
-//	planned, err := scope.Plan(in)
-//	configuration.Webhooks = planned.Entries
+//	configuration.Webhooks = scope.Plan(in).Entries
 //
 // An object of a namespace contributes its namespace: all pods there are sent. A SidecarSet contributes a clause, which
 // is its selector as an expression in CEL. A step whose pods show that they need it contributes a condition on the pod.
@@ -17,8 +16,8 @@
 // entries of its own. Namespaces are listed in the namespaceSelector of a further entry, so that their number costs no
 // compilation of expressions.
 //
-// Provisional returns the entry of one SidecarSet alone, by selectors. It is written before the set is stored, and is
-// in force until the computed entries have the set.
+// Provisional returns the entry of one SidecarSet alone, by selectors. A Writer writes the entry before the set is
+// stored. It is in force until the computed entries have the set.
 //
 // Laws:
 //   - A pod is sent if a contribution selects it. Within bounds, a pod that is sent is selected by a SidecarSet, meets

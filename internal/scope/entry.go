@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"regexp"
 	"slices"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,11 +34,6 @@ type (
 	entry          = admissionregistrationv1.MutatingWebhook
 	matchCondition = admissionregistrationv1.MatchCondition
 )
-
-// OwnCondition reports whether a match condition has a name as entries give them.
-func OwnCondition(c admissionregistrationv1.MatchCondition) bool {
-	return strings.HasPrefix(c.Name, conditions)
-}
 
 // OwnRequirement reports whether a requirement on namespaces is one that entries have: other values of it are stale.
 func OwnRequirement(r metav1.LabelSelectorRequirement) bool {

@@ -75,17 +75,14 @@ func ReadMark(path string) (Mark, bool) {
 // pod. It ignores the contributions of the input. The entry is ignored where no replica answers, because nothing shows
 // that the set will be stored. The entry selects by selectors what computed entries select by conditions: there may be
 // many such entries for a moment, and API servers would compile each condition and convert each pod for it.
-func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv1.MutatingWebhook, error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
+func Provisional(in Input, set *appsv1beta1.SidecarSet) *admissionregistrationv1.MutatingWebhook {
 	selected := selections(set)
 	if len(selected) == 0 {
-		return nil, nil //nolint:nilnil // the set needs none
+		return nil
 	}
 	r := selected[0].Read()
 	if r.Never || !r.Whole && !r.Bounded() {
-		return nil, nil //nolint:nilnil // the set needs none
+		return nil
 	}
 	mark := MarkOf(set)
 	in.Client = onward(in.Client, ProvisionalSuffix)
@@ -95,7 +92,7 @@ func Provisional(in Input, set *appsv1beta1.SidecarSet) (*admissionregistrationv
 	e.Name = provisionalName(mark)
 	e.ObjectSelector.MatchExpressions = r.Pod
 	e.NamespaceSelector.MatchExpressions = append(e.NamespaceSelector.MatchExpressions, r.Namespace...)
-	return e, nil
+	return e
 }
 
 // IsProvisional reports whether an entry has a name as Provisional gives them.

@@ -49,10 +49,7 @@ func TestProvisional(t *testing.T) {
 			in := input(newSet(t, "other", `selector: {matchLabels: {app: b}}`))
 			in.Contributions = append(in.contributions(t), scope.Readiness(true).Contribute(nil))
 			count := len(in.Contributions)
-			got, err := scope.Provisional(in.Input, admitted(c.set))
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := scope.Provisional(in.Input, admitted(c.set))
 			if (got == nil) != (c.path == "") {
 				t.Fatalf("%s: %+v", c.why, got)
 			}
@@ -80,9 +77,8 @@ func TestProvisional(t *testing.T) {
 				t.Error("the input changed")
 			}
 			in.Client.Service, in.Client.URL = nil, ptr.To("https://localhost:1/mutate-pod")
-			if got, err = scope.Provisional(in.Input, c.set); err != nil ||
-				*got.ClientConfig.URL != "https://localhost:1"+c.path {
-				t.Errorf("the address is %v, %v", got, err)
+			if got = scope.Provisional(in.Input, c.set); *got.ClientConfig.URL != "https://localhost:1"+c.path {
+				t.Errorf("the address is %v", got)
 			}
 		})
 	}
@@ -94,10 +90,7 @@ func TestProvisionalSelects(t *testing.T) {
 	for seed := range uint64(400) {
 		d := newDraw(seed)
 		set := d.sets(1)[0]
-		entry, err := scope.Provisional(input().Input, admitted(set))
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
+		entry := scope.Provisional(input().Input, admitted(set))
 		for n := range 20 {
 			pod := d.pod(n)
 			closed, open := concerns(input(set), pod)

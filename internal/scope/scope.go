@@ -1,7 +1,6 @@
 package scope
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -39,13 +38,6 @@ type Input struct {
 	Contributions []Contribution
 }
 
-func (in Input) check() error {
-	if in.Namespace == "" {
-		return errors.New("plan scope: the webhook's own namespace is required")
-	}
-	return nil
-}
-
 // namespaces returns the namespaces whose pods are sent.
 func (in Input) namespaces() (closed, open []string) {
 	for _, c := range in.Contributions {
@@ -69,10 +61,7 @@ type group struct {
 }
 
 // Plan returns the scope of the contributions.
-func Plan(in Input) (Scope, error) {
-	if err := in.check(); err != nil {
-		return Scope{}, err
-	}
+func Plan(in Input) Scope {
 	var s Scope
 	groups := map[string]*group{"": {}}
 	for _, c := range in.Contributions {
@@ -89,7 +78,7 @@ func Plan(in Input) (Scope, error) {
 	}
 	slices.SortFunc(s.Notes, func(a, b note.Note) int { return strings.Compare(a.Object, b.Object) })
 	if len(groups) > maxGroups {
-		return s.all(in, "namespaceSelectors are too many"), nil
+		return s.all(in, "namespaceSelectors are too many")
 	}
 	for _, id := range slices.Sorted(maps.Keys(groups)) {
 		s.add(in, id, groups[id])
@@ -100,9 +89,9 @@ func Plan(in Input) (Scope, error) {
 		bytes += s.Entries[i].Size()
 	}
 	if bytes > maxBytes {
-		return s.all(in, "entries are larger than an object may be"), nil
+		return s.all(in, "entries are larger than an object may be")
 	}
-	return s, nil
+	return s
 }
 
 // all returns the scope of all pods.

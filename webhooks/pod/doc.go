@@ -30,7 +30,7 @@
 //     stay as they were sent.
 //   - A pod that was admitted once is not changed again, whichever entry of the configuration sends it.
 //   - Nothing is read live for a pod: sets come from an index, namespaces and revisions from caches. The exceptions are
-//     a namespace, a revision or the set of a provisional entry (internal/scope/provisional) that the caches lack, once
+//     a namespace, a revision or the set of a provisional entry (internal/scope) that the caches lack, once
 //     a second, and the owners of workloads that a WorkloadSpread may target, once.
 //   - A dry run records nothing, and shows no subset.
 //   - Random choices are a function of the request, and of what the pod got at an earlier call: the same request gives

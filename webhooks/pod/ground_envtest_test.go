@@ -231,16 +231,13 @@ func (g *ground) have(t *testing.T, in concerned, sets ...*appsv1beta1.SidecarSe
 			t.Fatal(err)
 		}
 	}
-	computed, err := scope.Plan(scope.Input{
+	computed := scope.Plan(scope.Input{
 		Namespace: pod.DefaultNamespace, Contributions: in.contributions(t, append(sets, probe)),
 		Client: admissionregistrationv1.WebhookClientConfig{
 			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
 			CABundle: g.install.LocalServingCAData,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	g.config.Webhooks = computed.Entries
 	if err := g.Client.Update(t.Context(), g.config); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func testFollowerProbes(t *testing.T, g *ground) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned, err := scope.Plan(scope.Input{
+	planned := scope.Plan(scope.Input{
 		Namespace:     pod.DefaultNamespace,
 		Contributions: []scope.Contribution{scope.Probes().Contribute([]*unstructured.Unstructured{{Object: content}})},
 		Client: admissionregistrationv1.WebhookClientConfig{
@@ -52,9 +52,6 @@ func testFollowerProbes(t *testing.T, g *ground) {
 			CABundle: g.install.LocalServingCAData,
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	g.config.Webhooks = planned.Entries
 	if err := g.Client.Update(t.Context(), g.config); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package provisional_test
+package scope_test
 
 import (
 	"context"
@@ -21,12 +21,11 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
-	"github.com/kruisekit/kruisekit/internal/scope/provisional"
 )
 
 type configuration = admissionregistrationv1.MutatingWebhookConfiguration
 
-func newSet(name string, generation int64) *appsv1beta1.SidecarSet {
+func setOf(name string, generation int64) *appsv1beta1.SidecarSet {
 	set := &appsv1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID("uid-" + name), Generation: generation,
 	}}
@@ -129,7 +128,7 @@ func (s *shelf) told() []string {
 }
 
 func TestCover(t *testing.T) {
-	large := newSet("a", 1)
+	large := setOf("a", 1)
 	apps := metav1.LabelSelectorRequirement{Key: "app", Operator: metav1.LabelSelectorOpIn}
 	for i := range 5000 {
 		apps.Values = append(apps.Values, fmt.Sprintf("app-%d", i))
@@ -148,32 +147,32 @@ func TestCover(t *testing.T) {
 			have: []*configuration{
 				named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "main")),
 			},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			want: []string{"/mutate-pod-new/a/uid-a/1 main"},
 		},
 		"among others": {
 			why:  "what is there stays, and has the CA",
 			have: []*configuration{named(scope.ProvisionalConfiguration, theirs(), served("mpod.kb.io", "ca"))},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("b", 1)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1), setOf("b", 1)},
 			want: []string{"theirs.example.com", "mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca", "/mutate-pod-new/b/uid-b/1 ca"},
 		},
 		"a later one": {
 			why:  "one entry for a set",
 			have: []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1), newSet("a", 2)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1), setOf("a", 2)},
 			want: []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/2 ca"},
 		},
 		"a conflict": {
 			why:   "another writer was first",
 			have:  []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
-			sets:  []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets:  []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			fails: 1,
 			want:  []string{"mpod.kb.io", "/mutate-pod-new/a/uid-a/1 ca"},
 		},
 		"conflicts": {
 			why:   "it does not go on for ever",
 			have:  []*configuration{named(scope.ProvisionalConfiguration, served("mpod.kb.io", "ca"))},
-			sets:  []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets:  []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			fails: 1000,
 			want:  []string{"mpod.kb.io"},
 			err:   "cannot be fulfilled",
@@ -183,7 +182,7 @@ func TestCover(t *testing.T) {
 			have: []*configuration{
 				named(scope.ProvisionalConfiguration), named(scope.DefaultMainConfiguration, served("m.kb.io", "")),
 			},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			err:  "no CA",
 		},
 		"far too long": {
@@ -201,13 +200,13 @@ func TestCover(t *testing.T) {
 		"no room": {
 			why:  "without a leader API servers evaluate each entry for each pod",
 			have: []*configuration{named(scope.ProvisionalConfiguration, many(32)...)},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			err:  "wait already for a leader",
 		},
 		"no object": {
 			why:  "it is created",
 			have: []*configuration{named(scope.DefaultMainConfiguration, served("m.kb.io", "main"))},
-			sets: []*appsv1beta1.SidecarSet{newSet("a", 1)},
+			sets: []*appsv1beta1.SidecarSet{setOf("a", 1)},
 			want: []string{"/mutate-pod-new/a/uid-a/1 main"},
 		},
 	}
@@ -217,7 +216,7 @@ func TestCover(t *testing.T) {
 			for _, have := range c.have {
 				api.all[have.Name] = have
 			}
-			w, err := provisional.New(api, provisional.Options{Pause: time.Nanosecond, Timeout: 250 * time.Millisecond})
+			w, err := scope.NewWriter(api, scope.WriterOptions{Pause: time.Nanosecond, Timeout: 250 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -252,11 +251,11 @@ func TestCover(t *testing.T) {
 // An API server that does not answer delays no request for longer than its timeout.
 func TestTimeout(t *testing.T) {
 	api := &shelf{silent: true}
-	w, err := provisional.New(api, provisional.Options{Timeout: time.Millisecond})
+	w, err := scope.NewWriter(api, scope.WriterOptions{Timeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Cover(t.Context(), newSet("a", 1)); !errors.Is(err, context.DeadlineExceeded) {
+	if err := w.Cover(t.Context(), setOf("a", 1)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -267,17 +266,17 @@ func TestRoom(t *testing.T) {
 		scope.ProvisionalConfiguration: named(scope.ProvisionalConfiguration, many(31)...),
 	}}
 	looked := make(chan struct{}, 100)
-	w, err := provisional.New(&noticed{shelf: api, looked: looked}, provisional.Options{
+	w, err := scope.NewWriter(&noticed{shelf: api, looked: looked}, scope.WriterOptions{
 		Pause: time.Nanosecond, Timeout: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Cover(t.Context(), newSet("a", 1)); err != nil {
+	if err := w.Cover(t.Context(), setOf("a", 1)); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- w.Cover(t.Context(), newSet("b", 1)) }()
+	go func() { done <- w.Cover(t.Context(), setOf("b", 1)) }()
 	for range 3 { // of the first set, and twice without room
 		<-looked
 	}
