@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/imagepull"
@@ -22,9 +23,8 @@ func TestDocumentedLimits(t *testing.T) {
 	}
 	for _, row := range []string{
 		fmt.Sprintf("| restart requests of a pod that wait | %d |", containerrestart.MaxQueued+1),
-		fmt.Sprintf(
-			"| restores of a copy of a ResourceDistribution that a tenant changes or deletes | %d in a minute |",
-			distribution.MaxRepairs),
+		fmt.Sprintf("| restores of a copy of a ResourceDistribution that a tenant changes or deletes | 1 in %d seconds |",
+			distribution.RepairPause/time.Second),
 		fmt.Sprintf("| records of a PersistentPodState | %d MiB of JSON |", podstate.MostBytes>>20),
 		fmt.Sprintf("| pull secrets of a job | %d, each of at most %d KiB |",
 			imagepull.MaxPullSecrets, imagepull.MaxPullSecretBytes>>10),

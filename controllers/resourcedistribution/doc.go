@@ -9,7 +9,7 @@
 //     server-side apply would take over an object of that name. An update replaces the content as a whole, where an
 //     apply keeps the keys that another writer added, and tests the version that was read, as a deletion does.
 //   - The failure of one namespace changes nothing in another. Namespaces that failed come last in the next pass.
-//   - A copy that another writer changes again and again is restored three times in a minute.
+//   - A copy that another writer changes is restored at once, and again after ten seconds.
 //   - A process reads each distribution past the cache before it writes the first copy of it: a new leader, whose cache
 //     may show an older spec, neither deletes nor changes copies that follow from the newer one.
 //   - A pass without a change sends no request. Otherwise a copy costs at most one read and one write, and the status
@@ -18,8 +18,8 @@
 //
 // For each kind and name that is distributed there is one watch of metadata with a field selector, as kubelets watch
 // single Secrets. It also shows objects of other owners, and copies that the reference made, which no label marks. The
-// manager keeps no content of a Secret in memory. The watch ends with the last distribution of the name. With
-// resourceNames in a ClusterRole an administrator restricts it to chosen names.
+// manager keeps no content of a Secret in memory. The watch ends with the manager. With resourceNames in a ClusterRole
+// an administrator restricts it to chosen names.
 //
 // When not to use it: without the rights of config/resourcedistribution. The status then has the condition
 // GetResourceFailed.

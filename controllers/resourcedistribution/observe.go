@@ -95,7 +95,6 @@ func newResource(owner *resourceDistribution) (*resource, error) {
 
 // forget drops what is known of a distribution that is gone or terminates.
 func (r *Reconciler) forget(name string, cached bool) {
-	r.watches.release(name, watched{})
 	r.known.Forget(name)
 	r.emitted.Forget(name)
 	r.confirmed.Forget(types.NamespacedName{Name: name})
@@ -117,7 +116,6 @@ func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind)
 // observeCopies reads the metadata of the copies.
 func (r *Reconciler) observeCopies(ctx context.Context, s *snapshot) error {
 	if s.resource == nil {
-		r.watches.release(s.object.Name, watched{})
 		return nil
 	}
 	what := watched{kind: s.resource.GroupVersionKind(), name: s.resource.GetName()}

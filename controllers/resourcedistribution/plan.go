@@ -6,28 +6,22 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/distribution"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 )
 
-// window is how long repairs of a copy are counted.
-const window = time.Minute
-
 type metadata = metav1.PartialObjectMetadata
 
 // known is what the last task in a namespace returned.
 type known struct {
-	// uid and version are those of the copy as it was read or written, and hash is that of the resource that it has.
-	uid           types.UID
+	// version is that of the copy as it was read or written, and hash is that of the resource that it has.
 	version, hash string
 	// failed means that the last task failed.
 	failed bool
-	// since begins a window, in which repairs are counted.
-	since   time.Time
-	repairs int
+	// repaired is when the copy was restored last.
+	repaired time.Time
 }
 
 // action is how a task begins.
@@ -137,19 +131,16 @@ func (p *plan) distribute(name string, namespace *metadata) {
 
 // maintain plans what to do in a target that exists.
 func (p *plan) maintain(namespace string, object *metadata, is known) {
-	if age := p.now.Sub(is.since); age >= window || age < 0 {
-		is.since, is.repairs = p.now, 0
-	}
+	rest := is.repaired.Add(distribution.RepairPause).Sub(p.now)
 	t := &task{namespace: namespace, action: actionCompare, copied: object, known: is, repair: is.hash == p.resource.hash}
 	switch {
 	case object != nil && !metav1.IsControlledBy(object, p.object):
 		p.fail(namespace, v1beta1.ResourceDistributionConflictOccurred, textConflict)
 	case object != nil && object.DeletionTimestamp != nil:
 		p.fail(namespace, v1beta1.ResourceDistributionUpdateResourceFailed, textDeleting)
-	case object != nil && t.repair && object.UID == is.uid && object.ResourceVersion == is.version:
-	case t.repair && is.repairs >= distribution.MaxRepairs:
-		p.fail(namespace, v1beta1.ResourceDistributionUpdateResourceFailed, textContested)
-		p.requeueAfter = requeue.Sooner(p.requeueAfter, is.since.Add(window).Sub(p.now))
+	case object != nil && t.repair && object.ResourceVersion == is.version:
+	case t.repair && rest > 0:
+		p.requeueAfter = requeue.Sooner(p.requeueAfter, rest)
 	default:
 		if object == nil {
 			t.action = actionCreate
@@ -169,9 +160,9 @@ func (p *plan) end(t *task, live metav1.Object, wrote bool, failure *failed) {
 	case t.action == actionDelete:
 		t.known = known{}
 	default:
-		t.known.uid, t.known.version, t.known.hash = live.GetUID(), live.GetResourceVersion(), p.resource.hash
+		t.known.version, t.known.hash = live.GetResourceVersion(), p.resource.hash
 		if wrote && t.repair {
-			t.known.repairs++
+			t.known.repaired = p.now
 		}
 	}
 }

@@ -57,20 +57,14 @@ func TestOneNamespace(t *testing.T) {
 	}{
 		"missing":       {change: func(s *snapshot) { clear(s.copies) }, want: actionCreate},
 		"not read yet":  {want: actionCompare},
-		"right":         {known: known{uid: "1", version: "2", hash: hash}},
-		"changed":       {known: known{uid: "1", version: "1", hash: hash}, want: actionCompare},
-		"replaced":      {known: known{uid: "0", version: "2", hash: hash}, want: actionCompare},
-		"an older hash": {known: known{uid: "1", version: "2", hash: "older"}, want: actionCompare},
-		"contested": {
-			known: known{uid: "1", version: "1", hash: hash, since: at(0), repairs: distribution.MaxRepairs},
-			fails: v1beta1.ResourceDistributionUpdateResourceFailed,
-		},
+		"right":         {known: known{version: "2", hash: hash}},
+		"changed":       {known: known{version: "1", hash: hash}, want: actionCompare},
+		"an older hash": {known: known{version: "2", hash: "older"}, want: actionCompare},
+		"contested":     {known: known{version: "1", hash: hash, repaired: at(0)}},
 		"contested, and a new resource": {
-			known: known{hash: "older", since: at(0), repairs: distribution.MaxRepairs}, want: actionCompare,
+			known: known{hash: "older", repaired: at(0)}, want: actionCompare,
 		},
-		"contested a minute ago": {
-			known: known{hash: hash, since: at(-60), repairs: distribution.MaxRepairs}, want: actionCompare,
-		},
+		"contested a while ago": {known: known{hash: hash, repaired: at(-10)}, want: actionCompare},
 		"foreign": {
 			change: func(s *snapshot) { s.copies["shop"].OwnerReferences[0].UID = "former" },
 			fails:  v1beta1.ResourceDistributionConflictOccurred,

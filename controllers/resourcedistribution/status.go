@@ -30,8 +30,6 @@ const (
 	textTerminating = "namespace is terminating"
 	textConflict    = "an object with the same kind and name exists, and this ResourceDistribution does not control it"
 	textDeleting    = "the copy is being deleted, and a finalizer holds it"
-	textContested   = "another writer changes or deletes the copy again and again: it is restored at most 3 " +
-		"times in a minute"
 )
 
 var errSkipped = errors.New("not tried: requests to many other namespaces failed")

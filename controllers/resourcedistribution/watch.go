@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
@@ -51,25 +50,23 @@ type watch struct {
 	cache.Cache
 
 	synced func() bool
-	stop   chan struct{}
 	// failure is why the cache is not synced.
 	failure error
-	// users are names of distributions.
+	// users are names of distributions, also of deleted ones.
 	users map[string]bool
 }
 
-// use returns the cache of a kind and name for a distribution, and releases those of other names; nil while the cache
-// is not synced. Changes in the cache requeue the distribution. An error is why the cache cannot sync.
+// use returns the cache of a kind and name for a distribution; nil while the cache is not synced. Changes in the cache
+// requeue the distribution. An error is why the cache cannot sync.
 func (w *watches) use(ctx context.Context, what watched, user string) (client.Reader, error) {
 	if w.mgr == nil {
 		return w.api.Cached, nil
 	}
-	w.release(user, what)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.all[what]
 	if is == nil {
-		is = &watch{stop: make(chan struct{}), users: map[string]bool{}}
+		is = &watch{users: map[string]bool{}}
 		if err := w.start(ctx, what, is); err != nil {
 			return nil, fmt.Errorf("watch copies: %w", err)
 		}
@@ -82,7 +79,7 @@ func (w *watches) use(ctx context.Context, what watched, user string) (client.Re
 	return nil, is.failure
 }
 
-// start starts a cache, which ends with the manager or its last user.
+// start starts a cache, which ends with the manager.
 func (w *watches) start(ctx context.Context, what watched, is *watch) (err error) {
 	is.Cache, err = cache.New(w.mgr.GetConfig(), cache.Options{
 		HTTPClient: w.mgr.GetHTTPClient(), Scheme: w.mgr.GetScheme(), Mapper: w.mgr.GetRESTMapper(),
@@ -116,33 +113,7 @@ func (w *watches) start(ctx context.Context, what watched, is *watch) (err error
 	}); err != nil {
 		return err
 	}
-	return w.mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			select {
-			case <-is.stop:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		return is.Start(ctx)
-	}))
-}
-
-// release ends what a distribution uses, except for one kind and name. A cache without users stops.
-func (w *watches) release(user string, except watched) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for what, is := range w.all {
-		if what == except || !is.users[user] {
-			continue
-		}
-		if delete(is.users, user); len(is.users) == 0 {
-			close(is.stop)
-			delete(w.all, what)
-		}
-	}
+	return w.mgr.Add(is.Cache)
 }
 
 // all returns a request for each distribution. One that the change of a namespace does not concern sends nothing.

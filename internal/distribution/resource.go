@@ -3,6 +3,7 @@ package distribution
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,8 @@ import (
 const (
 	// Kind is that of distributions.
 	Kind = "ResourceDistribution"
-	// MaxRepairs is how often a copy that another writer changes is restored within a minute.
-	MaxRepairs = 3
+	// RepairPause is the least time between two restores of a copy that another writer changes.
+	RepairPause = 10 * time.Second
 )
 
 // KindError is a resource that is neither a Secret nor a ConfigMap.
