@@ -10,7 +10,7 @@
 //
 // Laws:
 //   - ConfigMaps are neither watched nor listed. A pass reads the barrier of its pod live.
-//   - A pod without an order, or that is up, costs one look at its event.
+//   - A pod without an order, or that is up, costs one look at its event. Each change of a pod that waits reconciles.
 //   - A write fails if the pod or its barrier was replaced, and the pass starts again.
 //   - The barrier of a former pod of the same name is deleted only after a live read of the pod.
 //   - The reconciler emits no events: which container waits for which is logged at level 1.

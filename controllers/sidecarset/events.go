@@ -80,17 +80,24 @@ func (r *Reconciler) emitFailures(p *plan) {
 	}
 }
 
-// emitStall reports updates that wait for pods to become ready, of which none has for a while. It returns when to look
-// again.
+// emitStall reports updates that wait for pods to become ready, of which none has for a while, once for a spec. It
+// returns when to look again.
 func (r *Reconciler) emitStall(p *plan, known *state) (after time.Duration) {
-	var text string
-	now := r.api.Now()
-	known.stall, text, after = known.stall.Next(p.set, p.rollout.Result(), now, r.options.Stalled)
-	r.meters.stands(p.set.Name, known.stall.Stands(now, r.options.Stalled))
-	if text != "" {
+	result, now := p.rollout.Result(), r.api.Now()
+	step, text := "", ""
+	for _, n := range result.Notes {
+		if n.Code == rollout.NoteUpdateLimited {
+			step, text = fmt.Sprint(p.set.Generation, result.Status.UpdatedPods, result.Status.UpdatedReadyPods), n.Text
+		}
+	}
+	left := known.progress(step, now, r.options.Stalled)
+	stands := step != "" && left <= 0
+	r.meters.stands(p.set.Name, stands)
+	if stands && known.stalled != p.set.Generation {
+		known.stalled = p.set.Generation
 		r.api.Event(p.set, corev1.EventTypeWarning, reasonLimited, text)
 	}
-	return after
+	return max(left, 0)
 }
 
 // meters are the metrics of the reconciler.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -156,11 +155,23 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 type state struct {
 	// held are the pods whose update was refused, and the time until which other pods take their turn.
 	held map[types.UID]time.Time
-	// stall measures how long updates wait.
-	stall rollout.Stall
+	// step identifies the progress of updates that wait, and since is when it was made. stalled is the generation of which
+	// an event reported no progress.
+	step    string
+	since   time.Time
+	stalled int64
 	// judged is the generation whose faults were emitted, and lacking reports that missing containers were.
 	judged  int64
 	lacking bool
-	// took is how long the last pass took to observe and to plan.
-	took time.Duration
+}
+
+// progress notes the step of updates that wait, and returns for how long they may still wait; zero where none wait.
+func (s *state) progress(step string, now time.Time, limit time.Duration) (left time.Duration) {
+	if s.step != step {
+		s.step, s.since = step, now
+	}
+	if step == "" {
+		return 0
+	}
+	return s.since.Add(limit).Sub(now)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -89,7 +87,6 @@ const controllerName = "sidecarset-controller"
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	begun := r.api.Now()
 	s, err := r.observe(ctx, request.Name)
 	switch {
 	case err != nil:
@@ -104,7 +101,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.memory.Note(request.Name, func(known *state) { known.took = r.api.Now().Sub(begun) })
 	err = r.run(ctx, p)
 	return r.report(ctx, request, p, err)
 }
@@ -171,6 +167,7 @@ func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, 
 	r.emitFailures(p)
 	stall := r.emitStall(p, &known)
 	r.emitLacking(p, &known)
+	sent := failed == nil
 	failed = errors.Join(p.unread, failed)
 	if !reported {
 		return ctrl.Result{}, failed
@@ -178,22 +175,11 @@ func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, 
 	why := p.specError()
 	r.emitInvalid(p, &known, why)
 	if why != nil { // the pods and their revisions may not be known
-		return ctrl.Result{}, terminal(failed)
+		if sent { // only another spec can mend the rest
+			failed = reconcile.TerminalError(failed)
+		}
+		return ctrl.Result{}, failed
 	}
 	after := requeue.Sooner(requeue.Sooner(p.rollout.RequeueAfter(), p.recheckAfter), stall)
 	return r.api.Result(request, after, failed)
-}
-
-// terminal keeps a controller from retrying where only another spec can mend each part of an error.
-func terminal(err error) error {
-	parts := failure.Parts(err)
-	if len(parts) == 0 || slices.ContainsFunc(parts, func(part error) bool { return !needsOtherSpec(part) }) {
-		return err
-	}
-	return reconcile.TerminalError(err)
-}
-
-func needsOtherSpec(err error) bool {
-	_, is := err.(*rollout.SpecError) //nolint:errorlint // one that is wrapped is of a write
-	return is
 }

@@ -2,7 +2,6 @@ package sidecarset
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,42 +17,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
 )
 
-func TestPause(t *testing.T) {
-	r, err := New(&warehouse{}, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for took, want := range map[time.Duration]time.Duration{
-		0: shortestPause, time.Millisecond: shortestPause, 100 * time.Millisecond: 500 * time.Millisecond,
-		time.Minute: time.Second,
-	} {
-		r.memory.Note("s", func(known *state) { known.took = took })
-		if got := r.pause("s"); got != want {
-			t.Errorf("to look and plan takes %s: want %s, got %s", took, want, got)
-		}
-	}
-	if got := r.pause("other"); got != shortestPause {
-		t.Errorf("of a set that is not known: got %s", got)
-	}
-}
-
-func TestTerminal(t *testing.T) {
-	spec, other := &rollout.SpecError{Field: "spec.selector", Err: errors.New("odd")}, errors.New("other")
-	for name, c := range map[string]struct {
-		err      error
-		terminal bool
+// TestProgress: updates stand after the limit without progress, and no longer when a pod became ready.
+func TestProgress(t *testing.T) {
+	var known state
+	start := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		why  string
+		at   time.Duration
+		step string
+		want time.Duration
 	}{
-		"the spec":          {spec, true},
-		"only the spec":     {errors.Join(nil, errors.Join(spec, spec)), true},
-		"and another":       {errors.Join(spec, other), false},
-		"not at all":        {other, false},
-		"wrapped by a pass": {fmt.Errorf("pass: %w", other), false},
+		{"nothing waits", 0, "", 0},
+		{"a wait begins", time.Second, "1", time.Minute},
+		{"it is not long", time.Minute, "1", time.Second},
+		{"the limit is over", time.Minute + time.Second, "1", 0},
+		{"it goes on", 2 * time.Minute, "1", time.Second - time.Minute},
+		{"a pod is ready", 2 * time.Minute, "2", time.Minute},
+		{"none waits", 5 * time.Minute, "", 0},
+		{"they wait again", 5 * time.Minute, "2", time.Minute},
 	} {
-		if got := errors.Is(terminal(c.err), reconcile.TerminalError(nil)); got != c.terminal {
-			t.Errorf("%s: retried: %t", name, !got)
+		if got := known.progress(c.step, start.Add(c.at), time.Minute); got != c.want {
+			t.Errorf("%s: %s is left, want %s", c.why, got, c.want)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package podprobe
 
 import (
 	"encoding/json"
-	"sort"
-	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -90,7 +88,7 @@ func stateOf(
 	state = v1alpha1.ContainerProbeState{
 		Name:               name,
 		State:              f.State,
-		Message:            cutEncoded(f.Message, most),
+		Message:            Cut(f.Message, most),
 		LastProbeTime:      atSecond(f.At),
 		LastTransitionTime: atSecond(f.At),
 	}
@@ -109,24 +107,14 @@ func stateOf(
 // atSecond is a time as the API server stores it.
 func atSecond(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
-// messageBytes returns how long each message of a node may be as JSON, for the API server to store all.
+// messageBytes returns how long each message of a node may be, for the API server to store all. A byte may take six as
+// JSON.
 func messageBytes(spec *v1alpha1.NodePodProbeSpec) int {
 	n := 0
 	for i := range spec.PodProbes {
 		n += len(spec.PodProbes[i].Probes)
 	}
-	return MaxContent / max(n, 1)
-}
-
-// cutEncoded returns a message of at most MaxMessage bytes, which takes at most so many bytes as JSON.
-func cutEncoded(text string, most int) string {
-	text = Cut(text, MaxMessage)
-	most += len(`""`)
-	if encodedLen(text) <= most {
-		return text
-	}
-	end := sort.Search(len(text), func(i int) bool { return encodedLen(strings.ToValidUTF8(text[:i+1], "")) > most })
-	return Cut(text, end)
+	return min(MaxMessage, MaxContent/6/max(n, 1))
 }
 
 // encodedLen is how many bytes a text takes in the JSON of an object, with its quotes.

@@ -13,10 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/sidecarset/rollout"
-	"github.com/kruisekit/kruisekit/note"
 )
 
 // What API servers answer.
@@ -228,38 +226,5 @@ func TestFailures(t *testing.T) {
 				t.Errorf("%s: got %q", c.why, got)
 			}
 		})
-	}
-}
-
-// Updates that wait are reported once in a generation, when they have made no progress for a while.
-func TestStall(t *testing.T) {
-	set := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	limited := rollout.Result{Notes: []note.Note{{Code: rollout.NoteUpdateLimited, Text: "2 pods wait"}}}
-	now, stall := time.Unix(1000, 0), rollout.Stall{}
-	for i, step := range []struct {
-		why   string
-		later time.Duration
-		do    func()
-		text  string
-		after time.Duration
-	}{
-		{"they begin to wait", 0, func() {}, "", time.Minute},
-		{"they wait", 30 * time.Second, func() {}, "", 30 * time.Second},
-		{"a step", 20 * time.Second, func() { limited.Status.UpdatedReadyPods++ }, "", time.Minute},
-		{"no step for a minute", time.Minute, func() {}, "2 pods wait", 0},
-		{"it was reported", time.Minute, func() {}, "", 0},
-		{"another spec", time.Second, func() { set.Generation++ }, "", time.Minute},
-		{"none waits", time.Minute, func() { limited.Notes[0].Code = rollout.NotePartition }, "", 0},
-		{"they wait again", time.Second, func() { limited.Notes[0].Code = rollout.NoteUpdateLimited }, "", time.Minute},
-		{"and are reported", 2 * time.Minute, func() {}, "2 pods wait", 0},
-	} {
-		now = now.Add(step.later)
-		step.do()
-		var text string
-		var after time.Duration
-		stall, text, after = stall.Next(set, limited, now, time.Minute)
-		if text != step.text || after != step.after {
-			t.Errorf("step %d, %s: got %q, look again after %s", i, step.why, text, after)
-		}
 	}
 }
