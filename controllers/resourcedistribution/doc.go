@@ -9,7 +9,7 @@
 //     server-side apply would take over an object of that name. An update replaces the content as a whole, where an
 //     apply keeps the keys that another writer added, and tests the version that was read, as a deletion does.
 //   - The failure of one namespace changes nothing in another. Namespaces that failed come last in the next pass.
-//   - A copy that another writer changes is restored at once, and again after ten seconds.
+//   - A copy that another writer changes is restored at once, and again after two seconds.
 //   - A process reads each distribution past the cache before it writes the first copy of it: a new leader, whose cache
 //     may show an older spec, neither deletes nor changes copies that follow from the newer one.
 //   - A pass without a change sends no request. Otherwise a copy costs at most one read and one write, and the status

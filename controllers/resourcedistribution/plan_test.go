@@ -64,7 +64,7 @@ func TestOneNamespace(t *testing.T) {
 		"contested, and a new resource": {
 			known: known{hash: "older", repaired: at(0)}, want: actionCompare,
 		},
-		"contested a while ago": {known: known{hash: hash, repaired: at(-10)}, want: actionCompare},
+		"contested a while ago": {known: known{hash: hash, repaired: at(-2)}, want: actionCompare},
 		"foreign": {
 			change: func(s *snapshot) { s.copies["shop"].OwnerReferences[0].UID = "former" },
 			fails:  v1beta1.ResourceDistributionConflictOccurred,

@@ -126,6 +126,7 @@ func testDrift(t *testing.T, b *bench) {
 	b.patch(s, `{"metadata":{"labels":{"theirs":"1"},"finalizers":["example.com/theirs"]}}`)
 	b.distribute("drift", labelled("one", "former"), inShop)
 	b.has("shop", "drift", "one")
+	b.settled("drift", 1, 1)
 	b.distribute("drift", labelled("reader", "present"), inShop)
 	s = b.has("shop", "drift", "reader")
 	if s.Labels["theirs"] != "1" || s.Labels["present"] != "x" || s.Labels["former"] != "" ||

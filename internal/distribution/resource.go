@@ -16,7 +16,7 @@ const (
 	// Kind is that of distributions.
 	Kind = "ResourceDistribution"
 	// RepairPause is the least time between two restores of a copy that another writer changes.
-	RepairPause = 10 * time.Second
+	RepairPause = 2 * time.Second
 )
 
 // KindError is a resource that is neither a Secret nor a ConfigMap.

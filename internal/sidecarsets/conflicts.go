@@ -45,11 +45,11 @@ func meeting(a, b *appsv1beta1.SidecarSet) (where string, meet bool) {
 	if isEmpty(a.Spec.Selector) || isEmpty(b.Spec.Selector) {
 		return "", false
 	}
-	pod, meet, err := OverlapLabels(a.Spec.Selector, b.Spec.Selector)
+	pod, meet, err := Overlap(a.Spec.Selector, b.Spec.Selector)
 	if err != nil || !meet {
 		return "", false // an invalid selector is a fault of its own set
 	}
-	namespace, meet, err := OverlapNamespace(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector)
+	namespace, meet, err := Overlap(a.Spec.NamespaceSelector, b.Spec.NamespaceSelector)
 	if err != nil || !meet {
 		return "", false
 	}

@@ -3,10 +3,9 @@
 //
 //	faults := sidecarsets.Validate(set)
 //	faults := sidecarsets.Conflicts(set, others)
-//	shared, found, err := sidecarsets.OverlapLabels(a.Spec.Selector, b.Spec.Selector)
+//	shared, found, err := sidecarsets.Overlap(a.Spec.Selector, b.Spec.Selector)
 //
-// Two sets conflict where a pod exists that both select. [OverlapLabels] is for objects that can have any labels, such
-// as pods. [OverlapNamespace] is for namespaces, which always have their own name as a label.
+// Two sets conflict where a pod can exist that both select.
 //
 // The webhook of a kind rejects what the functions return, and the reconciler calls the same function for an object
 // that was stored without the webhook, so that both agree.
@@ -18,8 +17,7 @@
 //   - The overlap of selectors is exact: every selector selects the labels, and if there are none, no object is
 //     selected. That is possible because the keys of a selector do not depend on each other: for each key finitely many
 //     values are required or excluded, and infinitely many are not.
-//   - The labels of an overlap are as few as possible, and do not depend on the order of the selectors. A nil selector
-//     selects no object, an empty one all; for namespaces nil selects all.
+//   - The labels of an overlap are as few as possible, and do not depend on the order of the selectors.
 //
 // When not to use it: to find out whether one selector selects all that another one selects.
 package sidecarsets

@@ -14,7 +14,6 @@ import (
 func FuzzSidecarSet(f *testing.F) {
 	validationtest.Fuzz(f, validationtest.Rules[appsv1beta1.SidecarSet, *appsv1beta1.SidecarSet]{
 		Check: func(set *appsv1beta1.SidecarSet) field.ErrorList {
-			_ = sidecarsets.Warnings(set)
 			return sidecarsets.Validate(set)
 		},
 		Update: func(set, other *appsv1beta1.SidecarSet) field.ErrorList {

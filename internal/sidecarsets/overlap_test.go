@@ -37,79 +37,65 @@ func expr(key string, operator metav1.LabelSelectorOperator, values ...string) *
 	}}}
 }
 
-type find = func(...*metav1.LabelSelector) (map[string]string, bool, error)
-
 func TestOverlap(t *testing.T) {
 	cases := map[string]struct {
 		why       string
-		find      find
 		selectors []*metav1.LabelSelector
 		want      map[string]string
 		none      bool
 	}{
 		"the same": {
 			why:       "what both ask for",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "x")},
 			want:      map[string]string{"app": "x"},
 		},
 		"other values": {
 			why:       "a label has one value",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{with("app", "x"), with("app", "y")},
 			none:      true,
 		},
 		"other keys": {
 			why:       "an object can have both",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{with("app", "x"), with("tier", "y")},
 			want:      map[string]string{"app": "x", "tier": "y"},
 		},
 		"exists elsewhere": {
 			why:       "a key that the other does not name can be there",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", exists)},
 			want:      map[string]string{"app": "x", "tier": "any-0"},
 		},
 		"not in elsewhere": {
 			why:       "without the label, nothing is ruled out",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{with("app", "x"), expr("tier", notIn, "a")},
 			want:      map[string]string{"app": "x"},
 		},
 		"in and in": {
 			why:       "the values that both allow, the first of them",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr("app", in, "c", "b", "a"), expr("app", in, "d", "c", "b")},
 			want:      map[string]string{"app": "b"},
 		},
 		"all ruled out": {
 			why:       "no value is left",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "b", "a", "c")},
 			none:      true,
 		},
 		"by two together": {
 			why:       "each leaves one, but not the same",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr("app", in, "a", "b"), expr("app", notIn, "a"), expr("app", notIn, "b")},
 			none:      true,
 		},
 		"exists and not in": {
 			why:       "there are more values than are ruled out",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notIn, "any-0", "any-1")},
 			want:      map[string]string{"app": "any-2"},
 		},
 		"exists and absent": {
 			why:       "it cannot be both",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr("app", exists), expr("app", notExists)},
 			none:      true,
 		},
 		"one with itself": {
-			why:  "a selector can contradict itself",
-			find: sidecarsets.OverlapLabels,
+			why: "a selector can contradict itself",
 			selectors: []*metav1.LabelSelector{{
 				MatchLabels: map[string]string{"app": "x"}, MatchExpressions: expr("app", notIn, "x").MatchExpressions,
 			}},
@@ -117,55 +103,30 @@ func TestOverlap(t *testing.T) {
 		},
 		"empty": {
 			why:       "it selects all",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{{}, with("app", "x")},
 			want:      map[string]string{"app": "x"},
 		},
-		"nothing": {
-			why: "it selects none", find: sidecarsets.OverlapLabels,
-			selectors: []*metav1.LabelSelector{nil, with("app", "x")}, none: true,
+		"nil": {
+			why: "it selects all", selectors: []*metav1.LabelSelector{nil, with("app", "x")},
+			want: map[string]string{"app": "x"},
 		},
-		"no selectors": {why: "nobody asks for anything", find: sidecarsets.OverlapLabels, want: map[string]string{}},
+		"no selectors": {why: "nobody asks for anything", want: map[string]string{}},
 
-		"all namespaces": {
-			why:       "no selector is all",
-			find:      sidecarsets.OverlapNamespace,
-			selectors: []*metav1.LabelSelector{nil, with("team", "x")},
-			want:      map[string]string{"team": "x"},
-		},
 		"other namespaces": {
 			why:       "a namespace has one name",
-			find:      sidecarsets.OverlapNamespace,
 			selectors: []*metav1.LabelSelector{with(name, "a"), with(name, "b")},
 			none:      true,
 		},
-		"a nameless one": {
-			why: "there is none", find: sidecarsets.OverlapNamespace,
-			selectors: []*metav1.LabelSelector{expr(name, notExists)}, none: true,
-		},
 		"nameless for a pod": {
 			why:       "a pod need not have the label",
-			find:      sidecarsets.OverlapLabels,
 			selectors: []*metav1.LabelSelector{expr(name, notExists)},
 			want:      map[string]string{},
-		},
-		"no name": {
-			why:       "a namespace is not called that",
-			find:      sidecarsets.OverlapNamespace,
-			selectors: []*metav1.LabelSelector{expr(name, in, "A_b", "")},
-			none:      true,
-		},
-		"any but one name": {
-			why:       "there can be another",
-			find:      sidecarsets.OverlapNamespace,
-			selectors: []*metav1.LabelSelector{expr(name, notIn, "a")},
-			want:      map[string]string{name: "any-0"},
 		},
 	}
 	for title, c := range cases {
 		t.Run(title, func(t *testing.T) {
 			for range 2 {
-				got, found, err := c.find(c.selectors...)
+				got, found, err := sidecarsets.Overlap(c.selectors...)
 				if diff := cmp.Diff(c.want, got); err != nil || found == c.none || diff != "" {
 					t.Errorf("%s: found %v, %v (-want +got):\n%s", c.why, found, err, diff)
 				}
@@ -176,15 +137,10 @@ func TestOverlap(t *testing.T) {
 }
 
 func TestOverlapRefuses(t *testing.T) {
-	finds := map[string]find{"labels": sidecarsets.OverlapLabels, "namespaces": sidecarsets.OverlapNamespace}
-	for title, f := range finds {
-		t.Run(title, func(t *testing.T) {
-			got, found, err := f(nil, expr("app", "Odd"))
-			if want := `parse selector: "Odd" is not a valid label selector operator`; err == nil || err.Error() != want ||
-				found || got != nil {
-				t.Errorf("want %s, got %v, %v, %v", want, err, found, got)
-			}
-		})
+	got, found, err := sidecarsets.Overlap(nil, expr("app", "Odd"))
+	if want := `parse selector: "Odd" is not a valid label selector operator`; err == nil || err.Error() != want ||
+		found || got != nil {
+		t.Errorf("want %s, got %v, %v, %v", want, err, found, got)
 	}
 }
 
@@ -210,26 +166,17 @@ func TestOverlapIsExact(t *testing.T) {
 			selectors[j] = draw(r, names, values[:3])
 		}
 		parsed := parse(t, selectors)
-		for _, of := range []struct {
-			title string
-			find  find
-			skip  func(map[string]string) bool
-		}{
-			{"labels", sidecarsets.OverlapLabels, func(map[string]string) bool { return false }},
-			{"namespaces", sidecarsets.OverlapNamespace, func(l map[string]string) bool { return l[name] == "" }},
-		} {
-			want := slices.ContainsFunc(universe, func(l map[string]string) bool { return !of.skip(l) && all(parsed, l) })
-			shared, got, err := of.find(selectors...)
-			switch {
-			case err != nil, got != want:
-				t.Fatalf("-seed=%d: %s: want %v, got %v %v, %v, of %s", *seed+i, of.title, want, got, shared, err, told(selectors))
-			case got && !all(parsed, shared):
-				t.Fatalf("-seed=%d: %s: %v is not selected by all of %s", *seed+i, of.title, shared, told(selectors))
-			case got:
-				found++
-			default:
-				none++
-			}
+		want := slices.ContainsFunc(universe, func(l map[string]string) bool { return all(parsed, l) })
+		shared, got, err := sidecarsets.Overlap(selectors...)
+		switch {
+		case err != nil, got != want:
+			t.Fatalf("-seed=%d: want %v, got %v %v, %v, of %s", *seed+i, want, got, shared, err, told(selectors))
+		case got && !all(parsed, shared):
+			t.Fatalf("-seed=%d: %v is not selected by all of %s", *seed+i, shared, told(selectors))
+		case got:
+			found++
+		default:
+			none++
 		}
 	}
 	if found < 500 || none < 500 {
@@ -283,8 +230,8 @@ func told(selectors []*metav1.LabelSelector) string {
 	return strings.Join(text, " | ")
 }
 
-func ExampleOverlapLabels() {
-	shared, found, err := sidecarsets.OverlapLabels(
+func ExampleOverlap() {
+	shared, found, err := sidecarsets.Overlap(
 		&metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}},
 		&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: "app", Operator: in, Values: []string{"bank", "shop"}}, {Key: "tier", Operator: exists},
@@ -292,13 +239,4 @@ func ExampleOverlapLabels() {
 	)
 	fmt.Println(shared, found, err)
 	// Output: map[app:shop tier:any-0] true <nil>
-}
-
-func ExampleOverlapNamespace() {
-	_, found, err := sidecarsets.OverlapNamespace(
-		&metav1.LabelSelector{MatchLabels: map[string]string{name: "shop"}},
-		&metav1.LabelSelector{MatchLabels: map[string]string{name: "bank"}},
-	)
-	fmt.Println(found, err)
-	// Output: false <nil>
 }

@@ -20,7 +20,6 @@ func (w *webhooks) lookup(ctx context.Context, _ kinds.API, c change) (kinds.Fin
 	if err := w.judge(ctx, c, &found); err != nil && len(c.Faults)+len(found.Faults) == 0 {
 		return found, err
 	}
-	found.Warnings = append(found.Warnings, sidecarsets.Warnings(c.Now)...)
 	if text := sidecarsets.Spared(c.Now, scope.Sent(w.options.Namespace)); text != "" {
 		found.Warnings = append(found.Warnings, text)
 	}
