@@ -20,7 +20,7 @@ type snapshot struct {
 	node *corev1.Node
 	// probes is the NodePodProbe as the own writes left it; nil for none.
 	probes *v1alpha1.NodePodProbe
-	// pods of the node, as the own writes left them, and markers by the namespaces of the pods.
+	// pods of the node, and markers by the namespaces of the pods.
 	pods    []*corev1.Pod
 	markers map[string][]*v1alpha1.PodProbeMarker
 }
@@ -49,7 +49,6 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		s.probes = probes
 	}
 	if s.node == nil {
-		r.marks.Pods.Forget(s.key())
 		if s.probes == nil {
 			r.probes.Writes.Forget(s.key())
 			return nil, nil
@@ -65,17 +64,16 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	if err := r.api.Client.List(ctx, &list, onNode, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	var err error
-	if s.pods, _, err = r.marks.Pods.Overlay(ctx, s.key(), stored.Pointers(list.Items)); err != nil {
-		return err
-	}
+	s.pods = stored.Pointers(list.Items)
 	for _, pod := range s.pods {
 		if _, known := s.markers[pod.Namespace]; known {
 			continue
 		}
-		if s.markers[pod.Namespace], err = r.markers.In(ctx, pod.Namespace); err != nil {
+		found, err := r.markers.In(ctx, pod.Namespace)
+		if err != nil {
 			return err
 		}
+		s.markers[pod.Namespace] = found
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -26,9 +25,8 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// probes is their kind, as untyped objects, and the own writes of them. marks are those of pods, by their node.
+	// probes is their kind, as untyped objects, and the own writes of them.
 	probes  stored.Kind
-	marks   markers.Marks
 	markers *markers.Markers
 }
 
@@ -41,7 +39,6 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
 		probes: stored.Kind{GVK: markers.NodeGVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		marks:  markers.Marks{Pods: lean.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -105,7 +102,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) (time.Duration, error) {
 			err = fmt.Errorf("%s: %w", w, err)
 		}
 	}
-	after, failed := r.marks.Send(ctx, r.api, p.key(), p.marks)
+	after, failed := markers.Mark(ctx, r.api, p.key(), p.marks)
 	if outdated {
 		after = requeue.Sooner(after, markers.CatchUp)
 	}

@@ -40,7 +40,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if latest.Object == nil {
 		if !latest.Cached {
 			r.kind.Writes.Forget(name)
-			r.marks.Pods.Forget(name)
 			r.markers.Forget(name)
 		}
 		return nil, nil
@@ -68,36 +67,33 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	if err := r.api.Client.List(ctx, &list, namespace, selector, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list pods: %w", err)
 	}
-	virtual := map[string]*bool{}
+	nodes := map[string]*corev1.Node{}
 	for i := range list.Items {
 		pod := &list.Items[i]
 		if !podprobe.IsProbed(pod) {
 			continue
 		}
-		is, known := virtual[pod.Spec.NodeName]
+		node, known := nodes[pod.Spec.NodeName]
 		if !known {
-			node, err := stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: pod.Spec.NodeName})
+			var err error
+			node, err = stored.Find[corev1.Node](ctx, r.api.Client, types.NamespacedName{Name: pod.Spec.NodeName})
 			if err != nil {
 				return err
 			}
-			if node != nil {
-				found := podprobe.IsVirtual(node)
-				is = &found
-			}
-			virtual[pod.Spec.NodeName] = is
+			nodes[pod.Spec.NodeName] = node
 		}
 		switch {
-		case is == nil: // the node is gone, and so will be the pod
-		case *is:
+		case node == nil: // the node is gone, and so will be the pod
+		case podprobe.IsVirtual(node):
 			s.virtual = append(s.virtual, pod)
 		default:
 			s.normal++
 		}
 	}
-	var err error
-	s.virtual, _, err = r.marks.Pods.Overlay(ctx, s.key(), s.virtual)
-	if err == nil && s.serverless && len(s.virtual) > 0 {
-		s.others, err = r.markers.In(ctx, s.marker.Namespace)
+	if !s.serverless || len(s.virtual) == 0 {
+		return nil
 	}
+	var err error
+	s.others, err = r.markers.In(ctx, s.marker.Namespace)
 	return err
 }

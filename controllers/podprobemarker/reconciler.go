@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/markers"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -23,9 +22,8 @@ import (
 type Reconciler struct {
 	api     *binding.Binding
 	options Options
-	// kind is that of markers, as untyped objects, and the own writes of them. marks are those of pods, by the marker.
+	// kind is that of markers, as untyped objects, and the own writes of them.
 	kind    stored.Kind
-	marks   markers.Marks
 	markers *markers.Markers
 }
 
@@ -37,8 +35,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, markers: &markers.Markers{Cached: c},
-		kind:  stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
-		marks: markers.Marks{Pods: lean.NewWrites(api.Live, api.Now)},
+		kind: stored.Kind{GVK: markers.GVK(), Writes: stored.NewWrites(api.Live, api.Now)},
 	}, nil
 }
 
@@ -95,7 +92,7 @@ func (r *Reconciler) run(ctx context.Context, s *snapshot, p *plan) (time.Durati
 	if err := r.send(ctx, s, p.finalizer); err != nil {
 		return afterOutdated(0, err)
 	}
-	after, failed := r.marks.Send(ctx, r.api, s.key(), p.marks)
+	after, failed := markers.Mark(ctx, r.api, s.key(), p.marks)
 	after, err := afterOutdated(after, r.send(ctx, s, p.status))
 	return after, errors.Join(failed, err)
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -21,18 +19,13 @@ const (
 	ReasonFailedMark = "FailedMark"
 )
 
-// Marks writes the results of probes to pods.
-type Marks struct {
-	// Pods are the own writes of pods.
-	Pods *ledger.Ledger[*corev1.Pod]
-}
-
-// Send patches the pods of an owner, and returns when to look again. A pod that cannot be marked holds up no other pod.
-func (m *Marks) Send(
+// Mark writes the results of probes to the pods of an owner, and returns when to look again. A pod that cannot be marked
+// holds up no other pod. The same mark again changes nothing.
+func Mark(
 	ctx context.Context, api *binding.Binding, owner types.NamespacedName, writes []*write.Write,
 ) (requeueAfter time.Duration, err error) {
 	var failed []error
-	for i, answer := range api.SendEach(ctx, owner, writes, m.Pods) {
+	for i, answer := range api.SendEach(ctx, owner, writes) {
 		switch pod := writes[i].Object; {
 		case answer.Err == nil:
 		case write.IsOutdated(answer.Err):
