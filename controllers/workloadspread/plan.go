@@ -66,14 +66,16 @@ func plan(s *snapshot) *pass {
 		p.note(noteBadPath, s.spread.Name, s.target.Fault.Error())
 	}
 	limits, faults := subset.Limits(s.spread.Spec.Subsets, s.target.Base)
-	members := subset.Assign(s.assignment(limits))
-	report := subset.Status(subset.Observation{Spread: s.spread, Limits: limits, Members: members, Now: s.now})
+	seen := subset.Observation{
+		Spread: s.spread, Limits: limits, Members: subset.Assign(s.assignment(limits)), Newest: s.newest, Now: s.now,
+	}
+	report := subset.Status(seen)
 	p.status, p.deletions, p.after = report.Status, write.Deletions(report.Stuck), report.RequeueAfter
 	p.notes = slices.Concat(p.notes, faults, report.Notes)
 	if s.target.Unwatched && !s.target.Gone {
 		p.after = requeue.Sooner(p.after, recheck)
 	}
-	p.mark(s, limits, members)
+	p.mark(s, seen)
 	return p
 }
 
@@ -93,14 +95,12 @@ func (p *pass) note(code, object, text string) {
 }
 
 // mark plans the patches of pods: annotations of those that are older than the WorkloadSpread, and deletion costs.
-func (p *pass) mark(s *snapshot, limits []int32, members []subset.Member) {
-	costs := map[string]int{}
+func (p *pass) mark(s *snapshot, seen subset.Observation) {
+	var costs map[string]int
 	if workloadspread.HasCosts(s.spread) {
-		for _, c := range subset.Costs(subset.Ranking{Spread: s.spread, Limits: limits, Members: members, Newest: s.newest}) {
-			costs[c.Pod.Name] = c.Value
-		}
+		costs = subset.Costs(seen)
 	}
-	for _, m := range members {
+	for _, m := range seen.Members {
 		if s.later[m.Pod.UID] {
 			p.continueLater(s)
 			continue

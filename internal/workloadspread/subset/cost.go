@@ -14,25 +14,10 @@ import (
 // step between the costs of two subsets.
 const step = 100
 
-// Ranking is what Costs looks at.
-type Ranking struct {
-	Spread  *Spread
-	Limits  []int32
-	Members []Member
-	// Newest is the version of pods that the target creates.
-	Newest string
-}
-
-// Cost is the deletion cost of a pod. Workloads delete pods of lower cost first.
-type Cost struct {
-	Pod   *corev1.Pod
-	Value int
-}
-
-// Costs returns the deletion cost of each active pod: pods beyond the limit of their subset go first, then those of the
-// last subset. For versions other than the newest, those of the first subset. The costs are sorted by the names of the
-// pods.
-func Costs(in Ranking) []Cost {
+// Costs returns the deletion cost of each active pod, by its name. Workloads delete pods of lower cost first: pods beyond
+// the limit of their subset, then those of the last subset. For versions other than the newest, those of the first
+// subset.
+func Costs(in Observation) map[string]int {
 	n := len(in.Spread.Spec.Subsets)
 	index := map[string]int{}
 	for i := range in.Spread.Spec.Subsets {
@@ -43,14 +28,14 @@ func Costs(in Ranking) []Cost {
 		subset  int
 	}
 	groups := map[place][]*corev1.Pod{}
-	costs := make([]Cost, 0, len(in.Members))
+	costs := map[string]int{}
 	for _, m := range in.Members {
 		if !Active(m.Pod) {
 			continue
 		}
 		i, is := index[m.Subset]
 		if !is {
-			costs = append(costs, Cost{m.Pod, -step * (n + 1)})
+			costs[m.Pod.Name] = -step * (n + 1)
 			continue
 		}
 		groups[place{m.Version, i}] = append(groups[place{m.Version, i}], m.Pod)
@@ -68,14 +53,12 @@ func Costs(in Ranking) []Cost {
 			})
 		}
 		for i, pod := range pods {
-			value := CostWithin(position, n)
+			costs[pod.Name] = CostWithin(position, n)
 			if i < surplus {
-				value = -step * (position + 1)
+				costs[pod.Name] = -step * (position + 1)
 			}
-			costs = append(costs, Cost{pod, value})
 		}
 	}
-	slices.SortFunc(costs, func(a, b Cost) int { return strings.Compare(a.Pod.Name, b.Pod.Name) })
 	return costs
 }
 

@@ -13,8 +13,8 @@
 // The controller computes the status from the pods:
 //
 //	members := subset.Assign(subset.Assignment{Spread: ws, Limits: limits, Pods: pods, Version: version, Node: node})
-//	report := subset.Status(subset.Observation{Spread: ws, Limits: limits, Members: members, Now: now})
-//	costs := subset.Costs(subset.Ranking{Spread: ws, Limits: limits, Members: members, Newest: newest})
+//	seen := subset.Observation{Spread: ws, Limits: limits, Members: members, Newest: newest, Now: now}
+//	report, costs := subset.Status(seen), subset.Costs(seen)
 //
 // A subset has max(0, limit - (active - deleting + creating)) places. Creating are the pods that were admitted and not
 // observed yet; deleting are the active pods whose deletion was admitted.

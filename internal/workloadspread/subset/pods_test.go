@@ -219,15 +219,14 @@ func TestCosts(t *testing.T) {
 		"an unresolved limit has no surplus": {spread: spreadOf("x", -1), pods: pods(4, "a"), want: map[int]int{200: 4}},
 	} {
 		got := map[int]int{}
-		by := map[string]int{}
 		n := len(c.spread.Spec.Subsets)
-		for _, cost := range subset.Costs(subset.Ranking{
+		by := subset.Costs(subset.Observation{
 			Spread: c.spread, Limits: limitsOf(c.spread, 0), Members: members(c.pods), Newest: one,
-		}) {
-			got[cost.Value]++
-			by[cost.Pod.Name] = cost.Value
-			if !subset.OwnCost(fmt.Sprint(cost.Value), n) {
-				t.Errorf("%s: %d is not known as own", name, cost.Value)
+		})
+		for _, cost := range by {
+			got[cost]++
+			if !subset.OwnCost(fmt.Sprint(cost), n) {
+				t.Errorf("%s: %d is not known as own", name, cost)
 			}
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {

@@ -25,13 +25,15 @@ const (
 	MaxReschedules = 100
 )
 
-// Observation is what Status looks at.
+// Observation is what Status and Costs look at.
 type Observation struct {
 	Spread *Spread
 	Limits []int32
 	// Members are all pods of the target that the filter selects.
 	Members []Member
-	Now     time.Time
+	// Newest is the version of pods that the target creates.
+	Newest string
+	Now    time.Time
 }
 
 // Report is the status of a WorkloadSpread, and what follows from it.

@@ -173,9 +173,9 @@ func TestVersions(t *testing.T) {
 		t.Errorf("%+v", totals)
 	}
 	count := map[int]int{}
-	for _, cost := range subset.Costs(subset.Ranking{Spread: ws, Limits: limitsOf(ws, 0), Members: ms, Newest: "v2"}) {
-		value := cost.Value
-		if cost.Pod.Name[:2] == "v1" {
+	costs := subset.Costs(subset.Observation{Spread: ws, Limits: limitsOf(ws, 0), Members: ms, Newest: "v2"})
+	for name, value := range costs {
+		if name[:2] == "v1" {
 			value += 1000
 		}
 		count[value]++
@@ -324,9 +324,9 @@ func TestStatusOrder(t *testing.T) {
 			ms = append(ms, m)
 		}
 		limits := limitsOf(ws, 7)
-		in := func(ms []subset.Member) (subset.Report, []subset.Cost) {
-			return subset.Status(subset.Observation{Spread: ws, Limits: limits, Members: ms, Now: noon()}),
-				subset.Costs(subset.Ranking{Spread: ws, Limits: limits, Members: ms, Newest: "v2"})
+		in := func(ms []subset.Member) (subset.Report, map[string]int) {
+			seen := subset.Observation{Spread: ws, Limits: limits, Members: ms, Newest: "v2", Now: noon()}
+			return subset.Status(seen), subset.Costs(seen)
 		}
 		want, costs := in(ms)
 		shuffled := slices.Clone(ms)

@@ -266,7 +266,7 @@ func FuzzStatus(f *testing.F) {
 			Spread: ws, Limits: limits, Pods: []*corev1.Pod{pod}, Node: node, Version: func(*corev1.Pod) string { return one },
 		})
 		r := subset.Status(subset.Observation{Spread: ws, Limits: limits, Members: ms, Now: noon()})
-		subset.Costs(subset.Ranking{Spread: ws, Limits: limits, Members: ms, Newest: one})
+		subset.Costs(subset.Observation{Spread: ws, Limits: limits, Members: ms, Newest: one})
 		for i := range r.Status.SubsetStatuses {
 			if e := r.Status.SubsetStatuses[i]; e.MissingReplicas < -1 {
 				t.Errorf("%+v", e)
