@@ -91,7 +91,7 @@ func spreadHandler(b *testing.B) http.Handler {
 	}
 	finder := &replicas.Finder{Cached: s, Live: s, Scales: s, Now: time.Now}
 	allocator, err := workloadspread.New(workloadspread.Lookups{
-		Spreads: x, Client: s, Live: s, Targets: &workloadspread.Targets{Finder: finder, Live: s},
+		Spreads: x, Client: s, Targets: &workloadspread.Targets{Finder: finder, Live: s},
 	}, workloadspread.Options{})
 	if err != nil {
 		b.Fatal(err)
