@@ -91,7 +91,10 @@ func (d *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	ws := d.lookups.Spreads.Named(types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
-	if ws == nil || isStatefulSet(ws) || !bounded(ws, m.Subset) {
+	if ws == nil || isStatefulSet(ws) {
+		return nil
+	}
+	if s := subset.Named(ws, m.Subset); s == nil || s.MaxReplicas == nil {
 		return nil
 	}
 	found, err := d.find(ctx, pod.Namespace, pod)
@@ -106,14 +109,4 @@ func (d *Allocator) Depart(ctx context.Context, pod *corev1.Pod) error {
 		return nil
 	}
 	return err
-}
-
-// bounded reports whether a subset has a limit.
-func bounded(ws *subset.Spread, name string) bool {
-	for i := range ws.Spec.Subsets {
-		if s := &ws.Spec.Subsets[i]; s.Name == name {
-			return s.MaxReplicas != nil
-		}
-	}
-	return false
 }

@@ -146,9 +146,9 @@ func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err err
 	if !m.Adopted {
 		return labels, annotations, nil
 	}
-	i := slices.IndexFunc(ws.Spec.Subsets, func(s Subset) bool { return s.Name == m.Subset })
-	if i >= 0 && !strings.EqualFold(ws.Annotations[appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation], "true") {
-		if labels, annotations, err = metadataOf(m.Pod, ws.Spec.Subsets[i].Patch.Raw); err != nil {
+	s := Named(ws, m.Subset)
+	if s != nil && !strings.EqualFold(ws.Annotations[appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation], "true") {
+		if labels, annotations, err = metadataOf(m.Pod, s.Patch.Raw); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -149,7 +149,7 @@ func (p *page) recorded(a Arrival, subsets []Subset) (Place, bool) {
 // Unrecorded returns the subset of an arrival that cannot be recorded: that of an earlier call, or else the first
 // schedulable one without a limit; nil where there is none.
 func Unrecorded(ws *Spread, a Arrival) *Subset {
-	if given := named(ws, a.Given); given != nil {
+	if given := Named(ws, a.Given); given != nil {
 		return given
 	}
 	totals := byName(ws.Status.SubsetStatuses)
@@ -161,8 +161,8 @@ func Unrecorded(ws *Spread, a Arrival) *Subset {
 	return nil
 }
 
-// named returns a subset by its name; nil where there is none.
-func named(ws *Spread, name string) *Subset {
+// Named returns a subset by its name; nil where there is none.
+func Named(ws *Spread, name string) *Subset {
 	for i := range ws.Spec.Subsets {
 		if s := &ws.Spec.Subsets[i]; name != "" && s.Name == name {
 			return s

@@ -41,7 +41,7 @@ func Inject(pod *corev1.Pod, s *Subset, m Match) (*corev1.Pod, error) {
 // without constraints what the patch adds. A subset that adds nothing to a pod is not proven.
 func Earlier(ws *Spread, pod *corev1.Pod) (s *Subset, proven bool) {
 	m, _ := MatchOf(pod)
-	s = named(ws, m.Subset)
+	s = Named(ws, m.Subset)
 	if s == nil || m.Name != ws.Name || !isInjected(pod, s) {
 		return nil, false
 	}

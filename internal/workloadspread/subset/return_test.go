@@ -100,15 +100,12 @@ func TestReturnedName(t *testing.T) {
 		"the predecessor is": {
 			was: subset.Entry{DeletingPods: at(5 * time.Second)}, pods: created(time.Hour, as), deleting: 1, missing: 2,
 		},
-		"the predecessor is not the pod that is created": {
-			was:      subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(time.Second)},
-			pods:     created(time.Hour, as),
-			creating: 1,
-			deleting: 1,
-			missing:  1,
+		"the predecessor ends the record of the name": {
+			was:  subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(time.Second)},
+			pods: created(time.Hour, as), deleting: 1, missing: 2,
 		},
-		"nor is it while it terminates": {
-			was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(time.Hour, terminating), creating: 1, missing: 1,
+		"also while it terminates": {
+			was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(time.Hour, terminating), missing: 2,
 		},
 		"the successor is": {
 			was:     subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(3 * time.Second)},

@@ -106,15 +106,9 @@ type total struct{ active, deleting, creating int }
 func (c *counter) list(version string, members []Member, totals []total) ([]Entry, bool) {
 	old := byName(c.Spread.Status.VersionedSubsetStatuses[version])
 	entries := make([]Entry, len(c.Spread.Spec.Subsets))
-	seen := map[string]*corev1.Pod{}
+	seen := map[string]bool{}
 	for _, m := range members {
-		seen[m.Pod.Name], seen[IDOf(m.Pod)] = m.Pod, m.Pod // in whichever subset: the pod is created
-	}
-	deleted := map[string]bool{}
-	for _, e := range old {
-		for name := range e.DeletingPods {
-			deleted[name] = true
-		}
+		seen[m.Pod.Name], seen[IDOf(m.Pod)] = true, true // in whichever subset: the pod is created
 	}
 	live := false
 	for i := range c.Spread.Spec.Subsets {
@@ -131,7 +125,7 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 				pods[m.Pod.Name] = m.Pod
 			}
 		}
-		e.CreatingPods = c.creating(was.CreatingPods, seen, deleted)
+		e.CreatingPods = c.creating(was.CreatingPods, seen)
 		e.DeletingPods = c.deleting(was.DeletingPods, pods)
 		t := total{len(pods), len(e.DeletingPods), len(e.CreatingPods)}
 		e.Replicas = int32(t.active)
@@ -144,16 +138,9 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 	return entries, live
 }
 
-// creating returns the records of admitted pods that are not observed yet. A pod that is on its way out, and older than
-// the record, is the predecessor of the same name. Clocks may differ, so that age alone proves nothing.
-func (c *counter) creating(
-	was map[string]metav1.Time, seen map[string]*corev1.Pod, deleted map[string]bool,
-) map[string]metav1.Time {
-	awaited := func(id string) bool {
-		pod, since := seen[id], was[id]
-		return pod == nil || (deleted[id] || pod.DeletionTimestamp != nil) && pod.CreationTimestamp.Before(&since)
-	}
-	return c.records(was, CreatingTimeout, awaited, func(id string) {
+// creating returns the records of admitted pods that are not observed yet.
+func (c *counter) creating(was map[string]metav1.Time, seen map[string]bool) map[string]metav1.Time {
+	return c.records(was, CreatingTimeout, func(id string) bool { return !seen[id] }, func(id string) {
 		c.note(note.Waiting, NoteNotCreated, id,
 			fmt.Sprintf("Pod %s was admitted and not created within %s, and its place is free again", id, CreatingTimeout))
 	})
