@@ -61,7 +61,7 @@ func below() map[string][]string {
 		"internal/failure":        nil,
 		"internal/ordinals":       nil,
 		"internal/requeue":        nil,
-		"internal/podprobe":       {"note", "write"},
+		"internal/podprobe":       {"note", "write", "lifecycle"},
 		"internal/podstate":       {"note", "write", "internal/ordinals"},
 		"internal/schedule":       {"note", "internal/validation"},
 		"internal/sidecarsets":    {"scale", "sidecar", "internal/validation"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -60,7 +61,7 @@ func FromConditions(pod *corev1.Pod, markers []*v1alpha1.PodProbeMarker) []Outco
 			if p.PodConditionType == "" || len(p.MarkerPolicy) == 0 {
 				continue
 			}
-			c := condition(pod, corev1.PodConditionType(p.PodConditionType))
+			c := lifecycle.ConditionOf(pod, corev1.PodConditionType(p.PodConditionType))
 			if c == nil {
 				continue
 			}
@@ -136,7 +137,7 @@ func (m *Marking) condition(o *Outcome, claimed bool) {
 		m.Notes = append(m.Notes, newNote(NoteClaimed, o.Marker, "condition "+string(is)+" shows another probe"))
 		return
 	}
-	had, status := condition(m.pod, is), corev1.ConditionFalse
+	had, status := lifecycle.ConditionOf(m.pod, is), corev1.ConditionFalse
 	switch o.State.State {
 	case v1alpha1.ProbeSucceeded:
 		status = corev1.ConditionTrue

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
+	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 // separator is between the marker and the probe in the name of a probe of a node. Neither may contain it.
@@ -35,21 +36,12 @@ func IsProbed(pod *corev1.Pod) bool {
 	if !IsActive(pod) || pod.Spec.NodeName == "" {
 		return false
 	}
-	c := condition(pod, corev1.PodInitialized)
+	c := lifecycle.ConditionOf(pod, corev1.PodInitialized)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // IsVirtual reports whether no daemon runs on a node: the provider of the node runs the probes.
 func IsVirtual(node *corev1.Node) bool { return node.Labels["type"] == "virtual-kubelet" }
-
-func condition(pod *corev1.Pod, is corev1.PodConditionType) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == is {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
-}
 
 // Selector returns the selector of a marker. Without a selector, or with one that is empty or invalid, a marker selects
 // nothing.

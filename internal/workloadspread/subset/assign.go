@@ -148,9 +148,13 @@ func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err err
 	}
 	s := Named(ws, m.Subset)
 	if s != nil && !strings.EqualFold(ws.Annotations[appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation], "true") {
-		if labels, annotations, err = metadataOf(m.Pod, s.Patch.Raw); err != nil {
+		bare := &corev1.Pod{}
+		bare.Labels, bare.Annotations = m.Pod.Labels, m.Pod.Annotations
+		next, err := patched(bare, s.Patch.Raw)
+		if err != nil {
 			return nil, nil, err
 		}
+		labels, annotations = next.Labels, next.Annotations
 	}
 	annotations = maps.Clone(annotations)
 	if annotations == nil {

@@ -137,14 +137,3 @@ func merge[T any](object *T, patch []byte) (*T, error) {
 	}
 	return next, nil
 }
-
-// metadataOf returns the labels and the annotations of a pod with the metadata of a subset's patch applied.
-func metadataOf(pod *corev1.Pod, patch []byte) (labels, annotations map[string]string, err error) {
-	bare := &corev1.Pod{}
-	bare.Labels, bare.Annotations = pod.Labels, pod.Annotations
-	next, err := patched(bare, patch)
-	if err != nil {
-		return nil, nil, err
-	}
-	return next.Labels, next.Annotations, nil
-}
