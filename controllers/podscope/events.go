@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/internal/failure"
@@ -28,13 +26,10 @@ func (r *Reconciler) report(ctx context.Context, about *configuration, notes []n
 
 // emit emits notes as events about the configuration of pods; nil where it does not exist.
 func (r *Reconciler) emit(ctx context.Context, about *configuration, reason string, notes []note.Note) {
-	if about == nil {
-		about = &configuration{}
-		about.Name = r.options.Configuration
-	}
-	var object runtime.Object = about
-	if r.form.disruptions {
-		object = &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: about.ObjectMeta}
+	object := r.form.empty()
+	object.SetName(r.options.Configuration)
+	if about != nil {
+		object.SetUID(about.UID)
 	}
 	for _, n := range notes {
 		log.FromContext(ctx).Info("Found entries that differ from what the objects ask for",
