@@ -12,10 +12,10 @@
 // # Costs
 //
 // Events of pods reconcile a second later, and once a second at most. A reconcile lists the pods of one target, and
-// writes what differs: one patch of the status, and one of each pod whose deletion cost or annotation differs. Pods that
-// admission has spread need no patch. Metadata of workloads is watched from the first WorkloadSpread on. A reconcile
-// leaves out the pods whose annotation names another WorkloadSpread that selects them. While the target has pods of
-// several versions, the ReplicaSets of these pods are read live, or the CloneSet.
+// writes what differs: one patch of the status, and one of each pod whose deletion cost or annotation differs. Pods
+// that admission has spread need no patch. Metadata of workloads is watched from the first WorkloadSpread on. A
+// reconcile leaves out the pods whose annotation names another WorkloadSpread that selects them. While the target has
+// pods of several versions, the ReplicaSets of these pods are read live, or the CloneSet.
 //
 // # What cannot be done
 //

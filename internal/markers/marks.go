@@ -19,8 +19,8 @@ const (
 	ReasonFailedMark = "FailedMark"
 )
 
-// Mark writes the results of probes to the pods of an owner, and returns when to look again. A pod that cannot be marked
-// holds up no other pod. The same mark again changes nothing.
+// Mark writes the results of probes to the pods of an owner, and returns when to look again. A pod that cannot be
+// marked holds up no other pod. The same mark again changes nothing.
 func Mark(
 	ctx context.Context, api *binding.Binding, owner types.NamespacedName, writes []*write.Write,
 ) (requeueAfter time.Duration, err error) {

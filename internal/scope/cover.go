@@ -64,13 +64,13 @@ type WriterOptions struct {
 // Laws:
 //   - One write for a set, which adds its entry, or replaces that of an earlier state of the same set. No other entry
 //     changes.
-//   - Cover returns within WriterOptions.Timeout. A set for which there is no room waits for as long. After an error the
-//     set is covered once the leader has reconciled it.
+//   - Cover returns within WriterOptions.Timeout. A set for which there is no room waits for as long. After an error
+//     the set is covered once the leader has reconciled it.
 //   - A review that no API server has sent can add entries of the same kind, and no others: they reject no pod, and end
 //     after seconds.
 //
-// What remains open: no API server acknowledges an entry, so that Cover waits for WriterOptions.Pause after the write. A
-// pod goes without a new set where its API server takes longer, where no replica answers in time, and where more than
+// What remains open: no API server acknowledges an entry, so that Cover waits for WriterOptions.Pause after the write.
+// A pod goes without a new set where its API server takes longer, where no replica answers in time, and where more than
 // 32 sets wait for longer than WriterOptions.Timeout.
 type Writer struct {
 	api     API

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Overlap returns labels that all of the selectors select, if there are any. Nil selects all. The error is of a selector
-// that cannot be parsed.
+// Overlap returns labels that all of the selectors select, if there are any. Nil selects all. The error is of a
+// selector that cannot be parsed.
 func Overlap(selectors ...*metav1.LabelSelector) (shared map[string]string, found bool, err error) {
 	byKey := map[string][]labels.Requirement{}
 	for _, s := range selectors {

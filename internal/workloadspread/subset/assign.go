@@ -147,7 +147,8 @@ func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err err
 		return labels, annotations, nil
 	}
 	s := Named(ws, m.Subset)
-	if s != nil && !strings.EqualFold(ws.Annotations[appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation], "true") {
+	const ignore = appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation
+	if s != nil && !strings.EqualFold(ws.Annotations[ignore], "true") {
 		bare := &corev1.Pod{}
 		bare.Labels, bare.Annotations = m.Pod.Labels, m.Pod.Annotations
 		next, err := patched(bare, s.Patch.Raw)

@@ -14,9 +14,9 @@ import (
 // step between the costs of two subsets.
 const step = 100
 
-// Costs returns the deletion cost of each active pod, by its name. Workloads delete pods of lower cost first: pods beyond
-// the limit of their subset, then those of the last subset. For versions other than the newest, those of the first
-// subset.
+// Costs returns the deletion cost of each active pod, by its name. Workloads delete pods of lower cost first: pods
+// beyond the limit of their subset, then those of the last subset. For versions other than the newest, those of the
+// first subset.
 func Costs(in Observation) map[string]int {
 	n := len(in.Spread.Spec.Subsets)
 	index := map[string]int{}
