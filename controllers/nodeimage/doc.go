@@ -7,7 +7,7 @@
 //	err = r.SetupWithManager(ctx, mgr, controller.Options{MaxConcurrentReconciles: 3})
 //
 // It needs no webhook. Maintain in package imagepull decides. A pass first asks the API server for the owners and
-// secrets of which nothing is known, then decides, and makes at most one write.
+// secrets that the cache lacks, then decides, and makes at most one write.
 //
 // Writes: one to create a NodeImage, one patch for all that leaves its spec at a time, one patch of its status when
 // pulls are ended. The API server treats the lists in a NodeImage as atomic values. Server-side apply would not help,

@@ -2,10 +2,12 @@ package nodeimage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -28,14 +30,17 @@ type snapshot struct {
 	recheckAfter time.Duration
 	// jobless means that there are no pull jobs in this cluster.
 	jobless bool
-	// known is which of the owners and secrets that the image names are gone. Of others, the API server has the last
-	// word: a cache that lacks an object may lag behind.
-	known map[identity]bool
+	// gone are the owners and secrets that the image names and that do not exist.
+	gone map[identity]bool
+	// failed is why other owners and secrets could not be looked up. They count as existing.
+	failed error
+	// lags is set where the cache lacks the node of the image, and the API server has it.
+	lags bool
 }
 
 // observe makes the snapshot; nil when there is nothing of that name.
 func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error) {
-	s := &snapshot{name: name, now: r.api.Now(), jobless: r.jobless, known: map[identity]bool{}}
+	s := &snapshot{name: name, now: r.api.Now(), jobless: r.jobless, gone: map[identity]bool{}}
 	var err error
 	if s.node, err = stored.Find[corev1.Node](ctx, r.api.Client, s.key()); err != nil {
 		return nil, err
@@ -54,51 +59,65 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 	if s.image, s.malformed, err = decode(latest.Object); err != nil {
 		return nil, err
 	}
-	for _, image := range s.image.Spec.Images {
-		r.recallSecrets(s, image.PullSecrets)
-		for _, tag := range image.Tags {
-			r.observeOwners(ctx, s, tag.OwnerReferences)
+	for _, id := range s.references(r.options.SecretNamespace) {
+		gone, err := r.isGone(ctx, id)
+		s.gone[id], s.failed = gone, errors.Join(s.failed, err)
+	}
+	if s.node == nil {
+		node, err := stored.Metadata(ctx, r.api.Live, corev1.SchemeGroupVersion.WithKind("Node"), s.key())
+		if s.lags = node != nil && node.DeletionTimestamp == nil; err != nil {
+			return nil, err
 		}
 	}
 	return s, nil
 }
 
-// recallSecrets fills in the secrets that existed a moment ago.
-func (r *Reconciler) recallSecrets(s *snapshot, refs []v1beta1.ReferenceObject) {
-	for _, ref := range refs {
-		if _, known := r.recall(secretOf(ref)); known {
-			s.known[secretOf(ref)] = false
+// references returns the owners and secrets that the image names. Of secrets in other namespaces nothing is known.
+func (s *snapshot) references(secretNamespace string) (all []identity) {
+	for _, image := range s.image.Spec.Images {
+		for _, ref := range image.PullSecrets {
+			if ref.Namespace == secretNamespace && ref.Mode != v1beta1.ReferenceObjectModeBatch {
+				all = append(all, secretOf(ref))
+			}
+		}
+		for _, tag := range image.Tags {
+			for _, ref := range tag.OwnerReferences {
+				if ref.Kind == jobKind().Kind && !s.jobless {
+					all = append(all, jobOf(ref))
+				}
+			}
 		}
 	}
+	return all
 }
 
-// observeOwners fills in the pull jobs that are known to be gone, and those that exist.
-func (r *Reconciler) observeOwners(ctx context.Context, s *snapshot, refs []corev1.ObjectReference) {
-	for _, ref := range refs {
-		id := jobOf(ref)
-		if _, done := s.known[id]; done || r.jobless || ref.Kind != id.kind || !possible(id.name) {
-			continue
-		}
-		gone, known := r.recall(id)
-		if gone {
-			s.known[id] = true
-			continue
-		}
-		// One that the cache lacks, or has another one of, may be in a namespace that the cache leaves out.
-		job, err := stored.Metadata(ctx, r.api.Cached, jobKind(), id.name)
-		if known || err == nil && job != nil && job.UID == ref.UID {
-			s.known[id] = false
+// isGone reports whether a job or a secret does not exist. The API server has the last word, because a cache may lag. An
+// object that the API server does not allow to be read exists: another question would not help. Answers are remembered
+// for the other nodes, except for a secret that is gone, because it may be created again.
+func (r *Reconciler) isGone(ctx context.Context, id identity) (bool, error) {
+	if !possible(id.name) {
+		return true, nil
+	}
+	if fact, known := r.facts.Get(id); known {
+		return fact == true, nil
+	}
+	isJob := id.kind == jobKind()
+	if isJob { // a namespace that the cache leaves out may have one that the cache lacks
+		job, err := stored.Metadata(ctx, r.api.Cached, id.kind, id.name)
+		if err == nil && job != nil && job.UID == id.uid {
+			return false, nil
 		}
 	}
-}
-
-// remember keeps what a pass has learned of jobs and secrets, for other nodes that ask the same.
-func (r *Reconciler) remember(p *plan) {
-	for id, gone := range p.learned {
-		if id.kind == jobKind().Kind || id.kind == secretKind && !gone { // a secret may be created again
-			r.note(id, gone)
-		}
+	object, err := stored.Metadata(ctx, r.api.Live, id.kind, id.name)
+	refused := apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
+	if err != nil && !refused {
+		return false, err
 	}
+	gone := !refused && (object == nil || isJob && object.UID != id.uid)
+	if isJob || !gone {
+		r.facts.Add(id, gone, remember)
+	}
+	return gone, nil
 }
 
 // key is the name under which writes are recorded.
@@ -119,10 +138,8 @@ func decode(raw *unstructured.Unstructured) (image *v1beta1.NodeImage, malformed
 }
 
 const (
-	// rememberGone is for how long a job is known to be gone. It bounds memory: a UID never comes back.
-	rememberGone = 10 * time.Minute
-	// rememberThere is for how long something that was asked for is taken to be there still.
-	rememberThere = 5 * time.Minute
+	// remember is for how long an answer of the API server counts.
+	remember = 5 * time.Minute
 	// maxFacts bounds how many objects are remembered.
 	maxFacts = 1 << 16
 )
@@ -132,19 +149,3 @@ type clock func() time.Time
 
 // Now returns the time.
 func (c clock) Now() time.Time { return c() }
-
-// recall returns whether an object is known to be gone, and whether anything is known of it.
-func (r *Reconciler) recall(id identity) (gone, known bool) {
-	fact, known := r.facts.Get(id)
-	gone, _ = fact.(bool)
-	return gone, known
-}
-
-// note remembers for a while whether an object is gone.
-func (r *Reconciler) note(id identity, gone bool) {
-	ttl := rememberThere
-	if gone {
-		ttl = rememberGone
-	}
-	r.facts.Add(id, gone, ttl)
-}

@@ -91,26 +91,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	p := newPlan(s, r.options)
-	for unknown := p.decide(); len(unknown) > 0; unknown = p.decide() {
-		r.ask(ctx, p, unknown)
-	}
-	r.remember(p)
 	after, err := r.carryOut(ctx, p)
-	if err := errors.Join(append(p.failed, err)...); err != nil {
+	if err := errors.Join(s.failed, err); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: requeue.Sooner(after, s.recheckAfter)}, nil
-}
-
-// ask asks the API server for objects.
-func (r *Reconciler) ask(ctx context.Context, p *plan, unknown []identity) {
-	questions := make([]*write.Write, len(unknown))
-	for i, id := range unknown {
-		questions[i] = &write.Write{Verb: write.Get, Object: stored.MetadataOf(id.gvk(), id.name)}
-	}
-	for i, answer := range r.api.SendEach(ctx, p.key(), questions) {
-		p.learn(unknown[i], answer.Object, answer.Err)
-	}
 }
 
 // carryOut makes the write of a plan, if any, emits what there is to tell, and returns when to look again.
@@ -118,7 +103,7 @@ func (r *Reconciler) carryOut(ctx context.Context, p *plan) (time.Duration, erro
 	w, err := p.write(r.images)
 	if w == nil || err != nil {
 		r.emit(ctx, p, false)
-		return p.wait(), err
+		return p.decision.RequeueAfter, err
 	}
 	_, err = r.api.Send(ctx, p.key(), w, r.images)
 	r.emit(ctx, p, err == nil && w.Subresource == write.Status)

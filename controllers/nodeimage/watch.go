@@ -59,7 +59,7 @@ func (r *Reconciler) jobEvents() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(
 		ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request],
 	) {
-		r.note(jobIdentity(client.ObjectKeyFromObject(e.Object), e.Object.GetUID()), true)
+		r.facts.Add(identity{jobKind(), client.ObjectKeyFromObject(e.Object), e.Object.GetUID()}, true, remember)
 		images, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{ownerField: string(e.Object.GetUID())})
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Owners of tags are cleared later", "job", client.ObjectKeyFromObject(e.Object))

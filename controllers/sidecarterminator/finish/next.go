@@ -72,7 +72,7 @@ func Next(in Input) Action {
 	d.all = containersOf(in.Pod)
 	switch {
 	case in.Node == nil:
-		d.note(NoteNoNode, in.Pod.Name, "node "+in.Pod.Spec.NodeName+" is not there")
+		d.note(note.Waiting, "NodeUnknown", in.Pod.Name, "node "+in.Pod.Spec.NodeName+" is not there")
 		d.action.RequeueAfter = noNodePause
 	case in.Node.Labels[kruise.NodeTypeKey] == kruise.NodeTypeVirtualKubelet:
 		d.swap()
@@ -88,8 +88,8 @@ type decider struct {
 	action Action
 }
 
-func (d *decider) note(code, object, text string) {
-	d.action.Notes = append(d.action.Notes, newNote(code, object, text))
+func (d *decider) note(level note.Level, code, object, text string) {
+	d.action.Notes = append(d.action.Notes, note.Note{Level: level, Code: code, Object: object, Text: text})
 }
 
 // swap gives sidecars the images that end them.
@@ -100,9 +100,10 @@ func (d *decider) swap() {
 		switch {
 		case c.terminated() != nil:
 		case c.image == "":
-			d.note(NoteNoImage, c.spec.Name, "no daemon can stop it on a virtual node, and there is no image to end it")
+			d.note(note.Blocked, "SidecarNoImage", c.spec.Name,
+				"no daemon can stop it on a virtual node, and there is no image to end it")
 		case c.spec.Image == c.image:
-			d.note(NoteImage, c.spec.Name, "waits for it to end by its image "+c.image)
+			d.note(note.Waiting, "SidecarImageSet", c.spec.Name, "waits for it to end by its image "+c.image)
 		default:
 			containers = append(containers, map[string]string{"name": c.spec.Name, "image": c.image})
 			changed = append(changed, c.spec.Name)
@@ -117,19 +118,8 @@ func (d *decider) swap() {
 
 // stop requests that the daemon of the node stops sidecars: first those whose exit code counts, then the others.
 func (d *decider) stop() {
-	for _, c := range of(d.all, replaced) {
-		if c.terminated() == nil {
-			d.note(NoteImageOnly, c.spec.Name, "is not stopped here: "+kruise.TerminateSidecarEnvName+" is not true")
-		}
-	}
 	first, last := of(d.all, killed), of(d.all, ignored)
 	if !ended(first) {
-		for _, c := range last {
-			if c.terminated() != nil {
-				continue
-			}
-			d.note(NoteNotYet, c.spec.Name, "is stopped after "+strings.Join(names(first), ", "))
-		}
 		d.request(first)
 		return
 	}

@@ -133,7 +133,7 @@ func TestNext(t *testing.T) {
 		"those that count first": {
 			why:  "the pod has not ended before they have",
 			pod:  three(running(), running(), running()),
-			want: outcome{Stop: is("s1", "s2"), Notes: is("SidecarLater s3")},
+			want: outcome{Stop: is("s1", "s2")},
 		},
 		"then the others": {
 			why:  "only main containers say how the pod has ended",
@@ -153,12 +153,12 @@ func TestNext(t *testing.T) {
 		"only an image": {
 			why:  "an image ends it on virtual nodes only",
 			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv), sidecar("s2", running(), killEnv)),
-			want: outcome{Stop: is("s2"), Notes: is("SidecarImageOnly s1")},
+			want: outcome{Stop: is("s2")},
 		},
 		"only an image, alone": {
 			why:  "an image ends it on virtual nodes only",
 			pod:  newPod(never, mainOf("main", ended(0)), sidecar("s1", running(), imageEnv)),
-			want: outcome{Notes: is("SidecarImageOnly s1")},
+			want: outcome{},
 		},
 		"both": {
 			why:  "it can be stopped",
@@ -206,12 +206,12 @@ func TestNext(t *testing.T) {
 		"under way": {
 			pod:     three(running(), running(), running()),
 			request: made("s1", "s2"),
-			want:    outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
 		},
 		"half way": {
 			pod:     three(ended(0), running(), running()),
 			request: made("s1", "s2"),
-			want:    outcome{Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+			want:    outcome{Notes: is("RequestUnderWay sidecar-termination-u1")},
 		},
 		"it has done its work": {
 			why:     "a request for containers that never start again never ends",
@@ -233,7 +233,7 @@ func TestNext(t *testing.T) {
 			why:     "another cannot be made before",
 			pod:     three(running(), running(), running()),
 			request: deleting(made("s1", "s2")),
-			want:    outcome{After: 10 * time.Second, Notes: is("SidecarLater s3", "RequestUnderWay sidecar-termination-u1")},
+			want:    outcome{After: 10 * time.Second, Notes: is("RequestUnderWay sidecar-termination-u1")},
 		},
 		"no daemon": {
 			why:     "tried again when as long has passed as since the end",

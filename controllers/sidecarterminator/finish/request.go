@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -34,7 +35,7 @@ func (d *decider) request(some []container) {
 		switch {
 		case c.terminated() != nil:
 		case c.neverRan():
-			d.note(NoteNeverRan, c.spec.Name, "has never started, so that there is nothing to stop")
+			d.note(note.Waiting, "SidecarNeverRan", c.spec.Name, "has never started, so that there is nothing to stop")
 		default:
 			running = append(running, c)
 		}
@@ -58,19 +59,19 @@ func (d *decider) request(some []container) {
 func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []container) []container {
 	over := r.Status.CompletionTime != nil || r.Status.Phase == appsv1beta1.ContainerRecreateRequestCompleted
 	if r.DeletionTimestamp != nil {
-		d.note(NoteStopping, r.Name, "waits until the request is gone")
+		d.note(note.Waiting, "RequestUnderWay", r.Name, "waits until the request is gone")
 		d.action.RequeueAfter = leastPause
 		return nil
 	}
 	if !over && d.unended(r) {
-		d.note(NoteStopping, r.Name, "waits for the request to stop containers")
+		d.note(note.Waiting, "RequestUnderWay", r.Name, "waits for the request to stop containers")
 		return nil
 	}
 	var wanted, again []container
 	for _, c := range running {
 		asked := requests(r, c.spec.Name)
 		if asked && phaseIn(r, c.spec.Name) == appsv1beta1.ContainerRecreateRequestSucceeded {
-			d.note(NoteCameBack, c.spec.Name,
+			d.note(note.Info, "SidecarCameBack", c.spec.Name,
 				"was stopped, and came back: it ended with an error, upon which the pod starts it again")
 			continue
 		}
@@ -83,7 +84,8 @@ func (d *decider) replace(r *appsv1beta1.ContainerRecreateRequest, running []con
 		return wanted
 	}
 	if left := d.pause(r); left > 0 {
-		d.note(NotePause, r.Name, "the request has not stopped "+strings.Join(names(again), ", ")+": "+r.Status.Message)
+		d.note(note.Waiting, "RequestFailed", r.Name,
+			"the request has not stopped "+strings.Join(names(again), ", ")+": "+r.Status.Message)
 		d.action.RequeueAfter = left
 		return nil
 	}
