@@ -17,9 +17,11 @@ const attemptTimeout = 5 * time.Second
 // batch has the requests that one write commits.
 type batch[R any] []*request[R]
 
-// commitBatch commits the requests that wait in a queue.
-func (c *Committer[S, R]) commitBatch(ctx context.Context, q *queue[R]) {
-	sleep(ctx, c.pause(q))
+// gather is the pause after a batch of several requests, and after a conflict: more requests are on the way.
+const gather = 120 * time.Millisecond
+
+// commitBatch commits the requests that wait in a queue. It reports whether the next requests are to be gathered.
+func (c *Committer[S, R]) commitBatch(ctx context.Context, q *queue[R]) (more bool) {
 	requests := c.take(q, nil)
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -32,24 +34,22 @@ func (c *Committer[S, R]) commitBatch(ctx context.Context, q *queue[R]) {
 	state, found := c.store.Cached(q.key)
 	for conflicts := 0; found; conflicts++ {
 		if requests = c.take(q, requests); len(requests) == 0 {
-			return
+			return false
 		}
 		written, err := c.attempt(ctx, state, requests)
-		if written {
-			c.keep(q, len(requests), conflicts)
-		}
 		if !apierrors.IsConflict(err) {
 			requests.finish(err)
-			return
+			return written && (conflicts > 0 || len(requests) > 1)
 		}
 		sleep(ctx, backoff(conflicts))
 		if state, found, err = c.live(ctx, q.key); err != nil {
 			requests.finish(err)
-			return
+			return false
 		}
 	}
 	requests = c.take(q, requests)
 	requests.finish(ErrGone)
+	return false
 }
 
 // attempt decides a batch upon a state, and writes what was decided. It reports whether there was something to write.
@@ -82,25 +82,6 @@ func (c *Committer[S, R]) live(ctx context.Context, key Key) (S, bool, error) {
 	return state, found, nil
 }
 
-// keep keeps how long to gather requests for the next batch.
-func (c *Committer[S, R]) keep(q *queue[R], size, conflicts int) {
-	now := c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q.gather, q.written = gather(q.gather, size, conflicts), now
-}
-
-// pause returns how long to gather requests. It ends a second after the last write: requests that nothing is written
-// for, such as those that are refused, do not wait for others.
-func (c *Committer[S, R]) pause(q *queue[R]) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if q.gather > 0 && c.now().Sub(q.written) > gatherAfter {
-		q.gather = 0
-	}
-	return q.gather
-}
-
 // take adds the requests that wait to a batch, and leaves out those whose context has ended.
 func (c *Committer[S, R]) take(q *queue[R], requests batch[R]) batch[R] {
 	c.mu.Lock()
@@ -124,7 +105,5 @@ func (b batch[R]) finish(err error) {
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	if d > 0 {
-		_ = wait.PollUntilContextTimeout(ctx, d, d, false, func(context.Context) (bool, error) { return true, nil })
-	}
+	_ = wait.PollUntilContextTimeout(ctx, d, d, false, func(context.Context) (bool, error) { return true, nil })
 }

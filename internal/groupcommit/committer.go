@@ -39,7 +39,6 @@ type Store[S, R any] interface {
 // Committer commits requests. It is safe for concurrent use.
 type Committer[S, R any] struct {
 	store Store[S, R]
-	now   func() time.Time
 
 	mu     sync.Mutex
 	queues map[Key]*queue[R]
@@ -49,10 +48,6 @@ type Committer[S, R any] struct {
 type queue[R any] struct {
 	key     Key
 	waiting []*request[R]
-	running bool
-	// gather is the pause before the next batch, and written when the last one was written.
-	gather  time.Duration
-	written time.Time
 }
 
 type request[R any] struct {
@@ -62,9 +57,9 @@ type request[R any] struct {
 	err   error
 }
 
-// New returns a Committer with a clock.
-func New[S, R any](store Store[S, R], now func() time.Time) *Committer[S, R] {
-	return &Committer[S, R]{store: store, now: now, queues: map[Key]*queue[R]{}}
+// New returns a Committer.
+func New[S, R any](store Store[S, R]) *Committer[S, R] {
+	return &Committer[S, R]{store: store, queues: map[Key]*queue[R]{}}
 }
 
 // backoff grows to a quarter of a second, with a jitter, so that replicas do not conflict again.
@@ -74,41 +69,19 @@ func backoff(conflicts int) time.Duration {
 	return time.Duration(rand.Int64N(int64(longest)) + 1) //nolint:gosec // no secret depends on it
 }
 
-const (
-	// maxGather bounds how long requests are gathered for one write.
-	maxGather = 400 * time.Millisecond
-	// gatherAfter is for how long after a write the next requests are gathered.
-	gatherAfter = time.Second
-)
-
-// gather returns how long to gather requests before the next batch, from the last such pause, the size of the batch and
-// its conflicts. The pause is longer after a conflict, and with several requests in one batch. A request that comes
-// alone does not wait.
-func gather(last time.Duration, size, conflicts int) time.Duration {
-	const least, several = 10 * time.Millisecond, 120 * time.Millisecond
-	switch {
-	case conflicts > 0:
-		return min(max(2*last, several), maxGather)
-	case size > 1:
-		return max(last*7/8, several)
-	case last <= least:
-		return 0
-	}
-	return last / 2
-}
-
 // Commit waits until a request is decided, and what was decided is written. It returns ErrGone where the object was
 // deleted. After another error the answer in the request must not be read: the batch may still be under way.
 func (c *Committer[S, R]) Commit(ctx context.Context, key Key, value R) error {
 	r := &request[R]{value: value, ctx: ctx, done: make(chan struct{})}
 	c.mu.Lock()
-	q := c.queueOf(key)
-	q.waiting = append(q.waiting, r)
-	if !q.running {
-		q.running = true
-		// The queue outlives its first request, whose values it keeps for logs.
+	q := c.queues[key]
+	if q == nil {
+		q = &queue[R]{key: key}
+		c.queues[key] = q
+		// The queue outlives its first request, whose values it keeps for logs. It waits for the lock.
 		go c.run(context.WithoutCancel(ctx), q)
 	}
+	q.waiting = append(q.waiting, r)
 	c.mu.Unlock()
 	select {
 	case <-r.done:
@@ -118,41 +91,24 @@ func (c *Committer[S, R]) Commit(ctx context.Context, key Key, value R) error {
 	}
 }
 
-// queueOf returns the queue of an object. A new queue drops those that are not needed any more. The caller holds the
-// lock.
-func (c *Committer[S, R]) queueOf(key Key) *queue[R] {
-	if q := c.queues[key]; q != nil {
-		return q
-	}
-	for other, q := range c.queues {
-		if !q.running && c.now().Sub(q.written) > gatherAfter {
-			delete(c.queues, other)
-		}
-	}
-	q := &queue[R]{key: key}
-	c.queues[key] = q
-	return q
-}
-
 // run commits batches until no request waits.
 func (c *Committer[S, R]) run(ctx context.Context, q *queue[R]) {
 	for c.waits(q) {
-		c.commitBatch(ctx, q)
+		if c.commitBatch(ctx, q) {
+			sleep(ctx, gather)
+		}
 	}
 }
 
-// waits reports whether requests wait in a queue. Without any the queue stops.
+// waits reports whether requests wait in a queue. Without any the queue ends.
 func (c *Committer[S, R]) waits(q *queue[R]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(q.waiting) > 0 {
-		return true
-	}
-	q.running = false
-	if q.gather == 0 {
+	if len(q.waiting) == 0 {
 		delete(c.queues, q.key)
+		return false
 	}
-	return false
+	return true
 }
 
 // Waiting counts the requests that are in no batch yet.

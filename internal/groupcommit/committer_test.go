@@ -104,7 +104,7 @@ func TestBatch(t *testing.T) {
 	entered, open := make(chan struct{}, 2), make(chan struct{})
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
 	s.write = func() error { entered <- struct{}{}; <-open; return nil }
-	c := groupcommit.New(s, time.Now)
+	c := groupcommit.New(s)
 	var all sync.WaitGroup
 	commit := func() {
 		if err := c.Commit(t.Context(), key(), &add{n: 1}); err != nil {
@@ -137,7 +137,7 @@ func TestConflict(t *testing.T) {
 	entered, open := make(chan struct{}, 2), make(chan struct{})
 	s := &server{stored: counter{version: 7, sum: 100}, cached: counter{version: 1}}
 	s.write = func() error { entered <- struct{}{}; <-open; return nil }
-	c := groupcommit.New(s, time.Now)
+	c := groupcommit.New(s)
 	first, second := &add{n: 1}, &add{n: 1}
 	done := make(chan error, 2)
 	go func() { done <- c.Commit(t.Context(), key(), first) }()
@@ -163,7 +163,7 @@ func TestConflictsEnd(t *testing.T) {
 		}
 		return apierrors.NewConflict(schema.GroupResource{}, "a", nil)
 	}
-	c := groupcommit.New(s, time.Now)
+	c := groupcommit.New(s)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.Commit(ctx, key(), &add{n: 1}); !errors.Is(err, context.DeadlineExceeded) {
@@ -179,7 +179,7 @@ func TestConflictsEnd(t *testing.T) {
 func TestGone(t *testing.T) {
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
 	s.write = func() error { return apierrors.NewNotFound(schema.GroupResource{}, "a") }
-	c := groupcommit.New(s, time.Now)
+	c := groupcommit.New(s)
 	if err := c.Commit(t.Context(), key(), &add{n: 1}); !errors.Is(err, groupcommit.ErrGone) {
 		t.Errorf("at the write: %v", err)
 	}
@@ -194,7 +194,7 @@ func TestGone(t *testing.T) {
 // TestFailures: an error of a decision and a panic end the batch, and a request whose context has ended is left out.
 func TestFailures(t *testing.T) {
 	s := &server{stored: counter{version: 1}, cached: counter{version: 1}}
-	c := groupcommit.New(s, time.Now)
+	c := groupcommit.New(s)
 	s.decide = func() error { return apierrors.NewNotFound(schema.GroupResource{}, "target") }
 	if err := c.Commit(t.Context(), key(), &add{n: 1}); !apierrors.IsNotFound(err) {
 		t.Errorf("an error of the decision: %v", err)
@@ -214,38 +214,20 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestQueues: an object takes no memory once its requests are gathered no more, and another object has requests.
+// TestQueues: after a conflict the queue of an object stays for a moment, so that the next requests share a write. It
+// takes no memory then.
 func TestQueues(t *testing.T) {
-	var mu sync.Mutex
-	now := time.Unix(1, 0)
 	s := &server{}
-	c := groupcommit.New(s, func() time.Time {
-		mu.Lock()
-		defer mu.Unlock()
-		return now
-	})
-	commit := func(key groupcommit.Key) {
-		if err := c.Commit(t.Context(), key, &add{n: 1}); err != nil {
-			t.Error(err)
-		}
-	}
+	c := groupcommit.New(s)
 	s.write = func() error { // another writer is faster
 		s.write = nil
 		return apierrors.NewConflict(schema.GroupResource{}, "a", nil)
 	}
-	commit(key())
-	eventually(t, func() bool { return groupcommit.Queues(c) == 1 })
-	mu.Lock()
-	now = now.Add(2 * time.Second)
-	mu.Unlock()
-	eventually(t, func() bool { // the first queue may still be ending when the second begins
-		commit(groupcommit.Key{UID: "2"})
-		for range 1000 {
-			if groupcommit.Queues(c) == 0 {
-				return true
-			}
-			runtime.Gosched()
-		}
-		return false
-	})
+	if err := c.Commit(t.Context(), key(), &add{n: 1}); err != nil {
+		t.Error(err)
+	}
+	if n := groupcommit.Queues(c); n != 1 {
+		t.Errorf("%d queues after a conflict", n)
+	}
+	eventually(t, func() bool { return groupcommit.Queues(c) == 0 })
 }

@@ -62,7 +62,7 @@ func New(l Lookups, o Options) (*Allocator, error) {
 	o = o.withDefaults()
 	records := groupcommit.New(&store{groupcommit.Statuses[entry]{
 		Kind: Kind(), Index: l.Spreads.Index, Client: l.Client, Reader: l.Targets.Live,
-	}, l.Targets, o.Now}, o.Now)
+	}, l.Targets, o.Now})
 	return &Allocator{lookups: l, options: o, records: records}, nil
 }
 

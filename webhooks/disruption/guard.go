@@ -84,7 +84,7 @@ func newGuard(l guardLookups, o GuardOptions) (*Guard, error) {
 	}
 	reviews := groupcommit.New(&store{groupcommit.Statuses[known]{
 		Kind: budgetKind(), Index: l.Budgets, Client: l.Client, Reader: l.Live,
-	}, o.Now}, o.Now)
+	}, o.Now})
 	return &Guard{lookups: l, options: o, report: r, reviews: reviews}, nil
 }
 
