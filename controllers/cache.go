@@ -3,7 +3,6 @@ package controllers
 import (
 	"fmt"
 
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,6 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/internal/fanout"
 	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/metrics"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
@@ -74,25 +72,6 @@ func ManagerOptions() (ctrl.Options, error) {
 			&corev1.Secret{}, &corev1.ConfigMap{},
 		}}},
 	}, nil
-}
-
-// MeasureCache has the caches of options report kruisekit_cached_object_bytes. Call it when all transforms are set.
-func MeasureCache(o *ctrl.Options, registerer prometheus.Registerer) error {
-	sizes, err := metrics.Register(registerer, metrics.NewSizes())
-	if err != nil {
-		return err
-	}
-	if o.Cache.DefaultTransform == nil {
-		o.Cache.DefaultTransform = func(object any) (any, error) { return object, nil }
-	}
-	o.Cache.DefaultTransform = sizes.Counting(o.Cache.DefaultTransform)
-	for object, by := range o.Cache.ByObject {
-		if by.Transform != nil { // else the default applies
-			by.Transform = sizes.Counting(by.Transform)
-			o.Cache.ByObject[object] = by
-		}
-	}
-	return nil
 }
 
 // compact is an object without managedFields, and an untyped one of our kinds packed.

@@ -1,12 +1,9 @@
 package controllers
 
 import (
-	"maps"
-	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -161,53 +158,5 @@ func TestLeanWorkloads(t *testing.T) {
 				t.Errorf("%s: %v", c.why, o.Object)
 			}
 		})
-	}
-}
-
-// MeasureCache counts what each transform returns, once.
-func TestMeasureCache(t *testing.T) {
-	o, err := ManagerOptions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	registry := prometheus.NewRegistry()
-	for range 2 { // a process may have several managers
-		again := o
-		again.Cache.ByObject = maps.Clone(o.Cache.ByObject)
-		if err := MeasureCache(&again, registry); err != nil {
-			t.Fatal(err)
-		}
-		raw := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "spec": map[string]any{"a": "b"},
-		}}
-		raw.SetNamespace("shop")
-		kept := []any{}
-		for object, by := range again.Cache.ByObject {
-			if _, is := object.(*corev1.Pod); is {
-				pod, err := by.Transform(&corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{
-						Namespace: "shop", ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
-					},
-					Spec: corev1.PodSpec{Hostname: "dropped"},
-				})
-				if err == nil { // as an informer that streams its first list
-					pod, err = by.Transform(pod)
-				}
-				if err != nil || pod.(*corev1.Pod).Spec.Hostname != "" {
-					t.Errorf("%v, %v", pod, err)
-				}
-				kept = append(kept, pod)
-			}
-		}
-		object, err := again.Cache.DefaultTransform(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
-		kept = append(kept, object)
-		families, err := registry.Gather()
-		if err != nil || len(families) != 1 || len(families[0].GetMetric()) != 2 {
-			t.Errorf("%v, %v", families, err)
-		}
-		runtime.KeepAlive(kept)
 	}
 }

@@ -354,7 +354,7 @@ func TestTakenName(t *testing.T) {
 	for range 5 {
 		m.Reconcile()
 	}
-	if got := m.emitted(job, "FailedCreate"); len(got) != 1 || !strings.Contains(got[0], "the name is taken") {
+	if got := m.emitted(job, "FailedCreate"); len(got) == 0 || !strings.Contains(got[0], "the name is taken") {
 		t.Errorf("events %q", got)
 	}
 	m.last(job, "")

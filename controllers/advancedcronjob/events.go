@@ -1,14 +1,12 @@
 package advancedcronjob
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -22,24 +20,12 @@ const (
 	reasonInvalidSpec  = "InvalidSpec"
 )
 
-// emitted are the events that were emitted: about the spec, about a tick, and about a create.
-type emitted struct {
-	invalid, waiting, failing memory.Texts[types.NamespacedName]
-}
-
-func (e *emitted) forget(name types.NamespacedName) {
-	e.invalid.Forget(name)
-	e.waiting.Forget(name)
-	e.failing.Forget(name)
-}
-
 // emit announces what a pass did and waits for, and passes its notes on.
 func (r *Reconciler) emit(ctx context.Context, p *plan) {
-	r.emitInvalid(p)
+	r.emitBlocked(p)
 	if p.undecodable == nil {
 		r.emitDeleted(p, reasonReplaced, "active", p.replaced)
 		r.emitCreated(p)
-		r.emitWaiting(p)
 		if p.recorded {
 			r.emitFinished(p)
 		}
@@ -48,41 +34,32 @@ func (r *Reconciler) emit(ctx context.Context, p *plan) {
 	binding.LogNotes(ctx, p.Notes)
 }
 
-// emitInvalid reports what is wrong with the spec; once, as long as it is the same.
-func (r *Reconciler) emitInvalid(p *plan) {
-	text := ""
-	switch {
-	case p.undecodable != nil:
-		text = p.undecodable.Error()
-	case p.invalid != nil:
-		text = p.invalid.Error()
-	}
-	if r.emitted.invalid.Changed(p.key(), text) {
-		r.api.Warningf(p.job, reasonInvalidSpec, "created no children: %s", text)
-	}
-}
-
-// emitWaiting reports why a tick has no child; once for a tick.
-func (r *Reconciler) emitWaiting(p *plan) {
+// emitBlocked reports what is wrong with the spec, or why a tick has no child; each once, as long as it is the same.
+func (r *Reconciler) emitBlocked(p *plan) {
 	held := slices.DeleteFunc(slices.Clone(p.Notes), func(n note.Note) bool { return n.Level == note.Info })
+	if err := cmp.Or(p.undecodable, p.invalid); err != nil {
+		held = []note.Note{{
+			Level: note.Blocked, Code: reasonInvalidSpec, Text: "created no children: " + err.Error(),
+		}}
+	}
 	var about strings.Builder
 	for _, n := range held {
 		about.WriteString(n.Code + " " + p.Held.String() + " ")
+		if n.Code == reasonInvalidSpec {
+			about.WriteString(n.Text)
+		}
 	}
-	if r.emitted.waiting.Changed(p.key(), about.String()) {
+	if r.emitted.Changed(p.key(), about.String()) {
 		r.api.EmitNotes(p.job, held...)
 	}
 }
 
-// emitCreated reports the child of a tick, or that it could not be created; the latter once for a text.
+// emitCreated reports the child of a tick, or that it could not be created.
 func (r *Reconciler) emitCreated(p *plan) {
 	switch {
 	case p.failure != nil:
-		if text := p.failure.Error(); r.emitted.failing.Changed(p.key(), text) {
-			r.api.Warningf(p.job, reasonFailedCreate, "failed to create %s %s: %s", p.kind.name, p.create.GetName(), text)
-		}
+		r.api.Warningf(p.job, reasonFailedCreate, "failed to create %s %s: %v", p.kind.name, p.create.GetName(), p.failure)
 	case p.isNew:
-		r.emitted.failing.Changed(p.key(), "")
 		r.api.Normalf(p.job, reasonCreated, "Created %s %s", p.kind.name, p.create.GetName())
 	}
 }

@@ -29,9 +29,7 @@ type snapshot struct {
 	kind                 kind
 	schedule             schedule.Schedule
 	children             []child
-	// remembered is the last tick that this process knows of.
-	remembered time.Time
-	now        time.Time
+	now                  time.Time
 	// recheckAfter is when to read the job and its children again where the cache does not show a write; zero where it
 	// does.
 	recheckAfter time.Duration
@@ -40,36 +38,20 @@ type snapshot struct {
 // key is the name under which writes are recorded.
 func (s *snapshot) key() types.NamespacedName { return client.ObjectKeyFromObject(s.job) }
 
-// observe makes the snapshot; nil when there is nothing to do. Before the first tick that a process consumes, the
-// object is read live.
+// observe makes the snapshot; nil when there is nothing to do. Before the first child of a process, the object is read
+// live.
 func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
 	s, err := r.observeCached(ctx, name)
-	if err != nil || s == nil || r.recall(s).verified {
+	if err != nil || s == nil || r.verified.Recall(name) == s.job.UID || newPlan(s).create == nil {
 		return s, err
 	}
-	if newPlan(s).consumes {
-		return r.verify(ctx, s)
-	}
-	return s, nil
-}
-
-// verify reads an object live, once in a process, and observes it again.
-func (r *Reconciler) verify(ctx context.Context, s *snapshot) (*snapshot, error) {
-	live := r.jobs.Named(s.key())
-	if err := r.api.Live.Get(ctx, s.key(), live); err != nil {
+	live := r.jobs.Named(name)
+	if err := r.api.Live.Get(ctx, name, live); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	r.known.Note(s.key(), func(k *knowledge) { *k = knowledge{uid: live.GetUID(), verified: true} })
-	r.jobs.Writes.Patched(s.key(), live)
-	return r.observeCached(ctx, s.key())
-}
-
-// recall returns what is known of an object; nothing for another one of the same name.
-func (r *Reconciler) recall(s *snapshot) knowledge {
-	if k := r.known.Recall(s.key()); k.uid == s.job.UID {
-		return k
-	}
-	return knowledge{}
+	r.verified.Note(name, func(uid *types.UID) { *uid = live.GetUID() })
+	r.jobs.Writes.Patched(name, live)
+	return r.observeCached(ctx, name)
 }
 
 func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedName) (*snapshot, error) {
@@ -94,7 +76,6 @@ func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedNam
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	s.job.Default()
-	s.remembered = r.recall(s).last
 	s.kind = kindOf(&s.job.Spec.Template)
 	s.schedule, s.invalid = r.judge(s.job)
 	if r.absent[s.kind.name] {

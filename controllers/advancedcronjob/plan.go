@@ -37,8 +37,6 @@ type plan struct {
 	replace []child
 	// create is the child of the tick; nil for none.
 	create *unstructured.Unstructured
-	// consumes means that the plan records a tick, so that it gets no other child.
-	consumes bool
 	// after is when to look again; zero for the next event.
 	after time.Duration
 
@@ -66,18 +64,16 @@ func newPlan(s *snapshot) *plan {
 		beyond(s.children, failed, *spec.FailedJobsHistoryLimit),
 		beyond(s.children, succeeded, *spec.SuccessfulJobsHistoryLimit)...,
 	)
-	last := lastOf(s)
-	if p.Last = last; s.invalid != nil {
+	if p.Last = lastOf(s); s.invalid != nil {
 		return p
 	}
 	running := activeOf(s.children)
 	p.Decision = schedule.Plan(schedule.Input{
-		Schedule: s.schedule, Created: s.job.CreationTimestamp.Time, Last: last,
+		Schedule: s.schedule, Created: s.job.CreationTimestamp.Time, Last: p.Last,
 		DeadlineSeconds: spec.StartingDeadlineSeconds, Concurrency: schedule.Concurrency(spec.ConcurrencyPolicy),
 		Active: len(running), MaxActive: maxActive, Paused: *spec.Paused,
 		Now: s.now,
 	})
-	p.consumes = p.Last.After(last) || !p.Tick.IsZero()
 	if !p.Look.IsZero() {
 		p.after = requeue.Sooner(p.after, max(p.Look.Sub(s.now), time.Millisecond))
 	}
@@ -117,15 +113,12 @@ func (p *plan) answerCreate(have write.Object, existed bool, err error) error {
 	return nil
 }
 
-// lastOf returns the latest tick that is known: that of the status, of the process, or of a child. A child that claims
+// lastOf returns the latest tick that is known: that of the status, or of a child. A child that claims
 // a tick far ahead does not count.
 func lastOf(s *snapshot) time.Time {
 	var last time.Time
 	if recorded := s.job.Status.LastScheduleTime; recorded != nil {
 		last = recorded.Time
-	}
-	if s.remembered.After(last) {
-		last = s.remembered
 	}
 	for _, c := range s.children {
 		if c.scheduled.After(last) && !c.scheduled.After(s.now.Add(schedule.MaxAhead)) {

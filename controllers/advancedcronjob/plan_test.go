@@ -47,7 +47,7 @@ func due(t *testing.T) *plan {
 func TestPlan(t *testing.T) {
 	p := due(t)
 	if len(p.replace) != 1 || p.replace[0].GetName() != "active" || len(p.trim) != 1 || p.trim[0].GetName() != "old" ||
-		p.create == nil || !p.consumes {
+		p.create == nil {
 		t.Errorf("replaces %v, trims %v, creates %v", p.replace, p.trim, p.create)
 	}
 	if status := p.status(); len(status.Active) != 1 || status.LastScheduleTime != nil {

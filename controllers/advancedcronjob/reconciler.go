@@ -30,17 +30,9 @@ type Reconciler struct {
 	childKinds map[v1beta1.TemplateKind]stored.Kind
 	// absent are the kinds of children that the API server does not serve.
 	absent  map[v1beta1.TemplateKind]bool
-	known   memory.Of[types.NamespacedName, knowledge]
-	emitted emitted
-}
-
-// knowledge is what a process keeps of an object.
-type knowledge struct {
-	uid types.UID
-	// verified reports whether the object was read live, as it is before the first tick that is consumed.
-	verified bool
-	// last is its last tick, which the status may lack after a write that failed.
-	last time.Time
+	emitted memory.Texts[types.NamespacedName]
+	// verified are the objects that were read live, as they are before their first child.
+	verified memory.Of[types.NamespacedName, types.UID]
 }
 
 const controllerName = "advancedcronjob-controller"
@@ -103,7 +95,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	p := newPlan(s)
 	if s.undecodable == nil {
 		err = r.run(ctx, p)
-		r.known.Note(p.key(), func(k *knowledge) { k.uid, k.last = p.job.UID, p.Last })
 	}
 	r.emit(ctx, p)
 	return r.api.Result(request, p.after, err)
@@ -145,6 +136,6 @@ func (r *Reconciler) forget(name types.NamespacedName) {
 	for _, kind := range r.childKinds {
 		kind.Writes.Forget(name)
 	}
-	r.known.Forget(name)
-	r.emitted.forget(name)
+	r.emitted.Forget(name)
+	r.verified.Forget(name)
 }

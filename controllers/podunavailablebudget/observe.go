@@ -52,7 +52,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, err
 	}
 	if latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil {
-		r.events.forget(name)
+		r.emitted.Forget(name)
 		r.rules.Forget(name)
 		if !latest.Cached {
 			r.budgets.Writes.Forget(name)

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -32,8 +34,8 @@ type Reconciler struct {
 	policy    pub.Policy
 	workloads *replicas.Finder
 	// rules are the budgets as events of pods look at them.
-	rules  *watches.Rules[podUnavailableBudget, pub.Budget]
-	events emitter
+	rules   *watches.Rules[podUnavailableBudget, pub.Budget]
+	emitted memory.Texts[types.NamespacedName]
 
 	// watching is held while watches of workloads are started.
 	watching   sync.Mutex
@@ -54,7 +56,6 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		policy:    o.Policy,
 		rules:     watches.NewRules(rule),
 		workloads: &replicas.Finder{Cached: c, Live: api.Live, Scales: c, Mapper: c.RESTMapper(), Now: api.Now},
-		events:    emitter{api: api},
 	}, nil
 }
 
@@ -111,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, fmt.Errorf("write status: %w", err)
 	}
 	err = r.writeStamps(ctx, s, &p)
-	r.events.emit(s, &p)
+	r.emit(s, &p)
 	return r.api.Result(request, p.after, err)
 }
 

@@ -43,7 +43,6 @@ func TestForms(t *testing.T) {
 	for name, want := range map[string]string{
 		"kruise_manager_is_leader":                      "gauge ",
 		"kruise_manager_build_info":                     "gauge version,goversion",
-		"kruisekit_cached_object_bytes":                 "gauge kind,namespace",
 		"kruisekit_controllers_left_out":                "gauge controller",
 		"kruisekit_pod_scope_entries":                   "gauge webhook",
 		"kruisekit_pod_scope_repairs_total":             "counter ",

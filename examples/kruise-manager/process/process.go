@@ -205,9 +205,6 @@ func managerOptions(o options.Options) (ctrl.Options, error) {
 			o.Cache.Namespace: {}, o.Webhook.Namespace: {},
 		}}
 	}
-	if err := controllers.MeasureCache(&mo, metrics.Registry); err != nil {
-		return mo, err
-	}
 	mo.PprofBindAddress = o.PprofAddress
 	mo.LeaderElection = o.Election.Enabled
 	mo.LeaderElectionNamespace = o.Election.Namespace

@@ -94,13 +94,6 @@ func TestAlertsFire(t *testing.T) {
 				`kruisekit_controllers_left_out{controller="nodeimage",pod="a"} 0 0 0`,
 			`{controller="cloneset"} 1`,
 		},
-		"KruiseCacheOfTenant": {
-			`kruisekit_cached_object_bytes{pod="a",kind="Pod",namespace="shop"} 0 0 150e6` + "\n " +
-				`kruisekit_cached_object_bytes{pod="a",kind="Claim",namespace="shop"} 0 0 60e6` + "\n " +
-				`kruisekit_cached_object_bytes{pod="b",kind="Pod",namespace="shop"} 0 0 150e6` + "\n " +
-				`kruisekit_cached_object_bytes{pod="a",kind="Pod",namespace="other"} 0 0 900e6`,
-			`{namespace="shop"} 210e6`,
-		},
 	} {
 		t.Run(alert, func(t *testing.T) {
 			if expressions[alert] == "" {

@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,11 +13,8 @@ const (
 	longestBackoff = 15 * time.Minute
 )
 
-// Backoff remembers, by node, how often the pods of a workload have failed lately. The zero value remembers nothing.
-// Nothing but the pauses is lost with it.
-type Backoff struct {
-	failures map[string]failures
-}
+// Backoff has, by node, how often the pods of a workload have failed lately. Nothing but the pauses is lost with it.
+type Backoff map[string]failures
 
 // failures of one node.
 type failures struct {
@@ -26,33 +22,22 @@ type failures struct {
 	last  time.Time
 }
 
-// isRecent reports whether the failures still count.
-func (f failures) isRecent(now time.Time) bool { return now.Sub(f.last) <= f.pause+longestBackoff }
-
 // wait is how long a failed pod of a node stays.
 func (b Backoff) wait(node string, now time.Time) time.Duration {
-	f, known := b.failures[node]
-	if !known || !f.isRecent(now) {
-		return 0
-	}
-	return max(f.pause-now.Sub(f.last), 0)
+	return max(b[node].last.Add(b[node].pause).Sub(now), 0)
 }
 
 // next returns the backoff after some failed pods are deleted. Old failures are forgotten.
 func (b Backoff) next(failed []*corev1.Pod, now time.Time) Backoff {
-	all := make(map[string]failures, len(failed))
-	maps.Copy(all, b.failures)
-	maps.DeleteFunc(all, func(_ string, f failures) bool { return !f.isRecent(now) })
+	all := Backoff{}
+	for node, f := range b {
+		if now.Sub(f.last) <= f.pause+longestBackoff {
+			all[node] = f
+		}
+	}
 	for _, pod := range failed {
 		node := eligible.NodeOf(pod)
-		f, known := all[node]
-		if !known {
-			f.pause = firstBackoff / 2
-		}
-		all[node] = failures{pause: min(2*f.pause, longestBackoff), last: now}
+		all[node] = failures{pause: min(max(2*all[node].pause, firstBackoff), longestBackoff), last: now}
 	}
-	if len(all) == 0 {
-		return Backoff{}
-	}
-	return Backoff{failures: all}
+	return all
 }

@@ -267,7 +267,7 @@ func TestBackoff(t *testing.T) {
 	}
 	in.Now = in.Now.Add(time.Hour)
 	if r := placement.Plan(in); len(r.Failed) != 1 ||
-		cmp.Diff(placement.Plan(input("n1")).Backoff, placement.Backoff{}, cmp.AllowUnexported(placement.Backoff{})) != "" {
+		cmp.Diff(placement.Plan(input("n1")).Backoff, placement.Backoff{}) != "" {
 		t.Error("old failures still count")
 	}
 }
