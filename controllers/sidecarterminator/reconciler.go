@@ -50,7 +50,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	return r.api.Bind(mgr, controllerName, o).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
-		Watches(stored.Untyped(gvk()), owned.By("", "Pod"), builder.WithPredicates(requestEvents())).
+		Watches(stored.Untyped(gvk()), owned.By("", "Pod")).
 		Complete(r)
 }
 
