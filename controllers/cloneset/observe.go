@@ -45,7 +45,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		}
 		return nil, err
 	}
-	o.Conditions = reporter().Conditions(&set.Status)
 	if o.Invalid != nil {
 		return &snapshot{Observation: *o, set: set}, nil //nolint:nilerr // the pass refuses the set
 	}

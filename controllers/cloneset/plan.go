@@ -194,11 +194,9 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
-		Report: func() (workloads.Report, error) {
-			return reporter().Report(&s.Observation, p.Plan, p.status(s))
-		},
-		Limit: *s.set.Spec.RevisionHistoryLimit,
-		Last:  func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
+		Report:      func() workloads.Report { return s.report(p.status(s)) },
+		Limit:       *s.set.Spec.RevisionHistoryLimit,
+		Last:        func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // clock is a set whose passes are planned and not executed, at times that a test chooses.
@@ -46,7 +47,7 @@ func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) 
 	}
 	c.set.Status = *p.status(s)
 	c.r.kit.Note(&s.Observation, p.Plan)
-	return reporter().Conditions(&c.set.Status).Find(conditions.Stalled), p.After.After()
+	return workloads.Converted[conditions.List](c.set.Status.Conditions).Find(conditions.Stalled), p.After.After()
 }
 
 func (c *clock) container(change func(*corev1.ContainerStatus)) {

@@ -40,12 +40,12 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	status.CurrentRevision, _ = revision.Promote(revision.Progress{
 		Current: p.Current, Update: p.Update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
 	})
-	list := reporter().Conditions(&s.set.Status)
+	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.progress(s, status, &list)
 	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
-	reporter().SetConditions(status, list)
+	status.Conditions = workloads.Converted[[]v1beta1.CloneSetCondition](list)
 	return status
 }
 
@@ -109,22 +109,23 @@ const (
 	progressing  = string(v1beta1.CloneSetConditionTypeProgressing)
 )
 
-// reporter reports the status.
-func reporter() workloads.Reporter[*v1beta1.CloneSet, v1beta1.CloneSetStatus, v1beta1.CloneSetCondition] {
-	type status = v1beta1.CloneSetStatus
-	return workloads.Reporter[*v1beta1.CloneSet, status, v1beta1.CloneSetCondition]{
-		Status: func(set *v1beta1.CloneSet) *status { return &set.Status },
-		Fields: func(s *status) workloads.Fields[v1beta1.CloneSetCondition] {
-			return workloads.Fields[v1beta1.CloneSetCondition]{
-				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
-			}
-		},
-		Required: func(status *status) map[string]any {
-			return map[string]any{
-				"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
-				"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
-			}
-		},
-		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
-	}
+// report reports a status.
+func (s *snapshot) report(status *v1beta1.CloneSetStatus) workloads.Report {
+	fresh := *s.set
+	fresh.Status = *status
+	return workloads.Report{Object: &fresh, Required: map[string]any{
+		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+		"updatedReplicas": status.UpdatedReplicas, "updatedReadyReplicas": status.UpdatedReadyReplicas,
+	}}
+}
+
+// failed reports why a pass failed before anything was known of the pods.
+func (s *snapshot) failed(why error) workloads.Report {
+	status := s.set.Status
+	status.ObservedGeneration = s.set.Generation
+	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
+	list := workloads.Converted[conditions.List](status.Conditions)
+	list.SetError(failedScale, why, s.Now)
+	status.Conditions = workloads.Converted[[]v1beta1.CloneSetCondition](list)
+	return s.report(&status)
 }

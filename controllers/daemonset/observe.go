@@ -49,7 +49,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		}
 		return nil, err
 	}
-	o.Conditions = reporter().Conditions(&set.Status)
 	s := &snapshot{Observation: *o, set: set}
 	if s.Invalid != nil {
 		return s, nil //nolint:nilerr // the pass refuses the set

@@ -80,22 +80,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil || s == nil {
 		return ctrl.Result{}, err
 	}
-	if s.Invalid != nil { // the set is left as it is until it changes
-		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, s.Invalid)
-	}
-	p, recheckAfter, err := workloads.Verified(ctx, r.kit, &s.Observation, func() (*plan, error) {
-		return r.options.plan(s)
+	return workloads.Reconcile(ctx, r.kit, &s.Observation, workloads.Steps[*plan]{
+		Plan:   func() (*plan, error) { return r.options.plan(s) },
+		Failed: s.failed,
+		Parts:  func(p *plan) workloads.Parts { return r.options.parts(s, p) },
+		Begin:  func(p *plan) { r.emitFailed(s, p) },
+		End:    func(p *plan) { r.remember(s, p) },
 	})
-	if err != nil || recheckAfter > 0 {
-		return r.kit.Result(request, recheckAfter, err)
-	}
-	r.emitFailed(s, p)
-	err = r.kit.Run(ctx, &s.Observation, p.Plan, r.options.parts(s, p))
-	if p.Store.Err() != nil {
-		return ctrl.Result{}, reporter().GiveUp(ctx, r.kit, &s.Observation, err)
-	}
-	r.remember(s, p)
-	return r.kit.Finish(request, p.Plan, err)
 }
 
 // emitFailed announces the pods that have failed, and that the pass deletes.

@@ -2,7 +2,6 @@ package daemonset
 
 import (
 	"errors"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,11 +34,11 @@ func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 		UpdateRevision:         hashOf(p.Revision()),
 		CollisionCount:         p.Resolution.Collisions,
 	}
-	list := reporter().Conditions(&s.set.Status)
+	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
-	reporter().SetConditions(status, list)
+	status.Conditions = workloads.Converted[[]appsv1.DaemonSetCondition](list)
 	return status
 }
 
@@ -55,25 +54,26 @@ func (p *plan) after() map[types.UID]*corev1.Pod {
 	return after
 }
 
-// reporter reports the status.
-func reporter() workloads.Reporter[*v1beta1.DaemonSet, v1beta1.DaemonSetStatus, appsv1.DaemonSetCondition] {
-	type status = v1beta1.DaemonSetStatus
-	return workloads.Reporter[*v1beta1.DaemonSet, status, appsv1.DaemonSetCondition]{
-		Status: func(set *v1beta1.DaemonSet) *status { return &set.Status },
-		Fields: func(s *status) workloads.Fields[appsv1.DaemonSetCondition] {
-			return workloads.Fields[appsv1.DaemonSetCondition]{
-				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
-			}
-		},
-		Required: func(status *status) map[string]any {
-			return map[string]any{
-				"currentNumberScheduled": status.CurrentNumberScheduled,
-				"desiredNumberScheduled": status.DesiredNumberScheduled,
-				"numberMisscheduled":     status.NumberMisscheduled,
-				"numberReady":            status.NumberReady,
-				"updatedNumberScheduled": status.UpdatedNumberScheduled,
-			}
-		},
-		Fail: func(list *conditions.List, why error, now time.Time) { list.SetError(failedScale, why, now) },
-	}
+// report reports a status.
+func (s *snapshot) report(status *v1beta1.DaemonSetStatus) workloads.Report {
+	fresh := *s.set
+	fresh.Status = *status
+	return workloads.Report{Object: &fresh, Required: map[string]any{
+		"currentNumberScheduled": status.CurrentNumberScheduled,
+		"desiredNumberScheduled": status.DesiredNumberScheduled,
+		"numberMisscheduled":     status.NumberMisscheduled,
+		"numberReady":            status.NumberReady,
+		"updatedNumberScheduled": status.UpdatedNumberScheduled,
+	}}
+}
+
+// failed reports why a pass failed before anything was known of the pods.
+func (s *snapshot) failed(why error) workloads.Report {
+	status := s.set.Status
+	status.ObservedGeneration = s.set.Generation
+	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
+	list := workloads.Converted[conditions.List](status.Conditions)
+	list.SetError(failedScale, why, s.Now)
+	status.Conditions = workloads.Converted[[]appsv1.DaemonSetCondition](list)
+	return s.report(&status)
 }

@@ -33,10 +33,8 @@ type plan struct {
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
-		Report: func() (workloads.Report, error) {
-			return reporter().Report(&s.Observation, p.Plan, p.status(s))
-		},
-		Limit: *s.set.Spec.RevisionHistoryLimit,
+		Report:      func() workloads.Report { return s.report(p.status(s)) },
+		Limit:       *s.set.Spec.RevisionHistoryLimit,
 	}
 }
 

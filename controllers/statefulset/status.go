@@ -2,7 +2,6 @@ package statefulset
 
 import (
 	"errors"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -41,7 +40,7 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 			status.CurrentReplicas++
 		}
 	}
-	list := reporter().Conditions(&s.set.Status)
+	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
 	waits := make([]error, 0, len(p.Waits))
 	for _, wait := range p.Waits {
 		waits = append(waits, errors.New(wait.Text))
@@ -49,7 +48,7 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 	list.Judge(creation(), errors.Join(append(waits[:min(len(waits), 1)], p.ScaleErr)...), s.Now)
 	list.Judge(update(), errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
-	reporter().SetConditions(status, list)
+	status.Conditions = workloads.Converted[[]appsv1.StatefulSetCondition](list)
 	return status
 }
 
@@ -81,22 +80,23 @@ func update() conditions.Verdict {
 	}
 }
 
-// reporter reports the status.
-func reporter() workloads.Reporter[*v1beta1.StatefulSet, v1beta1.StatefulSetStatus, appsv1.StatefulSetCondition] {
-	type status = v1beta1.StatefulSetStatus
-	return workloads.Reporter[*v1beta1.StatefulSet, status, appsv1.StatefulSetCondition]{
-		Status: func(set *v1beta1.StatefulSet) *status { return &set.Status },
-		Fields: func(s *status) workloads.Fields[appsv1.StatefulSetCondition] {
-			return workloads.Fields[appsv1.StatefulSetCondition]{
-				ObservedGeneration: &s.ObservedGeneration, CollisionCount: &s.CollisionCount, Conditions: &s.Conditions,
-			}
-		},
-		Required: func(status *status) map[string]any {
-			return map[string]any{
-				"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
-				"currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
-			}
-		},
-		Fail: func(list *conditions.List, why error, now time.Time) { list.Judge(creation(), why, now) },
-	}
+// report reports a status.
+func (s *snapshot) report(status *v1beta1.StatefulSetStatus) workloads.Report {
+	fresh := *s.set
+	fresh.Status = *status
+	return workloads.Report{Object: &fresh, Required: map[string]any{
+		"replicas": status.Replicas, "readyReplicas": status.ReadyReplicas, "availableReplicas": status.AvailableReplicas,
+		"currentReplicas": status.CurrentReplicas, "updatedReplicas": status.UpdatedReplicas,
+	}}
+}
+
+// failed reports why a pass failed before anything was known of the pods.
+func (s *snapshot) failed(why error) workloads.Report {
+	status := s.set.Status
+	status.ObservedGeneration = s.set.Generation
+	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
+	list := workloads.Converted[conditions.List](status.Conditions)
+	list.Judge(creation(), why, s.Now)
+	status.Conditions = workloads.Converted[[]appsv1.StatefulSetCondition](list)
+	return s.report(&status)
 }

@@ -16,9 +16,7 @@
 //	in.First = o.Ownership() // release and adopt pods
 //	p.Pass, err = workload.Plan(in)
 //	...
-//	p, after, err := workloads.Verified(ctx, r.kit, o, plan)  // plans, and reads past the cache what the plan relies on
-//	err = r.kit.Run(ctx, o, p, workloads.Parts{...}) // all writes: the revision first, the status last
-//	return r.kit.Finish(request, p, err)
+//	return workloads.Reconcile(ctx, r.kit, o, workloads.Steps[*plan]{...}) // all writes: the revision first, the status last
 //
 // A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an
 // Observation may be those of the cache, and are only read.

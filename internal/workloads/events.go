@@ -3,7 +3,6 @@ package workloads
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,39 +78,25 @@ func (e *Events) of(w *workload.Write) Outcome {
 	return Outcome{}
 }
 
-// answered is a write with its answer.
-type answered struct {
-	*workload.Write
-
-	object write.Object
-	err    error
-}
-
-// emitAnswer emits the event of a write that succeeded, if it has one. Those of writes that failed follow when the pass
-// has ended, which asks about some of them.
-func (k *Kit) emitAnswer(o *Observation, a answered) {
-	if a.Action == workload.ActionObserve {
+// emitAnswer emits the event of a write that succeeded, if it has one, and if no more writes follow until the pod is
+// updated. Those of writes that failed follow when the pass has ended, which asks about some of them.
+func (k *Kit) emitAnswer(o *Observation, w *workload.Write, answer write.Object, err error) {
+	if w.Verb == write.Delete && apierrors.IsNotFound(err) {
+		err = nil
+	}
+	if err != nil || w.Action == workload.ActionObserve || w.Action == workload.ActionUpdate &&
+		!revision.Match(answer.GetLabels()[kruise.PodRevisionLabelKey], w.Revision) {
 		return
 	}
-	if a.Verb == write.Delete && apierrors.IsNotFound(a.err) {
-		a.err = nil
-	}
-	if a.err == nil && !a.isStep() {
-		k.emit(o, announcement{corev1.EventTypeNormal, k.options.Events.of(a.Write).Succeeded}, a.Write, nil)
-	}
-}
-
-// isStep reports whether more writes follow until the pod is updated.
-func (a *answered) isStep() bool {
-	return a.Action == workload.ActionUpdate &&
-		!revision.Match(a.object.GetLabels()[kruise.PodRevisionLabelKey], a.Revision)
+	k.emit(o, corev1.EventTypeNormal, k.options.Events.of(w).Succeeded, subjectOf(w, nil))
 }
 
 // emitFailures emits what failed of the pods.
 func (k *Kit) emitFailures(o *Observation, p *Plan) {
 	for _, f := range p.Pass.Failures() {
 		if f.Write != nil && f.Write.Action != workload.ActionAsk {
-			k.emit(o, warning(k.options.Events.of(f.Write).Failed), f.Write, errors.Unwrap(f.Err))
+			failed := k.options.Events.of(f.Write).Failed
+			k.emit(o, corev1.EventTypeWarning, failed, subjectOf(f.Write, errors.Unwrap(f.Err)))
 		}
 	}
 	for _, f := range p.impossible {
@@ -119,21 +104,9 @@ func (k *Kit) emitFailures(o *Observation, p *Plan) {
 	}
 }
 
-// announcement is an event with its type.
-type announcement struct {
-	eventType string
-	Event
-}
-
-func warning(e Event) announcement { return announcement{corev1.EventTypeWarning, e} }
-
-func (k *Kit) emit(o *Observation, e announcement, w *workload.Write, err error) {
-	about := subject{object: w.Object.GetName(), revision: w.Revision, err: err, write: w.String()}
-	if w.Pod != nil {
-		about.pod = w.Pod.Name
-	}
+func (k *Kit) emit(o *Observation, eventType string, e Event, about subject) {
 	if e.Reason != "" {
-		k.Event(o.Object, e.eventType, e.Reason, e.text(o, about))
+		k.Event(o.Object, eventType, e.Reason, e.text(o, about))
 	}
 }
 
@@ -143,21 +116,33 @@ type subject struct {
 	err                          error
 }
 
+func subjectOf(w *workload.Write, err error) subject {
+	about := subject{object: w.Object.GetName(), revision: w.Revision, err: err, write: w.String()}
+	if w.Pod != nil {
+		about.pod = w.Pod.Name
+	}
+	return about
+}
+
 func (e Event) text(o *Observation, about subject) string {
 	return fmt.Sprintf(e.Text, about.object, o.Object.GetName(), about.revision, about.err, about.pod, about.write)
 }
 
-// emitImpossible emits once that a pod cannot be updated: as long as the condition does not have the text.
+// emitImpossible emits once that a pod cannot be updated.
 func (k *Kit) emitImpossible(o *Observation, f workload.Failure) {
 	failed := k.options.Events.UpdateInPlace.Failed
 	if f.Ahead {
 		failed = k.options.Events.NotAhead
 	}
-	if failed.Reason != "" && !o.hasText(k.options.Updating, f.Err) {
-		k.Event(o.Object, corev1.EventTypeWarning, failed.Reason, failed.text(o, subject{
-			object: f.Object, pod: f.Object, err: errors.Unwrap(f.Err),
-		}))
+	if k.isNew(o, f.Err) {
+		about := subject{object: f.Object, pod: f.Object, err: errors.Unwrap(f.Err)}
+		k.emit(o, corev1.EventTypeWarning, failed, about)
 	}
+}
+
+// isNew reports whether no event was emitted about a failure yet, since the spec changed.
+func (k *Kit) isNew(o *Observation, err error) bool {
+	return k.emitted.First(o.Key(), fmt.Sprintf("%d %v", o.Object.GetGeneration(), err))
 }
 
 // emitWaits emits what a pod that is to be created waits for, once for as long as that is the same.
@@ -172,26 +157,16 @@ func (k *Kit) emitWaits(o *Observation, p *Plan) {
 	}
 }
 
-// emitInvalid emits what of the spec cannot be used, as long as the status does not have the text.
-func (k *Kit) emitInvalid(o *Observation, conditionType string, err error) {
-	if err == nil || o.hasText(conditionType, err) {
+// emitInvalid emits once what of the spec cannot be used. unusable is set where no pods can be created.
+func (k *Kit) emitInvalid(o *Observation, err error, unusable bool) {
+	if err == nil || !k.isNew(o, err) {
 		return
 	}
-	if of := k.options.Events.Invalid; of != nil && conditionType == k.options.Scaling {
+	if of := k.options.Events.Invalid; of != nil && unusable {
 		if e := of(o.Object); e.Reason != "" {
 			k.Warningf(o.Object, e.Reason, "%s", e.Text)
 			return
 		}
 	}
 	k.Warningf(o.Object, reasonInvalidSpec, "%v", err)
-}
-
-// hasText reports whether the status has the text of a failure, as the cache shows the status or as it was written
-// last.
-func (o *Observation) hasText(conditionType string, err error) bool {
-	if strings.Contains(o.Known.Failures[conditionType], err.Error()) {
-		return true
-	}
-	old := o.Conditions.Find(conditionType)
-	return old != nil && strings.Contains(old.Message, err.Error())
 }

@@ -61,9 +61,6 @@ type Known struct {
 	Outdated int
 	// Repeats are the recent writes of pods.
 	Repeats workload.Repeats
-	// Failures are the messages of the conditions in the last status that was written, by their type. The cache may still
-	// show the status from before.
-	Failures map[string]string
 
 	rejected rejections
 	// pause is how long changes of pods are gathered before the next pass.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
@@ -31,8 +30,6 @@ type Observation struct {
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
 	Now      time.Time
-	// Conditions are those of the stored status.
-	Conditions conditions.List
 	// Invalid is why nothing can be done with the spec, Reported what of the spec is invalid and has a safe reading.
 	Invalid, Reported error
 	// Orphans are pods without a controller that the workload adopts.

@@ -24,7 +24,7 @@ type Parts struct {
 	// PreDownload returns the rollout for which nodes pull images ahead.
 	PreDownload func() predownload.Rollout
 	// Report returns the status.
-	Report func() (Report, error)
+	Report func() Report
 	// Limit is how many revisions stay besides those that pods have.
 	Limit int32
 	// Last returns writes that follow the status; nil for none.
@@ -33,10 +33,10 @@ type Parts struct {
 	Answered func(w *workload.Write, err error)
 }
 
-// Run makes the pass of a workload: it stores the revision, creates pull jobs, updates the pods, writes the status, and
+// run makes the pass of a workload: it stores the revision, creates pull jobs, updates the pods, writes the status, and
 // deletes old revisions. It emits the events of the pass, and remembers what the next pass needs. The error is that of
 // the revision, or of the status.
-func (k *Kit) Run(ctx context.Context, o *Observation, p *Plan, of Parts) error {
+func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error {
 	if !o.IsDeleted() {
 		if err := k.Binding.Run(ctx, o.Key(), p.Store, k.Ledgers()...); err != nil {
 			k.Warningf(o.Object, reasonFailedCreate, "failed to keep the revision: %v", err)
@@ -51,11 +51,10 @@ func (k *Kit) Run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 		k.runPods(ctx, o, p, of)
 	}
 	p.conclude(o)
-	report, err := of.Report()
-	if err != nil {
-		return err
-	}
-	if err = k.Report(ctx, o, report); err == nil {
+	report := of.Report()
+	report.scaling, report.updating = p.Invalid, o.Reported
+	err := k.report(ctx, o, report)
+	if err == nil {
 		p.failed = append(p.failed, k.trim(ctx, o, p, of))
 	}
 	k.remember(ctx, o, p)
@@ -93,7 +92,7 @@ func (k *Kit) runPods(ctx context.Context, o *Observation, p *Plan, of Parts) {
 			if of.Answered != nil {
 				of.Answered(w, err)
 			}
-			k.emitAnswer(o, answered{w, answer, err})
+			k.emitAnswer(o, w, answer, err)
 		},
 	})
 }
@@ -134,9 +133,9 @@ func (k *Kit) remember(ctx context.Context, o *Observation, p *Plan) {
 	}
 }
 
-// Finish is the result of a pass. unreported is why the status is not written; the controller then retries. Otherwise
+// finish is the result of a pass. unreported is why the status is not written; the controller then retries. Otherwise
 // errors follow from the writes, and of a template whose pods cannot be managed only another spec mends them.
-func (k *Kit) Finish(request ctrl.Request, p *Plan, unreported error) (ctrl.Result, error) {
+func (k *Kit) finish(request ctrl.Request, p *Plan, unreported error) (ctrl.Result, error) {
 	if unreported != nil {
 		return k.Result(request, p.After.After(), unreported)
 	}

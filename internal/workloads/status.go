@@ -7,7 +7,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -19,10 +18,9 @@ type Report struct {
 	// Required are the counters that the schema requires. They are in a patch also where they are the same: where
 	// nothing is stored yet, they are missing.
 	Required map[string]any
-	// Conditions are those of the new status.
-	Conditions conditions.List
-	// Scaling and Updating are what of the spec is invalid. An event announces each once.
-	Scaling, Updating error
+	// scaling and updating are what of the spec is invalid. An event announces each once: what fails the creation of
+	// pods, and what has a safe reading.
+	scaling, updating error
 }
 
 // write returns the write of the status; nil where the status stays the same.
@@ -30,38 +28,27 @@ func (r *Report) write(o *Observation) (*write.Write, error) {
 	return stored.WriteStatus(stored.Kind{GVK: o.Kind}, o.Object, r.Object, r.Required)
 }
 
-// failures are the messages of the conditions, by their type.
-func (r *Report) failures() map[string]string {
-	failures := map[string]string{}
-	for _, c := range r.Conditions {
-		failures[c.Type] = c.Message
-	}
-	return failures
-}
-
-// Report writes a status, if it changed, and emits what the status reports for the first time.
-func (k *Kit) Report(ctx context.Context, o *Observation, r Report) error {
+// report writes a status, if it changed, and emits what the status reports for the first time.
+func (k *Kit) report(ctx context.Context, o *Observation, r Report) error {
 	w, err := r.write(o)
-	if err != nil {
+	if err != nil || w == nil {
 		return err
 	}
-	if w != nil {
-		_, err = k.Send(ctx, o.Key(), w)
-		switch {
-		case err == nil:
-			k.emitInvalid(o, k.options.Scaling, r.Scaling)
-			k.emitInvalid(o, k.options.Updating, r.Updating)
-		case !write.IsOutdated(err):
-			return fmt.Errorf("%s: %w", w, err)
-		}
+	_, err = k.Send(ctx, o.Key(), w)
+	switch {
+	case err == nil:
+		k.emitInvalid(o, r.scaling, true)
+		k.emitInvalid(o, r.updating, false)
+	case !write.IsOutdated(err):
+		return fmt.Errorf("%s: %w", w, err)
 	}
-	k.memory.Note(o.Key(), func(known *Known) { known.Failures = r.failures() })
 	return nil
 }
 
-// GiveUp reports why a pass ends before anything is known of the pods.
-func (k *Kit) GiveUp(ctx context.Context, o *Observation, r Report, why error) error {
-	err := k.Report(ctx, o, r)
+// giveUp reports why a pass ends before anything is known of the pods.
+func (k *Kit) giveUp(ctx context.Context, o *Observation, r Report, why error) error {
+	r.scaling = o.Invalid
+	err := k.report(ctx, o, r)
 	if err == nil && o.Invalid != nil {
 		return terminal(why) // only another spec can mend it
 	}
