@@ -151,15 +151,17 @@ func beyond(children []child, in state, limit int32) []child {
 func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
 	template, _, _ := stored.Field(s.raw, "spec", "template", s.kind.member)
 	fields, _ := template.(map[string]any)
-	metadata, _ := fields["metadata"].(map[string]any)
 	built := &unstructured.Unstructured{Object: map[string]any{}}
 	built.SetGroupVersionKind(s.kind.gvk)
 	built.SetNamespace(s.job.Namespace)
 	built.SetName(schedule.Name(s.job.Name, tick))
-	if labels := texts(metadata["labels"]); len(labels) > 0 {
+	if labels, _, _ := unstructured.NestedStringMap(fields, "metadata", "labels"); len(labels) > 0 {
 		built.SetLabels(labels)
 	}
-	annotations := texts(metadata["annotations"])
+	annotations, _, _ := unstructured.NestedStringMap(fields, "metadata", "annotations")
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
 	annotations[v1beta1.AdvancedCronJobScheduledAtKey] = tick.UTC().Format(time.RFC3339)
 	built.SetAnnotations(annotations)
 	built.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(s.job, s.job.GroupVersionKind())})
@@ -191,16 +193,4 @@ func settle(raw map[string]any, spec *v1beta1.BroadcastJobSpec) {
 			raw[member] = value
 		}
 	}
-}
-
-// texts returns a copy of labels or annotations.
-func texts(value any) map[string]string {
-	fields, _ := value.(map[string]any)
-	all := make(map[string]string, len(fields)+1)
-	for key, v := range fields {
-		if text, ok := v.(string); ok {
-			all[key] = text
-		}
-	}
-	return all
 }

@@ -122,21 +122,10 @@ func byCount(status map[string]any) state {
 	if at, ended := status["completionTime"]; !ended || at == nil {
 		return active
 	}
-	if number(status["succeeded"]) == number(status["desired"]) {
+	if status["succeeded"] == status["desired"] {
 		return succeeded
 	}
 	return failed
-}
-
-// number returns an integer of a decoded status; zero for none.
-func number(value any) int64 {
-	switch n := value.(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return 0
 }
 
 // child is a child as a pass sees it.

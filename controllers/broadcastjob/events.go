@@ -24,8 +24,6 @@ const (
 
 // Codes of notes that the reconciler looks at. Those of nodes that do not fit are the reasons of package eligible.
 const (
-	// noteLimited says that nodes wait for the pods of others to end.
-	noteLimited = "ParallelismReached"
 	// noteTooMany is a parallelism below the number of pods that are active. None of them is deleted.
 	noteTooMany = "TooManyActivePods"
 	// noteDuplicate is a pod on a node that has another one.

@@ -65,17 +65,9 @@ func (s *snapshot) look() *survey {
 		byNode[node] = append(byNode[node], m)
 	}
 	rule := ruleFor(&s.job.Spec.Template.Spec)
-	skipped := map[eligible.Reason][]string{}
 	for _, node := range s.sortedNodes() {
-		if why := all.visit(node, rule, byNode[node.Name]); why != "" {
-			skipped[why] = append(skipped[why], node.Name)
-		}
+		all.visit(node, rule, byNode[node.Name])
 		delete(byNode, node.Name)
-	}
-	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
-		names := skipped[reason]
-		n := eligible.Verdict{Reason: reason}.Note(names[0])
-		all.explain(note.Info, n.Code, "", "%d nodes get no pod (%s): %s", len(names), n.Text, some(names))
 	}
 	if all.desired == 0 {
 		all.explain(note.Waiting, "NoNodeFits", "", "no node fits the pod template")
@@ -101,35 +93,28 @@ func (s *survey) stray(node string, pods []member) {
 	}
 }
 
-// visit looks at a node and its pods. It returns why the job has and gets no pod there; empty where it does.
-func (s *survey) visit(node *corev1.Node, rule *eligible.Rule, pods []member) (skipped eligible.Reason) {
+// visit looks at a node and its pods.
+func (s *survey) visit(node *corev1.Node, rule *eligible.Rule, pods []member) {
 	verdict := rule.Check(node)
 	if len(pods) == 0 {
-		if !verdict.Run {
-			return verdict.Reason
+		if verdict.Run {
+			s.desired++
+			s.due = append(s.due, node.Name)
 		}
-		s.desired++
-		s.due = append(s.due, node.Name)
-		return ""
+		return
 	}
 	slices.SortFunc(pods, rank)
-	pods = slices.DeleteFunc(pods, func(m member) bool {
-		reason, leaves := s.leaves(node, m)
-		if leaves {
-			skipped = reason
+	all := len(pods)
+	pods = slices.DeleteFunc(pods, func(m member) bool { return s.leaves(node, m) })
+	switch {
+	case len(pods) == 0:
+		return
+	case pods[0].class == ending:
+		if len(pods) < all || !verdict.Run { // nothing runs there once the pod is gone
+			return
 		}
-		return leaves
-	})
-	if len(pods) == 0 || pods[0].class == ending && skipped != "" {
-		return skipped
-	}
-	switch pods[0].class {
-	case succeeded, failed:
+	case pods[0].class == succeeded || pods[0].class == failed:
 		s.served++
-	case ending:
-		if !verdict.Run { // nothing runs there once the pod is gone
-			return ""
-		}
 	}
 	s.desired++
 	for i, m := range pods {
@@ -140,24 +125,23 @@ func (s *survey) visit(node *corev1.Node, rule *eligible.Rule, pods []member) (s
 			s.explain(note.Blocked, noteDuplicate, m.Name, "node %s has pod %s", node.Name, pods[0].Name)
 		}
 	}
-	return ""
 }
 
-// leaves reports whether the node of a pod that has not ended no longer fits, and why.
-func (s *survey) leaves(node *corev1.Node, m member) (eligible.Reason, bool) {
+// leaves reports whether the node of a pod that has not ended no longer fits.
+func (s *survey) leaves(node *corev1.Node, m member) bool {
 	if m.class != active && m.class != exceeded {
-		return "", false
+		return false
 	}
 	verdict := ruleFor(&m.Spec).Check(node)
 	if stays(m.Pod, verdict) {
-		return "", false
+		return false
 	}
 	if m.class == active {
 		s.leaving++
 	}
 	s.misplaced = append(s.misplaced, m)
 	s.explain(note.Waiting, "NodeNoLongerFits", m.Name, "node %s no longer fits (%s)", node.Name, verdict.Reason)
-	return verdict.Reason, true
+	return true
 }
 
 // sortedNodes are the nodes by name, each once.

@@ -12,14 +12,6 @@ func TestNotes(t *testing.T) {
 		nodes, pods string
 		want        string
 	}{
-		"parallelism": {
-			job:   changes{parallelism("1")},
-			nodes: "a b c d e f",
-			want:  "ParallelismReached: 5 nodes wait for others, at most 1 pods are active: b, c, d and 2 more",
-		},
-		"skipped": {
-			nodes: "a b:cordoned c:cordoned", want: "NodeUnschedulable: 2 nodes get no pod (the node is unschedulable): b, c",
-		},
 		"no node": {nil, "", "", "NoNodeFits: no node fits the pod template"},
 		"too many": {
 			job:   changes{parallelism("0")},

@@ -137,10 +137,6 @@ func (p *plan) serve() {
 	for _, node := range p.due[:n] {
 		p.create = append(p.create, p.newPod(node))
 	}
-	if rest := p.due[n:]; len(rest) > 0 {
-		p.explain(note.Waiting, noteLimited, "",
-			"%d nodes wait for others, at most %d pods are active: %s", len(rest), p.limit, some(rest))
-	}
 }
 
 // deletions returns the writes for the pods to delete. A pod that has changed may have ended, and stays.

@@ -1,8 +1,6 @@
 package broadcastjob
 
 import (
-	"slices"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -19,9 +17,7 @@ func (p *plan) stalled() v1beta1.BroadcastJobStatus {
 		status.Conditions = stateOf(list)
 		return status
 	}
-	limited := func(n note.Note) bool { return n.Code == noteLimited }
-	notes := slices.DeleteFunc(slices.Clone(p.notes), limited)
-	headline, _ := note.Headline(notes)
+	headline, _ := note.Headline(p.notes)
 	p.wait = p.wait.Next(headline, status.Succeeded+status.Failed, p.now)
 	after := conditions.Stall(&list, conditions.Stalling{
 		Now: p.now, Headline: headline, Wait: p.wait, SameRevision: true,

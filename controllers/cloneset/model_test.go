@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
@@ -38,7 +38,7 @@ func newModelWith(t *testing.T, o cloneset.Options, wrap func(client.WithWatch) 
 		&corev1.Pod{},
 		&corev1.PersistentVolumeClaim{},
 		&appsv1.ControllerRevision{},
-		predownload.Metadata(&v1beta1.ImagePullJob{}),
+		workloads.PullJobMetadata(&v1beta1.ImagePullJob{}),
 	} {
 		if err := owned.Index(t.Context(), m.Server, o); err != nil {
 			t.Fatal(err)

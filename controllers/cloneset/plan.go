@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -193,7 +192,7 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 // parts are what the pass has beside the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
-		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },
 		Report:      func() workloads.Report { return s.report(p.status(s)) },
 		Limit:       *s.set.Spec.RevisionHistoryLimit,
 		Last:        func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
@@ -249,7 +248,7 @@ func (p *plan) pending(s *snapshot) (ids []string, changed bool) {
 }
 
 // preDownload is the rollout of the set, for which nodes pull images ahead.
-func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+func (p *plan) preDownload(s *snapshot, o Options) workloads.Rollout {
 	policy := p.rolling.PodUpdatePolicy
 	only := policy == v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
 	r := s.Rollout(p.Plan)

@@ -14,7 +14,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -232,11 +231,11 @@ func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 // preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have beside
 // the update one. Pods that are recreated find the images, too, as in the reference, which never waits for updated
 // pods.
-func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+func (p *plan) preDownload(s *snapshot, o Options) workloads.Rollout {
 	r := s.Rollout(p.Plan)
 	r.Selector, r.Replicas, r.To, r.Policy = s.set.Spec.Selector, p.placed.Desired, &s.set.Spec.Template,
 		workloads.Policy(o.Installed)
-	r.Strategy = predownload.Annotated(nil, s.set.Annotations, r.Replicas)
+	r.Strategy = workloads.AnnotatedStrategy(nil, s.set.Annotations, r.Replicas)
 	r.Strategy.ImagePreDownloadMinUpdatedReadyPods = nil
 	r.Always, r.AtOnce = true, p.placed.Partition == 0 && p.placed.MaxUnavailable >= p.placed.Desired
 	r.Over, r.Current = true, nil
@@ -309,7 +308,7 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 // parts are what the pass has beside the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
-		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },
 		Report:      func() workloads.Report { return s.report(p.status(s)) },
 		Limit:       *s.set.Spec.RevisionHistoryLimit,
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // Nodes pull the images of each rollout ahead, however it updates pods, as in the reference, but for a rollout that
@@ -71,7 +71,7 @@ func TestPreDownload(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, c.nodes, daemonset.Options{PreDownload: true})
-			if err := owned.Index(t.Context(), m.Server, predownload.Metadata(&v1beta1.ImagePullJob{})); err != nil {
+			if err := owned.Index(t.Context(), m.Server, workloads.PullJobMetadata(&v1beta1.ImagePullJob{})); err != nil {
 				t.Fatal(err)
 			}
 			set := m.create(c.base...)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -16,11 +15,10 @@ const reasonInvalidSpec = "InvalidSpec"
 
 // emit announces the end of a job, and refusals, each pod once. It passes the notes on.
 func (r *Reconciler) emit(ctx context.Context, p *plan, reported bool) {
-	if p.turn != nil {
-		p.notes = append(p.notes, *p.turn)
-		if reported {
-			r.api.EmitNotes(p.job, *p.turn)
-		}
+	var notes []note.Note
+	if p.turn != nil && reported {
+		notes = append(notes, *p.turn)
+		r.api.EmitNotes(p.job, notes...)
 	}
 	if all := p.newlyRefused; len(all) > 0 {
 		first := slices.MinFunc(all, func(a, b note.Note) int { return cmp.Compare(a.Object, b.Object) })
@@ -33,13 +31,11 @@ func (r *Reconciler) emit(ctx context.Context, p *plan, reported bool) {
 	invalid := ""
 	if p.invalid != nil {
 		invalid = p.invalid.Error()
-		p.explain(note.Blocked, reasonInvalidSpec, "", invalid)
 	}
 	if r.emitted.Changed(p.key(), invalid) {
 		r.api.Warningf(p.job, reasonInvalidSpec, "%s", invalid)
 	}
-	binding.LogNotes(ctx, p.notes)
 	if r.options.Explain != nil {
-		r.options.Explain(ctx, p.key(), p.notes)
+		r.options.Explain(ctx, p.key(), notes)
 	}
 }

@@ -54,7 +54,6 @@ type plan struct {
 	turn *note.Note
 	// deleteJob is set when the time to live of the job has passed.
 	deleteJob bool
-	notes     []note.Note
 	// after is when to look again though nothing changes; zero for never.
 	after    time.Duration
 	whyEmpty string
@@ -105,10 +104,6 @@ func (p *plan) finalizers() (kept []string, changed bool) {
 	return kept, len(kept) < len(p.job.Finalizers)
 }
 
-func (p *plan) explain(level note.Level, code, object, text string) {
-	p.notes = append(p.notes, note.Note{Level: level, Code: code, Object: object, Text: text})
-}
-
 // expireJob deletes a job that has ended when its time has come.
 func (p *plan) expireJob() {
 	ttl := int64(v1alpha1.DefaultEphemeralJobTTLSecondsAfterFinished)
@@ -139,16 +134,12 @@ func (p *plan) survey(r *rule) {
 		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
 	if n := p.job.Spec.Replicas; n != nil && len(p.targets) > int(max(*n, 0)) {
-		limit := int(max(*n, 0))
-		p.explain(note.Info, "ReplicasReached", "",
-			fmt.Sprintf("%d more pods match, the job is for %d", len(p.targets)-limit, limit))
-		p.targets = p.targets[:limit]
+		p.targets = p.targets[:max(*n, 0)]
 	}
 	p.whyEmpty = "No pod matches"
 	if len(taken) > 0 {
 		slices.Sort(taken)
 		p.whyEmpty = "Pods have other containers with names of the template: " + some(taken)
-		p.explain(note.Blocked, "ContainerNameTaken", "", p.whyEmpty)
 	}
 	for _, t := range p.targets {
 		p.counts[t.state]++
@@ -166,7 +157,6 @@ func (p *plan) decide() {
 		return
 	}
 	if p.job.Spec.Paused {
-		p.explain(note.Info, "Paused", "", "spec.paused is set")
 		return
 	}
 	if seconds := p.job.Spec.ActiveDeadlineSeconds; seconds != nil {
@@ -180,14 +170,6 @@ func (p *plan) decide() {
 			return
 		}
 		p.after = requeue.Sooner(p.after, left)
-	}
-	if matches == 0 {
-		p.explain(note.Waiting, v1alpha1.EJobReasonMatchEmpty, "", "no pod gets the containers")
-		return
-	}
-	if missing := p.wanted() - matches; missing > 0 {
-		p.explain(note.Waiting, "ReplicasMissing", "",
-			fmt.Sprintf("the job is for %d pods, and waits for %d more", p.wanted(), missing))
 	}
 	p.choose()
 }
@@ -241,7 +223,6 @@ func (p *plan) choose() {
 		switch {
 		case t.state != podDue:
 		case before.retryAt.After(p.now):
-			p.explain(note.Blocked, v1alpha1.EJobReasonCreateFailed, t.pod.Name, before.text)
 			if p.slots > 0 {
 				p.after = requeue.Sooner(p.after, before.retryAt.Sub(p.now))
 			}
@@ -252,10 +233,6 @@ func (p *plan) choose() {
 		}
 	}
 	p.due = append(p.due, unbound...)
-	if rest := len(p.due) - p.slots; rest > 0 {
-		p.explain(note.Waiting, "ParallelismReached", "",
-			fmt.Sprintf("%d pods wait for others, at most %d run the containers", rest, max(parallelism, 0)))
-	}
 }
 
 // batch returns the additions that fit into the slots that are left: the slot of a pod that refuses goes to the next

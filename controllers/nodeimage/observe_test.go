@@ -23,6 +23,7 @@ func TestIsGone(t *testing.T) {
 	name := types.NamespacedName{Namespace: "shop", Name: "a"}
 	job := identity{jobKind(), name, "uid"}
 	secret := secretOf(v1beta1.ReferenceObject{Namespace: "shop", Name: "a"})
+	unnamed, down := identity{jobKind(), types.NamespacedName{Name: "a"}, ""}, apierrors.NewInternalError(errors.New("x"))
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "a", errors.New("no"))
 	for why, c := range map[string]struct {
 		id    identity
@@ -36,10 +37,10 @@ func TestIsGone(t *testing.T) {
 		"a job that is gone":                {id: job, gone: true, reads: 1},
 		"another job has the name":          {id: job, have: "other", gone: true, reads: 1},
 		"a job that cannot be read":         {id: job, err: forbidden, reads: 1},
-		"an API server that is down":        {id: job, err: apierrors.NewInternalError(errors.New("x")), fails: true, reads: 2},
+		"an API server that is down":        {id: job, err: down, fails: true, reads: 2},
 		"a secret that cannot be read":      {id: secret, err: forbidden, reads: 1},
 		"a secret that is gone comes again": {id: secret, gone: true, reads: 2},
-		"a name that no object has":         {id: identity{kind: jobKind(), name: types.NamespacedName{Name: "a"}}, gone: true},
+		"a name that no object has":         {id: unnamed, gone: true},
 	} {
 		scheme := runtime.NewScheme()
 		if err := v1beta1.AddToScheme(scheme); err != nil {

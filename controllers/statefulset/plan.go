@@ -14,7 +14,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/scale"
@@ -32,7 +31,7 @@ type plan struct {
 // parts are what the pass has beside the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
-		PreDownload: func() predownload.Rollout { return p.preDownload(s, o) },
+		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },
 		Report:      func() workloads.Report { return s.report(p.status(s)) },
 		Limit:       *s.set.Spec.RevisionHistoryLimit,
 	}
@@ -147,7 +146,7 @@ func limits(set *v1beta1.StatefulSet, rolling *v1beta1.RollingUpdateStatefulSetS
 }
 
 // preDownload is the rollout of the set, for which nodes pull images ahead.
-func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
+func (p *plan) preDownload(s *snapshot, o Options) workloads.Rollout {
 	r := s.Rollout(p.Plan)
 	r.Selector, r.Replicas, r.To = s.set.Spec.Selector, *s.set.Spec.Replicas, &s.set.Spec.Template
 	policy := p.rolling.PodUpdatePolicy
@@ -155,7 +154,7 @@ func (p *plan) preDownload(s *snapshot, o Options) predownload.Rollout {
 		policy == v1beta1.InPlaceOnlyPodUpdateStrategyType
 	r.Recreates = !inPlace || s.set.Spec.UpdateStrategy.RollingUpdate == nil
 	// the reference reads nothing but annotations
-	r.Strategy = predownload.Annotated(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas)
+	r.Strategy = workloads.AnnotatedStrategy(p.rolling.InPlaceUpdateStrategy, s.set.Annotations, r.Replicas)
 	r.Policy = workloads.Policy(o.Installed)
 	if s.set.Status.UpdateRevision == p.Update {
 		r.UpdatedReady = s.set.Status.UpdatedReadyReplicas

@@ -7,7 +7,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // Images are pulled ahead of an update in place that pods wait for, once.
@@ -68,7 +68,7 @@ func TestPreDownload(t *testing.T) {
 			if c.why == "the change is not possible in place" {
 				s.Revisions = append(s.Revisions, p.Store.Newest())
 			}
-			result, err := predownload.Plan(p.preDownload(s, o.options))
+			result, err := workloads.PlanPreDownload(p.preDownload(s, o.options))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/ledger"
 )
 
@@ -57,7 +56,7 @@ func NewDependents(api *binding.Binding, o DependentOptions) *Dependents {
 // before the manager starts.
 func (d *Dependents) Setup(ctx context.Context, mgr ctrl.Manager, controllerName string) error {
 	if d.PullJobs {
-		installed, err := binding.Installed(mgr.GetRESTMapper(), predownload.Kind())
+		installed, err := binding.Installed(mgr.GetRESTMapper(), pullJobKind())
 		if err != nil {
 			return err
 		}
@@ -75,7 +74,7 @@ func (d *Dependents) index(ctx context.Context, indexer client.FieldIndexer) err
 		kinds = append(kinds, &corev1.PersistentVolumeClaim{})
 	}
 	if d.PullJobs {
-		kinds = append(kinds, predownload.Metadata(&v1beta1.ImagePullJob{}))
+		kinds = append(kinds, PullJobMetadata(&v1beta1.ImagePullJob{}))
 	}
 	for _, object := range kinds {
 		if err := owned.Index(ctx, indexer, object); err != nil {
@@ -95,5 +94,5 @@ func (d *Dependents) Forget(owner types.NamespacedName) {
 
 // Ledgers record the writes of all that workloads have.
 func (d *Dependents) Ledgers() []driver.Recorder {
-	return []driver.Recorder{d.pods, d.claims, d.revisions, predownload.Jobs{Ledger: d.jobs}}
+	return []driver.Recorder{d.pods, d.claims, d.revisions, pullJobs{Ledger: d.jobs}}
 }

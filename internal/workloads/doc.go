@@ -16,7 +16,7 @@
 //	in.First = o.Ownership() // release and adopt pods
 //	p.Pass, err = workload.Plan(in)
 //	...
-//	return workloads.Reconcile(ctx, r.kit, o, workloads.Steps[*plan]{...}) // all writes: the revision first, the status last
+//	return workloads.Reconcile(ctx, r.kit, o, workloads.Steps[*plan]{...}) // the revision first, the status last
 //
 // A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an
 // Observation may be those of the cache, and are only read.

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -139,7 +138,7 @@ func (d *Dependents) observeJobs(ctx context.Context, o *observation) error {
 		return nil
 	}
 	list := metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(predownload.Kind().GroupVersion().WithKind(predownload.Kind().Kind + "List"))
+	list.SetGroupVersionKind(pullJobKind().GroupVersion().WithKind(pullJobKind().Kind + "List"))
 	if err := d.list(ctx, o.owner, &list); err != nil {
 		return err
 	}

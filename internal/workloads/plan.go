@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
@@ -124,8 +123,8 @@ func (p *Plan) conclude(o *Observation) {
 }
 
 // Rollout is what every pre-download has.
-func (o *Observation) Rollout(p *Plan) predownload.Rollout {
-	return predownload.Rollout{
+func (o *Observation) Rollout(p *Plan) Rollout {
+	return Rollout{
 		Namespace: o.Object.GetNamespace(), Owner: o.ControllerRef(), Jobs: o.Jobs, Over: p.Current == p.Update,
 		Current: revision.Find(o.Revisions, p.Current), Update: revision.Find(o.Revisions, p.Update),
 	}

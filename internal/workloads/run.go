@@ -13,7 +13,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
@@ -22,7 +21,7 @@ import (
 // Parts configures the kind-specific steps of a pass. Each function is called when the steps before it are answered.
 type Parts struct {
 	// PreDownload returns the rollout for which nodes pull images ahead.
-	PreDownload func() predownload.Rollout
+	PreDownload func() Rollout
 	// Report returns the status.
 	Report func() Report
 	// Limit is how many revisions stay besides those that pods have.
@@ -63,12 +62,12 @@ func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 
 // preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. A
 // failure stops no other step.
-func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout predownload.Rollout) error {
-	jobs, err := predownload.Plan(rollout)
+func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout Rollout) error {
+	jobs, err := PlanPreDownload(rollout)
 	if err != nil {
 		return err
 	}
-	for _, w := range jobs.Writes() {
+	for _, w := range jobs.writes() {
 		answer, err := k.Send(ctx, o.Key(), w, k.Ledgers()...)
 		k.emitPullJob(o, w, err)
 		switch fresh, isRevision := answer.(*appsv1.ControllerRevision); {

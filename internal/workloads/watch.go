@@ -73,25 +73,7 @@ func (k *Kit) OfOrphan(ctx context.Context, pod client.Object) []reconcile.Reque
 	if !ok || metav1.GetControllerOfNoCopy(pod) != nil {
 		return nil
 	}
-	if k.options.Cut != nil && len(name) >= longestStem-1 { // a dot may be left out
-		return k.beginning(ctx, pod.GetNamespace(), name)
-	}
 	return k.Existing(ctx, types.NamespacedName{Namespace: pod.GetNamespace(), Name: name})
-}
-
-// beginning are the requests of the workloads whose names have a stem.
-func (k *Kit) beginning(ctx context.Context, namespace, stem string) []reconcile.Request {
-	all, err := stored.List(ctx, k.Cached, k.options.Kind, client.InNamespace(namespace))
-	if err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, object := range all {
-		if k.cut(object.GetName()) == stem {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)})
-		}
-	}
-	return requests
 }
 
 // cut is what the names of pods of a workload have of its name.

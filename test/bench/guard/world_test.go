@@ -24,7 +24,6 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/predownload"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
@@ -121,7 +120,7 @@ func newWorld(t testing.TB, k kind, name string, n int) (*world, client.Object, 
 	w := &world{t: t, Model: objects.NewModel(t, k.list, v1beta1.AddToScheme)}
 	for _, o := range []client.Object{
 		&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &appsv1.ControllerRevision{},
-		predownload.Metadata(&v1beta1.ImagePullJob{}),
+		workloads.PullJobMetadata(&v1beta1.ImagePullJob{}),
 	} {
 		if err := owned.Index(t.Context(), w.Server, o); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package predownload_test
+package workloads_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/predownload"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 func TestAnnotated(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAnnotated(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, predownload.Annotated(c.fields, c.annotations, 5)); diff != "" {
+			if diff := cmp.Diff(c.want, workloads.AnnotatedStrategy(c.fields, c.annotations, 5)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
 			}
 		})

@@ -1,4 +1,4 @@
-package predownload
+package workloads
 
 import (
 	"strconv"
@@ -10,9 +10,9 @@ import (
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// Annotated is the tuning of a pre-download in the annotations of a workload. A field is read where its annotation is
-// missing. What cannot be parsed is as if it were not set. A percentage is one of the replicas.
-func Annotated(
+// AnnotatedStrategy returns the tuning of a pre-download that the annotations of a workload have. A field is read where
+// its annotation is missing or cannot be parsed. A percentage is one of the replicas.
+func AnnotatedStrategy(
 	fields *kruise.InPlaceUpdateStrategy, annotations map[string]string, replicas int32,
 ) kruise.InPlaceUpdateStrategy {
 	tuning := ptr.Deref(fields, kruise.InPlaceUpdateStrategy{})

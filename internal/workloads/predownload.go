@@ -1,11 +1,4 @@
-// Package predownload has nodes pull the images of a rollout while its pods are still to come, for all workloads that
-// are updated in place.
-//
-//	result, err := predownload.Plan(predownload.Rollout{...})
-//	writes := result.Writes()                                      // to send one after the other
-//
-// Whether a revision is worth it is decided once, and recorded in a label of the revision.
-package predownload
+package workloads
 
 import (
 	"fmt"
@@ -51,12 +44,12 @@ type Rollout struct {
 	UpdatedReady int32
 	Strategy     kruise.InPlaceUpdateStrategy
 	Policy       inplace.Policy
-	// Jobs are those of the workload.
+	// pullJobs are those of the workload.
 	Jobs []*metav1.PartialObjectMetadata
 }
 
-// Result is what to write.
-type Result struct {
+// PreDownload is what to write.
+type PreDownload struct {
 	// End are jobs to delete: all of them when the rollout is over, else those of other revisions.
 	End []*metav1.PartialObjectMetadata
 	// Create are jobs to create, and Label the label that Revision gets then; empty for no decision.
@@ -65,9 +58,10 @@ type Result struct {
 	Label    string
 }
 
-// Plan decides about the jobs of a rollout.
-func Plan(r Rollout) (Result, error) {
-	result := Result{Revision: r.Update}
+// PlanPreDownload plans the jobs by which nodes pull the images of a rollout while its pods are still to come. Whether
+// a revision is worth it is decided once, and recorded in a label of the revision.
+func PlanPreDownload(r Rollout) (PreDownload, error) {
+	result := PreDownload{Revision: r.Update}
 	for _, job := range r.Jobs {
 		current := r.Update != nil && job.Labels[kruise.RevisionHashLabelKey] == r.Update.Labels[kruise.RevisionHashLabelKey]
 		if r.Over || !current {
@@ -130,18 +124,18 @@ func (r *Rollout) from() ([]*corev1.PodTemplateSpec, error) {
 	return all, nil
 }
 
-// Kind is the kind of the jobs.
-func Kind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
+// pullJobKind is the kind of the jobs.
+func pullJobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
 
-// Metadata is what is remembered of a job, and all that is cached.
-func Metadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
+// PullJobMetadata is what is remembered of a job, and all that is cached.
+func PullJobMetadata(job *v1beta1.ImagePullJob) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: *job.ObjectMeta.DeepCopy()}
-	m.SetGroupVersionKind(Kind())
+	m.SetGroupVersionKind(pullJobKind())
 	return m
 }
 
-// Writes returns the ordered writes of a result: they delete jobs, create jobs, and then label the revision.
-func (r Result) Writes() []*write.Write {
+// writes returns the ordered writes of a result: they delete jobs, create jobs, and then label the revision.
+func (r PreDownload) writes() []*write.Write {
 	var writes []*write.Write
 	for _, job := range r.End {
 		writes = append(writes, &write.Write{Verb: write.Delete, Object: job})
@@ -158,20 +152,20 @@ func (r Result) Writes() []*write.Write {
 	return writes
 }
 
-// Jobs records the jobs that a pass writes in a ledger of what is cached of them.
-type Jobs struct {
+// pullJobs records the jobs that a pass writes in a ledger of what is cached of them.
+type pullJobs struct {
 	*ledger.Ledger[*metav1.PartialObjectMetadata]
 }
 
 // Record takes the answer to a write of a job.
-func (j Jobs) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
+func (j pullJobs) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
 	switch job := w.Object.(type) {
 	case *metav1.PartialObjectMetadata:
 		j.Ledger.Record(owner, w, answer, err)
 	case *v1beta1.ImagePullJob:
-		known := &write.Write{Verb: w.Verb, Object: Metadata(job)}
+		known := &write.Write{Verb: w.Verb, Object: PullJobMetadata(job)}
 		if fresh, is := answer.(*v1beta1.ImagePullJob); is {
-			answer = Metadata(fresh)
+			answer = PullJobMetadata(fresh)
 		}
 		j.Ledger.Record(owner, known, answer, err)
 	}
