@@ -20,22 +20,17 @@ import (
 	"github.com/kruisekit/kruisekit/workload"
 )
 
-// The notes of a rollout explain what waits for the budget, the grace period, the partition or the caller of MayUpdate,
-// and why a pod is recreated. A complete rollout has none.
+// The notes of a rollout explain what waits for the budget, the grace period or the partition, and why a pod is
+// recreated. A complete rollout has none.
 func TestExplain(t *testing.T) {
 	seen := map[string]string{} // by code
 	var last []note.Note
-	asked := 0
 	m := newModel(t, cloneset.Options{
 		Explain: func(_ context.Context, _ types.NamespacedName, notes []note.Note) {
 			last = notes
 			for _, n := range notes {
 				seen[n.Code] = strings.TrimSpace(n.Object + " " + n.Text)
 			}
-		},
-		MayUpdate: func(*corev1.Pod) (bool, string) {
-			asked++
-			return asked > 1, "a drill is on"
 		},
 	})
 	set := m.create("web", 4, func(s *v1beta1.CloneSet) {
@@ -55,7 +50,6 @@ func TestExplain(t *testing.T) {
 		})
 	}
 	m.change(set, image("web:2"))
-	explained(workload.NoteRefused, "a drill is on")
 	explained(scale.NoteUpdateLimited, "unavailable: 1, at most: 1")
 	explained(inplace.NoteGrace, "the change is written when the grace period ends")
 	explained(scale.NotePartition, "1 instance waits")

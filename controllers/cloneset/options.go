@@ -46,9 +46,6 @@ type Options struct {
 	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It
 	// saves passes, not writes.
 	SkipQuiet bool
-	// MayUpdate is asked before each update of a pod; nil allows all. A refusal has a reason, and is asked again after a
-	// second.
-	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
 	// Ask is called before updates begin, with their pods in order, and may write, as the guard of budgets does.
 	// A *workload.RefusedError admits the first ones; the others are asked for again after a second. Nil for no call.
 	Ask func(ctx context.Context, pods []*corev1.Pod) error

@@ -104,7 +104,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			PreparingUpdateIsUpdated: o.PreparingUpdateIsUpdated,
 			Priority:                 p.rolling.PriorityStrategy, Scatter: p.rolling.ScatterStrategy, NodeLabels: s.nodes,
 		}, Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
-		Strategy: workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true, MayUpdate: o.MayUpdate,
+		Strategy: workload.Strategy(p.rolling.PodUpdatePolicy), Policy: o.policy(), NeedsNode: true,
 		Ask: o.Ask != nil, Repeats: s.Known.Repeats, First: first, Build: b.build, Before: b.beforeDelete,
 		RevisionLabels: func(name string) map[string]string {
 			return map[string]string{kruise.PodTemplateHashLabelKey: revision.Short(name)}

@@ -304,11 +304,6 @@ func TestPlanUpdates(t *testing.T) {
 			}),
 			pods: several(1, "web:1"), want: []string{"take web-a out of traffic", "update web-a to web:1"},
 		},
-		"MayUpdate refuses": {
-			why: "no pod is updated", replicas: 1, set: inPlaceIfPossible(v1beta1.RollingUpdateCloneSetStrategy{}),
-			options: func(o *Options) { o.MayUpdate = func(*corev1.Pod) (bool, string) { return false, "a drill is on" } },
-			pods:    several(1, "web:1"), want: []string{},
-		},
 		"maxUnavailable that cannot be parsed": {
 			why:      "the default counts",
 			replicas: 5,

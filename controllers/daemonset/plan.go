@@ -141,7 +141,7 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 			Priority: &kruise.UpdatePriorityStrategy{}, UnavailableFirst: true, Slots: p.placed.Slots,
 		},
 		Policy:      workloads.Policy(o.Installed),
-		MayUpdate:   o.mayUpdate(int(p.placed.Burst)),
+		MayUpdate:   mayUpdate(p.placed.Burst),
 		Ask:         o.Ask != nil,
 		Repeats:     s.Known.Repeats,
 		KeepState:   true,
@@ -185,15 +185,10 @@ func (p *plan) holdFailed(s *snapshot) []write.Write {
 }
 
 // mayUpdate bounds the updates that begin in a pass.
-func (o Options) mayUpdate(burst int) func(*corev1.Pod) (bool, string) {
-	return func(pod *corev1.Pod) (bool, string) {
-		if burst--; burst < 0 {
-			return false, "the pass has begun as many updates as burstReplicas allows"
-		}
-		if o.MayUpdate == nil {
-			return true, ""
-		}
-		return o.MayUpdate(pod)
+func mayUpdate(burst int32) func(*corev1.Pod) (bool, string) {
+	return func(*corev1.Pod) (bool, string) {
+		burst--
+		return burst >= 0, "the pass has begun as many updates as burstReplicas allows"
 	}
 }
 

@@ -45,9 +45,6 @@ type Options struct {
 	// SkipQuiet leaves out changes of pods in nothing that matters to their set, such as the status of one container. It
 	// saves passes, not writes.
 	SkipQuiet bool
-	// MayUpdate is asked before each update of a pod; nil allows all. A refusal comes with its reason, and is asked again
-	// after a second.
-	MayUpdate func(pod *corev1.Pod) (ok bool, why string)
 	// Ask is called before updates of pods begin, in place or not, with all of those pods in the order of their updates.
 	// Nil for the error lets all begin, a *workload.RefusedError the first ones. The rest is asked for again after a
 	// second. Nil for no call.

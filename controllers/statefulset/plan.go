@@ -81,7 +81,6 @@ func (o Options) input(s *snapshot, p *plan) workload.Input {
 		Instances: workload.Pods(slices.Concat(s.Active, s.Inactive)),
 		Strategy:  workload.Strategy(p.rolling.PodUpdatePolicy),
 		Policy:    workloads.Policy(o.Installed),
-		MayUpdate: o.MayUpdate,
 		Ask:       o.Ask != nil,
 		Repeats:   s.Known.Repeats,
 		First:     s.firstWrites(),

@@ -212,13 +212,6 @@ func TestPlanUpdates(t *testing.T) {
 			pods:     []*corev1.Pod{pod("web-0", "web:1", podtest.NotReady), pod("web-1", "web:1")},
 			want:     []string{"delete web-0"},
 		},
-		"refused": {
-			why:      "MayUpdate refuses",
-			replicas: 1,
-			options:  Options{MayUpdate: func(*corev1.Pod) (bool, string) { return false, "a drill" }},
-			set:      changes{two},
-			pods:     several("web:1", 0),
-		},
 		"maxUnavailable absurd": {
 			why:      "the default counts",
 			replicas: 3,
