@@ -163,6 +163,8 @@ type state struct {
 	// judged is the generation whose faults were emitted, and lacking reports that missing containers were.
 	judged  int64
 	lacking bool
+	// took is how long the last pass took to observe and to plan.
+	took time.Duration
 }
 
 // progress notes the step of updates that wait, and returns for how long they may still wait; zero where none wait.

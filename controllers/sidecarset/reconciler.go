@@ -87,6 +87,7 @@ const controllerName = "sidecarset-controller"
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	begun := r.api.Now()
 	s, err := r.observe(ctx, request.Name)
 	switch {
 	case err != nil:
@@ -101,6 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	r.memory.Note(request.Name, func(known *state) { known.took = r.api.Now().Sub(begun) })
 	err = r.run(ctx, p)
 	return r.report(ctx, request, p, err)
 }

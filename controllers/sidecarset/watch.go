@@ -57,7 +57,7 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 			}
 			for _, name := range rollout.Sets(pod) {
 				if r.counts(ctx, name) {
-					q.AddAfter(request(name), newcomers)
+					q.AddAfter(request(name), max(newcomers, r.pause(name)))
 				}
 			}
 		},
@@ -88,7 +88,7 @@ func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names [
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if r.looksAt(ctx, name, pod) {
-			q.AddAfter(request(name), pause)
+			q.AddAfter(request(name), r.pause(name))
 		}
 	}
 }
@@ -142,9 +142,15 @@ func (r *Reconciler) namespaceEvents() (handler.EventHandler, predicate.Predicat
 }
 
 const (
-	// pause is how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, pods
-	// change all the time while they are updated.
-	pause = 200 * time.Millisecond
+	pauses        = 5
+	shortestPause = 50 * time.Millisecond
+	longestPause  = time.Second
 	// newcomers is the pause for new pods. They are created by hundreds, need no update, and are only counted.
 	newcomers = 500 * time.Millisecond
 )
+
+// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, whose
+// pods change all the time while they are updated, the pause keeps passes to a small part of the time.
+func (r *Reconciler) pause(name string) time.Duration {
+	return min(max(pauses*r.memory.Recall(name).took, shortestPause), longestPause)
+}

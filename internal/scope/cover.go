@@ -75,6 +75,7 @@ type WriterOptions struct {
 type Writer struct {
 	api     API
 	options WriterOptions
+	turn    chan struct{}
 }
 
 // NewWriter returns a Writer.
@@ -88,7 +89,7 @@ func NewWriter(api API, o WriterOptions) (*Writer, error) {
 	o.Reach.Service = cmp.Or(o.Reach.Service, DefaultService)
 	o.Timeout = cmp.Or(o.Timeout, DefaultCoverTimeout)
 	o.Pause = cmp.Or(o.Pause, defaultPause)
-	return &Writer{api: api, options: o}, nil
+	return &Writer{api: api, options: o, turn: make(chan struct{}, 1)}, nil
 }
 
 // Cover makes API servers send the pods of a set to their webhook. The set must have its UID, as in a validating
@@ -124,6 +125,12 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 // write applies an entry, unless there is no room for it. It tests the version of the configuration whose entries it
 // has counted.
 func (w *Writer) write(ctx context.Context, own *entry) error {
+	select { // one after the other, for writes at the same time conflict
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the entries of other sets: %w", ctx.Err())
+	}
 	have := &configuration{}
 	err := w.api.Get(ctx, client.ObjectKey{Name: w.options.Configuration}, have)
 	if client.IgnoreNotFound(err) != nil {
