@@ -72,7 +72,10 @@ func unlike(
 		c := &pod.Spec.Containers[i]
 		status := statusOf(pod, c.Name)
 		at := slices.IndexFunc(r.Containers, func(m kruise.RuntimeContainerMeta) bool { return m.Name == c.Name })
-		if status == nil || at < 0 || r.Containers[at].ContainerID != status.ContainerID || !same(c, r.Containers[at].Hashes) {
+		if status == nil || at < 0 {
+			return c.Name
+		}
+		if m := &r.Containers[at]; m.ContainerID != status.ContainerID || !same(c, m.Hashes) {
 			return c.Name
 		}
 	}

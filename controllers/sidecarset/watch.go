@@ -149,8 +149,8 @@ const (
 	newcomers = 500 * time.Millisecond
 )
 
-// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands, whose
-// pods change all the time while they are updated, the pause keeps passes to a small part of the time.
+// pause returns how long to wait for more changes of pods before a set is reconciled again. In a set of thousands,
+// whose pods change all the time while they are updated, the pause keeps passes to a small part of the time.
 func (r *Reconciler) pause(name string) time.Duration {
 	return min(max(pauses*r.memory.Recall(name).took, shortestPause), longestPause)
 }

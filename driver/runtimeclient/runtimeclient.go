@@ -89,9 +89,12 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	if w.Force {
 		options.Force = &w.Force
 	}
-	if raw := client.RawPatch(w.Type, data); w.Subresource == write.Main {
+	switch raw := client.RawPatch(w.Type, data); w.Subresource {
+	case write.Main:
 		err = c.Patch(ctx, object, raw, &options)
-	} else {
+	case write.Status: // which clients that wrap another one know
+		err = c.Status().Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
+	default:
 		err = c.SubResource(w.Subresource).Patch(ctx, object, raw, &client.SubResourcePatchOptions{PatchOptions: options})
 	}
 	if err != nil {
