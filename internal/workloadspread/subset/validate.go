@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/scale"
 )
 
 // MaxSubsets is how many subsets a WorkloadSpread may have.
@@ -166,7 +165,7 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 			}
 			continue
 		}
-		percent, err := wholePercent(most.StrVal)
+		percent, err := wholePercent(*most)
 		switch {
 		case err != nil:
 			faults = append(faults, field.Invalid(at, most.StrVal, err.Error()))
@@ -187,13 +186,16 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 }
 
 // wholePercent returns a percentage without a fraction.
-func wholePercent(text string) (int64, error) {
-	number, ok := strings.CutSuffix(text, "%")
-	percent, err := strconv.ParseInt(number, 10, 32)
-	if !ok || err != nil || percent < 0 {
+func wholePercent(v intstr.IntOrString) (int64, error) {
+	const precision = 1000
+	thousand, err := scale.Amount(v, 100*precision, scale.RoundDown)
+	if err != nil {
+		return 0, err
+	}
+	if thousand < 0 || thousand%precision != 0 {
 		return 0, errors.New("must be a percentage without a fraction, and not negative")
 	}
-	return percent, nil
+	return int64(thousand) / precision, nil
 }
 
 func checkSpreadStrategy(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
