@@ -158,6 +158,17 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 // errGone is the error of a creation whose name another object had, which is gone by now.
 var errGone = errors.New("the object that had the name was deleted")
 
+// report writes the status, if it changed, also where another write failed.
+func (r *Reconciler) report(ctx context.Context, p *plan) error {
+	is := *p.Object
+	is.Status = p.status()
+	_, err := r.api.WriteStatus(ctx, r.objects, p.Object, &is, map[string]any{ // the schema requires them
+		"replicas": is.Status.Replicas, "updatedReplicas": is.Status.UpdatedReplicas,
+		"currentRevision": is.Status.CurrentRevision,
+	})
+	return err
+}
+
 // ledgers record the answers to writes, each those of its kind.
 func (r *Reconciler) ledgers() []driver.Recorder {
 	all := []driver.Recorder{r.objects, r.revisions}
