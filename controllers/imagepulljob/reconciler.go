@@ -91,13 +91,15 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := binding.SharedIndex(mgr.GetFieldIndexer().IndexField(ctx, &corev1.Pod{}, nodeField, nodeOf)); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	if err := r.secrets.Cache(ctx, mgr); err != nil {
+	copies, err := r.secrets.Cache(ctx, mgr)
+	if err != nil {
 		return err
 	}
 	b := r.api.Bind(mgr, controllerName, o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
 		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
+		WatchesRawSource(source.Kind(copies, &corev1.Secret{}, r.copyEvents())).
 		WatchesRawSource(source.Func(r.refreshSecrets))
 	return b.Complete(r)
 }

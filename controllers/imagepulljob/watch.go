@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
@@ -160,6 +161,26 @@ func (r *Reconciler) usersOf(ctx context.Context, secret types.NamespacedName) (
 		users[i] = client.ObjectKeyFromObject(job).String()
 	}
 	return users, err
+}
+
+// copyEvents requeues the jobs that use a copy when another client changes or deletes the copy.
+func (r *Reconciler) copyEvents() handler.TypedEventHandler[*corev1.Secret, reconcile.Request] {
+	wake := func(s *corev1.Secret, q queue) {
+		for _, user := range pullsecrets.UsersOf(s) {
+			q.Add(reconcile.Request{NamespacedName: user})
+		}
+	}
+	return handler.TypedFuncs[*corev1.Secret, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*corev1.Secret], q queue) {
+			if !pullsecrets.Same(e.ObjectOld, e.ObjectNew) {
+				wake(e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.TypedDeleteEvent[*corev1.Secret], q queue) {
+			r.secrets.Forget(e.Object)
+			wake(e.Object, q)
+		},
+	}
 }
 
 // refreshSecrets refreshes the copies of pull secrets again and again, and wakes the jobs to which that matters.

@@ -13,10 +13,12 @@
 package pullsecrets
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,25 +80,25 @@ func New(api *binding.Binding, namespace string, users Users) *Keeper {
 	}
 }
 
-// Cache adds to a manager a cache of the secrets in the namespace of the nodes. The cache of the manager would ask
+// Cache adds to a manager a cache of the secrets in the nodes' namespace, and returns it. The manager's own would ask
 // for the secrets of the whole cluster.
-func (k *Keeper) Cache(ctx context.Context, mgr ctrl.Manager) error {
+func (k *Keeper) Cache(ctx context.Context, mgr ctrl.Manager) (cache.Cache, error) {
 	copies, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
 		DefaultNamespaces: map[string]cache.Config{k.namespace: {}},
 		DefaultTransform:  cache.TransformStripManagedFields(),
 	})
 	if err != nil {
-		return fmt.Errorf("make cache of pull secrets: %w", err)
+		return nil, fmt.Errorf("make cache of pull secrets: %w", err)
 	}
 	if err := k.Index(ctx, copies); err != nil {
-		return err
+		return nil, err
 	}
 	if err := mgr.Add(copies); err != nil {
-		return fmt.Errorf("add cache of pull secrets: %w", err)
+		return nil, fmt.Errorf("add cache of pull secrets: %w", err)
 	}
 	k.copies = copies
-	return nil
+	return copies, nil
 }
 
 // Index adds the index by which the Keeper finds copies.
@@ -133,6 +135,11 @@ func UsersOf(o client.Object) (users []types.NamespacedName) {
 func nameOf(key string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(key, "/")
 	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+// Same reports whether two secrets have the same type and data.
+func Same(a, b *corev1.Secret) bool {
+	return a.Type == b.Type && maps.EqualFunc(a.Data, b.Data, bytes.Equal)
 }
 
 // Claim makes the copies of the pull secrets of a job under way, and returns what NodeImages list for them, in the
@@ -207,6 +214,9 @@ func (k *Keeper) Refresh(
 	}
 	return err
 }
+
+// Forget drops what was written of a copy that is gone.
+func (k *Keeper) Forget(s *corev1.Secret) { k.writes.Forget(SourceOf(s)) }
 
 // settle makes the copy of a secret what it should be.
 func (k *Keeper) settle(
