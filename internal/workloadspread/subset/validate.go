@@ -189,13 +189,10 @@ func checkMaxReplicas(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) fiel
 func wholePercent(v intstr.IntOrString) (int64, error) {
 	const precision = 1000
 	thousand, err := scale.Amount(v, 100*precision, scale.RoundDown)
-	if err != nil {
-		return 0, err
+	if err == nil && (thousand < 0 || thousand%precision != 0) {
+		err = errors.New("must be a percentage without a fraction, and not negative")
 	}
-	if thousand < 0 || thousand%precision != 0 {
-		return 0, errors.New("must be a percentage without a fraction, and not negative")
-	}
-	return int64(thousand) / precision, nil
+	return int64(thousand) / precision, err
 }
 
 func checkSpreadStrategy(spec *appsv1beta1.WorkloadSpreadSpec, at *field.Path) field.ErrorList {
