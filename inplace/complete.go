@@ -105,7 +105,7 @@ func unfed(pod *corev1.Pod) waiting {
 }
 
 // unstarted returns what keeps a container from running its new image.
-func unstarted(
+func unstarted( //nolint:gocyclo // one question after the other
 	pod *corev1.Pod, s *kruise.InPlaceUpdateState, name string, last kruise.InPlaceUpdateContainerStatus,
 ) waiting {
 	now, c := statusOf(pod, name), find(pod.Spec.Containers, name)

@@ -15,7 +15,7 @@ type InputError struct {
 func (e *InputError) Error() string { return e.Field + " " + e.Reason }
 
 // check returns an *InputError for the first field that the mode ignores.
-func (in *Input) check() error {
+func (in *Input) check() error { //nolint:gocyclo // a table of conditions
 	slots, ordered, l := in.Slots != nil, in.InOrder && in.Slots != nil, &in.Limits
 	for _, f := range []struct {
 		field, reason string

@@ -94,7 +94,9 @@ func (s *snapshot) references(secretNamespace string) (all []identity) {
 // isGone reports whether a job or a secret does not exist. The API server has the last word, because a cache may lag.
 // An object that the API server does not allow to be read exists: another question would not help. Answers are
 // remembered for the other nodes, except for a secret that is gone, because it may be created again.
-func (r *Reconciler) isGone(ctx context.Context, id identity) (bool, error) {
+func (r *Reconciler) isGone( //nolint:gocyclo // one look after the other
+	ctx context.Context, id identity,
+) (bool, error) {
 	if !possible(id.name) {
 		return true, nil
 	}

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/test/rig/apiserver"
 )
 
 // What cannot be read exists. An answer is remembered, and a question that failed is asked again.
@@ -46,13 +46,14 @@ func TestIsGone(t *testing.T) {
 		if err := v1beta1.AddToScheme(scheme); err != nil {
 			t.Fatal(err)
 		}
-		builder := fake.NewClientBuilder().WithScheme(scheme)
+		cached := apiserver.New(scheme, time.Now)
 		if c.have != "" {
-			builder = builder.WithObjects(&v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
+			if err := cached.Put(&v1beta1.ImagePullJob{ObjectMeta: metav1.ObjectMeta{
 				Namespace: name.Namespace, Name: name.Name, UID: c.have,
-			}})
+			}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		cached := builder.Build()
 		reads := 0
 		live := interceptor.NewClient(cached, interceptor.Funcs{Get: func(
 			ctx context.Context, to client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,

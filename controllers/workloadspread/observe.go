@@ -110,7 +110,7 @@ func (r *Reconciler) list(ctx context.Context, o ...client.ListOption) ([]*corev
 
 // readPods lists the pods of the target that the filter selects and no other WorkloadSpread has, as the own writes left
 // them.
-func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error {
+func (r *Reconciler) readPods(ctx context.Context, s *snapshot) error { //nolint:gocyclo // one list after the other
 	name := client.ObjectKeyFromObject(s.spread)
 	if s.target.Gone {
 		r.pods.Forget(name)

@@ -119,7 +119,7 @@ func messageBytes(spec *v1alpha1.NodePodProbeSpec) int {
 
 // encodedLen is how many bytes a text takes in the JSON of an object, with its quotes.
 func encodedLen(text string) int {
-	data, _ := json.Marshal(text) // any text can be encoded
+	data, _ := json.Marshal(text) //nolint:errchkjson // any text can be encoded
 	return len(data)
 }
 

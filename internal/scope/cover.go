@@ -115,10 +115,9 @@ func (w *Writer) Cover(ctx context.Context, set *appsv1beta1.SidecarSet) error {
 	if err != nil {
 		return err
 	}
-	select { // API servers notice the entry
-	case <-time.After(w.options.Pause):
-	case <-ctx.Done():
-	}
+	pause, done := context.WithTimeout(ctx, w.options.Pause)
+	defer done()
+	<-pause.Done() // API servers notice the entry
 	return nil
 }
 

@@ -37,7 +37,7 @@ type Parts struct {
 // the revision, or of the status.
 func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error {
 	if !o.IsDeleted() {
-		if err := k.Binding.Run(ctx, o.Key(), p.Store, k.Ledgers()...); err != nil {
+		if err := k.Run(ctx, o.Key(), p.Store, k.Ledgers()...); err != nil {
 			k.Warningf(o.Object, reasonFailedCreate, "failed to keep the revision: %v", err)
 			return err
 		}
