@@ -61,7 +61,7 @@ func metrics(t *testing.T) known {
 			all[m[1]] = append(all[m[1]], label[1])
 		}
 	}
-	if len(all) < 50 {
+	if len(all) < 40 {
 		t.Fatalf("only %d metrics are known", len(all))
 	}
 	for _, r := range objectMetrics(t) {
