@@ -25,7 +25,8 @@ const (
 // PodOptions are the policy and the clock of UpdatePod.
 type PodOptions struct {
 	Policy inplace.Policy
-	Now    func() time.Time
+	// Now is the clock; nil for time.Now.
+	Now func() time.Time
 }
 
 // UpdatePod updates one pod in place as far as that goes now: it begins the update of u, or continues the one that has
@@ -35,6 +36,9 @@ type PodOptions struct {
 func UpdatePod(
 	ctx context.Context, send Send, u inplace.Update, o PodOptions,
 ) (*corev1.Pod, inplace.Action, error) {
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock of the options
+	}
 	var notes []note.Note
 	for range maxPodWrites {
 		action, err := inplace.Next(u, o.Policy, o.Now())

@@ -69,7 +69,8 @@ type UpkeepPlan struct {
 }
 
 // Maintain plans the creation, the update and the deletion of a NodeImage. It copies the labels of the node. It drops
-// owners and secrets that are gone, and images without tags. References to copies of secrets stay as long as the image.
+// owners and secrets that are gone, and images without tags. References to copies of secrets stay as long as the image,
+// but for those to deleted copies beyond a number.
 // It also drops tags without createdAt, tags whose last owner is gone, and tags whose TTL has passed. When the
 // NodeImage needs no update, Maintain ends the pulls whose results the node has not reported in time.
 func Maintain(u Upkeep) UpkeepPlan {
@@ -188,6 +189,9 @@ func (k *keeper) prune(name string, image *v1beta1.ImageSpec) bool {
 	}
 	image.Tags = tags
 	secrets := slices.DeleteFunc(slices.Clone(image.PullSecrets), k.secretGone)
+	if len(tags) > 0 {
+		secrets = k.trim(secrets)
+	}
 	if len(secrets) < len(image.PullSecrets) {
 		changed = true
 		if len(tags) > 0 {
@@ -209,6 +213,19 @@ func ofOurGroup(apiVersion string) bool {
 
 func (k *keeper) secretGone(s v1beta1.ReferenceObject) bool {
 	return k.SecretGone != nil && s.Mode != v1beta1.ReferenceObjectModeBatch && k.SecretGone(s)
+}
+
+// trim drops references to deleted copies from a list that is too long, the oldest first. A copy exists as long as a
+// running job needs the copy.
+func (k *keeper) trim(secrets []v1beta1.ReferenceObject) []v1beta1.ReferenceObject {
+	excess := len(secrets) - maxBatchSecrets
+	return slices.DeleteFunc(secrets, func(s v1beta1.ReferenceObject) bool {
+		drop := excess > 0 && s.Mode == v1beta1.ReferenceObjectModeBatch && k.SecretGone != nil && k.SecretGone(s)
+		if drop {
+			excess--
+		}
+		return drop
+	})
 }
 
 func (k *keeper) expired(ref Reference, t v1beta1.ImageTagSpec) bool {

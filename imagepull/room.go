@@ -17,6 +17,8 @@ const (
 	MaxSandboxBytes = 16 << 10
 
 	tagBytes = 1 << 10
+	// maxBatchSecrets is how many references to copies an image has before those to deleted copies are dropped.
+	maxBatchSecrets = 64
 )
 
 // hasRoom reports whether a NodeImage takes another tag.

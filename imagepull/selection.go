@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
@@ -22,7 +23,8 @@ func Select(job *v1beta1.ImagePullJob, images []*v1beta1.NodeImage, pods []*core
 	}
 	wanted := func(*v1beta1.NodeImage) bool { return true }
 	if s := job.Spec.Selector; s != nil && s.Names != nil {
-		wanted = func(n *v1beta1.NodeImage) bool { return slices.Contains(s.Names, n.Name) }
+		names := sets.New(s.Names...)
+		wanted = func(n *v1beta1.NodeImage) bool { return names.Has(n.Name) }
 	} else if s != nil {
 		selector, err := metav1.LabelSelectorAsSelector(&s.LabelSelector)
 		if err != nil {

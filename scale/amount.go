@@ -83,7 +83,7 @@ func ResolveFenceposts(
 	return surge, unavailable, nil
 }
 
-// maxLength of a percentage is more than anybody writes, and bounds the arithmetic.
+// maxLength of a percentage is longer than any useful percentage, and bounds the arithmetic.
 const maxLength = 64
 
 // parsePercent returns the number before the percent sign.

@@ -32,10 +32,14 @@ func Plan(in Input) (Result, error) {
 	}
 	p := &planner{in: &in, pinned: sets.New(in.Pinned...)}
 	p.observe()
+	names, err := p.byName()
+	if err != nil {
+		return Result{}, err
+	}
 	if in.Slots == nil {
 		p.planCount()
 	} else {
-		s, err := p.assign()
+		s, err := p.assign(names)
 		if err != nil {
 			return Result{}, err
 		}

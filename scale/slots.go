@@ -28,11 +28,7 @@ type slotted struct {
 }
 
 // assign puts members into their slots.
-func (p *planner) assign() (*slotted, error) {
-	names, err := p.byName()
-	if err != nil {
-		return nil, err
-	}
+func (p *planner) assign(names map[string]*member) (*slotted, error) {
 	slots := p.in.Slots
 	s := &slotted{planner: p, wanted: make([]*member, len(slots)), blocked: len(slots), others: len(slots)}
 	position := make(map[string]int, len(slots))

@@ -122,10 +122,10 @@ func (p *Pass) mark(m *member, target string) *Write {
 
 // targetOf is the revision that the plan moves an instance to.
 func (p *Pass) targetOf(i *instance) *Revision {
-	if goal := p.in.goal(i.Name); goal != &p.in.Update || !p.result.Backward {
-		return goal
+	if p.in.ownRevision(i.Name) == nil && p.result.Backward {
+		return &p.in.Current
 	}
-	return &p.in.Current
+	return p.in.goal(i.Name)
 }
 
 // ownRevision returns the revision that an instance, or a slot, has of its own; nil for none.

@@ -19,7 +19,7 @@ type meters struct {
 	notes   *prometheus.GaugeVec
 }
 
-// newMeters returns meters that nobody reads without a registerer.
+// newMeters returns meters, which are not exported without a registerer.
 func newMeters(registerer prometheus.Registerer, webhook string) (*meters, error) {
 	if registerer == nil {
 		registerer = prometheus.NewRegistry()

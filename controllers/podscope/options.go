@@ -79,8 +79,7 @@ type Options struct {
 	// KeepRemoved is how long a namespace stays in the entries after the last object that concerns its pods is gone.
 	// Default 3 minutes.
 	KeepRemoved time.Duration
-	// LookFor is the time between two looks for a kind that is not installed. Default 10 seconds, twice the time between
-	// two looks of the webhook.
+	// LookFor is the time between two looks for a kind that is not installed. Default 10 seconds.
 	LookFor time.Duration
 }
 

@@ -204,13 +204,20 @@ func (r *Reconciler) observeStamps(ctx context.Context, s *snapshot) error {
 		if owner == nil || s.chains[owner.UID] != nil {
 			continue
 		}
-		above, ok := replicas.Of(pod.Namespace, owner), true
-		for ok && len(s.chains[owner.UID]) < maxChain {
-			s.chains[owner.UID] = append(s.chains[owner.UID], above.Target)
-			if above, ok, err = r.workloads.Above(ctx, above); err != nil {
-				return err
-			}
+		if s.chains[owner.UID], err = r.chainOf(ctx, replicas.Of(pod.Namespace, owner)); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// chainOf returns a workload, the controller of the workload, and so on, as far as the cache has them.
+func (r *Reconciler) chainOf(ctx context.Context, of replicas.Workload) (chain pub.Chain, err error) {
+	for ok := true; ok && len(chain) < maxChain; {
+		chain = append(chain, of.Target)
+		if of, ok, err = r.workloads.Above(ctx, of); err != nil {
+			return nil, err
+		}
+	}
+	return chain, nil
 }

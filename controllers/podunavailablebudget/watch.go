@@ -3,8 +3,11 @@ package podunavailablebudget
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,13 +81,39 @@ func (r *Reconciler) budgetEvents() handler.EventHandler {
 // podEvents requeues the budgets that may guard a pod whose change may change their status or the stamp of the pod.
 func (r *Reconciler) podEvents() handler.EventHandler {
 	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
-		selects := func(b pub.Budget, pod *corev1.Pod) bool { return pod != nil && b.Selects(pod.Labels) }
+		selects := func(b pub.Budget, pod *corev1.Pod) bool {
+			return pod != nil && (b.Selects(pod.Labels) || b.Name == pub.Stamp(pod))
+		}
 		matters := sync.OnceValue(func() bool { return r.matters(before, after) })
+		targets := r.targets(ctx, before, after)
 		requests := r.affected(ctx, cmp.Or(after, before).Namespace, func(b pub.Budget) bool {
-			return (b.Target != nil || selects(b, before) || selects(b, after)) && matters()
+			return matters() && (selects(b, before) || selects(b, after) || b.Target != nil && targets(*b.Target))
 		})
 		later(q, requests)
 	})
+}
+
+// targets returns a function that reports whether a target may control an object as it was before or after an event. A
+// target of a kind that is not watched may.
+func (r *Reconciler) targets(ctx context.Context, before, after client.Object) func(pub.Target) bool {
+	chain := sync.OnceValues(func() (chain pub.Chain, err error) {
+		for _, o := range []client.Object{before, after} {
+			if reflect.ValueOf(o).IsNil() {
+				continue
+			}
+			gvk := o.GetObjectKind().GroupVersionKind()
+			chain = append(chain, pub.Target{Group: gvk.Group, Kind: gvk.Kind, Name: o.GetName()})
+			if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+				above, failed := r.chainOf(ctx, replicas.Of(o.GetNamespace(), owner))
+				chain, err = append(chain, above...), errors.Join(err, failed)
+			}
+		}
+		return chain, err
+	})
+	return func(t pub.Target) bool {
+		all, err := chain()
+		return err != nil || slices.Contains(all, t) || !r.workloads.IsWatched(replicas.Workload{Target: t})
+	}
 }
 
 // matters reports whether budgets look at a change of a pod.
@@ -158,9 +187,13 @@ func controllerOf(o client.Object) types.UID {
 	return ""
 }
 
-// workloadEvents requeues the budgets of the namespace of a workload: their totals may depend on it.
+// workloadEvents requeues the budgets whose totals may depend on a workload: those whose target the workload is, or
+// controls it, and those with selectors.
 func (r *Reconciler) workloadEvents() handler.EventHandler {
 	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *metav1.PartialObjectMetadata) {
-		later(q, r.affected(ctx, cmp.Or(after, before).Namespace, all))
+		targets := r.targets(ctx, before, after)
+		later(q, r.affected(ctx, cmp.Or(after, before).Namespace, func(b pub.Budget) bool {
+			return b.Target == nil || targets(*b.Target)
+		}))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -136,18 +137,22 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 		return
 	}
 	p.executed = true
+	var created atomic.Int32
 	creations := batches.Each(d.Creates, func(t *subsets.Target) error {
 		creation := &write.Write{Verb: write.Create, Object: t.Rendered}
-		have, _, err := owned.Create(ctx, r.api, p.Object, creation, r.children[p.Template.Kind])
+		have, existed, err := owned.Create(ctx, r.api, p.Object, creation, r.children[p.Template.Kind])
 		if have == nil && err == nil {
 			err = errGone
 		}
 		if err != nil {
 			return fmt.Errorf("create subset %s: %w", t.Subset.Name, err)
 		}
+		if !existed {
+			created.Add(1)
+		}
 		return nil
 	})
-	p.created = creations.Succeeded()
+	p.created = int(created.Load())
 	gone, err := r.api.DeleteEach(ctx, p.key(), p.deletions(), r.ledgers()...)
 	p.deleted, out.Provision = len(gone), errors.Join(creations.Err(), err)
 	for _, writes := range [][]*write.Write{d.Updates, write.Deletions(d.Evictions), p.trimmed()} {

@@ -16,7 +16,7 @@ const noteNotPatched = "PatchPodDeletionCostFailed"
 func (r *Reconciler) emitFailure(s *snapshot, w *write.Write, err error) {
 	pod, ok := w.Object.(*corev1.Pod)
 	switch {
-	case !ok || s.spread == nil || write.IsOutdated(err): // the event of the change brings the next reconcile
+	case !ok || s.spread == nil:
 	case w.Verb == write.Patch:
 		r.api.Warningf(s.spread, noteNotPatched, "Failed to patch pod %s: %v", pod.Name, err)
 	case w.Verb == write.Delete:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,9 +112,6 @@ func indexMatches(ctx context.Context, indexer client.FieldIndexer) error {
 	}))
 }
 
-// retry is when to reconcile again after admission has written the status meanwhile.
-const retry = 100 * time.Millisecond
-
 // Reconcile brings one WorkloadSpread up to date: the marks of pods, the status, and then the pods that are to be
 // created elsewhere.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -134,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	switch err := r.writeStatus(ctx, request.NamespacedName, s, p); {
 	case apierrors.IsConflict(err):
-		return r.api.Result(request, retry, failed)
+		return r.api.Result(request, period, failed) // admission has written the status meanwhile
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, failed
 	case err != nil:
@@ -145,14 +141,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.api.Result(request, p.after, failed)
 }
 
-// send sends writes of pods. A pod whose write fails keeps no other pod from its own. Deletions are in no ledger: a pod
-// that was deleted stays in its subset until the cache shows the deletion.
+// send sends writes of pods. A pod whose write fails keeps no other pod from its own, and one that has changed or is gone
+// has not failed. Deletions are in no ledger: a pod that was deleted stays in its subset until the cache shows the
+// deletion.
 func (r *Reconciler) send( //nolint:revive // ledgers beside four arguments
 	ctx context.Context, name types.NamespacedName, s *snapshot, writes []*write.Write, ledgers ...driver.Recorder,
 ) error {
 	var failures []error
 	for i, answer := range r.api.SendEach(ctx, name, writes, ledgers...) {
-		if answer.Err != nil {
+		if answer.Err != nil && !write.IsOutdated(answer.Err) {
 			r.emitFailure(s, writes[i], answer.Err)
 			failures = append(failures, fmt.Errorf("%s: %w", writes[i], answer.Err))
 		}

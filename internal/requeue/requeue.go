@@ -26,13 +26,6 @@ func (e *Earliest) After() time.Duration {
 	return e.after
 }
 
-// Reset drops all that was asked for.
-func (e *Earliest) Reset() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.after = 0
-}
-
 // Sooner returns the shorter of two durations, of which zero and less mean never.
 func Sooner(a, b time.Duration) time.Duration {
 	if a <= 0 || b > 0 && b < a {

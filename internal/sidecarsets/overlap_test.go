@@ -110,7 +110,7 @@ func TestOverlap(t *testing.T) {
 			why: "it selects all", selectors: []*metav1.LabelSelector{nil, with("app", "x")},
 			want: map[string]string{"app": "x"},
 		},
-		"no selectors": {why: "nobody asks for anything", want: map[string]string{}},
+		"no selectors": {why: "there is no requirement", want: map[string]string{}},
 
 		"other namespaces": {
 			why:       "a namespace has one name",

@@ -20,10 +20,8 @@ import (
 type Guard int
 
 const (
-	// Unguarded applies to whatever object has the name.
-	Unguarded Guard = iota
 	// SameObject applies to the object that was observed: the patch tests its UID.
-	SameObject
+	SameObject Guard = iota
 	// SameVersion applies to the version that was observed: the patch tests the resource version.
 	SameVersion
 )

@@ -26,25 +26,18 @@ func TestMerge(t *testing.T) {
 		"the same needs no patch, whatever is required": {
 			change: func(*appsv1.DeploymentStatus) {}, required: map[string]any{"replicas": 2}, guard: stored.SameVersion,
 		},
-		"only what differs is written": {
+		"only what differs is written, to the object that was observed": {
 			change: func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
-			guard:  stored.Unguarded,
-			want:   `{"status":{"readyReplicas":1}}`,
+			want:   `{"metadata":{"uid":"u"},"status":{"readyReplicas":1}}`,
 		},
 		"what is gone is removed": {
 			change: func(s *appsv1.DeploymentStatus) { s.CollisionCount = nil },
-			guard:  stored.Unguarded,
-			want:   `{"status":{"collisionCount":null}}`,
+			want:   `{"metadata":{"uid":"u"},"status":{"collisionCount":null}}`,
 		},
 		"what is required is always written": {
 			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
 			map[string]any{"replicas": 2, "readyReplicas": 1, "updatedReplicas": 0},
-			stored.Unguarded, `{"status":{"readyReplicas":1,"replicas":2,"updatedReplicas":0}}`,
-		},
-		"another object of the name is left alone": {
-			change: func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 },
-			guard:  stored.SameObject,
-			want:   `{"metadata":{"uid":"u"},"status":{"readyReplicas":1}}`,
+			stored.SameObject, `{"metadata":{"uid":"u"},"status":{"readyReplicas":1,"replicas":2,"updatedReplicas":0}}`,
 		},
 		"another version is left alone": {
 			func(s *appsv1.DeploymentStatus) { s.ReadyReplicas = 1 }, nil, stored.SameVersion,

@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// lookFor is the time between two looks for the kind where it is not installed. controllers/podscope looks less often.
+// lookFor is the time between two looks for the kind where it is not installed.
 const lookFor = 5 * time.Second
 
 // Follower follows the objects of a kind. It is started once.

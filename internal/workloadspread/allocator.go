@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
@@ -52,6 +53,8 @@ type Allocator struct {
 	lookups Lookups
 	options Options
 	records *groupcommit.Committer[entry, *record]
+	// owners are the controllers of workloads, by the UID of the workload.
+	owners *cache.LRUExpireCache
 }
 
 // New returns an Allocator.
@@ -63,7 +66,7 @@ func New(l Lookups, o Options) (*Allocator, error) {
 	records := groupcommit.New(&store{groupcommit.Statuses[entry]{
 		Kind: Kind(), Index: l.Spreads.Index, Client: l.Client, Reader: l.Targets.Live,
 	}, l.Targets, o.Now})
-	return &Allocator{lookups: l, options: o, records: records}, nil
+	return &Allocator{lookups: l, options: o, records: records, owners: cache.NewLRUExpireCache(maxOwners)}, nil
 }
 
 // Ready waits until all WorkloadSpreads can be read. It returns at once if they can, also with a context that has

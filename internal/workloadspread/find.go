@@ -4,15 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
+	"github.com/kruisekit/kruisekit/pub"
 )
 
 // maxChain is how many owners above each other are looked up.
@@ -25,22 +28,30 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	if owner == nil || !d.lookups.Spreads.Any(namespace) {
 		return nil, nil
 	}
-	var allowed Allowed // empty where no WorkloadSpread has a target of a further kind
-	further := d.lookups.Spreads.hasFurther(namespace)
+	spreads := d.lookups.Spreads.In(namespace)
+	targets := func(holds func(schema.GroupKind) bool) bool {
+		return slices.ContainsFunc(spreads, func(e entry) bool {
+			return e.target != pub.Target{} && holds(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
+		})
+	}
+	var allowed Allowed // which is read only where a WorkloadSpread may need it
+	further := targets(func(k schema.GroupKind) bool { return !BuiltIn(k) })
 	if further {
 		allowed = d.lookups.Targets.Kinds.Read(ctx)
+		further = targets(func(k schema.GroupKind) bool { return slices.Contains(allowed.Targets, k) })
 	}
+	hasDeployments := targets(func(k schema.GroupKind) bool { return k == replicas.Deployments() })
 	for range maxChain {
 		of := replicas.Of(namespace, owner)
 		if !BuiltIn(of.GroupKind()) && !slices.Contains(allowed.Owners, of.GroupKind()) {
 			return nil, nil
 		}
-		for _, ws := range d.lookups.Spreads.Of(namespace, of.Target) {
-			if subset.Admits(ws, pod.Labels) {
-				return ws, nil
+		for _, e := range spreads {
+			if e.target == of.Target && subset.Admits(e.spread, pod.Labels) {
+				return e.spread, nil
 			}
 		}
-		if !further && of.GroupKind() != replicas.ReplicaSets() {
+		if !further && (of.GroupKind() != replicas.ReplicaSets() || !hasDeployments) {
 			return nil, nil
 		}
 		above, err := d.ownerOf(ctx, of)
@@ -52,9 +63,19 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	return nil, nil
 }
 
-// ownerOf returns the controller of a workload; nil where it has none or does not exist. ReplicaSets are read from the
-// cache.
+// maxOwners bounds how many owners are kept, and ownerTTL for how long.
+const (
+	maxOwners = 10000
+	ownerTTL  = time.Hour
+)
+
+// ownerOf returns the controller of a workload, which is read once for all its pods; nil where it has none or does not
+// exist. ReplicaSets are read from the cache.
 func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.OwnerReference, error) {
+	if kept, known := d.owners.Get(of.UID); known {
+		owner, _ := kept.(*metav1.OwnerReference)
+		return owner, nil
+	}
 	mapping, err := d.lookups.Targets.Finder.Mapper.RESTMapping(of.GroupKind())
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", of.GroupKind(), err)
@@ -75,5 +96,7 @@ func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.
 	if object.UID != of.UID {
 		return nil, nil
 	}
-	return metav1.GetControllerOf(object), nil
+	owner := metav1.GetControllerOf(object)
+	d.owners.Add(of.UID, owner, ownerTTL)
+	return owner, nil
 }

@@ -1,7 +1,6 @@
 package workloadspread
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,11 +80,4 @@ func (x *Index) Of(namespace string, target pub.Target) (all []*subset.Spread) {
 		}
 	}
 	return all
-}
-
-// hasFurther reports whether a WorkloadSpread of a namespace has a target of a further kind.
-func (x *Index) hasFurther(namespace string) bool {
-	return slices.ContainsFunc(x.In(namespace), func(e entry) bool {
-		return e.target != pub.Target{} && !BuiltIn(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
-	})
 }

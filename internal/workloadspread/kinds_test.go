@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 )
 
@@ -61,8 +62,10 @@ func TestFurtherKinds(t *testing.T) {
 		why  string
 		list string
 		want string
+		// reads of owners past the cache for two pods of a CloneSet, whose owner may be a target.
+		reads int32
 	}{
-		"listed":     {why: "the chain is climbed", list: listed, want: "a"},
+		"listed":     {why: "the chain is climbed", list: listed, want: "a", reads: 1},
 		"not listed": {why: "the kind is not allowed", list: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,6 +90,16 @@ func TestFurtherKinds(t *testing.T) {
 			s.show(x, "s")
 			if got := subsetOf(s.admit(d, pod("p", "example.com/v1", "Match", "m"), "1")); got != c.want {
 				t.Errorf("%s: subset %q", c.why, got)
+			}
+			s.put(&appsv1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "web", UID: "uid-web"}})
+			s.reads.Store(0)
+			for _, name := range []string{"q-1", "q-2"} {
+				if s.admit(d, cloned(name), name) != nil {
+					t.Errorf("%s: pod %s of a CloneSet is spread", c.why, name)
+				}
+			}
+			if n := s.reads.Load(); n != c.reads {
+				t.Errorf("%s: %d owners are read past the cache, want %d", c.why, n, c.reads)
 			}
 		})
 	}

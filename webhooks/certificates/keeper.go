@@ -33,7 +33,7 @@ const (
 	resync = time.Hour
 	// firstRetry and lastRetry bound the pause after a failure.
 	firstRetry, lastRetry = 200 * time.Millisecond, 30 * time.Second
-	// rewatch is the shortest pause between two watches of an object, and lastRetry the longest.
+	// rewatch is the minimum pause between two watches of an object, and lastRetry the maximum.
 	rewatch = time.Second
 	// settle is how long API servers get to learn of a new CA before a certificate of it is served.
 	settle = 5 * time.Second

@@ -82,7 +82,7 @@ func testTold(t *testing.T, g *ground) {
 			why:  "the set came while nobody judged it",
 			spec: twins,
 			sets: []string{sized("sum", `limits: {cpu: cpu/0}`)},
-			says: []string{"sidecarset by-zero-0", "limits.cpu", "a divisor other than 0"},
+			says: []string{"sidecarset by-zero-0", "limits.cpu", "a non-zero divisor"},
 		},
 		"below-zero": {
 			why:  "it depends on the pod",

@@ -19,7 +19,7 @@ type filed struct {
 	set *sidecar.Set
 	// invalid is why the set has only its selectors.
 	invalid error
-	// unread reports that none of the selectors can be read. Such a set would select all pods: see the package scope.
+	// unread reports that no selector can be read. Such a set would select all pods: see the package scope.
 	unread bool
 }
 

@@ -145,8 +145,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestConflictWithNobody: a set that is being deleted, or cannot be decoded, is in conflict with no other set.
-func TestConflictWithNobody(t *testing.T) {
+// TestNoConflict: a set that is being deleted, or cannot be decoded, conflicts with no other set.
+func TestNoConflict(t *testing.T) {
 	other := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"b"`, 1)
 	for why, set := range map[string]string{
 		"it is being deleted":  strings.Replace(other, `"uid":"1"`, `"deletionTimestamp":"2024-05-06T07:08:09Z"`, 1),

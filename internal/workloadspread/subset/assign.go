@@ -1,6 +1,8 @@
 package subset
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -148,14 +150,20 @@ func Marks(ws *Spread, m Member) (labels, annotations map[string]string, err err
 	}
 	s := Named(ws, m.Subset)
 	const ignore = appsv1beta1.WorkloadSpreadIgnorePatchExistingPodsAnnotation
-	if s != nil && !strings.EqualFold(ws.Annotations[ignore], "true") {
+	if s != nil && len(s.Patch.Raw) > 0 && !strings.EqualFold(ws.Annotations[ignore], "true") {
+		var part struct { // the rest cannot change in a running pod
+			Metadata json.RawMessage `json:"metadata,omitempty"`
+		}
 		bare := &corev1.Pod{}
 		bare.Labels, bare.Annotations = m.Pod.Labels, m.Pod.Annotations
-		next, err := patched(bare, s.Patch.Raw)
-		if err != nil {
-			return nil, nil, err
+		err := json.Unmarshal(s.Patch.Raw, &part)
+		if err == nil && part.Metadata != nil {
+			bare, err = patched(bare, fmt.Appendf(nil, `{"metadata":%s}`, part.Metadata))
 		}
-		labels, annotations = next.Labels, next.Annotations
+		if err != nil {
+			return nil, nil, fmt.Errorf("patch of subset %s: %w", s.Name, err)
+		}
+		labels, annotations = bare.Labels, bare.Annotations
 	}
 	annotations = maps.Clone(annotations)
 	if annotations == nil {

@@ -15,7 +15,7 @@ import (
 const step = 100
 
 // Costs returns the deletion cost of each active pod, by its name. Workloads delete pods of lower cost first: pods
-// beyond the limit of their subset, then those of the last subset. For versions other than the newest, those of the
+// beyond the limit of their subset, then those of the last subset. For versions but the newest, those of the
 // first subset.
 func Costs(in Observation) map[string]int {
 	n := len(in.Spread.Spec.Subsets)

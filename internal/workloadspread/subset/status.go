@@ -108,7 +108,7 @@ func (c *counter) list(version string, members []Member, totals []total) ([]Entr
 	entries := make([]Entry, len(c.Spread.Spec.Subsets))
 	seen := map[string]bool{}
 	for _, m := range members {
-		seen[m.Pod.Name], seen[IDOf(m.Pod)] = true, true // in whichever subset: the pod is created
+		seen[m.Pod.Name], seen[IDOf(m.Pod)] = true, true // in any subset: the pod is created
 	}
 	live := false
 	for i := range c.Spread.Spec.Subsets {

@@ -117,7 +117,7 @@ func (p *parser) join(sign string, at int, x, y value) value {
 	case scales && y.quantity && (x.quantity || sign == "/"):
 		return p.fail(at, "a number on the right or, of *, on either side", "a quantity")
 	case sign == "/" && y.n.Sign() == 0:
-		return p.fail(at, "a divisor other than 0", "0")
+		return p.fail(at, "a non-zero divisor", "0")
 	case !scales && x.quantity != y.quantity:
 		x, y = p.cut(at, x), p.cut(at, y)
 	}

@@ -126,7 +126,7 @@ func (f *formula) lastLeaf() string {
 // What the errors of formulas have in their texts.
 const (
 	errKind      = "found a quantity"
-	errZero      = "other than 0"
+	errZero      = "non-zero"
 	errHeld      = "can be held"
 	errUndefined = "has a value here"
 	errNegative  = "at least 0"
