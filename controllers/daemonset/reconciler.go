@@ -13,6 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -21,6 +22,7 @@ type Reconciler struct {
 	kit     *workloads.Kit
 	options Options
 	memory  memory.Of[types.NamespacedName, knowledge]
+	views   *watches.Rules[v1beta1.DaemonSet, view]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -40,7 +42,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{kit: kit, options: o}, nil
+	return &Reconciler{kit: kit, options: o, views: watches.NewRules(newView)}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=daemonsets,verbs=get;list;watch

@@ -5,9 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -24,25 +22,30 @@ func (r *Reconciler) nodeEvents() handler.EventHandler {
 		}
 		sets, err := stored.List(ctx, r.kit.Cached, gvk())
 		watches.Log(ctx, err, "Failed to requeue the DaemonSets that a node concerns")
-		for _, raw := range sets {
-			if set := stored.Whole[v1beta1.DaemonSet](raw); set != nil && concerns(set, before, after) {
-				q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(set)})
-			}
+		for _, request := range r.views.Affected("", sets, func(v view) bool { return v.of(before) != v.of(after) }) {
+			q.Add(request)
 		}
 	})
 }
 
-// concerns reports whether a set looks at a node in another way after a change. Pods that wait for the scheduler may be
-// pinned to a node that is gone.
-func concerns(set *v1beta1.DaemonSet, before, after *corev1.Node) bool {
-	rule, updates := eligible.Compile(&set.Spec.Template.Spec, eligible.Options{Daemon: true}), updatesOf(set)
-	type view struct{ run, stay, updated bool }
-	look := func(node *corev1.Node) view {
-		if node == nil {
-			return view{}
-		}
-		v := rule.Check(node)
-		return view{v.Run, v.Stay, v.Stay && updates != nil && updates.Matches(labels.Set(node.Labels))}
+// view is how a set looks at nodes.
+type view struct {
+	rule    *eligible.Rule
+	updates labels.Selector
+}
+
+func newView(set *v1beta1.DaemonSet) (view, error) {
+	return view{eligible.Compile(&set.Spec.Template.Spec, eligible.Options{Daemon: true}), updatesOf(set)}, nil
+}
+
+// seen is what a set makes of a node.
+type seen struct{ run, stay, updated bool }
+
+// of looks at a node. Pods that wait for the scheduler may be pinned to a node that is gone.
+func (v view) of(node *corev1.Node) seen {
+	if node == nil {
+		return seen{}
 	}
-	return look(before) != look(after)
+	is := v.rule.Check(node)
+	return seen{is.Run, is.Stay, is.Stay && v.updates != nil && v.updates.Matches(labels.Set(node.Labels))}
 }

@@ -33,8 +33,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	})
 }
 
-// wake requeues the jobs of the namespace that see a pod in another state than before. One of both is nil where the pod
-// was created or deleted.
+// wake requeues the jobs of the namespace that are concerned by a change of a pod. before is nil for a new pod, after for
+// a deleted one.
 func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
 	pod := after
 	if after == nil {

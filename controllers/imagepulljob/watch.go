@@ -183,7 +183,7 @@ func (r *Reconciler) copyEvents() handler.TypedEventHandler[*corev1.Secret, reco
 	}
 }
 
-// refreshSecrets refreshes the copies of pull secrets again and again, and wakes the jobs to which that matters.
+// refreshSecrets refreshes the copies of pull secrets periodically, and requeues the jobs that use them.
 func (r *Reconciler) refreshSecrets(ctx context.Context, q queue) error {
 	go wait.UntilWithContext(ctx, func(ctx context.Context) {
 		secrets, err := r.namedSecrets(ctx)

@@ -11,8 +11,8 @@
 // # Costs
 //
 // A reconcile lists and counts the pods of its budget: 10,000 pods take some thirty milliseconds. Events of pods that
-// change neither a status nor a stamp cause none, and those of the same moments cause one. A pod in a namespace
-// without budgets costs one lookup in the cache.
+// change neither a status nor a stamp cause none, and those of the same moments cause one: the pause before a reconcile
+// grows with the budgets of the namespace. A pod in a namespace without budgets costs one lookup in the cache.
 //
 // Metadata of Deployments, StatefulSets, ReplicaSets, CloneSets and Advanced StatefulSets is watched from the first
 // budget on. The replicas of a workload are read from its scale subresource, once for each generation. Workloads of

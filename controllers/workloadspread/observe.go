@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -187,14 +188,17 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 const maxWhole = 20
 
 // readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is
-// read once, and later pods wait for the next reconcile.
+// read once. Beyond the bound, reconciles take turns through the pods, because some may never be adopted.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
 		return nil //nolint:nilerr // the object's fault: nothing is adopted
 	}
 	assignment := s.assignment(nil)
 	undecided := assignment.Undecided()
-	if len(undecided) > maxWhole {
+	if n := len(undecided); n > maxWhole {
+		slices.SortFunc(undecided, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+		first := int(s.now.Unix()*maxWhole) % n
+		undecided = slices.Concat(undecided[first:], undecided[:first])
 		s.later = map[types.UID]bool{}
 		for _, pod := range undecided[maxWhole:] {
 			s.later[pod.UID] = true

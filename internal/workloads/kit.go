@@ -51,7 +51,7 @@ type Kit struct {
 	options Options
 	memory  memory.Of[types.NamespacedName, Known]
 	emitted memory.Texts[types.NamespacedName]
-	// confirmed are the workloads that the cache shows as they are stored, see Verified.
+	// confirmed are the workloads that the cache shows as they are stored.
 	confirmed stored.Confirmed
 }
 

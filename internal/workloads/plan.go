@@ -30,7 +30,7 @@ type Plan struct {
 	Invalid error
 	// NeedsPods means that the pass does harm where the cache lacks a pod: it would create the pod twice, or delete its
 	// claims. NeedsObject means that it does so where the cache shows an older workload, by more than the pods that it
-	// deletes or updates: it hands claims over. See Verified.
+	// deletes or updates: it hands claims over.
 	NeedsPods, NeedsObject bool
 
 	// What follows is known once the pass is executed.
@@ -41,8 +41,8 @@ type Plan struct {
 	Waits []note.Note
 
 	wait conditions.Wait
-	// impossible are failures that no write caused, outdated counts the passes in a row that were decided upon older
-	// objects. Both are known once the writes of pods are answered.
+	// impossible are failures that no write caused. outdated is how many passes in a row were decided upon older objects.
+	// Both are known once the writes of pods are answered.
 	impossible []workload.Failure
 	outdated   int
 	// failed has the failures of the steps beside that of the pods.

@@ -100,9 +100,10 @@ func (k *Keeper) read(ctx context.Context, t Target) (client.Object, error) {
 		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
 	if d, is := object.(*definition); is {
-		k.older.Delete(d.Name)
 		if len(d.Status.StoredVersions) > 1 {
 			k.older.Store(d.Name, nil)
+		} else {
+			k.older.Delete(d.Name)
 		}
 	}
 	return object, nil

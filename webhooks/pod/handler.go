@@ -76,7 +76,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(data) // a client that has gone needs no answer
 }
 
-// read decodes a review. After an error it returns an empty one.
+// read decodes a review. After an error it returns an empty one with the UID, without which the API server drops the
+// message.
 func read(r *http.Request) (envelope, error) {
 	in := envelope{TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}}
 	if is := r.Header.Get("Content-Type"); is != "application/json" {
@@ -91,6 +92,14 @@ func read(r *http.Request) (envelope, error) {
 	}
 	sent := envelope{}
 	if err := review.Unmarshal(body.Bytes(), &sent); err != nil {
+		var bare struct {
+			Request struct {
+				UID types.UID `json:"uid"`
+			} `json:"request"`
+		}
+		if review.Unmarshal(body.Bytes(), &bare) == nil {
+			in.Request = &question{UID: bare.Request.UID}
+		}
 		return in, err
 	}
 	if sent.Kind != in.Kind || sent.Request == nil {

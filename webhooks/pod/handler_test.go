@@ -83,6 +83,7 @@ func TestHandler(t *testing.T) {
 			body:    odd,
 			code:    400,
 			version: "admission.k8s.io/v1",
+			uid:     "u",
 			says:    "spec.nodeName: a number where string is wanted",
 		},
 		"null": {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/scope"
@@ -107,26 +108,68 @@ func TestProvisional(t *testing.T) {
 	}
 }
 
-// A forged mark costs no read for each pod.
+// A set that is not stored is read for a moment, because it may be stored just now, and not again.
+func TestProvisionalAbsent(t *testing.T) {
+	set := newSet(t, "a", logs)
+	set.UID, set.Generation = "uid-a", 1
+	live, clock := &shelf{}, now()
+	w, err := over(pod.SidecarLookups{Sets: indexOf(), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
+		pod.Options{Now: func() time.Time { return clock }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(set).Segments()
+	create := func() []string {
+		req := request(t, "u", plain)
+		return describe(t, patched(t, req, serveAt(t, w, path, req)))
+	}
+	for _, step := range []struct {
+		why   string
+		at    time.Duration
+		pods  int
+		reads int
+		want  []string
+	}{
+		{"each pod may be the first after the set", 0, 3, 3, []string{"main=m"}},
+		{"the absence lasts", 2 * time.Second, 100, 3, []string{"main=m"}},
+		{"a set of the mark comes from the cache", 30 * time.Second, 100, 3, []string{"main=m"}},
+	} {
+		clock = now().Add(step.at)
+		for range step.pods {
+			same(t, step.why, step.want, create())
+		}
+		if live.reads != step.reads {
+			t.Errorf("%s: %d reads, want %d", step.why, live.reads, step.reads)
+		}
+	}
+	again := set.DeepCopy()
+	again.UID = "another"
+	live.sets = []*appsv1beta1.SidecarSet{again}
+	path = strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(again).Segments()
+	same(t, "a set of the name that is created later is another one", []string{"main=m", "log=log:1"}, create())
+}
+
+// A forged mark of a set that is stored costs as little.
 func TestProvisionalForged(t *testing.T) {
 	set := newSet(t, "a", logs)
 	set.UID, set.Generation = "uid-a", 1
 	forged := set.DeepCopy()
 	forged.Generation = 1000
-	live := &shelf{sets: []*appsv1beta1.SidecarSet{set}}
+	live, clock := &shelf{sets: []*appsv1beta1.SidecarSet{set}}, now()
 	w, err := over(pod.SidecarLookups{Sets: indexOf(set), Namespaces: &shelf{}, Revisions: &shelf{}, Live: live},
-		pod.Options{Now: now})
+		pod.Options{Now: func() time.Time { return clock }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := strings.TrimSuffix(pod.ProvisionalPath, "/") + scope.MarkOf(forged).Segments()
-	for range 100 {
+	for i := range 100 {
+		clock = now().Add(time.Duration(i) * 3 * time.Second)
 		req := request(t, "u", plain)
 		same(t, "the set as it is stored", []string{"main=m", "log=log:1"},
 			describe(t, patched(t, req, serveAt(t, w, path, req))))
 	}
-	if live.reads > 3 {
-		t.Errorf("%d reads for 100 pods", live.reads)
+	if live.reads != 1 {
+		t.Errorf("%d reads", live.reads)
 	}
 }
 

@@ -32,12 +32,16 @@ type SidecarOptions struct {
 type sidecars struct {
 	lookups SidecarLookups
 	options SidecarOptions
-	// absent has what a live read did not find, so that it is read once a second, and not for each pod.
+	// absent has what a live read did not find, and for the set of a mark the time of the first such read.
 	absent *cache.LRUExpireCache
 }
 
 const (
+	// absentTTL is how long a revision that was not found is not read again.
 	absentTTL = time.Second
+	// settles is how long each pod may be the first after a set, which comes from the cache later.
+	settles   = 2 * time.Second
+	markTTL   = time.Minute
 	maxAbsent = 1000
 )
 
@@ -57,6 +61,8 @@ type round struct {
 	// warnings for the client that creates the pod, and lacking the number of sets that are left out.
 	warnings []string
 	lacking  int
+	// namespace is that of the pod once it was looked up.
+	namespace *corev1.Namespace
 }
 
 func (s *sidecars) apply(ctx context.Context, request Request) (Result, error) {
@@ -132,12 +138,13 @@ func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, er
 	if !is || s.lookups.Sets.has(mark) {
 		return found, nil
 	}
-	if _, absent := s.absent.Get(mark); absent {
+	first, missed := s.absent.Get(mark)
+	if since, _ := first.(time.Time); missed && r.Now.Sub(since) >= settles {
 		return found, nil
 	}
 	set, err := s.lookups.newSet(ctx, mark.Set)
-	if err == nil && (set == nil || !mark.In(set.Object())) {
-		s.absent.Add(mark, nil, absentTTL)
+	if err == nil && !missed && (set == nil || !mark.In(set.Object())) {
+		s.absent.Add(mark, r.Now, markTTL)
 	}
 	var broken *sidecar.FieldError
 	var unread *LookupError
@@ -185,16 +192,18 @@ func (s *sidecars) inject(ctx context.Context, r *round, candidates []*sidecar.S
 	return sidecar.Inject(r.Pod, selection.Sets, sidecar.Options{Now: r.Now, SortContainers: s.options.SortContainers})
 }
 
-// namespace returns that of the pod, if a set selects by its labels.
+// namespace returns that of the pod, which it looks up once, if a set selects by its labels.
 func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set) (*corev1.Namespace, error) {
 	if !slices.ContainsFunc(sets, func(set *sidecar.Set) bool { return set.Object().Spec.NamespaceSelector != nil }) {
 		return nil, nil //nolint:nilnil // no set selects by its labels
 	}
-	namespace, err := s.lookups.namespace(ctx, r.Namespace)
-	if err != nil {
-		return nil, &LookupError{What: "namespace " + r.Namespace, Err: err}
+	if r.namespace == nil {
+		var err error
+		if r.namespace, err = s.lookups.namespace(ctx, r.Namespace); err != nil {
+			return nil, &LookupError{What: "namespace " + r.Namespace, Err: err}
+		}
 	}
-	return namespace, nil
+	return r.namespace, nil
 }
 
 // gotBefore returns the revision of a set that is recorded on a pod with injected containers.

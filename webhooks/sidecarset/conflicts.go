@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/review"
@@ -24,21 +25,26 @@ func (w *webhooks) conflicts(ctx context.Context, c change) (faults, borne field
 		sidecar.BaseOf(before) == sidecar.BaseOf(set) {
 		return nil, nil, nil
 	}
-	others, err := w.others(ctx, set.Name)
-	if err != nil {
-		return nil, nil, err
+	// The cache may lag behind a deletion or a change of another set: it lets a set in, and refuses none.
+	for _, reader := range []client.Reader{w.sets, w.api} {
+		others, err := others(ctx, reader, set.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		var had field.ErrorList
+		if c.IsUpdate {
+			had = sidecarsets.Conflicts(before, others)
+		}
+		if faults, borne = review.Added(sidecarsets.Conflicts(set, others), had); len(faults) == 0 {
+			break
+		}
 	}
-	var had field.ErrorList
-	if c.IsUpdate {
-		had = sidecarsets.Conflicts(before, others)
-	}
-	faults, borne = review.Added(sidecarsets.Conflicts(set, others), had)
 	return faults, borne, nil
 }
 
 // others returns all sets but one, by name. It skips sets that cannot be decoded or are being deleted.
-func (w *webhooks) others(ctx context.Context, name string) ([]*appsv1beta1.SidecarSet, error) {
-	list, err := stored.List(ctx, w.sets, appsv1beta1.GroupVersion.WithKind("SidecarSet"))
+func others(ctx context.Context, sets client.Reader, name string) ([]*appsv1beta1.SidecarSet, error) {
+	list, err := stored.List(ctx, sets, appsv1beta1.GroupVersion.WithKind("SidecarSet"))
 	if err != nil {
 		return nil, err
 	}

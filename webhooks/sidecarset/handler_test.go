@@ -111,7 +111,7 @@ func TestValidateUpdate(t *testing.T) {
 			stored: `{"selector":{"matchLabels":{"app":"y"}}}`,
 			others: []string{other},
 			want:   []string{"spec.containers[0].name: FieldValueInvalid"},
-			calls:  1,
+			calls:  2,
 		},
 		"a conflict that was there": {
 			why:      "nobody could repair the set",
@@ -145,7 +145,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestNoConflict: a set that is being deleted, or cannot be decoded, conflicts with no other set.
+// TestNoConflict: a set that is being deleted, or cannot be decoded, conflicts with no other set, nor does one that only
+// the cache has.
 func TestNoConflict(t *testing.T) {
 	other := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"b"`, 1)
 	for why, set := range map[string]string{
@@ -157,6 +158,15 @@ func TestNoConflict(t *testing.T) {
 			newRequest("v1beta1", object(t, "v1beta1", `{}`), "")); !answer.Allowed {
 			t.Errorf("%s: %v", why, answer.Result)
 		}
+	}
+	live, cached := &plainServer{}, &plainServer{others: []string{other}}
+	w, err := sidecarset.New(live.client(), cached.client(), sidecarset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRequest("v1beta1", object(t, "v1beta1", `{}`), "")
+	if answer := w[sidecarset.ValidatePath](t.Context(), r); !answer.Allowed {
+		t.Errorf("the cache lags: %v", answer.Result)
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// Raw returns a typed object as a cache of untyped objects has it.
+// Raw returns a typed object as the cache of the manager of untyped objects has it.
 func Raw(t testing.TB, gvk schema.GroupVersionKind, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -19,5 +21,6 @@ func Raw(t testing.TB, gvk schema.GroupVersionKind, object client.Object) *unstr
 	}
 	raw := &unstructured.Unstructured{Object: content}
 	raw.SetGroupVersionKind(gvk)
+	stored.Pack(raw)
 	return raw
 }
