@@ -2,22 +2,29 @@ package workloads
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 )
 
@@ -112,4 +119,76 @@ func (k *Kit) forget(name types.NamespacedName) {
 	k.memory.Forget(name)
 	k.emitted.Forget(name)
 	k.confirmed.Forget(name)
+}
+
+const (
+	// longestPod is how many characters the name of a pod has at most, so that it is a host name.
+	longestPod = 63
+	// longestStem leaves room for a dash and the ten characters that distinguish pods.
+	longestStem = longestPod - 11
+)
+
+// OwnerOfRevision is the part of a name before the last dash: the name of the workload of a revision.
+func OwnerOfRevision(name string) (string, bool) {
+	dash := strings.LastIndexByte(name, '-')
+	return name[:max(dash, 0)], dash > 0
+}
+
+// StemOf is what the names of pods of a workload begin with, before a dash: the name of the workload, or its first
+// characters. A dot is left out where the dash would follow it.
+func StemOf(workload string) string {
+	return strings.TrimRight(workload[:min(len(workload), longestStem)], ".")
+}
+
+// OwnerOfPod is the stem in the name of a pod, see StemOf. A name of the full length may have more of the name of the
+// workload, and no dash: the API server generates such names.
+func OwnerOfPod(pod string) (string, bool) {
+	if len(pod) == longestPod {
+		return StemOf(pod), true
+	}
+	name, ok := OwnerOfRevision(pod)
+	return StemOf(name), ok
+}
+
+// AnnotatedStrategy returns the tuning of a pre-download that the annotations of a workload have. A field is read where
+// its annotation is missing or cannot be parsed. A percentage is one of the replicas.
+func AnnotatedStrategy(
+	fields *kruise.InPlaceUpdateStrategy, annotations map[string]string, replicas int32,
+) kruise.InPlaceUpdateStrategy {
+	tuning := ptr.Deref(fields, kruise.InPlaceUpdateStrategy{})
+	if n, err := strconv.ParseInt(annotations[kruise.ImagePreDownloadParallelismKey], 10, 32); err == nil && n > 0 {
+		tuning.ImagePreDownloadParallelism = ptr.To(intstr.FromInt32(int32(n)))
+	}
+	if n, err := strconv.ParseInt(annotations[kruise.ImagePreDownloadTimeoutSecondsKey], 10, 32); err == nil && n > 0 {
+		tuning.ImagePreDownloadTimeoutSeconds = ptr.To(int32(n))
+	}
+	if text := annotations[kruise.ImagePreDownloadMinUpdatedReadyPodsKey]; text != "" {
+		amount := intstr.Parse(text)
+		if n, err := scale.AmountOr(&amount, 0, replicas, scale.RoundUp); err == nil {
+			tuning.ImagePreDownloadMinUpdatedReadyPods = ptr.To(n)
+		}
+	}
+	return tuning
+}
+
+const (
+	// mostPods is how many pods a pass builds at most, and mostBytes what they take in memory, by an estimate. leastPods
+	// are built of the largest template.
+	mostPods  = 512
+	mostBytes = 64 << 20
+	leastPods = 8
+)
+
+// MaxCreations returns how many pods of a workload one pass builds: the next pass goes on. A typing error in a number
+// of replicas, or a template as large as an API server stores, must not take the memory of the manager, which holds the
+// pods until their creations are answered.
+func MaxCreations(creations int, spec any) int {
+	if creations <= leastPods {
+		return creations
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return leastPods
+	}
+	return min(creations, mostPods, max(leastPods, mostBytes/(2*len(text))))
 }

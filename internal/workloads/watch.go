@@ -2,21 +2,30 @@ package workloads
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/lifecycle"
+	"github.com/kruisekit/kruisekit/workload"
 )
 
 // Controller is how the controller of a kind runs.
@@ -90,4 +99,61 @@ func (k *Kit) Existing(ctx context.Context, name types.NamespacedName) []reconci
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: name}}
+}
+
+// WatchOptions say which changes of pods pass.
+type WatchOptions struct {
+	// SkipQuiet leaves out changes in nothing that the plan of a workload reads, such as the status of one container.
+	SkipQuiet bool
+	// Policy is that of the workload's updates in place.
+	Policy inplace.Policy
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Changes is a predicate of the changes that pass. Created and deleted pods always pass, a resync does not.
+func Changes(o WatchOptions) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		old, isPod := e.ObjectOld.(*corev1.Pod)
+		pod, isToo := e.ObjectNew.(*corev1.Pod)
+		if !isPod || !isToo {
+			return true
+		}
+		return old.ResourceVersion != pod.ResourceVersion && (!o.SkipQuiet || o.matters(old, pod))
+	}}
+}
+
+// matters reports whether a workload may act on what changed in a pod.
+func (o WatchOptions) matters(old, pod *corev1.Pod) bool {
+	return old.Generation != pod.Generation || old.Spec.NodeName != pod.Spec.NodeName ||
+		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||
+		workload.IsFinished(old) != workload.IsFinished(pod) || workload.IsReady(old) != workload.IsReady(pod) ||
+		isReady(old) != isReady(pod) || !maps.Equal(old.Labels, pod.Labels) ||
+		!slices.Equal(old.Finalizers, pod.Finalizers) ||
+		!apiequality.Semantic.DeepEqual(old.OwnerReferences, pod.OwnerReferences) || stuck(old) != stuck(pod) || o.isDue(pod)
+}
+
+// isDue reports whether the next write of a pod's update is the workload's.
+func (o WatchOptions) isDue(pod *corev1.Pod) bool {
+	action, err := inplace.Next(inplace.Update{Pod: pod}, o.Policy, o.Now())
+	if err != nil || action.Verdict == inplace.Write {
+		return true
+	}
+	if lifecycle.StateOf(pod) != kruise.LifecycleStateUpdating {
+		return false
+	}
+	done, _ := inplace.Completed(pod, o.Policy)
+	return done
+}
+
+// isReady reports what the kubelet says, beside what workload.IsReady makes of it.
+func isReady(pod *corev1.Pod) bool {
+	c := lifecycle.ConditionOf(pod, corev1.PodReady)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// stuck returns the code of what keeps a pod from becoming ready; empty for nothing.
+func stuck(pod *corev1.Pod) string {
+	n, _ := workload.Stuck(pod)
+	return n.Code
 }
