@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
@@ -108,19 +107,19 @@ func checkFailure(p *appsv1beta1.FailurePolicy, at *field.Path) field.ErrorList 
 // EffectiveBroadcastJob returns a spec with valid values in place of those that admission rejects, and that stored
 // objects may have: the reconciler decides the same about both. An unknown completion policy is Always, an unknown
 // failure policy is Continue, and a negative number is zero. The result shares the pod template.
-func EffectiveBroadcastJob(of *v1beta1.BroadcastJobSpec) *v1beta1.BroadcastJobSpec {
+func EffectiveBroadcastJob(of *appsv1beta1.BroadcastJobSpec) *appsv1beta1.BroadcastJobSpec {
 	shallow := *of
 	spec := &shallow
 	completion, failure := &spec.CompletionPolicy, &spec.FailurePolicy
 	switch completion.Type {
-	case "", v1beta1.Always, v1beta1.Never:
+	case "", appsv1beta1.Always, appsv1beta1.Never:
 	default:
-		completion.Type = v1beta1.Always
+		completion.Type = appsv1beta1.Always
 	}
 	switch failure.Type {
-	case "", v1beta1.FailurePolicyTypeFailFast, v1beta1.FailurePolicyTypeContinue, v1beta1.FailurePolicyTypePause:
+	case "", appsv1beta1.FailurePolicyTypeFailFast, appsv1beta1.FailurePolicyTypeContinue, appsv1beta1.FailurePolicyTypePause:
 	default:
-		failure.Type = v1beta1.FailurePolicyTypeContinue
+		failure.Type = appsv1beta1.FailurePolicyTypeContinue
 	}
 	failure.RestartLimit = max(failure.RestartLimit, 0)
 	if n := completion.ActiveDeadlineSeconds; n != nil {
@@ -138,7 +137,7 @@ func EffectiveBroadcastJob(of *v1beta1.BroadcastJobSpec) *v1beta1.BroadcastJobSp
 
 // BroadcastParallelism returns how many pods may be active at once if a number of nodes is desired. A percentage is
 // rounded up.
-func BroadcastParallelism(spec *v1beta1.BroadcastJobSpec, desired int32) (int32, error) {
+func BroadcastParallelism(spec *appsv1beta1.BroadcastJobSpec, desired int32) (int32, error) {
 	n, err := scale.AmountOr(spec.Parallelism, math.MaxInt32, desired, scale.RoundUp)
 	if err != nil {
 		return 0, fmt.Errorf("spec.parallelism: %w", err)
