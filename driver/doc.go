@@ -12,9 +12,9 @@
 //		Owner: client.ObjectKeyFromObject(set), Ledgers: []driver.Recorder{r.pods},
 //	})
 //
-// Packages driver/runtimeclient and driver/clientgo have the senders of the two common clients. Their Update brings one
-// pod to a revision in place, for controllers with a loop over pods of their own: see [UpdatePod]. [Recording]
-// records what any sender sends.
+// Packages driver/runtimeclient and driver/clientgo have the senders of the two common clients. [UpdatePod] brings one
+// pod to a revision in place, for controllers with a loop over pods of their own. [Recording] records what any sender
+// sends.
 //
 // Laws:
 //   - Writes of a stage are sent in parallel: one, then twice as many at a time as before, at most 64. An API server

@@ -17,7 +17,6 @@ package clientgo
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,6 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -101,47 +99,37 @@ type Client[T write.Object] interface {
 // those of the client: see write.IsOutdated.
 func Send[T write.Object]( //nolint:ireturn // nil is no object, which a nil T would be
 	ctx context.Context, c Client[T], w *write.Write,
-) (write.Object, error) {
-	object, is := w.Object.(T)
-	if !is {
+) (answer write.Object, err error) {
+	object, ok := w.Object.(T)
+	if !ok {
 		return nil, fmt.Errorf("send write: %T is not a %T", w.Object, object)
 	}
-	answer, err := send(ctx, c, w, object)
-	if err != nil || w.Verb == write.Delete {
+	switch w.Verb {
+	case write.Get:
+		answer, err = c.Get(ctx, object.GetName(), metav1.GetOptions{})
+	case write.Create:
+		answer, err = c.Create(ctx, object, metav1.CreateOptions{FieldManager: w.FieldOwner})
+	case write.Delete:
+		err = c.Delete(ctx, object.GetName(), w.DeleteOptions())
+	case write.Patch:
+		answer, err = patch(ctx, c, w)
+	default: // no client of any kind evicts: see Sender
+		err = fmt.Errorf("send write: unknown verb %q", w.Verb)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return answer, nil
 }
 
-func send[T write.Object](ctx context.Context, c Client[T], w *write.Write, object T) (answer T, err error) {
-	switch w.Verb {
-	case write.Get:
-		return c.Get(ctx, object.GetName(), metav1.GetOptions{})
-	case write.Create:
-		return c.Create(ctx, object, metav1.CreateOptions{FieldManager: w.FieldOwner})
-	case write.Delete:
-		return answer, c.Delete(ctx, object.GetName(), w.DeleteOptions())
-	case write.Patch:
-		data, err := w.Data()
-		if err != nil {
-			return answer, err
-		}
-		options := metav1.PatchOptions{FieldManager: w.FieldOwner}
-		if w.Force {
-			options.Force = &w.Force
-		}
-		return c.Patch(ctx, object.GetName(), w.Type, data, options, w.Subresources()...)
-	case write.Ask, write.Evict: // no client of any kind evicts: see Sender
+func patch[T write.Object](ctx context.Context, c Client[T], w *write.Write) (answer T, err error) {
+	data, err := w.Data()
+	if err != nil {
+		return answer, err
 	}
-	return answer, fmt.Errorf("send write: unknown verb %q", w.Verb)
-}
-
-// Update brings one pod to a revision in place as far as that goes now: it begins the update of u, or continues the one
-// that has begun, and returns the pod as the last write left it with what to do next. The verdict is Wait, Complete,
-// Ignore or Recreate. Call Update again when the pod changes, and after Action.After.
-func Update(
-	ctx context.Context, c Clientset, u inplace.Update, p inplace.Policy,
-) (*corev1.Pod, inplace.Action, error) {
-	//nolint:forbidigo // driver.UpdatePod takes another clock
-	return driver.UpdatePod(ctx, Sender(c), u, driver.PodOptions{Policy: p, Now: time.Now})
+	options := metav1.PatchOptions{FieldManager: w.FieldOwner}
+	if w.Force {
+		options.Force = &w.Force
+	}
+	return c.Patch(ctx, w.Object.GetName(), w.Type, data, options, w.Subresources()...)
 }

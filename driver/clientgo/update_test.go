@@ -8,12 +8,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/clientgo"
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
 // A pod leaves traffic and gets its image in one call, and the call after that waits without a request.
-func TestUpdate(t *testing.T) {
+func TestUpdatePod(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "1"}}
 	pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: kruise.InPlaceUpdateReady}}
 	pod.Spec.Containers = []corev1.Container{{Name: "main", Image: "web:1"}}
@@ -25,7 +26,7 @@ func TestUpdate(t *testing.T) {
 	}
 	for call, requests := range []int{2, 0} {
 		client.ClearActions()
-		updated, action, err := clientgo.Update(t.Context(), client, u, inplace.Policy{})
+		updated, action, err := driver.UpdatePod(t.Context(), clientgo.Sender(client), u, driver.PodOptions{})
 		if err != nil || action.Verdict != inplace.Wait || updated.Spec.Containers[0].Image != "web:2" ||
 			len(client.Actions()) != requests {
 			t.Errorf("call %d: %+v after %d requests, %v", call, action, len(client.Actions()), err)

@@ -41,7 +41,7 @@ func sitePod() *corev1.Pod {
 }
 
 // Reconcile of an operator with a loop over its pods of its own: each pod goes to the revision web-2.
-func ExampleUpdate() {
+func Example_updatePod() {
 	ctx := context.Background()
 	c := fake.NewClientBuilder().WithObjects(sitePod()).WithStatusSubresource(&corev1.Pod{}).Build()
 	change, err := inplace.Diff(siteTemplate("web:1"), siteTemplate("web:2"), inplace.Policy{}) // once for all pods
@@ -55,8 +55,8 @@ func ExampleUpdate() {
 			fmt.Println(err)
 			return
 		}
-		pod, action, err := runtimeclient.Update(ctx, c,
-			inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, inplace.Policy{})
+		pod, action, err := driver.UpdatePod(ctx, runtimeclient.Sender(c, c),
+			inplace.Update{Pod: pod, Change: change, Revision: "web-2"}, driver.PodOptions{})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -114,8 +114,8 @@ func TestUpdateRecorded(t *testing.T) {
 			t.Fatalf("%d pods, %v", len(all), err)
 		}
 		server.writes, server.reads = 0, 0
-		_, action, err := runtimeclient.Update(ctx, c,
-			inplace.Update{Pod: all[0], Change: change, Revision: "web-2"}, inplace.Policy{})
+		_, action, err := driver.UpdatePod(ctx, runtimeclient.Sender(c, c),
+			inplace.Update{Pod: all[0], Change: change, Revision: "web-2"}, driver.PodOptions{})
 		if err != nil || action.Verdict != want || server.writes != writes || server.reads != 0 {
 			t.Errorf("%s after %d writes and %d reads, %v", action.Verdict, server.writes, server.reads, err)
 		}
@@ -169,8 +169,8 @@ func TestUpdateOutcomes(t *testing.T) {
 				}
 			}
 			server.err = row.err
-			_, action, err := runtimeclient.Update(t.Context(), server,
-				inplace.Update{Pod: pod, Change: change, Revision: row.revision}, inplace.Policy{})
+			_, action, err := driver.UpdatePod(t.Context(), runtimeclient.Sender(server, server),
+				inplace.Update{Pod: pod, Change: change, Revision: row.revision}, driver.PodOptions{})
 			if (err != nil) != row.fails || action.Verdict != row.verdict || row.err != nil && !errors.Is(err, row.err) {
 				t.Errorf("%s: %+v, %v", row.why, action, err)
 			}
