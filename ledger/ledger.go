@@ -115,12 +115,6 @@ func creates(w *write.Write) bool {
 		w.Type == types.ApplyPatchType && w.Subresource == write.Main && w.Object.GetUID() == ""
 }
 
-// Holds reports whether the Ledger records writes of an object: those of its Go type.
-func (*Ledger[T]) Holds(object write.Object) bool {
-	_, is := object.(T)
-	return is
-}
-
 // Forget drops all entries of an owner.
 func (l *Ledger[T]) Forget(owner types.NamespacedName) {
 	l.mu.Lock()
@@ -218,13 +212,12 @@ func (l *Ledger[T]) views(entries map[types.NamespacedName]entry[T], cached []T)
 	views := make([]view[T], 0, len(cached)+len(entries))
 	for _, object := range cached {
 		id := client.ObjectKeyFromObject(object)
-		e, recorded := entries[id]
-		delete(entries, id)
-		if !recorded {
+		if e, recorded := entries[id]; recorded {
+			views = append(views, compare(e, object, now))
+		} else {
 			views = append(views, view[T]{object: object, visible: true})
-			continue
 		}
-		views = append(views, compare(e, object, now))
+		delete(entries, id)
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(entries), compareNames) {
 		views = append(views, missing(entries[id], now))
@@ -245,9 +238,8 @@ func (l *Ledger[T]) settle(owner types.NamespacedName, v *view[T]) {
 		return
 	}
 	if v.then == renew {
-		e := v.entry
-		e.at = l.now()
-		entries[id] = e
+		v.entry.at = l.now()
+		entries[id] = v.entry
 		return
 	}
 	delete(entries, id)

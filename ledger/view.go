@@ -63,11 +63,9 @@ func compare[T client.Object](e entry[T], cached T, now time.Time) view[T] {
 func missing[T client.Object](e entry[T], now time.Time) view[T] {
 	age := now.Sub(e.at)
 	switch {
-	case e.kind == patched || e.kind == deleted: // the cache has shown the object, and then its end
-		return view[T]{entry: e, then: drop}
 	case e.kind == unseen && age < retention:
 		return view[T]{}
-	case e.kind == unseen:
+	case e.kind == patched || e.kind == deleted || e.kind == unseen: // the cache has shown the end of the object
 		return view[T]{entry: e, then: drop}
 	case e.kind == doubted || age >= Patience:
 		return view[T]{entry: e, unconfirmed: true, lacking: true}
@@ -79,11 +77,8 @@ func missing[T client.Object](e entry[T], now time.Time) view[T] {
 // lags.
 func (l *Ledger[T]) confirm(ctx context.Context, v *view[T]) error {
 	name := client.ObjectKeyFromObject(v.entry.object)
-	fresh, ok := v.entry.object.DeepCopyObject().(T)
-	if !ok {
-		return fmt.Errorf("copy %s: the copy of %T is of another type", name, v.entry.object)
-	}
-	switch err := l.live.Get(ctx, client.ObjectKeyFromObject(v.entry.object), fresh); {
+	fresh, _ := v.entry.object.DeepCopyObject().(T)
+	switch err := l.live.Get(ctx, name, fresh); {
 	case apierrors.IsNotFound(err) && v.lacking:
 		v.then = drop
 	case apierrors.IsNotFound(err) && v.other:

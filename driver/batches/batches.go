@@ -31,17 +31,6 @@ type Results []error
 // Err joins the errors.
 func (r Results) Err() error { return errors.Join(r...) }
 
-// Succeeded counts the calls without an error.
-func (r Results) Succeeded() int {
-	n := 0
-	for _, err := range r {
-		if err == nil {
-			n++
-		}
-	}
-	return n
-}
-
 // Run calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with
 // an error, except that an object of the same name exists.
 func Run[T any](items []T, do func(T) error) Results {
@@ -117,16 +106,10 @@ func Recovered(do func() error) (err error) {
 // place returns where the code panicked that is about to recover: the first caller below the machinery of panics.
 func place() string {
 	callers := make([]uintptr, 64)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers)])
-	for panicking := false; ; {
-		frame, more := frames.Next()
-		inRuntime := strings.HasPrefix(frame.Function, "runtime.")
-		if panicking && !inRuntime {
-			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
-		}
-		panicking = panicking || inRuntime
-		if !more {
-			return "an unknown place"
-		}
+	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers)]) // without place and the deferred function
+	frame, more := frames.Next()
+	for more && strings.HasPrefix(frame.Function, "runtime.") {
+		frame, more = frames.Next()
 	}
+	return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 }

@@ -37,10 +37,7 @@ func Sender(c client.Client, live client.Reader) driver.Send {
 		if w.Verb != write.Get {
 			return Send(ctx, c, w)
 		}
-		object, err := answer(w.Object)
-		if err != nil {
-			return nil, err
-		}
+		object := answer(w.Object)
 		if err := live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return nil, err
 		}
@@ -55,10 +52,7 @@ func Send( //nolint:ireturn // whichever type the write is of
 ) (write.Object, error) {
 	switch w.Verb {
 	case write.Create:
-		object, is := w.Object.DeepCopyObject().(client.Object)
-		if !is {
-			return nil, fmt.Errorf("create %T: its copy is no object", w.Object)
-		}
+		object := copyOf(w.Object)
 		if err := c.Create(ctx, object, &client.CreateOptions{FieldManager: w.FieldOwner}); err != nil {
 			return nil, err
 		}
@@ -81,10 +75,7 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 	if err != nil {
 		return nil, err
 	}
-	object, err := answer(w.Object)
-	if err != nil {
-		return nil, err
-	}
+	object := answer(w.Object)
 	options := client.PatchOptions{FieldManager: w.FieldOwner}
 	if w.Force {
 		options.Force = &w.Force
@@ -105,13 +96,10 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 
 // answer returns an object that the answer is decoded into. It is cheaper than a copy, and nothing of the old object is
 // left in it.
-func answer(of write.Object) (client.Object, error) {
-	made, is := reflect.New(reflect.TypeOf(of).Elem()).Interface().(client.Object)
-	if !is {
-		return nil, fmt.Errorf("patch %T: not an object", of)
-	}
+func answer(of write.Object) client.Object { //nolint:ireturn // whichever type the object is of
+	made, _ := reflect.New(reflect.TypeOf(of).Elem()).Interface().(client.Object)
 	made.GetObjectKind().SetGroupVersionKind(of.GetObjectKind().GroupVersionKind())
 	made.SetNamespace(of.GetNamespace())
 	made.SetName(of.GetName())
-	return made, nil
+	return made
 }

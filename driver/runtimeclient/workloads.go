@@ -3,7 +3,6 @@ package runtimeclient
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver"
+	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
@@ -53,9 +53,7 @@ type Workloads struct {
 	pods      *ledger.Ledger[*corev1.Pod]
 	claims    *ledger.Ledger[*corev1.PersistentVolumeClaim]
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-
-	mu    sync.Mutex
-	known map[types.NamespacedName]known
+	known     memory.Of[types.NamespacedName, known]
 }
 
 // WorkloadsOptions are those of NewWorkloads. The zero value is of an operator whose pods have no claims.
@@ -84,7 +82,7 @@ func NewWorkloads(c client.Client, live client.Reader, o WorkloadsOptions) *Work
 		o.Now = time.Now //nolint:forbidigo // the clock of the options
 	}
 	return &Workloads{
-		Client: c, live: live, options: o, known: map[types.NamespacedName]known{},
+		Client: c, live: live, options: o,
 		pods:      ledger.New[*corev1.Pod](live, o.Now),
 		claims:    ledger.New[*corev1.PersistentVolumeClaim](live, o.Now),
 		revisions: ledger.New[*appsv1.ControllerRevision](live, o.Now),
@@ -117,11 +115,9 @@ func (w *Workloads) Observe(ctx context.Context, owner client.Object, of client.
 // plan; errors of single writes come with the pass.
 func (w *Workloads) Run(ctx context.Context, owner client.Object, in workload.Input) (*workload.Pass, error) {
 	key := client.ObjectKeyFromObject(owner)
-	w.mu.Lock()
-	if k := w.known[key]; k.uid == owner.GetUID() {
+	if k := w.known.Recall(key); k.uid == owner.GetUID() {
 		in.Repeats = k.repeats
 	}
-	w.mu.Unlock()
 	in.Scale.Now = w.options.Now()
 	pass, err := workload.Plan(in)
 	if err != nil {
@@ -138,8 +134,8 @@ func (w *Workloads) Run(ctx context.Context, owner client.Object, in workload.In
 
 // emit emits what blocks a workload, unless it did so in the pass before.
 func (w *Workloads) emit(owner client.Object, notes []note.Note) {
-	blocked, is := note.Headline(notes)
-	if !is || blocked.Level != note.Blocked {
+	blocked, _ := note.Headline(notes)
+	if blocked.Level != note.Blocked {
 		blocked = note.Note{}
 	}
 	var before note.Note
@@ -152,10 +148,7 @@ func (w *Workloads) emit(owner client.Object, notes []note.Note) {
 // Result returns what a reconciler returns after a pass. The object is reconciled again when the pass asks for it, also
 // where the error of another object has a longer back-off: see Queue.Result.
 func (w *Workloads) Result(q reconcile.Request, pass *workload.Pass, err error) (reconcile.Result, error) {
-	w.mu.Lock()
-	after := requeue.Sooner(pass.RequeueAfter(), w.known[q.NamespacedName].recheckAfter)
-	w.mu.Unlock()
-	return w.Queue.Result(q, after, err)
+	return w.Queue.Result(q, requeue.Sooner(pass.RequeueAfter(), w.known.Recall(q.NamespacedName).recheckAfter), err)
 }
 
 // Gone returns what a reconciler returns for an object that does not exist, or whose deletion has begun, and forgets
@@ -167,9 +160,7 @@ func (w *Workloads) Gone(q reconcile.Request, err error) (reconcile.Result, erro
 	w.pods.Forget(q.NamespacedName)
 	w.claims.Forget(q.NamespacedName)
 	w.revisions.Forget(q.NamespacedName)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.known, q.NamespacedName)
+	w.known.Forget(q.NamespacedName)
 	return reconcile.Result{}, nil
 }
 
@@ -186,13 +177,10 @@ func (w *Workloads) PatchStatus(
 }
 
 func (w *Workloads) remember(owner client.Object, change func(*known)) {
-	key := client.ObjectKeyFromObject(owner)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	k := w.known[key]
-	if k.uid != owner.GetUID() {
-		k = known{uid: owner.GetUID()}
-	}
-	change(&k)
-	w.known[key] = k
+	w.known.Note(client.ObjectKeyFromObject(owner), func(k *known) {
+		if k.uid != owner.GetUID() {
+			*k = known{uid: owner.GetUID()}
+		}
+		change(k)
+	})
 }

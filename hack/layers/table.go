@@ -59,6 +59,7 @@ func below() map[string][]string {
 
 		"internal/distribution":   nil,
 		"internal/failure":        nil,
+		"internal/memory":         nil,
 		"internal/ordinals":       nil,
 		"internal/requeue":        nil,
 		"internal/podprobe":       {"note", "write", "lifecycle"},
