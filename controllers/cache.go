@@ -20,10 +20,10 @@ import (
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
-	"github.com/kruisekit/kruisekit/internal/fanout"
 	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // ManagerOptions are a start for those of a manager with these reconcilers: they set the scheme, and what keeps memory
@@ -56,7 +56,7 @@ func ManagerOptions() (ctrl.Options, error) {
 	}
 	return ctrl.Options{
 		Scheme:   scheme,
-		NewCache: fanout.New(&corev1.Pod{}),
+		NewCache: watches.OneListener(&corev1.Pod{}),
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{

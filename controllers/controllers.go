@@ -41,7 +41,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/controllers/workloadspread"
-	"github.com/kruisekit/kruisekit/internal/awaited"
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // Options of AddToManager. The zero value adds all reconcilers as the reference has them.
@@ -195,10 +195,10 @@ func add(ctx context.Context, mgr ctrl.Manager, o *Options, all []entry) error {
 		o.held = newGate(maxHeld)
 		o.PodScope.InForce = o.held.opening(o.PodScope.InForce)
 	}
-	var later []awaited.Part
+	var later []binding.Part
 	for _, e := range wanted {
 		part := e.part(mgr, o, left)
-		missing, err := awaited.Missing(mgr.GetRESTMapper(), part)
+		missing, err := binding.Missing(mgr.GetRESTMapper(), part)
 		if err != nil {
 			return err
 		}

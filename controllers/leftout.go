@@ -11,12 +11,13 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/awaited"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
 // LeftOut reports the reconcilers that AddToManager leaves out while their kinds are not installed. Its zero value is
 // ready for one manager.
-type LeftOut struct{ parts awaited.Parts }
+type LeftOut struct{ parts binding.Awaited }
 
 // Names returns the reconcilers that are left out, sorted.
 func (l *LeftOut) Names() []string { return l.waiting().Names() }
@@ -27,7 +28,7 @@ func (l *LeftOut) Names() []string { return l.waiting().Names() }
 // conversion webhooks, wrap the check in certificates.Keeper.ColdStart.
 func (l *LeftOut) Check(*http.Request) error { return l.waiting().Check() }
 
-func (l *LeftOut) waiting() *awaited.Parts {
+func (l *LeftOut) waiting() *binding.Awaited {
 	if l == nil {
 		return nil
 	}
@@ -35,8 +36,8 @@ func (l *LeftOut) waiting() *awaited.Parts {
 }
 
 // part is an entry that waits for its kinds.
-func (e entry) part(mgr ctrl.Manager, o *Options, left awaited.Gauge) awaited.Part {
-	return awaited.Part{
+func (e entry) part(mgr ctrl.Manager, o *Options, left metrics.LeftOut) binding.Part {
+	return binding.Part{
 		Name: e.name, Optional: optional(e.name, o),
 		Kinds: append([]schema.GroupVersionKind{e.kind}, required(e.name)...),
 		Add: func(ctx context.Context) error {
@@ -84,8 +85,8 @@ func optional(name string, o *Options) []schema.GroupVersionKind {
 }
 
 // newGauge returns the gauge of the reconcilers that are left out.
-func newGauge(registerer prometheus.Registerer) (awaited.Gauge, error) {
-	return awaited.NewGauge(registerer, prometheus.GaugeOpts{
+func newGauge(registerer prometheus.Registerer) (metrics.LeftOut, error) {
+	return metrics.NewLeftOut(registerer, prometheus.GaugeOpts{
 		Name: "kruisekit_controllers_left_out",
 		Help: "1 for a controller that does not run because a kind that it needs is not installed.",
 	}, "controller")

@@ -21,7 +21,6 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/imagepull"
 	"github.com/kruisekit/kruisekit/daemon/podprobe"
-	"github.com/kruisekit/kruisekit/internal/awaited"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
@@ -163,7 +162,7 @@ func add(ctx context.Context, mgr ctrl.Manager, t target) error {
 	if err != nil {
 		return err
 	}
-	var later []awaited.Part
+	var later []binding.Part
 	err = t.each(mgr, func(p part, why absence) error {
 		if why.reason != "" {
 			log.FromContext(ctx).Info("Part left out", "part", p.name, "reason", why.reason)

@@ -11,17 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/kruisekit/kruisekit/internal/awaited"
+	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/metrics"
 )
 
 // LeftOut has the parts that AddToManager leaves out while their kinds are not installed. Its zero value is ready for
 // one manager.
-type LeftOut struct{ parts awaited.Parts }
+type LeftOut struct{ parts binding.Awaited }
 
 // Names returns the parts that are left out, sorted.
 func (l *LeftOut) Names() []string { return l.waiting().Names() }
 
-func (l *LeftOut) waiting() *awaited.Parts {
+func (l *LeftOut) waiting() *binding.Awaited {
 	if l == nil {
 		return nil
 	}
@@ -29,8 +30,8 @@ func (l *LeftOut) waiting() *awaited.Parts {
 }
 
 // part is a part that waits for its kind.
-func (t target) part(mgr ctrl.Manager, p part, kind schema.GroupVersionKind, left awaited.Gauge) awaited.Part {
-	return awaited.Part{Name: p.name, Kinds: []schema.GroupVersionKind{kind}, Add: func(ctx context.Context) error {
+func (t target) part(mgr ctrl.Manager, p part, kind schema.GroupVersionKind, left metrics.LeftOut) binding.Part {
+	return binding.Part{Name: p.name, Kinds: []schema.GroupVersionKind{kind}, Add: func(ctx context.Context) error {
 		if err := t.add(ctx, mgr, p); err != nil {
 			return err
 		}
@@ -51,8 +52,8 @@ func (l *LeftOut) check(name string, added healthz.Checker) healthz.Checker {
 }
 
 // newGauge returns the gauge of the parts that are left out.
-func newGauge(registerer prometheus.Registerer) (awaited.Gauge, error) {
-	return awaited.NewGauge(registerer, prometheus.GaugeOpts{
+func newGauge(registerer prometheus.Registerer) (metrics.LeftOut, error) {
+	return metrics.NewLeftOut(registerer, prometheus.GaugeOpts{
 		Name: "kruise_daemon_parts_left_out",
 		Help: "1 for a part of the daemon that does not run because its kind is not installed.",
 	}, "part")

@@ -5,6 +5,8 @@
 //	...
 //	return r.api.Bind(mgr, "cloneset-controller", o).For(...).Complete(r)
 //
+// Awaited adds reconcilers to a manager when the API server serves their kinds.
+//
 // What the options leave open comes from the manager. Live is the same reader before and after, so that a ledger that
 // is made with it follows.
 package binding

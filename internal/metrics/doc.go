@@ -1,4 +1,4 @@
-// Package metrics has the metrics of stalled workloads, and registers others.
+// Package metrics has the metrics of stalled workloads and of parts that are left out, and registers others.
 //
 //	stalled, err := metrics.RegisterStalled(registerer)
 //	err = mgr.Add(stalled.Follow(mgr.GetCache(), kind, metrics.StalledOptions{})) // a kind that reports in its status

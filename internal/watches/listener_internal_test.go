@@ -1,4 +1,4 @@
-package fanout
+package watches
 
 import (
 	"errors"
@@ -102,7 +102,7 @@ func TestOneListener(t *testing.T) {
 }
 
 // All handlers of a listener that cannot be registered get the error.
-func TestFailure(t *testing.T) {
+func TestOneListenerFails(t *testing.T) {
 	s := &source{fails: errors.New("stopped")}
 	i := &informer{Informer: s}
 	for range 2 {

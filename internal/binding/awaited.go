@@ -1,4 +1,4 @@
-package awaited
+package binding
 
 import (
 	"context"
@@ -16,8 +16,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 const (
@@ -43,7 +41,7 @@ type Part struct {
 func Missing(mapper meta.RESTMapper, p Part) ([]schema.GroupVersionKind, error) {
 	var missing []schema.GroupVersionKind
 	for _, kind := range slices.Concat(p.Kinds, p.Optional) {
-		installed, err := binding.Installed(mapper, kind)
+		installed, err := Installed(mapper, kind)
 		if err != nil {
 			return nil, err
 		}
@@ -54,9 +52,21 @@ func Missing(mapper meta.RESTMapper, p Part) ([]schema.GroupVersionKind, error) 
 	return missing, nil
 }
 
-// Parts wait for their kinds. They are a runnable of a manager, on every replica. The zero value has none, and so has
-// nil.
-type Parts struct {
+// Awaited are parts that wait for their kinds. They are a runnable of a manager, on every replica. The zero value has
+// none, and so has nil.
+//
+//	missing, err := binding.Missing(mapper, part)
+//	...
+//	var waiting binding.Awaited
+//	err = waiting.AddTo(ctx, mgr, parts) // those with missing kinds
+//	...
+//	err = waiting.Check() // for readiness
+//
+// A look costs a request for each part that waits. The pause between looks grows from a second to a minute, and is a
+// second again after a look that found a kind. A controller that joins late runs only on the leader, and its indexes
+// cover the objects that the cache already has. A part that cannot be added ends the manager, as it does at the start: a
+// half of a controller must not run.
+type Awaited struct {
 	mapper meta.RESTMapper
 	clock  clock.WithTicker
 	logger logr.Logger
@@ -70,12 +80,12 @@ type Parts struct {
 var errAdded = errors.New("a record of what waits for kinds serves one manager and one list")
 
 // AddTo adds the runnable of parts that wait to a manager, once. Without parts it does nothing.
-func (p *Parts) AddTo(ctx context.Context, mgr ctrl.Manager, parts []Part) error {
+func (p *Awaited) AddTo(ctx context.Context, mgr ctrl.Manager, parts []Part) error {
 	if len(parts) == 0 {
 		return nil
 	}
 	if p == nil {
-		p = &Parts{}
+		p = &Awaited{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,10 +100,10 @@ func (p *Parts) AddTo(ctx context.Context, mgr ctrl.Manager, parts []Part) error
 }
 
 // NeedLeaderElection returns false: another leader must have all controllers.
-func (*Parts) NeedLeaderElection() bool { return false }
+func (*Awaited) NeedLeaderElection() bool { return false }
 
 // Start looks for the kinds until all parts are added.
-func (p *Parts) Start(ctx context.Context) error {
+func (p *Awaited) Start(ctx context.Context) error {
 	ctx = log.IntoContext(ctx, p.logger)
 	left, pause := len(p.Names()), firstPause
 	added := make(chan error, left)
@@ -123,7 +133,7 @@ func (p *Parts) Start(ctx context.Context) error {
 }
 
 // look returns the parts that wait no longer.
-func (p *Parts) look(ctx context.Context) []Part {
+func (p *Awaited) look(ctx context.Context) []Part {
 	p.mu.Lock()
 	waiting := p.waiting
 	p.looks++
@@ -145,9 +155,9 @@ func (p *Parts) look(ctx context.Context) []Part {
 }
 
 // installed reports whether all kinds are installed.
-func (p *Parts) installed(ctx context.Context, kinds []schema.GroupVersionKind) bool {
+func (p *Awaited) installed(ctx context.Context, kinds []schema.GroupVersionKind) bool {
 	return !slices.ContainsFunc(kinds, func(kind schema.GroupVersionKind) bool {
-		installed, err := binding.Installed(p.mapper, kind)
+		installed, err := Installed(p.mapper, kind)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "Failed to look up a kind", "kind", kind.String())
 		}
@@ -156,7 +166,7 @@ func (p *Parts) installed(ctx context.Context, kinds []schema.GroupVersionKind) 
 }
 
 // add adds a part. It waits for the objects of its indexes, which can take as long as a list of them.
-func (p *Parts) add(ctx context.Context, part Part) (err error) {
+func (p *Awaited) add(ctx context.Context, part Part) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("add %s: panic: %v\n%s", part.Name, fault, debug.Stack())
@@ -172,7 +182,7 @@ func (p *Parts) add(ctx context.Context, part Part) (err error) {
 }
 
 // Names returns the parts that are not added, sorted.
-func (p *Parts) Names() []string {
+func (p *Awaited) Names() []string {
 	if p == nil {
 		return nil
 	}
@@ -188,7 +198,7 @@ func (p *Parts) Names() []string {
 
 // Check returns an error for the first looks while parts are not added. An administrator may leave kinds out for good,
 // so that parts which wait longer are no error.
-func (p *Parts) Check() error {
+func (p *Awaited) Check() error {
 	names := p.Names()
 	if len(names) == 0 {
 		return nil

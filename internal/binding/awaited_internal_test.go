@@ -1,4 +1,4 @@
-package awaited
+package binding
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func kind(version, name string) schema.GroupVersionKind {
 
 // bench runs parts with a clock that only the test moves.
 type bench struct {
-	*Parts
+	*Awaited
 	*server
 
 	clock *clocktesting.FakeClock
@@ -73,7 +73,7 @@ func run(t *testing.T, parts ...Part) *bench {
 			parts[i].Add = func(context.Context) error { b.added <- name; return nil }
 		}
 	}
-	b.Parts = &Parts{mapper: b.server, clock: b.clock, logger: logr.Discard(), waiting: parts}
+	b.Awaited = &Awaited{mapper: b.server, clock: b.clock, logger: logr.Discard(), waiting: parts}
 	go func() { b.ended <- b.Start(t.Context()) }()
 	return b
 }
@@ -95,8 +95,8 @@ func (b *bench) due() {
 }
 
 func (b *bench) looked() int {
-	b.Parts.mu.Lock()
-	defer b.Parts.mu.Unlock()
+	b.Awaited.mu.Lock()
+	defer b.Awaited.mu.Unlock()
 	return b.looks
 }
 

@@ -1,4 +1,4 @@
-package fanout
+package watches
 
 import (
 	"context"
@@ -17,8 +17,17 @@ import (
 // listener of its own.
 const gather = 100 * time.Millisecond
 
-// New returns a constructor of caches that have one listener for the handlers of a typed object's kind.
-func New(of client.Object) cache.NewCacheFunc {
+// OneListener returns a constructor of caches that have one listener for the handlers of a typed object's kind:
+//
+//	options.NewCache = watches.OneListener(&corev1.Pod{})
+//
+// An informer runs two goroutines for each of its handlers, and copies each event into the queue of each. Such a cache
+// registers the handlers that are added together as one: an event wakes one goroutine, which calls the handlers one
+// after the other. Each handler sees the events in their order, as before. With all kinds of this module, one pod event
+// woke 28 goroutines, which was 7 % of the CPU time of a rollout; it wakes 2 with one listener.
+//
+// A handler must not block, because it delays all others of its kind, and it cannot be removed.
+func OneListener(of client.Object) cache.NewCacheFunc {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		made, err := cache.New(config, o)
 		return &shared{Cache: made, of: reflect.TypeOf(of)}, err
@@ -42,7 +51,7 @@ func (s *shared) GetInformer(
 ) (cache.Informer, error) {
 	found, err := s.Cache.GetInformer(ctx, of, o...)
 	if err != nil || reflect.TypeOf(of) != s.of {
-		return found, err //nolint:wrapcheck // as without this package
+		return found, err //nolint:wrapcheck // as the wrapped cache
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +92,7 @@ func (i *informer) AddEventHandlerWithOptions(
 	handler toolscache.ResourceEventHandler, o toolscache.HandlerOptions,
 ) (toolscache.ResourceEventHandlerRegistration, error) {
 	if o.ResyncPeriod != nil {
-		return i.Informer.AddEventHandlerWithOptions(handler, o) //nolint:wrapcheck // as without this package
+		return i.Informer.AddEventHandlerWithOptions(handler, o) //nolint:wrapcheck // as the wrapped cache
 	}
 	l := i.join(handler, o)
 	<-l.done
@@ -111,7 +120,7 @@ func (i *informer) join(handler toolscache.ResourceEventHandler, o toolscache.Ha
 }
 
 // errShared is returned for the removal of a handler: the registration is also that of others.
-var errShared = errors.New("fanout: a handler that shares its listener cannot be removed")
+var errShared = errors.New("watches: a handler that shares its listener cannot be removed")
 
 // RemoveEventHandler returns an error. Controllers keep their handlers.
 func (*informer) RemoveEventHandler(toolscache.ResourceEventHandlerRegistration) error {
