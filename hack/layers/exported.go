@@ -86,7 +86,11 @@ func members(named *gotypes.Named) []string {
 		return append(texts, named.Underlying().String())
 	}
 	for f := range fields.Fields() {
-		inner, is := f.Type().(*gotypes.Named)
+		embedded := gotypes.Unalias(f.Type())
+		if pointer, is := embedded.(*gotypes.Pointer); is {
+			embedded = gotypes.Unalias(pointer.Elem())
+		}
+		inner, is := embedded.(*gotypes.Named)
 		switch {
 		case f.Exported():
 			texts = append(texts, f.Type().String())

@@ -242,6 +242,7 @@ func TestRun(t *testing.T) {
 		"internal/x/x.go": "// Package x is documented.\npackage x\n\ntype T struct{}\n\ntype G[P any] struct{ V P }\n",
 		"driver/driver.go": "// Package driver is documented.\npackage driver\n\nimport \"" + module + "/internal/x\"\n\n" +
 			"type Alias = x.T\n\ntype Field struct { F map[string]*x.T; f x.T }\n\ntype Hidden struct { hidden }\n\n" +
+			"type Pointed struct { *hidden }\n\ntype other = hidden\n\ntype Renamed struct { *other }\n\n" +
 			"type hidden struct { F x.T }\n\ntype Method struct{}\n\nfunc (Method) M(x.T) {}\n\n" +
 			"type Clean struct { f x.T }\n\ntype Through struct { A Alias }\n\nvar Var x.G[int]\n\n" +
 			"func Func[P x.G[int]](func() x.T) {}\n\nfunc unexported(c Clean) x.T { return c.f }\n",
@@ -268,6 +269,8 @@ func TestRun(t *testing.T) {
 		"driver: Func mentions " + module + "/internal/x.G",
 		"driver: Hidden mentions " + module + "/internal/x.T",
 		"driver: Method mentions " + module + "/internal/x.T",
+		"driver: Pointed mentions " + module + "/internal/x.T",
+		"driver: Renamed mentions " + module + "/internal/x.T",
 		"driver: Var mentions " + module + "/internal/x.G",
 		"driver: imports " + module + "/internal/x: arrows point down only",
 		"go.mod: asks for go 1.26.0, the floor is 1.24",
