@@ -1,6 +1,7 @@
 package write
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -129,6 +130,18 @@ type Bytes []byte
 
 // Data returns the bytes.
 func (b Bytes) Data() ([]byte, error) { return b, nil }
+
+// Fields is the body of a merge patch or of an apply.
+type Fields map[string]any
+
+// Data encodes the fields.
+func (f Fields) Data() ([]byte, error) {
+	data, err := json.Marshal(f)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
+}
 
 // Data returns the body of the patch. It is nil for other verbs.
 func (w *Write) Data() ([]byte, error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // emitted returns the codes of the notes that become events, with the code as the reason. Each comes with a write that
@@ -18,9 +18,8 @@ func emitted() []string {
 
 // report logs the notes of a plan after its writes, and emits the events.
 func (r *Reconciler) report(ctx context.Context, p *plan) {
-	logger := log.FromContext(ctx)
+	binding.LogNotes(ctx, p.Notes)
 	for _, note := range p.Notes {
-		logger.V(1).Info("Note", "code", note.Code, "text", note.Text)
 		if slices.Contains(emitted(), note.Code) {
 			r.api.Event(p.request, corev1.EventTypeWarning, note.Code, note.Text)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // requests is a cache of requests of one pod.
@@ -68,22 +69,22 @@ func TestManyRequestsOfOnePod(t *testing.T) {
 	other := pod.DeepCopy()
 	other.UID = "p2"
 	for name, test := range map[string]struct {
-		tell func(q queue)
+		tell func(q watches.Queue)
 		want int
 	}{
-		"a container that is ready matters to the first": {func(q queue) {
+		"a container that is ready matters to the first": {func(q watches.Queue) {
 			r.aboutPod().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: pod}, q)
 		}, 1},
-		"a pod that terminates ends all": {func(q queue) {
+		"a pod that terminates ends all": {func(q watches.Queue) {
 			r.aboutPod().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: gone}, q)
 		}, n},
-		"so does another pod in its place": {func(q queue) {
+		"so does another pod in its place": {func(q watches.Queue) {
 			r.aboutPod().Update(t.Context(), event.UpdateEvent{ObjectOld: pod, ObjectNew: other}, q)
 		}, n},
-		"and a pod that is gone": {func(q queue) {
+		"and a pod that is gone": {func(q watches.Queue) {
 			r.aboutPod().Delete(t.Context(), event.DeleteEvent{Object: pod}, q)
 		}, n},
-		"the end of a request matters to the next": {func(q queue) {
+		"the end of a request matters to the next": {func(q watches.Queue) {
 			for _, name := range r.besides(t.Context(), &cached.all[7]) {
 				q.Add(name)
 			}

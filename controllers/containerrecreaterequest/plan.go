@@ -1,7 +1,6 @@
 package containerrecreaterequest
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -35,24 +34,24 @@ func newPlan(s *snapshot) *plan {
 
 // writes return the writes of the plan in their order; nil for none. Each is made from the request as the writes before
 // have left it.
-func (p *plan) writes() []func() (*write.Write, error) {
+func (p *plan) writes() []func() *write.Write {
 	if p.refused {
-		return []func() (*write.Write, error){p.refuse}
+		return []func() *write.Write{p.refuse}
 	}
-	pod := func() (*write.Write, error) { return p.Pod, nil }
-	return []func() (*write.Write, error){p.addFinalizer, pod, p.writeStatus, p.tidy, p.remove}
+	pod := func() *write.Write { return p.Pod }
+	return []func() *write.Write{p.addFinalizer, pod, p.writeStatus, p.tidy, p.remove}
 }
 
-func (p *plan) addFinalizer() (*write.Write, error) {
+func (p *plan) addFinalizer() *write.Write {
 	if !p.AddFinalizer {
-		return nil, nil
+		return nil
 	}
 	all := append(slices.Clone(p.request.Finalizers), v1beta1.ContainerRecreateRequestUnreadyAcquiredKey)
-	return p.patch(write.Main, map[string]any{"metadata": p.metadata(map[string]any{"finalizers": all})})
+	return p.patch(write.Main, write.Fields{"metadata": p.metadata(map[string]any{"finalizers": all})})
 }
 
 // tidy removes what a request no longer needs, in one write.
-func (p *plan) tidy() (*write.Write, error) {
+func (p *plan) tidy() *write.Write {
 	metadata := map[string]any{"uid": p.request.UID}
 	if p.RemoveFinalizer {
 		rest := slices.DeleteFunc(slices.Clone(p.request.Finalizers), func(f string) bool {
@@ -65,16 +64,16 @@ func (p *plan) tidy() (*write.Write, error) {
 		metadata["labels"] = map[string]any{v1beta1.ContainerRecreateRequestActiveKey: nil}
 	}
 	if !p.RemoveFinalizer && !p.RemoveActive {
-		return nil, nil
+		return nil
 	}
-	return p.patch(write.Main, map[string]any{"metadata": metadata})
+	return p.patch(write.Main, write.Fields{"metadata": metadata})
 }
 
-func (p *plan) remove() (*write.Write, error) {
+func (p *plan) remove() *write.Write {
 	if !p.Delete {
-		return nil, nil
+		return nil
 	}
-	return &write.Write{Verb: write.Delete, Object: p.untyped()}, nil
+	return &write.Write{Verb: write.Delete, Object: p.untyped()}
 }
 
 // metadata is that of a patch which fails when the request has changed.
@@ -84,14 +83,10 @@ func (p *plan) metadata(more map[string]any) map[string]any {
 	return m
 }
 
-func (p *plan) patch(subresource string, body map[string]any) (*write.Write, error) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
+func (p *plan) patch(subresource string, body write.Fields) *write.Write {
 	return &write.Write{
-		Verb: write.Patch, Object: p.untyped(), Subresource: subresource, Type: types.MergePatchType, Body: write.Bytes(data),
-	}, nil
+		Verb: write.Patch, Object: p.untyped(), Subresource: subresource, Type: types.MergePatchType, Body: body,
+	}
 }
 
 // untyped returns the request for a write. The client leaves the answer undecoded, because it may not fit the type.

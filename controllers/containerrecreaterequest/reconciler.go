@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := mgr.GetFieldIndexer().IndexField(ctx, stored.Untyped(gvk()), byPod, indexed); err != nil {
 		return fmt.Errorf("index requests by pod: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "containerrecreaterequest-controller", o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(gvk()), handler.EnqueueRequestsFromMapFunc(r.besides), builder.WithPredicates(ends())).
 		Watches(&corev1.Pod{}, r.aboutPod()).
@@ -62,8 +62,7 @@ func requestKind() stored.Kind { return stored.Kind{GVK: gvk()} }
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
 const (
-	controllerName = "containerrecreaterequest-controller"
-	kind           = "ContainerRecreateRequest"
+	kind = "ContainerRecreateRequest"
 
 	// soon is when to reconcile again after a write that failed because the object has changed. Usually an event comes
 	// first.
@@ -91,10 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 // run sends the writes of a plan one after the other, until one fails.
 func (r *Reconciler) run(ctx context.Context, p *plan) error {
 	for _, next := range p.writes() {
-		w, err := next()
-		if err != nil {
-			return err
-		}
+		w := next()
 		if w == nil {
 			continue
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 // writeStatus returns the write of the status that is decided.
-func (p *plan) writeStatus() (*write.Write, error) {
+func (p *plan) writeStatus() *write.Write {
 	if p.Write == nil {
-		return nil, nil
+		return nil
 	}
 	w := *p.Write
 	w.Verb, w.Object, w.Subresource = write.Patch, p.untyped(), write.Status
-	return &w, nil
+	return &w
 }
 
 func (s *snapshot) refusal() []note.Note {
@@ -26,8 +26,8 @@ func (s *snapshot) refusal() []note.Note {
 }
 
 // refuse ends a request that cannot be read, and drops what was known of it: that may be what cannot be read.
-func (p *plan) refuse() (*write.Write, error) {
-	return p.patch(write.Status, map[string]any{"metadata": p.metadata(nil), "status": map[string]any{
+func (p *plan) refuse() *write.Write {
+	return p.patch(write.Status, write.Fields{"metadata": p.metadata(nil), "status": map[string]any{
 		"phase":          v1beta1.ContainerRecreateRequestCompleted,
 		"completionTime": metav1.NewTime(p.now),
 		"message":        p.Notes[0].Text,

@@ -5,7 +5,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -43,12 +42,10 @@ func requestOf(o client.Object) *request {
 	return r
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // aboutPod wakes the request of a pod that runs, and all requests of a pod that is gone, or about to be: those that
 // wait look at nothing else of the pod.
 func (r *Reconciler) aboutPod() handler.EventHandler {
-	wake := func(ctx context.Context, pod client.Object, q queue, all bool) {
+	wake := func(ctx context.Context, pod client.Object, q watches.Queue, all bool) {
 		names := r.enqueue(ctx, pod.GetNamespace(), string(pod.GetUID()))
 		if !all {
 			names = names[:min(len(names), 1)]
@@ -58,16 +55,16 @@ func (r *Reconciler) aboutPod() handler.EventHandler {
 		}
 	}
 	return watches.Direct(handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q watches.Queue) {
 			wake(ctx, e.Object, q, e.Object.GetDeletionTimestamp() != nil)
 		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watches.Queue) {
 			if e.ObjectOld.GetUID() != e.ObjectNew.GetUID() {
 				wake(ctx, e.ObjectOld, q, true)
 			}
 			wake(ctx, e.ObjectNew, q, e.ObjectNew.GetDeletionTimestamp() != nil)
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q, true) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watches.Queue) { wake(ctx, e.Object, q, true) },
 	})
 }
 
@@ -94,8 +91,7 @@ func (r *Reconciler) enqueue(ctx context.Context, namespace, uid string) []recon
 // ends are the events by which a request makes room for others.
 func ends() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, is := requestOf(e.ObjectOld), requestOf(e.ObjectNew)
 			return was != nil && is != nil && !over(was) && over(is)

@@ -22,14 +22,14 @@ type plan struct {
 
 // newPlan reads nothing but the snapshot.
 func newPlan(s *snapshot) (*plan, error) {
-	p := &plan{}
-	var err error
-	if p.finalizer, err = s.finalizers(); err != nil || s.marker.DeletionTimestamp != nil || s.malformed != nil {
-		return p, err
+	p := &plan{finalizer: s.finalizers()}
+	if s.marker.DeletionTimestamp != nil || s.malformed != nil {
+		return p, nil //nolint:nilerr // an event reports it
 	}
 	if s.serverless && marksVirtual(s.marker) {
 		p.marks = s.marks()
 	}
+	var err error
 	p.status, err = s.status()
 	return p, err
 }
@@ -38,7 +38,7 @@ func newPlan(s *snapshot) (*plan, error) {
 func kind() stored.Kind { return stored.Kind{GVK: markers.GVK()} }
 
 // finalizers returns the write of the finalizers that the marker is to have; nil where it has them.
-func (s *snapshot) finalizers() (*write.Write, error) {
+func (s *snapshot) finalizers() *write.Write {
 	const finalizer = v1alpha1.PodProbeMarkerFinalizerKey
 	has := slices.Contains(s.marker.Finalizers, finalizer)
 	switch deleted := s.marker.DeletionTimestamp != nil; {
@@ -48,7 +48,7 @@ func (s *snapshot) finalizers() (*write.Write, error) {
 	case !deleted && !has:
 		return kind().Finalizers(s.marker, append(slices.Clone(s.marker.Finalizers), finalizer))
 	}
-	return nil, nil
+	return nil
 }
 
 // marksVirtual reports whether a probe of a marker has both a condition and marks, which follow the condition on

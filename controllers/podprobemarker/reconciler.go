@@ -55,18 +55,14 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := binding.SharedIndex(index); err != nil {
 		return fmt.Errorf("index NodePodProbes by marker: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "podprobemarker-controller", o).
 		For(stored.Untyped(markers.GVK())).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Complete(r)
 }
 
-const (
-	controllerName = "podprobemarker-controller"
-
-	// waitForNodes is when a deleted marker is looked at again while a node runs its probes.
-	waitForNodes = time.Second
-)
+// waitForNodes is when a deleted marker is looked at again while a node runs its probes.
+const waitForNodes = time.Second
 
 // Reconcile works on one marker.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

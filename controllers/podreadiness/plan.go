@@ -1,8 +1,6 @@
 package podreadiness
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,22 +21,18 @@ func waits(pod *corev1.Pod) bool {
 }
 
 // condition returns the write that applies the condition and nothing else.
-func (s *snapshot) condition() (*write.Write, error) {
-	body, err := json.Marshal(map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"namespace": s.pod.Namespace, "name": s.pod.Name, "uid": s.pod.UID},
-		"status": map[string]any{"conditions": []map[string]any{{
-			"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue,
-			"lastTransitionTime": metav1.NewTime(s.now),
-		}}},
-	})
-	if err != nil {
-		return nil, err
-	}
+func (s *snapshot) condition() *write.Write {
 	kind := corev1.SchemeGroupVersion.WithKind("Pod")
 	name := types.NamespacedName{Namespace: s.pod.Namespace, Name: s.pod.Name}
 	return &write.Write{
 		Verb: write.Patch, Object: stored.MetadataOf(kind, name), Subresource: write.Status,
-		Type: types.ApplyPatchType, FieldOwner: fieldOwner, Body: write.Bytes(body),
-	}, nil
+		Type: types.ApplyPatchType, FieldOwner: fieldOwner, Body: write.Fields{
+			"apiVersion": "v1", "kind": "Pod",
+			"metadata": map[string]any{"namespace": s.pod.Namespace, "name": s.pod.Name, "uid": s.pod.UID},
+			"status": map[string]any{"conditions": []map[string]any{{
+				"type": kruise.KruisePodReadyConditionType, "status": corev1.ConditionTrue,
+				"lastTransitionTime": metav1.NewTime(s.now),
+			}}},
+		},
+	}
 }

@@ -38,16 +38,13 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "pod-readiness-controller", o).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
 		Complete(r)
 }
 
-const (
-	controllerName = "pod-readiness-controller"
-	// patience is how long the cache may take to show a write.
-	patience = time.Minute
-)
+// patience is how long the cache may take to show a write.
+const patience = time.Minute
 
 // Reconcile sets the condition of one pod, if it has none.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {
@@ -58,10 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case s.left > 0:
 		return ctrl.Result{RequeueAfter: s.left}, nil
 	}
-	w, err := s.condition()
-	if err == nil {
-		_, err = r.api.Send(ctx, name.NamespacedName, w)
-	}
+	_, err = r.api.Send(ctx, name.NamespacedName, s.condition())
 	switch {
 	case apierrors.IsNotFound(err):
 		return ctrl.Result{}, nil

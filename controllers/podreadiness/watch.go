@@ -15,9 +15,8 @@ func (r *Reconciler) events() predicate.Predicate {
 		return is && (waits(pod) || isSet(o))
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return relevant(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return relevant(e.ObjectNew) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return isSet(e.Object) },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool { return relevant(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return relevant(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return isSet(e.Object) },
 	}
 }

@@ -1,8 +1,6 @@
 package podunavailablebudget
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -125,22 +123,17 @@ func (s *snapshot) toStamp() (all []*corev1.Pod, more bool) {
 }
 
 // records returns the writes that record the name of the budget on pods.
-func (p *plan) records(s *snapshot) ([]*write.Write, error) {
+func (p *plan) records(s *snapshot) []*write.Write {
 	var writes []*write.Write
+	names := map[string]string{kruise.PodRelatedPubKey: s.budget.Name, kruise.PodRelatedPubKeyOld: s.budget.Name}
 	for _, of := range p.stamped {
-		data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid":         of.UID,
-			"annotations": map[string]string{kruise.PodRelatedPubKey: s.budget.Name, kruise.PodRelatedPubKeyOld: s.budget.Name},
-		}})
-		if err != nil {
-			return nil, fmt.Errorf("encode annotations: %w", err)
-		}
 		name := types.NamespacedName{Namespace: of.Namespace, Name: of.Name}
 		pod := stored.MetadataOf(corev1.SchemeGroupVersion.WithKind("Pod"), name)
 		pod.SetUID(of.UID)
 		writes = append(writes, &write.Write{
-			Verb: write.Patch, Object: pod, Type: types.StrategicMergePatchType, Body: write.Bytes(data),
+			Verb: write.Patch, Object: pod, Type: types.StrategicMergePatchType,
+			Body: write.Fields{"metadata": map[string]any{"uid": of.UID, "annotations": names}},
 		})
 	}
-	return writes, nil
+	return writes
 }

@@ -2,7 +2,6 @@ package podunavailablebudget
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -72,7 +71,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	c, err := r.api.Bind(mgr, controllerName, o).
+	c, err := r.api.Bind(mgr, "podunavailablebudget-controller", o).
 		Watches(stored.Untyped(gvk()), r.budgetEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Build(r)
@@ -83,8 +82,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	r.workloads.Cached, r.workloads.Indexer, r.workloads.Mapper = mgr.GetCache(), mgr.GetCache(), mgr.GetRESTMapper()
 	return nil
 }
-
-const controllerName = "podunavailablebudget-controller"
 
 func gvk() schema.GroupVersionKind {
 	return policyv1beta1.GroupVersion.WithKind("PodUnavailableBudget")
@@ -111,22 +108,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("write status: %w", err)
 	}
-	err = r.writeStamps(ctx, s, &p)
+	err = r.api.WriteEach(ctx, s.key(), p.records(s)) // a pod whose write fails keeps no other pod from its stamp
 	r.emit(s, &p)
 	return r.api.Result(request, p.after, err)
-}
-
-// writeStamps stamps pods. A pod whose write fails keeps no other pod from its stamp.
-func (r *Reconciler) writeStamps(ctx context.Context, s *snapshot, p *plan) error {
-	writes, err := p.records(s)
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for i, answer := range r.api.SendEach(ctx, s.key(), writes) {
-		if answer.Err != nil && !write.IsOutdated(answer.Err) {
-			failed = append(failed, fmt.Errorf("%s: %w", writes[i], answer.Err))
-		}
-	}
-	return errors.Join(failed...)
 }

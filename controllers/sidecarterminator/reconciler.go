@@ -48,7 +48,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "sidecarterminator-controller", o).
 		For(&corev1.Pod{}, builder.WithPredicates(podEvents())).
 		Watches(stored.Untyped(gvk()), owned.By("", "Pod")).
 		Complete(r)
@@ -59,8 +59,6 @@ func gvk() schema.GroupVersionKind {
 }
 
 const (
-	controllerName = "sidecarterminator-controller"
-
 	// soon is when to look again at what has changed in the moment of a write.
 	soon = time.Second
 	// kept is how long a recorded request is kept at least.

@@ -16,9 +16,8 @@ func podEvents() predicate.Predicate {
 		return is && finish.Concerns(pod)
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return concerned(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return concerned(e.ObjectNew) },
-		DeleteFunc:  func(event.DeleteEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool { return concerned(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return concerned(e.ObjectNew) },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }

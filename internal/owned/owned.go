@@ -3,8 +3,6 @@ package owned
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,18 +129,6 @@ func Refer(object write.Object, remove []types.UID, add ...*metav1.OwnerReferenc
 	}
 	return write.Write{
 		Verb: write.Patch, Object: object, Type: types.StrategicMergePatchType,
-		Body: body{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": owners}},
+		Body: write.Fields{"metadata": map[string]any{"uid": object.GetUID(), "ownerReferences": owners}},
 	}
-}
-
-// body is a merge patch.
-type body map[string]any
-
-// Data encodes the patch.
-func (b body) Data() ([]byte, error) {
-	data, err := json.Marshal(map[string]any(b))
-	if err != nil {
-		return nil, fmt.Errorf("encode patch: %w", err)
-	}
-	return data, nil
 }

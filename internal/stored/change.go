@@ -1,7 +1,6 @@
 package stored
 
 import (
-	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,14 +12,12 @@ import (
 
 // Finalizers returns the write of all finalizers of an object. An object that has changed since it was read is a
 // conflict: another writer may have added a finalizer.
-func (k Kind) Finalizers(object metav1.Object, all []string) (*write.Write, error) {
-	data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": all,
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("encode finalizers: %w", err)
-	}
-	return k.patch(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, data), nil
+func (k Kind) Finalizers(object metav1.Object, all []string) *write.Write {
+	return k.patch(types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}, write.Fields{
+		"metadata": map[string]any{
+			"uid": object.GetUID(), "resourceVersion": object.GetResourceVersion(), "finalizers": all,
+		},
+	})
 }
 
 // Update returns the write that makes one state of an object another one. An object that has changed since it was read
@@ -30,7 +27,7 @@ func (k Kind) Update(was, is client.Object) (*write.Write, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.patch(client.ObjectKeyFromObject(was), data), nil
+	return k.patch(client.ObjectKeyFromObject(was), write.Bytes(data)), nil
 }
 
 // Change is Update for objects of a Go type, which the answer has, too.
@@ -50,6 +47,6 @@ func (d difference) Data() ([]byte, error) {
 	return data, nil
 }
 
-func (k Kind) patch(name types.NamespacedName, data []byte) *write.Write {
-	return &write.Write{Verb: write.Patch, Object: k.Named(name), Type: types.MergePatchType, Body: write.Bytes(data)}
+func (k Kind) patch(name types.NamespacedName, body write.Body) *write.Write {
+	return &write.Write{Verb: write.Patch, Object: k.Named(name), Type: types.MergePatchType, Body: body}
 }

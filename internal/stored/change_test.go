@@ -29,10 +29,7 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	kind, read := stored.Kind{GVK: corev1.SchemeGroupVersion.WithKind("Pod")}, pod.DeepCopy()
-	w, err := kind.Finalizers(read, []string{"example.com/a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := kind.Finalizers(read, []string{"example.com/a"})
 	if _, err := runtimeclient.Send(t.Context(), server, w); err != nil {
 		t.Fatal(err)
 	}

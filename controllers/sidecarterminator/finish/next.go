@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -86,6 +87,16 @@ type decider struct {
 	Input
 	all    []container
 	action Action
+}
+
+// patch adds a write of one field of the pod.
+func (d *decider) patch(subresource, field string, value any) {
+	d.action.Writes = append(d.action.Writes, &write.Write{
+		Verb: write.Patch, Object: d.Pod, Subresource: subresource, Type: types.StrategicMergePatchType,
+		Body: write.Fields{
+			"metadata": map[string]any{"uid": d.Pod.UID, "resourceVersion": d.Pod.ResourceVersion}, field: value,
+		},
+	})
 }
 
 func (d *decider) note(level note.Level, code, object, text string) {

@@ -1,6 +1,7 @@
 package finish
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -8,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/note"
@@ -99,10 +99,7 @@ func (d *decider) unended(r *appsv1beta1.ContainerRecreateRequest) bool {
 
 // pause returns how long the next request waits: as long again as since the main containers finished.
 func (d *decider) pause(r *appsv1beta1.ContainerRecreateRequest) time.Duration {
-	ended := r.CreationTimestamp.Time
-	if r.Status.CompletionTime != nil {
-		ended = r.Status.CompletionTime.Time
-	}
+	ended := cmp.Or(r.Status.CompletionTime, &r.CreationTimestamp).Time
 	return min(max(ended.Sub(lastEnd(of(d.all, main))), leastPause), mostPause) - d.Now.Sub(ended)
 }
 
@@ -126,14 +123,9 @@ func newRequest(pod *corev1.Pod, names []string) *appsv1beta1.ContainerRecreateR
 	r := &appsv1beta1.ContainerRecreateRequest{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: RequestName(pod.UID),
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion:         "v1",
-				Kind:               "Pod",
-				Name:               pod.Name,
-				UID:                pod.UID,
-				Controller:         ptr.To(true),
-				BlockOwnerDeletion: ptr.To(true),
-			}},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(pod, corev1.SchemeGroupVersion.WithKind("Pod")),
+			},
 		},
 		Spec: appsv1beta1.ContainerRecreateRequestSpec{
 			PodName: pod.Name,
