@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		return fmt.Errorf("index pods: %w", err)
 	}
 	namespaces, relabelled := r.namespaceEvents()
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "sidecarset-controller", o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(setEvents())).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		WatchesMetadata(&corev1.Namespace{}, namespaces, builder.WithPredicates(relabelled)).
@@ -82,8 +82,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 }
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("SidecarSet") }
-
-const controllerName = "sidecarset-controller"
 
 // Reconcile brings the pods of one SidecarSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -137,14 +135,19 @@ func (r *Reconciler) update(ctx context.Context, p *plan) error {
 
 // writeStatus writes the status, if it changed. An outdated write has not failed: the set is about to be enqueued.
 func (r *Reconciler) writeStatus(ctx context.Context, p *plan) error {
-	w, err := p.report()
-	if err != nil || w == nil {
-		return err
+	status, known := p.reported()
+	if !known {
+		return nil
 	}
-	if _, err = r.api.Send(ctx, p.key(), w, r.sets.Writes); err != nil && !write.IsOutdated(err) {
-		return fmt.Errorf("%s: %w", w, err)
+	fresh := *p.set
+	fresh.Status = status
+	_, err := r.api.WriteStatus(ctx, r.sets, p.set, &fresh, map[string]any{ // the schema requires them
+		"matchedPods": status.MatchedPods, "updatedPods": status.UpdatedPods, "readyPods": status.ReadyPods,
+	})
+	if write.IsOutdated(err) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // report emits the events of a pass, and keeps what the next one needs.

@@ -6,24 +6,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
-	"github.com/kruisekit/kruisekit/write"
 )
-
-// report returns the write of the status, if the status changed.
-func (p *plan) report() (*write.Write, error) {
-	status, known := p.reported()
-	if !known {
-		return nil, nil
-	}
-	fresh := *p.set
-	fresh.Status = status
-	required := map[string]any{ // by the schema
-		"matchedPods": status.MatchedPods, "updatedPods": status.UpdatedPods, "readyPods": status.ReadyPods,
-	}
-	return stored.WriteStatus(stored.Kind{GVK: gvk()}, p.set, &fresh, required)
-}
 
 // reported is the status of the pods as they were observed: the pass that follows the writes reports these. Without a
 // revision the status is that of the last pass.

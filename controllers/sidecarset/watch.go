@@ -8,8 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -37,42 +37,28 @@ func setsOf(o client.Object) []string {
 
 // setEvents selects the events of sets except updates that change no plan, such as those of the status.
 func setEvents() predicate.Predicate {
-	hashes := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		return before[kruise.SidecarSetHashKey] != after[kruise.SidecarSetHashKey] ||
-			before[kruise.SidecarSetHashWithoutImageKey] != after[kruise.SidecarSetHashWithoutImageKey]
-	}}
-	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, hashes)
+	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
+		was, is := before.GetAnnotations(), after.GetAnnotations()
+		return was[kruise.SidecarSetHashKey] != is[kruise.SidecarSetHashKey] ||
+			was[kruise.SidecarSetHashWithoutImageKey] != is[kruise.SidecarSetHashWithoutImageKey]
+	})
 }
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// podEvents enqueues the sets that a pod records.
+// podEvents enqueues the sets that a pod records. When the process starts, all sets are reconciled anyway.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return watches.Direct(handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			pod, ok := e.Object.(*corev1.Pod)
-			if !ok {
-				return
-			}
-			for _, name := range rollout.Sets(pod) {
+	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
+		switch {
+		case after == nil:
+			r.wake(ctx, q, before, rollout.Sets(before))
+		case before == nil:
+			for _, name := range rollout.Sets(after) {
 				if r.counts(ctx, name) {
 					q.AddAfter(request(name), max(newcomers, r.pause(name)))
 				}
 			}
-		},
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, isPod := e.ObjectOld.(*corev1.Pod)
-			pod, isToo := e.ObjectNew.(*corev1.Pod)
-			if isPod && isToo && rollout.Matters(before, pod) {
-				r.wake(ctx, q, pod, append(rollout.Sets(before), rollout.Sets(pod)...))
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			if pod, ok := e.Object.(*corev1.Pod); ok {
-				r.wake(ctx, q, pod, rollout.Sets(pod))
-			}
-		},
+		case rollout.Matters(before, after):
+			r.wake(ctx, q, after, append(rollout.Sets(before), rollout.Sets(after)...))
+		}
 	})
 }
 
@@ -84,7 +70,7 @@ func (r *Reconciler) counts(ctx context.Context, name string) bool {
 }
 
 // wake enqueues sets after a change of a pod. Sets that update no running pods ignore it, unless they are refreshed.
-func (r *Reconciler) wake(ctx context.Context, q queue, pod *corev1.Pod, names []string) {
+func (r *Reconciler) wake(ctx context.Context, q watches.Queue, pod *corev1.Pod, names []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if r.looksAt(ctx, name, pod) {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // TestProgress: updates stand after the limit without progress, and no longer when a pod became ready.
@@ -46,7 +47,7 @@ func TestProgress(t *testing.T) {
 
 // requests are the names of the sets that are enqueued.
 type requests struct {
-	queue
+	watches.Queue
 
 	names []string
 }
@@ -76,16 +77,16 @@ func TestRecordsOfUnknownSets(t *testing.T) {
 	}}}
 	bare := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "1"}}
 	for name, c := range map[string]struct {
-		send func(r *Reconciler, q queue)
+		send func(r *Reconciler, q watches.Queue)
 		want []string
 	}{
-		"create": {func(r *Reconciler, q queue) {
+		"create": {func(r *Reconciler, q watches.Queue) {
 			r.podEvents().Create(t.Context(), event.CreateEvent{Object: hostile}, q)
 		}, []string{"mesh"}},
-		"update": {func(r *Reconciler, q queue) {
+		"update": {func(r *Reconciler, q watches.Queue) {
 			r.podEvents().Update(t.Context(), event.UpdateEvent{ObjectOld: bare, ObjectNew: hostile}, q)
 		}, []string{"mesh"}},
-		"delete": {func(r *Reconciler, q queue) {
+		"delete": {func(r *Reconciler, q watches.Queue) {
 			r.podEvents().Delete(t.Context(), event.DeleteEvent{Object: hostile}, q)
 		}, []string{"mesh"}},
 	} {

@@ -89,10 +89,3 @@ func (d *draft) image(at int, image string) {
 		d.images[c.Name] = image
 	}
 }
-
-// reset gives a container the empty image, if there is one.
-func (d *draft) reset(at int, empty string) {
-	if empty != "" {
-		d.image(at, empty)
-	}
-}

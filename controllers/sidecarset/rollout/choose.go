@@ -12,6 +12,7 @@ import (
 
 // choose plans the updates of the pods that may be updated now.
 func (p *planner) choose() {
+	p.readSelector()
 	waiting := p.waiting()
 	p.order(waiting)
 	partition, budget, err := p.limits()
@@ -96,21 +97,19 @@ func (p *planner) canUpdate(m *member) bool {
 	return err == nil && bare == p.bare
 }
 
-// selected reports whether the strategy selects a pod for updates. A selector that cannot be read selects none.
-func (p *planner) selected(m *member) bool {
-	if p.only == nil {
-		p.only = labels.Everything()
-		if s := p.in.Set.Spec.UpdateStrategy.Selector; s != nil {
-			selector, err := metav1.LabelSelectorAsSelector(s)
-			if err != nil {
-				selector = labels.Nothing()
-				p.errs = append(p.errs, &SpecError{Field: "spec.updateStrategy.selector", Err: err})
-			}
-			p.only = selector
+func (p *planner) readSelector() {
+	p.only = labels.Everything()
+	if s := p.in.Set.Spec.UpdateStrategy.Selector; s != nil {
+		var err error
+		if p.only, err = metav1.LabelSelectorAsSelector(s); err != nil {
+			p.only = labels.Nothing()
+			p.errs = append(p.errs, &SpecError{Field: "spec.updateStrategy.selector", Err: err})
 		}
 	}
-	return p.only.Matches(labels.Set(m.pod.Labels))
 }
+
+// selected reports whether the strategy selects a pod for updates.
+func (p *planner) selected(m *member) bool { return p.only.Matches(labels.Set(m.pod.Labels)) }
 
 // limits returns how many pods stay old, and how many updated ones may be unready.
 func (p *planner) limits() (partition int, budget int32, err error) {
@@ -124,16 +123,6 @@ func (p *planner) limits() (partition int, budget int32, err error) {
 		return 0, 0, &SpecError{Field: "spec.updateStrategy.maxUnavailable", Err: err}
 	}
 	return int(n), budget, nil
-}
-
-// order sorts by standing, then by the priorities of the strategy, and scatters the pods.
-func (p *planner) order(waiting []*member) {
-	byStanding(waiting)
-	u := &p.in.Set.Spec.UpdateStrategy
-	if err := scale.Prioritise(waiting, (*member).labels, u.PriorityStrategy); err != nil {
-		p.note(NotePriorityIgnored, nil, "%v", err)
-	}
-	copy(waiting, scale.Scatter(waiting, p.members, (*member).labels, p.terms(u.ScatterStrategy)))
 }
 
 func (m *member) labels() map[string]string { return m.pod.Labels }

@@ -95,7 +95,9 @@ func (d *draft) upgrade(m *member, s container) {
 	case change == working:
 		// A rollback: the kept container has the image of the set, and its replacement does not work.
 		d.work(s, m.nameAt(keep))
-		d.reset(change, s.empty)
+		if s.empty != "" {
+			d.image(change, s.empty)
+		}
 		d.annotate(kruise.SidecarSetVersionKeyPrefix+m.nameAt(change), "0")
 		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(change), m.version(keep))
 		d.annotate(kruise.SidecarSetVersionAltKeyPrefix+m.nameAt(keep), "0")

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,27 +33,23 @@ func (p *planner) mark() {
 		case upgradable && known && was, upgradable && !known && (!m.updated || m.last == nil):
 			continue // it holds, or no update has written it yet
 		}
-		change, err := p.in.mark(m.pod, upgradable)
-		switch {
-		case err != nil:
-			p.fail(m, err)
-		case change != nil:
+		if change := p.in.mark(m.pod, upgradable); change != nil {
 			p.result.Marks = append(p.result.Marks, change)
 		}
 	}
 }
 
 // mark returns the write of the condition that reports whether the set can update the pod; nil if it does so already.
-func (in *Input) mark(pod *corev1.Pod, upgradable bool) (*Change, error) {
+func (in *Input) mark(pod *corev1.Pod, upgradable bool) *Change {
 	old := lifecycle.ConditionOf(pod, kruise.SidecarSetUpgradable)
 	all := upgradableBy(old)
 	was, known := all[in.Set.Name]
 	all[in.Set.Name] = upgradable
-	change, err := markOf(pod, all, in.Now)
+	change := markOf(pod, all, in.Now)
 	if change != nil {
 		change.Blocks = !upgradable && (!known || was)
 	}
-	return change, err
+	return change
 }
 
 // upgradableBy returns what a condition reports of each set. A message that cannot be read reports nothing, and is
@@ -68,7 +63,7 @@ func upgradableBy(c *corev1.PodCondition) map[string]bool {
 }
 
 // markOf returns the write of the condition with these values; nil if the pod has them.
-func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) (*Change, error) {
+func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) *Change {
 	c := corev1.PodCondition{
 		Type: kruise.SidecarSetUpgradable, Status: corev1.ConditionTrue, Reason: kruise.SidecarSetUpgradableReasonAll,
 		LastTransitionTime: metav1.NewTime(now),
@@ -78,17 +73,14 @@ func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) (*Change, error
 			c.Status, c.Reason = corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField
 		}
 	}
-	message, err := json.Marshal(all)
-	if err != nil {
-		return nil, fmt.Errorf("encode condition: %w", err)
-	}
+	message, _ := json.Marshal(all)
 	c.Message = string(message)
 	if old := lifecycle.ConditionOf(pod, c.Type); old != nil && old.Status == c.Status {
 		if old.Reason == c.Reason && old.Message == c.Message {
-			return nil, nil
+			return nil
 		}
 		c.LastTransitionTime = old.LastTransitionTime
 	}
 	ops := slices.Concat(write.TestUID(pod), lifecycle.TestCondition(pod, c.Type), lifecycle.SetConditions(pod, c))
-	return &Change{Write: *write.JSON(pod, write.Status, ops...), Action: ActionMark, Pod: pod}, nil
+	return &Change{Write: *write.JSON(pod, write.Status, ops...), Action: ActionMark, Pod: pod}
 }

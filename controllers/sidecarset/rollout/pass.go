@@ -45,11 +45,8 @@ type Pass struct {
 // a *SpecError is of a part of the spec, other errors are of pods that cannot be read or changed.
 func Plan(in Input) (*Pass, error) {
 	held := map[types.UID]time.Time{}
-	for uid, until := range in.Held {
-		if until.After(in.Now) {
-			held[uid] = until
-		}
-	}
+	maps.Copy(held, in.Held)
+	maps.DeleteFunc(held, func(_ types.UID, until time.Time) bool { return !until.After(in.Now) })
 	in.Held = held
 	p := &Pass{in: in}
 	var err error
@@ -107,15 +104,10 @@ func (p *Pass) follow(c *Change, pod *corev1.Pod) []*Change {
 	if c.Action != ActionUpdate {
 		return nil
 	}
-	mark, err := p.in.mark(pod, true)
-	switch {
-	case err != nil:
-		p.failed = append(p.failed, fmt.Errorf("%s: %w", c, err))
-		return nil
-	case mark == nil:
-		return nil
+	if mark := p.in.mark(pod, true); mark != nil {
+		return []*Change{mark}
 	}
-	return []*Change{mark}
+	return nil
 }
 
 // Notes returns the reasons why pods wait, and what of the spec is ignored.

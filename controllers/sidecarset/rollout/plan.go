@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -88,7 +89,7 @@ type planner struct {
 	sidecars   []container
 	// names in the pod of all sidecars.
 	names map[string]bool
-	// only is updateStrategy.selector; nil until it was read.
+	// only is updateStrategy.selector. A selector that cannot be read selects no pod.
 	only labels.Selector
 	// members are the matched pods, by namespace and name.
 	members []*member
@@ -183,18 +184,12 @@ func (p *planner) matcher() (func(*corev1.Pod) bool, error) {
 			return nil, &SpecError{Field: "spec.namespaceSelector", Err: err}
 		}
 	}
-	known := map[string]bool{}
 	inNamespace := func(name string) bool {
-		is, asked := known[name]
-		if !asked {
-			set, there := p.in.Namespaces[name]
-			if !there {
-				set = map[string]string{corev1.LabelMetadataName: name}
-			}
-			is = namespaces.Matches(labels.Set(set))
-			known[name] = is
+		set, known := p.in.Namespaces[name]
+		if !known {
+			set = map[string]string{corev1.LabelMetadataName: name}
 		}
-		return is
+		return namespaces.Matches(labels.Set(set))
 	}
 	return func(pod *corev1.Pod) bool {
 		return isActive(pod) && pods.Matches(labels.Set(pod.Labels)) && inNamespace(pod.Namespace)
@@ -209,10 +204,7 @@ func isActive(pod *corev1.Pod) bool {
 func (p *planner) count() appsv1beta1.SidecarSetStatus {
 	s := appsv1beta1.SidecarSetStatus{
 		ObservedGeneration: p.in.Set.Generation, MatchedPods: int32(len(p.members)),
-		LatestRevision: p.in.Revision, CollisionCount: new(int32),
-	}
-	if n := p.in.Set.Status.CollisionCount; n != nil {
-		*s.CollisionCount = *n
+		LatestRevision: p.in.Revision, CollisionCount: ptr.To(ptr.Deref(p.in.Set.Status.CollisionCount, 0)),
 	}
 	for _, m := range p.members {
 		ready := m.ready && m.consistent

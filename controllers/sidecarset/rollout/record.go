@@ -49,9 +49,8 @@ func (d *draft) work(s container, name string) {
 	// One that could not be read has no entry for s, and then the pod is not a member.
 	if json.Unmarshal([]byte(text), &working) == nil && working != nil && working[s.name] != name {
 		working[s.name] = name
-		if data, err := json.Marshal(working); err == nil {
-			d.annotate(key, string(data))
-		}
+		data, _ := json.Marshal(working)
+		d.annotate(key, string(data))
 	}
 }
 

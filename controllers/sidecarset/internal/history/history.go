@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
@@ -73,10 +74,7 @@ func Same(a, b []byte) bool {
 func Surplus(
 	set *appsv1beta1.SidecarSet, revisions []*appsv1.ControllerRevision, newest string, onPods []string,
 ) []*appsv1.ControllerRevision {
-	limit := int32(appsv1beta1.DefaultSidecarSetRevisionHistoryLimit)
-	if l := set.Spec.RevisionHistoryLimit; l != nil {
-		limit = *l
-	}
+	limit := ptr.Deref(set.Spec.RevisionHistoryLimit, appsv1beta1.DefaultSidecarSetRevisionHistoryLimit)
 	inUse := sets.New(onPods...).Insert(newest, pinned(set, revisions))
 	var surplus []*appsv1.ControllerRevision
 	for _, rev := range revisions {
