@@ -35,7 +35,7 @@ func isEnd(c v1beta1.JobCondition) bool {
 // tidy deletes what a job that has ended leaves, and the job itself when its time has come. A pod that has restarted
 // too often stays with its log.
 func (p *plan) tidy(job *broadcastJob) {
-	for _, pod := range p.sortedPods() {
+	for _, pod := range byName(p.pods) {
 		left := classOf(job, pod) == active && (hasFailed(job) || pod.Spec.NodeName == "")
 		if left && !slices.ContainsFunc(p.remove, func(m member) bool { return m.Pod == pod }) {
 			p.remove = append(p.remove, member{pod, active})
@@ -63,7 +63,7 @@ func (p *plan) tidy(job *broadcastJob) {
 func (s *snapshot) startTime() *metav1.Time {
 	started := metav1.NewTime(s.now)
 	for _, pod := range s.pods {
-		if pod != nil && !pod.CreationTimestamp.IsZero() && pod.CreationTimestamp.Before(&started) {
+		if !pod.CreationTimestamp.IsZero() && pod.CreationTimestamp.Before(&started) {
 			started = pod.CreationTimestamp
 		}
 	}

@@ -21,7 +21,7 @@ func FuzzPlan(f *testing.F) {
 		`{"spec":{"restartPolicy":"OnFailure"}}`, `{}`)
 	f.Fuzz(func(t *testing.T, job, pod, node string) {
 		in := snapshot{
-			job: &v1beta1.BroadcastJob{}, pods: []*corev1.Pod{{}, nil}, nodes: []*corev1.Node{{}, nil}, now: epoch(),
+			job: &v1beta1.BroadcastJob{}, pods: []*corev1.Pod{{}}, nodes: []*corev1.Node{{}}, now: epoch(),
 		}
 		if json.Unmarshal([]byte(job), in.job) != nil || json.Unmarshal([]byte(pod), in.pods[0]) != nil ||
 			json.Unmarshal([]byte(node), in.nodes[0]) != nil {

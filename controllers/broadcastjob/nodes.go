@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload/eligible"
@@ -51,7 +52,7 @@ func (s *survey) explain(level note.Level, code, object, format string, args ...
 func (s *snapshot) look() *survey {
 	all := &survey{counts: map[class]int32{}}
 	byNode := map[string][]member{}
-	for _, pod := range s.sortedPods() {
+	for _, pod := range byName(s.pods) {
 		m := member{pod, classOf(s.job, pod)}
 		all.counts[m.class]++
 		if m.class == failed || m.class == exceeded {
@@ -65,7 +66,7 @@ func (s *snapshot) look() *survey {
 		byNode[node] = append(byNode[node], m)
 	}
 	rule := ruleFor(&s.job.Spec.Template.Spec)
-	for _, node := range s.sortedNodes() {
+	for _, node := range byName(s.nodes) {
 		all.visit(node, rule, byNode[node.Name])
 		delete(byNode, node.Name)
 	}
@@ -144,24 +145,7 @@ func (s *survey) leaves(node *corev1.Node, m member) bool {
 	return true
 }
 
-// sortedNodes are the nodes by name, each once.
-func (s *snapshot) sortedNodes() []*corev1.Node {
-	nodes := slices.DeleteFunc(slices.Clone(s.nodes), func(n *corev1.Node) bool { return n == nil })
-	slices.SortStableFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(nodes, func(a, b *corev1.Node) bool { return a.Name == b.Name })
-}
-
-func (s *snapshot) sortedPods() []*corev1.Pod {
-	pods := slices.DeleteFunc(slices.Clone(s.pods), func(p *corev1.Pod) bool { return p == nil })
-	slices.SortStableFunc(pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(pods, func(a, b *corev1.Pod) bool { return a.Name == b.Name })
-}
-
-// some names the first of some objects, and counts the rest.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+// byName returns objects in the order of their names.
+func byName[T metav1.Object](objects []T) []T {
+	return slices.SortedFunc(slices.Values(objects), func(a, b T) int { return strings.Compare(a.GetName(), b.GetName()) })
 }

@@ -99,10 +99,11 @@ func (p *plan) decide() {
 		p.explain(note.Info, notePaused, "", "spec.paused is set")
 		return
 	case failures > 0 && policy == v1beta1.FailurePolicyTypeFailFast:
-		p.fail("FailedPodFound", "failed pod is found: "+some(p.failedPods))
+		p.fail("FailedPodFound", "failed pod is found: "+failure.Names(p.failedPods))
 		return
 	case failures > 0 && policy == v1beta1.FailurePolicyTypePause:
-		p.explain(note.Blocked, notePaused, "", "%d pods failed (%s), delete them to continue", failures, some(p.failedPods))
+		p.explain(note.Blocked, notePaused, "", "%d pods failed (%s), delete them to continue",
+			failures, failure.Names(p.failedPods))
 		if p.status.Phase != v1beta1.PhasePaused {
 			p.status.Phase, p.turn = v1beta1.PhasePaused, &p.notes[len(p.notes)-1]
 		}

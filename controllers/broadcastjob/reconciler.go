@@ -71,14 +71,12 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := unfinished().Index(ctx, indexer); err != nil {
 		return fmt.Errorf("index BroadcastJobs: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "broadcastjob-controller", o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutCounters())).
 		Watches(&corev1.Pod{}, owned.By(gvk().Group, gvk().Kind), builder.WithPredicates(podChanges())).
 		Watches(&corev1.Node{}, r.nodeEvents()).
 		Complete(r)
 }
-
-const controllerName = "broadcastjob-controller"
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("BroadcastJob") }
 

@@ -24,7 +24,7 @@ func FuzzPlan(f *testing.F) {
 			return
 		}
 		was, had := job.DeepCopy(), pod.DeepCopy()
-		in := snapshot{job: job, pods: []*corev1.Pod{pod, nil}, now: epoch()}
+		in := snapshot{job: job, pods: []*corev1.Pod{pod}, now: epoch()}
 		pass := planOf(in)
 		if data, err := addition(job, pod).Data(); err != nil || !json.Valid(data) {
 			t.Errorf("the write has no body: %v", err)

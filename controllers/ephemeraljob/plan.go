@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/failure"
@@ -106,11 +106,8 @@ func (p *plan) finalizers() (kept []string, changed bool) {
 
 // expireJob deletes a job that has ended when its time has come.
 func (p *plan) expireJob() {
-	ttl := int64(v1alpha1.DefaultEphemeralJobTTLSecondsAfterFinished)
-	if n := p.job.Spec.TTLSecondsAfterFinished; n != nil {
-		ttl = int64(*n)
-	}
-	left := requeue.Until(p.job.Status.CompletionTime.Time, ttl, p.now)
+	ttl := ptr.Deref(p.job.Spec.TTLSecondsAfterFinished, v1alpha1.DefaultEphemeralJobTTLSecondsAfterFinished)
+	left := requeue.Until(p.job.Status.CompletionTime.Time, int64(ttl), p.now)
 	p.deleteJob = left <= 0
 	p.after = requeue.Sooner(p.after, left)
 }
@@ -119,9 +116,6 @@ func (p *plan) expireJob() {
 func (p *plan) survey(r *rule) {
 	var taken []string
 	for _, pod := range p.pods {
-		if pod == nil {
-			continue
-		}
 		switch state := r.state(pod); state {
 		case podUnselected, podInactive:
 		case podTaken:
@@ -133,13 +127,11 @@ func (p *plan) survey(r *rule) {
 	slices.SortFunc(p.targets, func(a, b target) int {
 		return cmp.Or(a.pod.CreationTimestamp.Compare(b.pod.CreationTimestamp.Time), cmp.Compare(a.pod.Name, b.pod.Name))
 	})
-	if n := p.job.Spec.Replicas; n != nil && len(p.targets) > int(max(*n, 0)) {
-		p.targets = p.targets[:max(*n, 0)]
-	}
+	p.targets = p.targets[:min(p.wanted(), int32(len(p.targets)))]
 	p.whyEmpty = "No pod matches"
 	if len(taken) > 0 {
 		slices.Sort(taken)
-		p.whyEmpty = "Pods have other containers with names of the template: " + some(taken)
+		p.whyEmpty = "Pods have other containers with names of the template: " + failure.Names(taken)
 	}
 	for _, t := range p.targets {
 		p.counts[t.state]++
@@ -176,10 +168,7 @@ func (p *plan) decide() {
 
 // wanted is how many targets end the job: spec.replicas, or all that exist.
 func (p *plan) wanted() int32 {
-	if n := p.job.Spec.Replicas; n != nil {
-		return max(*n, 0)
-	}
-	return int32(len(p.targets))
+	return max(ptr.Deref(p.job.Spec.Replicas, int32(len(p.targets))), 0)
 }
 
 // started is when the job began.
@@ -206,16 +195,13 @@ func (p *plan) failedPods() string {
 			names = append(names, t.pod.Name)
 		}
 	}
-	return some(names)
+	return failure.Names(names)
 }
 
 // choose chooses the pods that get containers. Pods without a node come after the others, for their containers cannot
 // start yet. Pods that have refused a moment ago are left out.
 func (p *plan) choose() {
-	parallelism := int32(v1alpha1.DefaultEphemeralJobParallelism)
-	if n := p.job.Spec.Parallelism; n != nil {
-		parallelism = *n
-	}
+	parallelism := ptr.Deref(p.job.Spec.Parallelism, v1alpha1.DefaultEphemeralJobParallelism)
 	p.slots = int(max(int64(parallelism)-int64(p.counts[podRunning])-int64(p.counts[podWaiting]), 0))
 	var unbound []*corev1.Pod
 	for _, t := range p.targets {
@@ -276,13 +262,4 @@ func (p *plan) added(w *write.Write, err error) {
 	default:
 		p.failed = append(p.failed, fmt.Errorf("add containers to pod %s: %w", name, err))
 	}
-}
-
-// some names the first of some objects, and counts the rest.
-func some(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -63,13 +63,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := unfinished().Index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index EphemeralJobs: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "ephemeraljob-controller", o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutCounters())).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Complete(r)
 }
-
-const controllerName = "ephemeraljob-controller"
 
 func gvk() schema.GroupVersionKind { return v1alpha1.GroupVersion.WithKind("EphemeralJob") }
 
@@ -115,11 +113,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) (reported bool, err error
 
 // writeFinalizers writes the finalizers of a job, and sets what the API server answered.
 func (r *Reconciler) writeFinalizers(ctx context.Context, job *ephemeralJob, finalizers []string) error {
-	w, err := r.jobs.Finalizers(job, finalizers)
-	if err != nil {
-		return err
-	}
-	answer, err := r.api.Send(ctx, client.ObjectKeyFromObject(job), w, r.jobs)
+	answer, err := r.api.Send(ctx, client.ObjectKeyFromObject(job), r.jobs.Finalizers(job, finalizers), r.jobs)
 	if err != nil {
 		return fmt.Errorf("write finalizers: %w", err)
 	}

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -23,4 +24,13 @@ func Brief(err error) error {
 		return err
 	}
 	return errors.New(BriefText(err.Error()))
+}
+
+// Names returns a text with the first three of some names, and how many more there are.
+func Names(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
