@@ -52,7 +52,12 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	object.Default()
-	if s.Snapshot, s.invalid = r.read(object); s.invalid != nil {
+	s.Snapshot, s.invalid = subsets.Read(object, r.api.Now())
+	if s.invalid == nil && r.children[s.Template.Kind].Writes == nil {
+		s.invalid = fmt.Errorf("spec.template: the kind %s of %s is not installed",
+			s.Template.Kind.Kind, s.Template.Kind.GroupVersion())
+	}
+	if s.invalid != nil {
 		return s, nil //nolint:nilerr // the pass reports it
 	}
 	if err := r.observeChildren(ctx, s); err != nil {
@@ -62,16 +67,6 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 		return nil, err
 	}
 	return s, r.observePods(ctx, s)
-}
-
-// read reads the spec.
-func (r *Reconciler) read(object *v1beta1.UnitedDeployment) (*subsets.Snapshot, error) {
-	s, err := subsets.Read(object, r.api.Now())
-	if err == nil && r.children[s.Template.Kind].Writes == nil {
-		err = fmt.Errorf("spec.template: the kind %s of %s is not installed",
-			s.Template.Kind.Kind, s.Template.Kind.GroupVersion())
-	}
-	return s, err
 }
 
 func (r *Reconciler) forget(name types.NamespacedName) {

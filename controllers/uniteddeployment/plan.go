@@ -1,13 +1,11 @@
 package uniteddeployment
 
 import (
-	"encoding/json"
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/requeue"
@@ -53,22 +51,18 @@ func (p *plan) needsObject() bool {
 }
 
 // labels returns the writes of which pods are reserved.
-func (p *plan) labels() ([]*write.Write, error) {
+func (p *plan) labels() []*write.Write {
 	var writes []*write.Write
 	for _, l := range p.decision.Labels {
-		data, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": l.Pod.UID, "labels": map[string]string{kruise.UnitedDeploymentReservedPodKey: l.Value()},
-		}})
-		if err != nil {
-			return nil, fmt.Errorf("encode label: %w", err)
-		}
 		name := types.NamespacedName{Namespace: l.Pod.Namespace, Name: l.Pod.Name}
 		writes = append(writes, &write.Write{
 			Verb: write.Patch, Object: stored.MetadataOf(corev1.SchemeGroupVersion.WithKind("Pod"), name),
-			Type: types.StrategicMergePatchType, Body: write.Bytes(data),
+			Type: types.StrategicMergePatchType, Body: write.Fields{"metadata": map[string]any{
+				"uid": l.Pod.UID, "labels": map[string]string{kruise.UnitedDeploymentReservedPodKey: l.Value()},
+			}},
 		})
 	}
-	return writes, nil
+	return writes
 }
 
 // deletions returns the writes that delete the workloads that no subset has.
@@ -89,4 +83,12 @@ func (p *plan) trimmed() []*write.Write {
 		live = append(live, child.Revision)
 	}
 	return write.Deletions(revision.Trim(p.decision.Store.Stored(p.Revisions), live, *p.Object.Spec.RevisionHistoryLimit))
+}
+
+// status follows from what became of the writes.
+func (p *plan) status() v1beta1.UnitedDeploymentStatus {
+	if p.invalid != nil {
+		return p.Unusable(p.invalid)
+	}
+	return p.Status(p.decision, p.outcome)
 }

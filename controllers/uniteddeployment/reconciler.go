@@ -76,7 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := errors.Join(owned.Index(ctx, indexer, &appsv1.ControllerRevision{}), IndexPods(ctx, indexer)); err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
-	b := r.api.Bind(mgr, controllerName, o).
+	b := r.api.Bind(mgr, "uniteddeployment-controller", o).
 		For(stored.Untyped(subsets.OwnerKind()), builder.WithPredicates(conditions.IgnoreRewording(
 			string(v1beta1.SubsetProvisioned), string(v1beta1.SubsetUpdated), string(v1beta1.SubsetFailure)))).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ownerOfPod), builder.WithPredicates(podChanges()))
@@ -96,8 +96,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	}
 	return b.Complete(r)
 }
-
-const controllerName = "uniteddeployment-controller"
 
 // Reconcile brings one UnitedDeployment a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -129,11 +127,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 	if out.Revise = r.api.Run(ctx, p.key(), d.Store, r.revisions); out.Revise != nil {
 		return
 	}
-	labels, err := p.labels()
-	if err == nil {
-		err = r.api.WriteEach(ctx, p.key(), labels, r.ledgers()...)
-	}
-	if out.Provision = err; err != nil {
+	if out.Provision = r.api.WriteEach(ctx, p.key(), p.labels(), r.ledgers()...); out.Provision != nil {
 		return
 	}
 	p.executed = true

@@ -75,10 +75,9 @@ func podChanges() predicate.Predicate {
 		return v
 	}
 	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return look(e.Object).unschedulable },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return look(e.Object) != view{} },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return look(e.ObjectOld) != look(e.ObjectNew) },
-		GenericFunc: func(event.GenericEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool { return look(e.Object).unschedulable },
+		DeleteFunc: func(e event.DeleteEvent) bool { return look(e.Object) != view{} },
+		UpdateFunc: func(e event.UpdateEvent) bool { return look(e.ObjectOld) != look(e.ObjectNew) },
 	}
 }
 

@@ -18,17 +18,15 @@ import (
 
 // Kinds are the kinds of workloads that subsets may have.
 func Kinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{cloneSet(), advancedStatefulSet(), statefulSet(), deployment()}
+	return []schema.GroupVersionKind{
+		cloneSet(), v1beta1.GroupVersion.WithKind("StatefulSet"), statefulSet(), deployment(),
+	}
 }
 
 // OwnerKind is UnitedDeployment.
 func OwnerKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("UnitedDeployment") }
 
 func cloneSet() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("CloneSet") }
-
-func advancedStatefulSet() schema.GroupVersionKind {
-	return v1beta1.GroupVersion.WithKind("StatefulSet")
-}
 
 func statefulSet() schema.GroupVersionKind { return appsv1.SchemeGroupVersion.WithKind("StatefulSet") }
 

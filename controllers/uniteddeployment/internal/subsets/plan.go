@@ -131,9 +131,10 @@ func (s *Snapshot) updatingSince(p *Decision) time.Time {
 	if p.Current == p.Update {
 		return time.Time{}
 	}
-	if c := conditionsOf(&s.Object.Status).Find(string(v1beta1.UnitedDeploymentUpdated)); c != nil &&
-		c.Status == corev1.ConditionFalse {
-		return c.LastTransitionTime.Time
+	for _, c := range s.Object.Status.Conditions {
+		if c.Type == v1beta1.UnitedDeploymentUpdated && c.Status == corev1.ConditionFalse {
+			return c.LastTransitionTime.Time
+		}
 	}
 	return s.Now
 }

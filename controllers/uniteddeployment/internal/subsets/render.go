@@ -47,7 +47,7 @@ func (t *Template) Render(w Wanted) (*unstructured.Unstructured, error) {
 	}
 	spec["template"], spec["replicas"] = pod, int64(w.Replicas)
 	t.setStrategy(spec, &w)
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": withoutNulls(spec)}}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetGroupVersionKind(t.Kind)
 	o.SetNamespace(w.Owner.Namespace)
 	o.SetName(w.Name)
@@ -114,27 +114,4 @@ func within(object map[string]any, key string) map[string]any {
 		object[key] = below
 	}
 	return below
-}
-
-// withoutNulls removes what is null, which API servers read as absent.
-func withoutNulls(object map[string]any) map[string]any {
-	for key, value := range object {
-		if value == nil {
-			delete(object, key)
-			continue
-		}
-		dropNulls(value)
-	}
-	return object
-}
-
-func dropNulls(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		withoutNulls(v)
-	case []any:
-		for _, item := range v {
-			dropNulls(item)
-		}
-	}
 }

@@ -2,17 +2,18 @@ package subsets
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -31,13 +32,13 @@ func (o Outcome) Err() error { return errors.Join(o.Revise, o.Provision, o.Updat
 // Status returns the status of the object after a pass, which is nil where it could not be planned.
 func (s *Snapshot) Status(p *Decision, o Outcome) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
-	list := conditionsOf(status)
+	list := workloads.Converted[conditions.List](status.Conditions)
 	if p != nil && o.Revise == nil {
 		s.count(p, status)
 		s.judgeUpdate(p, o, status, &list)
 	}
 	if p != nil {
-		status.CollisionCount = collisions(p, o.Revise)
+		status.CollisionCount = workloads.Collisions(p.Resolution.Collisions, o.Revise)
 		s.stall(p, &list)
 	}
 	provision := o.Provision
@@ -50,22 +51,11 @@ func (s *Snapshot) Status(p *Decision, o Outcome) v1beta1.UnitedDeploymentStatus
 	return reported(status, list, o.Fault, s.Now)
 }
 
-// collisions counts one more where another object has the name of the revision, so that the next pass resolves another
-// name.
-func collisions(p *Decision, err error) *int32 {
-	n := p.Resolution.Collisions
-	var taken *revision.TakenError
-	if !errors.As(err, &taken) {
-		return n
-	}
-	return ptr.To(ptr.Deref(n, 0) + 1)
-}
-
 // Unusable returns the status of an object with whose spec nothing can be done.
 func (s *Snapshot) Unusable(fault error) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
 	status.ObservedGeneration = s.Object.Generation
-	return reported(status, conditionsOf(status), fault, s.Now)
+	return reported(status, workloads.Converted[conditions.List](status.Conditions), fault, s.Now)
 }
 
 // reported completes a status with its conditions.
@@ -76,44 +66,22 @@ func reported(
 	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
 		c.Reason = v1beta1.UnitedDeploymentSubsetError
 	}
-	setConditions(status, list)
+	status.Conditions = workloads.Converted[[]v1beta1.UnitedDeploymentCondition](list)
 	return *status
 }
 
-// setConditions replaces the conditions of a status.
-func setConditions(status *v1beta1.UnitedDeploymentStatus, list conditions.List) {
-	status.Conditions = nil
-	for _, c := range list {
-		status.Conditions = append(status.Conditions, v1beta1.UnitedDeploymentCondition{
-			Type:               v1beta1.UnitedDeploymentConditionType(c.Type),
-			Status:             c.Status,
-			LastTransitionTime: c.LastTransitionTime,
-			Reason:             c.Reason,
-			Message:            c.Message,
-		})
-	}
-}
-
-// judge sets a condition that is False with an error.
+// judge sets a condition that is False with an error. A condition whose text alone changes keeps its times.
 func judge(list *conditions.List, conditionType string, err error, now time.Time) {
-	old := list.Find(conditionType)
-	if err == nil {
-		if old == nil || old.Status != corev1.ConditionTrue {
-			list.Set(conditions.Condition{Type: conditionType, Status: corev1.ConditionTrue}, now)
-		}
+	c := conditions.Condition{Type: conditionType, Status: corev1.ConditionTrue}
+	if err != nil {
+		c.Status, c.Reason = corev1.ConditionFalse, v1beta1.UnitedDeploymentSubsetError
+		c.Message = failure.Brief(err).Error()
+	}
+	if old := list.Find(conditionType); old != nil && old.Status == c.Status {
+		old.Message = c.Message
 		return
 	}
-	fresh := conditions.Condition{
-		Type:    conditionType,
-		Status:  corev1.ConditionFalse,
-		Reason:  v1beta1.UnitedDeploymentSubsetError,
-		Message: failure.Brief(err).Error(),
-	}
-	if old != nil && old.Status == fresh.Status {
-		old.Message = fresh.Message
-		return
-	}
-	list.Set(fresh, now)
+	list.Set(c, now)
 }
 
 // count sums up the workloads.
@@ -149,10 +117,7 @@ func (s *Snapshot) count(p *Decision, status *v1beta1.UnitedDeploymentStatus) {
 
 // existing are the workloads of the kind of the template, those that are to be deleted included.
 func (s *Snapshot) existing() []*Child {
-	var all []*Child
-	for _, child := range s.Children {
-		all = append(all, child)
-	}
+	all := slices.Collect(maps.Values(s.Children))
 	for _, child := range s.Surplus {
 		if child.Kind == s.Template.Kind {
 			all = append(all, child)
@@ -219,19 +184,4 @@ func (s *Snapshot) complete(p *Decision, o Outcome, status *v1beta1.UnitedDeploy
 		}
 	}
 	return true
-}
-
-// conditionsOf returns a copy of the conditions of a status.
-func conditionsOf(status *v1beta1.UnitedDeploymentStatus) conditions.List {
-	list := make(conditions.List, len(status.Conditions), len(status.Conditions)+1)
-	for i, c := range status.Conditions {
-		list[i] = conditions.Condition{
-			Type:               string(c.Type),
-			Status:             c.Status,
-			LastTransitionTime: c.LastTransitionTime,
-			Reason:             c.Reason,
-			Message:            c.Message,
-		}
-	}
-	return list
 }

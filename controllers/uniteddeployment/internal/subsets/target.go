@@ -9,6 +9,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -94,10 +95,9 @@ func (s *Snapshot) stuck(p *Decision, t *Target) []*corev1.Pod {
 	}
 	return slices.DeleteFunc(slices.Clone(s.Pods[t.Subset.Name]), func(pod *corev1.Pod) bool {
 		_, ordinal, ok := ordinals.Split(pod.Name)
-		ready := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-		})
-		return !ok || ordinal < t.partition || ready || pod.DeletionTimestamp != nil ||
+		ready := lifecycle.ConditionOf(pod, corev1.PodReady)
+		return !ok || ordinal < t.partition || ready != nil && ready.Status == corev1.ConditionTrue ||
+			pod.DeletionTimestamp != nil ||
 			pod.Labels[kruise.ControllerRevisionHashLabelKey] == p.Update
 	})
 }
