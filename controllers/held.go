@@ -7,11 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // maxHeld is how long reconcilers wait at most for the entries of the webhook of new pods, which a leader without the
@@ -46,7 +47,7 @@ func (g *gate) opening(next func()) func() {
 }
 
 // Start implements source.Source.
-func (*gate) Start(context.Context, workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+func (*gate) Start(context.Context, watches.Queue) error {
 	return nil
 }
 

@@ -27,7 +27,9 @@ func (r *Reconciler) emit(ctx context.Context, p *plan) {
 		r.emitDeleted(p, reasonReplaced, "active", p.replaced)
 		r.emitCreated(p)
 		if p.recorded {
-			r.emitFinished(p)
+			for _, c := range finished(p.snapshot) {
+				r.api.Normalf(p.job, reasonFinished, "Saw completed %s %s, condition: %s", p.kind.name, c.GetName(), c.state)
+			}
 		}
 		r.emitDeleted(p, reasonDeleted, "finished", p.trimmed)
 	}
@@ -67,12 +69,5 @@ func (r *Reconciler) emitCreated(p *plan) {
 func (r *Reconciler) emitDeleted(p *plan, reason, what string, n int) {
 	if n > 0 {
 		r.api.Normalf(p.job, reason, "Deleted %s %ss: %d", what, p.kind.name, n)
-	}
-}
-
-// emitFinished reports the children that have ended since the status was written.
-func (r *Reconciler) emitFinished(p *plan) {
-	for _, c := range finished(p.snapshot) {
-		r.api.Normalf(p.job, reasonFinished, "Saw completed %s %s, condition: %s", p.kind.name, c.GetName(), c.state)
 	}
 }

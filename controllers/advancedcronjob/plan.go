@@ -155,9 +155,8 @@ func build(s *snapshot, tick time.Time) *unstructured.Unstructured {
 	built.SetGroupVersionKind(s.kind.gvk)
 	built.SetNamespace(s.job.Namespace)
 	built.SetName(schedule.Name(s.job.Name, tick))
-	if labels, _, _ := unstructured.NestedStringMap(fields, "metadata", "labels"); len(labels) > 0 {
-		built.SetLabels(labels)
-	}
+	labels, _, _ := unstructured.NestedStringMap(fields, "metadata", "labels")
+	built.SetLabels(labels)
 	annotations, _, _ := unstructured.NestedStringMap(fields, "metadata", "annotations")
 	if annotations == nil {
 		annotations = map[string]string{}

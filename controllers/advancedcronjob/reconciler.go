@@ -35,8 +35,6 @@ type Reconciler struct {
 	verified memory.Of[types.NamespacedName, types.UID]
 }
 
-const controllerName = "advancedcronjob-controller"
-
 // New returns a Reconciler. The client may read from a cache.
 func New(c client.Client, o Options) (*Reconciler, error) {
 	api, err := binding.New("advancedcronjob", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
@@ -68,7 +66,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	b := r.api.Bind(mgr, controllerName, o).For(stored.Untyped(r.jobs.GVK))
+	b := r.api.Bind(mgr, "advancedcronjob-controller", o).For(stored.Untyped(r.jobs.GVK))
 	for _, k := range kinds() {
 		served, err := binding.Installed(mgr.GetRESTMapper(), k.gvk)
 		if err != nil {

@@ -33,19 +33,15 @@ func (p *plan) status() v1beta1.AdvancedCronJobStatus {
 		}
 		ref, known := listed[c.GetUID()]
 		if !known {
-			ref = reference(c)
+			ref = corev1.ObjectReference{
+				APIVersion: c.GetAPIVersion(), Kind: c.GetKind(), Namespace: c.GetNamespace(), Name: c.GetName(),
+				UID: c.GetUID(), ResourceVersion: c.GetResourceVersion(),
+			}
 		}
 		// A child whose resource version alone has changed is not written again.
 		status.Active = append(status.Active, ref)
 	}
 	return status
-}
-
-func reference(c child) corev1.ObjectReference {
-	return corev1.ObjectReference{
-		APIVersion: c.GetAPIVersion(), Kind: c.GetKind(), Namespace: c.GetNamespace(), Name: c.GetName(),
-		UID: c.GetUID(), ResourceVersion: c.GetResourceVersion(),
-	}
 }
 
 // finished returns the children that the stored status lists as active, and that have ended.

@@ -11,38 +11,30 @@ const reasonScaleUpLimited = "ScaleUpLimited"
 
 // events are those of the writes, in the words of the reference.
 func events() workloads.Events {
-	notCreated := workloads.Event{Reason: "FailedCreate", Text: "failed to create pod: %[6]s: %[4]v, pod: %[5]s"}
-	notChanged := workloads.Event{Reason: "FailedUpdate", Text: "failed to update pvc %[1]s: %[4]v"}
+	event := func(reason, text string) workloads.Event { return workloads.Event{Reason: reason, Text: text} }
+	notCreated := event("FailedCreate", "failed to create pod: %[6]s: %[4]v, pod: %[5]s")
 	return workloads.Events{
 		CreatePod: workloads.Outcome{
-			Succeeded: workloads.Event{Reason: "SuccessfulCreate", Text: "succeed to create pod %[1]s"}, Failed: notCreated,
+			Succeeded: event("SuccessfulCreate", "succeed to create pod %[1]s"), Failed: notCreated,
 		},
 		CreateClaim: workloads.Outcome{Failed: notCreated},
 		DeletePod: workloads.Outcome{
-			Succeeded: workloads.Event{Reason: "SuccessfulDelete", Text: "succeed to delete pod %[1]s"},
-			Failed:    workloads.Event{Reason: "FailedDelete", Text: "failed to delete pod %[1]s: %[4]v"},
+			Succeeded: event("SuccessfulDelete", "succeed to delete pod %[1]s"),
+			Failed:    event("FailedDelete", "failed to delete pod %[1]s: %[4]v"),
 		},
-		DeleteClaim: workloads.Outcome{Failed: workloads.Event{
-			Reason: "FailedDelete", Text: "failed to clean up pvc %[1]s: %[4]v",
-		}},
+		DeleteClaim: workloads.Outcome{Failed: event("FailedDelete", "failed to clean up pvc %[1]s: %[4]v")},
 		UpdateInPlace: workloads.Outcome{
-			Succeeded: workloads.Event{
-				Reason: "SuccessfulUpdatePodInPlace", Text: "successfully update pod %[1]s in-place(revision %[3]s)",
-			},
-			Failed: workloads.Event{Reason: "FailedUpdatePodInPlace", Text: "failed to update pod %[1]s in-place: %[4]v"},
+			Succeeded: event("SuccessfulUpdatePodInPlace", "successfully update pod %[1]s in-place(revision %[3]s)"),
+			Failed:    event("FailedUpdatePodInPlace", "failed to update pod %[1]s in-place: %[4]v"),
 		},
 		MarkPod: workloads.Outcome{
-			Succeeded: workloads.Event{
-				Reason: "SuccessfulUpdatePodReCreate",
-				Text:   "successfully patch pod %[1]s specified-delete for update(revision %[3]s)",
-			},
-			Failed: workloads.Event{
-				Reason: "FailedUpdatePodReCreate",
-				Text:   "failed to patch pod specified-delete %[1]s for update(revision %[3]s): %[4]v",
-			},
+			Succeeded: event("SuccessfulUpdatePodReCreate",
+				"successfully patch pod %[1]s specified-delete for update(revision %[3]s)"),
+			Failed: event("FailedUpdatePodReCreate",
+				"failed to patch pod specified-delete %[1]s for update(revision %[3]s): %[4]v"),
 		},
-		ChangeClaim: workloads.Outcome{Failed: notChanged},
-		Waits:       workloads.Event{Reason: "FailedCreate", Text: "failed to create pod: %[4]v, pod: %[1]s"},
+		ChangeClaim: workloads.Outcome{Failed: event("FailedUpdate", "failed to update pvc %[1]s: %[4]v")},
+		Waits:       event("FailedCreate", "failed to create pod: %[4]v, pod: %[1]s"),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/driver"
@@ -54,16 +53,6 @@ type Options struct {
 	// pass. The pass waits for the return. Nil for no call.
 	Explain func(ctx context.Context, set types.NamespacedName, notes []note.Note)
 }
-
-func (o Options) withDefaults() Options {
-	if o.NewID == nil {
-		o.NewID = func() string { return rand.String(idLength) }
-	}
-	return o
-}
-
-// idLength of what follows the last dash of a pod's name.
-const idLength = 5
 
 // policy is what CloneSets change in place and how. That any change takes a pod out of traffic is what CloneSet
 // promises.

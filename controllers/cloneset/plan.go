@@ -35,7 +35,8 @@ type plan struct {
 	// creations is how many pods the pass is to create. ids are those of these pods, once the pass has come to that.
 	creations int
 	ids       []string
-	created   creation
+	// existing are the ids of pods that exist now.
+	existing sync.Map
 }
 
 // plan reads nothing but the snapshot and the options.
@@ -195,7 +196,7 @@ func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },
 		Report:      func() workloads.Report { return s.report(p.status(s)) },
 		Limit:       *s.set.Spec.RevisionHistoryLimit,
-		Last:        func() []*write.Write { return p.trimNames(s) }, Answered: p.created.answered,
+		Last:        func() []*write.Write { return p.trimNames(s) }, Answered: p.answered,
 	}
 }
 
@@ -214,17 +215,11 @@ func (p *plan) trimNames(s *snapshot) []*write.Write {
 	return []*write.Write{write.JSON(set, write.Main, write.Test(path, named), write.Replace(path, kept))}
 }
 
-// creation is what became of the creations of a pass.
-type creation struct {
-	// existing are the ids of pods that exist now.
-	existing sync.Map
-}
-
-// answered notes the pods that exist now. A pod of the same name may be another owner's: its id is given up.
-func (c *creation) answered(w *workload.Write, err error) {
+// answered records the pods that were created. A pod of the same name may be another owner's: its id is given up.
+func (p *plan) answered(w *workload.Write, err error) {
 	created := w.Action == workload.ActionCreate && w.Object == w.Pod
 	if created && (err == nil || apierrors.IsAlreadyExists(err)) {
-		c.existing.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
+		p.existing.Store(w.Pod.Labels[kruise.CloneSetInstanceIDKey], true)
 	}
 }
 
@@ -240,7 +235,7 @@ func (p *plan) pending(s *snapshot) (ids []string, changed bool) {
 		return nil, false
 	}
 	ids = slices.DeleteFunc(slices.Concat(s.known.pending, p.ids), func(id string) bool {
-		_, exists := p.created.existing.Load(id)
+		_, exists := p.existing.Load(id)
 		return exists
 	})
 	slices.Sort(ids)

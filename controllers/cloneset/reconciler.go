@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -36,7 +37,11 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reconciler{kit: kit, options: o.withDefaults()}, nil
+	if o.NewID == nil {
+		const length = 5
+		o.NewID = func() string { return rand.String(length) }
+	}
+	return &Reconciler{kit: kit, options: o}, nil
 }
 
 // +kubebuilder:rbac:groups=apps.kruise.io,resources=clonesets,verbs=get;list;watch;patch
@@ -54,7 +59,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name:    controllerName,
+		Name:    "cloneset-controller",
 		Options: o,
 		Pods:    workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: r.options.policy()},
 	})
@@ -66,10 +71,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
-const (
-	controllerName = "cloneset-controller"
-	kind           = "CloneSet"
-)
+const kind = "CloneSet"
 
 // Reconcile brings one CloneSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/conditions"
@@ -28,11 +29,8 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 		UpdatedReplicas:          counts.UpdatedPods,
 		UpdatedReadyReplicas:     counts.UpdatedReady,
 		UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount:           p.Resolution.Collisions,
+		CollisionCount:           ptr.To(ptr.Deref(p.Resolution.Collisions, 0)),
 		LabelSelector:            s.Selector.String(),
-	}
-	if status.CollisionCount == nil {
-		status.CollisionCount = new(int32)
 	}
 	if _, err := scale.Partition(p.rolling.Partition, replicas); err == nil {
 		status.ExpectedUpdatedReplicas = replicas - p.limits.Partition

@@ -34,10 +34,8 @@ type maker struct {
 // build returns the pod of each creation. A node whose orphan is adopted waits for the pass that observes the adoption.
 func (b *maker) build(creations []workload.Creation) ([][]write.Object, error) {
 	s := b.snapshot
-	taken := maps.Clone(s.Taken)
-	if taken == nil {
-		taken = map[string]bool{}
-	}
+	taken := map[string]bool{}
+	maps.Copy(taken, s.Taken)
 	for _, pod := range s.AllPods() {
 		taken[pod.Name] = true
 	}

@@ -59,7 +59,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name:    controllerName,
+		Name:    "daemonset-controller",
 		Options: o,
 		Pods:    workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
 	})
@@ -71,10 +71,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
-const (
-	controllerName = "daemonset-controller"
-	kind           = "DaemonSet"
-)
+const kind = "DaemonSet"
 
 // Reconcile brings one DaemonSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

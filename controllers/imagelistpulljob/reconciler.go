@@ -63,7 +63,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), stored.Untyped(jobKind())); err != nil {
 		return fmt.Errorf("index ImagePullJobs: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "imagelistpulljob-controller", o).
 		For(stored.Untyped(gvk())).
 		Watches(stored.Untyped(jobKind()), owned.By(v1beta1.GroupVersion.Group, gvk().Kind)).
 		Complete(r)
@@ -72,8 +72,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImageListPullJob") }
 
 func jobKind() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
-
-const controllerName = "imagelistpulljob-controller"
 
 // Reconcile brings one list a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

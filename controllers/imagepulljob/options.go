@@ -1,6 +1,7 @@
 package imagepulljob
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -37,11 +38,7 @@ type Options struct {
 const secretPeriod = 10 * time.Second
 
 func (o Options) withDefaults() Options {
-	if o.SecretNamespace == "" {
-		o.SecretNamespace = v1beta1.DefaultImagePullSecretNamespace
-	}
-	if o.SecretPeriod <= 0 {
-		o.SecretPeriod = secretPeriod
-	}
+	o.SecretNamespace = cmp.Or(o.SecretNamespace, v1beta1.DefaultImagePullSecretNamespace)
+	o.SecretPeriod = cmp.Or(max(o.SecretPeriod, 0), secretPeriod)
 	return o
 }

@@ -102,11 +102,7 @@ func nodeWrite(node, changed *nodeImage, conflicts int) *write.Write {
 func (s *snapshot) ending(jobs stored.Kind) (writes []*write.Write, after time.Duration, err error) {
 	isOurs := func(f string) bool { return f == v1beta1.ImagePullJobFinalizerKey }
 	if slices.ContainsFunc(s.job.Finalizers, isOurs) {
-		w, err := jobs.Finalizers(s.job, slices.DeleteFunc(slices.Clone(s.job.Finalizers), isOurs))
-		if err != nil {
-			return nil, 0, err
-		}
-		writes = append(writes, w)
+		writes = append(writes, jobs.Finalizers(s.job, slices.DeleteFunc(slices.Clone(s.job.Finalizers), isOurs)))
 	}
 	if s.job.DeletionTimestamp != nil {
 		return writes, 0, nil

@@ -21,9 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/turns"
-	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/batches"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
@@ -95,7 +93,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err != nil {
 		return err
 	}
-	b := r.api.Bind(mgr, controllerName, o).
+	b := r.api.Bind(mgr, "imagepulljob-controller", o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(withoutProgress())).
 		Watches(stored.Untyped(nodeGVK()), r.nodeEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
@@ -103,8 +101,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		WatchesRawSource(source.Func(r.refreshSecrets))
 	return b.Complete(r)
 }
-
-const controllerName = "imagepulljob-controller"
 
 func gvk() schema.GroupVersionKind     { return v1beta1.GroupVersion.WithKind("ImagePullJob") }
 func nodeGVK() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind("NodeImage") }
@@ -146,7 +142,7 @@ func (r *Reconciler) end(ctx context.Context, s *snapshot) (ctrl.Result, error) 
 	}
 	writes, after, err := s.ending(r.jobs)
 	for _, w := range writes {
-		if _, failed := r.send(ctx, w, s.key(), r.jobs); client.IgnoreNotFound(failed) != nil {
+		if _, failed := r.api.Send(ctx, s.key(), w, r.jobs); client.IgnoreNotFound(failed) != nil {
 			return ctrl.Result{}, fmt.Errorf("%s: %w", w, failed)
 		}
 	}
@@ -168,21 +164,10 @@ func (r *Reconciler) refuse(ctx context.Context, s *snapshot) error {
 
 // writeStatus writes the status, if it changed.
 func (r *Reconciler) writeStatus(ctx context.Context, s *snapshot, status v1beta1.ImagePullJobStatus) error {
-	w, err := statusWrite(r.jobs, s.job, status)
-	if err != nil || w == nil {
-		return err
-	}
-	if _, err := r.send(ctx, w, s.key(), r.jobs); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return nil
-}
-
-// send sends a write, and records the answer.
-func (r *Reconciler) send( //nolint:ireturn // as driver.Send
-	ctx context.Context, w *write.Write, owner types.NamespacedName, writes driver.Recorder,
-) (write.Object, error) {
-	return driver.Recording(runtimeclient.Sender(r.api.Client, r.api.Live), owner, writes)(ctx, w)
+	fresh := *s.job
+	fresh.Status = status
+	_, err := r.api.WriteStatus(ctx, r.jobs, s.job, &fresh, counters(&status))
+	return err
 }
 
 const (
@@ -252,7 +237,7 @@ func (r *Reconciler) ask(ctx context.Context, request imagepull.Request, name st
 		if failed != nil {
 			return nil, failed
 		}
-		answer, failed := r.send(ctx, nodeWrite(node, changed, conflicts), key, r.nodeImages)
+		answer, failed := r.api.Send(ctx, key, nodeWrite(node, changed, conflicts), r.nodeImages)
 		switch {
 		case apierrors.IsNotFound(failed):
 			return nil, nil

@@ -1,16 +1,8 @@
 package imagepulljob
 
-import (
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
-)
+import "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 
-// statusWrite returns the write of a status; nil where it is the same.
-func statusWrite(jobs stored.Kind, job *pullJob, status v1beta1.ImagePullJobStatus) (*write.Write, error) {
-	fresh := *job
-	fresh.Status = status
-	return stored.WriteStatus(jobs, job, &fresh, map[string]any{ // the schema requires one, and lists print all
-		"desired": status.Desired, "active": status.Active, "succeeded": status.Succeeded, "failed": status.Failed,
-	})
+// counters are the fields of a status that are always written: the schema requires one, and lists print all.
+func counters(s *v1beta1.ImagePullJobStatus) map[string]any {
+	return map[string]any{"desired": s.Desired, "active": s.Active, "succeeded": s.Succeeded, "failed": s.Failed}
 }

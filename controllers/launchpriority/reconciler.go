@@ -39,17 +39,13 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "container-launch-priority-controller", o).
 		For(&corev1.Pod{}, builder.WithPredicates(r.events())).
 		Complete(r)
 }
 
-const (
-	controllerName = "container-launch-priority-controller"
-
-	// soon is when to look again at what has changed in the moment of a write.
-	soon = time.Second
-)
+// soon is when to look again at what has changed in the moment of a write.
+const soon = time.Second
 
 // Reconcile does what there is to do for one pod now.
 func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Result, error) {

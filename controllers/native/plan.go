@@ -12,6 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/native"
@@ -91,12 +92,7 @@ func hasGate(set any) bool {
 	default:
 		return false
 	}
-	for _, gate := range template.Spec.ReadinessGates {
-		if gate.ConditionType == kruise.InPlaceUpdateReady {
-			return true
-		}
-	}
-	return false
+	return lifecycle.HasGate(&corev1.Pod{Spec: template.Spec}, kruise.InPlaceUpdateReady)
 }
 
 // plan reads nothing but the snapshot and the options.

@@ -61,22 +61,20 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 			return nil, err
 		}
 	}
-	of := func(kind native.Kind) (*loop, error) {
+	r := &Reconciler{}
+	for kind, into := range map[native.Kind]**loop{
+		native.KindStatefulSet: &r.statefulSets, native.KindDaemonSet: &r.daemonSets, native.KindDeployment: &r.deployments,
+	} {
 		api, err := binding.New("native", c, binding.Options{Live: o.Live, Recorder: o.Recorder, Now: o.Now})
 		if err != nil {
 			return nil, err
 		}
-		return &loop{
+		*into = &loop{
 			Binding: api, Dependents: workloads.NewDependents(api, workloads.DependentOptions{}),
 			kind: kind, options: o, moved: moved, sets: ledger.New[*appsv1.ReplicaSet](api.Live, api.Now),
-		}, nil
+		}
 	}
-	statefulSets, err := of(native.KindStatefulSet)
-	daemonSets, failed := of(native.KindDaemonSet)
-	deployments, failedToo := of(native.KindDeployment)
-	return &Reconciler{
-		statefulSets: statefulSets, daemonSets: daemonSets, deployments: deployments,
-	}, errors.Join(err, failed, failedToo)
+	return r, nil
 }
 
 // SetupWithManager registers the reconciler. It must come before the manager starts. Its rights are in config/native:

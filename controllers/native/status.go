@@ -71,7 +71,7 @@ func (p *plan) progress(s *snapshot) *Progress {
 	if p.in.Update.Name != "" {
 		progress.Updated = counts.UpdatedPods
 		for _, pod := range p.pass.Pods() {
-			if p.isUpdated(pod) && wasChanged(pod) {
+			if p.in.IsUpdated(pod) && wasChanged(pod) {
 				progress.InPlace++
 			}
 		}
@@ -82,8 +82,6 @@ func (p *plan) progress(s *snapshot) *Progress {
 	progress.State, progress.Note = p.state(s, progress)
 	return progress
 }
-
-func (p *plan) isUpdated(pod *corev1.Pod) bool { return p.in.IsUpdated(pod) }
 
 // wasChanged reports whether a pod got the revision in its label by an update in place.
 func wasChanged(pod *corev1.Pod) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,7 @@ import (
 
 // setup registers the controller of a kind, which reconciles a set on events of the set and of its pods.
 func (l *loop) setup(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
-	name := map[native.Kind]string{
-		native.KindStatefulSet: "native-statefulset-controller", native.KindDaemonSet: "native-daemonset-controller",
-		native.KindDeployment: "native-deployment-controller",
-	}[l.kind]
+	name := "native-" + strings.ToLower(string(l.kind)) + "-controller"
 	if err := l.Setup(ctx, mgr, name); err != nil {
 		return err
 	}
@@ -113,13 +111,10 @@ func (l *loop) empty() client.Object {
 
 // emptyList returns a list of sets of the kind.
 func (l *loop) emptyList() client.ObjectList {
-	switch l.kind {
-	case native.KindDaemonSet:
-		return &appsv1.DaemonSetList{}
-	case native.KindDeployment:
-		return &appsv1.DeploymentList{}
-	}
-	return &appsv1.StatefulSetList{}
+	return map[native.Kind]client.ObjectList{
+		native.KindStatefulSet: &appsv1.StatefulSetList{}, native.KindDaemonSet: &appsv1.DaemonSetList{},
+		native.KindDeployment: &appsv1.DeploymentList{},
+	}[l.kind]
 }
 
 // matters leaves out changes that no pass looks at, as of the status annotation.
@@ -148,8 +143,6 @@ func statusOf(set client.Object) any {
 		return &of.Status
 	case *appsv1.DaemonSet:
 		return &of.Status
-	case *appsv1.Deployment:
-		return nil // what matters of it is in the ReplicaSets
 	}
-	return nil
+	return nil // what matters of a Deployment is in its ReplicaSets
 }

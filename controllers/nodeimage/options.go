@@ -1,14 +1,12 @@
 package nodeimage
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -33,9 +31,4 @@ type Options struct {
 	// Explain takes the notes of each pass, after its write: what a node waits for, and what left its NodeImage. The
 	// context is that of the pass. The pass waits for Explain. Nil takes none.
 	Explain func(ctx context.Context, node string, notes []note.Note)
-}
-
-func (o Options) withDefaults() Options {
-	o.SecretNamespace = cmp.Or(o.SecretNamespace, v1beta1.DefaultImagePullSecretNamespace)
-	return o
 }

@@ -83,7 +83,7 @@ func (p *plan) write(images stored.Kind) (*write.Write, error) {
 	case d.Update != nil:
 		return images.Update(p.image, d.Update)
 	case d.Status != nil:
-		return writeStatus(images, p.image, d.Status)
+		return stored.WriteNodeImageStatus(images, p.image, d.Status)
 	}
 	return nil, nil
 }

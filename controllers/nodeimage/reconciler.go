@@ -1,6 +1,7 @@
 package nodeimage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,9 +44,10 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.SecretNamespace = cmp.Or(o.SecretNamespace, v1beta1.DefaultImagePullSecretNamespace)
 	writes := stored.NewWrites(api.Live, api.Now)
 	return &Reconciler{
-		api: api, options: o.withDefaults(), images: stored.Kind{GVK: gvk(), Writes: writes},
+		api: api, options: o, images: stored.Kind{GVK: gvk(), Writes: writes},
 		facts: cache.NewLRUExpireCacheWithClock(maxFacts, clock(api.Now)),
 	}, nil
 }

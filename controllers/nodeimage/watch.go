@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // ownerField is the name of the index of NodeImages by the UIDs of those who own their tags.
@@ -26,7 +26,7 @@ const ownerField = "kruisekit.dev/tag-owner-uid"
 
 // owners are the UIDs of all owners of tags.
 func owners(o client.Object) []string {
-	image := imageOf(o)
+	image := stored.Whole[v1beta1.NodeImage](o)
 	if image == nil {
 		return nil
 	}
@@ -41,24 +41,9 @@ func owners(o client.Object) []string {
 	return slices.Sorted(maps.Keys(uids))
 }
 
-// imageOf is the NodeImage of an event; nil for what cannot be decoded.
-func imageOf(o client.Object) *v1beta1.NodeImage {
-	raw, ok := o.(*unstructured.Unstructured)
-	if !ok {
-		return nil
-	}
-	image, malformed, err := decode(raw)
-	if err != nil || malformed != nil {
-		return nil
-	}
-	return image
-}
-
 // jobEvents wake the NodeImages whose tags a deleted job owns, and let them know that it is gone.
 func (r *Reconciler) jobEvents() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(
-		ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request],
-	) {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watches.Queue) {
 		r.facts.Add(identity{jobKind(), client.ObjectKeyFromObject(e.Object), e.Object.GetUID()}, true, remember)
 		images, err := stored.List(ctx, r.api.Cached, gvk(), client.MatchingFields{ownerField: string(e.Object.GetUID())})
 		if err != nil {
@@ -94,17 +79,13 @@ func readySince(node *corev1.Node) time.Time {
 
 // imageEvents are all but the updates of a NodeImage in which a pull only goes on.
 func imageEvents() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		if e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion() ||
-			e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
+	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
+		if !maps.Equal(before.GetLabels(), after.GetLabels()) {
 			return true
 		}
-		before, after := imageOf(e.ObjectOld), imageOf(e.ObjectNew)
-		return before == nil || after == nil || before.UID != after.UID ||
-			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			!maps.EqualFunc(before.Status.ImageStatuses, after.Status.ImageStatuses, sameAnswers)
-	}}
+		was, is := stored.Whole[v1beta1.NodeImage](before), stored.Whole[v1beta1.NodeImage](after)
+		return was == nil || is == nil || !maps.EqualFunc(was.Status.ImageStatuses, is.Status.ImageStatuses, sameAnswers)
+	})
 }
 
 // sameAnswers reports whether two statuses of an image are the same, but for the progress of its pulls.

@@ -54,22 +54,19 @@ func newPlan(s *snapshot) (*plan, error) {
 	if !virtual {
 		p.mark()
 	}
-	var err error
-	if desired.Changed {
-		p.probing, err = p.update()
+	if !desired.Changed {
+		return p, nil
 	}
+	// The API server treats the list as one value: the whole list is written, into the version that was looked at.
+	is := *s.probes
+	is.Spec.PodProbes = p.content
+	var err error
+	p.probing, err = kind().Update(s.probes, &is)
 	return p, err
 }
 
 // kind is that of NodePodProbes.
 func kind() stored.Kind { return stored.Kind{GVK: markers.NodeGVK()} }
-
-// update writes the whole list, which the API server treats as one value, into the version that was looked at.
-func (p *plan) update() (*write.Write, error) {
-	is := *p.probes
-	is.Spec.PodProbes = p.content
-	return kind().Update(p.probes, &is)
-}
 
 // mark adds the patches that results ask for. Only pods that are probed, and markers that still select them, count.
 func (p *plan) mark() {

@@ -59,15 +59,13 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := binding.SharedIndex(index); err != nil {
 		return fmt.Errorf("index NodePodProbes by marker: %w", err)
 	}
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "nodepodprobe-controller", o).
 		For(stored.Untyped(markers.NodeGVK())).
 		Watches(&corev1.Node{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(nodeEvents())).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(stored.Untyped(markers.GVK()), r.markerEvents()).
 		Complete(r)
 }
-
-const controllerName = "nodepodprobe-controller"
 
 // Reconcile brings one NodePodProbe in line with its node, and marks the pods of the node.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

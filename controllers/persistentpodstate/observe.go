@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -133,13 +134,9 @@ func (r *Reconciler) pods(ctx context.Context, namespace string, workload metav1
 		append(owned.In(namespace, workload.GetUID()), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
-	var pods []*corev1.Pod
-	for i := range list.Items {
-		if owned.Controls(workload, &list.Items[i]) {
-			pods = append(pods, &list.Items[i])
-		}
-	}
-	return pods, nil
+	return slices.DeleteFunc(stored.Pointers(list.Items), func(pod *corev1.Pod) bool {
+		return !owned.Controls(workload, pod)
+	}), nil
 }
 
 // observeNodes reads the nodes of pods and of records, and all nodes where the plan looks for others.

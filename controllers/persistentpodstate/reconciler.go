@@ -55,14 +55,12 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 
-const controllerName = "persistentpodstate-controller"
-
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	c, err := r.api.Bind(mgr, controllerName, o).
+	c, err := r.api.Bind(mgr, "persistentpodstate-controller", o).
 		Watches(stored.Untyped(podstates.Kind()), r.stateEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Watches(&corev1.Node{}, r.nodeEvents()).

@@ -1,6 +1,7 @@
 package persistentpodstate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,12 +34,10 @@ import (
 	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
 // together is how long events are gathered, so that pods that become ready together cost one write.
 const together = time.Second
 
-func later(q queue, all []types.NamespacedName) {
+func later(q watches.Queue, all []types.NamespacedName) {
 	for _, name := range all {
 		q.AddAfter(ctrl.Request{NamespacedName: name}, together)
 	}
@@ -63,8 +61,11 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { put(e.Object); q.Add(requestOf(e.Object)) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q watches.Queue) {
+			put(e.Object)
+			q.Add(requestOf(e.Object))
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watches.Queue) {
 			put(e.ObjectNew)
 			if isOther(e.ObjectOld, e.ObjectNew) {
 				q.Add(requestOf(e.ObjectNew))
@@ -72,7 +73,7 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 			}
 			q.AddAfter(requestOf(e.ObjectNew), together) // for pods that wait for the release that was written
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watches.Queue) {
 			r.index.Delete(client.ObjectKeyFromObject(e.Object))
 			r.emitted.Forget(client.ObjectKeyFromObject(e.Object))
 			q.Add(requestOf(e.Object)) // a workload may ask for another one
@@ -87,15 +88,10 @@ func (r *Reconciler) stateEvents() handler.EventHandler {
 
 // podEvents reconciles the PersistentPodStates of the workload of a pod that becomes ready, ends or leaves.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	return watches.Direct(handler.Funcs{
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
-			before, ok := e.ObjectOld.(*corev1.Pod)
-			after, isPod := e.ObjectNew.(*corev1.Pod)
-			if ok && isPod && counts(before, after) {
-				later(q, r.ofPod(after))
-			}
-		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(q, r.ofPod(e.Object)) },
+	return watches.Transitions(func(_ context.Context, q watches.Queue, before, after *corev1.Pod) {
+		if after == nil || before != nil && counts(before, after) {
+			later(q, r.ofPod(cmp.Or(after, before)))
+		}
 	})
 }
 
@@ -122,19 +118,21 @@ func (r *Reconciler) ofPod(pod client.Object) []types.NamespacedName {
 // that miss a node.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { later(q, r.index.Missing()) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q watches.Queue) { later(q, r.index.Missing()) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watches.Queue) {
 			if !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels()) {
 				later(q, slices.Concat(r.index.On(e.ObjectNew.GetName()), r.index.Missing()))
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { later(q, r.index.On(e.Object.GetName())) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watches.Queue) {
+			later(q, r.index.On(e.Object.GetName()))
+		},
 	}
 }
 
 // workloadEvents reconciles the PersistentPodStates of a workload, and the one that it asks for.
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	add := func(q queue, o client.Object, asks bool) {
+	add := func(q watches.Queue, o client.Object, asks bool) {
 		target := podstate.Target{GroupKind: kind, Name: o.GetName()}
 		for _, name := range r.index.Of(o.GetNamespace(), target) {
 			q.Add(ctrl.Request{NamespacedName: name})
@@ -144,14 +142,14 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { add(q, e.Object, false) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q watches.Queue) { add(q, e.Object, false) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watches.Queue) {
 			if isOther(e.ObjectOld, e.ObjectNew) ||
 				(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil) {
 				add(q, e.ObjectNew, podstate.Asks(e.ObjectOld.GetAnnotations()))
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { add(q, e.Object, false) },
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watches.Queue) { add(q, e.Object, false) },
 	}
 }
 

@@ -21,11 +21,12 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/podstate"
 	"github.com/kruisekit/kruisekit/internal/podstates"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // recorder is a queue that keeps what is added, with a mark where it is added later.
 type recorder struct {
-	queue
+	watches.Queue
 	added []string
 }
 

@@ -9,10 +9,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -30,9 +30,11 @@ func (r *Reconciler) observe(ctx context.Context) (o snapshot, err error) {
 		}
 	}
 	for i := range r.sources {
-		objects, err := r.list(ctx, r.sources[i].Kind)
-		if err != nil {
-			return o, err
+		var objects []*unstructured.Unstructured
+		if kind := r.sources[i].Kind; r.followed[kind] {
+			if objects, err = stored.List(ctx, r.objects, kind); err != nil {
+				return o, err
+			}
 		}
 		o.contributions = append(o.contributions, r.sources[i].Contribute(objects))
 	}
@@ -58,23 +60,6 @@ func (r *Reconciler) names() []string {
 		func(name string) bool { return name == "" })
 }
 
-// list returns all objects of a kind; none for an empty kind, or for one that is not followed yet.
-func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	if !r.followed[kind] {
-		return nil, nil
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.objects.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list objects of kind %s: %w", kind.Kind, err)
-	}
-	all := make([]*unstructured.Unstructured, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return all, nil
-}
-
 // form is the kind of configuration that is kept. Entries of both kinds are planned and compared as those of a
 // MutatingWebhookConfiguration, which has one field more: reinvocationPolicy.
 type form struct {
@@ -87,12 +72,6 @@ type form struct {
 }
 
 const webhookPods, webhookDisruptions = "pods", "disruptions"
-
-func mutating() form { return form{controller: "podscope-controller", webhook: webhookPods} }
-
-func validating() form {
-	return form{controller: "disruptionscope-controller", webhook: webhookDisruptions, disruptions: true}
-}
 
 // empty is an object of the kind.
 func (f form) empty() client.Object {

@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/scope"
+	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -49,9 +49,6 @@ type Reconciler struct {
 
 // New returns a Reconciler of the entries of new pods. The client writes.
 func New(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("podscope: a client is needed")
-	}
 	o = o.withDefaults()
 	sources := scope.Sources(scope.SourceOptions{
 		ReadinessGateForAll: o.ReadinessGateForAll,
@@ -60,24 +57,27 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		EnhancedLiveness:    o.EnhancedLiveness,
 		Serverless:          o.Serverless,
 	})
-	return newReconciler(&Reconciler{client: c, options: o, form: mutating(), sources: sources})
+	return newReconciler(&Reconciler{client: c, options: o, sources: sources, form: form{
+		controller: "podscope-controller", webhook: webhookPods,
+	}})
 }
 
 // NewDisruptions returns a Reconciler of the entries of disruptions, in the ValidatingWebhookConfiguration of the same
 // name. It has no provisional entries.
 func NewDisruptions(c client.Client, o Options) (*Reconciler, error) {
-	if c == nil {
-		return nil, errors.New("podscope: a client is needed")
-	}
 	o = o.withDefaults()
 	o.InForce = nil
 	o.MainConfiguration, o.Provisional, o.Off = o.ValidatingConfiguration, "", o.Off || !o.budgets() && o.NoSpreads
 	return newReconciler(&Reconciler{
-		client: c, options: o, form: validating(), sources: scope.DisruptionSources(o.NoSpreads),
+		client: c, options: o, sources: scope.DisruptionSources(o.NoSpreads),
+		form: form{controller: "disruptionscope-controller", webhook: webhookDisruptions, disruptions: true},
 	})
 }
 
 func newReconciler(r *Reconciler) (*Reconciler, error) {
+	if r.client == nil {
+		return nil, errors.New("podscope: a client is needed")
+	}
 	var err error
 	if r.metrics, err = newMeters(r.options.Registerer, r.form.webhook); err != nil {
 		return nil, fmt.Errorf("podscope: %w", err)
@@ -116,9 +116,7 @@ func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o con
 		b = b.WatchesRawSource(source.Kind(one, r.form.empty(), r.wake()))
 	}
 	// The first pass comes without an event, too.
-	c, err := b.WatchesRawSource(source.Func(func(
-		_ context.Context, q workqueue.TypedRateLimitingInterface[ctrl.Request],
-	) error {
+	c, err := b.WatchesRawSource(source.Func(func(_ context.Context, q watches.Queue) error {
 		q.Add(r.request())
 		return nil
 	})).Build(r)

@@ -1,7 +1,6 @@
 package podscope
 
 import (
-	"slices"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -25,7 +24,10 @@ func (before sightings) sweep(
 	have *configuration, planned bool, now time.Time,
 ) (after sightings, ended []string, next time.Duration) {
 	after = sightings{}
-	for _, e := range provisionalEntries(have) {
+	for _, e := range entriesOf(have) {
+		if !scope.IsProvisional(e.Name) {
+			continue
+		}
 		key := [2]string{e.Name, path(e.ClientConfig)}
 		since, found := before[key]
 		if !found {
@@ -41,10 +43,6 @@ func (before sightings) sweep(
 		}
 	}
 	return after, ended, next
-}
-
-func provisionalEntries(c *configuration) []entry {
-	return slices.DeleteFunc(slices.Clone(entriesOf(c)), func(e entry) bool { return !scope.IsProvisional(e.Name) })
 }
 
 // path has the state of the set.

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/watches"
 )
 
 // follow watches the kinds of the sources that are installed, and returns when to look for others; zero for never.
@@ -55,8 +56,7 @@ func (r *Reconciler) request() reconcile.Request {
 
 // specEvents are all events but those of a status, which changes with every pod.
 func specEvents() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
-			!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
-	}}
+	return watches.Decisive(func(before, after *unstructured.Unstructured) bool {
+		return !maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+	})
 }

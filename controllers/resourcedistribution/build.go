@@ -8,6 +8,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/stored"
@@ -33,13 +34,11 @@ type resource struct {
 	hash string
 }
 
+func (r *resource) kind() stored.Kind { return stored.Kind{GVK: r.GroupVersionKind()} }
+
 // named returns an object that has the name of a copy alone.
 func (r *resource) named(namespace string) *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(r.GroupVersionKind())
-	object.SetNamespace(namespace)
-	object.SetName(r.GetName())
-	return object
+	return r.kind().Named(types.NamespacedName{Namespace: namespace, Name: r.GetName()})
 }
 
 // creation returns the write that creates a copy.
@@ -52,10 +51,9 @@ func (r *resource) creation(namespace string) *write.Write {
 
 // deletion returns the write that deletes this version of a copy.
 func (r *resource) deletion(of metav1.Object) *write.Write {
-	object := r.named(of.GetNamespace())
-	object.SetUID(of.GetUID())
-	object.SetResourceVersion(of.GetResourceVersion())
-	return &write.Write{Verb: write.Delete, Object: object, SameVersion: true}
+	w := r.kind().Deletion(of)
+	w.SameVersion = true
+	return w
 }
 
 // writes returns the ordered writes that turn the live object of the name into a copy; none where it has the resource
@@ -146,13 +144,9 @@ func own(object *unstructured.Unstructured, ref metav1.OwnerReference) {
 // record sets what names the distribution.
 func (r *resource) record(object *unstructured.Unstructured) {
 	own(object, *metav1.NewControllerRef(r.owner, gvk()))
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[v1beta1.ResourceDistributionHashAnnotation] = r.hash
-	annotations[v1beta1.ResourceDistributionFromAnnotation] = r.owner.Name
-	delete(annotations, keysAnnotation)
+	annotations := merge(object.GetAnnotations(), []string{keysAnnotation}, map[string]string{
+		v1beta1.ResourceDistributionHashAnnotation: r.hash, v1beta1.ResourceDistributionFromAnnotation: r.owner.Name,
+	})
 	all := keys{slices.Sorted(maps.Keys(r.GetLabels())), slices.Sorted(maps.Keys(r.GetAnnotations()))}
 	if text, err := json.Marshal(all); err == nil && string(text) != "{}" {
 		annotations[keysAnnotation] = string(text)

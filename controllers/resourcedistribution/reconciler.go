@@ -29,11 +29,8 @@ import (
 
 type resourceDistribution = v1beta1.ResourceDistribution
 
-const (
-	controllerName = "resourcedistribution-controller"
-	// reasonInvalidSpec is the reason of an event: the spec cannot work, and the copies stay as they are.
-	reasonInvalidSpec = "InvalidSpec"
-)
+// reasonInvalidSpec is the reason of an event: the spec cannot work, and the copies stay as they are.
+const reasonInvalidSpec = "InvalidSpec"
 
 // Reconciler keeps the copies of ResourceDistributions.
 type Reconciler struct {
@@ -73,7 +70,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(_ context.Context, mgr ctrl.Manager, o controller.Options) error {
 	r.watches.mgr = mgr
-	return r.api.Bind(mgr, controllerName, o).
+	return r.api.Bind(mgr, "resourcedistribution-controller", o).
 		For(stored.Untyped(gvk()), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.all),
 			builder.WithPredicates(namespaceEvents())).

@@ -49,7 +49,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	bound, err := r.kit.Controller(ctx, mgr, workloads.Controller{
-		Name:    controllerName,
+		Name:    "statefulset-controller",
 		Options: o,
 		Pods:    workloads.WatchOptions{SkipQuiet: r.options.SkipQuiet, Policy: workloads.Policy(r.options.Installed)},
 	})
@@ -61,10 +61,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
-const (
-	controllerName = "statefulset-controller"
-	kind           = "StatefulSet"
-)
+const kind = "StatefulSet"
 
 // Reconcile brings one StatefulSet a step closer to what it asks for.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {

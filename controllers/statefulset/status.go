@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -25,12 +26,9 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 		UpdatedReplicas:          counts.UpdatedPods,
 		UpdatedReadyReplicas:     counts.UpdatedReady,
 		UpdatedAvailableReplicas: counts.UpdatedAvailable,
-		CollisionCount:           p.Resolution.Collisions,
+		CollisionCount:           ptr.To(ptr.Deref(p.Resolution.Collisions, 0)),
 		LabelSelector:            s.Selector.String(),
 		VolumeClaims:             s.volumeClaims(),
-	}
-	if status.CollisionCount == nil {
-		status.CollisionCount = new(int32)
 	}
 	if p.completes(s, status) {
 		status.CurrentRevision = p.Update

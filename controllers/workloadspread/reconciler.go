@@ -72,8 +72,6 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",namespace=kruise-system,resources=configmaps,resourceNames=kruise-configuration,verbs=get
 
-const controllerName = "workloadspread-controller"
-
 // SetupWithManager registers the reconciler. It must come before the manager starts.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o controller.Options) error {
 	if err := owned.Index(ctx, mgr.GetFieldIndexer(), &corev1.Pod{}); err != nil {
@@ -82,7 +80,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 	if err := indexMatches(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("index pods: %w", err)
 	}
-	c, err := r.api.Bind(mgr, controllerName, o).
+	c, err := r.api.Bind(mgr, "workloadspread-controller", o).
 		Watches(stored.Untyped(workloadspread.Kind()), r.spreadEvents()).
 		Watches(&corev1.Pod{}, r.podEvents()).
 		Build(r)
@@ -169,7 +167,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, name types.NamespacedName,
 	answer, err := r.api.Send(ctx, name, w)
 	if raw, ok := answer.(*unstructured.Unstructured); ok && err == nil {
 		_, err = r.index.Renew(raw)
-		return err
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package workloadspread
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -25,8 +25,6 @@ import (
 	"github.com/kruisekit/kruisekit/pub"
 )
 
-type queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
-
 // period between the reconciles that events of pods cause: a queue keeps the earliest time of a request, so that a
 // thousand pods that are created at once cost few writes.
 const period = time.Second
@@ -35,8 +33,8 @@ const period = time.Second
 // records end.
 func (r *Reconciler) spreadEvents() handler.EventHandler {
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { q.Add(r.put(ctx, e.Object)) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q watches.Queue) { q.Add(r.put(ctx, e.Object)) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watches.Queue) {
 			request := r.put(ctx, e.ObjectNew)
 			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
 				!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()) {
@@ -45,7 +43,7 @@ func (r *Reconciler) spreadEvents() handler.EventHandler {
 			}
 			q.AddAfter(request, subset.CreatingTimeout+period)
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watches.Queue) {
 			name := client.ObjectKeyFromObject(e.Object)
 			r.index.Delete(name)
 			q.Add(ctrl.Request{NamespacedName: name})
@@ -86,33 +84,23 @@ func (r *Reconciler) spreadsOf(workloads ...replicas.Workload) []types.Namespace
 // podEvents requeues the WorkloadSpreads of a pod when the pod counts differently: those of its controllers, and the
 // one that its annotation names, whose target may be above a controller of a further kind.
 func (r *Reconciler) podEvents() handler.EventHandler {
-	requeue := func(ctx context.Context, o client.Object, q queue) {
-		owner := metav1.GetControllerOfNoCopy(o)
-		if owner == nil || !r.index.Any(o.GetNamespace()) {
+	return watches.Transitions(func(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
+		pod := cmp.Or(after, before)
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if owner == nil || !r.index.Any(pod.Namespace) ||
+			before != nil && after != nil && !countsOtherwise(before, after) {
 			return
 		}
-		of := replicas.Of(o.GetNamespace(), owner)
+		of := replicas.Of(pod.Namespace, owner)
 		names := r.spreadsOf(r.chain(ctx, of)...)
-		if pod, ok := o.(*corev1.Pod); ok && !workloadspread.BuiltIn(of.GroupKind()) {
-			if m, ok := subset.MatchOf(pod); ok {
-				names = append(names, types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
-			}
+		if m, ok := subset.MatchOf(pod); ok && !workloadspread.BuiltIn(of.GroupKind()) {
+			names = append(names, types.NamespacedName{Namespace: pod.Namespace, Name: m.Name})
 		}
 		for _, name := range names {
 			if r.index.Named(name) != nil {
 				q.AddAfter(ctrl.Request{NamespacedName: name}, period)
 			}
 		}
-	}
-	return watches.Direct(handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			before, wasPod := e.ObjectOld.(*corev1.Pod)
-			if after, ok := e.ObjectNew.(*corev1.Pod); ok && wasPod && countsOtherwise(before, after) {
-				requeue(ctx, after, q)
-			}
-		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
 	})
 }
 
@@ -126,7 +114,7 @@ func countsOtherwise(before, after *corev1.Pod) bool {
 
 // workloadEvents requeues the WorkloadSpreads of a workload that may want other pods, and of the one that controls it.
 func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler {
-	requeue := func(_ context.Context, o client.Object, q queue) {
+	requeue := func(_ context.Context, o client.Object, q watches.Queue) {
 		workloads := []replicas.Workload{{
 			Namespace: o.GetNamespace(), Target: pub.Target{Group: kind.Group, Kind: kind.Kind, Name: o.GetName()},
 		}}
@@ -138,14 +126,14 @@ func (r *Reconciler) workloadEvents(kind schema.GroupKind) handler.EventHandler 
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { requeue(ctx, e.Object, q) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q watches.Queue) { requeue(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watches.Queue) {
 			before, after := e.ObjectOld, e.ObjectNew
 			if before.GetGeneration() != after.GetGeneration() || before.GetUID() != after.GetUID() ||
 				(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) {
 				requeue(ctx, after, q)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { requeue(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watches.Queue) { requeue(ctx, e.Object, q) },
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/write"
 )
 
 // NodeImageStatus returns the patch of the status of a NodeImageStatus, which a daemon and a controller write. The
@@ -16,4 +17,10 @@ func NodeImageStatus(was *v1beta1.NodeImage, status *v1beta1.NodeImageStatus) (c
 		"desired": status.Desired, "succeeded": status.Succeeded, "failed": status.Failed,
 		"pulling": status.Pulling, "waiting": status.Waiting,
 	}, SameVersion)
+}
+
+// WriteNodeImageStatus returns the write of the patch of NodeImageStatus.
+func WriteNodeImageStatus(kind Kind, was *v1beta1.NodeImage, status *v1beta1.NodeImageStatus) (*write.Write, error) {
+	patch, err := NodeImageStatus(was, status)
+	return sent(kind, was, patch, err)
 }

@@ -70,11 +70,9 @@ func (p *planner) keep(at *place) {
 	i := Instance{Name: at.name, Pod: at.keep, Recreate: recreate}
 	if !p.in.IsUpdated(at.keep) {
 		switch {
-		case p.result.Surge > 0: // the slot beside it updates the node
-			i.NotNow = true
-		case !p.isSelected(at.node):
-			i.NotNow = true
-		case !at.verdict.Run && p.result.Partition > 0: // which is a number of eligible nodes
+		case p.result.Surge > 0, // the slot beside it updates the node
+			!p.isSelected(at.node),
+			!at.verdict.Run && p.result.Partition > 0: // which is a number of eligible nodes
 			i.NotNow = true
 		case !at.verdict.Run && recreate:
 			i.NotNow = true

@@ -29,8 +29,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/turns"
-	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/memory"
@@ -243,10 +241,9 @@ func (k *Keeper) settle(
 	if plan.Problem != nil {
 		k.known.Note(name, func(s *source) { s.problem = plan.Problem.Text })
 	}
-	send := driver.Recording(runtimeclient.Sender(k.api.Client, k.api.Live), name, k.writes)
 	for _, s := range plan.Delete {
 		w := &write.Write{Verb: write.Delete, Object: s, SameVersion: true}
-		if _, err := send(ctx, w); client.IgnoreNotFound(err) != nil {
+		if _, err := k.api.Send(ctx, name, w, k.writes); client.IgnoreNotFound(err) != nil {
 			return plan, fmt.Errorf("delete copy %s of pull secret: %w", s.Name, err)
 		}
 	}
@@ -256,10 +253,10 @@ func (k *Keeper) settle(
 	if plan.Apply == nil {
 		return plan, nil
 	}
-	if _, err := send(ctx, &write.Write{
+	if _, err := k.api.Send(ctx, name, &write.Write{
 		Verb: write.Patch, Object: plan.Apply, Type: types.ApplyPatchType, FieldOwner: fieldOwner, Force: true,
 		Body: body{plan.Apply},
-	}); err != nil {
+	}, k.writes); err != nil {
 		return plan, fmt.Errorf("apply copy %s of pull secret: %w", plan.Apply.Name, err)
 	}
 	return plan, nil
