@@ -66,10 +66,8 @@ func (r *Reconciler) observeCached(ctx context.Context, name types.NamespacedNam
 		return nil, nil
 	}
 	s := &snapshot{raw: latest.Object, now: r.api.Now(), recheckAfter: latest.RecheckAfter}
-	if s.job, s.undecodable, err = stored.Decode[v1beta1.AdvancedCronJob](latest.Object); err != nil {
-		// Not even the status can be decoded. The event is about the metadata that can.
-		s.job, s.undecodable = &v1beta1.AdvancedCronJob{}, err
-		s.job.Namespace, s.job.Name, s.job.UID = name.Namespace, name.Name, latest.Object.GetUID()
+	if s.job, s.undecodable, err = stored.DecodeMetadata[v1beta1.AdvancedCronJob](latest.Object); err != nil {
+		return nil, err
 	}
 	s.job.SetGroupVersionKind(r.jobs.GVK)
 	if s.undecodable != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -91,7 +92,7 @@ func (p *plan) patch(subresource string, body write.Fields) *write.Write {
 
 // untyped returns the request for a write. The client leaves the answer undecoded, because it may not fit the type.
 func (p *plan) untyped() *unstructured.Unstructured {
-	raw := requestKind().Named(p.key())
+	raw := stored.Kind{GVK: gvk()}.Named(p.key())
 	raw.SetUID(p.request.UID)
 	return raw
 }

@@ -56,9 +56,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		Complete(r)
 }
 
-// requestKind is the kind of requests.
-func requestKind() stored.Kind { return stored.Kind{GVK: gvk()} }
-
 func gvk() schema.GroupVersionKind { return v1beta1.GroupVersion.WithKind(kind) }
 
 const (

@@ -43,12 +43,9 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	case latest.Object == nil || latest.Object.GetDeletionTimestamp() != nil:
 		return nil, nil
 	}
-	list, undecodable, err := stored.Decode[v1beta1.ImageListPullJob](latest.Object)
+	list, undecodable, err := stored.DecodeMetadata[v1beta1.ImageListPullJob](latest.Object)
 	if err != nil {
-		// Not even the status can be decoded. The event is about the metadata that can.
-		list, undecodable = &v1beta1.ImageListPullJob{}, err
-		list.Namespace, list.Name, list.UID = name.Namespace, name.Name, latest.Object.GetUID()
-		list.SetGroupVersionKind(gvk())
+		return nil, err
 	}
 	s := &snapshot{list: list, now: r.api.Now(), invalid: undecodable, recheckAfter: latest.RecheckAfter}
 	if undecodable != nil {
@@ -80,11 +77,9 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.I
 		if !owned.Controls(s.list, raw) {
 			continue
 		}
-		job, _, err := stored.Decode[v1beta1.ImagePullJob](raw)
+		job, _, err := stored.DecodeMetadata[v1beta1.ImagePullJob](raw)
 		if err != nil {
-			job = &v1beta1.ImagePullJob{}
-			job.Namespace, job.Name, job.UID = raw.GetNamespace(), raw.GetName(), raw.GetUID()
-			job.OwnerReferences, job.DeletionTimestamp = raw.GetOwnerReferences(), raw.GetDeletionTimestamp()
+			return nil, err
 		}
 		jobs = append(jobs, job)
 	}

@@ -3,13 +3,10 @@ package nodeimage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -56,7 +53,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot, error
 		return s, nil
 	}
 	s.recheckAfter = latest.RecheckAfter
-	if s.image, s.malformed, err = decode(latest.Object); err != nil {
+	if s.image, s.malformed, err = stored.DecodeMetadata[v1beta1.NodeImage](latest.Object); err != nil {
 		return nil, err
 	}
 	for _, id := range s.references(r.options.SecretNamespace) {
@@ -124,20 +121,6 @@ func (r *Reconciler) isGone( //nolint:gocyclo // one look after the other
 
 // key is the name under which writes are recorded.
 func (s *snapshot) key() types.NamespacedName { return types.NamespacedName{Name: s.name} }
-
-// decode reads a NodeImage, or, where the malformed part is not the spec alone, its metadata.
-func decode(raw *unstructured.Unstructured) (image *v1beta1.NodeImage, malformed, err error) {
-	image, malformed, err = stored.Decode[v1beta1.NodeImage](raw)
-	if err == nil {
-		return image, malformed, nil
-	}
-	rest := map[string]any{"apiVersion": raw.GetAPIVersion(), "kind": raw.GetKind(), "metadata": raw.Object["metadata"]}
-	malformed, image = err, &v1beta1.NodeImage{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(rest, image); err != nil {
-		return nil, nil, fmt.Errorf("decode metadata: %w", err)
-	}
-	return image, malformed, nil
-}
 
 const (
 	// remember is for how long an answer of the API server counts.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -174,8 +175,8 @@ func TestConditionTimes(t *testing.T) {
 		}
 	}
 	s.object.Status = got
-	if w, err := p.report(); w != nil || err != nil {
-		t.Errorf("the same status is written: %v, %v", w, err)
+	if again := p.status(); !equality.Semantic.DeepEqual(got, again) {
+		t.Errorf("the same status is written: %+v", again)
 	}
 }
 

@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	r.known.Note(request.Name, func(known *map[string]known) { *known = p.remembered() })
-	err = errors.Join(p.err(), r.report(ctx, request, p))
+	err = errors.Join(p.err(), r.report(ctx, p))
 	if r.emitted.Changed(request.Name, s.invalid) {
 		r.api.Event(s.object, corev1.EventTypeWarning, reasonInvalidSpec, s.invalid+": mend the spec")
 	}
@@ -152,14 +152,11 @@ func (r *Reconciler) maintain( //nolint:ireturn // as the client answers
 }
 
 // report writes the status, if it changed. A distribution that is gone needs none.
-func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan) error {
-	w, err := p.report()
-	if err != nil || w == nil {
+func (r *Reconciler) report(ctx context.Context, p *plan) error {
+	is := *p.object
+	is.Status = p.status()
+	if _, err := r.api.WriteStatus(ctx, r.distributions, p.object, &is, nil); !write.IsOutdated(err) {
 		return err
 	}
-	_, err = driver.Recording(r.send, request.NamespacedName, r.distributions)(ctx, w)
-	if write.IsOutdated(err) {
-		return nil
-	}
-	return err
+	return nil
 }

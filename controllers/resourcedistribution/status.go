@@ -13,8 +13,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/stored"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 const (
@@ -99,13 +97,6 @@ func (p *plan) err() error {
 	}
 	first := all[0]
 	return fmt.Errorf("%s in namespace %s, of %d that failed: %w", first.condition, first.namespace, len(all), first.err)
-}
-
-// report returns the write of the status; nil where it has not changed.
-func (p *plan) report() (*write.Write, error) {
-	is := *p.object
-	is.Status = p.status()
-	return stored.WriteStatus(stored.Kind{GVK: gvk()}, p.object, &is, nil)
 }
 
 // status returns the status after the tasks. A condition keeps its time while its status stays.

@@ -15,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/spread"
 )
 
@@ -67,10 +68,8 @@ func podChanges() predicate.Predicate {
 		v := view{unschedulable: spread.IsUnschedulable(pod), reserved: pod.Labels[kruise.UnitedDeploymentReservedPodKey]}
 		if v.reserved == "true" {
 			v.phase = string(pod.Status.Phase)
-			for i := range pod.Status.Conditions {
-				c := &pod.Status.Conditions[i]
-				v.ready = v.ready || c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}
+			ready := lifecycle.ConditionOf(pod, corev1.PodReady)
+			v.ready = ready != nil && ready.Status == corev1.ConditionTrue
 		}
 		return v
 	}

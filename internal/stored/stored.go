@@ -56,6 +56,18 @@ func Decode[T any](raw *unstructured.Unstructured) (object *T, malformed, err er
 	return object, malformed, nil
 }
 
+// DecodeMetadata is Decode, with an object that has its metadata alone where not even the status can be decoded.
+func DecodeMetadata[T any](raw *unstructured.Unstructured) (object *T, malformed, err error) {
+	if object, malformed, err = Decode[T](raw); err == nil {
+		return object, malformed, nil
+	}
+	malformed = err
+	object, err = decode[T](&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": raw.GetAPIVersion(), "kind": raw.GetKind(), "metadata": raw.Object["metadata"],
+	}})
+	return object, malformed, err
+}
+
 // complaint is what a decoder says that names the field.
 func complaint[T any](raw *unstructured.Unstructured) error {
 	content, err := Content(raw)
