@@ -245,6 +245,9 @@ func TestPlanRefuses(t *testing.T) {
 			scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}},
 			"Instances must have a name each",
 		},
+		"two instances of one name without slots": {
+			scale.Input{Instances: []scale.Instance{old("a"), old("a")}}, "Instances must have a name each",
+		},
 		"a slot has no name": {
 			scale.Input{Slots: []string{"a", ""}}, `Slots must not have "" twice, nor an empty name`,
 		},

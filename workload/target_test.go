@@ -89,6 +89,30 @@ func (s *server) unready() (n int) {
 	return n
 }
 
+// A raised partition takes instances back, and an instance without a slot that has the update revision of its own
+// still goes forward to it.
+func TestTargetsWhileOthersGoBack(t *testing.T) {
+	s := newServer(t, ready("a", "web-1", "web:1"), ready("b", "web-2", "web:2"), ready("c", "web-2", "web:2"))
+	input := func() workload.Input {
+		in := s.input()
+		in.Scale.Limits.Partition, in.Targets = 2, map[string]string{"a": "web-2"}
+		return in
+	}
+	for range 20 {
+		pass := s.run(input())
+		if err := workload.Err(pass.Failures()); err != nil {
+			t.Fatal(err)
+		}
+		if down := s.unready(); down > 1 {
+			t.Fatalf("%d pods are not ready", down)
+		}
+		s.restart()
+	}
+	if got := fmt.Sprintf("%s, %s, %s", s.imageOf("a"), s.imageOf("b"), s.imageOf("c")); got != "web:2, web:1, web:1" {
+		t.Errorf("images %s", got)
+	}
+}
+
 // The rollout of the others is complete although an instance has a revision of its own.
 func TestTargetsDoNotHoldPromotion(t *testing.T) {
 	s := three(t)
@@ -99,6 +123,15 @@ func TestTargetsDoNotHoldPromotion(t *testing.T) {
 	}
 	if current, promoted := s.run(s.targeted(0, targets)).Promote("web-1"); !promoted || current != "web-2" {
 		t.Errorf("the current revision is %s", current)
+	}
+}
+
+func TestTwoInstancesOfOneName(t *testing.T) {
+	in := three(t).input()
+	in.Instances = append(in.Instances, in.Instances[0])
+	_, err := workload.Plan(in)
+	if invalid := (*scale.InputError)(nil); !errors.As(err, &invalid) || invalid.Field != "Instances" {
+		t.Errorf("got %v", err)
 	}
 }
 
