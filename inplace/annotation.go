@@ -2,7 +2,6 @@ package inplace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,25 +9,11 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// AnnotationError reports that an annotation of a pod cannot be read. A user must remove the annotation, or
+// unreadable returns the error of an annotation of a pod that cannot be read. A user must remove the annotation, or
 // recreate the pod.
-type AnnotationError struct {
-	// Key of the annotation.
-	Key string
-	// Err is what is wrong with it.
-	Err error
+func unreadable(key string, err error) error {
+	return fmt.Errorf("metadata.annotations[%s]: %w", key, err)
 }
-
-// Error names the annotation.
-func (e *AnnotationError) Error() string {
-	return fmt.Sprintf("metadata.annotations[%s]: %v", e.Key, e.Err)
-}
-
-// Unwrap is what is wrong with it.
-func (e *AnnotationError) Unwrap() error { return e.Err }
-
-// errNoState is for a pod in its grace period.
-var errNoState = errors.New("is missing, although the pod has a grace period")
 
 // StateOf reads how far the latest in-place update of a pod has come; nil for a pod that never had one. Nil keys are
 // those of OpenKruise.
@@ -51,7 +36,7 @@ func decode[T any](key, text string) (*T, error) {
 	}
 	value := new(T)
 	if err := json.Unmarshal([]byte(text), value); err != nil {
-		return nil, &AnnotationError{Key: key, Err: err}
+		return nil, unreadable(key, err)
 	}
 	return value, nil
 }

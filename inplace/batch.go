@@ -106,14 +106,11 @@ func overlaps(a, b map[string]string) bool {
 	return false
 }
 
-// only are the entries of some keys; nil when there are none.
+// only are the entries of some keys.
 func only[V any](m map[string]V, keys []string) map[string]V {
-	var some map[string]V
+	some := map[string]V{}
 	for _, key := range keys {
 		if v, ok := m[key]; ok {
-			if some == nil {
-				some = map[string]V{}
-			}
 			some[key] = v
 		}
 	}

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -163,10 +164,8 @@ func restarted(
 func written(s *kruise.InPlaceUpdateState, name string) time.Time {
 	at := s.UpdateTimestamp.Time
 	for _, batch := range s.ContainerBatchesRecord {
-		for _, c := range batch.Containers {
-			if c == name {
-				at = batch.Timestamp.Time
-			}
+		if slices.Contains(batch.Containers, name) {
+			at = batch.Timestamp.Time
 		}
 	}
 	return at

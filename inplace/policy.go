@@ -1,8 +1,6 @@
 package inplace
 
-import (
-	"github.com/kruisekit/kruisekit/api/kruise"
-)
+import "github.com/kruisekit/kruisekit/api/kruise"
 
 // Policy is what may change in a running pod, and how. Give one policy to all functions of this package. The zero value
 // is safe where nothing of this project is installed on the nodes: all that needs a node daemon blocks an update in
@@ -63,3 +61,28 @@ const (
 	// siblings promise.
 	UnreadyAlways Unready = "Always"
 )
+
+// Installation is what a cluster offers to in-place updates. State it once, and derive from it the policies of all
+// controllers that update pods, so that they agree on who restarts a container.
+// The zero value is a cluster without a node daemon and without resizes.
+type Installation struct {
+	// EnvDaemon means that a daemon on each node restarts containers whose environment comes from labels or annotations
+	// that change. Package containerrestart has what such a daemon decides.
+	EnvDaemon bool
+	// Resize means that API servers and nodes change cpu and memory of running pods.
+	Resize bool
+	// ResizePods means that they change those of the pod as a whole, too (spec.resources), as since Kubernetes 1.36.
+	ResizePods bool
+}
+
+// Policy returns the policy that makes use of all that is installed, and of nothing else.
+func (i Installation) Policy() Policy {
+	p := Policy{IgnoreResources: !i.Resize, PodResources: i.ResizePods}
+	if i.EnvDaemon {
+		p.Env = EnvRestart
+	}
+	if i.Resize {
+		p.Resources = ResourcesReplaced
+	}
+	return p
+}

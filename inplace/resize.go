@@ -86,3 +86,33 @@ func (p *patch) amounts(path []string, field string, have, want corev1.ResourceL
 		p.set(changed[name], append(slices.Clip(path), string(name))...)
 	}
 }
+
+// QOSClass returns the QoS class of pods with a spec in which requests default to limits, as the API server stores it.
+func QOSClass(s *corev1.PodSpec) corev1.PodQOSClass {
+	var all []corev1.ResourceRequirements
+	for _, c := range slices.Concat(s.InitContainers, s.Containers) {
+		all = append(all, c.Resources)
+	}
+	if s.Resources != nil {
+		all = []corev1.ResourceRequirements{*s.Resources}
+	}
+	guaranteed, none := true, true
+	for _, r := range all {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			request, limit := r.Requests[name], r.Limits[name]
+			if !request.IsZero() || !limit.IsZero() {
+				none = false
+			}
+			if limit.IsZero() || request.Cmp(limit) != 0 {
+				guaranteed = false
+			}
+		}
+	}
+	switch {
+	case none:
+		return corev1.PodQOSBestEffort
+	case guaranteed:
+		return corev1.PodQOSGuaranteed
+	}
+	return corev1.PodQOSBurstable
+}

@@ -1,6 +1,7 @@
 package inplace
 
 import (
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,8 @@ func (l look) endGrace(g *kruise.InPlaceUpdateGrace) (Action, error) {
 		return Action{}, err
 	}
 	if s == nil {
-		return Action{}, &AnnotationError{Key: l.policy.Keys.InPlaceStateKey(), Err: errNoState}
+		missing := errors.New("is missing, although the pod has a grace period")
+		return Action{}, unreadable(l.policy.Keys.InPlaceStateKey(), missing)
 	}
 	c, err := l.planned(g)
 	if err != nil {

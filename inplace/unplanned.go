@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 )
 
 // PlannedRestartsKey is the annotation of a pod in which updates record the restarts that they cause, with
@@ -23,8 +24,7 @@ type Restart struct {
 }
 
 // UnplannedRestarts returns the containers and init containers of a pod that restarted more often since the pod was
-// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts. The error is an
-// *AnnotationError.
+// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts.
 //
 //   - A write that restarts a container explains one restart of that container, from the write on: the next restart,
 //     for whatever reason it happens, starts what was written. So a restart that an update causes never counts, neither
@@ -68,15 +68,8 @@ func (p planned) unplanned(restartCount int32) int32 {
 }
 
 func plannedRestarts(pod *corev1.Pod) (map[string]planned, error) {
-	text := pod.Annotations[PlannedRestartsKey]
-	if text == "" {
-		return nil, nil
-	}
-	var records map[string]planned
-	if err := json.Unmarshal([]byte(text), &records); err != nil {
-		return nil, &AnnotationError{Key: PlannedRestartsKey, Err: err}
-	}
-	return records, nil
+	records, err := decode[map[string]planned](PlannedRestartsKey, pod.Annotations[PlannedRestartsKey])
+	return ptr.Deref(records, nil), err
 }
 
 // explain records the restarts that the write of a batch causes. A record that cannot be read is replaced: it holds up
@@ -111,8 +104,7 @@ func (e *edit) explain(c *Change, batch []string) error {
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", PlannedRestartsKey, err)
 	}
-	text := string(data)
-	e.annotations[PlannedRestartsKey] = &text
+	e.annotations[PlannedRestartsKey] = ptr.To(string(data))
 	return nil
 }
 

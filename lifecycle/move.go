@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/write"
@@ -171,12 +172,7 @@ func (s Situation) afterUpdate() kruise.LifecycleState {
 // gate returns the readiness gate of the pod that hooks close.
 func (s Situation) gate() Gate { return Gate{Type: s.Keys.PodReadyOf(s.Pod)} }
 
-func (s Situation) hooks() *kruise.Lifecycle {
-	if s.Hooks == nil {
-		return &kruise.Lifecycle{}
-	}
-	return s.Hooks
-}
+func (s Situation) hooks() kruise.Lifecycle { return ptr.Deref(s.Hooks, kruise.Lifecycle{}) }
 
 // to returns the move to a state, with what it means for readiness.
 func (s Situation) to(state kruise.LifecycleState) Move {
@@ -250,4 +246,35 @@ func (m Move) state(pod *corev1.Pod, now time.Time) *write.Write {
 	ops = append(ops, write.SetLabels(pod, labels)...)
 	ops = append(ops, write.SetAnnotations(pod, annotations)...)
 	return write.JSON(pod, write.Main, append(ops, write.SetFinalizers(pod, finalizers)...)...)
+}
+
+// StateOf returns the state in the pod's label, which is that of OpenKruise; see [kruise.Keys.StateOf] for others. A
+// pod without the label counts as Normal.
+func StateOf(pod *corev1.Pod) kruise.LifecycleState { return (*kruise.Keys)(nil).StateOf(pod) }
+
+// HasAny reports whether the pod has any label or finalizer of a hook. A hook that is nil or empty has none.
+func HasAny(pod *corev1.Pod, hook *kruise.LifecycleHook) bool {
+	if hook == nil {
+		return false
+	}
+	for key, value := range hook.LabelsHandler {
+		if got, ok := pod.Labels[key]; ok && got == value {
+			return true
+		}
+	}
+	return slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool { return slices.Contains(pod.Finalizers, f) })
+}
+
+// HasAll reports whether the pod has all labels and finalizers of a hook. It reports true for an empty hook and false
+// for nil.
+func HasAll(pod *corev1.Pod, hook *kruise.LifecycleHook) bool {
+	if hook == nil {
+		return false
+	}
+	for key, value := range hook.LabelsHandler {
+		if got, ok := pod.Labels[key]; !ok || got != value {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(hook.FinalizersHandler, func(f string) bool { return !slices.Contains(pod.Finalizers, f) })
 }

@@ -1,6 +1,8 @@
 package revision
 
 import (
+	"encoding/json"
+	"fmt"
 	"hash/fnv"
 	"strconv"
 	"strings"
@@ -46,4 +48,16 @@ func Short(name string) string {
 // name of it, others only the hash.
 func Match(a, b string) bool {
 	return a == b || Short(a) == Short(b)
+}
+
+// Fingerprint is the number by which kubelets and the reference recognise that a value has changed: a hash of the bytes
+// of its JSON, printed as a list of numbers.
+func Fingerprint(v any) (uint32, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return 0, fmt.Errorf("encode what is hashed: %w", err)
+	}
+	h := fnv.New32a()
+	_, _ = fmt.Fprintf(h, "(%T)%v", data, data)
+	return h.Sum32(), nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Verdict is what to write so that the wanted template is the newest revision.
@@ -114,10 +116,7 @@ func (r *Resolution) create(in Input, sorted []*appsv1.ControllerRevision) {
 	for _, h := range sorted {
 		taken[h.Name] = true
 	}
-	var count int32
-	if in.Collisions != nil {
-		count = *in.Collisions
-	}
+	count := ptr.Deref(in.Collisions, 0)
 	r.Collisions = &count
 	for {
 		r.Hash = Hash(in.Data, &count)
@@ -151,4 +150,19 @@ func Trim(have []*appsv1.ControllerRevision, live []string, limit int32) []*apps
 	dead := slices.DeleteFunc(slices.Clone(have), func(r *appsv1.ControllerRevision) bool { return inUse[Short(r.Name)] })
 	Sort(dead)
 	return dead[:max(0, len(dead)-int(max(0, limit)))]
+}
+
+// ControlledBy returns the objects of a list that an owner controls, as a pass needs them that lists by labels: labels
+// select objects of other owners, too.
+func ControlledBy[T any, P interface {
+	*T
+	metav1.Object
+}](owner metav1.Object, items []T) []P {
+	var controlled []P
+	for i := range items {
+		if object := P(&items[i]); metav1.IsControlledBy(object, owner) {
+			controlled = append(controlled, object)
+		}
+	}
+	return controlled
 }

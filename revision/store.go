@@ -24,8 +24,6 @@ type Wanted struct {
 	// Namespace and Owner are those of a revision that is created.
 	Namespace string
 	Owner     metav1.OwnerReference
-	// Data holds the templates. Nil is for the data that Resolve took.
-	Data []byte
 	// Same compares the data of two revisions; nil for SameData.
 	Same func(a, b []byte) bool
 	// Labels and Annotations are those of a revision that is created. It also gets the label of its hash.
@@ -73,9 +71,6 @@ func Store(w Wanted) (*Storage, error) {
 	if w.Same == nil {
 		w.Same = SameData
 	}
-	if w.Data == nil {
-		w.Data = w.Resolution.data
-	}
 	s := &Storage{wanted: w, newest: w.Resolution.Update}
 	if w.Resolution.Verdict == Create {
 		s.newest = w.revision()
@@ -118,7 +113,7 @@ func (w *Wanted) revision() *appsv1.ControllerRevision {
 			Namespace: w.Namespace, Name: w.Resolution.Name, Labels: map[string]string{},
 			OwnerReferences: []metav1.OwnerReference{w.Owner},
 		},
-		Data: runtime.RawExtension{Raw: w.Data}, Revision: w.Resolution.Number,
+		Data: runtime.RawExtension{Raw: w.Resolution.data}, Revision: w.Resolution.Number,
 	}
 	hash := map[string]string{kruise.RevisionHashLabelKey: w.Resolution.Hash}
 	for _, labels := range []map[string]string{w.Labels, w.Select, w.NewestLabels, hash} {
@@ -195,7 +190,7 @@ func (s *Storage) Answer(_ time.Time, w *write.Write, answer write.Object, err e
 // adopt takes the revision that has the name, if it holds the same and no other owner controls it.
 func (s *Storage) adopt(there *appsv1.ControllerRevision) ([]*write.Write, error) {
 	w, controller := &s.wanted, metav1.GetControllerOf(there)
-	if !w.Same(there.Data.Raw, w.Data) || len(lacks(there.Labels, w.Select)) > 0 ||
+	if !w.Same(there.Data.Raw, w.Resolution.data) || len(lacks(there.Labels, w.Select)) > 0 ||
 		controller != nil && controller.UID != w.Owner.UID {
 		return nil, &TakenError{there.Name}
 	}

@@ -37,7 +37,6 @@ func wanted(data string, have ...*appsv1.ControllerRevision) revision.Wanted {
 		Resolution:        revision.Resolve(revision.Input{Owner: "web", Data: []byte(data), Have: have, Same: sameText}),
 		Namespace:         "n",
 		Owner:             metav1.OwnerReference{Name: "web", UID: "owner", Controller: ptr.To(true)},
-		Data:              []byte(data),
 		Same:              sameText,
 		Labels:            map[string]string{"from": "template"},
 		Annotations:       map[string]string{"from": "set"},

@@ -88,10 +88,8 @@ func (p *planner) restore() {
 		}
 	}
 	missing := max(int(p.in.Limits.Replicas)-staying, 0)
-	sorted := pointersTo(held)
-	sortStandings(sorted)
-	last := sorted[max(len(held)-missing, 0):]
-	for _, s := range slices.Backward(last) {
+	sortStandings(held)
+	for _, s := range slices.Backward(held[max(len(held)-missing, 0):]) {
 		p.takeBack(s.member)
 	}
 }
@@ -197,8 +195,7 @@ func (p *planner) scaleIn(d Difference) {
 		p.noteWaiting(NoteWaitingForDeletion, int(d.Delete), "to be deleted until those chosen or held before are gone")
 		return
 	}
-	var pinned []*member
-	old, updated := make([]*member, 0, len(p.members)), make([]*member, 0, len(p.members))
+	var old, updated, pinned []*member
 	for _, m := range p.members {
 		switch {
 		case m.pinned:
@@ -225,8 +222,6 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 	}
 	ranked := p.victims(candidates, others)
 	n = min(n, int32(len(ranked)))
-	p.plan.Delete = slices.Grow(p.plan.Delete, int(n))
-	p.plan.Notes = slices.Grow(p.plan.Notes, int(n))
 	for i, s := range ranked {
 		switch {
 		case i >= int(n):
@@ -234,7 +229,7 @@ func (p *planner) deleteVictims(candidates, others []*member, n int32, b *Budget
 		case b.Take(s.ready):
 			why := "too many, and none of its revision is to stay"
 			if int(n) < len(ranked) {
-				why = victimText(s.decides(ranked[n]))
+				why = victimText(s.decides(&ranked[n]))
 			}
 			p.delete(s.member, NoteScaleIn, why)
 		}

@@ -1,6 +1,10 @@
 package scale
 
-import "math"
+import (
+	"math"
+
+	"k8s.io/utils/ptr"
+)
 
 // Count is how many instances of one side, old or updated, there are. Each instance counts once.
 type Count struct {
@@ -55,8 +59,7 @@ type Difference struct {
 
 // Differ computes the difference. old and updated count the instances by their revision.
 func Differ(old, updated Count, l Limits) Difference {
-	c := counts{old: old, updated: updated}
-	return c.differ(l)
+	return (&counts{old: old, updated: updated}).differ(l)
 }
 
 // counts are the instances of both sides, and those that are pinned, of which some are due to be updated.
@@ -167,8 +170,5 @@ func saturatingAdd(a, b int32) int32 {
 
 // scaling is how many instances may be unavailable while scaling out.
 func (l Limits) scaling() int32 {
-	if l.MaxUnavailableScaling == nil {
-		return math.MaxInt32
-	}
-	return *l.MaxUnavailableScaling
+	return ptr.Deref(l.MaxUnavailableScaling, math.MaxInt32)
 }

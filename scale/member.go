@@ -22,6 +22,8 @@ type member struct {
 	preparingDelete, preparing bool
 	// pinned has a revision of its own.
 	pinned bool
+	// first is the pod that stands for all; an empty one where there is none.
+	first *corev1.Pod
 }
 
 func newMember(instance *Instance, in *Input) member {
@@ -29,6 +31,11 @@ func newMember(instance *Instance, in *Input) member {
 	if slices.Contains(instance.Pods, nil) {
 		m.Instance = ptr.To(*instance)
 		m.Pods = slices.DeleteFunc(slices.Clone(m.Pods), func(pod *corev1.Pod) bool { return pod == nil })
+	}
+	if len(m.Pods) > 0 {
+		m.first = m.Pods[0]
+	} else {
+		m.first = &corev1.Pod{}
 	}
 	for _, pod := range m.Pods {
 		state := in.Keys.StateOf(pod)
@@ -55,29 +62,11 @@ func newMember(instance *Instance, in *Input) member {
 // isFinished reports whether nothing but the deletion of the instance is left.
 func (m *member) isFinished() bool { return m.Terminating && m.Finished }
 
-// first is the pod that stands for all; nil where there is none.
-func (m *member) first() *corev1.Pod {
-	if len(m.Pods) == 0 {
-		return nil
-	}
-	return m.Pods[0]
-}
-
 // labels are those that a strategy looks at.
-func (m *member) labels() map[string]string {
-	if pod := m.first(); pod != nil {
-		return pod.Labels
-	}
-	return nil
-}
+func (m *member) labels() map[string]string { return m.first.Labels }
 
 // node is where it runs; empty for nowhere.
-func (m *member) node() string {
-	if pod := m.first(); pod != nil {
-		return pod.Spec.NodeName
-	}
-	return ""
-}
+func (m *member) node() string { return m.first.Spec.NodeName }
 
 // hooked reports whether a hook holds a pod.
 func (m *member) hooked(hook *kruise.LifecycleHook) bool {
@@ -91,4 +80,51 @@ func (m *member) inGrace(keys *kruise.Keys) bool {
 		_, text, _ := keys.Lookup(pod.Annotations, (*kruise.Keys).InPlaceGraceKey)
 		return text != "" || pod.Annotations[kruise.InPlaceUpdateGraceKeyOld] != ""
 	})
+}
+
+// Available reports whether a pod counts as available: it runs, has been Ready for minReadySeconds, no in-place update
+// keeps it from being ready, and its lifecycle state is Normal or none. Where only time is missing, wait is how long.
+// A Ready condition without a transition time waits for the full time.
+func Available(pod *corev1.Pod, minReadySeconds int32, now time.Time) (ok bool, wait time.Duration) {
+	return (&Input{MinReadySeconds: minReadySeconds, Now: now}).Available(pod)
+}
+
+// Available reports whether a pod counts as available, as the function Available does, under the keys of the input.
+func (in *Input) Available(pod *corev1.Pod) (ok bool, wait time.Duration) {
+	if pod == nil {
+		return false, 0
+	}
+	healthy, since := health(pod, in.Keys.StateOf(pod), in.Keys)
+	if !healthy {
+		return false, 0
+	}
+	wait = remaining(since, in.MinReadySeconds, in.Now)
+	return wait == 0, wait
+}
+
+// health is availability of a pod in a state of its life, but for the time, and since when the pod is ready.
+func health(pod *corev1.Pod, state kruise.LifecycleState, keys *kruise.Keys) (ok bool, since time.Time) {
+	if pod.Status.Phase != corev1.PodRunning || state != "" && state != kruise.LifecycleStateNormal {
+		return false, since
+	}
+	if c := lifecycle.ConditionOf(pod, keys.InPlaceReadyOf(pod)); c != nil && c.Status != corev1.ConditionTrue {
+		return false, since
+	}
+	ready := lifecycle.ConditionOf(pod, corev1.PodReady)
+	if ready == nil || ready.Status != corev1.ConditionTrue {
+		return false, since
+	}
+	return true, ready.LastTransitionTime.Time
+}
+
+// remaining is how much of the time is left for a pod that is ready since then.
+func remaining(since time.Time, minReadySeconds int32, now time.Time) time.Duration {
+	if minReadySeconds <= 0 {
+		return 0
+	}
+	least := time.Duration(minReadySeconds) * time.Second
+	if since.IsZero() {
+		return least
+	}
+	return max(since.Add(least).Sub(now), 0)
 }

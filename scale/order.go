@@ -91,3 +91,102 @@ func trailingNumber(text string) int64 {
 	}
 	return n
 }
+
+// Scatter spreads, in an order of candidates, those that carry a label evenly among the others, so that no stretch of
+// a rollout hits all of them. all are the items that exist, candidates included; what is already past counts for
+// the proportion. The order is otherwise kept.
+func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy) []T {
+	if len(s) == 0 || len(candidates) <= 1 {
+		return candidates
+	}
+	for _, term := range scatterTerms(candidates, labelsOf, s) {
+		candidates = scatter(candidates, all, func(item T) bool {
+			value, ok := labelsOf(item)[term.Key]
+			return ok && value == term.Value
+		})
+	}
+	return candidates
+}
+
+// maxTerms bounds the terms that scatter. Each one walks all items.
+const maxTerms = 256
+
+// scatterTerms are the terms that match a candidate, the commonest first. One that matches a single candidate leaves the
+// order as it is; of more than maxTerms others, the commonest count.
+func scatterTerms[T any](
+	candidates []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy,
+) []kruise.UpdateScatterTerm {
+	times, count := map[kruise.UpdateScatterTerm]int{}, map[kruise.UpdateScatterTerm]int{}
+	for _, term := range s {
+		times[term]++
+	}
+	for _, item := range candidates {
+		for key, value := range labelsOf(item) {
+			if term := (kruise.UpdateScatterTerm{Key: key, Value: value}); times[term] > 0 {
+				count[term] += times[term]
+			}
+		}
+	}
+	terms := slices.DeleteFunc(slices.Clone(s), func(t kruise.UpdateScatterTerm) bool { return count[t] <= 1 })
+	slices.SortStableFunc(terms, func(a, b kruise.UpdateScatterTerm) int { return cmp.Compare(count[b], count[a]) })
+	return terms[:min(len(terms), maxTerms)]
+}
+
+func scatter[T any](candidates, all []T, matches func(T) bool) []T {
+	var matching, plain []T
+	for _, item := range candidates {
+		if matches(item) {
+			matching = append(matching, item)
+		} else {
+			plain = append(plain, item)
+		}
+	}
+	if len(matching) <= 1 || len(plain) <= 1 {
+		return candidates
+	}
+	// One of those that match closes the rollout.
+	last := matching[len(matching)-1]
+	matching = matching[:len(matching)-1]
+	totalMatching, totalPlain := -1, 0
+	for _, item := range all {
+		if matches(item) {
+			totalMatching++
+		} else {
+			totalPlain++
+		}
+	}
+	out := make([]T, 0, len(candidates))
+	groups := groupsOf(len(matching), len(plain), totalMatching, totalPlain)
+	out = append(out, plain[:groups.first]...)
+	plain = plain[groups.first:]
+	for range groups.count {
+		out = append(append(out, matching[:groups.matching]...), plain[:groups.plain]...)
+		matching, plain = matching[groups.matching:], plain[groups.plain:]
+	}
+	return append(append(append(out, matching...), plain...), last)
+}
+
+// mix is a sequence: first plain items, then count times some that match and some that are plain.
+type mix struct{ first, count, matching, plain int }
+
+// groupsOf mixes the candidates as they are mixed among all items. When plain candidates are few for that, they mix
+// by themselves; when there are more, the surplus comes first.
+func groupsOf(matching, plain, totalMatching, totalPlain int) mix {
+	// totalPlain/totalMatching >= plain/matching, without fractions.
+	if totalMatching <= 0 || totalPlain*matching >= plain*totalMatching {
+		n := min(matching, plain)
+		g := mix{matching: divideRounded(matching, n), plain: divideRounded(plain, n)}
+		g.count = min(n, matching/max(1, g.matching), plain/max(1, g.plain)) // rounded, there may be too few
+		return g
+	}
+	n := min(totalMatching, totalPlain)
+	g := mix{matching: divideRounded(totalMatching, n), plain: divideRounded(totalPlain, n)}
+	g.count = min(matching/g.matching, plain/g.plain)
+	g.first = plain - g.count*g.plain
+	return g
+}
+
+// divideRounded is a/b, half away from zero; both are positive.
+func divideRounded(a, b int) int {
+	return (2*a + b) / (2 * b)
+}

@@ -119,21 +119,103 @@ func (s *standing) decides(other *standing) int {
 	return keys
 }
 
-// pointersTo returns the standings to be sorted, which may be more than once.
-func pointersTo(all []standing) []*standing {
-	pointers := make([]*standing, len(all))
-	for i := range all {
-		pointers[i] = &all[i]
-	}
-	return pointers
+// sortStandings orders by all keys, and then by name.
+func sortStandings(all []standing) {
+	slices.SortFunc(all, func(x, y standing) int {
+		return cmp.Or(slices.Compare(x.keys[:], y.keys[:]), cmp.Compare(x.Name, y.Name))
+	})
 }
 
-// sortStandings orders by all keys, and then by name.
-func sortStandings(all []*standing) {
-	slices.SortFunc(all, func(x, y *standing) int {
-		if key := x.decides(y); key < keys {
-			return cmp.Compare(x.keys[key], y.keys[key])
+// victims are the candidates in the order in which they are to be deleted. others stay; they count where instances
+// share a place.
+func (p *planner) victims(candidates, others []*member) []standing {
+	sorted := make([]standing, len(candidates)+len(others))
+	for i, m := range slices.Concat(candidates, others) {
+		sorted[i] = newStanding(m)
+		sorted[i].keys[keyCost] = m.deletionCost()
+		if i >= len(candidates) {
+			sorted[i].keys[keyStays] = 1
 		}
-		return cmp.Compare(x.Name, y.Name)
-	})
+	}
+	p.rank(sorted)
+	sorted = sorted[:len(candidates)] // the others come after them, by the first key
+	for i := range sorted {
+		s := &sorted[i]
+		if len(p.in.SpreadKeys) > 0 {
+			s.keys[keyCrowd] = -s.spread
+		}
+		if s.available {
+			s.keys[keyAvailable] = 1
+		}
+	}
+	sortStandings(sorted)
+	return sorted
+}
+
+// rank counts what instances have in common with others. Whether one is available does not matter here, only later,
+// when it is compared with those elsewhere.
+//
+// With spread keys, an instance counts, for each key, those of its domain that are as good as it or better, so that
+// larger domains shrink first; the more domains a key has, the more it weighs.
+func (p *planner) rank(sorted []standing) {
+	sortStandings(sorted)
+	countDown(sorted, func(s *standing) (string, bool) { return s.node(), s.node() != "" },
+		func(s *standing, left, _ int) { s.keys[keyCrowd] = 1 - int64(left) })
+	spread := func(hostname bool) {
+		for _, key := range p.in.SpreadKeys {
+			if (key == corev1.LabelHostname) != hostname {
+				continue
+			}
+			domain := func(s *standing) (string, bool) {
+				value, ok := p.in.NodeLabels[s.node()][key]
+				return value, ok
+			}
+			countDown(sorted, domain, func(s *standing, left, domains int) {
+				s.spread += int64(left) * logarithm(domains+2)
+			})
+		}
+	}
+	spread(true) // all of a domain are on one node, so that the node decides nothing
+	if len(p.in.SpreadKeys) > 0 {
+		sortStandings(sorted)
+		spread(false)
+	}
+}
+
+// countDown calls set for each instance in a place, with how many of that place are left from it on, itself included,
+// and how many places there are.
+func countDown(sorted []standing, placeOf func(*standing) (string, bool), set func(s *standing, left, places int)) {
+	left := map[string]int{}
+	for i := range sorted {
+		if place, ok := placeOf(&sorted[i]); ok {
+			left[place]++
+		}
+	}
+	for i := range sorted {
+		if place, ok := placeOf(&sorted[i]); ok {
+			set(&sorted[i], left[place], len(left))
+			left[place]--
+		}
+	}
+}
+
+// logarithm returns the logarithm of n in units of 2^-16. A sum of weights decides what is deleted, and must not depend
+// on the order in which they are added, as sums of fractions do.
+func logarithm(n int) int64 { return int64(math.Log2(float64(n)) * (1 << 16)) }
+
+// victimText explains why an instance goes before one that stays, by the key that decided.
+func victimText(key int) string {
+	return [...]string{
+		keyStays:     "too many, and it is not to stay",
+		keyAssigned:  "too many, and it is on no node",
+		keyPhase:     "too many, and it does not run",
+		keyAvailable: "too many, and it is not available",
+		keyReady:     "too many, and it is not ready",
+		keyCost:      "too many, and its deletion cost is lower",
+		keyCrowd:     "too many, and more share its node or domain",
+		keyReadyTime: "too many, and it became ready later",
+		keyRestarts:  "too many, and it restarted more often",
+		keyCreated:   "too many, and it is newer",
+		keys:         "too many, and only its name ranks it",
+	}[key]
 }

@@ -5,14 +5,12 @@ import "slices"
 // updateCount moves instances from the side that has too many to the other.
 func (p *planner) updateCount() {
 	d := p.plan.Difference
-	n, pinnedDue := int(abs(d.Update)), p.duePinned()
-	if waiting := n + pinnedDue; waiting == 0 || p.standstill(waiting) {
-		return
-	}
-	backward := d.Update < 0
+	n, backward := int(abs(d.Update)), d.Update < 0
+	waiting := n
 	b := Budget{Max: p.in.Limits.spare(int32(len(p.members))), Strict: true}
 	var candidates, pinned []*member
 	for _, m := range p.members {
+		waiting += int(m.duePinned())
 		if !m.available {
 			b.Unavailable++
 			if m.Updated != (backward && !m.pinned) {
@@ -26,6 +24,9 @@ func (p *planner) updateCount() {
 		case !m.pinned && m.Updated == backward:
 			candidates = append(candidates, m)
 		}
+	}
+	if waiting == 0 || p.standstill(waiting) {
+		return
 	}
 	orderUpdates(candidates)
 	p.prioritise(candidates)
@@ -43,15 +44,6 @@ func (p *planner) updateCount() {
 func (p *planner) continuedFirst(candidates []*member) {
 	p.repairFirst(candidates)
 	bringForward(candidates, func(m *member) bool { return m.preparing || m.inGrace(p.in.Keys) })
-}
-
-// duePinned is how many pinned instances are to move to the revision of their own.
-func (p *planner) duePinned() int {
-	n := int32(0)
-	for _, m := range p.members {
-		n += m.duePinned()
-	}
-	return int(n)
 }
 
 // duePinned is 1 for a pinned instance that is to move to the revision of its own. One that is chosen to be deleted is
@@ -87,10 +79,9 @@ func orderUpdates(candidates []*member) {
 	for i, m := range candidates {
 		all[i] = newStanding(m)
 	}
-	sorted := pointersTo(all)
-	sortStandings(sorted)
+	sortStandings(all)
 	for i := range candidates {
-		candidates[i] = sorted[i].member
+		candidates[i] = all[i].member
 	}
 }
 
@@ -162,4 +153,42 @@ func (p *planner) update(candidates []*member, b walk) {
 // bringForward brings those first for which something is true, and keeps the order else.
 func bringForward(all []*member, first func(*member) bool) {
 	slices.SortStableFunc(all, func(a, b *member) int { return compareBool(first(b), first(a)) })
+}
+
+// Budget is a walk over candidates of a disruption, in the order in which they are to go, that lets no more instances
+// be unavailable than may be. Each Take spends of it:
+//
+//	b := scale.Budget{Max: 2, Unavailable: unavailable}
+//	for _, pod := range candidates {
+//		if !b.Take(isAvailable(pod)) {
+//			break // or continue, where one that is unavailable may go before its turn
+//		}
+//		disrupt(pod)
+//	}
+type Budget struct {
+	// Max is how many instances may be unavailable at once. With zero or less nothing goes that is available.
+	Max int32
+	// Unavailable is how many are, the candidates among them included.
+	Unavailable int32
+	// Strict limits how many are under way, too: then an unavailable one needs a place as well. Without it a
+	// workload that is all broken is replaced at once.
+	Strict bool
+	// UnderWay is how many are on their way already: disrupted before, and not available yet. Only Strict looks at it.
+	UnderWay int32
+}
+
+// Take reports whether one more candidate may go, and counts it if it may. One that is unavailable already makes
+// nothing worse, so it costs nothing.
+func (b *Budget) Take(available bool) bool {
+	if b.Strict && b.UnderWay >= b.Max {
+		return false
+	}
+	if available {
+		if b.Unavailable >= b.Max {
+			return false
+		}
+		b.Unavailable++
+	}
+	b.UnderWay = saturatingAdd(b.UnderWay, 1)
+	return true
 }

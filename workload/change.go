@@ -17,6 +17,10 @@ type changes struct {
 	decoded map[string]map[string]*corev1.PodTemplateSpec
 }
 
+func newChanges(in *Input) changes {
+	return changes{in, map[changeKey]change{}, map[string]map[string]*corev1.PodTemplateSpec{}}
+}
+
 type changeKey struct{ from, to, role string }
 
 type change struct {
@@ -29,9 +33,6 @@ func (c *changes) of(label string, to *Revision, role string) (*inplace.Change, 
 	key := changeKey{revision.Short(label), to.Name, role}
 	if known, ok := c.known[key]; ok {
 		return known.change, known.blocked
-	}
-	if c.known == nil {
-		c.known = map[changeKey]change{}
 	}
 	made := change{}
 	made.change, made.blocked = c.diff(label, to, role)
@@ -67,9 +68,6 @@ func (c *changes) template(r *Revision, role string) (*corev1.PodTemplateSpec, e
 		roles, err := c.in.Layout.Decode(r.Data)
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", r.Name, err)
-		}
-		if c.decoded == nil {
-			c.decoded = map[string]map[string]*corev1.PodTemplateSpec{}
 		}
 		c.decoded[r.Name] = roles
 	}

@@ -83,14 +83,6 @@ func (m *member) object() write.Object { //nolint:ireturn // of any kind
 	return m.pod
 }
 
-// owned is what the pod is to the API server.
-func (p *Pod) owned() write.Object { //nolint:ireturn // of any kind
-	if p.Child != nil {
-		return p.Child
-	}
-	return p.Pod
-}
-
 // updateChild returns the write that brings an object to a revision.
 func (p *Pass) updateChild(i *instance, m *member, target *Revision) *Write {
 	w, err := p.in.Children.Patch(m.child, target)

@@ -22,7 +22,7 @@ func (p *Pass) complete() []*Write {
 			writes = append(writes, p.start(i, taskDelete)...)
 		default:
 			for _, m := range i.members {
-				if p.restartsPod(i, m) {
+				if i.restarts != nil && i.restarts.pods[m.pod] {
 					writes = p.add(writes, i, m, p.delete(i, m))
 				}
 			}

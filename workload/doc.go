@@ -100,7 +100,7 @@
 //   - A write that was decided upon an older pod is no failure: the pass asks to be made again. Neither is
 //     ErrUnobserved.
 //   - With Input.Repeats, a write that another writer reverts is made again at most once a minute, and so are passes in
-//     a row whose writes are outdated each time. Repeats.Due bounds patches of another plan in the same way.
+//     a row whose writes are outdated each time.
 //   - The grace period of a pod begins when the pod has left traffic, however long the writes before it took.
 //   - The order of the instances does not matter, and neither they nor their pods are changed.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
+	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -20,9 +21,9 @@ func (p *Pass) follow(i *instance) []*Write {
 		return nil
 	}
 	switch {
-	case p.stage == stageFirst:
+	case p.stage == stageFirst && i.task != taskDelete:
 		return p.prepare(i)
-	case p.isGroup():
+	case p.isGroup() && p.stage != stageFirst:
 		if writes, decided := p.followGroup(i); decided {
 			return writes
 		}
@@ -112,13 +113,16 @@ func (p *Pass) refuse(i *instance, m *member, err error) *Write {
 // delete deletes a pod, unless a hook holds it.
 func (p *Pass) delete(i *instance, m *member) *Write {
 	if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict != lifecycle.Go {
+		if p.stage == stageFirst && move == (lifecycle.Move{}) { // no plan counts the pod
+			p.note(note.Waiting, scale.NoteHooked, m.pod.Name, "waits for its preDelete hook to let it go")
+		}
 		return p.move(i, m, move)
 	}
 	if w := p.beforeDelete(m); w != nil {
 		return w
 	}
 	verb := write.Delete
-	if p.in.Evict {
+	if p.in.Evict && p.stage != stageFirst {
 		verb = write.Evict
 	}
 	return &Write{Write: write.Write{Verb: verb, Object: m.object()}, Action: ActionDelete}
@@ -173,38 +177,23 @@ func (p *Pass) explain(action inplace.Action) {
 	}
 }
 
-// labelsOf returns the labels of a revision, asked for once in a pass.
-func (p *Pass) labelsOf(name string) map[string]string {
-	labels, known := p.labels[name]
-	if !known {
-		labels = p.in.RevisionLabels(name)
-		p.labels[name] = labels
-	}
-	return labels
-}
-
 // label adds labels of the revision that a pod from before them lacks.
 func (p *Pass) label(m *member) *Write {
 	name := m.pod.Labels[p.in.revisionLabel()]
 	if p.in.RevisionLabels == nil || name == "" {
 		return nil
 	}
-	labels, missing := p.labelsOf(name), []string(nil)
-	for key := range labels {
+	missing := map[string]*string{}
+	for key, value := range p.in.RevisionLabels(name) {
 		if _, has := m.pod.Labels[key]; !has {
-			missing = append(missing, key)
+			missing[key] = &value
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(missing)
-	ops := []write.Op{
-		write.Test("/metadata/uid", m.pod.UID), write.Test(write.Pointer("metadata", "labels", p.in.revisionLabel()), name),
-	}
-	for _, key := range missing {
-		ops = append(ops, write.Add(write.Pointer("metadata", "labels", key), labels[key]))
-	}
+	ops := append(write.TestUID(m.pod), write.TestLabel(m.pod, p.in.revisionLabel()))
+	ops = append(ops, write.SetLabels(m.pod, missing)...)
 	return &Write{Write: *write.JSON(m.pod, write.Main, ops...), Action: ActionLabel}
 }
 
@@ -221,13 +210,13 @@ func (p *Pass) settle(i *instance, m *member) lifecycle.Move {
 
 // situation is a pod as its hooks see it.
 func (p *Pass) situation(i *instance, m *member) lifecycle.Situation {
-	completed := true
-	if p.in.Policy.Keys.StateOf(m.pod) == kruise.LifecycleStateUpdating {
+	state, completed := p.in.Policy.Keys.StateOf(m.pod), true
+	if state == kruise.LifecycleStateUpdating {
 		completed, _ = inplace.Completed(m.pod, p.in.Policy)
 	}
 	return lifecycle.Situation{
 		Pod: m.pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys, NeedsNode: p.in.NeedsNode, Completed: completed,
-		AtTarget: !p.mayMove(i, m),
+		AtTarget: state == kruise.LifecycleStatePreparingUpdate && !p.mayMove(i, m),
 	}
 }
 
@@ -244,7 +233,7 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 	case in.Slots == nil:
 		return p.result.Difference.Update > 0
 	case in.Priority == nil && len(in.Scatter) == 0:
-		return !updated && i.abovePartition
+		return !updated && slices.Index(in.Slots, i.Name) >= max(int(in.Limits.Partition), 0)
 	}
 	return !updated
 }

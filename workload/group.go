@@ -117,7 +117,7 @@ func (p *Pass) deleteInOrder(i *instance) []*Write {
 // the leader.
 func (p *Pass) isFollowed(i *instance, m *member) bool {
 	for rank, other := range p.in.Members {
-		follows := p.order.follows(rank, int(m.rank))
+		follows := slices.Contains(p.order.before[rank], int(m.rank))
 		if !p.in.Group.DeleteInOrder {
 			follows = m == i.leader() && rank != int(m.rank)
 		}
@@ -167,15 +167,13 @@ func (p *Pass) updateEach(i *instance, all []due, target *Revision, planned bool
 
 // sortEach brings those forward that are not available: a broken revision is replaced where it is broken.
 func (p *Pass) sortEach(all []due) {
-	slices.SortStableFunc(all, func(a, b due) int {
-		switch up := p.isUp(a.member); {
-		case up == p.isUp(b.member):
-			return 0
-		case up:
+	up := func(d due) int {
+		if p.isUp(d.member) {
 			return 1
 		}
-		return -1
-	})
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b due) int { return up(a) - up(b) })
 }
 
 // isNext reports whether all that comes before the update of a pod is done.
@@ -344,16 +342,15 @@ func (p *Pass) continueGroup(i *instance) []*Write {
 // proceedAll continues the updates of pods that have the revision of their group. With TrafficTogether a pod that is
 // done waits for the others.
 func (p *Pass) proceedAll(i *instance, goal *Revision, writes []*Write) []*Write {
-	each, complete := p.in.Group.Traffic == TrafficEach, true
-	for _, m := range i.members {
+	isUnderWay := func(m *member) bool {
 		done, _ := inplace.Completed(m.pod, p.in.Policy)
-		complete = complete && done
+		return !done
 	}
+	each, complete := p.in.Group.Traffic == TrafficEach, !slices.ContainsFunc(i.members, isUnderWay)
 	for _, m := range i.members {
-		done, _ := inplace.Completed(m.pod, p.in.Policy)
 		switch {
 		case p.isBusy(m) || m.deleted:
-		case each && goal.matches(p.in.revisionOf(m.pod)), !each && (!done || complete):
+		case each && goal.matches(p.in.revisionOf(m.pod)), !each && (complete || isUnderWay(m)):
 			writes = p.add(writes, i, m, p.proceed(i, m))
 		}
 	}

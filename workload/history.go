@@ -87,14 +87,6 @@ func (p *Pass) stored(writes []*write.Write) []*Write {
 	return all
 }
 
-// storeErr is why nothing follows: the update revision is not stored.
-func (p *Pass) storeErr() error {
-	if p.in.Store == nil {
-		return nil
-	}
-	return p.in.Store.Err()
-}
-
 // trim returns the writes that delete revisions beyond the limit.
 func (p *Pass) trim() []*Write {
 	if p.in.Store == nil {
@@ -154,7 +146,7 @@ func (in *Input) Template(c Creation) (*corev1.PodTemplateSpec, error) {
 	if r == nil {
 		return nil, fmt.Errorf("the revision %q is not stored", c.Revision)
 	}
-	decoded := changes{in: in}
+	decoded := newChanges(in)
 	return decoded.template(r, c.Member.Role)
 }
 

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
@@ -147,12 +149,7 @@ type Revision struct {
 	Fixed string
 }
 
-func (r *Revision) label() string {
-	if r.Label != "" {
-		return r.Label
-	}
-	return r.Name
-}
+func (r *Revision) label() string { return cmp.Or(r.Label, r.Name) }
 
 func (r *Revision) matches(label string) bool { return revision.Match(r.Name, label) }
 
@@ -182,10 +179,9 @@ type Creation struct {
 
 // Pods returns pods as instances of one pod each.
 func Pods(pods []*corev1.Pod) []Instance {
-	all, backing := make([]Instance, len(pods)), make([]Pod, len(pods))
+	all := make([]Instance, len(pods))
 	for i, pod := range pods {
-		backing[i].Pod = pod
-		all[i] = Instance{Name: pod.Name, Pods: backing[i : i+1 : i+1]}
+		all[i] = Instance{Name: pod.Name, Pods: []Pod{{Pod: pod}}}
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +9,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/lifecycle"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -31,8 +29,6 @@ type instance struct {
 
 	// members are the pods that are neither finished nor terminating, the leader first.
 	members []*member
-	// first is where the pods are listed for a plan, in Pass.pods.
-	first int32
 	// writes counts those of the pass.
 	writes int16
 	task   task
@@ -49,8 +45,6 @@ type instance struct {
 	chosen, skip bool
 	// allowed means that the update was allowed in this pass.
 	allowed bool
-	// abovePartition means that the slot of the instance goes to the update revision.
-	abovePartition bool
 }
 
 // member is one pod of an instance.
@@ -94,45 +88,16 @@ func (p *Pass) role(m *member) string {
 	return p.in.Members[m.rank].Role
 }
 
-// observe sorts pods into instances. What is allocated for all of them together is not allocated for each.
+// observe sorts pods into instances.
 func (p *Pass) observe() {
-	n := 0
 	for k := range p.in.Instances {
-		n += len(p.in.Instances[k].Pods)
-	}
-	p.instances = make([]*instance, 0, len(p.in.Instances))
-	p.pods = make([]*corev1.Pod, n)
-	instances, members, pointers := make([]instance, len(p.in.Instances)), make([]member, n), make([]*member, n)
-	n = 0
-	for k := range p.in.Instances {
-		i := &instances[k]
-		i.Instance = &p.in.Instances[k]
-		next := n + len(i.Pods)
-		i.members, i.first = pointers[n:n:next], int32(n)
-		exists := i.observe(&p.in, members[n:next])
+		i := &instance{Instance: &p.in.Instances[k]}
 		i.restarts = p.restarting[i.Name]
-		if p.in.IgnoreMarks {
-			i.marked = i.MarkedForDeletion
-		}
-		if n = next; exists {
+		if i.observe(&p.in) {
 			p.instances = append(p.instances, i)
 		}
 	}
 	slices.SortStableFunc(p.instances, func(a, b *instance) int { return cmp.Compare(a.Name, b.Name) })
-	p.divide()
-}
-
-// divide finds the slots above the partition, where these are the last ones.
-func (p *Pass) divide() {
-	in := &p.in.Scale
-	if in.Slots == nil || in.Priority != nil || len(in.Scatter) > 0 {
-		return
-	}
-	for _, slot := range in.Slots[min(max(int(in.Limits.Partition), 0), len(in.Slots)):] {
-		if i := p.find(slot); i != nil {
-			i.abovePartition = true
-		}
-	}
 }
 
 // find returns an instance by its name. The map of the names is made when a plan names the first instance.
@@ -147,11 +112,10 @@ func (p *Pass) find(name string) *instance {
 }
 
 // observe sorts the pods of an instance, and reports whether there are any.
-func (i *instance) observe(in *Input, space []member) (exists bool) {
+func (i *instance) observe(in *Input) (exists bool) {
 	members := in.Members
 	i.marked = i.MarkedForDeletion
-	for k := range i.Pods {
-		pod := &i.Pods[k]
+	for _, pod := range i.Pods {
 		if pod.Pod == nil {
 			continue
 		}
@@ -163,14 +127,10 @@ func (i *instance) observe(in *Input, space []member) (exists bool) {
 		if rank < 0 && len(members) > 0 {
 			continue // it is deleted first
 		}
-		m := &space[k]
-		m.pod, m.child, m.rank = pod.Pod, pod.Child, int32(rank)
-		i.marked = i.marked || in.isMarked(pod.Pod)
-		i.members = append(i.members, m)
+		i.marked = i.marked || !in.IgnoreMarks && in.isMarked(pod.Pod)
+		i.members = append(i.members, &member{pod: pod.Pod, child: pod.Child, rank: int32(rank)})
 	}
-	if len(i.members) > 1 {
-		slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
-	}
+	slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
 	i.gone = len(i.members) == 0 ||
 		len(members) > 0 && i.leader().rank != 0 && in.Group.Restart.Policy != RestartPod
 	return exists
@@ -178,11 +138,9 @@ func (i *instance) observe(in *Input, space []member) (exists bool) {
 
 // instanceOf is an instance as package scale looks at it.
 func (p *Pass) instanceOf(i *instance) scale.Instance {
-	end := int(i.first) + len(i.Pods)
 	s := scale.Instance{
 		Name:              i.Name,
 		Size:              max(len(p.in.Members), 1),
-		Pods:              p.pods[i.first:i.first:end],
 		MarkedForDeletion: i.marked,
 		NotNow:            i.skip || i.NotNow,
 		Terminating:       i.gone,
@@ -239,12 +197,7 @@ func (p *Pass) first() []*Write {
 			if p.in.Scale.UpdateOnly || pod.Pod == nil || p.isMember(pod) || p.keeps(p.in.Instances[k].Name, pod.Pod) {
 				continue
 			}
-			if before := p.in.before(pod.Pod); len(before) > 0 {
-				writes = append(writes, p.prepareAll(before)...)
-			} else if w := p.disposeInTurn(&p.in.Instances[k], pod); w != nil {
-				w.Instance, w.Pod = p.in.Instances[k].Name, pod.Pod
-				writes = append(writes, w)
-			}
+			writes = append(writes, p.dispose(&p.in.Instances[k], pod)...)
 		}
 	}
 	for _, i := range p.instances {
@@ -253,22 +206,8 @@ func (p *Pass) first() []*Write {
 	return writes
 }
 
-// prepareAll returns what is written before a pod is deleted that is no member of its instance. The next pass goes on
-// with the pod.
-func (p *Pass) prepareAll(before []write.Write) []*Write {
-	writes := make([]*Write, len(before))
-	for k := range before {
-		writes[k] = &Write{Write: before[k], Action: ActionPrepare}
-	}
-	p.wake(retryOutdated)
-	return writes
-}
-
 // prepare returns, for each member of an instance, the next write that comes before its deletion.
 func (p *Pass) prepare(i *instance) []*Write {
-	if p.in.Before == nil {
-		return nil
-	}
 	var writes []*Write
 	for _, m := range i.members {
 		if !p.isBusy(m) {
@@ -283,15 +222,6 @@ func (p *Pass) isMember(pod Pod) bool {
 	return !isTerminating(pod.Pod) && !p.isSurplus(pod.Member)
 }
 
-// disposeInTurn returns what dispose does, where instances are deleted in order once the plan deletes the instance.
-func (p *Pass) disposeInTurn(i *Instance, pod Pod) *Write {
-	inTurn := func(planned scale.Instance) bool { return planned.Name == i.Name }
-	if p.disposes(pod) && !slices.ContainsFunc(p.result.Delete, inTurn) {
-		return nil
-	}
-	return p.dispose(pod)
-}
-
 // disposes reports whether the plan decides when a pod is deleted that has finished. It does so while there is a write
 // to make.
 func (p *Pass) disposes(pod Pod) bool {
@@ -299,39 +229,21 @@ func (p *Pass) disposes(pod Pod) bool {
 		!IsFinished(pod.Pod) || p.keeps(pod.Name, pod.Pod) {
 		return false
 	}
-	verdict, move := p.beforeDispose(pod.Pod)
+	verdict, move := lifecycle.BeforeDelete(lifecycle.Situation{
+		Pod: pod.Pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys,
+	})
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
-func (p *Pass) beforeDispose(pod *corev1.Pod) (lifecycle.Verdict, lifecycle.Move) {
-	return lifecycle.BeforeDelete(lifecycle.Situation{Pod: pod, Hooks: p.in.Scale.Hooks, Keys: p.in.Policy.Keys})
-}
-
-// dispose returns the write of a pod that has finished, or that is no member of its group. The preDelete hook holds
-// such pods, too.
-func (p *Pass) dispose(pod Pod) *Write {
-	if pod.DeletionTimestamp != nil {
-		return nil
+// dispose returns the next writes of a pod that has finished, or that is no member of its group, as those of an instance
+// of its own. Where instances are deleted in order, it does not delete the pod until the plan deletes the instance.
+func (p *Pass) dispose(i *Instance, pod Pod) []*Write {
+	alone := &instance{Instance: i, members: []*member{{pod: pod.Pod, child: pod.Child, rank: -1}}}
+	inTurn := func(planned scale.Instance) bool { return planned.Name == i.Name }
+	if pod.DeletionTimestamp != nil || p.disposes(pod) && !slices.ContainsFunc(p.result.Delete, inTurn) {
+		return p.prepare(alone)
 	}
-	verdict, move := p.beforeDispose(pod.Pod)
-	if verdict == lifecycle.Go {
-		return &Write{Write: write.Write{Verb: write.Delete, Object: pod.owned()}, Action: ActionDelete}
-	}
-	w, err := move.Next(pod.Pod, p.now)
-	if err != nil {
-		p.fail(Failure{Object: pod.Name, Err: fmt.Errorf("pod %s: %w", pod.Name, err)})
-	}
-	if w == nil {
-		p.note(note.Waiting, scale.NoteHooked, pod.Name, "waits for its preDelete hook to let it go")
-		return nil
-	}
-	moved := &Write{Write: *w, Action: ActionMove}
-	if pause := p.repeats.pause(moved, p.now); pause > 0 {
-		p.note(note.Blocked, NoteReverted, pod.Name, textReverted)
-		p.wake(pause)
-		return nil
-	}
-	return moved
+	return p.start(alone, taskDelete)
 }
 
 // isSurplus reports whether a pod of a group is no member.

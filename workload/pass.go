@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -16,9 +14,7 @@ type Pass struct {
 	in        Input
 	instances []*instance
 	byName    map[string]*instance
-	pods      []*corev1.Pod
 	changes   changes
-	labels    map[string]map[string]string
 	result    scale.Result
 	repeats   repeats
 	order     order
@@ -94,14 +90,11 @@ const (
 // Plan begins a pass. The error is one of scale.Plan, also for what is wrong with Input.Group.
 func Plan(in Input) (*Pass, error) {
 	in.Scale.Keys = in.Policy.Keys
-	p := &Pass{
-		in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name},
-		labels: map[string]map[string]string{},
-	}
+	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	p.changes.in, p.order, p.restarts = &p.in, orderOf(&p.in), in.Restarts
+	p.changes, p.order, p.restarts = newChanges(&p.in), orderOf(&p.in), in.Restarts
 	p.observeRestarts()
 	p.observe()
 	if err := p.plan(planAll); err != nil {

@@ -104,23 +104,14 @@ func (r *repeats) made(w *Write, now time.Time) {
 
 // Repeats returns the recent writes, for Input.Repeats of the next pass.
 func (p *Pass) Repeats() Repeats {
-	r := Repeats{made: p.repeats.recent(p.now)}
+	r := Repeats{made: map[repeatKey]repeat{}}
+	maps.Copy(r.made, p.repeats.known.made)
+	maps.Copy(r.made, p.repeats.own)
+	maps.DeleteFunc(r.made, func(_ repeatKey, is repeat) bool { return !is.isRecent(p.now) })
 	if p.outdated {
 		r.outdated = p.in.Repeats.outdated + 1
 	}
 	return r
-}
-
-// recent returns the writes that count, known ones and own ones.
-func (r *repeats) recent(now time.Time) map[repeatKey]repeat {
-	if len(r.known.made)+len(r.own) == 0 {
-		return nil
-	}
-	all := make(map[repeatKey]repeat, len(r.own))
-	maps.Copy(all, r.known.made)
-	maps.Copy(all, r.own)
-	maps.DeleteFunc(all, func(_ repeatKey, is repeat) bool { return !is.isRecent(now) })
-	return all
 }
 
 // outdatedPause is when to observe again after a pass with outdated writes. After many of them in a row another writer

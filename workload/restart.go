@@ -77,7 +77,7 @@ func (p *Pass) observeRestarts() {
 	if !r.isSet() {
 		return
 	}
-	p.restarts = Restarts{}
+	p.restarts, p.restarting = Restarts{}, map[string]*restarting{}
 	for k := range p.in.Instances {
 		i := &p.in.Instances[k]
 		failed := p.failedPods(i)
@@ -129,7 +129,7 @@ func (p *Pass) recent(known Restarted) Restarted {
 
 // failedPods returns why pods of an instance have failed. Those whose deletion has begun are not among them.
 func (p *Pass) failedPods(i *Instance) map[*corev1.Pod]string {
-	var failed map[*corev1.Pod]string
+	failed := map[*corev1.Pod]string{}
 	for _, pod := range i.Pods {
 		if pod.Pod == nil || pod.DeletionTimestamp != nil || p.isSurplus(pod.Member) ||
 			p.in.Policy.Keys.StateOf(pod.Pod) == kruise.LifecycleStatePreparingDelete {
@@ -140,9 +140,6 @@ func (p *Pass) failedPods(i *Instance) map[*corev1.Pod]string {
 			why, has = isFailed(pod.Pod)
 		}
 		if has {
-			if failed == nil {
-				failed = map[*corev1.Pod]string{}
-			}
 			failed[pod.Pod] = why
 		}
 	}
@@ -222,9 +219,6 @@ func (p *Pass) remember(key string, known Restarted) {
 
 // restartOf returns what this pass does about an instance.
 func (p *Pass) restartOf(instance string) *restarting {
-	if p.restarting == nil {
-		p.restarting = map[string]*restarting{}
-	}
 	of := p.restarting[instance]
 	if of == nil {
 		of = &restarting{pods: map[*corev1.Pod]bool{}}
@@ -241,10 +235,4 @@ func (p *Pass) keeps(instance string, pod *corev1.Pod) bool {
 	}
 	restarts, failed := of.pods[pod]
 	return failed && !restarts
-}
-
-// restartsPod reports whether a failed pod is deleted now.
-func (p *Pass) restartsPod(i *instance, m *member) bool {
-	of := p.restarting[i.Name]
-	return of != nil && of.pods[m.pod]
 }

@@ -113,9 +113,6 @@ func orderOf(in *Input) order {
 	return o
 }
 
-// follows reports whether a member follows another one.
-func (o *order) follows(rank, other int) bool { return slices.Contains(o.before[rank], other) }
-
 // at returns the member of a rank; nil where it does not exist.
 func (i *instance) at(rank int) *member {
 	for _, m := range i.members {
@@ -211,19 +208,11 @@ func (in *Input) isWanted(name string) bool {
 
 // sparesGroup reports whether enough other groups are available for one to become unavailable.
 func (p *Pass) sparesGroup(i *instance) bool {
-	slots, limits, whole := p.in.Scale.Slots, p.in.Scale.Limits, int32(0)
-	count := func(other *instance) {
-		if other != nil && other != i && !other.gone && p.isWhole(other) {
+	limits, whole := p.in.Scale.Limits, int32(0)
+	for _, other := range p.instances {
+		if other != i && !other.gone && p.isWhole(other) && p.in.isWanted(other.Name) {
 			whole++
 		}
 	}
-	for _, slot := range slices.Concat(slots, p.in.Scale.SurgeSlots) {
-		count(p.find(slot))
-	}
-	if slots == nil {
-		for _, other := range p.instances {
-			count(other)
-		}
-	}
-	return whole >= max(limits.Replicas, int32(len(slots)))-max(limits.MaxUnavailable, 0)
+	return whole >= max(limits.Replicas, int32(len(p.in.Scale.Slots)))-max(limits.MaxUnavailable, 0)
 }

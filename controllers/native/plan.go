@@ -156,11 +156,8 @@ func (p *plan) after(s *snapshot) time.Duration {
 	if p.outdated {
 		after = requeue.Sooner(after, retryUnobserved)
 	}
-	if p.deployment != nil {
-		after = requeue.Sooner(after, p.deployment.After(p.pass))
-		if p.deployment.IsUnobserved() {
-			after = requeue.Sooner(after, patience)
-		}
+	if p.deployment != nil && p.deployment.IsUnobserved() {
+		after = requeue.Sooner(after, patience)
 	}
 	return after
 }

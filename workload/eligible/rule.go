@@ -2,7 +2,6 @@ package eligible
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,9 +170,4 @@ func matches(t *corev1.Toleration, taint *corev1.Taint) bool {
 		return true
 	}
 	return false
-}
-
-// String returns the verdict for tests and logs.
-func (v Verdict) String() string {
-	return fmt.Sprintf("run=%t stay=%t %s %s", v.Run, v.Stay, v.Reason, v.Detail)
 }

@@ -47,7 +47,7 @@ func rollOutDeployment(ctx context.Context, c kubernetes.Interface, namespace, n
 			return 0, err
 		}
 	}
-	return max(pass.RequeueAfter(), plan.After(pass)), nil
+	return pass.RequeueAfter(), nil
 }
 
 // ExampleDeployment rolls out the image of a Deployment of one pod, which is held.

@@ -1,9 +1,11 @@
 package native
 
 import (
+	"encoding/json"
 	"maps"
+	"reflect"
+	"slices"
 	"strconv"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -52,7 +54,7 @@ func (p *DeploymentPlan) Writes(pass *workload.Pass) []*write.Write {
 	if p.isSame(p.active, p.deployment.Spec.Template) {
 		return p.release(p.isObserved())
 	}
-	return append(p.history(), p.template())
+	return append(p.history(), p.exchange(p.active, &p.deployment.Spec.Template, map[string]*string{HoldKey: nil}))
 }
 
 // IsSettled reports whether nothing follows the pass: the Deployment is not held, and the ReplicaSet that has its pods
@@ -65,16 +67,6 @@ func (p *DeploymentPlan) IsSettled() bool {
 		return replicasOf(p.deployment.Spec.Replicas) == 0
 	}
 	return p.isSame(p.active, p.deployment.Spec.Template)
-}
-
-// After is when the pods that run the change and are ready are available, although no object changes; 0 for never.
-func (p *DeploymentPlan) After(pass *workload.Pass) (after time.Duration) {
-	for _, pod := range pass.Pods() {
-		if _, wait := p.Input.Scale.Available(pod); wait > after {
-			after = wait
-		}
-	}
-	return after
 }
 
 // isObserved reports whether the built-in controller takes the active ReplicaSet for that of the template: it then has
@@ -131,18 +123,13 @@ func (p *DeploymentPlan) history() (writes []*write.Write) {
 	return writes
 }
 
-// template returns the write that gives the active ReplicaSet the template of the Deployment.
-func (p *DeploymentPlan) template() *write.Write {
-	return p.exchange(p.active, &p.deployment.Spec.Template, map[string]*string{HoldKey: nil})
-}
-
 // exchange returns the write of a template of a ReplicaSet, which keeps its selector. It patches what differs alone, so
 // that fields that this build does not know stay.
 func (*DeploymentPlan) exchange(
 	set *appsv1.ReplicaSet, template *corev1.PodTemplateSpec, annotations map[string]*string,
 ) *write.Write {
 	template = template.DeepCopy()
-	template.Labels = withHash(template.Labels, set.Spec.Selector.MatchLabels[hashKey])
+	metav1.SetMetaDataLabel(&template.ObjectMeta, hashKey, set.Spec.Selector.MatchLabels[hashKey])
 	ops := append(write.TestUID(set), write.Test("/metadata/resourceVersion", set.ResourceVersion))
 	ops = append(ops, write.SetAnnotations(set, annotations)...)
 	return write.JSON(set, write.Main, append(ops, difference("/spec/template", &set.Spec.Template, template)...)...)
@@ -173,14 +160,11 @@ func (p *DeploymentPlan) keep(old *corev1.PodTemplateSpec) *appsv1.ReplicaSet {
 	for n := int32(0); taken[d.Name+"-"+hash]; n++ {
 		hash = revision.Hash(data, &n)
 	}
-	annotations := map[string]string{}
-	for key, value := range p.annotations() {
-		annotations[key] = *value
-	}
+	annotations := maps.Clone(set.Annotations)
+	delete(annotations, HoldKey)
 	template := *old.DeepCopy()
-	template.Labels = withHash(template.Labels, hash)
-	selector := d.Spec.Selector.DeepCopy()
-	selector.MatchLabels = withHash(selector.MatchLabels, hash)
+	metav1.SetMetaDataLabel(&template.ObjectMeta, hashKey, hash)
+	selector := metav1.AddLabelToSelector(d.Spec.Selector.DeepCopy(), hashKey, hash)
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: d.Namespace, Name: d.Name + "-" + hash, Labels: template.Labels, Annotations: annotations,
@@ -195,15 +179,6 @@ func (p *DeploymentPlan) keep(old *corev1.PodTemplateSpec) *appsv1.ReplicaSet {
 }
 
 const hashKey = appsv1.DefaultDeploymentUniqueLabelKey
-
-func withHash(labels map[string]string, hash string) map[string]string {
-	labels = maps.Clone(labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[hashKey] = hash
-	return labels
-}
 
 // withoutHash returns a copy of a template without the label by which the pods of ReplicaSets differ.
 func withoutHash(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
@@ -251,4 +226,56 @@ func maxUnavailableOf(d *appsv1.Deployment) *intstr.IntOrString {
 		return rolling.MaxUnavailable
 	}
 	return ptr.To(intstr.FromString("25%"))
+}
+
+// difference returns the operations that make a value at a path another one. What both have in common is not written,
+// nor is what their types do not know.
+func difference(path string, from, to any) []write.Op {
+	return differ(path, plain(from), plain(to))
+}
+
+func plain(value any) (decoded any) {
+	if data, err := json.Marshal(value); err == nil {
+		_ = json.Unmarshal(data, &decoded) // it is JSON
+	}
+	return decoded
+}
+
+func differ(path string, from, to any) (ops []write.Op) {
+	before, wasList := children(from)
+	after, isList := children(to)
+	switch {
+	case reflect.DeepEqual(from, to):
+		return nil
+	case before == nil, after == nil, wasList != isList, isList && len(before) != len(after),
+		before["name"] != after["name"]: // another container
+		return []write.Op{write.Replace(path, to)}
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, has := after[key]; !has {
+			ops = append(ops, write.Remove(path+write.Pointer(key)))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if old, has := before[key]; has {
+			ops = append(ops, differ(path+write.Pointer(key), old, after[key])...)
+		} else {
+			ops = append(ops, write.Add(path+write.Pointer(key), after[key]))
+		}
+	}
+	return ops
+}
+
+// children returns the fields of an object, or the elements of a list by their index; nil for neither.
+func children(value any) (all map[string]any, list bool) {
+	elements, list := value.([]any)
+	if !list {
+		all, _ = value.(map[string]any)
+		return all, false
+	}
+	all = map[string]any{}
+	for k, element := range elements {
+		all[strconv.Itoa(k)] = element
+	}
+	return all, true
 }

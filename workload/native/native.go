@@ -2,7 +2,6 @@ package native
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -127,9 +126,6 @@ func (o *Observed) input(set metav1.Object, r *Rollout) workload.Input {
 		Evict: true, KeepState: true, IgnoreMarks: true, Repeats: o.Repeats,
 	}
 	in.Policy.Relabel = inplace.RelabelLast // the built-in controller counts by the label
-	if !o.Installed.Resize {
-		in.Policy.Resources = inplace.ResourcesFixed
-	}
 	switch r.PodUpdatePolicy {
 	case ReCreate:
 		in.Strategy = workload.Recreate
@@ -143,7 +139,7 @@ func (o *Observed) input(set metav1.Object, r *Rollout) workload.Input {
 }
 
 func limits(r *Rollout, slots int, rounding scale.Rounding) scale.Limits {
-	n := int32(min(slots, math.MaxInt32))
+	n := int32(slots)
 	return scale.Limits{Partition: min(max(r.Partition, 0), n), MaxUnavailable: r.maxUnavailable(n, rounding)}
 }
 
@@ -231,4 +227,39 @@ func (*Observed) handOver(in workload.Input, set metav1.Object, why string) (wor
 func Finish(in workload.Input) workload.Input {
 	in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelDone
 	return in
+}
+
+// restartedAtKey is the annotation of a template in which kubectl rollout restart asks for new pods.
+const restartedAtKey = "kubectl.kubernetes.io/restartedAt"
+
+const textRestart = "cannot be restarted in place: metadata.annotations[" + restartedAtKey + "] asks for another pod"
+
+// restart has the pods recreated that are older than the restart that the template asks for. The restart is as old as
+// the first revision that has it: the API server sets that time and the age of pods, the value comes from the clock of
+// a user. By its age a pod that came back at an old revision is known, too: it goes to the newest one in place.
+func restart(in *workload.Input, template *corev1.PodTemplateSpec, have []*appsv1.ControllerRevision, p UpdatePolicy) {
+	value := template.Annotations[restartedAtKey]
+	if value == "" || !slices.ContainsFunc(in.Instances, func(i workload.Instance) bool {
+		return i.Pods[0].Annotations[restartedAtKey] != value
+	}) {
+		return
+	}
+	var since *metav1.Time
+	for _, rev := range have {
+		t, err := revision.Decode(rev.Data.Raw)
+		if err == nil && t.Annotations[restartedAtKey] == value && (since == nil || rev.CreationTimestamp.Before(since)) {
+			since = &rev.CreationTimestamp
+		}
+	}
+	for k := range in.Instances {
+		i := &in.Instances[k]
+		if pod := i.Pods[0]; pod.Annotations[restartedAtKey] == value || !pod.CreationTimestamp.Before(since) {
+			continue
+		}
+		if p == InPlaceOnly {
+			i.NotInPlace = textRestart
+		} else {
+			i.Recreate = true // also where the strategy has another pod come back at the old revision
+		}
+	}
 }

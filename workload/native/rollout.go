@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -167,12 +168,7 @@ func (r *Rollout) isOrdered() bool {
 }
 
 // minReady is how long a pod is ready before it counts as available.
-func (r *Rollout) minReady(ofSet int32) int32 {
-	if r.MinReadySeconds != nil {
-		return *r.MinReadySeconds
-	}
-	return ofSet
-}
+func (r *Rollout) minReady(ofSet int32) int32 { return ptr.Deref(r.MinReadySeconds, ofSet) }
 
 // maxUnavailable is how many of some pods may be unavailable. A value that Parse refuses counts as one.
 func (r *Rollout) maxUnavailable(of int32, rounding scale.Rounding) int32 {
