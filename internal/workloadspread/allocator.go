@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/groupcommit"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
@@ -79,7 +80,9 @@ func (d *Allocator) Ready(ctx context.Context) error {
 }
 
 // In returns the WorkloadSpreads of a namespace that the cache has. They must not be changed.
-func (d *Allocator) In(namespace string) []*subset.Spread { return d.lookups.Spreads.All(namespace) }
+func (d *Allocator) In(namespace string) []*appsv1beta1.WorkloadSpread {
+	return d.lookups.Spreads.All(namespace)
+}
 
 // Allowed returns the kinds that the installation allows as targets besides the usual ones.
 func (d *Allocator) Allowed(ctx context.Context) []schema.GroupKind {
