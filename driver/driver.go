@@ -6,9 +6,14 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -129,4 +134,31 @@ func (o *Options[W]) send(ctx context.Context, request W) (write.Object, error) 
 		o.Answered(request, object, err)
 	}
 	return object, err
+}
+
+// EventRecorder emits events. The recorder of a controller-runtime manager and record.EventRecorder of client-go are
+// EventRecorders.
+type EventRecorder interface {
+	Event(object runtime.Object, eventType, reason, message string)
+}
+
+// EmitNotes emits notes about an object as events, with their codes as the reasons. One that is blocked is a warning.
+func EmitNotes(r EventRecorder, object runtime.Object, notes ...note.Note) {
+	for _, n := range notes {
+		kind := corev1.EventTypeNormal
+		if n.Level == note.Blocked {
+			kind = corev1.EventTypeWarning
+		}
+		r.Event(object, kind, n.Code, n.Text)
+	}
+}
+
+// Eviction returns what is sent for a write with the verb write.Evict: the eviction of its pod, with the preconditions
+// of a deletion.
+func Eviction(w *write.Write) *policyv1.Eviction {
+	options := w.DeleteOptions()
+	return &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()},
+		DeleteOptions: &options,
+	}
 }

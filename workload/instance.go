@@ -88,14 +88,23 @@ func (p *Pass) role(m *member) string {
 	return p.in.Members[m.rank].Role
 }
 
-// observe sorts pods into instances.
+// observe sorts pods into instances. What is allocated for all of them together is not allocated for each.
 func (p *Pass) observe() {
+	n := 0
 	for k := range p.in.Instances {
-		i := &instance{Instance: &p.in.Instances[k]}
+		n += len(p.in.Instances[k].Pods)
+	}
+	instances, members, pointers := make([]instance, len(p.in.Instances)), make([]member, n), make([]*member, n)
+	for k := range instances {
+		i := &instances[k]
+		i.Instance = &p.in.Instances[k]
 		i.restarts = p.restarting[i.Name]
-		if i.observe(&p.in) {
+		n := len(i.Pods)
+		i.members = pointers[:0:n]
+		if i.observe(&p.in, members[:n]) {
 			p.instances = append(p.instances, i)
 		}
+		members, pointers = members[n:], pointers[n:]
 	}
 	slices.SortStableFunc(p.instances, func(a, b *instance) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -112,10 +121,10 @@ func (p *Pass) find(name string) *instance {
 }
 
 // observe sorts the pods of an instance, and reports whether there are any.
-func (i *instance) observe(in *Input) (exists bool) {
+func (i *instance) observe(in *Input, space []member) (exists bool) {
 	members := in.Members
 	i.marked = i.MarkedForDeletion
-	for _, pod := range i.Pods {
+	for k, pod := range i.Pods {
 		if pod.Pod == nil {
 			continue
 		}
@@ -128,7 +137,8 @@ func (i *instance) observe(in *Input) (exists bool) {
 			continue // it is deleted first
 		}
 		i.marked = i.marked || !in.IgnoreMarks && in.isMarked(pod.Pod)
-		i.members = append(i.members, &member{pod: pod.Pod, child: pod.Child, rank: int32(rank)})
+		space[k] = member{pod: pod.Pod, child: pod.Child, rank: int32(rank)}
+		i.members = append(i.members, &space[k])
 	}
 	slices.SortStableFunc(i.members, func(a, b *member) int { return cmp.Compare(a.rank, b.rank) })
 	i.gone = len(i.members) == 0 ||

@@ -123,3 +123,10 @@ func (p *plan) answerCreate(job *unstructured.Unstructured, existed bool, err er
 	}
 	return nil
 }
+
+// counters are the fields of a status that are always written: the schema requires them.
+func counters(s *v1beta1.ImageListPullJobStatus) map[string]any {
+	return map[string]any{
+		"desired": s.Desired, "active": s.Active, "completed": s.Completed, "succeeded": s.Succeeded,
+	}
+}

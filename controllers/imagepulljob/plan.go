@@ -113,3 +113,8 @@ func (s *snapshot) ending(jobs stored.Kind) (writes []*write.Write, after time.D
 	}
 	return writes, max(plan.RequeueAfter, 0), err
 }
+
+// counters are the fields of a status that are always written: the schema requires one, and lists print all.
+func counters(s *v1beta1.ImagePullJobStatus) map[string]any {
+	return map[string]any{"desired": s.Desired, "active": s.Active, "succeeded": s.Succeeded, "failed": s.Failed}
+}

@@ -2,10 +2,14 @@ package subsets
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"math"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -136,4 +140,24 @@ func (c *Child) Stuck() bool {
 func onDelete(o *unstructured.Unstructured) bool {
 	t, _, _ := stored.Value[string](o, "spec", "updateStrategy", "type")
 	return t == string(appsv1.OnDeleteStatefulSetStrategyType)
+}
+
+// maxPrefix is what API servers leave of the prefix of a generated name.
+const maxPrefix = 58
+
+// Name returns the name of the workload of a subset, in the form of generated names. It is the same each time, so that
+// a creation whose answer is lost is not repeated under another name.
+func Name(owner *v1beta1.UnitedDeployment, subset string) string {
+	prefix := owner.Name + "-" + subset + "-"
+	if len(apivalidation.NameIsDNSSubdomain(prefix, true)) > 0 {
+		prefix = owner.Name + "-"
+	}
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/0", owner.UID, subset))
+	n, suffix := binary.BigEndian.Uint64(sum[:8]), make([]byte, 5)
+	for i := range suffix {
+		suffix[i] = letters[n%uint64(len(letters))]
+		n /= uint64(len(letters))
+	}
+	return prefix[:min(len(prefix), maxPrefix)] + string(suffix)
 }
