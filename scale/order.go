@@ -111,8 +111,8 @@ func Scatter[T any](candidates, all []T, labelsOf func(T) map[string]string, s k
 // maxTerms bounds the terms that scatter. Each one walks all items.
 const maxTerms = 256
 
-// scatterTerms are the terms that match a candidate, the commonest first. One that matches a single candidate leaves the
-// order as it is; of more than maxTerms others, the commonest count.
+// scatterTerms are the terms that match a candidate, the commonest first. One that matches a single candidate leaves
+// the order as it is; of more than maxTerms others, the commonest count.
 func scatterTerms[T any](
 	candidates []T, labelsOf func(T) map[string]string, s kruise.UpdateScatterStrategy,
 ) []kruise.UpdateScatterTerm {

@@ -18,16 +18,21 @@ func TestBefore(t *testing.T) {
 	cases := map[string]struct {
 		why      string
 		finished bool
+		held     bool
 		fails    string
 		want     []string
 		failures int
 	}{
 		"in order": {why: "the pod is deleted last", want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"}},
-		"refused":  {"the pod stays", false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
+		"refused":  {"the pod stays", false, false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
 		"finished": {
 			why: "the pod is deleted last", finished: true, want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"},
 		},
-		"finished, failed": {"the pod stays", true, "data-c", []string{"Prepare data-c"}, 1},
+		"finished, failed": {"the pod stays", true, false, "data-c", []string{"Prepare data-c"}, 1},
+		"finished, held": {
+			why: "another client may delete the pod", finished: true, held: true,
+			want: []string{"Prepare data-c", "Prepare logs-c", "Move c"},
+		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -38,6 +43,10 @@ func TestBefore(t *testing.T) {
 			in := s.input()
 			in.Scale.Slots, in.Scale.Limits.Replicas = []string{"a", "b"}, 0
 			in.Update = in.Current
+			if c.held {
+				s.pods["c"].Finalizers = []string{"example.com/data"}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{FinalizersHandler: s.pods["c"].Finalizers}}
+			}
 			in.Before = func(pod *corev1.Pod) []write.Write {
 				if pod.Name != "c" {
 					return nil

@@ -3,7 +3,6 @@ package workload
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -112,14 +111,14 @@ func (p *Pass) refuse(i *instance, m *member, err error) *Write {
 
 // delete deletes a pod, unless a hook holds it.
 func (p *Pass) delete(i *instance, m *member) *Write {
+	if w := p.beforeDelete(m); w != nil { // also where a hook holds the pod: another client may delete it
+		return w
+	}
 	if verdict, move := lifecycle.BeforeDelete(p.situation(i, m)); verdict != lifecycle.Go {
 		if p.stage == stageFirst && move == (lifecycle.Move{}) { // no plan counts the pod
 			p.note(note.Waiting, scale.NoteHooked, m.pod.Name, "waits for its preDelete hook to let it go")
 		}
 		return p.move(i, m, move)
-	}
-	if w := p.beforeDelete(m); w != nil {
-		return w
 	}
 	verb := write.Delete
 	if p.in.Evict && p.stage != stageFirst {
@@ -183,9 +182,18 @@ func (p *Pass) label(m *member) *Write {
 	if p.in.RevisionLabels == nil || name == "" {
 		return nil
 	}
-	missing := map[string]*string{}
-	for key, value := range p.in.RevisionLabels(name) {
+	labels, known := p.labels[name]
+	if !known {
+		labels = p.in.RevisionLabels(name)
+		p.labels[name] = labels
+	}
+	var missing map[string]*string
+	for key := range labels {
 		if _, has := m.pod.Labels[key]; !has {
+			if missing == nil {
+				missing = map[string]*string{}
+			}
+			value := labels[key]
 			missing[key] = &value
 		}
 	}
@@ -233,7 +241,8 @@ func (p *Pass) mayMove(i *instance, m *member) bool {
 	case in.Slots == nil:
 		return p.result.Difference.Update > 0
 	case in.Priority == nil && len(in.Scatter) == 0:
-		return !updated && slices.Index(in.Slots, i.Name) >= max(int(in.Limits.Partition), 0)
+		at, isSlot := p.rankOf(i.Name)
+		return !updated && isSlot && at >= int(in.Limits.Partition) && at < len(in.Slots)
 	}
 	return !updated
 }

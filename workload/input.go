@@ -182,9 +182,10 @@ type Creation struct {
 
 // Pods returns pods as instances of one pod each.
 func Pods(pods []*corev1.Pod) []Instance {
-	all := make([]Instance, len(pods))
+	all, backing := make([]Instance, len(pods)), make([]Pod, len(pods))
 	for i, pod := range pods {
-		all[i] = Instance{Name: pod.Name, Pods: []Pod{{Pod: pod}}}
+		backing[i].Pod = pod
+		all[i] = Instance{Name: pod.Name, Pods: backing[i : i+1 : i+1]}
 	}
 	return all
 }

@@ -29,6 +29,8 @@ type instance struct {
 
 	// members are the pods that are neither finished nor terminating, the leader first.
 	members []*member
+	// listed has room for the pods of a plan.
+	listed []*corev1.Pod
 	// writes counts those of the pass.
 	writes int16
 	task   task
@@ -95,16 +97,17 @@ func (p *Pass) observe() {
 		n += len(p.in.Instances[k].Pods)
 	}
 	instances, members, pointers := make([]instance, len(p.in.Instances)), make([]member, n), make([]*member, n)
+	pods := make([]*corev1.Pod, n)
 	for k := range instances {
 		i := &instances[k]
 		i.Instance = &p.in.Instances[k]
 		i.restarts = p.restarting[i.Name]
 		n := len(i.Pods)
-		i.members = pointers[:0:n]
+		i.members, i.listed = pointers[:0:n], pods[:0:n]
 		if i.observe(&p.in, members[:n]) {
 			p.instances = append(p.instances, i)
 		}
-		members, pointers = members[n:], pointers[n:]
+		members, pointers, pods = members[n:], pointers[n:], pods[n:]
 	}
 	slices.SortStableFunc(p.instances, func(a, b *instance) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -151,6 +154,7 @@ func (p *Pass) instanceOf(i *instance) scale.Instance {
 	s := scale.Instance{
 		Name:              i.Name,
 		Size:              max(len(p.in.Members), 1),
+		Pods:              i.listed,
 		MarkedForDeletion: i.marked,
 		NotNow:            i.skip || i.NotNow,
 		Terminating:       i.gone,
@@ -245,8 +249,8 @@ func (p *Pass) disposes(pod Pod) bool {
 	return verdict == lifecycle.Go || move != (lifecycle.Move{})
 }
 
-// dispose returns the next writes of a pod that has finished, or that is no member of its group, as those of an instance
-// of its own. Where instances are deleted in order, it does not delete the pod until the plan deletes the instance.
+// dispose returns the next writes of a pod that has finished, or that is no member of its group, as those of an
+// instance of its own. Where instances are deleted in order, it deletes the pod once the plan deletes the instance.
 func (p *Pass) dispose(i *Instance, pod Pod) []*Write {
 	alone := &instance{Instance: i, members: []*member{{pod: pod.Pod, child: pod.Child, rank: -1}}}
 	inTurn := func(planned scale.Instance) bool { return planned.Name == i.Name }

@@ -15,6 +15,8 @@ type Pass struct {
 	instances []*instance
 	byName    map[string]*instance
 	changes   changes
+	labels    map[string]map[string]string
+	ranks     map[string]int
 	result    scale.Result
 	repeats   repeats
 	order     order
@@ -91,6 +93,7 @@ const (
 func Plan(in Input) (*Pass, error) {
 	in.Scale.Keys = in.Policy.Keys
 	p := &Pass{in: in, now: in.Scale.Now, repeats: repeats{known: in.Repeats, revision: in.Update.Name}}
+	p.labels = map[string]map[string]string{}
 	if err := in.check(); err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (p *Pass) keepGone() {
 			return i.Name == name && (member == "" || slices.ContainsFunc(i.Pods, has))
 		}
 		isMember := member == "" || slices.ContainsFunc(p.in.Members, func(m Member) bool { return m.Name == member })
-		wanted := p.in.Scale.Slots != nil && p.in.isWanted(name) ||
+		wanted := p.in.Scale.Slots != nil && p.isWanted(name) ||
 			slices.ContainsFunc(p.in.Instances, func(i Instance) bool { return i.Name == name })
 		if isMember && wanted && !slices.ContainsFunc(p.in.Instances, exists) {
 			p.remember(key, p.recent(known))

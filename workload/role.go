@@ -194,7 +194,7 @@ func (p *Pass) mayDisrupt(i *instance, m *member, planned bool) bool {
 // mayGo reports whether a group may become unavailable. The plan counts a group in mid-update as unavailable, also
 // while all its pods are available, so what the plan does with such a group may be too much.
 func (p *Pass) mayGo(i *instance) bool {
-	if !p.in.isWanted(i.Name) || !p.isWhole(i) || p.sparesGroup(i) {
+	if !p.isWanted(i.Name) || !p.isWhole(i) || p.sparesGroup(i) {
 		return true
 	}
 	p.note(note.Waiting, NotePodsLimited, i.Name, "waits until more groups are available")
@@ -202,15 +202,28 @@ func (p *Pass) mayGo(i *instance) bool {
 }
 
 // isWanted reports whether an instance has a slot, or needs none.
-func (in *Input) isWanted(name string) bool {
-	return in.Scale.Slots == nil || slices.Contains(in.Scale.Slots, name) || slices.Contains(in.Scale.SurgeSlots, name)
+func (p *Pass) isWanted(name string) bool {
+	_, isSlot := p.rankOf(name)
+	return isSlot || p.in.Scale.Slots == nil
+}
+
+// rankOf returns where a name is among the slots and those of the surge.
+func (p *Pass) rankOf(name string) (at int, isSlot bool) {
+	if p.ranks == nil {
+		p.ranks = map[string]int{}
+		for k, slot := range slices.Concat(p.in.Scale.Slots, p.in.Scale.SurgeSlots) {
+			p.ranks[slot] = k
+		}
+	}
+	at, isSlot = p.ranks[name]
+	return at, isSlot
 }
 
 // sparesGroup reports whether enough other groups are available for one to become unavailable.
 func (p *Pass) sparesGroup(i *instance) bool {
 	limits, whole := p.in.Scale.Limits, int32(0)
 	for _, other := range p.instances {
-		if other != i && !other.gone && p.isWhole(other) && p.in.isWanted(other.Name) {
+		if other != i && !other.gone && p.isWhole(other) && p.isWanted(other.Name) {
 			whole++
 		}
 	}

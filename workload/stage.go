@@ -165,11 +165,7 @@ func (p *Pass) complete() []*Write {
 		case len(p.in.Members) > 0 && i.gone, i.restarts != nil && i.restarts.all:
 			writes = append(writes, p.start(i, taskDelete)...)
 		default:
-			for _, m := range i.members {
-				if i.restarts != nil && i.restarts.pods[m.pod] {
-					writes = p.add(writes, i, m, p.delete(i, m))
-				}
-			}
+			writes = append(writes, p.deleteFailed(i)...)
 			if !i.gone && !i.marked && !p.anyIn(i, kruise.LifecycleStatePreparingDelete) {
 				missing = append(missing, p.missing(i)...)
 			}
@@ -177,6 +173,16 @@ func (p *Pass) complete() []*Write {
 	}
 	if len(missing) > 0 {
 		writes = append(writes, p.create(missing)...)
+	}
+	return writes
+}
+
+// deleteFailed deletes the pods of a group that failed.
+func (p *Pass) deleteFailed(i *instance) (writes []*Write) {
+	for _, m := range i.members {
+		if i.restarts != nil && i.restarts.pods[m.pod] {
+			writes = p.add(writes, i, m, p.delete(i, m))
+		}
 	}
 	return writes
 }
@@ -191,7 +197,7 @@ func (p *Pass) missing(i *instance) []Creation {
 		}
 	}
 	isDeleted := func(d scale.Instance) bool { return d.Name == i.Name }
-	if len(missing) == 0 || !p.in.isWanted(i.Name) || slices.ContainsFunc(p.result.Delete, isDeleted) {
+	if len(missing) == 0 || !p.isWanted(i.Name) || slices.ContainsFunc(p.result.Delete, isDeleted) {
 		return nil
 	}
 	r := p.in.revision(p.goalOf(i))

@@ -95,10 +95,10 @@ func TestPlanClaims(t *testing.T) {
 			want: []string{"move web-b to PreparingDelete"},
 		},
 		"finished pod, chosen, reuse": {
-			why:      "no other pod gets its claim; the pod is deleted in the next pass",
+			why:      "its claim goes with the pod, and no other pod gets it",
 			replicas: 1, set: both(reused, named("web-b")),
 			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
-			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
+			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b", "delete web-b"},
 		},
 		"finished pod, reuse": {
 			why: "its replacement waits for its claim", replicas: 2, set: reused, claims: []string{"a", "b"},

@@ -33,8 +33,8 @@ func (r *Reconciler) podEvents() handler.EventHandler {
 	})
 }
 
-// wake requeues the jobs of the namespace that are concerned by a change of a pod. before is nil for a new pod, after for
-// a deleted one.
+// wake requeues the jobs of the namespace that a change of a pod concerns. before is nil for a new pod, after for a
+// deleted one.
 func (r *Reconciler) wake(ctx context.Context, q watches.Queue, before, after *corev1.Pod) {
 	pod := after
 	if after == nil {

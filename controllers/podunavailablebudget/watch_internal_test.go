@@ -50,7 +50,8 @@ func TestAffected(t *testing.T) {
 	if err := errors.Join(appsv1.AddToScheme(scheme), policyv1beta1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	server, mapping := apiserver.New(scheme, noon), meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion})
+	server := apiserver.New(scheme, noon)
+	mapping := meta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion})
 	r, err := New(mapped{server, mapping}, Options{Live: server, Now: noon})
 	if err != nil {
 		t.Fatal(err)
@@ -67,8 +68,11 @@ func TestAffected(t *testing.T) {
 		APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "web", Controller: ptr.To(true),
 	}}
 	budgets := []*podUnavailableBudget{newSnapshot("by-label").object}
-	for name, kind := range map[string]string{"web": "Deployment", "db": "Deployment", "web-1": "ReplicaSet", "odd": "Game"} {
-		b := &podUnavailableBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-" + name)}}
+	for name, kind := range map[string]string{
+		"web": "Deployment", "db": "Deployment", "web-1": "ReplicaSet", "odd": "Game",
+	} {
+		b := &podUnavailableBudget{}
+		b.Namespace, b.Name, b.UID = "shop", name, types.UID("uid-"+name)
 		b.Spec.TargetReference = &policyv1beta1.TargetReference{APIVersion: "apps/v1", Kind: kind, Name: name}
 		budgets = append(budgets, b)
 	}
@@ -86,7 +90,10 @@ func TestAffected(t *testing.T) {
 		was, is client.Object
 		want    string
 	}{
-		"a pod": {events: r.podEvents(), was: pod, is: newPod("p", controlledBy("web-1"), unready), want: "by-label odd web web-1"},
+		"a pod": {
+			events: r.podEvents(), was: pod, is: newPod("p", controlledBy("web-1"), unready),
+			want: "by-label odd web web-1",
+		},
 		"a pod of nothing": {
 			events: r.podEvents(), was: newPod("p"), is: newPod("p", unready), want: "by-label odd",
 		},

@@ -161,12 +161,12 @@ func TestPlanClaims(t *testing.T) {
 			want:     []string{"delete web-0"},
 		},
 		"failed, not wanted": {
-			why:      "the claim refers to the pod first; the next pass deletes the pod",
+			why:      "the claim refers to the pod before the pod is deleted",
 			replicas: 0,
 			set:      changes{withClaims(keeps, deletes)},
 			pods:     mounting(pod("web-0", "web:1", podtest.Phase(corev1.PodFailed))),
 			claims:   claimsOf(claimOf("web-0", "1Gi")),
-			want:     []string{"patch data-web-0 of [Pod web-0]"},
+			want:     []string{"patch data-web-0 of [Pod web-0]", "delete web-0"},
 		},
 		"wanted, terminating": {
 			why:      "scaled in and out again: the claim outlasts the pod",
@@ -185,12 +185,12 @@ func TestPlanClaims(t *testing.T) {
 			want:     []string{"patch data-web-1 of [StatefulSet web]"},
 		},
 		"wanted, failed": {
-			why:      "the claim is the next pod's; the next pass deletes the pod",
+			why:      "the claim is the next pod's before the pod is deleted",
 			replicas: 2,
 			set:      changes{parallel, withClaims(keeps, deletes)},
 			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed))),
 			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi", ofPod("web-1", "uid-web-1"))),
-			want:     []string{"patch data-web-1 of []"},
+			want:     []string{"patch data-web-1 of []", "delete web-1"},
 		},
 		"wanted, updated": {
 			why:      "the claim refers to the pod no more before the pod is deleted",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
@@ -188,7 +188,7 @@ func (r *Reconciler) readNodes(ctx context.Context, s *snapshot) error {
 const maxWhole = 20
 
 // readWhole reads pods live that are compared with patches: a cache lacks most of their specs. A pod that is adopted is
-// read once. Beyond the bound, reconciles take turns through the pods, because some may never be adopted.
+// read once. Beyond the bound, a reconcile begins at any of the pods: some may never be adopted.
 func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	if s.malformed != nil {
 		return nil //nolint:nilerr // the object's fault: nothing is adopted
@@ -196,8 +196,7 @@ func (r *Reconciler) readWhole(ctx context.Context, s *snapshot) error {
 	assignment := s.assignment(nil)
 	undecided := assignment.Undecided()
 	if n := len(undecided); n > maxWhole {
-		slices.SortFunc(undecided, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
-		first := int(s.now.Unix()*maxWhole) % n
+		first := rand.Intn(n)
 		undecided = slices.Concat(undecided[first:], undecided[:first])
 		s.later = map[types.UID]bool{}
 		for _, pod := range undecided[maxWhole:] {

@@ -22,8 +22,8 @@ import (
 //
 // It records creations, updates, patches, deletions and evictions, of objects and of subresources, under the Go type of
 // the written object. A creation of unknown outcome, as after a timeout, is in doubt: the next Overlay reads the object
-// live. Any other write of unknown outcome is not recorded: the cache shows the state before or after, and both are true
-// of some time. Dry runs change nothing and are not recorded.
+// live. Any other write of unknown outcome is not recorded: the cache shows the state before or after, and both are
+// true of some time. Dry runs change nothing and are not recorded.
 //
 // Reads are those of the Client, without the ledgers. Lay the ledger over all that an owner has with Ledger.Overlay. A
 // single read cannot do that. An object that a List lacks may be gone, or not be selected: a patch may have changed its

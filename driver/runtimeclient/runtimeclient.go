@@ -96,7 +96,7 @@ func patch(ctx context.Context, c client.Client, w *write.Write) (write.Object, 
 
 // answer returns an object that the answer is decoded into. It is cheaper than a copy, and nothing of the old object is
 // left in it.
-func answer(of write.Object) client.Object { //nolint:ireturn // whichever type the object is of
+func answer(of write.Object) client.Object {
 	made, _ := reflect.New(reflect.TypeOf(of).Elem()).Interface().(client.Object)
 	made.GetObjectKind().SetGroupVersionKind(of.GetObjectKind().GroupVersionKind())
 	made.SetNamespace(of.GetNamespace())

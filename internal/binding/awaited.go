@@ -64,8 +64,8 @@ func Missing(mapper meta.RESTMapper, p Part) ([]schema.GroupVersionKind, error) 
 //
 // A look costs a request for each part that waits. The pause between looks grows from a second to a minute, and is a
 // second again after a look that found a kind. A controller that joins late runs only on the leader, and its indexes
-// cover the objects that the cache already has. A part that cannot be added ends the manager, as it does at the start: a
-// half of a controller must not run.
+// cover the objects that the cache already has. A part that cannot be added ends the manager, as it does at the start:
+// a half of a controller must not run.
 type Awaited struct {
 	mapper meta.RESTMapper
 	clock  clock.WithTicker

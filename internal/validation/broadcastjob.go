@@ -117,7 +117,8 @@ func EffectiveBroadcastJob(of *appsv1beta1.BroadcastJobSpec) *appsv1beta1.Broadc
 		completion.Type = appsv1beta1.Always
 	}
 	switch failure.Type {
-	case "", appsv1beta1.FailurePolicyTypeFailFast, appsv1beta1.FailurePolicyTypeContinue, appsv1beta1.FailurePolicyTypePause:
+	case "", appsv1beta1.FailurePolicyTypeFailFast, appsv1beta1.FailurePolicyTypeContinue,
+		appsv1beta1.FailurePolicyTypePause:
 	default:
 		failure.Type = appsv1beta1.FailurePolicyTypeContinue
 	}

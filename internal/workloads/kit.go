@@ -136,8 +136,8 @@ func OwnerOfRevision(name string) (string, bool) {
 
 // StemOf is what the names of pods of a workload begin with, before a dash: the name of the workload, or its first
 // characters. A dot is left out where the dash would follow it.
-func StemOf(workload string) string {
-	return strings.TrimRight(workload[:min(len(workload), longestStem)], ".")
+func StemOf(name string) string {
+	return strings.TrimRight(name[:min(len(name), longestStem)], ".")
 }
 
 // OwnerOfPod is the stem in the name of a pod, see StemOf. A name of the full length may have more of the name of the

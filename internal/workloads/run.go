@@ -60,8 +60,9 @@ func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 	return err
 }
 
-// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. A
-// failure stops no other write but the label of the revision, which records that all jobs exist.
+// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. One that
+// fails stops no other job, but the label of the revision, which records that all jobs exist. Where the API server
+// fails, the others wait.
 func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout Rollout) error {
 	jobs, err := PlanPreDownload(rollout)
 	if err != nil {
@@ -79,6 +80,9 @@ func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout Rollout) 
 		case w.Verb == write.Create && (apierrors.IsAlreadyExists(err) || write.IsFinal(err)):
 		case err != nil:
 			failures = append(failures, fmt.Errorf("%s: %w", w, err))
+			if !write.IsRefused(err) {
+				return errors.Join(failures...)
+			}
 		case isRevision:
 			o.Revisions = revision.Replace(o.Revisions, fresh)
 		}

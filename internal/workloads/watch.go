@@ -86,11 +86,11 @@ func (k *Kit) OfOrphan(ctx context.Context, pod client.Object) []reconcile.Reque
 }
 
 // cut is what the names of pods of a workload have of its name.
-func (k *Kit) cut(workload string) string {
+func (k *Kit) cut(name string) string {
 	if k.options.Cut == nil {
-		return workload
+		return name
 	}
-	return k.options.Cut(workload)
+	return k.options.Cut(name)
 }
 
 // Existing is the request of a workload; none where the cache has no such workload.

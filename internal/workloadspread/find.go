@@ -29,18 +29,8 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 		return nil, nil
 	}
 	spreads := d.lookups.Spreads.In(namespace)
-	targets := func(holds func(schema.GroupKind) bool) bool {
-		return slices.ContainsFunc(spreads, func(e entry) bool {
-			return e.target != pub.Target{} && holds(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
-		})
-	}
-	var allowed Allowed // which is read only where a WorkloadSpread may need it
-	further := targets(func(k schema.GroupKind) bool { return !BuiltIn(k) })
-	if further {
-		allowed = d.lookups.Targets.Kinds.Read(ctx)
-		further = targets(func(k schema.GroupKind) bool { return slices.Contains(allowed.Targets, k) })
-	}
-	hasDeployments := targets(func(k schema.GroupKind) bool { return k == replicas.Deployments() })
+	allowed, further := d.further(ctx, spreads)
+	hasDeployments := hasTarget(spreads, func(k schema.GroupKind) bool { return k == replicas.Deployments() })
 	for range maxChain {
 		of := replicas.Of(namespace, owner)
 		if !BuiltIn(of.GroupKind()) && !slices.Contains(allowed.Owners, of.GroupKind()) {
@@ -61,6 +51,23 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 		owner = above
 	}
 	return nil, nil
+}
+
+// further reads the further kinds where a WorkloadSpread may need them, and reports whether one has an allowed target of
+// such a kind.
+func (d *Allocator) further(ctx context.Context, spreads []entry) (allowed Allowed, has bool) {
+	if !hasTarget(spreads, func(k schema.GroupKind) bool { return !BuiltIn(k) }) {
+		return allowed, false
+	}
+	allowed = d.lookups.Targets.Kinds.Read(ctx)
+	return allowed, hasTarget(spreads, func(k schema.GroupKind) bool { return slices.Contains(allowed.Targets, k) })
+}
+
+// hasTarget reports whether a WorkloadSpread has a target of some kind.
+func hasTarget(spreads []entry, holds func(schema.GroupKind) bool) bool {
+	return slices.ContainsFunc(spreads, func(e entry) bool {
+		return e.target != pub.Target{} && holds(schema.GroupKind{Group: e.target.Group, Kind: e.target.Kind})
+	})
 }
 
 // maxOwners bounds how many owners are kept, and ownerTTL for how long.

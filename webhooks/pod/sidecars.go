@@ -32,16 +32,16 @@ type SidecarOptions struct {
 type sidecars struct {
 	lookups SidecarLookups
 	options SidecarOptions
-	// absent has what a live read did not find, and for the set of a mark the time of the first such read.
+	// absent has what a live read did not find, and for the set of a mark the first and the last such read.
 	absent *cache.LRUExpireCache
 }
 
 const (
-	// absentTTL is how long a revision that was not found is not read again.
+	// absentTTL is how long what was not found is not read again. For settles before that, each pod may be the first
+	// after the set of a mark.
 	absentTTL = time.Second
-	// settles is how long each pod may be the first after a set, which comes from the cache later.
 	settles   = 2 * time.Second
-	markTTL   = time.Minute
+	markTTL   = 5 * time.Second
 	maxAbsent = 1000
 )
 
@@ -130,6 +130,9 @@ func (s *sidecars) injectRequired(ctx context.Context, r *round, all []*sidecar.
 	return injection, nil
 }
 
+// misses are when live reads did not find the set of a mark.
+type misses struct{ first, last time.Time }
+
 // candidates returns the sets that might select the pod. A set of a provisional entry that the index lacks is read from
 // the API server; it is not added to the index, which may have seen the deletion of the set already.
 func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, error) {
@@ -138,13 +141,16 @@ func (s *sidecars) candidates(ctx context.Context, r *round) ([]*sidecar.Set, er
 	if !is || s.lookups.Sets.has(mark) {
 		return found, nil
 	}
-	first, missed := s.absent.Get(mark)
-	if since, _ := first.(time.Time); missed && r.Now.Sub(since) >= settles {
-		return found, nil
+	last := misses{first: r.Now}
+	if known, is := s.absent.Get(mark); is {
+		last, _ = known.(misses)
+		if r.Now.Sub(last.first) >= settles && r.Now.Sub(last.last) < absentTTL {
+			return found, nil
+		}
 	}
 	set, err := s.lookups.newSet(ctx, mark.Set)
-	if err == nil && !missed && (set == nil || !mark.In(set.Object())) {
-		s.absent.Add(mark, r.Now, markTTL)
+	if err == nil && (set == nil || !mark.In(set.Object())) {
+		s.absent.Add(mark, misses{last.first, r.Now}, markTTL)
 	}
 	var broken *sidecar.FieldError
 	var unread *LookupError

@@ -145,8 +145,8 @@ func TestValidateUpdate(t *testing.T) {
 	}
 }
 
-// TestNoConflict: a set that is being deleted, or cannot be decoded, conflicts with no other set, nor does one that only
-// the cache has.
+// TestNoConflict: a set that is being deleted, or cannot be decoded, conflicts with no other set. Nor does one that
+// only the cache has.
 func TestNoConflict(t *testing.T) {
 	other := strings.Replace(object(t, "v1beta1", `{}`), `"name":"a"`, `"name":"b"`, 1)
 	for why, set := range map[string]string{

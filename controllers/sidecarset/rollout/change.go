@@ -155,7 +155,7 @@ func markOf(pod *corev1.Pod, all map[string]bool, now time.Time) *Change {
 			c.Status, c.Reason = corev1.ConditionFalse, kruise.SidecarSetUpgradableReasonImmutableField
 		}
 	}
-	message, _ := json.Marshal(all)
+	message, _ := json.Marshal(all) //nolint:errchkjson // strings and booleans
 	c.Message = string(message)
 	if old := lifecycle.ConditionOf(pod, c.Type); old != nil && old.Status == c.Status {
 		if old.Reason == c.Reason && old.Message == c.Message {

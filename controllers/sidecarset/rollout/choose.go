@@ -12,7 +12,6 @@ import (
 
 // choose plans the updates of the pods that may be updated now.
 func (p *planner) choose() {
-	p.readSelector()
 	waiting := p.waiting()
 	p.order(waiting)
 	partition, budget, err := p.limits()
@@ -108,8 +107,13 @@ func (p *planner) readSelector() {
 	}
 }
 
-// selected reports whether the strategy selects a pod for updates.
-func (p *planner) selected(m *member) bool { return p.only.Matches(labels.Set(m.pod.Labels)) }
+// selected reports whether the strategy selects a pod for updates. A selector that cannot be read selects none.
+func (p *planner) selected(m *member) bool {
+	if p.only == nil {
+		p.readSelector()
+	}
+	return p.only.Matches(labels.Set(m.pod.Labels))
+}
 
 // limits returns how many pods stay old, and how many updated ones may be unready.
 func (p *planner) limits() (partition int, budget int32, err error) {

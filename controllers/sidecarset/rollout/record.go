@@ -49,7 +49,7 @@ func (d *draft) work(s container, name string) {
 	// One that could not be read has no entry for s, and then the pod is not a member.
 	if json.Unmarshal([]byte(text), &working) == nil && working != nil && working[s.name] != name {
 		working[s.name] = name
-		data, _ := json.Marshal(working)
+		data, _ := json.Marshal(working) //nolint:errchkjson // strings
 		d.annotate(key, string(data))
 	}
 }
