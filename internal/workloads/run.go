@@ -60,8 +60,8 @@ func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 	return err
 }
 
-// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. One that
-// fails stops no other job, but the label of the revision, which records that all jobs exist. Where the API server
+// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. One
+// that fails stops no other job, but the label of the revision, which records that all jobs exist. Where the API server
 // fails, the others wait.
 func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout Rollout) error {
 	jobs, err := PlanPreDownload(rollout)

@@ -53,8 +53,8 @@ func (d *Allocator) find(ctx context.Context, namespace string, pod *corev1.Pod)
 	return nil, nil
 }
 
-// further reads the further kinds where a WorkloadSpread may need them, and reports whether one has an allowed target of
-// such a kind.
+// further reads the further kinds where a WorkloadSpread may need them, and reports whether one has an allowed target
+// of such a kind.
 func (d *Allocator) further(ctx context.Context, spreads []entry) (allowed Allowed, has bool) {
 	if !hasTarget(spreads, func(k schema.GroupKind) bool { return !BuiltIn(k) }) {
 		return allowed, false

@@ -28,11 +28,8 @@ func (w *webhooks) conflicts(ctx context.Context, c change) (faults, borne field
 	// The cache may lag behind a deletion or a change of another set: it lets a set in, and refuses none.
 	for _, reader := range []client.Reader{w.sets, w.api} {
 		others, err := others(ctx, reader, set.Name)
-		if err != nil && len(faults) == 0 {
-			return nil, nil, err
-		}
 		if err != nil {
-			break
+			return nil, nil, err
 		}
 		var had field.ErrorList
 		if c.IsUpdate {

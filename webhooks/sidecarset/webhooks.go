@@ -53,10 +53,10 @@ type webhooks struct {
 type change = kinds.Change[*v1beta1.SidecarSet]
 
 // New returns the webhooks. api reads past a cache: revisions, the base of a canary, and kruise-configuration by its
-// name, each only where the set concerns them, and other sets before a conflict is reported. All sets are listed from sets, untyped: the cache of a manager is right
-// for it, as its controllers and the webhook for pods keep all sets in it anyway. Two sets that are created within the
-// lag of the cache do not see each other; if they clash, pods that both select are rejected, and the error names the
-// two sets.
+// name, each only where the set concerns them, and all sets before a conflict is reported. sets lists all sets,
+// untyped: the cache of a manager is right for it, as its controllers and the webhook for pods keep all sets in it
+// anyway. Two sets that are created within the lag of the cache do not see each other; if they clash, pods that both
+// select are rejected, and the error names the two sets.
 func New(api kinds.API, sets client.Reader, o Options) (kinds.Webhooks, error) {
 	if sets == nil {
 		return nil, errors.New("the webhooks of SidecarSet need a reader of sets")
