@@ -1,6 +1,8 @@
 package imagepull_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -177,6 +179,31 @@ func TestMaintainSpec(t *testing.T) {
 				t.Errorf("more than one thing at once: %s", jsonOf(plan))
 			}
 		})
+	}
+}
+
+// A list of copies that is too long loses its oldest references to deleted copies, and no others.
+func TestMaintainCopies(t *testing.T) {
+	var all []v1beta1.ReferenceObject
+	for i := range 66 {
+		name := fmt.Sprintf("copy-%d", i)
+		if i%10 == 1 {
+			name = fmt.Sprintf("gone-%d", i)
+		}
+		all = append(all, v1beta1.ReferenceObject{Name: name, Mode: v1beta1.ReferenceObjectModeBatch})
+	}
+	plan := imagepull.Maintain(imagepull.Upkeep{
+		Node: clusterNode(), Image: nodeImage("n1", inZone, lists("nginx:1", 0, "a"), secretsOf("nginx", all...)), Now: noon(),
+		SecretGone: func(s v1beta1.ReferenceObject) bool { return strings.HasPrefix(s.Name, "gone") },
+	})
+	want := slices.DeleteFunc(slices.Clone(all), func(s v1beta1.ReferenceObject) bool {
+		return s.Name == "gone-1" || s.Name == "gone-11"
+	})
+	if plan.Update == nil {
+		t.Fatal("nothing is dropped")
+	}
+	if diff := cmp.Diff(want, plan.Update.Spec.Images["nginx"].PullSecrets); diff != "" {
+		t.Errorf("references (-want +got):\n%s", diff)
 	}
 }
 

@@ -157,7 +157,7 @@ const (
 	NoteDeferred = "InPlaceResizeDeferred"
 	// NoteInfeasible is a pod whose node can never satisfy the requested resources.
 	NoteInfeasible = "InPlaceResizeInfeasible"
-	// NoteFinished is a pod that has finished, so that nothing starts in it any more.
+	// NoteFinished is a pod that has finished, in which nothing starts.
 	NoteFinished = "InPlacePodFinished"
 	// NoteUnreadable is an annotation that cannot be parsed.
 	NoteUnreadable = "InPlaceUnreadable"

@@ -160,8 +160,8 @@ func (e *edit) encode(p *patch) error {
 	return nil
 }
 
-// body makes the operations of a JSON patch. Such a patch tests what it was decided upon, and so never overwrites what
-// another writer did meanwhile, without failing for every other change of the pod.
+// body makes the operations of a JSON patch. Such a patch tests the values that it follows from: it overwrites no
+// change of another writer, and does not fail for other changes of the pod.
 type body func(*patch) error
 
 // Data returns the patch.

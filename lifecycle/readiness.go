@@ -119,7 +119,7 @@ func TestCondition(pod *corev1.Pod, t corev1.PodConditionType) []write.Op {
 
 // SetConditions returns the operations that set conditions of the pod's status. They test that each condition still
 // stands where the pod has it. Where the pod lacks a condition, they test the resource version: two writers must not
-// both add the condition. They do not test the value of a condition; add a test where it was decided upon.
+// both add the condition. They do not test the value of a condition: add a test where it matters.
 func SetConditions(pod *corev1.Pod, conditions ...corev1.PodCondition) []write.Op {
 	var ops, added []write.Op
 	empty := len(pod.Status.Conditions) == 0
@@ -162,7 +162,7 @@ type Gate struct {
 // Hold returns the write of the pod's status after which an entry keeps the pod not ready: the gate's condition, and
 // Ready where it follows at once. It returns nil where the pod has the entry already, or lacks the gate.
 //
-// The write tests the UID and what it was decided upon, so that no entry of another writer is lost and no released
+// The write tests the UID and the entries that it replaces, so that no entry of another writer is lost and no released
 // entry comes back. Where a test fails (see write.IsOutdated), read the pod and call Hold again.
 func (g Gate) Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
 	return g.set(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, true, now)

@@ -26,16 +26,15 @@ type member struct {
 	first *corev1.Pod
 }
 
-func newMember(instance *Instance, in *Input) member {
-	m := member{Instance: instance, ready: true}
+// newMember looks at an instance. none stands for the pods of one that has none.
+func newMember(instance *Instance, in *Input, none *corev1.Pod) member {
+	m := member{Instance: instance, ready: true, first: none}
 	if slices.Contains(instance.Pods, nil) {
 		m.Instance = ptr.To(*instance)
 		m.Pods = slices.DeleteFunc(slices.Clone(m.Pods), func(pod *corev1.Pod) bool { return pod == nil })
 	}
 	if len(m.Pods) > 0 {
 		m.first = m.Pods[0]
-	} else {
-		m.first = &corev1.Pod{}
 	}
 	for _, pod := range m.Pods {
 		state := in.Keys.StateOf(pod)

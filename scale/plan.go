@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
@@ -65,11 +66,11 @@ func sane(l Limits) Limits {
 
 // observe looks at every pod once.
 func (p *planner) observe() {
-	all := make([]member, len(p.in.Instances))
+	all, none := make([]member, len(p.in.Instances)), &corev1.Pod{}
 	p.members = make([]*member, 0, len(all))
 	for i := range p.in.Instances {
 		m := &all[i]
-		*m = newMember(&p.in.Instances[i], p.in)
+		*m = newMember(&p.in.Instances[i], p.in, none)
 		m.pinned = p.pinned.Has(m.Name)
 		if m.Terminating && p.in.Slots == nil {
 			continue

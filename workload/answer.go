@@ -73,7 +73,7 @@ func (p *Pass) answered(w *Write, object write.Object, err error) []*Write {
 		w.of.skip = w.of.skip || p.stage >= stageContinue
 	}
 	if !write.IsRefused(err) { // the outcome is unknown
-		p.broken, p.doubted = true, p.doubted || w.Action == ActionDelete
+		p.broken, p.uncertain = true, p.uncertain || w.Action == ActionDelete
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (r *RefusedError) Error() string { return r.Reason }
 
 // ask returns the question about the updates that begin next; nil where there are none to ask for.
 func (p *Pass) ask() []*Write {
-	if !p.in.Ask || p.scaled || p.moved || p.doubted {
+	if !p.in.Ask || p.scaled || p.moved || p.uncertain {
 		return nil
 	}
 	q := &Write{Action: ActionAsk, Revision: p.in.Update.Name}

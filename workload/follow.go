@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -187,14 +188,10 @@ func (p *Pass) label(m *member) *Write {
 		labels = p.in.RevisionLabels(name)
 		p.labels[name] = labels
 	}
-	var missing map[string]*string
+	missing := map[string]*string{}
 	for key := range labels {
 		if _, has := m.pod.Labels[key]; !has {
-			if missing == nil {
-				missing = map[string]*string{}
-			}
-			value := labels[key]
-			missing[key] = &value
+			missing[key] = ptr.To(labels[key])
 		}
 	}
 	if len(missing) == 0 {

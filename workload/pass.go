@@ -36,8 +36,8 @@ type Pass struct {
 	broken, outdated bool
 	// scaled and moved mean that the number or the state of pods has changed, which the next pass observes first.
 	scaled, moved bool
-	// doubted means that a pod may be deleted, although the answer is an error.
-	doubted bool
+	// uncertain means that a pod may be deleted, although the answer is an error.
+	uncertain bool
 	// deferred means that a slot to fill waits, as for the name of a claim.
 	deferred bool
 	// creations are those of the current plan, and built what Build returned for them.

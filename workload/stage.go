@@ -113,7 +113,7 @@ func (p *Pass) continueAll() []*Write {
 
 // updateAll begins the planned updates.
 func (p *Pass) updateAll() []*Write {
-	if p.scaled || p.moved || p.doubted {
+	if p.scaled || p.moved || p.uncertain {
 		return nil
 	}
 	var writes []*Write

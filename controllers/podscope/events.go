@@ -85,8 +85,8 @@ func catchAlls(main *configuration, disruptions bool) []note.Note {
 			continue
 		}
 		notes = append(notes, note.Note{Level: note.Blocked, Code: noteCatchAll, Object: main.Name, Text: fmt.Sprintf(
-			`entry %s of a former installation still %s; remove it: `+
-				`kubectl patch %s %s --type=json -p '[{"op":"test","path":"/webhooks/%d/name","value":"%s"},{"op":"remove","path":"/webhooks/%d"}]'`,
+			`entry %s of a former installation still %s; remove it: kubectl patch %s %s --type=json -p `+
+				`'[{"op":"test","path":"/webhooks/%d/name","value":"%s"},{"op":"remove","path":"/webhooks/%d"}]'`,
 			e.Name, what, kind, main.Name, i, e.Name, i)})
 	}
 	return notes

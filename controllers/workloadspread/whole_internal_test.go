@@ -2,6 +2,7 @@ package workloadspread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -133,6 +137,64 @@ func TestWholePodsAreBounded(t *testing.T) {
 	for i := range list.Items {
 		if m, is := subset.MatchOf(&list.Items[i]); !is || m.Subset != "b" {
 			t.Errorf("%s has the subset %q, want that of its patch", list.Items[i].Name, m.Subset)
+		}
+	}
+}
+
+// refused refuses the patches of pods whose names have a prefix.
+type refused struct {
+	client.Client
+
+	prefix string
+}
+
+func (r refused) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+	if strings.HasPrefix(o.GetName(), r.prefix) {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, o.GetName(), errors.New("no"))
+	}
+	return r.Client.Patch(ctx, o, p, opts...)
+}
+
+// Pods that cannot be adopted hold up no others.
+func TestRefusedPodsHoldUpNoOthers(t *testing.T) {
+	c, r := newCluster(t)
+	r.api.Client = refused{thin{r.api.Client}, "refused"}
+	ws := spreadOf(-1, -1)
+	for i := range ws.Spec.Subsets {
+		s := &ws.Spec.Subsets[i]
+		s.RequiredNodeSelector = nil
+		s.Patch = runtime.RawExtension{
+			Raw: fmt.Appendf(nil, `{"spec":{"containers":[{"name":"main","env":[{"name":"ZONE","value":%q}]}]}}`, s.Name),
+		}
+	}
+	objects := []client.Object{ws, cloneSet(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}
+	for i := range 2 * maxWhole {
+		name := fmt.Sprintf("refused-%02d", i)
+		if i >= maxWhole {
+			name = fmt.Sprintf("web-%02d", i)
+		}
+		pod := spreadPod(name, "a")
+		delete(pod.Annotations, kruise.MatchedWorkloadSpreadKey)
+		pod.Spec.NodeName = "node-1"
+		pod.Spec.Containers = []corev1.Container{{Name: "main", Env: []corev1.EnvVar{{Name: "ZONE", Value: "b"}}}}
+		objects = append(objects, pod)
+	}
+	c.put(objects...)
+	for range 100 {
+		c.show(r)
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(ws)})
+		if err != nil && !strings.Contains(err.Error(), "forbidden") {
+			t.Fatal(err)
+		}
+	}
+	var list corev1.PodList
+	if err := c.List(t.Context(), &list, client.InNamespace("shop")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if _, adopted := subset.MatchOf(pod); adopted == strings.HasPrefix(pod.Name, "refused") {
+			t.Errorf("%s is adopted: %t", pod.Name, adopted)
 		}
 	}
 }

@@ -190,7 +190,7 @@ type Demand struct {
 	New func() string
 }
 
-// Choose returns the ids of new pods, sorted: those of claims that no pod has any more, then pending ones, then fresh
+// Choose returns the ids of new pods, sorted: those of claims that no pod has, then pending ones, then fresh
 // ones. Pods wait for ids whose claims are about to be free, and for blocked ids, those that are taken. They keep no
 // other pod from being created.
 func (p Pool) Choose(d Demand) (ids, blocked []string) {

@@ -60,34 +60,26 @@ func (k *Kit) run(ctx context.Context, o *Observation, p *Plan, of Parts) error 
 	return err
 }
 
-// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. One
-// that fails stops no other job, but the label of the revision, which records that all jobs exist. Where the API server
-// fails, the others wait.
+// preDownload has the nodes pull the images of the update revision. A job that is refused for good is left out. After
+// another failure the next pass goes on, and the label of the revision follows when all jobs exist.
 func (k *Kit) preDownload(ctx context.Context, o *Observation, rollout Rollout) error {
 	jobs, err := PlanPreDownload(rollout)
 	if err != nil {
 		return err
 	}
-	var failures []error
 	for _, w := range jobs.writes() {
-		if w.Verb == write.Patch && len(failures) > 0 {
-			break
-		}
 		answer, err := k.Send(ctx, o.Key(), w, k.Ledgers()...)
 		k.emitPullJob(o, w, err)
 		switch fresh, isRevision := answer.(*appsv1.ControllerRevision); {
 		case w.Verb == write.Delete && apierrors.IsNotFound(err):
 		case w.Verb == write.Create && (apierrors.IsAlreadyExists(err) || write.IsFinal(err)):
 		case err != nil:
-			failures = append(failures, fmt.Errorf("%s: %w", w, err))
-			if !write.IsRefused(err) {
-				return errors.Join(failures...)
-			}
+			return fmt.Errorf("%s: %w", w, err)
 		case isRevision:
 			o.Revisions = revision.Replace(o.Revisions, fresh)
 		}
 	}
-	return errors.Join(failures...)
+	return nil
 }
 
 // runPods makes the pass of the pods, which has the failures.

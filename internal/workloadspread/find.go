@@ -70,10 +70,12 @@ func hasTarget(spreads []entry, holds func(schema.GroupKind) bool) bool {
 	})
 }
 
-// maxOwners bounds how many owners are kept, and ownerTTL for how long.
+// maxOwners bounds how many owners are kept, ownerTTL for how long, and orphanTTL how long a workload without one is
+// not read again: it may be adopted.
 const (
 	maxOwners = 10000
 	ownerTTL  = time.Hour
+	orphanTTL = time.Minute
 )
 
 // ownerOf returns the controller of a workload, which is read once for all its pods; nil where it has none or does not
@@ -103,7 +105,10 @@ func (d *Allocator) ownerOf(ctx context.Context, of replicas.Workload) (*metav1.
 	if object.UID != of.UID {
 		return nil, nil
 	}
-	owner := metav1.GetControllerOf(object)
-	d.owners.Add(of.UID, owner, ownerTTL)
+	owner, ttl := metav1.GetControllerOf(object), ownerTTL
+	if owner == nil {
+		ttl = orphanTTL
+	}
+	d.owners.Add(of.UID, owner, ttl)
 	return owner, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
-// Raw returns a typed object as the cache of the manager of untyped objects has it.
+// Raw returns a typed object as the cache of the manager has it, untyped and packed.
 func Raw(t testing.TB, gvk schema.GroupVersionKind, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
