@@ -66,8 +66,7 @@ func (l look) endGrace(g *kruise.InPlaceUpdateGrace) (Action, error) {
 		return Action{}, err
 	}
 	if s == nil {
-		missing := errors.New("is missing, although the pod has a grace period")
-		return Action{}, unreadable(l.policy.Keys.InPlaceStateKey(), missing)
+		return Action{}, unreadable(l.policy.Keys.InPlaceStateKey(), errors.New("is missing in the grace period"))
 	}
 	c, err := l.planned(g)
 	if err != nil {

@@ -73,12 +73,11 @@ func Decode(data []byte) (*corev1.PodTemplateSpec, error) {
 			Template *corev1.PodTemplateSpec `json:"template"`
 		} `json:"spec"`
 	}{}
-	err := json.Unmarshal(data, &patch)
-	if err == nil && patch.Spec.Template == nil {
-		err = errNoTemplate
-	}
-	if err != nil {
+	if err := json.Unmarshal(data, &patch); err != nil {
 		return nil, unreadable(err)
+	}
+	if patch.Spec.Template == nil {
+		return nil, unreadable(errNoTemplate)
 	}
 	return patch.Spec.Template, nil
 }
