@@ -193,7 +193,8 @@ func TestMaintainCopies(t *testing.T) {
 		all = append(all, v1beta1.ReferenceObject{Name: name, Mode: v1beta1.ReferenceObjectModeBatch})
 	}
 	plan := imagepull.Maintain(imagepull.Upkeep{
-		Node: clusterNode(), Image: nodeImage("n1", inZone, lists("nginx:1", 0, "a"), secretsOf("nginx", all...)), Now: noon(),
+		Node: clusterNode(), Now: noon(),
+		Image:      nodeImage("n1", inZone, lists("nginx:1", 0, "a"), secretsOf("nginx", all...)),
 		SecretGone: func(s v1beta1.ReferenceObject) bool { return strings.HasPrefix(s.Name, "gone") },
 	})
 	want := slices.DeleteFunc(slices.Clone(all), func(s v1beta1.ReferenceObject) bool {
