@@ -42,7 +42,6 @@
 //   - [github.com/kruisekit/kruisekit/driver]: the protocol of a pass, and what runs it.
 //   - [github.com/kruisekit/kruisekit/driver/runtimeclient] and [github.com/kruisekit/kruisekit/driver/clientgo]: the
 //     writes of a pass, sent with the client of controller-runtime or of client-go.
-//   - [github.com/kruisekit/kruisekit/driver/batches]: many calls in batches that grow.
 //   - [github.com/kruisekit/kruisekit/ledger]: a controller's own writes, read back while the cache lags.
 //
 // # Reconciling

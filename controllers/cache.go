@@ -20,7 +20,6 @@ import (
 	policyv1alpha1 "github.com/kruisekit/kruisekit/api/policy/v1alpha1"
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
-	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podstates"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
@@ -60,7 +59,7 @@ func ManagerOptions() (ctrl.Options, error) {
 		Cache: cache.Options{
 			DefaultTransform: compact,
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Pod{}:         {Transform: leanPods(&lean.Shared{})},
+				&corev1.Pod{}:         {Transform: leanPods(&stored.LeanPods{})},
 				&corev1.Node{}:        {Transform: leanNode},
 				&batchv1.Job{}:        {Transform: leanJob},
 				&appsv1.Deployment{}:  {Transform: leanWorkload},
@@ -87,7 +86,7 @@ func compact(object any) (any, error) {
 
 // leanPods make of a typed pod one without what package lean drops, which shares what is equal with others. Untyped
 // pods and metadata stay as they are, but for managedFields.
-func leanPods(pods *lean.Shared) func(any) (any, error) {
+func leanPods(pods *stored.LeanPods) func(any) (any, error) {
 	return func(object any) (any, error) {
 		if pod, is := object.(*corev1.Pod); is {
 			pods.Pod(pod)

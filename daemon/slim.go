@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -43,7 +42,7 @@ func slimContainers(full []corev1.Container) []corev1.Container {
 	for i := range full {
 		c := &full[i]
 		kept := corev1.Container{
-			Name: c.Name, Image: c.Image, Env: lean.Environment(c.Env), Ports: c.Ports, RestartPolicy: c.RestartPolicy,
+			Name: c.Name, Image: c.Image, Env: stored.LeanEnvironment(c.Env), Ports: c.Ports, RestartPolicy: c.RestartPolicy,
 		}
 		if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 			kept.Lifecycle = &corev1.Lifecycle{PreStop: c.Lifecycle.PreStop}

@@ -25,5 +25,11 @@
 //   - A panic ends the run with the writes that are independent of its write, and is an error of the run.
 //   - Every answer is recorded in the ledger of its kind before the pass sees it.
 //
-// When not to use it: for a plan with one write, whose answer nothing follows. Send that write.
+// A controller without a pass sends many writes in the same batches:
+//
+//	Alike      for writes that are alike, as the creation of pods: what refuses one refuses all, unless its name is taken
+//	Each       for writes to objects of their own: a refusal concerns one item
+//	Isolated   for writes in namespaces of their own: any error concerns one item
+//
+// When not to use Run: for a plan with one write, whose answer nothing follows. Send that write.
 package driver

@@ -3,16 +3,21 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
+	goruntime "runtime"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -90,12 +95,12 @@ func Run[W Request](ctx context.Context, pass Pass[W], o Options[W]) error {
 	var panicked []error
 	for requests := pass.Next(); len(requests) > 0 && panicked == nil; requests = pass.Next() {
 		send := func(request W) error { return o.follow(ctx, request, answer) }
-		run := batches.Each[W]
+		run := Each[W]
 		if requests[0].Request().Verb == write.Create {
-			run = batches.Run[W]
+			run = Alike[W]
 		}
 		for _, err := range run(requests, send) { // the pass has the other failures
-			if errors.As(err, new(*batches.PanicError)) {
+			if errors.As(err, new(*PanicError)) {
 				panicked = append(panicked, err)
 			}
 		}
@@ -161,4 +166,96 @@ func Eviction(w *write.Write) *policyv1.Eviction {
 		ObjectMeta:    metav1.ObjectMeta{Namespace: w.Object.GetNamespace(), Name: w.Object.GetName()},
 		DeleteOptions: &options,
 	}
+}
+
+// most is the largest number of items of a batch.
+const most = 64
+
+// Results are what the calls for the first items returned, in the order of the items. Items after these were not tried.
+type Results []error
+
+// Err joins the errors.
+func (r Results) Err() error { return errors.Join(r...) }
+
+// Alike calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with
+// an error, except that an object of the same name exists.
+func Alike[T any](items []T, do func(T) error) Results {
+	return run(items, do, func(batch []error) bool {
+		return slices.ContainsFunc(batch, func(err error) bool { return err != nil && !apierrors.IsAlreadyExists(err) })
+	})
+}
+
+// Each is Alike, except that an item whose write is refused stops no other item. Only an error that does not concern one
+// request alone stops further batches, as of an API server that is overloaded or does not answer.
+func Each[T any](items []T, do func(T) error) Results {
+	return run(items, do, func(batch []error) bool {
+		return slices.ContainsFunc(batch, func(err error) bool {
+			var panicked *PanicError
+			return err != nil && !write.IsRefused(err) && !errors.As(err, &panicked)
+		})
+	})
+}
+
+// Isolated is Each for items in namespaces of their own: an error of any kind stops no other item. Where more than the
+// size of the largest batch fail one after the other, and not because a write is refused, the API server is taken to be
+// down, and no further batch starts.
+func Isolated[T any](items []T, do func(T) error) Results {
+	failed := 0
+	return run(items, do, func(batch []error) bool {
+		for _, err := range batch {
+			if failed++; err == nil || write.IsRefused(err) {
+				failed = 0
+			}
+		}
+		return failed >= most
+	})
+}
+
+func run[T any](items []T, do func(T) error, stops func(batch []error) bool) Results {
+	var results Results
+	for size, stopped := 1, false; len(results) < len(items) && !stopped; size = min(2*size, most) {
+		batch := items[len(results):min(len(results)+size, len(items))]
+		errs := make([]error, len(batch))
+		var group sync.WaitGroup
+		for i, item := range batch {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				errs[i] = Recovered(func() error { return do(item) })
+			}()
+		}
+		group.Wait()
+		results, stopped = append(results, errs...), stops(errs)
+	}
+	return results
+}
+
+// PanicError is a panic in the call for one item.
+type PanicError struct {
+	Value any
+	// Place is the file and the line.
+	Place string
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v, in %s", e.Value, e.Place) }
+
+// Recovered returns what a call returns, and a panic as a PanicError.
+func Recovered(do func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{value, place()}
+		}
+	}()
+	return do()
+}
+
+// place returns where the code panicked that is about to recover: the first caller below the machinery of panics.
+func place() string {
+	callers := make([]uintptr, 64)
+	frames := goruntime.CallersFrames(callers[:goruntime.Callers(3, callers)]) // without place and the deferred function
+	frame, more := frames.Next()
+	for more && strings.HasPrefix(frame.Function, "runtime.") {
+		frame, more = frames.Next()
+	}
+	return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -70,7 +69,7 @@ func TestRun(t *testing.T) {
 		return nil
 	}}
 	err := driver.Run(t.Context(), writes(deletions("web-0", "web-1", "web-2", "web-3")...), options(s))
-	var panicked *batches.PanicError
+	var panicked *driver.PanicError
 	if !apierrors.IsForbidden(err) || !errors.As(err, &panicked) || len(s.sent) != 4 {
 		t.Errorf("%v after %q", err, s.sent)
 	}
@@ -192,7 +191,7 @@ func (p panics) Answer(now time.Time, w *write.Write, object write.Object, err e
 func TestPanicOfPass(t *testing.T) {
 	s := &server{}
 	pass := panics{writes(deletions("web-0", "web-1")...)}
-	var panicked *batches.PanicError
+	var panicked *driver.PanicError
 	if err := driver.Run(t.Context(), pass, options(s)); !errors.As(err, &panicked) || len(s.sent) != 2 {
 		t.Errorf("got %v after %v", err, s.sent)
 	}

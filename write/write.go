@@ -1,8 +1,12 @@
 package write
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -157,4 +161,164 @@ func (w *Write) Subresources() []string {
 		return nil
 	}
 	return []string{w.Subresource}
+}
+
+// Op is one operation of a JSON patch, RFC 6902.
+type Op struct {
+	// Op is the verb.
+	Op string `json:"op"`
+	// Path is a JSON pointer.
+	Path string `json:"path"`
+	// Value is the operand. A removal has none.
+	Value any `json:"value,omitempty"`
+}
+
+// Add returns the operation that sets the key of an object, or inserts an element of a list before the one at the path.
+func Add(path string, value any) Op { return Op{Op: "add", Path: path, Value: operand(value)} }
+
+// Replace returns the operation that replaces the value at the path.
+func Replace(path string, value any) Op { return Op{Op: "replace", Path: path, Value: operand(value)} }
+
+// Remove returns the operation that removes the value at the path. Where there is none the patch fails.
+func Remove(path string) Op { return Op{Op: "remove", Path: path} }
+
+// Test returns the operation that fails the patch where the path has another value. Nil is the value of an absent key.
+func Test(path string, value any) Op { return Op{Op: "test", Path: path, Value: operand(value)} }
+
+// operand makes a nil value explicit: without it the patch would have no operand at all.
+func operand(value any) any {
+	if value == nil {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
+// Escape returns a key as one part of a path.
+func Escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
+
+// Pointer returns the path of nested keys.
+func Pointer(keys ...string) string {
+	var b strings.Builder
+	for _, key := range keys {
+		b.WriteByte('/')
+		b.WriteString(Escape(key))
+	}
+	return b.String()
+}
+
+// Encode returns the bytes of a JSON patch.
+func Encode(ops []Op) ([]byte, error) {
+	data, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encode patch: %w", err)
+	}
+	return data, nil
+}
+
+// Ops is a JSON patch as a body.
+type Ops []Op
+
+// Data returns the bytes.
+func (o Ops) Data() ([]byte, error) { return Encode(o) }
+
+// JSON returns a write that patches an object with operations.
+func JSON(object Object, subresource string, ops ...Op) *Write {
+	return &Write{Verb: Patch, Object: object, Subresource: subresource, Type: types.JSONPatchType, Body: Ops(ops)}
+}
+
+// TestUID returns the test that the name still belongs to this object. It returns no test for an object without a UID,
+// which no API server returned.
+func TestUID(o metav1.Object) []Op {
+	if o.GetUID() == "" {
+		return nil
+	}
+	return []Op{Test(Pointer("metadata", "uid"), o.GetUID())}
+}
+
+// TestLabel returns the test that a label has the value, or is absent, as in this object.
+func TestLabel(o metav1.Object, key string) Op { return testKey("labels", o.GetLabels(), key) }
+
+// TestAnnotation returns the test that an annotation has the value, or is absent, as in this object.
+func TestAnnotation(o metav1.Object, key string) Op {
+	return testKey("annotations", o.GetAnnotations(), key)
+}
+
+// SetLabels returns the operations that set labels of this object, and remove those with nil. Labels that have their
+// value already cost no operation.
+func SetLabels(o metav1.Object, changed map[string]*string) []Op {
+	return setKeys("labels", o.GetLabels(), changed)
+}
+
+// SetAnnotations returns the operations that set annotations, as SetLabels does for labels.
+func SetAnnotations(o metav1.Object, changed map[string]*string) []Op {
+	return setKeys("annotations", o.GetAnnotations(), changed)
+}
+
+// SetFinalizers returns the operations that replace the finalizers of this object. They test all finalizers that it
+// has, so that no finalizer of another writer is lost.
+func SetFinalizers(o metav1.Object, finalizers []string) []Op {
+	have, path := o.GetFinalizers(), Pointer("metadata", "finalizers")
+	if slices.Equal(have, finalizers) {
+		return nil
+	}
+	before := Test(path, have)
+	if len(have) == 0 {
+		before = Test(path, nil)
+	}
+	return []Op{before, Add(path, finalizers)}
+}
+
+func testKey(field string, have map[string]string, key string) Op {
+	value, ok := have[key]
+	switch {
+	case ok:
+		return Test(Pointer("metadata", field, key), value)
+	case len(have) > 0:
+		return Test(Pointer("metadata", field, key), nil)
+	}
+	// Nor may another writer have added the first one, which a later write of all of them would drop.
+	return Test(Pointer("metadata", field), nil)
+}
+
+func setKeys(field string, have map[string]string, changed map[string]*string) []Op {
+	if len(have) == 0 {
+		all := map[string]string{}
+		for key, value := range changed {
+			if value != nil {
+				all[key] = *value
+			}
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		path := Pointer("metadata", field)
+		return []Op{Test(path, nil), Add(path, all)}
+	}
+	var ops []Op
+	for _, key := range slices.Sorted(maps.Keys(changed)) {
+		old, ok := have[key]
+		switch value := changed[key]; {
+		case value == nil && ok:
+			ops = append(ops, Remove(Pointer("metadata", field, key)))
+		case value != nil && (!ok || old != *value):
+			ops = append(ops, Add(Pointer("metadata", field, key), *value))
+		}
+	}
+	return ops
+}
+
+// CompareVersions compares resource versions of one object, or of objects of one resource: -1 if a is older than b, 0
+// if they are equal, 1 if a is newer. A version that is not a decimal number of 64 bits, as API servers with a
+// store of their own may have, is an error.
+//
+// Package resourceversion of apimachinery 0.35 has such a function; this one is for those who use an older one.
+func CompareVersions(a, b string) (int, error) {
+	x, err := strconv.ParseUint(a, 10, 64)
+	y, failed := strconv.ParseUint(b, 10, 64)
+	if err != nil || failed != nil {
+		return 0, fmt.Errorf("resource version %q or %q is not a decimal number", a, b)
+	}
+	return cmp.Compare(x, y), nil
 }

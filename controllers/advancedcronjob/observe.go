@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/validation"
@@ -123,7 +123,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 	for _, raw := range fresh {
 		if owned.Controls(s.job, raw) {
 			s.children = append(s.children, s.kind.view(raw))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/schedule"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/validation"
@@ -75,7 +75,7 @@ func newPlan(s *snapshot) *plan {
 		Now: s.now,
 	})
 	if !p.Look.IsZero() {
-		p.after = requeue.Sooner(p.after, max(p.Look.Sub(s.now), time.Millisecond))
+		p.after = passes.Sooner(p.after, max(p.Look.Sub(s.now), time.Millisecond))
 	}
 	if !p.Tick.IsZero() {
 		p.create = build(s, p.Tick)

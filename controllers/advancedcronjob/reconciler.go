@@ -14,8 +14,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -30,9 +30,9 @@ type Reconciler struct {
 	childKinds map[v1beta1.TemplateKind]stored.Kind
 	// absent are the kinds of children that the API server does not serve.
 	absent  map[v1beta1.TemplateKind]bool
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 	// verified are the objects that were read live, as they are before their first child.
-	verified memory.Of[types.NamespacedName, types.UID]
+	verified passes.Memory[types.NamespacedName, types.UID]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -54,9 +54,9 @@ func (p *plan) tidy(job *broadcastJob) {
 	if ended.IsZero() {
 		return
 	}
-	left := requeue.Until(ended, int64(*policy.TTLSecondsAfterFinished), p.now)
+	left := passes.Until(ended, int64(*policy.TTLSecondsAfterFinished), p.now)
 	p.deleteJob = left <= 0
-	p.after = requeue.Sooner(p.after, left)
+	p.after = passes.Sooner(p.after, left)
 }
 
 // startTime is when the job began. A pod may be older than the first status that was written.

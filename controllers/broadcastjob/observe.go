@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // snapshot is what one pass looks at. Objects in it may be the cache's and are only read.
@@ -31,7 +31,7 @@ type snapshot struct {
 	// invalid is why nothing can be done with the spec.
 	invalid error
 	// wait is what the job waited for at the end of the last pass.
-	wait conditions.Wait
+	wait workloads.Wait
 	// recheckAfter is when to look again where the cache lacks what was written.
 	recheckAfter time.Duration
 }
@@ -89,7 +89,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 	}
 	s.recheckAfter = cmp.Or(recheckAfter, s.recheckAfter)
 	going, recheckAfter := r.pods.Deleting(s.key())
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 	for _, pod := range going {
 		terminating := *pod
 		terminating.DeletionTimestamp = cmp.Or(pod.DeletionTimestamp, &metav1.Time{Time: s.now})

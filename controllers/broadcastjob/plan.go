@@ -11,7 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/validation"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -110,12 +110,12 @@ func (p *plan) decide() {
 		return
 	}
 	if seconds := completion.ActiveDeadlineSeconds; seconds != nil && completion.Type != v1beta1.Never {
-		left := requeue.Until(p.status.StartTime.Time, *seconds, p.now)
+		left := passes.Until(p.status.StartTime.Time, *seconds, p.now)
 		if left <= 0 {
 			p.fail("DeadlineExceeded", "the job was active for longer than its deadline")
 			return
 		}
-		p.after = requeue.Sooner(p.after, left)
+		p.after = passes.Sooner(p.after, left)
 	}
 	if p.status.Phase == v1beta1.PhasePaused {
 		p.status.Phase = v1beta1.PhaseRunning
@@ -153,7 +153,7 @@ func (p *plan) deletions() []*write.Write {
 func (p *plan) deleted(m member, err error) error {
 	switch {
 	case apierrors.IsConflict(err):
-		p.after = requeue.Sooner(p.after, soon)
+		p.after = passes.Sooner(p.after, soon)
 		return nil
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("delete pod %s: %w", m.Name, err)
@@ -172,7 +172,7 @@ func (p *plan) created(name string, existed bool, err error) error {
 	case err != nil:
 		return fmt.Errorf("create pod %s: %w", name, err)
 	case existed:
-		p.after = requeue.Sooner(p.after, soon)
+		p.after = passes.Sooner(p.after, soon)
 		return nil
 	}
 	p.status.Active++

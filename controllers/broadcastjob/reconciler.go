@@ -15,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -38,9 +37,9 @@ type Reconciler struct {
 	confirmed stored.Confirmed
 	pods      *ledger.Ledger[*corev1.Pod]
 	// waits are what jobs waited for at the end of their last passes.
-	waits memory.Of[types.NamespacedName, conditions.Wait]
+	waits passes.Memory[types.NamespacedName, workloads.Wait]
 	// emitted are the warnings that were emitted as events.
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -51,7 +50,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		pods: lean.NewWrites(api.Live, api.Now),
+		pods: stored.NewPodWrites(api.Live, api.Now),
 	}, nil
 }
 
@@ -97,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 	}
 	err = r.run(ctx, p)
-	r.waits.Note(p.key(), func(wait *conditions.Wait) { *wait = p.wait })
+	r.waits.Note(p.key(), func(wait *workloads.Wait) { *wait = p.wait })
 	r.emit(ctx, p)
 	return r.api.Result(request, p.after, err)
 }
@@ -138,7 +137,7 @@ func (r *Reconciler) deletePods(ctx context.Context, p *plan) error {
 
 func (r *Reconciler) createPods(ctx context.Context, p *plan) error {
 	var mu sync.Mutex
-	err := batches.Run(p.create, func(pod *corev1.Pod) error {
+	err := driver.Alike(p.create, func(pod *corev1.Pod) error {
 		_, existed, err := owned.Create(ctx, r.api, p.job, &write.Write{Verb: write.Create, Object: pod}, r.pods)
 		mu.Lock()
 		defer mu.Unlock()

@@ -10,13 +10,13 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/broadcastjob"
-	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 func (m *model) stalled(job *v1beta1.BroadcastJob) *v1beta1.JobCondition {
 	m.Helper()
 	m.Look(job)
-	of := func(c v1beta1.JobCondition) bool { return c.Type == conditions.Stalled }
+	of := func(c v1beta1.JobCondition) bool { return c.Type == workloads.Stalled }
 	i := slices.IndexFunc(job.Status.Conditions, of)
 	if i < 0 {
 		return nil
@@ -61,11 +61,11 @@ func TestStalled(t *testing.T) {
 				m.ends[node] = c.ends
 			}
 			job := m.create(c.change)
-			m.turns(conditions.StalledAfter / 2)
+			m.turns(workloads.StalledAfter / 2)
 			if got := m.stalled(job); (got != nil) != (c.want.reason != "" && !c.want.late) {
 				t.Errorf("after half of a minute: %+v", got)
 			}
-			m.turns(conditions.StalledAfter)
+			m.turns(workloads.StalledAfter)
 			got := m.stalled(job)
 			if got == nil {
 				got = &v1beta1.JobCondition{}

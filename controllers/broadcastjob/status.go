@@ -2,8 +2,8 @@ package broadcastjob
 
 import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -13,24 +13,24 @@ func (p *plan) stalled() v1beta1.BroadcastJobStatus {
 	status := p.status
 	list := conditionsOf(status.Conditions)
 	if p.ends || over(p.job) {
-		list.Remove(conditions.Stalled)
+		list.Remove(workloads.Stalled)
 		status.Conditions = stateOf(list)
 		return status
 	}
 	headline, _ := note.Headline(p.notes)
 	p.wait = p.wait.Next(headline, status.Succeeded+status.Failed, p.now)
-	after := conditions.Stall(&list, conditions.Stalling{
+	after := workloads.Stall(&list, workloads.Stalling{
 		Now: p.now, Headline: headline, Wait: p.wait, SameRevision: true,
 	})
-	p.after = requeue.Sooner(p.after, after)
+	p.after = passes.Sooner(p.after, after)
 	status.Conditions = stateOf(list)
 	return status
 }
 
-func conditionsOf(all []v1beta1.JobCondition) conditions.List {
-	list := make(conditions.List, 0, len(all)+1)
+func conditionsOf(all []v1beta1.JobCondition) workloads.Conditions {
+	list := make(workloads.Conditions, 0, len(all)+1)
 	for _, c := range all {
-		list = append(list, conditions.Condition{
+		list = append(list, workloads.Condition{
 			Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message,
 			LastUpdateTime: c.LastProbeTime, LastTransitionTime: c.LastTransitionTime,
 		})
@@ -38,7 +38,7 @@ func conditionsOf(all []v1beta1.JobCondition) conditions.List {
 	return list
 }
 
-func stateOf(list conditions.List) []v1beta1.JobCondition {
+func stateOf(list workloads.Conditions) []v1beta1.JobCondition {
 	var all []v1beta1.JobCondition
 	for _, c := range list {
 		all = append(all, v1beta1.JobCondition{

@@ -30,7 +30,7 @@ package cloneset_test
 //	a revision without annotations    TestBareRevisionIsRaised
 //	image pre-download                TestPreDownload*, TestNoPreDownload, TestPreDownloadLater
 //	ports of the host                 TestHostPorts*; webhooks/cloneset: TestAdmission/HostPorts
-//	event filter                      internal/workloads: TestChanges; internal/conditions: TestIgnoreRewording;
+//	event filter                      internal/workloads: TestChanges; TestIgnoreRewording;
 //	                                  TestSkipQuiet*, TestRejectionsOfChangingText*
 //	refusals                          webhooks/cloneset: TestAdmission/Refusals, TestAdmission/OnDelete
 //	arithmetic                        scale: TestDifference*

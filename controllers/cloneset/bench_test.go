@@ -174,8 +174,8 @@ func (w *warehouse) pass(tb testing.TB) {
 	}
 }
 
-// passes are what is measured, by the number of pods.
-func passes(tb testing.TB) map[string]func(n int) *warehouse {
+// measured are what is measured, by the number of pods.
+func measured(tb testing.TB) map[string]func(n int) *warehouse {
 	tb.Helper()
 	return map[string]func(n int) *warehouse{
 		"idle":    func(n int) *warehouse { return stock(tb, n, 0) },
@@ -195,7 +195,7 @@ func passes(tb testing.TB) map[string]func(n int) *warehouse {
 
 // A pass over a large set, without what the API server and the network cost.
 func BenchmarkReconcile(b *testing.B) {
-	for name, build := range passes(b) {
+	for name, build := range measured(b) {
 		for _, n := range []int{10, 100, 1_000, 10_000} {
 			w := build(n)
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
@@ -211,7 +211,7 @@ func BenchmarkReconcile(b *testing.B) {
 // Ten times the pods cost about ten times as much, in whatever a set is doing.
 func TestPassesGrowWithThePods(t *testing.T) {
 	const n, times = 1_000, 10
-	for name, build := range passes(t) {
+	for name, build := range measured(t) {
 		t.Run(name, func(t *testing.T) {
 			growth.Linear(t, n, times, func(n int) func() {
 				w := build(n)

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -35,7 +34,7 @@ func newClock(t *testing.T) *clock {
 
 // stalled is the condition after one more pass, which becomes the status of the set; nil for none. wait is when the
 // pass looks again.
-func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) {
+func (c *clock) stalled() (condition *workloads.Condition, wait time.Duration) {
 	c.Helper()
 	s, err := c.r.observe(c.Context(), client.ObjectKeyFromObject(c.set))
 	if err != nil {
@@ -47,7 +46,7 @@ func (c *clock) stalled() (condition *conditions.Condition, wait time.Duration) 
 	}
 	c.set.Status = *p.status(s)
 	c.r.kit.Note(&s.Observation, p.Plan)
-	return workloads.Converted[conditions.List](c.set.Status.Conditions).Find(conditions.Stalled), p.After.After()
+	return workloads.Converted[workloads.Conditions](c.set.Status.Conditions).Find(workloads.Stalled), p.After.After()
 }
 
 func (c *clock) container(change func(*corev1.ContainerStatus)) {
@@ -81,10 +80,10 @@ func TestStalledByImage(t *testing.T) {
 	}
 	c.container(func(s *corev1.ContainerStatus) { s.Ready = true })
 	c.pods[0].Status.Conditions[0].Status = corev1.ConditionTrue
-	if got, wait := c.stalled(); got == nil || wait != conditions.StalledAfter {
+	if got, wait := c.stalled(); got == nil || wait != workloads.StalledAfter {
 		t.Errorf("the condition is gone at once, which may return: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(conditions.StalledAfter)
+	c.now = c.now.Add(workloads.StalledAfter)
 	if got, _ := c.stalled(); got != nil {
 		t.Errorf("the condition stays: %+v", got)
 	}
@@ -94,14 +93,14 @@ func TestStalledByImage(t *testing.T) {
 func TestStalledForLong(t *testing.T) {
 	c := newClock(t)
 	c.container(waiting("ContainerCreating"))
-	if got, wait := c.stalled(); got != nil || wait != conditions.StalledAfter {
+	if got, wait := c.stalled(); got != nil || wait != workloads.StalledAfter {
 		t.Fatalf("reported at once: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(conditions.StalledAfter / 2)
-	if got, wait := c.stalled(); got != nil || wait != conditions.StalledAfter/2 {
+	c.now = c.now.Add(workloads.StalledAfter / 2)
+	if got, wait := c.stalled(); got != nil || wait != workloads.StalledAfter/2 {
 		t.Fatalf("reported too early: %+v, looks again after %s", got, wait)
 	}
-	c.now = c.now.Add(conditions.StalledAfter / 2)
+	c.now = c.now.Add(workloads.StalledAfter / 2)
 	if got, _ := c.stalled(); got == nil || got.Reason != "NotAvailable" || got.Status != corev1.ConditionUnknown {
 		t.Fatalf("not reported: %+v", got)
 	}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
@@ -38,7 +37,7 @@ func (p *plan) status(s *snapshot) *v1beta1.CloneSetStatus {
 	status.CurrentRevision, _ = revision.Promote(revision.Progress{
 		Current: p.Current, Update: p.Update, Replicas: replicas, Existing: counts.Pods, Updated: counts.UpdatedPods,
 	})
-	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
+	list := workloads.Converted[workloads.Conditions](s.set.Status.Conditions)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.progress(s, status, &list)
@@ -57,13 +56,13 @@ const (
 )
 
 // progress sets the condition Progressing.
-func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List) {
+func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *workloads.Conditions) {
 	deadline := s.set.Spec.ProgressDeadlineSeconds
 	if deadline == nil || *deadline == math.MaxInt32 {
 		list.Remove(progressing)
 		return
 	}
-	c := conditions.Condition{Type: progressing, Status: corev1.ConditionTrue}
+	c := workloads.Condition{Type: progressing, Status: corev1.ConditionTrue}
 	switch replicas := *s.set.Spec.Replicas; {
 	case status.CurrentRevision == status.UpdateRevision && status.Replicas == replicas &&
 		status.UpdatedReplicas == replicas && status.UpdatedAvailableReplicas == replicas:
@@ -80,7 +79,7 @@ func (p *plan) progress(s *snapshot, status *v1beta1.CloneSetStatus, list *condi
 
 // checkDeadline is for a rollout under way. Its clock starts when it starts, is resumed, or goes to another revision.
 func (p *plan) checkDeadline(
-	s *snapshot, status *v1beta1.CloneSetStatus, list *conditions.List, c *conditions.Condition,
+	s *snapshot, status *v1beta1.CloneSetStatus, list *workloads.Conditions, c *workloads.Condition,
 ) {
 	c.Reason, c.Message = reasonUpdated, "CloneSet is progressing"
 	deadline, old := time.Duration(*s.set.Spec.ProgressDeadlineSeconds)*time.Second, list.Find(progressing)
@@ -122,7 +121,7 @@ func (s *snapshot) failed(why error) workloads.Report {
 	status := s.set.Status
 	status.ObservedGeneration = s.set.Generation
 	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
-	list := workloads.Converted[conditions.List](status.Conditions)
+	list := workloads.Converted[workloads.Conditions](status.Conditions)
 	list.SetError(failedScale, why, s.Now)
 	status.Conditions = workloads.Converted[[]v1beta1.CloneSetCondition](list)
 	return s.report(&status)

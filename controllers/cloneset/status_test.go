@@ -13,8 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
@@ -282,8 +281,8 @@ func TestProgress(t *testing.T) {
 				o.set.Status.Conditions = append(o.set.Status.Conditions, *c.old)
 			}
 			seen, p := o.plan()
-			status, list := p.status(seen), workloads.Converted[conditions.List](o.set.Status.Conditions)
-			p.After = requeue.Earliest{} // what else the status waits for
+			status, list := p.status(seen), workloads.Converted[workloads.Conditions](o.set.Status.Conditions)
+			p.After = passes.Earliest{} // what else the status waits for
 			p.progress(seen, status, &list)
 			got, wait := condition{}, p.After.After()
 			if is := list.Find(progressing); is != nil {

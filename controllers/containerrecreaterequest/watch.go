@@ -15,6 +15,8 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/containerrestart"
 	"github.com/kruisekit/kruisekit/internal/watches"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // byPod is the index of the requests that are not over by the UID of their pod. Pods change often, and most have none.
@@ -54,7 +56,7 @@ func (r *Reconciler) aboutPod() handler.EventHandler {
 			q.Add(name)
 		}
 	}
-	return watches.Direct(handler.Funcs{
+	return binding.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q watches.Queue) {
 			wake(ctx, e.Object, q, e.Object.GetDeletionTimestamp() != nil)
 		},

@@ -19,7 +19,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/objects"
@@ -249,7 +248,7 @@ func (m *model) stays(picture string) {
 func (m *model) idle() {
 	m.Helper()
 	m.Still()
-	m.Advance(conditions.StalledAfter) // the condition Stalled changes at most once more
+	m.Advance(workloads.StalledAfter) // the condition Stalled changes at most once more
 	m.Still()
 	m.Server.Requests()
 	for range 3 {

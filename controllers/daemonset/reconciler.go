@@ -12,7 +12,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
@@ -21,7 +21,7 @@ import (
 type Reconciler struct {
 	kit     *workloads.Kit
 	options Options
-	memory  memory.Of[types.NamespacedName, knowledge]
+	memory  passes.Memory[types.NamespacedName, knowledge]
 	views   *watches.Rules[v1beta1.DaemonSet, view]
 }
 

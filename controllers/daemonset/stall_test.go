@@ -11,7 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
-	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // A rollout that waits for a pod reports that after a minute, in one write, and takes it back when the pod is ready.
@@ -21,7 +21,7 @@ func TestStalled(t *testing.T) {
 	m.eventually(set, settled(2))
 	stalled := func() *appsv1.DaemonSetCondition {
 		m.look(set)
-		of := func(c appsv1.DaemonSetCondition) bool { return c.Type == conditions.Stalled }
+		of := func(c appsv1.DaemonSetCondition) bool { return c.Type == workloads.Stalled }
 		if i := slices.IndexFunc(set.Status.Conditions, of); i >= 0 {
 			return &set.Status.Conditions[i]
 		}
@@ -36,7 +36,7 @@ func TestStalled(t *testing.T) {
 	since := m.Now()
 	m.eventually(set, func(*v1beta1.DaemonSet) error { return unless(stalled() != nil) })
 	c := stalled()
-	if m.Now().Sub(since) < conditions.StalledAfter-time.Second {
+	if m.Now().Sub(since) < workloads.StalledAfter-time.Second {
 		t.Errorf("reported after %s", m.Now().Sub(since))
 	}
 	if c.Status != corev1.ConditionUnknown || c.Reason == "" || c.Message == "" || c.LastTransitionTime.IsZero() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset/internal/placement"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -34,7 +33,7 @@ func (p *plan) status(s *snapshot) *v1beta1.DaemonSetStatus {
 		UpdateRevision:         hashOf(p.Revision()),
 		CollisionCount:         p.Resolution.Collisions,
 	}
-	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
+	list := workloads.Converted[workloads.Conditions](s.set.Status.Conditions)
 	list.SetError(failedScale, p.ScaleErr, s.Now)
 	list.SetError(failedUpdate, errors.Join(p.UpdateErr, s.Reported), s.Now)
 	p.Stall(&s.Observation, &list, s.set.Status.UpdateRevision == status.UpdateRevision)
@@ -72,7 +71,7 @@ func (s *snapshot) failed(why error) workloads.Report {
 	status := s.set.Status
 	status.ObservedGeneration = s.set.Generation
 	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
-	list := workloads.Converted[conditions.List](status.Conditions)
+	list := workloads.Converted[workloads.Conditions](status.Conditions)
 	list.SetError(failedScale, why, s.Now)
 	status.Conditions = workloads.Converted[[]appsv1.DaemonSetCondition](list)
 	return s.report(&status)

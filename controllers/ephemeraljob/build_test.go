@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
-	"github.com/kruisekit/kruisekit/internal/lean"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/rig/patches"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -111,7 +111,7 @@ func TestLeanPod(t *testing.T) {
 	} {
 		whole := newPod(job, "a", states)
 		slim := whole.DeepCopy()
-		lean.Pod(slim)
+		stored.LeanPod(slim)
 		want, err := addition(job, whole).Data()
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/failure"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -107,9 +107,9 @@ func (p *plan) finalizers() (kept []string, changed bool) {
 // expireJob deletes a job that has ended when its time has come.
 func (p *plan) expireJob() {
 	ttl := ptr.Deref(p.job.Spec.TTLSecondsAfterFinished, v1alpha1.DefaultEphemeralJobTTLSecondsAfterFinished)
-	left := requeue.Until(p.job.Status.CompletionTime.Time, int64(ttl), p.now)
+	left := passes.Until(p.job.Status.CompletionTime.Time, int64(ttl), p.now)
 	p.deleteJob = left <= 0
-	p.after = requeue.Sooner(p.after, left)
+	p.after = passes.Sooner(p.after, left)
 }
 
 // survey finds the targets.
@@ -152,7 +152,7 @@ func (p *plan) decide() {
 		return
 	}
 	if seconds := p.job.Spec.ActiveDeadlineSeconds; seconds != nil {
-		left := requeue.Until(p.started().Time, *seconds, p.now)
+		left := passes.Until(p.started().Time, *seconds, p.now)
 		if left <= 0 {
 			p.turn = &note.Note{
 				Level: note.Blocked, Code: v1alpha1.EJobReasonDeadlineExceeded,
@@ -161,7 +161,7 @@ func (p *plan) decide() {
 			}
 			return
 		}
-		p.after = requeue.Sooner(p.after, left)
+		p.after = passes.Sooner(p.after, left)
 	}
 	p.choose()
 }
@@ -210,7 +210,7 @@ func (p *plan) choose() {
 		case t.state != podDue:
 		case before.retryAt.After(p.now):
 			if p.slots > 0 {
-				p.after = requeue.Sooner(p.after, before.retryAt.Sub(p.now))
+				p.after = passes.Sooner(p.after, before.retryAt.Sub(p.now))
 			}
 		case t.pod.Spec.NodeName == "":
 			unbound = append(unbound, t.pod)
@@ -246,7 +246,7 @@ func (p *plan) added(w *write.Write, err error) {
 		p.counts[podWaiting]++
 		delete(p.refused, uid)
 	case write.IsOutdated(err):
-		p.after = requeue.Sooner(p.after, soon)
+		p.after = passes.Sooner(p.after, soon)
 	case write.IsRefused(err):
 		p.slots++
 		p.refusals++
@@ -255,7 +255,7 @@ func (p *plan) added(w *write.Write, err error) {
 			p.newlyRefused = append(p.newlyRefused, note.Note{Object: name, Text: r.text})
 		}
 		p.refused[uid] = r
-		p.after = requeue.Sooner(p.after, retryRefused)
+		p.after = passes.Sooner(p.after, retryRefused)
 		if p.refusals >= maxRefusals {
 			p.after = time.Millisecond // for the pods that are left
 		}

@@ -15,8 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -35,9 +34,9 @@ type Reconciler struct {
 	// pods are the own writes, by job.
 	pods *ledger.Ledger[*corev1.Pod]
 	// refused are the pods that refuse containers, by job.
-	refused memory.Of[types.NamespacedName, map[types.UID]refusal]
+	refused passes.Memory[types.NamespacedName, map[types.UID]refusal]
 	// emitted are the events about invalid specs.
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -48,7 +47,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	}
 	return &Reconciler{
 		api: api, options: o, jobs: stored.Kind{GVK: gvk(), Writes: stored.NewWrites(api.Live, api.Now)},
-		pods: lean.NewWrites(api.Live, api.Now), rules: watches.NewRules(newRule),
+		pods: stored.NewPodWrites(api.Live, api.Now), rules: watches.NewRules(newRule),
 	}, nil
 }
 

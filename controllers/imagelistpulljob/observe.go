@@ -9,7 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -71,7 +71,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, s *snapshot) ([]*v1beta1.I
 	if err != nil {
 		return nil, err
 	}
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 	var jobs []*v1beta1.ImagePullJob
 	for _, raw := range fresh {
 		if !owned.Controls(s.list, raw) {

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -29,7 +29,7 @@ type Reconciler struct {
 	// listObjects and jobObjects are read untyped, as the own writes left them.
 	listObjects, jobObjects stored.Kind
 	// emitted are the events of lists that cannot work.
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -120,7 +120,7 @@ func (r *Reconciler) createJobs(ctx context.Context, p *plan) error {
 		return err
 	}
 	var mu sync.Mutex
-	return batches.Each(jobs, func(job *unstructured.Unstructured) error {
+	return driver.Each(jobs, func(job *unstructured.Unstructured) error {
 		creation := &write.Write{Verb: write.Create, Object: job}
 		_, existed, err := owned.Create(ctx, r.api, p.list, creation, r.jobObjects)
 		mu.Lock()

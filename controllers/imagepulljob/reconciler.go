@@ -21,10 +21,10 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/pullsecrets"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/turns"
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -51,7 +51,7 @@ type Reconciler struct {
 	// rules are those of the jobs that label selectors of nodes or pods concern, in one list for each interest.
 	rules *watches.Rules[pullJob, *imagepull.Rule]
 	// emitted are the notes that were emitted as events.
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -187,7 +187,7 @@ func (r *Reconciler) askNodes(ctx context.Context, s *snapshot) (refusal error) 
 		if err != nil || len(plan.Update) == 0 || len(s.request.Refused) > maxRefused {
 			return errors.Join(err, refusal)
 		}
-		err = batches.Each(s.indexes(plan.Update), func(i int) error {
+		err = driver.Each(s.indexes(plan.Update), func(i int) error {
 			name := s.nodes[i].Name
 			node, err := r.ask(ctx, s.request.For(name), name)
 			mu.Lock()

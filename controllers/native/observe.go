@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/workload"
@@ -97,7 +97,7 @@ func (l *loop) observe(ctx context.Context, name types.NamespacedName) (*snapsho
 		return nil, err
 	}
 	s.Observed = *observed
-	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, after)
+	s.RecheckAfter = passes.Sooner(s.RecheckAfter, after)
 	return s, nil
 }
 

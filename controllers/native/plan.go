@@ -11,7 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
@@ -147,17 +147,17 @@ func (s *snapshot) planDeployment(d *appsv1.Deployment, o native.Observed) *nati
 
 // after is when to make another pass although no object changes; 0 for never.
 func (p *plan) after(s *snapshot) time.Duration {
-	after := requeue.Sooner(s.RecheckAfter, p.pass.RequeueAfter())
+	after := passes.Sooner(s.RecheckAfter, p.pass.RequeueAfter())
 	for _, n := range p.notes {
 		if n.Code == native.NoteNotObserved {
-			after = requeue.Sooner(after, retryUnobserved)
+			after = passes.Sooner(after, retryUnobserved)
 		}
 	}
 	if p.outdated {
-		after = requeue.Sooner(after, retryUnobserved)
+		after = passes.Sooner(after, retryUnobserved)
 	}
 	if p.deployment != nil && p.deployment.IsUnobserved() {
-		after = requeue.Sooner(after, patience)
+		after = passes.Sooner(after, patience)
 	}
 	return after
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/metrics"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ledger"
@@ -37,16 +37,16 @@ type loop struct {
 
 	kind    native.Kind
 	options Options
-	repeats memory.Of[types.NamespacedName, workload.Repeats]
-	emitted memory.Texts[types.NamespacedName]
+	repeats passes.Memory[types.NamespacedName, workload.Repeats]
+	emitted passes.Texts[types.NamespacedName]
 	moved   *prometheus.CounterVec
 	// confirmed are the sets that the cache shows as they are stored.
 	confirmed stored.Confirmed
 	// sets has the writes of ReplicaSets, and unobserved since when holds wait for the built-in controller.
 	sets       *ledger.Ledger[*appsv1.ReplicaSet]
-	unobserved memory.Of[types.NamespacedName, time.Time]
+	unobserved passes.Memory[types.NamespacedName, time.Time]
 	// templates are those that the cache lacks.
-	templates memory.Of[types.NamespacedName, map[types.UID]kept]
+	templates passes.Memory[types.NamespacedName, map[types.UID]kept]
 }
 
 // New returns a Reconciler. The client may read from a cache.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -102,7 +102,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) (time.Duration, error) {
 	}
 	after, failed := markers.Mark(ctx, r.api, p.key(), p.marks)
 	if outdated {
-		after = requeue.Sooner(after, markers.CatchUp)
+		after = passes.Sooner(after, markers.CatchUp)
 	}
 	return after, errors.Join(err, failed)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/markers"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -106,7 +106,7 @@ func (r *Reconciler) send(ctx context.Context, s *snapshot, w *write.Write) erro
 // afterOutdated returns when to look again after a write that was based on a stale marker, which is no error.
 func afterOutdated(after time.Duration, err error) (time.Duration, error) {
 	if write.IsOutdated(err) {
-		return requeue.Sooner(after, markers.CatchUp), nil
+		return passes.Sooner(after, markers.CatchUp), nil
 	}
 	return after, err
 }

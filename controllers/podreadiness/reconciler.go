@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 // Reconciler sets KruisePodReady of new pods.
 type Reconciler struct {
 	api *binding.Binding
 	// set are the conditions that were set, until the cache shows them.
-	set memory.Of[types.NamespacedName, condition]
+	set passes.Memory[types.NamespacedName, condition]
 }
 
 // New returns a Reconciler. The client may read from a cache.

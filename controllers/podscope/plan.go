@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -70,7 +70,7 @@ func (p planner) next(o snapshot, s state) pass {
 	var ended []string
 	var left time.Duration
 	s.provisional, ended, left = s.provisional.sweep(o.provisional, next.planned, o.now)
-	next.requeueAfter = requeue.Sooner(next.requeueAfter, left)
+	next.requeueAfter = passes.Sooner(next.requeueAfter, left)
 	next.state, next.written = s, s
 	switch {
 	case isNew && client.Service != nil && len(ca) == 0:
@@ -105,7 +105,7 @@ func (p planner) want(all []scope.Contribution) scope.Scope {
 func (p planner) change(next *pass, o snapshot, entries []entry, names []string) {
 	writes := &next.state.writes
 	if left := writes.wait(next.want, o.now); left > 0 {
-		next.requeueAfter = requeue.Sooner(next.requeueAfter, left)
+		next.requeueAfter = passes.Sooner(next.requeueAfter, left)
 		return
 	}
 	next.write = writeOf(o.pods, o.main, p.options.Configuration, entries)
@@ -121,7 +121,7 @@ func (p planner) change(next *pass, o snapshot, entries []entry, names []string)
 // sweep removes provisional entries that have ended, unless it must wait.
 func (planner) sweep(next *pass, o snapshot, ended []string) {
 	if wait := next.state.swept.Add(interval).Sub(o.now); wait > 0 {
-		next.requeueAfter = requeue.Sooner(next.requeueAfter, wait)
+		next.requeueAfter = passes.Sooner(next.requeueAfter, wait)
 		return
 	}
 	left := slices.DeleteFunc(slices.Clone(o.provisional.Webhooks), func(e entry) bool {

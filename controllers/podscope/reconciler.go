@@ -19,7 +19,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/scope"
 	"github.com/kruisekit/kruisekit/internal/watches"
 	"github.com/kruisekit/kruisekit/write"
@@ -165,7 +165,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	result.RequeueAfter = requeue.Sooner(requeue.Sooner(result.RequeueAfter, look), r.inForce(next, o.now))
+	result.RequeueAfter = passes.Sooner(passes.Sooner(result.RequeueAfter, look), r.inForce(next, o.now))
 	return result, nil
 }
 

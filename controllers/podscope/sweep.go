@@ -6,7 +6,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/scope"
 )
 
@@ -39,7 +39,7 @@ func (before sightings) sweep(
 		case left <= 0:
 			ended = append(ended, e.Name)
 		default:
-			next = requeue.Sooner(next, left)
+			next = passes.Sooner(next, left)
 		}
 	}
 	return after, ended, next
@@ -89,7 +89,7 @@ func (before places) keep(
 			continue
 		}
 		after[p] = gone
-		next = requeue.Sooner(next, left)
+		next = passes.Sooner(next, left)
 		if p.open {
 			kept.Open = append(kept.Open, p.namespace)
 		} else {

@@ -16,8 +16,8 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/replicas"
-	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
@@ -170,7 +170,7 @@ func (r *Reconciler) sum(ctx context.Context, s *snapshot) error {
 			return err
 		}
 		if is.Unwatched {
-			s.recheckAfter = requeue.Sooner(s.recheckAfter, replicas.Period)
+			s.recheckAfter = passes.Sooner(s.recheckAfter, replicas.Period)
 		}
 		all = append(all, is.Workload)
 	}

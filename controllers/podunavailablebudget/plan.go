@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/pub"
@@ -53,13 +53,13 @@ func newPlan(s *snapshot, policy pub.Policy, now time.Time) plan {
 	}
 	var more bool
 	p.stamped, more = s.toStamp()
-	p.after = requeue.Sooner(result.RequeueAfter, s.recheckAfter)
+	p.after = passes.Sooner(result.RequeueAfter, s.recheckAfter)
 	if left := settles(s.budget.Status, result.Status, now); p.changed && left > 0 {
 		p.changed = false
-		p.after = requeue.Sooner(p.after, left)
+		p.after = passes.Sooner(p.after, left)
 	}
 	if more {
-		p.after = requeue.Sooner(p.after, time.Second)
+		p.after = passes.Sooner(p.after, time.Second)
 	}
 	return p
 }

@@ -16,8 +16,8 @@ import (
 
 	policyv1beta1 "github.com/kruisekit/kruisekit/api/policy/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
@@ -34,7 +34,7 @@ type Reconciler struct {
 	workloads *replicas.Finder
 	// rules are the budgets as events of pods look at them.
 	rules   *watches.Rules[podUnavailableBudget, pub.Budget]
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 
 	// watching is held while watches of workloads are started.
 	watching   sync.Mutex

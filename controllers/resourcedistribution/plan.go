@@ -9,7 +9,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/distribution"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 type metadata = metav1.PartialObjectMetadata
@@ -140,7 +140,7 @@ func (p *plan) maintain(namespace string, object *metadata, is known) {
 		p.fail(namespace, v1beta1.ResourceDistributionUpdateResourceFailed, textDeleting)
 	case object != nil && t.repair && object.ResourceVersion == is.version:
 	case t.repair && rest > 0:
-		p.requeueAfter = requeue.Sooner(p.requeueAfter, rest)
+		p.requeueAfter = passes.Sooner(p.requeueAfter, rest)
 	default:
 		if object == nil {
 			t.action = actionCreate

@@ -17,12 +17,10 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/distribution"
-	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -43,9 +41,9 @@ type Reconciler struct {
 	confirmed stored.Confirmed
 	watches   *watches
 	// known is what the last pass of a distribution found out, by its name and by namespace.
-	known memory.Of[string, map[string]known]
+	known passes.Memory[string, map[string]known]
 	// emitted are the events about invalid specs.
-	emitted memory.Texts[string]
+	emitted passes.Texts[string]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -95,8 +93,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return r.api.Result(request, after, err)
 		}
 	}
-	for i, err := range batches.Isolated(p.tasks, func(t *task) error { return r.do(ctx, p, t) }) {
-		if panicked := new(batches.PanicError); errors.As(err, &panicked) {
+	for i, err := range driver.Isolated(p.tasks, func(t *task) error { return r.do(ctx, p, t) }) {
+		if panicked := new(driver.PanicError); errors.As(err, &panicked) {
 			p.end(p.tasks[i], nil, false, p.tasks[i].failed(err))
 		}
 	}
@@ -105,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if r.emitted.Changed(request.Name, s.invalid) {
 		r.api.Event(s.object, corev1.EventTypeWarning, reasonInvalidSpec, s.invalid+": mend the spec")
 	}
-	return r.api.Result(request, requeue.Sooner(p.requeueAfter, s.recheckAfter), err)
+	return r.api.Result(request, passes.Sooner(p.requeueAfter, s.recheckAfter), err)
 }
 
 // do executes a task. It returns the error of a request that another try may mend.

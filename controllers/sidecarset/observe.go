@@ -14,7 +14,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -94,7 +94,7 @@ func (r *Reconciler) observePods(ctx context.Context, s *snapshot) error {
 		return err
 	}
 	pods, recheckAfter, err := r.pods.Overlay(ctx, s.key(), cached)
-	s.pods, s.recheckAfter = pods, requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.pods, s.recheckAfter = pods, passes.Sooner(s.recheckAfter, recheckAfter)
 	return err
 }
 
@@ -142,7 +142,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 	s.history = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool {
 		return metav1.GetControllerOfNoCopy(rev) != nil && !owned.Controls(s.set, rev)
 	})

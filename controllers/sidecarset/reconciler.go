@@ -19,9 +19,7 @@ import (
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
@@ -35,10 +33,10 @@ type Reconciler struct {
 	sets      stored.Kind
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	pods      *ledger.Ledger[*corev1.Pod]
-	memory    memory.Of[string, state]
+	memory    passes.Memory[string, state]
 	meters    meters
 	// failures are those that were emitted as events.
-	failures memory.Texts[string]
+	failures passes.Texts[string]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -55,7 +53,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 	return &Reconciler{
 		api: api, options: o.withDefaults(), meters: meters, sets: sets,
 		revisions: ledger.New[*appsv1.ControllerRevision](api.Live, api.Now),
-		pods:      lean.NewWrites(api.Live, api.Now),
+		pods:      stored.NewPodWrites(api.Live, api.Now),
 	}, nil
 }
 
@@ -185,6 +183,6 @@ func (r *Reconciler) report(ctx context.Context, request ctrl.Request, p *plan, 
 		}
 		return ctrl.Result{}, failed
 	}
-	after := requeue.Sooner(requeue.Sooner(p.rollout.RequeueAfter(), p.recheckAfter), stall)
+	after := passes.Sooner(passes.Sooner(p.rollout.RequeueAfter(), p.recheckAfter), stall)
 	return r.api.Result(request, after, failed)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/internal/binding"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 		return ctrl.Result{}, err
 	}
 	action := finish.Next(*in)
-	after := requeue.Sooner(action.RequeueAfter, recheckAfter)
+	after := passes.Sooner(action.RequeueAfter, recheckAfter)
 	binding.LogNotes(ctx, action.Notes)
 	switch err := r.run(ctx, in, action); {
 	case write.IsOutdated(err):
@@ -80,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name ctrl.Request) (ctrl.Res
 	case err != nil:
 		return ctrl.Result{}, err
 	case len(action.Writes) > 0: // so that the requests of a pod that has ended are forgotten
-		after = requeue.Sooner(after, kept)
+		after = passes.Sooner(after, kept)
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }

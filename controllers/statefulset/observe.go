@@ -14,7 +14,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/internal/claims"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
@@ -64,7 +64,7 @@ func (r *Reconciler) observe(ctx context.Context, name types.NamespacedName) (*s
 	if err != nil {
 		return nil, err
 	}
-	s.RecheckAfter = requeue.Sooner(s.RecheckAfter, recheckAfter)
+	s.RecheckAfter = passes.Sooner(s.RecheckAfter, recheckAfter)
 	if !r.options.expands(set) {
 		return s, nil
 	}

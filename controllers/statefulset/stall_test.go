@@ -11,7 +11,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/statefulset"
-	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // A set whose pod does not become ready reports that after a minute, in one write, and takes it back when the pod is
@@ -22,7 +22,7 @@ func TestStalled(t *testing.T) {
 	m.becomes(set, "0:1 1:1")
 	stalled := func() *appsv1.StatefulSetCondition {
 		m.look(set)
-		of := func(c appsv1.StatefulSetCondition) bool { return c.Type == conditions.Stalled }
+		of := func(c appsv1.StatefulSetCondition) bool { return c.Type == workloads.Stalled }
 		if i := slices.IndexFunc(set.Status.Conditions, of); i >= 0 {
 			return &set.Status.Conditions[i]
 		}
@@ -36,7 +36,7 @@ func TestStalled(t *testing.T) {
 	since := m.Now()
 	m.eventually(set, func(*v1beta1.StatefulSet) error { return unless(stalled() != nil) })
 	c := stalled()
-	if m.Now().Sub(since) < conditions.StalledAfter-time.Second {
+	if m.Now().Sub(since) < workloads.StalledAfter-time.Second {
 		t.Errorf("reported after %s", m.Now().Sub(since))
 	}
 	if c.Status != corev1.ConditionUnknown || c.Reason != "NotAvailable" || c.Message == "" ||
@@ -62,7 +62,7 @@ func TestPartitionIsNoStall(t *testing.T) {
 	m.Advance(time.Hour)
 	m.idle()
 	m.look(set)
-	stalled := func(c appsv1.StatefulSetCondition) bool { return c.Type == conditions.Stalled }
+	stalled := func(c appsv1.StatefulSetCondition) bool { return c.Type == workloads.Stalled }
 	if slices.ContainsFunc(set.Status.Conditions, stalled) {
 		t.Errorf("conditions %+v", set.Status.Conditions)
 	}

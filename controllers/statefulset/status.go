@@ -8,7 +8,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/revision"
 )
@@ -38,7 +37,7 @@ func (p *plan) status(s *snapshot) *v1beta1.StatefulSetStatus {
 			status.CurrentReplicas++
 		}
 	}
-	list := workloads.Converted[conditions.List](s.set.Status.Conditions)
+	list := workloads.Converted[workloads.Conditions](s.set.Status.Conditions)
 	waits := make([]error, 0, len(p.Waits))
 	for _, wait := range p.Waits {
 		waits = append(waits, errors.New(wait.Text))
@@ -60,8 +59,8 @@ func (p *plan) completes(s *snapshot, status *v1beta1.StatefulSetStatus) bool {
 		(replicas > 0 || p.limits.Partition == 0)
 }
 
-func creation() conditions.Verdict {
-	return conditions.Verdict{
+func creation() workloads.Verdict {
+	return workloads.Verdict{
 		Type:      string(v1beta1.FailedCreatePod),
 		Failed:    "CreateFailed",
 		Succeeded: "PodsCreated",
@@ -69,8 +68,8 @@ func creation() conditions.Verdict {
 	}
 }
 
-func update() conditions.Verdict {
-	return conditions.Verdict{
+func update() workloads.Verdict {
+	return workloads.Verdict{
 		Type:      string(v1beta1.FailedUpdatePod),
 		Failed:    "UpdateFailed",
 		Succeeded: "PodsUpdated",
@@ -93,7 +92,7 @@ func (s *snapshot) failed(why error) workloads.Report {
 	status := s.set.Status
 	status.ObservedGeneration = s.set.Generation
 	status.CollisionCount = workloads.Collisions(status.CollisionCount, why)
-	list := workloads.Converted[conditions.List](status.Conditions)
+	list := workloads.Converted[workloads.Conditions](status.Conditions)
 	list.Judge(creation(), why, s.Now)
 	status.Conditions = workloads.Converted[[]appsv1.StatefulSetCondition](list)
 	return s.report(&status)

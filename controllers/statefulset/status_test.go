@@ -13,7 +13,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/test/rig/podtest"
 )
 
@@ -214,7 +214,7 @@ func TestConditions(t *testing.T) {
 			}
 		})
 	}
-	again := conditions.List{{
+	again := workloads.Conditions{{
 		Type: "FailedCreatePod", Status: corev1.ConditionFalse, Reason: "PodsCreated", LastTransitionTime: early,
 	}}
 	if again.Judge(creation(), refused, podtest.Noon()); again[0].LastTransitionTime != noon ||

@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 )
 
@@ -90,7 +90,7 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *snapshot) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", gvk.Kind, err)
 		}
-		s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+		s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 		s.Add(gvk, workloads)
 	}
 	return nil
@@ -106,7 +106,7 @@ func (r *Reconciler) observeRevisions(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return fmt.Errorf("read revisions: %w", err)
 	}
-	s.recheckAfter = requeue.Sooner(s.recheckAfter, recheckAfter)
+	s.recheckAfter = passes.Sooner(s.recheckAfter, recheckAfter)
 	s.Revisions = slices.DeleteFunc(slices.Clone(all), func(rev *appsv1.ControllerRevision) bool {
 		return !metav1.IsControlledBy(rev, s.Object)
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/write"
@@ -38,7 +38,7 @@ func newPlan(s *snapshot) *plan {
 	}
 	if p.decision, p.outcome.Revise = subsets.Plan(s.Snapshot); p.decision != nil {
 		p.outcome.Fault = p.decision.Fault()
-		p.recheckAfter = requeue.Sooner(p.recheckAfter, p.decision.RecheckAfter)
+		p.recheckAfter = passes.Sooner(p.recheckAfter, p.decision.RecheckAfter)
 	}
 	return p
 }

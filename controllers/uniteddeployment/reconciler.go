@@ -20,12 +20,11 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/conditions"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -41,7 +40,7 @@ type Reconciler struct {
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
 	// confirmed are the objects that the cache shows as they are stored.
 	confirmed stored.Confirmed
-	emitted   memory.Texts[types.NamespacedName]
+	emitted   passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache.
@@ -77,7 +76,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		return fmt.Errorf("index: %w", err)
 	}
 	b := r.api.Bind(mgr, "uniteddeployment-controller", o).
-		For(stored.Untyped(subsets.OwnerKind()), builder.WithPredicates(conditions.IgnoreRewording(
+		For(stored.Untyped(subsets.OwnerKind()), builder.WithPredicates(workloads.IgnoreRewording(
 			string(v1beta1.SubsetProvisioned), string(v1beta1.SubsetUpdated), string(v1beta1.SubsetFailure)))).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ownerOfPod), builder.WithPredicates(podChanges()))
 	for _, kind := range subsets.Kinds() {
@@ -132,7 +131,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) {
 	}
 	p.executed = true
 	var created atomic.Int32
-	creations := batches.Each(d.Creates, func(t *subsets.Target) error {
+	creations := driver.Each(d.Creates, func(t *subsets.Target) error {
 		creation := &write.Write{Verb: write.Create, Object: t.Rendered}
 		have, existed, err := owned.Create(ctx, r.api, p.Object, creation, r.children[p.Template.Kind])
 		if have == nil && err == nil {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/conditions"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // stall sets the condition Stalled of the workload of a subset; an empty status removes it.
@@ -20,7 +20,7 @@ func (m *model) stall(u *v1beta1.UnitedDeployment, subset string, status corev1.
 	set.Status.Conditions = nil
 	if status != "" {
 		set.Status.Conditions = []v1beta1.CloneSetCondition{{
-			Type: conditions.Stalled, Status: status, Reason: reason, Message: set.Name + "-0: it waits",
+			Type: workloads.Stalled, Status: status, Reason: reason, Message: set.Name + "-0: it waits",
 			LastTransitionTime: metav1.NewTime(m.Now()),
 		}}
 	}
@@ -30,7 +30,7 @@ func (m *model) stall(u *v1beta1.UnitedDeployment, subset string, status corev1.
 func (m *model) stalled(u *v1beta1.UnitedDeployment) *v1beta1.UnitedDeploymentCondition {
 	m.Helper()
 	m.look(u)
-	of := func(c v1beta1.UnitedDeploymentCondition) bool { return c.Type == conditions.Stalled }
+	of := func(c v1beta1.UnitedDeploymentCondition) bool { return c.Type == workloads.Stalled }
 	i := slices.IndexFunc(u.Status.Conditions, of)
 	if i < 0 {
 		return nil
@@ -56,14 +56,14 @@ func TestStalled(t *testing.T) {
 		t.Errorf("condition %+v, want %q", c, want)
 	}
 	m.Server.Requests()
-	m.pass(10 * conditions.StalledAfter)
+	m.pass(10 * workloads.StalledAfter)
 	if requests := m.Server.Requests(); len(requests) > 0 {
 		t.Errorf("requests while nothing changes: %v", requests)
 	}
 	for _, subset := range []string{"a", "b"} {
 		m.stall(u, subset, "", "")
 	}
-	m.pass(2 * conditions.StalledAfter)
+	m.pass(2 * workloads.StalledAfter)
 	if c := m.stalled(u); c != nil {
 		t.Errorf("taken back: %+v", c)
 	}

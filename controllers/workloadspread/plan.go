@@ -11,7 +11,7 @@ import (
 
 	appsv1beta1 "github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/note"
@@ -73,7 +73,7 @@ func plan(s *snapshot) *pass {
 	p.status, p.deletions, p.after = report.Status, write.Deletions(report.Stuck), report.RequeueAfter
 	p.notes = slices.Concat(p.notes, faults, report.Notes)
 	if s.target.Unwatched && !s.target.Gone {
-		p.after = requeue.Sooner(p.after, recheck)
+		p.after = passes.Sooner(p.after, recheck)
 	}
 	p.mark(s, seen)
 	return p
@@ -135,7 +135,7 @@ func (p *pass) mark(s *snapshot, seen subset.Observation) {
 // scale-in after it deletes the right pods.
 func (p *pass) continueLater(s *snapshot) {
 	p.status.ObservedGeneration = s.spread.Status.ObservedGeneration
-	p.after = requeue.Sooner(p.after, time.Second)
+	p.after = passes.Sooner(p.after, time.Second)
 }
 
 // patchOf returns the patch that gives a pod labels and annotations; nil where the pod has them.

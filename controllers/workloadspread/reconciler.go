@@ -17,9 +17,8 @@ import (
 
 	"github.com/kruisekit/kruisekit/driver"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/lean"
-	"github.com/kruisekit/kruisekit/internal/memory"
 	"github.com/kruisekit/kruisekit/internal/owned"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/replicas"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread"
@@ -39,7 +38,7 @@ type Reconciler struct {
 	// pods are the own patches of pods.
 	pods *ledger.Ledger[*corev1.Pod]
 	// emitted are the warnings that last.
-	emitted memory.Texts[types.NamespacedName]
+	emitted passes.Texts[types.NamespacedName]
 }
 
 // New returns a Reconciler. The client may read from a cache. SetupWithManager comes before the first Reconcile.
@@ -57,7 +56,7 @@ func New(c client.Client, o Options) (*Reconciler, error) {
 		targets: &workloadspread.Targets{
 			Finder: finder, Live: api.Live, Kinds: &workloadspread.Kinds{Live: api.Live, Namespace: o.Namespace, Now: api.Now},
 		},
-		pods: lean.NewWrites(api.Live, api.Now),
+		pods: stored.NewPodWrites(api.Live, api.Now),
 	}, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/lean"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
 
@@ -30,7 +30,7 @@ func (t thin) List(ctx context.Context, into client.ObjectList, o ...client.List
 	err := t.Client.List(ctx, into, o...)
 	if pods, is := into.(*corev1.PodList); is {
 		for i := range pods.Items {
-			lean.Pod(&pods.Items[i])
+			stored.LeanPod(&pods.Items[i])
 		}
 	}
 	return err

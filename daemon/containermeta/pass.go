@@ -21,7 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 )
@@ -53,7 +53,7 @@ type pass struct {
 
 // again looks again at some time, or sooner.
 func (p *pass) again(at time.Time) {
-	p.after = requeue.Sooner(p.after, max(at.Sub(p.now), time.Millisecond))
+	p.after = passes.Sooner(p.after, max(at.Sub(p.now), time.Millisecond))
 }
 
 // describe does what there is to do about the pod.

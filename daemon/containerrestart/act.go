@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/internal/containers"
 	"github.com/kruisekit/kruisekit/daemon/internal/stopping"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -35,7 +35,7 @@ type act struct {
 }
 
 // wake looks again after a time, or sooner.
-func (a *act) wake(after time.Duration) { a.after = requeue.Sooner(a.after, after) }
+func (a *act) wake(after time.Duration) { a.after = passes.Sooner(a.after, after) }
 
 // queued returns for each pod the place of the request that runs. All others wait for it, however many they are.
 func (s *snapshot) queued() map[types.UID]int {

@@ -10,7 +10,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/imagepull"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 // pass looks at everything once, and says when to look again if nothing happens before.
@@ -34,7 +34,7 @@ func (r *Reconciler) pass(ctx context.Context) (time.Duration, error) {
 	after := r.advance(ctx, now)
 	wait, err := r.report(ctx, n, now)
 	r.count()
-	return requeue.Sooner(requeue.Sooner(after, again), wait), err
+	return passes.Sooner(passes.Sooner(after, again), wait), err
 }
 
 // collect takes the result of an attempt. That of a pull that was stopped only gives its place back.
@@ -108,7 +108,7 @@ func (r *Reconciler) advance(ctx context.Context, now time.Time) time.Duration {
 	var after time.Duration
 	for _, j := range r.inOrder() {
 		due, wait := j.due(now, up)
-		after = requeue.Sooner(after, wait)
+		after = passes.Sooner(after, wait)
 		if due {
 			ready = append(ready, j)
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kruisekit/kruisekit/daemon/cri"
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
 )
 
 // spaceEvery is how often the disk is measured while pulls run, and how long a measurement holds.
@@ -67,7 +67,7 @@ func (s *space) measure() {
 	}
 	var found []cri.Space
 	s.at, s.percent = now, 100
-	s.err = batches.Recovered(func() (err error) {
+	s.err = driver.Recovered(func() (err error) {
 		found, err = s.images.ImageSpace()
 		return err
 	})

@@ -21,8 +21,8 @@ import (
 	"github.com/kruisekit/kruisekit/daemon/cri"
 	"github.com/kruisekit/kruisekit/daemon/internal/parts"
 	"github.com/kruisekit/kruisekit/internal/binding"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
-	"github.com/kruisekit/kruisekit/internal/requeue"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -140,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		n = &v1alpha1.NodePodProbe{}
 	}
 	result, err := r.report(ctx, n)
-	result.RequeueAfter = requeue.Sooner(result.RequeueAfter, again)
+	result.RequeueAfter = passes.Sooner(result.RequeueAfter, again)
 	return result, err
 }
 

@@ -11,18 +11,18 @@ import (
 	"github.com/kruisekit/kruisekit/test/bubbletest"
 )
 
-// passes counts the requests that are added to a queue.
-type passes struct {
+// additions counts the requests that are added to a queue.
+type additions struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	added atomic.Int32
 }
 
-func (p *passes) Add(reconcile.Request) { p.added.Add(1) }
+func (p *additions) Add(reconcile.Request) { p.added.Add(1) }
 
 // Results of the same moment have one pass, and a later one has another.
 func TestWake(t *testing.T) {
 	bubbletest.Test(t, func(t *testing.T) {
-		r, queue := newWorld(t, asking(1, nil)).r, &passes{}
+		r, queue := newWorld(t, asking(1, nil)).r, &additions{}
 		if err := r.api.Start(t.Context(), queue); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/internal/memory"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
@@ -53,7 +52,7 @@ type Workloads struct {
 	pods      *ledger.Ledger[*corev1.Pod]
 	claims    *ledger.Ledger[*corev1.PersistentVolumeClaim]
 	revisions *ledger.Ledger[*appsv1.ControllerRevision]
-	known     memory.Of[types.NamespacedName, known]
+	known     passes.Memory[types.NamespacedName, known]
 }
 
 // WorkloadsOptions are those of NewWorkloads. The zero value is of an operator whose pods have no claims.
@@ -102,10 +101,10 @@ func (w *Workloads) Observe(ctx context.Context, owner client.Object, of client.
 	pods, later, err := w.pods.List(ctx, w, owner, &corev1.PodList{}, of)
 	revisions, again, failed := w.revisions.List(ctx, w, owner, &appsv1.ControllerRevisionList{}, of)
 	o, err := Observed{Pods: pods, Revisions: revisions}, errors.Join(err, failed)
-	later = requeue.Sooner(later, again)
+	later = passes.Sooner(later, again)
 	if w.options.Claims {
 		o.Claims, again, failed = w.claims.List(ctx, w, owner, &corev1.PersistentVolumeClaimList{}, of)
-		later, err = requeue.Sooner(later, again), errors.Join(err, failed)
+		later, err = passes.Sooner(later, again), errors.Join(err, failed)
 	}
 	w.remember(owner, func(k *known) { k.recheckAfter = later })
 	return o, err
@@ -148,7 +147,7 @@ func (w *Workloads) emit(owner client.Object, notes []note.Note) {
 // Result returns what a reconciler returns after a pass. The object is reconciled again when the pass asks for it, also
 // where the error of another object has a longer back-off: see Queue.Result.
 func (w *Workloads) Result(q reconcile.Request, pass *workload.Pass, err error) (reconcile.Result, error) {
-	return w.Queue.Result(q, requeue.Sooner(pass.RequeueAfter(), w.known.Recall(q.NamespacedName).recheckAfter), err)
+	return w.Queue.Result(q, passes.Sooner(pass.RequeueAfter(), w.known.Recall(q.NamespacedName).recheckAfter), err)
 }
 
 // Gone returns what a reconciler returns for an object that does not exist, or whose deletion has begun, and forgets

@@ -59,9 +59,8 @@ func below() map[string][]string {
 
 		"internal/distribution":   nil,
 		"internal/failure":        nil,
-		"internal/memory":         nil,
 		"internal/ordinals":       nil,
-		"internal/requeue":        nil,
+		"internal/passes":         nil,
 		"internal/podprobe":       {"note", "write", "lifecycle"},
 		"internal/podstate":       {"note", "write", "internal/ordinals"},
 		"internal/schedule":       {"note", "internal/validation"},
@@ -74,7 +73,7 @@ func below() map[string][]string {
 		"controllers/imagepulljob/internal/order":  {"lifecycle", "scale"},
 		"controllers/sidecarset/internal/history":  {"note", "write", "revision"},
 		"controllers/sidecarset/rollout": append(slices.Clone(base),
-			"inplace", "scale", "sidecar", "internal/requeue"),
+			"inplace", "scale", "sidecar", "internal/passes"),
 		"controllers/sidecarterminator/finish": {"note", "write", "sidecar"},
 	}
 }

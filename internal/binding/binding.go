@@ -23,13 +23,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/kruisekit/kruisekit/driver"
-	"github.com/kruisekit/kruisekit/driver/batches"
 	"github.com/kruisekit/kruisekit/driver/runtimeclient"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
@@ -190,11 +194,11 @@ func (b *Binding) SendEach(
 		answers[i].Object, err = b.Send(ctx, owner, writes[i], ledgers...)
 		return err
 	}
-	var sent batches.Results
+	var sent driver.Results
 	if len(writes) > 0 && writes[0].Verb == write.Create {
-		sent = batches.Run(places, send)
+		sent = driver.Alike(places, send)
 	} else {
-		sent = batches.Each(places, send)
+		sent = driver.Each(places, send)
 	}
 	for i, err := range sent {
 		answers[i].Err = err
@@ -229,4 +233,54 @@ func (b *Binding) DeleteEach(
 		gone = append(gone, deletions[i].Object)
 	}
 	return gone, errors.Join(failed...)
+}
+
+// The pauses after failures. The cause of a failure, such as a quota, may end without an event, so that a user waits
+// for the longest pause.
+const (
+	leastPause = 5 * time.Millisecond
+	mostPause  = time.Minute
+)
+
+// ControllerOptions defaults what is not set: a failed request is retried after pauses that grow up to a minute, and
+// two managers of a process may have controllers of the same name.
+func ControllerOptions(o controller.Options) controller.Options {
+	if o.SkipNameValidation == nil {
+		o.SkipNameValidation = ptr.To(true)
+	}
+	if o.RateLimiter == nil {
+		o.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](leastPause, mostPause)
+	}
+	return o
+}
+
+// Direct returns a handler that does what handler.Funcs does, but asks reflection nothing at an event of an object that
+// has changed: with a dozen handlers of pods, those questions are a twentieth of the CPU time of a rollout. What a
+// start lists and a resync repeats gets a lower priority, as with handler.Funcs.
+func Direct(f handler.Funcs) handler.EventHandler { return direct{f} }
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+type direct struct{ handler.Funcs }
+
+// Create calls the function of an object that is new.
+func (d direct) Create(ctx context.Context, e event.CreateEvent, q queue) {
+	if e.IsInInitialList || d.CreateFunc == nil {
+		d.Funcs.Create(ctx, e, q)
+		return
+	}
+	d.CreateFunc(ctx, e, q)
+}
+
+// Update calls the function of an object that has changed.
+func (d direct) Update(ctx context.Context, e event.UpdateEvent, q queue) {
+	if d.UpdateFunc == nil || !changed(e.ObjectOld, e.ObjectNew) {
+		d.Funcs.Update(ctx, e, q)
+		return
+	}
+	d.UpdateFunc(ctx, e, q)
+}
+
+func changed(before, after client.Object) bool {
+	return before != nil && after != nil && before.GetResourceVersion() != after.GetResourceVersion()
 }

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
@@ -152,7 +152,7 @@ func (n *Named) Fit(pod *corev1.Pod, ordinal int32, now time.Time) PodFit {
 		remounts, after := fit.NeedsRemount(pod, now)
 		all.Outdated = all.Outdated || !fit.Complete()
 		all.Grows = all.Grows || fit.Alike && !fit.Grown
-		all.Remounts, all.RemountsAfter = all.Remounts || remounts, requeue.Sooner(all.RemountsAfter, after)
+		all.Remounts, all.RemountsAfter = all.Remounts || remounts, passes.Sooner(all.RemountsAfter, after)
 	}
 	return all
 }

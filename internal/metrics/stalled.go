@@ -35,11 +35,11 @@ type Stalled struct {
 	stalled, behind *prometheus.Desc
 
 	mu    sync.Mutex
-	kinds map[string]*workloads
+	kinds map[string]*ofKind
 }
 
-// workloads are those of a kind.
-type workloads struct {
+// ofKind are the workloads of a kind.
+type ofKind struct {
 	objects map[types.NamespacedName]state
 	// reasons are the codes that have been seen.
 	reasons map[string]bool
@@ -57,7 +57,7 @@ func RegisterStalled(registerer prometheus.Registerer) (*Stalled, error) {
 		behind: prometheus.NewDesc("kruisekit_oldest_unobserved_generation_seconds",
 			"How long the status of an object of the kind has spoken of an older spec; 0 where every status is up to date.",
 			[]string{"kind"}, nil),
-		kinds: map[string]*workloads{},
+		kinds: map[string]*ofKind{},
 	}
 	if registerer == nil {
 		return m, nil
@@ -85,7 +85,7 @@ func (m *Stalled) keep(kind string, name types.NamespacedName, change func(*stat
 }
 
 // bounded is a code, or other.
-func (w *workloads) bounded(code string) string {
+func (w *ofKind) bounded(code string) string {
 	switch {
 	case code == "" || w.reasons[code]:
 		return code
@@ -97,9 +97,9 @@ func (w *workloads) bounded(code string) string {
 }
 
 // of are the workloads of a kind. It must be called with the lock.
-func (m *Stalled) of(kind string) *workloads {
+func (m *Stalled) of(kind string) *ofKind {
 	if m.kinds[kind] == nil {
-		m.kinds[kind] = &workloads{objects: map[types.NamespacedName]state{}, reasons: map[string]bool{}}
+		m.kinds[kind] = &ofKind{objects: map[types.NamespacedName]state{}, reasons: map[string]bool{}}
 	}
 	return m.kinds[kind]
 }

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/watches"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 )
 
 // StalledOptions of Follow.
@@ -101,7 +101,7 @@ func reasonOf(raw *unstructured.Unstructured) Reason {
 	list, _, _ := stored.Value[[]any](raw, "status", "conditions")
 	for _, c := range list {
 		condition, _ := c.(map[string]any)
-		if condition["type"] != conditions.Stalled || raw.GetDeletionTimestamp() != nil {
+		if condition["type"] != workloads.Stalled || raw.GetDeletionTimestamp() != nil {
 			continue
 		}
 		status, _ := condition["status"].(string)

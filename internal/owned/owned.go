@@ -69,7 +69,7 @@ func ByAfter(group, kind string, pause func(owner types.NamespacedName) time.Dur
 			}
 		}
 	}
-	return watches.Direct(handler.Funcs{
+	return binding.Direct(handler.Funcs{
 		CreateFunc:  func(_ context.Context, e event.CreateEvent, q watches.Queue) { add(q, e.Object) },
 		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q watches.Queue) { add(q, e.ObjectOld, e.ObjectNew) },
 		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q watches.Queue) { add(q, e.Object) },

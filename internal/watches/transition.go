@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
 
 // Queue is the queue of a controller.
@@ -21,7 +23,7 @@ func Transitions[T any, P interface {
 	*T
 	client.Object
 }](change func(ctx context.Context, q Queue, before, after P)) handler.EventHandler {
-	return Direct(handler.Funcs{
+	return binding.Direct(handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q Queue) {
 			if object, is := e.Object.(P); is && !e.IsInInitialList {
 				change(ctx, q, nil, object)

@@ -21,7 +21,7 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/owned"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/revision"
@@ -114,7 +114,7 @@ func (d *Dependents) Observe(
 // observeDeleting adds the pods that were deleted, and may still terminate.
 func (d *Dependents) observeDeleting(o *observation) {
 	pods, recheckAfter := d.pods.Deleting(client.ObjectKeyFromObject(o.owner))
-	o.RecheckAfter = requeue.Sooner(o.RecheckAfter, recheckAfter)
+	o.RecheckAfter = passes.Sooner(o.RecheckAfter, recheckAfter)
 	for _, pod := range pods {
 		if owned.Controls(o.owner, pod) {
 			terminating := *pod
@@ -189,7 +189,7 @@ func overlay[T any, P interface {
 		cached[i] = &items[i]
 	}
 	all, recheckAfter, err := writes.Overlay(ctx, client.ObjectKeyFromObject(o.owner), cached)
-	o.RecheckAfter = requeue.Sooner(o.RecheckAfter, recheckAfter)
+	o.RecheckAfter = passes.Sooner(o.RecheckAfter, recheckAfter)
 	return all, err
 }
 

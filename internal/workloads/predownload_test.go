@@ -21,7 +21,7 @@ func template(image, level string) *corev1.PodTemplateSpec {
 	}}}
 }
 
-func stored(t *testing.T, hash string, of *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
+func older(t *testing.T, hash string, of *corev1.PodTemplateSpec) *appsv1.ControllerRevision {
 	t.Helper()
 	data, err := revision.Encode(of)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 		},
 		"older": {"pods of an older revision lack an image that others have", func(r *workloads.Rollout) {
 			r.To.Spec.Containers = append(r.To.Spec.Containers, corev1.Container{Name: "log", Image: "log:1"})
-			r.Current, r.Older, r.Always = nil, []*appsv1.ControllerRevision{stored(t, "1", r.To), r.Current}, true
+			r.Current, r.Older, r.Always = nil, []*appsv1.ControllerRevision{older(t, "1", r.To), r.Current}, true
 		}, 2, 0, v1beta1.ImagePreDownloadCreatedKey},
 		"decided": {"the decision is made once", func(r *workloads.Rollout) {
 			r.Update.Labels[v1beta1.ImagePreDownloadCreatedKey] = "true"
@@ -107,8 +107,8 @@ func TestPlan(t *testing.T) {
 				Namespace: "shop",
 				Replicas:  5,
 				Selector:  &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
-				Current:   stored(t, "1", template("web:1", "info")),
-				Update:    stored(t, "2", template("web:2", "info")),
+				Current:   older(t, "1", template("web:1", "info")),
+				Update:    older(t, "2", template("web:2", "info")),
 				To:        template("web:2", "info"),
 			}
 			c.change(&r)
@@ -118,10 +118,10 @@ func TestPlan(t *testing.T) {
 			}
 		})
 	}
-	broken := stored(t, "1", template("web:1", "info"))
+	broken := older(t, "1", template("web:1", "info"))
 	broken.Data.Raw = []byte("{")
 	if _, err := workloads.PlanPreDownload(workloads.Rollout{
-		Replicas: 5, Current: broken, Update: stored(t, "2", template("web:2", "info")),
+		Replicas: 5, Current: broken, Update: older(t, "2", template("web:2", "info")),
 	}); err == nil {
 		t.Error("a revision that cannot be read is no error")
 	}

@@ -12,7 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -81,13 +81,13 @@ func (p *Pass) Answer(_ time.Time, c *Change, object write.Object, err error) []
 	case apierrors.IsNotFound(err): // the deletion is an event
 		return nil
 	case write.IsOutdated(err):
-		p.after = requeue.Sooner(p.after, RetryOutdated)
+		p.after = passes.Sooner(p.after, RetryOutdated)
 		return nil
 	}
 	mayBeRefused := write.IsRefused(err) || apierrors.IsInternalError(err) // which answers for a webhook that fails
 	if c.Action == ActionUpdate && mayBeRefused {
 		p.in.Held[c.Pod.UID] = p.in.Now.Add(RefusalPause)
-		p.after = requeue.Sooner(p.after, retryRefused)
+		p.after = passes.Sooner(p.after, retryRefused)
 	}
 	failure := fmt.Errorf("%s: %w", c, err)
 	if p.failed = append(p.failed, failure); write.IsRefused(err) {
@@ -155,6 +155,6 @@ func (p *planner) isHeld(m *member) bool {
 		return false
 	}
 	p.note(NoteRefused, m, "its update was refused a moment ago")
-	p.result.RequeueAfter = requeue.Sooner(p.result.RequeueAfter, rest)
+	p.result.RequeueAfter = passes.Sooner(p.result.RequeueAfter, rest)
 	return true
 }

@@ -31,7 +31,7 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob/internal/turns"
 	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/internal/binding"
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/ledger"
 	"github.com/kruisekit/kruisekit/note"
@@ -55,7 +55,7 @@ type Keeper struct {
 	writes *ledger.Ledger[*corev1.Secret]
 	// turns are taken by secret while a copy is settled, so that two reconciles do not write different users of it.
 	turns *turns.Turns
-	known memory.Of[types.NamespacedName, source]
+	known passes.Memory[types.NamespacedName, source]
 }
 
 // Users returns the jobs under way that name a secret, each as namespace/name.

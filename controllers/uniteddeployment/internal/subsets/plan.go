@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/spread"
@@ -44,7 +44,7 @@ type Decision struct {
 }
 
 func (p *Decision) recheck(after time.Duration) {
-	p.RecheckAfter = requeue.Sooner(p.RecheckAfter, after)
+	p.RecheckAfter = passes.Sooner(p.RecheckAfter, after)
 }
 
 // Plan decides what to do. The error is that of a template that no revision can hold.

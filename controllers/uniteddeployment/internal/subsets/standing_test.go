@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -13,7 +13,7 @@ import (
 func TestStandingOfPackedWorkload(t *testing.T) {
 	live := stored.Untyped(v1beta1.GroupVersion.WithKind("CloneSet"))
 	live.Object["status"] = map[string]any{"conditions": []any{map[string]any{
-		"type": conditions.Stalled, "status": "True", "reason": "ImagePullFailed", "message": "web-0: no such image",
+		"type": workloads.Stalled, "status": "True", "reason": "ImagePullFailed", "message": "web-0: no such image",
 	}}}
 	cached := live.DeepCopy()
 	stored.Pack(cached)

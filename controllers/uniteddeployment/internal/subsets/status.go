@@ -12,7 +12,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/failure"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -35,7 +34,7 @@ func (o Outcome) Err() error { return errors.Join(o.Revise, o.Provision, o.Updat
 // Status returns the status of the object after a pass, which is nil where it could not be planned.
 func (s *Snapshot) Status(p *Decision, o Outcome) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
-	list := workloads.Converted[conditions.List](status.Conditions)
+	list := workloads.Converted[workloads.Conditions](status.Conditions)
 	if p != nil && o.Revise == nil {
 		s.count(p, status)
 		s.judgeUpdate(p, o, status, &list)
@@ -58,12 +57,12 @@ func (s *Snapshot) Status(p *Decision, o Outcome) v1beta1.UnitedDeploymentStatus
 func (s *Snapshot) Unusable(fault error) v1beta1.UnitedDeploymentStatus {
 	status := s.Object.Status.DeepCopy()
 	status.ObservedGeneration = s.Object.Generation
-	return reported(status, workloads.Converted[conditions.List](status.Conditions), fault, s.Now)
+	return reported(status, workloads.Converted[workloads.Conditions](status.Conditions), fault, s.Now)
 }
 
 // reported completes a status with its conditions.
 func reported(
-	status *v1beta1.UnitedDeploymentStatus, list conditions.List, fault error, now time.Time,
+	status *v1beta1.UnitedDeploymentStatus, list workloads.Conditions, fault error, now time.Time,
 ) v1beta1.UnitedDeploymentStatus {
 	list.SetError(string(v1beta1.SubsetFailure), failure.Brief(fault), now)
 	if c := list.Find(string(v1beta1.SubsetFailure)); c != nil {
@@ -74,8 +73,8 @@ func reported(
 }
 
 // judge sets a condition that is False with an error. A condition whose text alone changes keeps its times.
-func judge(list *conditions.List, conditionType string, err error, now time.Time) {
-	c := conditions.Condition{Type: conditionType, Status: corev1.ConditionTrue}
+func judge(list *workloads.Conditions, conditionType string, err error, now time.Time) {
+	c := workloads.Condition{Type: conditionType, Status: corev1.ConditionTrue}
 	if err != nil {
 		c.Status, c.Reason = corev1.ConditionFalse, v1beta1.UnitedDeploymentSubsetError
 		c.Message = failure.Brief(err).Error()
@@ -160,12 +159,12 @@ func (t *Target) status() v1beta1.UnitedDeploymentSubsetStatus {
 }
 
 // judgeUpdate decides whether the updated revision has been rolled out.
-func (s *Snapshot) judgeUpdate(p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *conditions.List) {
+func (s *Snapshot) judgeUpdate(p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *workloads.Conditions) {
 	status.CurrentRevision = p.Current
 	if p.Current != p.Update && s.complete(p, o, status) {
 		status.CurrentRevision = p.Update
 	}
-	c := conditions.Condition{
+	c := workloads.Condition{
 		Type: string(v1beta1.UnitedDeploymentUpdated), Status: corev1.ConditionTrue,
 		Reason: v1beta1.UnitedDeploymentRevisionUpdated, Message: "updated to revision " + p.Update,
 	}
@@ -197,14 +196,14 @@ const (
 
 // stall reports in the condition Stalled that the workload of a subset stands still. The condition of a workload comes
 // after a wait, so that the object need not wait once more.
-func (s *Snapshot) stall(p *Decision, list *conditions.List) {
+func (s *Snapshot) stall(p *Decision, list *workloads.Conditions) {
 	headline, stands := note.Headline(p.standing())
 	if !stands {
-		list.Remove(conditions.Stalled)
+		list.Remove(workloads.Stalled)
 		return
 	}
-	c := conditions.Condition{
-		Type: conditions.Stalled, Status: corev1.ConditionTrue, Reason: headline.Code, Message: headline.Message(),
+	c := workloads.Condition{
+		Type: workloads.Stalled, Status: corev1.ConditionTrue, Reason: headline.Code, Message: headline.Message(),
 	}
 	if headline.Level != note.Blocked {
 		c.Status = corev1.ConditionUnknown // it may go on by itself
@@ -245,9 +244,9 @@ func standing(workload *unstructured.Unstructured) note.Note {
 			Level: note.Blocked, Code: failure.BriefText(field("reason")), Text: failure.BriefText(field("message")),
 		}
 		switch status := corev1.ConditionStatus(field("status")); {
-		case field("type") == conditions.Stalled && status == corev1.ConditionTrue:
+		case field("type") == workloads.Stalled && status == corev1.ConditionTrue:
 			return n
-		case field("type") == conditions.Stalled && status == corev1.ConditionUnknown:
+		case field("type") == workloads.Stalled && status == corev1.ConditionUnknown:
 			n.Level = note.Waiting
 			return n
 		case field("type") == "Progressing" && status == corev1.ConditionFalse && n.Code == noteDeadline:

@@ -1,4 +1,4 @@
-package watches_test
+package binding_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -14,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/kruisekit/kruisekit/internal/watches"
+	"github.com/kruisekit/kruisekit/internal/binding"
 )
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // priorities records with which priority requests are added.
 type priorities struct {
@@ -34,13 +37,19 @@ func (p *priorities) AddWithOpts(o priorityqueue.AddOpts, all ...reconcile.Reque
 
 // A direct handler adds the requests that handler.Funcs adds, with the same priorities.
 func TestDirect(t *testing.T) {
-	add := func(q watches.Queue, o client.Object) {
+	add := func(q queue, o client.Object) {
 		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 	}
 	funcs := handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q watches.Queue) { add(q, e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q watches.Queue) { add(q, e.ObjectNew) },
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q watches.Queue) { add(q, e.Object) },
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+			add(q, e.Object)
+		},
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+			add(q, e.ObjectNew)
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) {
+			add(q, e.Object)
+		},
 	}
 	pod := func(version string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: version}}
@@ -55,10 +64,10 @@ func TestDirect(t *testing.T) {
 		h.Generic(t.Context(), event.GenericEvent{Object: pod("2")}, q)
 		return fmt.Sprint(q.added)
 	}
-	if got, want := run(watches.Direct(funcs)), run(funcs); got != want || got != "[a 0 a -100 a 0 a -100 a 0]" {
+	if got, want := run(binding.Direct(funcs)), run(funcs); got != want || got != "[a 0 a -100 a 0 a -100 a 0]" {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := run(watches.Direct(handler.Funcs{})); got != "[]" {
+	if got := run(binding.Direct(handler.Funcs{})); got != "[]" {
 		t.Errorf("without functions: %s", got)
 	}
 }

@@ -1,11 +1,11 @@
-package requeue_test
+package passes_test
 
 import (
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/kruisekit/kruisekit/internal/requeue"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 func TestSooner(t *testing.T) {
@@ -19,7 +19,7 @@ func TestSooner(t *testing.T) {
 		"less than zero, too": {-1, 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := requeue.Sooner(c.a, c.b); got != c.want {
+			if got := passes.Sooner(c.a, c.b); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
@@ -27,7 +27,7 @@ func TestSooner(t *testing.T) {
 }
 
 func TestEarliest(t *testing.T) {
-	var e requeue.Earliest
+	var e passes.Earliest
 	if e.After() != 0 {
 		t.Error("nothing was asked for")
 	}

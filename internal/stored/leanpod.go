@@ -1,16 +1,22 @@
-package lean
+package stored
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/ledger"
 )
 
-// Pod drops from a pod what no reconciler and no lookup of a webhook reads of the manager's cache.
-func Pod(pod *corev1.Pod) {
+// LeanPod drops from a pod what no reconciler and no lookup of a webhook reads of the manager's cache.
+func LeanPod(pod *corev1.Pod) {
 	record(pod)
 	pod.ManagedFields = nil
 	full := &pod.Spec
@@ -78,7 +84,7 @@ func containers(full []corev1.Container) []corev1.Container {
 			Name:               c.Name,
 			Image:              c.Image,
 			ImagePullPolicy:    c.ImagePullPolicy,
-			Env:                Environment(c.Env),
+			Env:                LeanEnvironment(c.Env),
 			Ports:              c.Ports,
 			Resources:          c.Resources,
 			ResizePolicy:       c.ResizePolicy,
@@ -104,14 +110,14 @@ func ephemeral(full []corev1.EphemeralContainer) []corev1.EphemeralContainer {
 	}
 	kept := make([]corev1.EphemeralContainer, len(full))
 	for i := range full {
-		kept[i].Name, kept[i].Image, kept[i].Env = full[i].Name, full[i].Image, Environment(full[i].Env)
+		kept[i].Name, kept[i].Image, kept[i].Env = full[i].Name, full[i].Image, LeanEnvironment(full[i].Env)
 	}
 	return kept
 }
 
-// Environment returns the variables that are read of a cached pod: those of features, those that come from labels and
+// LeanEnvironment returns the variables that are read of a cached pod: those of features, those that come from labels and
 // annotations, and others of their names, since of two variables with a name the last one has effect.
-func Environment(all []corev1.EnvVar) []corev1.EnvVar {
+func LeanEnvironment(all []corev1.EnvVar) []corev1.EnvVar {
 	names := map[string]bool{}
 	for i := range all {
 		if e := &all[i]; ofFeature(e.Name) || isFed(e) {
@@ -152,4 +158,56 @@ func ofFeature(name string) bool {
 		kruise.SidecarSetVersionEnvName, kruise.SidecarSetVersionAltEnvName, kruise.TerminateSidecarEnvName,
 		kruise.TerminateSidecarWithImageEnvName, kruise.TerminateSidecarIgnoreExitCodeEnvName,
 	}, name)
+}
+
+// NewPodWrites returns a ledger of pods, which keeps of them what a cache does: an answer lies in it until the next pass.
+func NewPodWrites(live client.Reader, now func() time.Time) *ledger.Ledger[*corev1.Pod] {
+	return ledger.New[*corev1.Pod](live, now).Keeping(kept)
+}
+
+// kept shares with the answer what LeanPod leaves as it is: nothing writes to an answer.
+func kept(pod *corev1.Pod) *corev1.Pod {
+	slim := *pod
+	if _, is := pod.Annotations[kruise.RuntimeContainerMetaKey]; is { // which LeanPod may replace
+		slim.Annotations = maps.Clone(pod.Annotations)
+	}
+	for _, statuses := range []*[]corev1.ContainerStatus{
+		&slim.Status.InitContainerStatuses, &slim.Status.ContainerStatuses, &slim.Status.EphemeralContainerStatuses,
+	} {
+		*statuses = slices.Clone(*statuses)
+	}
+	LeanPod(&slim)
+	return &slim
+}
+
+// record replaces the hashes of kubelets before 1.31, which are of a whole container, by those of later ones, in what a
+// daemon has recorded of the pod. A lean container cannot be compared with the hash of the whole. Nothing writes this
+// annotation but the daemon.
+func record(pod *corev1.Pod) {
+	text, is := pod.Annotations[kruise.RuntimeContainerMetaKey]
+	if !is {
+		return
+	}
+	var set kruise.RuntimeContainerMetaSet
+	if json.Unmarshal([]byte(text), &set) != nil {
+		return
+	}
+	changed := false
+	for i := range set.Containers {
+		meta := &set.Containers[i]
+		at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == meta.Name })
+		if at < 0 {
+			continue
+		}
+		later, older, err := inplace.PlainHashes(&pod.Spec.Containers[at])
+		if err == nil && meta.Hashes.PlainHash == older && older != later {
+			meta.Hashes.PlainHash, changed = later, true
+		}
+	}
+	if !changed {
+		return
+	}
+	if data, err := json.Marshal(set); err == nil {
+		pod.Annotations[kruise.RuntimeContainerMetaKey] = string(data)
+	}
 }

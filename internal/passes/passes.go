@@ -1,16 +1,19 @@
-package memory
+package passes
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
-// Of keeps a value for each object. Its zero value is empty. It is safe for concurrent use.
-type Of[K comparable, V any] struct {
+// Memory keeps a value for each object. Its zero value is empty. It is safe for concurrent use.
+type Memory[K comparable, V any] struct {
 	mu      sync.Mutex
 	objects map[K]*V
 }
 
 // Recall returns a copy of what is known of an object; the zero value for nothing. The copy shares maps and slices with
 // the value, so that Note must replace them, and not change what they contain.
-func (m *Of[K, V]) Recall(object K) V {
+func (m *Memory[K, V]) Recall(object K) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.objects[object]; known != nil {
@@ -21,7 +24,7 @@ func (m *Of[K, V]) Recall(object K) V {
 }
 
 // Note changes what is known of an object. change must not call the memory.
-func (m *Of[K, V]) Note(object K, change func(*V)) {
+func (m *Memory[K, V]) Note(object K, change func(*V)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.objects == nil {
@@ -34,14 +37,14 @@ func (m *Of[K, V]) Note(object K, change func(*V)) {
 }
 
 // Forget drops what is known of an object.
-func (m *Of[K, V]) Forget(object K) {
+func (m *Memory[K, V]) Forget(object K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.objects, object)
 }
 
 // Texts are the texts that were emitted about objects. The zero value is empty. It is safe for concurrent use.
-type Texts[K comparable] struct{ known Of[K, texts] }
+type Texts[K comparable] struct{ known Memory[K, texts] }
 
 type texts struct {
 	all  map[string]bool
@@ -72,3 +75,38 @@ func (t *Texts[K]) Changed(object K, text string) (changed bool) {
 
 // Forget drops what was emitted about an object.
 func (t *Texts[K]) Forget(object K) { t.known.Forget(object) }
+
+// Earliest is the shortest of the durations that it was given. Its zero value is never. It is safe for concurrent use.
+type Earliest struct {
+	mu    sync.Mutex
+	after time.Duration
+}
+
+// In asks for another pass after a duration. Zero and less ask for none.
+func (e *Earliest) In(after time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.after = Sooner(e.after, after)
+}
+
+// After is the shortest duration; zero for never.
+func (e *Earliest) After() time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.after
+}
+
+// Sooner returns the shorter of two durations, of which zero and less mean never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a <= 0 || b > 0 && b < a {
+		return max(b, 0)
+	}
+	return a
+}
+
+// Until returns how long it is from now until some seconds after a time. The seconds are at most a hundred years, so
+// that a duration holds the answer also where the clock was set back.
+func Until(from time.Time, seconds int64, now time.Time) time.Duration {
+	const most = 100 * 365 * 24 * 3600
+	return from.Add(time.Duration(min(max(seconds, 0), most)) * time.Second).Sub(now)
+}

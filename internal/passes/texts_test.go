@@ -1,4 +1,4 @@
-package memory_test
+package passes_test
 
 import (
 	"slices"
@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 func TestTexts(t *testing.T) {
-	var of memory.Texts[string]
+	var of passes.Texts[string]
 	of.First("web", "a")
 	first := []bool{of.First("web", "a"), of.First("web", "b"), of.First("web", "a"), of.First("db", "a")}
 	if want := []bool{false, true, false, true}; !slices.Equal(first, want) {
@@ -30,7 +30,7 @@ func TestTexts(t *testing.T) {
 }
 
 func TestManyAtOnce(t *testing.T) {
-	var of memory.Texts[int]
+	var of passes.Texts[int]
 	var group sync.WaitGroup
 	var firsts atomic.Int32
 	for range 50 {

@@ -1,4 +1,4 @@
-package lean_test
+package stored_test
 
 import (
 	"encoding/json"
@@ -22,8 +22,8 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/sidecarterminator/finish"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/claims"
-	"github.com/kruisekit/kruisekit/internal/lean"
 	"github.com/kruisekit/kruisekit/internal/podprobe"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 	"github.com/kruisekit/kruisekit/launch"
 	"github.com/kruisekit/kruisekit/lifecycle"
@@ -141,13 +141,13 @@ func TestLaw(t *testing.T) {
 				pod := list.Items[i].DeepCopy()
 				furnish(random, pod)
 				slim := pod.DeepCopy()
-				lean.Pod(slim)
+				stored.LeanPod(slim)
 				want, got := readings(pod), readings(slim)
 				if n++; !reflect.DeepEqual(want, got) {
 					t.Fatalf("%s/%s (-whole +lean):\n%s", step, pod.Name, cmp.Diff(want, got))
 				}
 				again := slim.DeepCopy()
-				if lean.Pod(again); !reflect.DeepEqual(slim, again) {
+				if stored.LeanPod(again); !reflect.DeepEqual(slim, again) {
 					t.Fatalf("%s/%s: a lean pod changes:\n%s", step, pod.Name, cmp.Diff(slim, again))
 				}
 			}
@@ -257,11 +257,11 @@ func TestEnvironment(t *testing.T) {
 	fed := corev1.EnvVar{
 		Name: "A", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.labels['a']"}},
 	}
-	got := lean.Environment([]corev1.EnvVar{{Name: "B", Value: "b"}, fed, {Name: "A", Value: "a"}, {Name: "C"}})
+	got := stored.LeanEnvironment([]corev1.EnvVar{{Name: "B", Value: "b"}, fed, {Name: "A", Value: "a"}, {Name: "C"}})
 	if diff := cmp.Diff([]corev1.EnvVar{fed, {Name: "A", Value: "a"}}, got); diff != "" {
 		t.Error(diff)
 	}
-	if got := lean.Environment([]corev1.EnvVar{{Name: "B"}}); got != nil {
+	if got := stored.LeanEnvironment([]corev1.EnvVar{{Name: "B"}}); got != nil {
 		t.Errorf("kept %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package lean_test
+package stored_test
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/internal/lean"
+	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
@@ -24,12 +24,12 @@ import (
 func TestShared(t *testing.T) {
 	var list corev1.PodList
 	objects.Recorded(t, "2-updating/pods.yaml", &list)
-	var shared lean.Shared
+	var shared stored.LeanPods
 	var wait sync.WaitGroup
 	for range 3 {
 		for i := range list.Items {
 			pod, want := list.Items[i].DeepCopy(), list.Items[i].DeepCopy()
-			lean.Pod(want)
+			stored.LeanPod(want)
 			wait.Add(1)
 			go func() {
 				defer wait.Done()
@@ -45,7 +45,7 @@ func TestShared(t *testing.T) {
 
 // Equal texts of all pods are one.
 func TestSharedTexts(t *testing.T) {
-	var shared lean.Shared
+	var shared stored.LeanPods
 	same := func(a, b string) bool { return unsafe.StringData(a) == unsafe.StringData(b) }
 	one := &corev1.Pod{Spec: corev1.PodSpec{
 		NodeName: strings.Clone("node-1"), NodeSelector: map[string]string{strings.Clone("zone"): "a"},
@@ -86,7 +86,7 @@ func ofTemplate(revision string, c corev1.Container) *corev1.Pod {
 
 // Pods of one revision have one copy of their containers, tolerations and amounts; others have their own.
 func TestSharedParts(t *testing.T) {
-	var shared lean.Shared
+	var shared stored.LeanPods
 	c := corev1.Container{Name: "main", Image: "web:1", Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{"cpu": resource.MustParse("100m"), "memory": resource.MustParse("1Gi")},
 	}}
@@ -114,7 +114,7 @@ func TestSharedParts(t *testing.T) {
 
 // A cache may pass a pod twice, while reconcilers read the pods that share its parts. The race detector sees a write.
 func TestSharedTwice(t *testing.T) {
-	var shared lean.Shared
+	var shared stored.LeanPods
 	var base corev1.Container
 	fill(reflect.ValueOf(&base).Elem())
 	other := *base.DeepCopy()
@@ -159,9 +159,9 @@ func TestSharedKeepsDifferences(t *testing.T) {
 			}
 			at++
 		})
-		var shared lean.Shared
+		var shared stored.LeanPods
 		one, two, want := ofTemplate("1", base), ofTemplate("1", changed), ofTemplate("1", changed)
-		lean.Pod(want)
+		stored.LeanPod(want)
 		shared.Pod(one)
 		if shared.Pod(two); !equality.Semantic.DeepEqual(want, two) {
 			t.Errorf("a difference of %s is lost", path)
@@ -246,18 +246,20 @@ func change(v reflect.Value) {
 
 // The tables do not grow with the texts and the templates of a cluster, and do not keep large pods.
 func TestSharedIsBounded(t *testing.T) {
-	var shared lean.Shared
+	var shared stored.LeanPods
 	for i := range 1 << 17 {
 		shared.Pod(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: fmt.Sprint(i)}})
 	}
 	for i := range 1 << 13 {
 		shared.Pod(ofTemplate(fmt.Sprint(i), corev1.Container{}))
 	}
-	size := func(of *lean.Shared, table string) int { return reflect.ValueOf(of).Elem().FieldByName(table).Len() }
+	size := func(of *stored.LeanPods, table string) int {
+		return reflect.ValueOf(of).Elem().FieldByName(table).Len()
+	}
 	if texts, templates := size(&shared, "seen"), size(&shared, "templates"); texts > 1<<16 || templates > 1<<12 {
 		t.Errorf("%d texts and %d templates are kept", texts, templates)
 	}
-	var large lean.Shared
+	var large stored.LeanPods
 	large.Pod(ofTemplate("1", corev1.Container{Ports: make([]corev1.ContainerPort, 64)}))
 	if size(&large, "templates") > 0 {
 		t.Error("a large pod is kept")
@@ -268,7 +270,7 @@ func TestSharedIsBounded(t *testing.T) {
 func BenchmarkShared(b *testing.B) {
 	var list corev1.PodList
 	objects.Recorded(b, "2-updating/pods.yaml", &list)
-	var shared lean.Shared
+	var shared stored.LeanPods
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		shared.Pod(&list.Items[i%len(list.Items)])

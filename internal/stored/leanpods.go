@@ -1,7 +1,9 @@
-package lean
+package stored
 
 import (
 	"cmp"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -10,13 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
-// Shared makes pods lean, and has them share what is equal: the texts of all pods, because pods repeat names, labels,
+// LeanPods makes pods lean, and has them share what is equal: the texts of all pods, because pods repeat names, labels,
 // images and conditions of others, and the containers and tolerations of pods of one revision of one owner. Each
-// decoder makes copies of its own. What is shared is only read, as all that a cache has. Shared is bounded, and safe
+// decoder makes copies of its own. What is shared is only read, as all that a cache has. LeanPods is bounded, and safe
 // for concurrent use. The zero value is empty.
-type Shared struct {
+type LeanPods struct {
 	mu        sync.Mutex
 	seen      map[string]string
 	templates map[template]parts
@@ -49,8 +52,8 @@ const (
 
 // Pod makes a pod lean, and replaces what the pod has in common with others by theirs. It names the fields: reflection
 // takes three times as long, at each event of a pod.
-func (s *Shared) Pod(pod *corev1.Pod) {
-	Pod(pod)
+func (s *LeanPods) Pod(pod *corev1.Pod) {
+	LeanPod(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.all(&pod.Kind, &pod.APIVersion, &pod.Namespace, &pod.GenerateName)
@@ -67,7 +70,7 @@ func (s *Shared) Pod(pod *corev1.Pod) {
 	shareResources(pod)
 }
 
-func (s *Shared) spec(spec *corev1.PodSpec) {
+func (s *LeanPods) spec(spec *corev1.PodSpec) {
 	s.all(&spec.NodeName, (*string)(&spec.RestartPolicy))
 	s.values(spec.NodeSelector)
 	for i := range spec.ReadinessGates {
@@ -82,7 +85,7 @@ func (s *Shared) spec(spec *corev1.PodSpec) {
 }
 
 // parts shares the containers and the tolerations of a pod with the last pod of its template.
-func (s *Shared) parts(pod *corev1.Pod) {
+func (s *LeanPods) parts(pod *corev1.Pod) {
 	spec := &pod.Spec
 	of, is := templateOf(pod)
 	known := s.templates[of]
@@ -126,7 +129,7 @@ func count(spec *corev1.PodSpec) int {
 
 // containers returns the containers of another pod where they are equal. Otherwise the texts are shared. Slices and
 // maps are not written in place, for a cache may pass a pod a second time, after others have taken its parts.
-func (s *Shared) containers(mine, others []corev1.Container) []corev1.Container {
+func (s *LeanPods) containers(mine, others []corev1.Container) []corev1.Container {
 	if sameContainers(mine, others) {
 		return others
 	}
@@ -136,7 +139,7 @@ func (s *Shared) containers(mine, others []corev1.Container) []corev1.Container 
 	return mine
 }
 
-func (s *Shared) tolerations(mine, others []corev1.Toleration) []corev1.Toleration {
+func (s *LeanPods) tolerations(mine, others []corev1.Toleration) []corev1.Toleration {
 	if slices.EqualFunc(mine, others, sameToleration) {
 		return others
 	}
@@ -148,7 +151,7 @@ func (s *Shared) tolerations(mine, others []corev1.Toleration) []corev1.Tolerati
 	return mine
 }
 
-func (s *Shared) container(c *corev1.Container) {
+func (s *LeanPods) container(c *corev1.Container) {
 	c.Ports, c.ResizePolicy = slices.Clone(c.Ports), slices.Clone(c.ResizePolicy)
 	s.all(&c.Name, &c.Image, (*string)(&c.ImagePullPolicy))
 	for i := range c.Env {
@@ -162,7 +165,7 @@ func (s *Shared) container(c *corev1.Container) {
 	}
 }
 
-func (s *Shared) status(status *corev1.PodStatus) {
+func (s *LeanPods) status(status *corev1.PodStatus) {
 	s.all((*string)(&status.Phase), &status.Message, &status.Reason, &status.HostIP, (*string)(&status.QOSClass),
 		&status.NominatedNodeName)
 	for i := range status.Conditions {
@@ -187,20 +190,20 @@ func (s *Shared) status(status *corev1.PodStatus) {
 	}
 }
 
-func (s *Shared) values(of map[string]string) {
+func (s *LeanPods) values(of map[string]string) {
 	for key, value := range of {
 		s.all(&key, &value)
 		of[key] = value
 	}
 }
 
-func (s *Shared) list(of []string) {
+func (s *LeanPods) list(of []string) {
 	for i := range of {
 		s.all(&of[i])
 	}
 }
 
-func (s *Shared) all(texts ...*string) {
+func (s *LeanPods) all(texts ...*string) {
 	for _, text := range texts {
 		if n := len(*text); n > 0 && n <= longest {
 			*text = s.one(*text)
@@ -208,7 +211,7 @@ func (s *Shared) all(texts ...*string) {
 	}
 }
 
-func (s *Shared) one(text string) string {
+func (s *LeanPods) one(text string) string {
 	if known, is := s.seen[text]; is {
 		return known
 	}
@@ -218,4 +221,81 @@ func (s *Shared) one(text string) string {
 	text = strings.Clone(text) // it may be a part of a longer one
 	s.seen[text] = text
 	return text
+}
+
+// sameContainers reports whether lean containers are equal. Of containers that are not lean it sees no difference in
+// what LeanPod drops.
+func sameContainers(a, b []corev1.Container) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !sameContainer(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameContainer(a, b *corev1.Container) bool {
+	return a.Name == b.Name && a.Image == b.Image && a.ImagePullPolicy == b.ImagePullPolicy &&
+		ptr.Equal(a.RestartPolicy, b.RestartPolicy) &&
+		slices.Equal(a.Ports, b.Ports) && slices.Equal(a.ResizePolicy, b.ResizePolicy) &&
+		slices.Equal(a.Resources.Claims, b.Resources.Claims) &&
+		sameEnvironment(a.Env, b.Env) &&
+		maps.Equal(a.Resources.Requests, b.Resources.Requests) && maps.Equal(a.Resources.Limits, b.Resources.Limits) &&
+		(len(a.RestartPolicyRules)+len(b.RestartPolicyRules) == 0 ||
+			reflect.DeepEqual(a.RestartPolicyRules, b.RestartPolicyRules)) &&
+		(a.Lifecycle == nil && b.Lifecycle == nil || reflect.DeepEqual(a.Lifecycle, b.Lifecycle))
+}
+
+func sameEnvironment(a, b []corev1.EnvVar) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		x, y := &a[i], &b[i]
+		if x.Name != y.Name || x.Value != y.Value ||
+			(x.ValueFrom != nil || y.ValueFrom != nil) && !reflect.DeepEqual(x.ValueFrom, y.ValueFrom) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameToleration(a, b corev1.Toleration) bool {
+	if !ptr.Equal(a.TolerationSeconds, b.TolerationSeconds) {
+		return false
+	}
+	a.TolerationSeconds, b.TolerationSeconds = nil, nil
+	return a == b
+}
+
+// shareResources has the statuses of containers share the amounts of their containers, which a running pod repeats.
+func shareResources(pod *corev1.Pod) {
+	share(pod.Status.InitContainerStatuses, pod.Spec.InitContainers)
+	share(pod.Status.ContainerStatuses, pod.Spec.Containers)
+}
+
+func share(statuses []corev1.ContainerStatus, containers []corev1.Container) {
+	for i := range statuses {
+		has := statuses[i].Resources
+		if has == nil {
+			continue
+		}
+		for j := range containers {
+			if c := &containers[j]; c.Name == statuses[i].Name {
+				has.Requests = common(has.Requests, c.Resources.Requests)
+				has.Limits = common(has.Limits, c.Resources.Limits)
+			}
+		}
+	}
+}
+
+// common returns the other amounts where they are equal.
+func common(mine, others corev1.ResourceList) corev1.ResourceList {
+	if len(mine) > 0 && maps.Equal(mine, others) {
+		return others
+	}
+	return mine
 }

@@ -1,4 +1,4 @@
-package conditions_test
+package workloads_test
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/kruisekit/kruisekit/internal/conditions"
 	"github.com/kruisekit/kruisekit/internal/stored"
+	"github.com/kruisekit/kruisekit/internal/workloads"
 	"github.com/kruisekit/kruisekit/note"
 )
 
@@ -24,7 +24,7 @@ func at(minute int) time.Time {
 func stamp(minute int) metav1.Time { return metav1.NewTime(at(minute)) }
 
 func TestSet(t *testing.T) {
-	old := conditions.Condition{
+	old := workloads.Condition{
 		Type:               "A",
 		Status:             corev1.ConditionTrue,
 		Reason:             "Fine",
@@ -32,39 +32,39 @@ func TestSet(t *testing.T) {
 		LastUpdateTime:     stamp(0),
 		LastTransitionTime: stamp(0),
 	}
-	other := conditions.Condition{Type: "B", Status: corev1.ConditionTrue}
+	other := workloads.Condition{Type: "B", Status: corev1.ConditionTrue}
 	cases := map[string]struct {
 		why string
-		set conditions.Condition
+		set workloads.Condition
 		min int
-		end conditions.List
+		end workloads.Conditions
 	}{
 		"the same status and reason": {
 			"a condition that stays the same costs no write, whatever its text",
-			conditions.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Fine", Message: "other words"},
+			workloads.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Fine", Message: "other words"},
 			1,
-			conditions.List{old, other},
+			workloads.Conditions{old, other},
 		},
 		"another reason": {
 			why: "the status has not changed since",
-			set: conditions.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Good"},
+			set: workloads.Condition{Type: "A", Status: corev1.ConditionTrue, Reason: "Good"},
 			min: 1,
-			end: conditions.List{other, {
+			end: workloads.Conditions{other, {
 				Type: "A", Status: corev1.ConditionTrue, Reason: "Good", LastUpdateTime: stamp(1), LastTransitionTime: stamp(0),
 			}},
 		},
 		"another status": {
 			why: "both times are those of the change",
-			set: conditions.Condition{Type: "A", Status: corev1.ConditionFalse, Reason: "Bad"},
+			set: workloads.Condition{Type: "A", Status: corev1.ConditionFalse, Reason: "Bad"},
 			min: 2,
-			end: conditions.List{other, {
+			end: workloads.Conditions{other, {
 				Type: "A", Status: corev1.ConditionFalse, Reason: "Bad", LastUpdateTime: stamp(2), LastTransitionTime: stamp(2),
 			}},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			list := conditions.List{old, other}
+			list := workloads.Conditions{old, other}
 			list.Set(c.set, at(c.min))
 			if diff := cmp.Diff(c.end, list); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.why, diff)
@@ -74,9 +74,9 @@ func TestSet(t *testing.T) {
 }
 
 func TestSetError(t *testing.T) {
-	var list conditions.List
+	var list workloads.Conditions
 	list.SetError("Failed", errors.New("no quota"), at(0))
-	want := conditions.List{{
+	want := workloads.Conditions{{
 		Type: "Failed", Status: corev1.ConditionTrue, LastTransitionTime: stamp(0), Message: "no quota",
 	}}
 	if diff := cmp.Diff(want, list); diff != "" {
@@ -99,9 +99,9 @@ func TestSetError(t *testing.T) {
 func TestStall(t *testing.T) {
 	pull := note.Note{Level: note.Blocked, Code: "ImagePullFailed", Object: "web-1", Text: "cannot pull web:1"}
 	wait := note.Note{Level: note.Waiting, Code: "NotAvailable", Object: "web-1", Text: "is not available"}
-	is := func(s corev1.ConditionStatus, n note.Note, minute int) *conditions.Condition {
-		return &conditions.Condition{
-			Type:               conditions.Stalled,
+	is := func(s corev1.ConditionStatus, n note.Note, minute int) *workloads.Condition {
+		return &workloads.Condition{
+			Type:               workloads.Stalled,
 			Status:             s,
 			Reason:             n.Code,
 			Message:            n.Message(),
@@ -111,11 +111,11 @@ func TestStall(t *testing.T) {
 	}
 	cases := map[string]struct {
 		why      string
-		old      *conditions.Condition
+		old      *workloads.Condition
 		headline note.Note
 		since    int // the minute in which the wait began; now is minute 10
 		same     bool
-		want     *conditions.Condition
+		want     *workloads.Condition
 		after    time.Duration
 	}{
 		"nothing": {
@@ -177,17 +177,17 @@ func TestStall(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var list conditions.List
+			var list workloads.Conditions
 			if c.old != nil {
 				list = append(list, *c.old)
 			}
-			after := conditions.Stall(&list, conditions.Stalling{
+			after := workloads.Stall(&list, workloads.Stalling{
 				Now:          at(10),
 				Headline:     c.headline,
 				SameRevision: c.same,
-				Wait:         conditions.Wait{For: c.headline.Code, Since: at(c.since)},
+				Wait:         workloads.Wait{For: c.headline.Code, Since: at(c.since)},
 			})
-			if diff := cmp.Diff(c.want, list.Find(conditions.Stalled)); diff != "" || after != c.after {
+			if diff := cmp.Diff(c.want, list.Find(workloads.Stalled)); diff != "" || after != c.after {
 				t.Errorf("%s: looks again after %s, want %s (-want +got):\n%s", c.why, after, c.after, diff)
 			}
 		})
@@ -195,7 +195,7 @@ func TestStall(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
-	first := conditions.Wait{}.Next(note.Note{Code: "NotAvailable", Object: "a"}, 3, at(1))
+	first := workloads.Wait{}.Next(note.Note{Code: "NotAvailable", Object: "a"}, 3, at(1))
 	if again := first.Next(note.Note{Code: "NotAvailable", Object: "b"}, 2, at(2)); again != first {
 		t.Errorf("the same wait began again: %v", again)
 	}
@@ -262,7 +262,7 @@ func TestIgnoreRewording(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			e := event.UpdateEvent{ObjectOld: object(nil), ObjectNew: object(c.change)}
-			if got := conditions.IgnoreRewording("Failed", "Failed2").Update(e); got != c.want {
+			if got := workloads.IgnoreRewording("Failed", "Failed2").Update(e); got != c.want {
 				t.Errorf("%s: passed %t, want %t", c.why, got, c.want)
 			}
 			if diff := cmp.Diff(client.Object(object(c.change)), e.ObjectNew); diff != "" {
@@ -271,7 +271,7 @@ func TestIgnoreRewording(t *testing.T) {
 			before, after := object(nil), object(c.change)
 			stored.Pack(before)
 			stored.Pack(after)
-			if got := conditions.IgnoreRewording("Failed", "Failed2").Update(event.UpdateEvent{
+			if got := workloads.IgnoreRewording("Failed", "Failed2").Update(event.UpdateEvent{
 				ObjectOld: before, ObjectNew: after,
 			}); got != c.want {
 				t.Errorf("%s: passed %t of packed objects, want %t", c.why, got, c.want)

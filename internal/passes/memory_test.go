@@ -1,14 +1,14 @@
-package memory_test
+package passes_test
 
 import (
 	"sync"
 	"testing"
 
-	"github.com/kruisekit/kruisekit/internal/memory"
+	"github.com/kruisekit/kruisekit/internal/passes"
 )
 
 func TestMemory(t *testing.T) {
-	var m memory.Of[string, int]
+	var m passes.Memory[string, int]
 	if got := m.Recall("web"); got != 0 {
 		t.Errorf("an object of which nothing is known: %d", got)
 	}

@@ -1,4 +1,4 @@
-package batches_test
+package driver_test
 
 import (
 	"errors"
@@ -10,15 +10,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kruisekit/kruisekit/driver/batches"
+	"github.com/kruisekit/kruisekit/driver"
 )
 
 func TestBatches(t *testing.T) {
 	outage := apierrors.NewServiceUnavailable("later")
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("quota"))
 	taken := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "pods"}, "a")
-	type execute = func([]int, func(int) error) batches.Results
-	run, each := batches.Run[int], batches.Each[int]
+	type execute = func([]int, func(int) error) driver.Results
+	run, each := driver.Alike[int], driver.Each[int]
 	cases := map[string]struct {
 		execute  execute
 		items    int
@@ -66,7 +66,7 @@ func TestBatches(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			for i, failed := range c.failures {
-				var panicked *batches.PanicError
+				var panicked *driver.PanicError
 				switch {
 				case failed != nil && !errors.Is(err, failed):
 					t.Errorf("the error %v of item %d is not in %v", failed, i, err)
@@ -103,7 +103,7 @@ func TestIsolated(t *testing.T) {
 			}
 			var mu sync.Mutex
 			called := 0
-			errs := batches.Isolated(items, func(i int) error {
+			errs := driver.Isolated(items, func(i int) error {
 				mu.Lock()
 				called++
 				mu.Unlock()
@@ -121,7 +121,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-func failures(results batches.Results) int {
+func failures(results driver.Results) int {
 	return len(slices.DeleteFunc(slices.Clone(results), func(err error) bool { return err == nil }))
 }
 

@@ -1,5 +1,6 @@
-// Package memory keeps, between the passes of a reconciler, the state of its objects that the API server does not
-// store.
+// Package passes has what a reconciler carries from one pass to the next, and when that pass is due.
+//
+// A Memory keeps the state of objects that the API server does not store:
 //
 //	known := r.memory.Recall(key)
 //	...
@@ -13,6 +14,8 @@
 //		r.Event(job, corev1.EventTypeWarning, reason, text)
 //	}
 //
+// Sooner, Until and Earliest tell after which time to requeue.
+//
 // A process that starts knows nothing, so that a pass must also be right without: what must outlast a restart belongs
 // into the status of the object.
-package memory
+package passes

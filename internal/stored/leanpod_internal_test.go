@@ -1,4 +1,4 @@
-package lean
+package stored
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestKept(t *testing.T) {
 	for i := range list.Items {
 		pod := &list.Items[i]
 		before, want := pod.DeepCopy(), pod.DeepCopy()
-		Pod(want)
+		LeanPod(want)
 		if diff := cmp.Diff(want, kept(pod)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", pod.Name, diff)
 		}
