@@ -177,7 +177,7 @@ type Results []error
 // Err joins the errors.
 func (r Results) Err() error { return errors.Join(r...) }
 
-// Alike calls do for the items, first for one, then for twice as many at a time as before. No batch starts after one with
+// Alike calls do for the items, first for one, then for twice as many at a time. No batch starts after one with
 // an error, except that an object of the same name exists.
 func Alike[T any](items []T, do func(T) error) Results {
 	return run(items, do, func(batch []error) bool {
@@ -185,8 +185,8 @@ func Alike[T any](items []T, do func(T) error) Results {
 	})
 }
 
-// Each is Alike, except that an item whose write is refused stops no other item. Only an error that does not concern one
-// request alone stops further batches, as of an API server that is overloaded or does not answer.
+// Each is Alike, except that an item whose write is refused stops no other item. Only an error that does not concern
+// one request alone stops further batches, as of an API server that is overloaded or does not answer.
 func Each[T any](items []T, do func(T) error) Results {
 	return run(items, do, func(batch []error) bool {
 		return slices.ContainsFunc(batch, func(err error) bool {

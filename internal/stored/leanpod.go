@@ -115,7 +115,7 @@ func ephemeral(full []corev1.EphemeralContainer) []corev1.EphemeralContainer {
 	return kept
 }
 
-// LeanEnvironment returns the variables that are read of a cached pod: those of features, those that come from labels and
+// LeanEnvironment returns the variables that are read of a cached pod: those of features, those from labels and
 // annotations, and others of their names, since of two variables with a name the last one has effect.
 func LeanEnvironment(all []corev1.EnvVar) []corev1.EnvVar {
 	names := map[string]bool{}
@@ -160,7 +160,7 @@ func ofFeature(name string) bool {
 	}, name)
 }
 
-// NewPodWrites returns a ledger of pods, which keeps of them what a cache does: an answer lies in it until the next pass.
+// NewPodWrites returns a ledger of lean pods: an answer lies in it until the next pass.
 func NewPodWrites(live client.Reader, now func() time.Time) *ledger.Ledger[*corev1.Pod] {
 	return ledger.New[*corev1.Pod](live, now).Keeping(kept)
 }

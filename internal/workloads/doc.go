@@ -21,9 +21,9 @@
 // A Kit holds what its reconciler remembers between passes, so that two reconcilers share nothing. Objects of an
 // Observation may be those of the cache, and are only read.
 //
-// Conditions are those of a status, whatever Go type a kind has for them. Times and texts change only together with what
-// they are about, so that a condition that stays the same costs no write. A condition that changes moves to the end of
-// the list.
+// Conditions are those of a status, whatever Go type a kind has for them. Times and texts change only together with
+// what they are about, so that a condition that stays the same costs no write. A condition that changes moves to the
+// end of the list.
 //
 //	list := workloads.Conditions{...}                           // converted from the conditions of the kind
 //	list.SetError("FailedScale", err, now)                      // removed without an error

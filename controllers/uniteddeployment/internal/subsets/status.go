@@ -159,7 +159,9 @@ func (t *Target) status() v1beta1.UnitedDeploymentSubsetStatus {
 }
 
 // judgeUpdate decides whether the updated revision has been rolled out.
-func (s *Snapshot) judgeUpdate(p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *workloads.Conditions) {
+func (s *Snapshot) judgeUpdate(
+	p *Decision, o Outcome, status *v1beta1.UnitedDeploymentStatus, list *workloads.Conditions,
+) {
 	status.CurrentRevision = p.Current
 	if p.Current != p.Update && s.complete(p, o, status) {
 		status.CurrentRevision = p.Update
