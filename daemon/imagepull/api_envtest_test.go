@@ -319,6 +319,7 @@ func TestProcessStartsAnew(t *testing.T) {
 		}
 		return nil
 	})
+	n.eventuallyTold(1)
 	stop()
 	n.begin()
 	n.eventually(settled(2, 0))
@@ -329,7 +330,13 @@ func TestProcessStartsAnew(t *testing.T) {
 	if count["nginx:1"] != 1 || count["nginx:2"] != 2 {
 		t.Errorf("pulled %v", count)
 	}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
+	n.eventuallyTold(2)
+}
+
+// eventuallyTold waits until a number of pulls is told by events, which a process sends after it has written the status.
+func (n *node) eventuallyTold(pulls int) {
+	n.Helper()
+	err := wait.PollUntilContextTimeout(n.Context(), 20*time.Millisecond, time.Minute, true,
 		func(ctx context.Context) (bool, error) {
 			var events corev1.EventList
 			if err := n.client.List(ctx, &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
@@ -341,9 +348,9 @@ func TestProcessStartsAnew(t *testing.T) {
 					told++
 				}
 			}
-			return told == 2, nil
+			return told == pulls, nil
 		})
 	if err != nil {
-		t.Errorf("no events of both: %v", err)
+		n.Errorf("no events of %d pulls: %v", pulls, err)
 	}
 }
