@@ -224,27 +224,7 @@ func (n *natives) testStatefulSet(t *testing.T) {
 			t.Errorf("%s of %v, %s of %v", low.Name, low.CreationTimestamp, high.Name, high.CreationTimestamp)
 		}
 	}
-	n.testRestart(t, set)
-	n.testHandOver(t, set, n.settles(t, set, n.images[2], nil))
-}
-
-// testRestart asks for new pods as kubectl does, also where another pod comes back at the old revision.
-func (n *natives) testRestart(t *testing.T, set *appsv1.StatefulSet) {
-	t.Helper()
-	for k, strategy := range []string{`{"type":"OnDelete"}`, `{"type":"RollingUpdate","rollingUpdate":{"partition":99}}`} {
-		n.patch(t, set, `{"spec":{"updateStrategy":`+strategy+`}}`)
-		before := n.settles(t, set, n.images[2], nil)
-		value := fmt.Sprintf("2030-01-0%dT12:00:00Z", k+1)
-		n.patch(t, set, `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"`+value+`"}}}}}`)
-		after := n.settles(t, set, n.images[2], func(pod *corev1.Pod) bool {
-			return pod.Annotations["kubectl.kubernetes.io/restartedAt"] == value
-		})
-		for name, pod := range after {
-			if pod.UID == before[name].UID {
-				t.Errorf("%s: pod %s has not restarted", strategy, name)
-			}
-		}
-	}
+	n.testHandOver(t, set, four)
 }
 
 // testHandOver changes the strategy: nothing restarts, and the built-in controller goes on with the next template.
