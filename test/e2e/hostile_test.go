@@ -35,11 +35,11 @@ const mostMemory, mostCPU = 400 << 20, 40 * time.Second
 // testHostileTenant has a user of one namespace, its pods, and the token of another node's daemon attack the
 // deployment.
 func (m *deployed) testHostileTenant(t *testing.T) {
-	victim := m.newRecreation(t, "node-1", nil, "a")
+	program, victim := buildAttacker(t), m.newRecreation(t, "node-1", nil, "a")
 	before := m.figures(t)
 	began := time.Now()
 	attacker := m.newTenant(t)
-	pods := attacker.attack(t, m.attackerImage(t))
+	pods := attacker.attack(t, m.attackerImage(t, program))
 	m.admitDuringSilence(t)
 	attacker.admitDuringCrowd(t)
 	attacker.oversize(t)
@@ -47,7 +47,7 @@ func (m *deployed) testHostileTenant(t *testing.T) {
 	attacker.flip(t)
 	refused := attacker.flood(t)
 	m.otherNode(t, victim)
-	m.attackFromNode(t)
+	m.attackFromNode(t, program)
 	for _, pod := range pods {
 		attacker.report(t, pod)
 	}
@@ -120,8 +120,8 @@ func (m *deployed) figures(t *testing.T) map[string]figure {
 	return all
 }
 
-// attackerImage is the program of the attacks.
-func (m *deployed) attackerImage(t *testing.T) image.Image {
+// buildAttacker compiles the program of the attacks, and returns its path.
+func buildAttacker(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "attacker")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./attacker")
@@ -129,6 +129,12 @@ func (m *deployed) attackerImage(t *testing.T) image.Image {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build attacker: %v\n%s", err, out)
 	}
+	return program
+}
+
+// attackerImage pushes an image of the program of the attacks.
+func (m *deployed) attackerImage(t *testing.T, program string) image.Image {
+	t.Helper()
 	content, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
@@ -350,13 +356,8 @@ func (m *deployed) otherNode(t *testing.T, victim *recreation) {
 }
 
 // attackFromNode attacks both replicas from outside of the pods, while objects are written.
-func (m *deployed) attackFromNode(t *testing.T) {
+func (m *deployed) attackFromNode(t *testing.T, program string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "attacker")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program,
-		"./attacker").CombinedOutput(); err != nil {
-		t.Fatalf("build attacker: %v\n%s", err, out)
-	}
 	said, replicas := make(chan string), m.serving(t)
 	for _, pod := range replicas {
 		go func() {
