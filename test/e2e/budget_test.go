@@ -31,15 +31,11 @@ func (m *deployed) testBudget(t *testing.T) {
 		spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString("100%"))
 	})
 	m.budget(t, s.namespace, s.name, replicas)
-	t.Run("rollout", func(t *testing.T) {
-		begin, before := time.Now(), s.pods(t)
-		s.roll(t)
-		s.waitFor(t, "the end of the rollout, with at most one pod not ready", during(t, before, s.all("new", 1)))
-		sameButFor(t, "main", before, s.pods(t))
-		t.Logf("a rollout in place of %d pods under a budget of one: %s, violations: 0",
-			replicas, time.Since(begin).Round(time.Second/10))
-	})
-	t.Run("drain", func(t *testing.T) { s.drain(t, replicas) })
+	before := s.pods(t)
+	s.roll(t)
+	s.waitFor(t, "the end of the rollout, with at most one pod not ready", during(t, before, s.all("new", 1)))
+	sameButFor(t, "main", before, s.pods(t))
+	s.drain(t, replicas)
 }
 
 // budget stores a budget of one pod, and waits until the budget has room and requests about its pods are sent.

@@ -109,28 +109,6 @@ func (s *theSet) told(t *testing.T, reason string, want int32) {
 	})
 }
 
-// A change of resources goes to a subresource of its own, and restarts nothing.
-func (m *deployed) testResize(t *testing.T) {
-	s := m.newSet(t, "sized")
-	size := func(amount string) func(*v1beta1.CloneSetSpec) {
-		return func(spec *v1beta1.CloneSetSpec) {
-			spec.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(amount)}
-		}
-	}
-	s.create(t, 2, size("10m"))
-	before := s.pods(t)
-	s.change(t, size("20m"))
-	s.waitFor(t, "more cpu", func(l look) error {
-		for name, pod := range l.pods {
-			if r := statuses(pod)["main"].Resources; r == nil || r.Requests.Cpu().MilliValue() != 20 {
-				return fmt.Errorf("%s has %+v", name, r)
-			}
-		}
-		return s.all("old", 0)(l)
-	})
-	sameButFor(t, "", before, s.pods(t))
-}
-
 // Claims stay through an update in place and through the loss of a pod, and go with a pod that the set gives up.
 func (m *deployed) testClaims(t *testing.T) {
 	s := m.newSet(t, "db")
@@ -166,14 +144,19 @@ func (m *deployed) testClaims(t *testing.T) {
 	}
 
 	s.change(t, func(spec *v1beta1.CloneSetSpec) { spec.Replicas = ptr.To(int32(1)) })
-	s.waitFor(t, "one pod with one claim", s.claimed(t, 1, nil))
-
-	s.change(t, func(spec *v1beta1.CloneSetSpec) { spec.ScaleStrategy.EnablePVCReuse = false })
-	claims = s.claims(t)
-	for name := range s.pods(t) {
-		s.lose(t, name)
-	}
-	s.waitFor(t, "one pod with a claim that nobody had", s.claimed(t, 1, claims))
+	s.waitFor(t, "one pod with one claim", func(l look) error {
+		claims := s.claims(t)
+		if len(claims) != 1 || len(l.pods) != 1 || serving(l.pods) != 1 {
+			return fmt.Errorf("there are %d claims and %d pods, of which %d are ready",
+				len(claims), len(l.pods), serving(l.pods))
+		}
+		for name := range l.pods {
+			if _, ok := claims["data-"+name]; !ok {
+				return fmt.Errorf("%s has no claim among %v", name, claims)
+			}
+		}
+		return nil
+	})
 }
 
 // lose deletes a pod, as a user or a node's end does.
@@ -211,27 +194,4 @@ func (s *theSet) claims(t *testing.T) map[string]types.UID {
 		}
 	}
 	return claims
-}
-
-// claimed says what keeps the pods from having one claim each, of which none is among the past ones.
-func (s *theSet) claimed(t *testing.T, want int, past map[string]types.UID) func(look) error {
-	t.Helper()
-	return func(l look) error {
-		claims := s.claims(t)
-		if len(claims) != want || len(l.pods) != want || serving(l.pods) != want {
-			return fmt.Errorf("there are %d claims and %d pods, of which %d are ready",
-				len(claims), len(l.pods), serving(l.pods))
-		}
-		for name, pod := range l.pods {
-			if _, has := claims["data-"+name]; !has {
-				return fmt.Errorf("%s has no claim among %v", pod.Name, claims)
-			}
-		}
-		for name := range past {
-			if _, still := claims[name]; still {
-				return fmt.Errorf("%s is still there", name)
-			}
-		}
-		return nil
-	}
 }

@@ -21,29 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The other replica knows nothing of what the leader has begun but what is written in the pods.
-func (m *deployed) testLeaderKilled(t *testing.T) {
-	s := m.newSet(t, "web")
-	s.create(t, 6, nil)
-	before := s.pods(t)
-	s.roll(t)
-	s.waitFor(t, "the middle of the rollout", during(t, before, s.middle))
-	leader, begin := m.leader(t), time.Now()
-	m.killProcess(t, leader, "kruise-manager")
-	m.remove(t, leader)
-	done := s.running(s.pods(t), "new")
-	s.waitFor(t, "the end of the rollout", during(t, before, s.all("new", 1)))
-	next := m.leader(t)
-	if next == leader {
-		t.Errorf("%s leads, which was killed", next)
-	}
-	t.Logf("the leader was killed when %d of 6 pods were updated, all were %s later",
-		done, time.Since(begin).Round(time.Second/10))
-	sameButFor(t, "main", before, s.pods(t))
-	s.told(t, "SuccessfulCreate", 6)
-	eventually(t, m.ready)
-}
-
 // A manager that is away holds up rollouts, and nothing else: pods serve, and new ones come from what makes them.
 func (m *deployed) testNoReplica(t *testing.T) {
 	outage, deletions, disruptions := m.newPodOutage(t), m.newDeletionOutage(t), m.newBudgetOutage(t)

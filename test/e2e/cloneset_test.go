@@ -232,18 +232,6 @@ func (s *theSet) running(pods map[string]*corev1.Pod, tag string) int {
 	return n
 }
 
-// in gives the names of the pods in a state of their life, sorted.
-func in(pods map[string]*corev1.Pod, state kruise.LifecycleState) []string {
-	var names []string
-	for name, pod := range pods {
-		if pod.Labels[kruise.LifecycleStateKey] == string(state) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // sh runs a command in a container and gives what it says.
 func (s *theSet) sh(t *testing.T, pod, container, command string) string {
 	t.Helper()

@@ -21,13 +21,13 @@ import (
 )
 
 // TestDeployment shows first what holds on a bare cluster. Then it deploys config/default once for all tests that need
-// it, with two replicas of the manager: alone with the gates of the default and three more, where another
+// it, with two replicas of the manager: alone with the gates of the default and two more, where another
 // implementation has left CloneSets behind, and later with daemons and with every gate on.
 func TestDeployment(t *testing.T) {
 	programs := build(t, "kruise-manager", "kruise-daemon", "embed")
 	c := cluster.Start(t, cluster.Options{Level: cluster.Real, Scheme: newScheme(t)})
 	waitForRemoval(t, c)
-	left, older := leaveBehind(t, c), storeOlder(t, c)
+	left := leaveBehind(t, c)
 	var manager, daemon image.Image
 	t.Run("bare", func(t *testing.T) {
 		testBare(t, c, programs)
@@ -43,10 +43,8 @@ func TestDeployment(t *testing.T) {
 		r.bequeath(t)
 	}
 	m := deploy(t, c, overlay(t, []string{
-		"--feature-gates=InPlaceWorkloadVerticalScaling=true,ResourcesDeletionProtection=true," +
-			"PodUnavailableBudgetUpdateGate=true",
+		"--feature-gates=ResourcesDeletionProtection=true,PodUnavailableBudgetUpdateGate=true",
 	}, noDaemon, nil, manager), theManager)
-	t.Run("stored in the older version", func(t *testing.T) { m.testStoredOlder(t, older) })
 	t.Run("manager", func(t *testing.T) { m.testManager(t, left) })
 
 	arguments := []string{
@@ -70,54 +68,23 @@ func (m *deployed) testAll(t *testing.T) {
 	})
 	t.Run("at the same time", func(t *testing.T) {
 		// These wait longest, and so start first.
-		t.Run("ahead of a rollout", func(t *testing.T) { t.Parallel(); m.testPullAhead(t) })
-		t.Run("launch/again", func(t *testing.T) { t.Parallel(); m.testLaunchAgain(t) })
+		t.Run("Deployments in place", func(t *testing.T) { t.Parallel(); m.testDeployments(t) })
+		t.Run("budget", func(t *testing.T) { t.Parallel(); m.testBudget(t) })
 		for name, test := range map[string]func(*testing.T){
-			"pull/an image": m.testPull, "pull/to a node": m.testPullSelected, "pull/to no node": m.testPullNowhere,
-			"pull/by digest": m.testPullDigest, "pull/what is missing": m.testPullMissing,
-			"pull/with login": m.testPullWithLogin, "pull/with a wrong login": m.testPullWithWrongLogin,
-			"pull/with an unusable secret": m.testPullWithUnusableSecret,
-			"pull/slowly":                  m.testPullSlow, "pull/cut off": m.testPullCutOff,
-			"pull/from nobody": m.testPullFromNobody,
-			"pull/cancelled":   m.testPullCancelled, "pull/many": m.testPullList, "pull/refused": m.testPullRefused,
-			"recreate/in order": m.testRecreateInOrder, "recreate/some": m.testRecreateSome,
-			"recreate/twice":    m.testRecreateTwice,
-			"recreate/crashing": m.testRecreateCrashing, "recreate/a pod that goes": m.testRecreateGone,
-			"recreate/refused": m.testRecreateRefused,
-			"env of a label":   m.testEnvOfLabel, "cron": m.testCron, "distribution": m.testDistribution,
+			"pull/an image": m.testPull, "pull/cut off": m.testPullCutOff, "pull/cancelled": m.testPullCancelled,
+			"restart of containers": m.testRecreate, "env of a label": m.testEnvOfLabel,
+			"sidecar/hot": m.testSidecarHot, "launch by priority": m.testLaunch, "probes": m.testProbes,
+			"sidecar of a job": m.testJob, "volumes expand": m.testExpansion,
+			"document of nodes": m.testNodeDocument, "document of probes": m.testProbeDocument,
+			"document of sidecars": m.testSidecarDocument,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
-	// A second group, for too much at once on a busy machine is slower than one after the other.
-	t.Run("then at the same time", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T){
-			"sidecar/in place": m.testSidecarInPlace, "sidecar/hot": m.testSidecarHot, "sidecar/canary": m.testSidecarCanary,
-			"launch/in order": m.testLaunchInOrder, "launch/by priority": m.testLaunchByPriority,
-			"probes": m.testProbes,
-			"job":    m.testJobSidecar, "job/native": m.testJobNativeSidecar, "readiness gate": m.testReadinessGate(true),
-		} {
-			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
-		}
-	})
-	// And a third one.
-	t.Run("at last at the same time", func(t *testing.T) {
-		for name, test := range map[string]func(*testing.T){
-			"volumes expand": m.testExpansion, "Deployments in place": m.testDeployments,
-			"columns": m.testPrinted, "document of nodes": m.testNodeDocument,
-			"document of probes": m.testProbeDocument,
-		} {
-			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
-		}
-	})
-	t.Run("document of sidecars", m.testSidecarDocument) // alone: its set selects app=shop in all namespaces
 	t.Run("a hostile tenant", m.testHostileTenant)
-	// One node loses something.
-	t.Run("pull/the runtime crashes", m.testPullRuntimeCrashes)
-	t.Run("pull/the daemon is killed", m.testPullDaemonKilled)
 	t.Run("two nodes lose something", func(t *testing.T) {
-		t.Run("recreate/the runtime crashes", func(t *testing.T) { t.Parallel(); m.testRecreateRuntimeCrashes(t) })
-		t.Run("recreate/the daemon is killed", func(t *testing.T) { t.Parallel(); m.testRecreateDaemonKilled(t) })
+		t.Run("the runtime crashes", func(t *testing.T) { t.Parallel(); m.testRuntimeCrashes(t, 1) })
+		t.Run("the daemon is killed", func(t *testing.T) { t.Parallel(); m.testDaemonKilled(t, 2) })
 	})
 	t.Run("a node restarts", m.testNodeRestarts)
 	t.Run("nothing refused", m.testNothingRefused)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -29,41 +28,32 @@ const (
 
 // testManager is what the manager does without daemons, where another implementation has left CloneSets behind.
 func (m *deployed) testManager(t *testing.T, left map[string]*remains) {
-	stalled := &stalledSet{theSet: m.newSet(t, "stalled")}
 	t.Run("at the same time", func(t *testing.T) {
+		// This waits longest, and so starts first.
+		t.Run("united deployment", func(t *testing.T) { t.Parallel(); m.testUnitedDeployment(t) })
 		for name, r := range left {
 			t.Run("taken over/"+name, func(t *testing.T) { t.Parallel(); r.testTakeover(t) })
 		}
 		for name, test := range map[string]func(*testing.T){
-			"in place": m.testInPlace, "resize": m.testResize, "claims": m.testClaims,
-			"partition and pause": m.testPartitionAndPause, "surge": m.testSurge, "hooks": m.testHooks,
-			"stalled": stalled.testStalls, "pods to delete": m.testPodsToDelete, "sample": m.testSample,
-			"readiness gate": m.testReadinessGate(false), "place": m.testPlace,
-			"daemonset": m.testPage("daemonset", "ads"), "statefulset": m.testPage("statefulset", "asts"),
+			"in place": m.testInPlace, "claims": m.testClaims, "stalled": m.testStalled, "spread": m.testSpread,
+			"document of CloneSets":         m.testSample,
+			"document of DaemonSets":        m.testPage("daemonset", "ads"),
+			"document of StatefulSets":      m.testPage("statefulset", "asts"),
+			"document of BroadcastJobs":     m.testBroadcastJob,
+			"document of EphemeralJobs":     m.testEphemeralJob,
+			"document of UnitedDeployments": m.testUnitedDocument,
 		} {
 			t.Run(name, func(t *testing.T) { t.Parallel(); test(t) })
 		}
 	})
-	t.Run("budget", m.testBudget)
-	t.Run("spread", m.testSpread)
-	t.Run("broadcast job", m.testBroadcastJob)
-	t.Run("united deployment", m.testUnitedDeployment)
-	t.Run("ephemeral job", m.testEphemeralJob)
 	t.Run("nothing refused", m.testNothingRefused)
-	t.Run("then at the same time", func(t *testing.T) {
-		t.Run("stalled no more", func(t *testing.T) { t.Parallel(); stalled.testEnds(t) })
-		t.Run("replicas", func(t *testing.T) {
-			t.Parallel()
-			t.Run("the leader is killed", m.testLeaderKilled)
-			t.Run("all replicas are away", m.testNoReplica)
-			t.Run("serving", m.testServing)
-		})
+	t.Run("all replicas are away", m.testNoReplica)
+	t.Run("serving", m.testServing)
+	t.Run("left alone", func(t *testing.T) {
+		for _, r := range left {
+			r.testLeftAlone(t)
+		}
 	})
-	for name, r := range left {
-		t.Run("left alone/"+name, r.testLeftAlone)
-	}
-	t.Run("nothing refused to later leaders", m.testNothingRefused)
-	m.logMemory(t)
 }
 
 // What API servers refuse a manager is refused for a reason that does not pass: its account, or the schema of what it
@@ -83,71 +73,56 @@ func (m *deployed) testNothingRefused(t *testing.T) {
 	}
 }
 
-// API servers can always call it, whatever happens to a replica or the Secret.
+// testServing reads a CloneSet in the version that it is not stored in all the time, while a replica is replaced, and
+// while all replicas switch to another certificate.
 func (m *deployed) testServing(t *testing.T) {
-	set := &unstructured.Unstructured{}
-	set.SetAPIVersion("apps.kruise.io/v1beta1")
-	set.SetKind("CloneSet")
-	set.SetNamespace(m.Namespace(t))
-	set.SetName("web")
-	set.Object["spec"] = map[string]any{
-		"replicas": int64(0),
-		"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}},
-		"template": map[string]any{
-			"metadata": map[string]any{"labels": map[string]any{"app": "web"}},
-			"spec":     map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web"}}},
-		},
-	}
+	set := ofEnvironment(m.Namespace(t), "web", 0)
+	set.Spec.Replicas = new(int32)
 	if err := m.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	stop := m.convertAllTheTime(t, set)
+	stop := m.convertAllTheTime(t, client.ObjectKeyFromObject(set))
+	leader, begin := m.leader(t), time.Now()
+	if err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+		Namespace: system, Name: leader,
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func(ctx context.Context) error {
+		if now := m.holder(ctx, t); now == "" || strings.HasPrefix(now, leader) {
+			return fmt.Errorf("%q leads", now)
+		}
+		return nil
+	})
+	t.Logf("another replica leads %s after the deletion of the leader", time.Since(begin).Round(time.Second/10))
+	eventually(t, func(ctx context.Context) error { return m.ready(ctx) })
 
-	t.Run("a replica goes", func(t *testing.T) {
-		leader := m.leader(t)
-		begin := time.Now()
-		if err := m.Client.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: leader,
-		}}); err != nil {
-			t.Fatal(err)
+	before, since := m.authority(t, ""), m.readySince(t)
+	if err := m.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: system, Name: "kruise-webhook-certs",
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	begin = time.Now()
+	eventually(t, func(context.Context) error {
+		if m.authority(t, before) == before {
+			return errors.New("still the same CA")
 		}
-		eventually(t, func(ctx context.Context) error {
-			if now := m.holder(ctx, t); now == "" || strings.HasPrefix(now, leader) {
-				return fmt.Errorf("%q leads", now)
-			}
-			return nil
-		})
-		t.Logf("another replica leads %s after the deletion of the leader", time.Since(begin).Round(time.Second/10))
-		eventually(t, func(ctx context.Context) error { return m.ready(ctx) })
+		return nil
 	})
-	t.Run("the Secret goes", func(t *testing.T) {
-		before, since := m.authority(t, ""), m.readySince(t)
-		if err := m.Client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-			Namespace: system, Name: "kruise-webhook-certs",
-		}}); err != nil {
-			t.Fatal(err)
+	eventually(t, func(context.Context) error { return m.inUse(t, 2) })
+	t.Logf("all replicas serve with a new CA %s after the deletion of the Secret",
+		time.Since(begin).Round(time.Second/10))
+	for name, now := range m.readySince(t) {
+		if !now.Equal(since[name]) {
+			t.Errorf("%s was not ready meanwhile", name)
 		}
-		begin := time.Now()
-		eventually(t, func(context.Context) error {
-			if m.authority(t, before) == before {
-				return errors.New("still the same CA")
-			}
-			return nil
-		})
-		eventually(t, func(context.Context) error { return m.inUse(t, 2) })
-		t.Logf("all replicas serve with a new CA %s after the deletion of the Secret",
-			time.Since(begin).Round(time.Second/10))
-		for name, now := range m.readySince(t) {
-			if !now.Equal(since[name]) {
-				t.Errorf("%s was not ready meanwhile", name)
-			}
-		}
-	})
+	}
 	stop()
 }
 
 // convertAllTheTime reads the object in the version that it is not stored in, which the API server asks a replica for.
-func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructured) (stop func()) {
+func (m *deployed) convertAllTheTime(t *testing.T, set client.ObjectKey) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -160,7 +135,7 @@ func (m *deployed) convertAllTheTime(t *testing.T, set *unstructured.Unstructure
 			old := &unstructured.Unstructured{}
 			old.SetAPIVersion("apps.kruise.io/v1alpha1")
 			old.SetKind("CloneSet")
-			if err := m.Client.Get(ctx, client.ObjectKeyFromObject(set), old); err != nil && ctx.Err() == nil {
+			if err := m.Client.Get(ctx, set, old); err != nil && ctx.Err() == nil {
 				t.Errorf("at %s, after %d reads in v1alpha1: %v", time.Now().Format(time.TimeOnly), reads, err)
 				return
 			}
@@ -265,18 +240,4 @@ func (m *deployed) inUse(t *testing.T, authorities int) error {
 		}
 	}
 	return nil
-}
-
-func (m *deployed) logMemory(t *testing.T) {
-	t.Helper()
-	resident := regexp.MustCompile(
-		`(?m)^(process_resident_memory_bytes|process_cpu_seconds_total|kruise_manager_is_leader) .*$`)
-	for _, pod := range m.pods(t) {
-		metrics, err := m.Kubectl(t.Context(), "get", "--raw",
-			"/api/v1/namespaces/"+system+"/pods/"+pod.Name+":8080/proxy/metrics")
-		if err != nil {
-			t.Error(err)
-		}
-		t.Logf("%s: %s", pod.Name, strings.Join(resident.FindAllString(metrics, -1), ", "))
-	}
 }

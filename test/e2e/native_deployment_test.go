@@ -149,7 +149,7 @@ func (n *natives) testOthers(t *testing.T) {
 	others := *n
 	others.namespace = n.Namespace(t)
 	others.kubectl(t, "apply", "-f", file)
-	names := []string{"frontend", "api", "cart", "shop", "search"}
+	names := []string{"frontend", "api", "cart", "store", "search"}
 	for _, name := range names {
 		others.kubectl(t, "rollout", "status", "deployment/"+name, "--timeout=5m")
 	}

@@ -211,9 +211,23 @@ func (p *pulls) copies(ctx context.Context) (int, error) {
 	return n, nil
 }
 
+func (m *deployed) testPullCutOff(t *testing.T) {
+	p := m.newPulls(t)
+	p.registry.set(func(r *registry) { r.drops = 4 })
+	p.job(t, retry)
+	p.ends(t, 3, 0)
+	p.on(t, p.reference(), 1, 2, 3)
+	if left := get(p.registry, func(r *registry) int { return r.drops }); left != 0 {
+		t.Errorf("%d layers were not cut off", left)
+	}
+}
+
+// testPull pulls an image that asks for a login. The copies of the secret for the daemons are deleted at the end.
 func (m *deployed) testPull(t *testing.T) {
 	p := m.newPulls(t)
-	p.job(t, nil)
+	p.registry.set(func(r *registry) { r.user, r.password = "somebody", "secret" })
+	p.login(t, "right", "somebody", "secret")
+	p.job(t, func(s *v1beta1.ImagePullJobSpec) { s.PullSecrets = []string{"right"} })
 	p.ends(t, 3, 0)
 	p.on(t, p.reference(), 1, 2, 3)
 	tags, err := p.tags(t.Context())
@@ -229,84 +243,6 @@ func (m *deployed) testPull(t *testing.T) {
 	if n := get(p.registry, func(r *registry) int { return r.asked[p.repository] }); n != 3 {
 		t.Errorf("the layer was asked for %d times", n)
 	}
-}
-
-func (m *deployed) testPullSelected(t *testing.T) {
-	p := m.newPulls(t)
-	p.job(t, func(s *v1beta1.ImagePullJobSpec) {
-		s.Selector = &v1beta1.ImagePullJobNodeSelector{Names: []string{"node-2", "gone"}}
-	})
-	p.ends(t, 1, 0)
-	p.on(t, p.reference(), 2)
-}
-
-func (m *deployed) testPullNowhere(t *testing.T) {
-	p := m.newPulls(t)
-	p.job(t, func(s *v1beta1.ImagePullJobSpec) {
-		s.Selector = &v1beta1.ImagePullJobNodeSelector{
-			LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"no": "node"}},
-		}
-	})
-	p.ends(t, 0, 0)
-}
-
-func (m *deployed) testPullDigest(t *testing.T) {
-	p := m.newPulls(t)
-	p.pushed.Name = p.repository + "@" + p.pushed.Digest
-	p.job(t, nil)
-	p.ends(t, 3, 0)
-	p.on(t, p.reference(), 1, 2, 3)
-}
-
-func (m *deployed) testPullMissing(t *testing.T) {
-	p := m.newPulls(t)
-	p.pushed.Name = p.repository + ":missing"
-	p.job(t, nil)
-	p.ends(t, 0, 3)
-	p.everywhere(t, "not found")
-	eventually(t, func(ctx context.Context) error {
-		return p.event(ctx, "job", corev1.EventTypeWarning, "PullImageFailed", p.reference())
-	})
-}
-
-// everywhere says that all nodes tell why they failed.
-func (p *pulls) everywhere(t *testing.T, why string) {
-	t.Helper()
-	tags, err := p.tags(t.Context())
-	if err != nil || len(tags) != 3 {
-		t.Fatalf("%v, %v", tags, err)
-	}
-	for node, status := range tags {
-		if status.Phase != v1beta1.ImagePhaseFailed || !strings.Contains(status.Message, why) {
-			t.Errorf("%s: %+v, want %q", node, status, why)
-		}
-	}
-}
-
-// event says that there is none about the object.
-func (p *pulls) event(ctx context.Context, object, kind, reason, text string) error {
-	var list corev1.EventList
-	if err := p.Client.List(ctx, &list, client.InNamespace(p.namespace)); err != nil {
-		return err
-	}
-	var all []string
-	for i := range list.Items {
-		e := &list.Items[i]
-		if e.InvolvedObject.Name == object && e.Type == kind && e.Reason == reason && strings.Contains(e.Message, text) {
-			return nil
-		}
-		all = append(all, fmt.Sprintf("%s %s %s: %s", e.InvolvedObject.Name, e.Type, e.Reason, e.Message))
-	}
-	return fmt.Errorf("no %s event %s about %s with %q:\n%s", kind, reason, object, text, strings.Join(all, "\n"))
-}
-
-func (m *deployed) testPullWithLogin(t *testing.T) {
-	p := m.newPulls(t)
-	p.registry.set(func(r *registry) { r.user, r.password = "somebody", "secret" })
-	p.login(t, "right", "somebody", "secret")
-	p.job(t, func(s *v1beta1.ImagePullJobSpec) { s.PullSecrets = []string{"right"} })
-	p.ends(t, 3, 0)
-	p.on(t, p.reference(), 1, 2, 3)
 	eventually(t, func(ctx context.Context) error {
 		n, err := p.copies(ctx)
 		if err == nil && n != 0 {
@@ -314,64 +250,6 @@ func (m *deployed) testPullWithLogin(t *testing.T) {
 		}
 		return err
 	})
-}
-
-func (m *deployed) testPullWithWrongLogin(t *testing.T) {
-	p := m.newPulls(t)
-	p.registry.set(func(r *registry) { r.user, r.password = "somebody", "secret" })
-	p.login(t, "wrong", "somebody", "guess")
-	p.job(t, func(s *v1beta1.ImagePullJobSpec) { s.PullSecrets = []string{"wrong"} })
-	p.ends(t, 0, 3)
-	p.on(t, p.reference())
-	tags, err := p.tags(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for node, status := range tags {
-		if strings.Contains(status.Message, "guess") {
-			t.Errorf("%s tells the password: %s", node, status.Message)
-		}
-	}
-}
-
-func (m *deployed) testPullSlow(t *testing.T) {
-	p := m.newPulls(t)
-	p.registry.set(func(r *registry) { r.hold = make(chan struct{}) })
-	p.job(t, nil)
-	p.pulling(t, 3)
-	time.AfterFunc(5*time.Second, p.registry.release)
-	now, err := p.status(t.Context())
-	if err != nil || now.Active != 3 || now.CompletionTime != nil {
-		t.Errorf("meanwhile: %+v, %v", now, err)
-	}
-	p.ends(t, 3, 0)
-}
-
-func (m *deployed) testPullCutOff(t *testing.T) {
-	p := m.newPulls(t)
-	p.registry.set(func(r *registry) { r.drops = 4 })
-	p.job(t, retry)
-	p.ends(t, 3, 0)
-	p.on(t, p.reference(), 1, 2, 3)
-	if left := get(p.registry, func(r *registry) int { return r.drops }); left != 0 {
-		t.Errorf("%d layers were not cut off", left)
-	}
-}
-
-func (m *deployed) testPullFromNobody(t *testing.T) {
-	p := m.newPulls(t)
-	p.registry.set(func(r *registry) { r.away = true })
-	p.job(t, retry)
-	eventually(t, func(ctx context.Context) error {
-		tags, err := p.tags(ctx)
-		if err != nil || len(tags) != 3 {
-			return fmt.Errorf("%v, %w", tags, err)
-		}
-		return nil
-	})
-	p.registry.set(func(r *registry) { r.away = false })
-	p.ends(t, 3, 0)
-	p.on(t, p.reference(), 1, 2, 3)
 }
 
 // A job that is deleted stops what it began.
@@ -399,46 +277,4 @@ func (m *deployed) testPullCancelled(t *testing.T) {
 	})
 	p.registry.release()
 	p.on(t, p.reference())
-}
-
-// Many images: each is pulled once by each node, and a node pulls few at once.
-func (m *deployed) testPullList(t *testing.T) {
-	const many, atOnce = 20, 3 * 10
-	p := m.newPulls(t)
-	list := &v1beta1.ImageListPullJob{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "list"}}
-	list.Spec.Parallelism = ptr.To(intstr.FromInt32(2))
-	list.Spec.CompletionPolicy.Type = v1beta1.Always
-	for i := range many {
-		pushed := p.push(t, fmt.Sprintf("%s/%d", p.repository, i))
-		list.Spec.Images = append(list.Spec.Images, p.registry.host+"/"+pushed.Name)
-	}
-	begin := time.Now()
-	if err := p.Client.Create(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func(ctx context.Context) error {
-		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(list), list); err != nil {
-			return err
-		}
-		if list.Status.CompletionTime == nil {
-			return fmt.Errorf("%+v", list.Status)
-		}
-		return nil
-	})
-	asked, most := get(p.registry, func(r *registry) int { return sum(r.asked) }), get(p.registry, func(r *registry) int {
-		return r.mostOnce
-	})
-	t.Logf("%d images on 3 nodes in %s, at most %d layers at once", many, time.Since(begin).Round(time.Second/10), most)
-	if s := list.Status; s.Desired != many || s.Completed != many || s.Succeeded != many || asked != 3*many ||
-		most > atOnce {
-		t.Errorf("%+v; %d layers asked for, at most %d at once", s, asked, most)
-	}
-}
-
-func sum(counts map[string]int) int {
-	all := 0
-	for _, n := range counts {
-		all += n
-	}
-	return all
 }

@@ -18,16 +18,14 @@ type registry struct {
 
 	mu             sync.Mutex
 	user, password string
-	away           bool
 	// drops is how many layers are still to be cut off in their middle.
 	drops int
 	// hold keeps layers back in their middle until it is closed. Nil keeps none.
 	hold chan struct{}
 
-	asked            map[string]int // layers begun, by repository
-	atOnce, mostOnce int            // layers under way
-	given            map[string]int // layers that were taken to their end, by repository
-	abandoned        int            // layers that the node gave up
+	asked  map[string]int // layers begun, by repository
+	atOnce int            // layers under way
+	given  map[string]int // layers that were taken to their end, by repository
 }
 
 func newRegistry(t *testing.T, c *cluster.Cluster) *registry {
@@ -67,11 +65,8 @@ const large = 256 << 10
 func (r *registry) between(well http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.mu.Lock()
-		away, user, password := r.away, r.user, r.password
+		user, password := r.user, r.password
 		r.mu.Unlock()
-		if away {
-			panic(http.ErrAbortHandler)
-		}
 		if u, p, _ := q.BasicAuth(); user != "" && (u != user || p != password) {
 			w.Header().Set("Www-Authenticate", `Basic realm="test"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -107,7 +102,6 @@ func (l *layer) WriteHeader(status int) {
 		l.registry.set(func(r *registry) {
 			r.asked[l.repository]++
 			r.atOnce++
-			r.mostOnce = max(r.mostOnce, r.atOnce)
 		})
 	}
 	l.ResponseWriter.WriteHeader(status)
@@ -150,11 +144,8 @@ func (l *layer) end() {
 	}
 	l.registry.set(func(r *registry) {
 		r.atOnce--
-		switch {
-		case l.written == l.size:
+		if l.written == l.size {
 			r.given[l.repository]++
-		case l.request.Context().Err() != nil:
-			r.abandoned++
 		}
 	})
 }

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/config/crd"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/cluster/image"
 )
@@ -75,6 +78,38 @@ func leaveBehind(t *testing.T, c *cluster.Cluster) map[string]*remains {
 		left[name] = r
 	}
 	return left
+}
+
+// olderCRDs writes a file of the CRDs as OpenKruise 1.8 has them: with v1alpha1 alone and without conversion, but for
+// StatefulSets.
+func olderCRDs(t *testing.T) string {
+	t.Helper()
+	crds, err := crd.Both(apiextensionsv1.WebhookClientConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents []string
+	for _, c := range crds {
+		only := "v1alpha1"
+		if c.Spec.Names.Kind == "StatefulSet" {
+			only = "v1beta1"
+		}
+		c.Spec.Conversion = nil
+		c.Spec.Versions = slices.DeleteFunc(c.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name != only
+		})
+		c.Spec.Versions[0].Storage = true
+		text, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, string(text))
+	}
+	file := filepath.Join(t.TempDir(), "crds.yaml")
+	if err := os.WriteFile(file, []byte(strings.Join(documents, "\n---\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // bequeath waits until all pods are ready, and leaves the set in its state.

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -178,103 +177,6 @@ func (s *meshed) kept(t *testing.T, restarts map[string]int32) {
 		for container, status := range statuses(is) {
 			if status.RestartCount != restarts[container] {
 				t.Errorf("%s: %s restarted %d times, want %d", name, container, status.RestartCount, restarts[container])
-			}
-		}
-	}
-}
-
-// New images of a sidecar come to running pods, and their application does not notice.
-func (m *deployed) testSidecarInPlace(t *testing.T) {
-	first, second := m.page(t, "log1"), m.page(t, "log2")
-	s := m.newMeshed(t, 4, func(set *v1beta1.SidecarSet) {
-		log := v1beta1.SidecarContainer{Container: corev1.Container{
-			Name: "log", Image: first.Name, Command: []string{"sleep", "100000"},
-		}}
-		log.VolumeMounts = []corev1.VolumeMount{{Name: "logs", MountPath: "/logs"}}
-		set.Spec.Containers = []v1beta1.SidecarContainer{log}
-		set.Spec.Volumes = []corev1.Volume{{
-			Name: "logs", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
-		}}
-		set.Spec.UpdateStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(2))
-	})
-	for name, pod := range s.was {
-		if got := containerNames(pod); got != "log main" {
-			t.Errorf("%s has %q", name, got)
-		}
-	}
-	s.change(t, func(spec *v1beta1.SidecarSetSpec) {
-		spec.Containers[0].Image, spec.UpdateStrategy.Partition = second.Name, ptr.To(intstr.FromString("50%"))
-	})
-	s.waitFor(t, "half of the pods", func(map[string]*corev1.Pod) error { return s.status(t, 4, 2, 4) })
-	s.change(t, func(spec *v1beta1.SidecarSetSpec) { spec.UpdateStrategy.Partition = nil })
-	s.waitFor(t, "all pods", func(pods map[string]*corev1.Pod) error {
-		for name, pod := range pods {
-			if !runs(statuses(pod)["log"], second) || !ready(pod) {
-				return fmt.Errorf("%s runs %s", name, statuses(pod)["log"].ImageID)
-			}
-		}
-		return s.status(t, 4, 4, 4)
-	})
-	s.kept(t, map[string]int32{"log": 1})
-	said, err := m.Kubectl(t.Context(), "get", "sidecarset", s.set.Name)
-	if fields := strings.Fields(said); err != nil || len(fields) != 10 ||
-		strings.Join(fields[:9], " ") != "NAME MATCHED UPDATED READY AGE "+s.set.Name+" 4 4 4" {
-		t.Errorf("kubectl prints %q, %v", said, err)
-	}
-}
-
-func containerNames(pod *corev1.Pod) string {
-	var names []string
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	return strings.Join(names, " ")
-}
-
-// A canary set takes the place of its base where it selects.
-func (m *deployed) testSidecarCanary(t *testing.T) {
-	stable, canary := m.page(t, "stable"), m.page(t, "canary")
-	s := m.newMeshed(t, 1, func(set *v1beta1.SidecarSet) {
-		set.Spec.Containers = []v1beta1.SidecarContainer{{Container: corev1.Container{
-			Name: "log", Image: stable.Name, Command: []string{"sleep", "100000"},
-		}}}
-	})
-	other := &v1beta1.SidecarSet{ObjectMeta: metav1.ObjectMeta{
-		Name: s.namespace + "-canary", Annotations: map[string]string{
-			v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: s.set.Name,
-		},
-	}}
-	other.Spec = *s.set.Spec.DeepCopy()
-	other.Spec.UpdateStrategy = v1beta1.SidecarSetUpdateStrategy{Type: v1beta1.NotUpdateSidecarSetStrategyType}
-	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": s.namespace, "version": "canary"}}
-	other.Spec.Containers[0].Image = canary.Name
-	m.install(t, other)
-	pod := held(s.namespace, "one", map[string]string{"mesh": s.namespace})
-	if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
-		t.Fatal(err)
-	}
-	if list := pod.Annotations[kruise.SidecarSetInjectedListKey]; list != s.set.Name {
-		t.Errorf("a pod that the canary does not select gets %q", list)
-	}
-}
-
-// A pod of a CloneSet gets the readiness gate. Every other pod gets the readiness gate only where the feature gate
-// KruisePodReadinessGate is on.
-func (m *deployed) testReadinessGate(everyPod bool) func(*testing.T) {
-	return func(t *testing.T) {
-		s := m.newSet(t, "gated")
-		s.create(t, 1, nil)
-		for name, pod := range s.pods(t) {
-			gates := fmt.Sprint(pod.Spec.ReadinessGates)
-			if !strings.Contains(gates, string(kruise.KruisePodReadyConditionType)) {
-				t.Errorf("%s has the gates %s", name, gates)
-			}
-		}
-		for range 10 { // the API server may send each to another replica
-			pod := held(s.namespace, "plain", nil)
-			if err := m.Client.Create(t.Context(), pod, client.DryRunAll); err != nil ||
-				len(pod.Spec.ReadinessGates) > 0 != everyPod {
-				t.Fatalf("a pod that no set selects has the gates %v, %v", pod.Spec.ReadinessGates, err)
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -22,49 +21,9 @@ import (
 
 const unitedDocument = "../../docs/kinds/uniteddeployment.md"
 
-// testUnitedDeployment runs in three zones of one node each: first the sample of the document, then objects for which
-// the middle zone is cordoned, and comes back.
-func (m *deployed) testUnitedDeployment(t *testing.T) {
+// testUnitedDocument types what the document says.
+func (m *deployed) testUnitedDocument(t *testing.T) {
 	m.pushNginx(t)
-	var nodes corev1.NodeList
-	if err := m.Client.List(t.Context(), &nodes); err != nil || len(nodes.Items) != 3 {
-		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
-	}
-	zones := map[string]string{} // by node
-	middle := ""
-	for _, node := range nodes.Items {
-		zone := node.Labels[corev1.LabelTopologyZone]
-		if zones[node.Name] = zone; zone == "zone-2" {
-			middle = node.Name
-		}
-	}
-	t.Run("sample", m.testUnitedSample)
-	m.types(t.Context(), t, "cordon", middle)
-	defer m.types(context.WithoutCancel(t.Context()), t, "uncordon", middle)
-	all := []*zoned{m.newZoned(t, ofCloneSets(), zones), m.newZoned(t, ofDeployments(), zones)}
-	t.Run("cordoned", func(t *testing.T) {
-		for _, z := range all {
-			t.Run(z.kind, func(t *testing.T) { t.Parallel(); z.testCordoned(t) })
-		}
-	})
-	m.types(t.Context(), t, "uncordon", middle)
-	t.Run("back", func(t *testing.T) {
-		for _, z := range all {
-			t.Run(z.kind, func(t *testing.T) { t.Parallel(); z.testBack(t) })
-		}
-	})
-}
-
-// types runs kubectl.
-func (m *deployed) types(ctx context.Context, t *testing.T, arguments ...string) {
-	t.Helper()
-	if said, err := m.Kubectl(ctx, arguments...); err != nil {
-		t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, said)
-	}
-}
-
-// testUnitedSample types what the document says.
-func (m *deployed) testUnitedSample(t *testing.T) {
 	namespace := m.Namespace(t)
 	for _, words := range typed(t, unitedDocument) {
 		line := strings.Join(words, " ")
@@ -95,83 +54,44 @@ func (m *deployed) testUnitedSample(t *testing.T) {
 	}
 }
 
+// zoneKey is the label of nodes by which the zones of testUnitedDeployment select them.
+const zoneKey = "test.kruisekit.dev/zone"
+
 // zoned is a UnitedDeployment of three zones, of which the first two run at most two pods each.
 type zoned struct {
 	*deployed
-	kind  string
+	// zones are those of nodes, by name.
 	zones map[string]string
 	u     *v1beta1.UnitedDeployment
 }
 
-func podsOfWeb() (metav1.ObjectMeta, *metav1.LabelSelector, corev1.PodTemplateSpec) {
-	labels := map[string]string{"app": "web"}
-	pod := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}}
-	pod.Spec = corev1.PodSpec{
-		TerminationGracePeriodSeconds: ptr.To[int64](1), Containers: []corev1.Container{{Name: "nginx", Image: "nginx:1.27"}},
+// testUnitedDeployment runs in three zones of one node each. The pod of the middle zone runs in the next zone while the
+// middle zone has no node. Once the zone has its node, no ready pod moves back, and the next new pod runs there.
+func (m *deployed) testUnitedDeployment(t *testing.T) {
+	m.pushNginx(t)
+	var nodes corev1.NodeList
+	if err := m.Client.List(t.Context(), &nodes); err != nil || len(nodes.Items) != 3 {
+		t.Fatalf("%d nodes, %v", len(nodes.Items), err)
 	}
-	return metav1.ObjectMeta{Labels: labels}, &metav1.LabelSelector{MatchLabels: labels}, pod
-}
-
-func ofCloneSets() v1beta1.SubsetTemplate {
-	metadata, selector, pod := podsOfWeb()
-	return v1beta1.SubsetTemplate{CloneSetTemplate: &v1beta1.CloneSetTemplateSpec{
-		ObjectMeta: metadata, Spec: v1beta1.CloneSetSpec{Selector: selector, Template: pod},
-	}}
-}
-
-func ofDeployments() v1beta1.SubsetTemplate {
-	metadata, _, pod := podsOfWeb()
-	return v1beta1.SubsetTemplate{DeploymentTemplate: &v1beta1.DeploymentTemplateSpec{
-		ObjectMeta: metadata, Spec: appsv1.DeploymentSpec{Template: pod},
-	}}
-}
-
-func (m *deployed) newZoned(t *testing.T, template v1beta1.SubsetTemplate, zones map[string]string) *zoned {
-	t.Helper()
-	_, selector, _ := podsOfWeb()
-	u := &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace(t), Name: "web"}}
-	u.Spec.Replicas, u.Spec.Selector, u.Spec.Template = ptr.To[int32](3), selector, template
-	u.Spec.Topology.ScheduleStrategy = v1beta1.UnitedDeploymentScheduleStrategy{
-		Type: v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
-		Adaptive: &v1beta1.AdaptiveUnitedDeploymentStrategy{
-			RescheduleCriticalSeconds: ptr.To[int32](3), UnschedulableDuration: ptr.To[int32](20),
-		},
-	}
-	for _, zone := range []string{"zone-1", "zone-2", "zone-3"} {
-		s := v1beta1.Subset{Name: zone}
-		s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{
-			Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
-		}}
-		if zone != "zone-3" {
-			s.MaxReplicas = ptr.To(intstr.FromInt32(2))
+	z := &zoned{deployed: m, zones: map[string]string{}}
+	middle := ""
+	for _, node := range nodes.Items {
+		zone := node.Labels[corev1.LabelTopologyZone]
+		z.zones[node.Name] = zone
+		if zone == "zone-2" {
+			middle = node.Name
+			continue
 		}
-		u.Spec.Topology.Subsets = append(u.Spec.Topology.Subsets, s)
+		m.types(t.Context(), t, "label", "node", node.Name, zoneKey+"="+zone)
 	}
-	if err := m.Client.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	kind := "CloneSets"
-	if template.DeploymentTemplate != nil {
-		kind = "Deployments"
-	}
-	return &zoned{m, kind, zones, u}
-}
-
-// testCordoned: pods for the cordoned zone run in the next one.
-func (z *zoned) testCordoned(t *testing.T) {
+	t.Cleanup(func() { m.types(context.WithoutCancel(t.Context()), t, "label", "nodes", "--all", zoneKey+"-") })
+	z.create(t)
 	begin := time.Now()
 	z.runs(t, 2, 0, 1)
-	t.Logf("the pod of the cordoned zone runs elsewhere %s after the creation", time.Since(begin).Round(time.Second/10))
-	z.scales(t, 5)
-	z.runs(t, 2, 0, 3)
-	z.scales(t, 4)
-	z.runs(t, 2, 0, 2)
-}
-
-// testBack: no ready pod moves back, and the next new pod runs in the zone that is back.
-func (z *zoned) testBack(t *testing.T) {
+	t.Logf("the pod of the middle zone runs elsewhere %s after the creation", time.Since(begin).Round(time.Second/10))
+	m.types(t.Context(), t, "label", "node", middle, zoneKey+"=zone-2")
 	eventually(t, func(ctx context.Context) error {
-		if err := z.Client.Get(ctx, client.ObjectKeyFromObject(z.u), z.u); err != nil {
+		if err := m.Client.Get(ctx, client.ObjectKeyFromObject(z.u), z.u); err != nil {
 			return err
 		}
 		for _, s := range z.u.Status.SubsetStatuses {
@@ -181,14 +101,53 @@ func (z *zoned) testBack(t *testing.T) {
 		}
 		return fmt.Errorf("status %+v", z.u.Status.SubsetStatuses)
 	})
-	z.runs(t, 2, 0, 2)
-	z.scales(t, 5)
-	z.runs(t, 2, 1, 2)
+	z.runs(t, 2, 0, 1)
+	m.types(t.Context(), t, "scale", "ud", z.u.Name, "-n", z.u.Namespace, "--replicas=4")
+	z.runs(t, 2, 1, 1)
 }
 
-func (z *zoned) scales(t *testing.T, replicas int) {
+// types runs kubectl.
+func (m *deployed) types(ctx context.Context, t *testing.T, arguments ...string) {
 	t.Helper()
-	z.types(t.Context(), t, "scale", "ud", z.u.Name, "-n", z.u.Namespace, fmt.Sprintf("--replicas=%d", replicas))
+	if said, err := m.Kubectl(ctx, arguments...); err != nil {
+		t.Errorf("kubectl %s: %v\n%s", strings.Join(arguments, " "), err, said)
+	}
+}
+
+func (z *zoned) create(t *testing.T) {
+	t.Helper()
+	labels := map[string]string{"app": "web"}
+	z.u = &v1beta1.UnitedDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: z.Namespace(t), Name: "web"}}
+	z.u.Spec.Replicas, z.u.Spec.Selector = ptr.To[int32](3), &metav1.LabelSelector{MatchLabels: labels}
+	z.u.Spec.Template.CloneSetTemplate = &v1beta1.CloneSetTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: v1beta1.CloneSetSpec{Selector: z.u.Spec.Selector, Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{
+				TerminationGracePeriodSeconds: ptr.To[int64](1),
+				Containers:                    []corev1.Container{{Name: "nginx", Image: "nginx:1.27"}},
+			},
+		}},
+	}
+	z.u.Spec.Topology.ScheduleStrategy = v1beta1.UnitedDeploymentScheduleStrategy{
+		Type: v1beta1.AdaptiveUnitedDeploymentScheduleStrategyType,
+		Adaptive: &v1beta1.AdaptiveUnitedDeploymentStrategy{
+			RescheduleCriticalSeconds: ptr.To[int32](3), UnschedulableDuration: ptr.To[int32](20),
+		},
+	}
+	for _, zone := range []string{"zone-1", "zone-2", "zone-3"} {
+		s := v1beta1.Subset{Name: zone}
+		s.NodeSelectorTerm.MatchExpressions = []corev1.NodeSelectorRequirement{{
+			Key: zoneKey, Operator: corev1.NodeSelectorOpIn, Values: []string{zone},
+		}}
+		if zone != "zone-3" {
+			s.MaxReplicas = ptr.To(intstr.FromInt32(2))
+		}
+		z.u.Spec.Topology.Subsets = append(z.u.Spec.Topology.Subsets, s)
+	}
+	if err := z.Client.Create(t.Context(), z.u); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // runs waits until the zones run as many pods, all of them ready and in the zone of their subset, and the status counts
