@@ -15,6 +15,7 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/imagepulljob"
+	"github.com/kruisekit/kruisekit/imagepull"
 	"github.com/kruisekit/kruisekit/test/requests"
 )
 
@@ -59,8 +60,9 @@ func TestSecrets(t *testing.T) {
 	b := start(t, imagepulljob.Options{SecretPeriod: 100 * time.Millisecond})
 	b.have(2)
 	source := b.secret("login", `{"auths":{}}`)
+	b.secret("bad", `{"auths":{"a":{"auth":"no base64"}}}`)
 	b.nodes.tell("nginx:1", v1beta1.ImagePhasePulling)
-	first := b.create("first", "nginx:1", parallel(2), secrets("login", "later"))
+	first := b.create("first", "nginx:1", parallel(2), secrets("login", "later", "bad"))
 	second := b.create("second", "nginx:1", parallel(2), secrets("login"), never)
 	copies := b.copied(`login {"auths":{}} first,second`)
 	if c := copies[0]; len(c.Labels) > 0 || c.Type != source.Type ||
@@ -76,6 +78,19 @@ func TestSecrets(t *testing.T) {
 	if len(first.Finalizers) > 0 {
 		t.Errorf("finalizers %q: the copies are deleted without one", first.Finalizers)
 	}
+	b.until(func() error {
+		var events corev1.EventList
+		if err := b.client.List(t.Context(), &events, client.InNamespace(b.namespace)); err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Reason == imagepull.NoteBadSecret && e.InvolvedObject.Name == first.Name &&
+				strings.Contains(e.Message, "bad") {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event of the unusable secret: %+v", events.Items)
+	})
 
 	before := source.DeepCopy()
 	source.Data[corev1.DockerConfigJsonKey] = []byte(`{"auths":{"a":{}}}`)
