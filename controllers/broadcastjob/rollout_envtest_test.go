@@ -117,6 +117,22 @@ func testNodes(b *bench) {
 	b.is(first, "running: desired 1, active 1, succeeded 1, failed 0")
 }
 
+// testContinue: with the failure policy Continue a job ends with a failed pod, and runs on a node that was cordoned.
+func testContinue(b *bench) {
+	b.addNodes("a", "b", "c")
+	b.patch(b.node("c"), `{"spec":{"unschedulable":true}}`)
+	b.start(broadcastjob.Options{})
+	job := b.create(func(j *v1beta1.BroadcastJob) { j.Spec.FailurePolicy.Type = v1beta1.FailurePolicyTypeContinue })
+	b.runs("a b")
+	b.end("a", corev1.PodFailed)
+	b.is(job, "running: desired 2, active 1, succeeded 0, failed 1")
+	b.patch(b.node("c"), `{"spec":{"unschedulable":null}}`)
+	b.runs("a b c")
+	b.end("b", corev1.PodSucceeded)
+	b.end("c", corev1.PodSucceeded)
+	b.is(job, "completed: desired 3, active 0, succeeded 2, failed 1")
+}
+
 // testBound: without the scheduler pods name their node.
 func testBound(b *bench) {
 	b.addNodes("a")

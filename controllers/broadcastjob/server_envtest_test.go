@@ -38,7 +38,8 @@ func TestServer(t *testing.T) {
 		Private: true, Scheme: scheme, CRDDirs: []string{"../../config/crd/bases/apps.kruise.io_broadcastjobs.yaml"},
 	})
 	for name, test := range map[string]func(*bench){
-		"life": testLife, "fail fast": testFailFast, "nodes": testNodes, "bound": testBound, "faults": testFaults,
+		"life": testLife, "fail fast": testFailFast, "continue": testContinue, "nodes": testNodes,
+		"bound": testBound, "faults": testFaults,
 		"malformed":       testMalformed,
 		"restart/running": testRestartRunning, "restart/paused": testRestartPaused, "restart/ended": testRestartEnded,
 		"restart/unreported": testRestartUnreported, "restart/failing": testRestartFailing,
