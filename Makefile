@@ -65,11 +65,6 @@ demo: ## See a rollout in place beside that of a Deployment, in a cluster of its
 	@hack/demo
 	exec bin/demo $(DEMOFLAGS)
 
-.PHONY: picture
-picture: ## Take the picture of the demo in the README from a run
-	@hack/demo
-	exec bin/demo -plain -svg docs/images/demo.svg
-
 ##@ Write
 
 .PHONY: generate
@@ -280,11 +275,6 @@ plugin-lint: ## Lint the module of the plugin
 plugin-test: plugin ## Run each command of kubectl-kruise on real nodes, and compare forecasts with what happens (cluster-build first)
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestPlugin$$' -count=1 -v -parallel 16 -timeout 30m \
 		-args -plugin $(CURDIR)/bin/kubectl-kruise
-
-.PHONY: plugin-pictures
-plugin-pictures: plugin ## Take the pictures of docs/kubectl-kruise.md from a terminal on real nodes
-	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestPluginPictures$$' -count=1 -v -timeout 20m \
-		-args -plugin $(CURDIR)/bin/kubectl-kruise -plugin-pictures $(CURDIR)/docs/images
 
 .PHONY: plugin-release
 plugin-release: ## Build archives of kubectl-kruise for three systems by two architectures, and the krew manifest, VERSION=v1.2.3

@@ -32,7 +32,6 @@ func main() {
 	o := options{out: os.Stdout}
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.BoolVar(&o.keep, "keep", false, "leave the cluster up until Ctrl-C")
-	flags.StringVar(&o.svg, "svg", "", "write a picture of the run to this file, as SVG")
 	plain := flags.Bool("plain", false, "write plain lines also in a terminal")
 	err := flags.Parse(os.Args[1:])
 	if err == nil {
@@ -74,6 +73,4 @@ type options struct {
 	style func() screen.Style
 	// keep leaves the cluster up until the context ends.
 	keep bool
-	// svg is a file for a picture of the run, if it is not empty.
-	svg string
 }

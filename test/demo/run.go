@@ -17,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/test/demo/ground"
 	"github.com/kruisekit/kruisekit/test/demo/rollout"
 	"github.com/kruisekit/kruisekit/test/demo/screen"
-	"github.com/kruisekit/kruisekit/test/demo/svg"
 	"github.com/kruisekit/kruisekit/test/demo/writes"
 )
 
@@ -28,10 +27,6 @@ const (
 	containerStart = time.Second
 	// reading is how long a live screen stands still after each step.
 	reading = 2 * time.Second
-
-	// A picture has room for all that a frame shows.
-	pictureWidth, pictureHeight = 84, 60
-	pictureTitle                = "Rollouts of a CloneSet, an annotated Deployment and a plain one, and their writes"
 )
 
 const explanation = `
@@ -127,8 +122,6 @@ func show(ctx context.Context, o options, g *ground.Ground, notes *rollout.Notes
 		defer func() { err = errors.Join(err, live.Close()) }()
 		play.Screen, play.Pause = live, reading
 	}
-	still := &screen.Still{Next: play.Screen}
-	play.Screen = still
 	rows, err := play.Run(ctx)
 	if err != nil {
 		return err
@@ -139,13 +132,5 @@ func show(ctx context.Context, o options, g *ground.Ground, notes *rollout.Notes
 	fmt.Fprintln(o.out)
 	fmt.Fprint(o.out, screen.Summary(rollout.Summary(rows), o.style()))
 	fmt.Fprintf(o.out, explanation, containerStart)
-	if err := rollout.Check(rows); err != nil || o.svg == "" {
-		return err
-	}
-	wide := screen.Style{Width: pictureWidth, Height: pictureHeight, Colours: true}
-	text := screen.Picture(still.Frame(), wide) + "\n" + screen.Summary(rollout.Summary(rows), wide)
-	if err := os.WriteFile(o.svg, []byte(svg.Draw(text, pictureTitle)), 0o600); err != nil {
-		return fmt.Errorf("write picture: %w", err)
-	}
-	return nil
+	return rollout.Check(rows)
 }

@@ -25,7 +25,7 @@ import (
 )
 
 var pluginBinary = flag.String("plugin", "",
-	"the binary kubectl-kruise that TestPlugin and TestPluginPictures run; empty skips the tests")
+	"the binary kubectl-kruise that TestPlugin runs; empty skips the test")
 
 // TestPlugin runs each command of kubectl kruise as a user does, beside two replicas of the manager and three daemons,
 // and checks what has happened in the cluster. It fails where the binary has a command, or the document a flag, that no
