@@ -264,7 +264,7 @@ func (v *volumes) look(ctx context.Context) (volumesLook, error) {
 
 // disorder returns what is not in the order of a rollout: the volume of the last pod grows, this pod is updated, and
 // then the other one follows.
-func (v *volumes) disorder(l volumesLook, size, image string) (broken []string) {
+func (*volumes) disorder(l volumesLook, size, image string) (broken []string) {
 	asks := func(claim corev1.PersistentVolumeClaim) string {
 		amount := claim.Spec.Resources.Requests[corev1.ResourceStorage]
 		return amount.String()
