@@ -333,7 +333,7 @@ func TestProcessStartsAnew(t *testing.T) {
 	n.eventuallyTold(2)
 }
 
-// eventuallyTold waits until a number of pulls is told by events, which a process sends after it has written the status.
+// eventuallyTold waits for the events of a number of pulls, which a process sends after it has written the status.
 func (n *node) eventuallyTold(pulls int) {
 	n.Helper()
 	err := wait.PollUntilContextTimeout(n.Context(), 20*time.Millisecond, time.Minute, true,
