@@ -255,7 +255,7 @@ func (p *Pass) stateWhileUpdated(pod *corev1.Pod) kruise.LifecycleState {
 	return kruise.LifecycleStateUpdating
 }
 
-var errUnknownRevision = errors.New("the revision of the leader is not stored any more")
+var errUnknownRevision = errors.New("the revision of the leader is no longer stored")
 
 func (p *Pass) errState(pod *corev1.Pod) error {
 	return fmt.Errorf("is in state %q, which no update starts from", p.in.Policy.Keys.StateOf(pod))

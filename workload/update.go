@@ -226,7 +226,7 @@ func (c *changes) of(label string, to *Revision, role string) (*inplace.Change, 
 func (c *changes) diff(label string, to *Revision, role string) (*inplace.Change, error) {
 	from := c.in.revision(label)
 	if from == nil {
-		return nil, fmt.Errorf("the revision %q of the pod is not stored any more", label)
+		return nil, fmt.Errorf("the revision %q of the pod is no longer stored", label)
 	}
 	if to.Data == nil {
 		return nil, fmt.Errorf("the revision %s is not stored", to.Name)

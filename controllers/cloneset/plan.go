@@ -32,7 +32,7 @@ type plan struct {
 
 	rolling v1beta1.RollingUpdateCloneSetStrategy
 	limits  scale.Limits
-	// creations is how many pods the pass is to create. ids are those of these pods, once the pass has come to that.
+	// creations is how many pods the pass is to create. ids are those of these pods, set when the pass creates them.
 	creations int
 	ids       []string
 	// existing are the ids of pods that exist now.

@@ -55,7 +55,7 @@ func Sender(c client.Client, live client.Reader) driver.Send {
 
 // Send sends a write, and returns the object as the API server answered; nil for a deletion. The object of the write
 // stays as it is. Errors are those of the client: see write.IsOutdated.
-func Send( //nolint:ireturn // whichever type the write is of
+func Send( //nolint:ireturn // of any type
 	ctx context.Context, c client.Client, w *write.Write,
 ) (write.Object, error) {
 	switch w.Verb {
@@ -202,7 +202,7 @@ func (r *Recording) record(ctx context.Context, w write.Write, dryRun []string, 
 	return err
 }
 
-func copyOf(object write.Object) write.Object { //nolint:ireturn // whichever type the object is of
+func copyOf(object write.Object) write.Object { //nolint:ireturn // of any type
 	made, _ := object.DeepCopyObject().(write.Object)
 	return made
 }

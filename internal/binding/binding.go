@@ -235,8 +235,8 @@ func (b *Binding) DeleteEach(
 	return gone, errors.Join(failed...)
 }
 
-// The pauses after failures. The cause of a failure, such as a quota, may end without an event, so that a user waits
-// for the longest pause.
+// The pauses after failures. The cause of a failure, such as a quota, may end without an event: a user then waits
+// for mostPause.
 const (
 	leastPause = 5 * time.Millisecond
 	mostPause  = time.Minute

@@ -187,7 +187,7 @@ type Plan struct {
 
 	ScaleErr, UpdateErr error
 	After               passes.Earliest
-	// Waits are what pods wait for that are to be created, once the pass has come to that.
+	// Waits are what new pods wait for, set when the pass creates them.
 	Waits []note.Note
 
 	wait Wait
