@@ -256,7 +256,16 @@ func (l look) park(p *patch, u *Update, old *kruise.InPlaceUpdateState, c *Chang
 	e := l.edit()
 	e.update = u
 	e.annotations[l.policy.Keys.InPlaceGraceKey()] = ptr.To(string(data))
-	return e.store(p, l.fresh(u, old, c))
+	// Readers that know no grace period take a state without records for a completed update, and open the gate. Those of
+	// later batches are left out: OpenKruise would wait for them before it writes these batches.
+	s := l.fresh(u, old, c)
+	batch, _ := split(l.pod, c.due(l.pod), l.policy.Keys)
+	for _, name := range batch {
+		if _, ok := c.Images[name]; ok {
+			e.record(s, name)
+		}
+	}
+	return e.store(p, s)
 }
 
 func finished(pod *corev1.Pod) bool {
@@ -281,8 +290,8 @@ type Policy struct {
 	Relabel Relabel
 	// IgnoreResources counts an update as complete whatever the node reports about resources.
 	IgnoreResources bool
-	// RecordRestarts has updates record the restarts that they cause, in the annotation PlannedRestartsKey, for
-	// UnplannedRestarts. It adds no write.
+	// RecordRestarts has updates record the restarts that they cause, in the annotation kruise.Keys.PlannedRestarts,
+	// for UnplannedRestarts. It adds no write.
 	RecordRestarts bool
 }
 

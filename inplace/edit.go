@@ -59,7 +59,9 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 			e.annotations[key] = &value
 		}
 		if image, ok := c.Images[name]; ok {
-			e.image(s, name, image)
+			path := write.Pointer("spec", "containers", positionOf(e.pod, name), "image")
+			e.containers = append(e.containers, write.Replace(path, image))
+			e.record(s, name)
 		}
 	}
 	s.NextContainerImages, s.NextContainerResources, s.NextContainerRefMetadata = rest.Images, rest.Resources,
@@ -80,10 +82,8 @@ func (e *edit) apply(p *patch, s *kruise.InPlaceUpdateState, c *Change) error {
 	return e.store(p, s)
 }
 
-// image changes an image, and records what runs before.
-func (e *edit) image(s *kruise.InPlaceUpdateState, name, image string) {
-	path := write.Pointer("spec", "containers", positionOf(e.pod, name), "image")
-	e.containers = append(e.containers, write.Replace(path, image))
+// record stores what a container runs before its image changes.
+func (e *edit) record(s *kruise.InPlaceUpdateState, name string) {
 	status := statusOf(e.pod, name)
 	if status == nil {
 		return
@@ -142,8 +142,10 @@ func (e *edit) encode(p *patch) error {
 		for key, value := range e.update.Labels {
 			e.labels[key] = &value
 		}
-		if e.annotations[PendingRevisionKey] = &e.update.Revision; e.relabelNow() {
-			e.relabelTo, e.annotations[PendingRevisionKey] = &e.update.Revision, nil
+		e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).PendingRevisionKey)
+		pending := e.policy.Keys.PendingRevisionKey()
+		if e.annotations[pending] = &e.update.Revision; e.relabelNow() {
+			e.relabelTo, e.annotations[pending] = &e.update.Revision, nil
 		}
 		for key, value := range e.update.Annotations {
 			e.annotations[key] = &value
@@ -280,15 +282,14 @@ const (
 	RelabelFirst Relabel = ""
 	// RelabelLast changes the label when the containers run the change and the pod is ready again. It is for controllers
 	// that count a pod with the new label as updated, as those of Kubernetes do. Until then the annotation
-	// PendingRevisionKey holds the revision.
+	// kruise.Keys.PendingRevision holds the revision.
 	RelabelLast Relabel = "Last"
 	// RelabelDone ends such updates as soon as the containers run the change, ready or not.
 	RelabelDone Relabel = "Done"
 )
 
-// PendingRevisionKey is the annotation of a pod that an update with RelabelLast is changing. Its value is what the
-// revision label becomes.
-const PendingRevisionKey = "kruisekit.dev/pending-revision"
+// PendingRevisionKey is the name of kruise.Keys.PendingRevision where the keys give none.
+const PendingRevisionKey = kruise.PendingRevisionKey
 
 // RevisionOf returns the revision that the spec of a pod has, as the revision label holds it: the one that an update
 // with RelabelLast is moving the pod to, else the value of the label.
@@ -302,7 +303,8 @@ func (p Policy) pending(pod *corev1.Pod) string {
 	if p.Relabel == RelabelFirst {
 		return ""
 	}
-	return pod.Annotations[PendingRevisionKey]
+	_, value, _ := p.Keys.Lookup(pod.Annotations, (*kruise.Keys).PendingRevisionKey)
+	return value
 }
 
 // Settled reports whether no update of a pod is under way, and the revision label of the pod is that of its spec.
@@ -328,7 +330,8 @@ func (l look) relabel() Action {
 func (l look) relabelTo(pending string) Action {
 	return l.patch(StepRelabel, func(p *patch) error {
 		e := l.edit()
-		e.annotations[PendingRevisionKey], e.relabelTo = nil, &pending
+		e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).PendingRevisionKey)
+		e.annotations[e.policy.Keys.PendingRevisionKey()], e.relabelTo = nil, &pending
 		return e.encode(p)
 	})
 }

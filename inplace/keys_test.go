@@ -19,7 +19,8 @@ import (
 func ownKeys() *kruise.Keys {
 	return &kruise.Keys{
 		InPlaceState: "own.example.com/state", InPlaceGrace: "own.example.com/grace", InPlaceReady: "OwnUpdateReady",
-		Revision: "own.example.com/revision",
+		Revision: "own.example.com/revision", PendingRevision: "own.example.com/pending-revision",
+		PlannedRestarts: "own.example.com/planned-restarts",
 	}
 }
 
@@ -30,6 +31,7 @@ func TestOwnKeys(t *testing.T) {
 	names := strings.NewReplacer(
 		kruise.InPlaceUpdateStateKey, own.InPlaceState, kruise.InPlaceUpdateGraceKey, own.InPlaceGrace,
 		string(kruise.InPlaceUpdateReady), string(own.InPlaceReady), kruise.PodRevisionLabelKey, own.Revision,
+		kruise.PendingRevisionKey, own.PendingRevision, kruise.PlannedRestartsKey, own.PlannedRestarts,
 	)
 	renamed := func(pod *corev1.Pod) *corev1.Pod {
 		again := &corev1.Pod{}
@@ -63,7 +65,11 @@ func TestOwnKeys(t *testing.T) {
 		pod := oddPod(t, r)
 		change := oddChange(r, pod)
 		delete(change.Metadata.Annotations, kruise.InPlaceUpdateGraceKey) // its own name is not renamed in a grace period
-		p := inplace.Policy{Unready: oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways)}
+		p := inplace.Policy{
+			Unready:        oneOf(r, inplace.UnreadyOnRestart, inplace.UnreadyAlways),
+			Relabel:        oneOf(r, inplace.RelabelFirst, inplace.RelabelLast, inplace.RelabelDone),
+			RecordRestarts: true,
+		}
 		grace := oneOf(r, int32(0), 7)
 		want, plain := run(inplace.Update{Pod: pod, Change: change, Revision: "r", GraceSeconds: grace}, p)
 		p.Keys = own

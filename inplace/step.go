@@ -131,9 +131,8 @@ func (l look) makeReady() Action {
 	})}
 }
 
-// PlannedRestartsKey is the annotation of a pod in which updates record the restarts that they cause, with
-// Policy.RecordRestarts. UnplannedRestarts reads the annotation.
-const PlannedRestartsKey = "kruisekit.dev/planned-restarts"
+// PlannedRestartsKey is the name of kruise.Keys.PlannedRestarts where the keys give none.
+const PlannedRestartsKey = kruise.PlannedRestartsKey
 
 // Restart is a container that restarted without an update.
 type Restart struct {
@@ -144,7 +143,8 @@ type Restart struct {
 }
 
 // UnplannedRestarts returns the containers and init containers of a pod that restarted more often since the pod was
-// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts.
+// created than updates by this package explain, by name. The updates must have Policy.RecordRestarts. Nil keys are those of
+// OpenKruise.
 //
 //   - A write that restarts a container explains one restart of that container, from the write on: the next restart,
 //     for whatever reason it happens, starts what was written. So a restart that an update causes never counts, neither
@@ -158,8 +158,8 @@ type Restart struct {
 //   - A node that counts again from zero, because it lost its containers and logs, hides restarts until its count is
 //     above the one before. Restarts that counted when the last update was written stay.
 //   - Restarts by updates of other writers count, as do restarts that an update of an older version caused.
-func UnplannedRestarts(pod *corev1.Pod) ([]Restart, error) {
-	records, err := plannedRestarts(pod)
+func UnplannedRestarts(pod *corev1.Pod, keys *kruise.Keys) ([]Restart, error) {
+	records, err := plannedRestarts(pod, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -187,8 +187,9 @@ func (p planned) unplanned(restartCount int32) int32 {
 	return p.Unplanned + max(0, restartCount-p.Through)
 }
 
-func plannedRestarts(pod *corev1.Pod) (map[string]planned, error) {
-	records, err := decode[map[string]planned](PlannedRestartsKey, pod.Annotations[PlannedRestartsKey])
+func plannedRestarts(pod *corev1.Pod, keys *kruise.Keys) (map[string]planned, error) {
+	key, text, _ := keys.Lookup(pod.Annotations, (*kruise.Keys).PlannedRestartsKey)
+	records, err := decode[map[string]planned](key, text)
 	return ptr.Deref(records, nil), err
 }
 
@@ -203,7 +204,7 @@ func (e *edit) explain(c *Change, batch []string) error {
 	if len(by)+len(resized) == 0 {
 		return nil
 	}
-	had, err := plannedRestarts(e.pod)
+	had, err := plannedRestarts(e.pod, e.policy.Keys)
 	if err != nil {
 		had = nil
 	}
@@ -222,9 +223,10 @@ func (e *edit) explain(c *Change, batch []string) error {
 	}
 	data, err := json.Marshal(records)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", PlannedRestartsKey, err)
+		return fmt.Errorf("encode %s: %w", e.policy.Keys.PlannedRestartsKey(), err)
 	}
-	e.annotations[PlannedRestartsKey] = ptr.To(string(data))
+	e.policy.Keys.RemoveOlder(e.annotations, (*kruise.Keys).PlannedRestartsKey)
+	e.annotations[e.policy.Keys.PlannedRestartsKey()] = ptr.To(string(data))
 	return nil
 }
 

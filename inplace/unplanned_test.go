@@ -69,7 +69,7 @@ func TestUnplannedRestartsProperty(t *testing.T) {
 					want = append(want, inplace.Restart{Container: name, Count: n})
 				}
 			}
-			got, err := inplace.UnplannedRestarts(k.pod)
+			got, err := inplace.UnplannedRestarts(k.pod, nil)
 			if d := cmp.Diff(want, got); d != "" || err != nil {
 				t.Fatalf("(-want +got):\n%s%v\n%s", d, err, encoded(t, k.pod))
 			}
@@ -117,7 +117,7 @@ func TestUnplannedRestarts(t *testing.T) {
 			pod.Annotations = map[string]string{inplace.PlannedRestartsKey: c.record}
 			pod.Status.ContainerStatuses[0].RestartCount = c.counts[0]
 			pod.Status.InitContainerStatuses[0].RestartCount = c.counts[1]
-			got, err := inplace.UnplannedRestarts(pod)
+			got, err := inplace.UnplannedRestarts(pod, nil)
 			if d := cmp.Diff(c.want, got); d != "" || err != nil {
 				t.Errorf("%s (-want +got):\n%s%v", c.why, d, err)
 			}
@@ -209,7 +209,7 @@ func TestPlannedRestarts(t *testing.T) {
 func TestUnplannedRestartsUnreadable(t *testing.T) {
 	pod := running(withInit(), "web-1")
 	pod.Annotations = map[string]string{inplace.PlannedRestartsKey: "{"}
-	_, err := inplace.UnplannedRestarts(pod)
+	_, err := inplace.UnplannedRestarts(pod, nil)
 	if err == nil || !strings.Contains(err.Error(), inplace.PlannedRestartsKey) {
 		t.Errorf("got %v", err)
 	}
@@ -220,7 +220,7 @@ func ExampleUnplannedRestarts() {
 	pod.Annotations[inplace.PlannedRestartsKey] = `{"main":{"through":1}}` // an update restarts the container once
 	for count := range int32(3) {
 		pod.Status.ContainerStatuses[0].RestartCount = count
-		restarts, err := inplace.UnplannedRestarts(pod)
+		restarts, err := inplace.UnplannedRestarts(pod, nil)
 		fmt.Println(count, restarts, err)
 	}
 	// Output:

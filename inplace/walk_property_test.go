@@ -329,7 +329,7 @@ func (o *rollout) node() {
 
 // unplanned expects that no restart of an update counts as unplanned.
 func (o *rollout) unplanned() {
-	counted, err := inplace.UnplannedRestarts(o.k.pod)
+	counted, err := inplace.UnplannedRestarts(o.k.pod, nil)
 	if err != nil {
 		o.fail("%v", err)
 	}
@@ -354,6 +354,7 @@ func (o *rollout) step(wild bool) {
 	default:
 		o.node()
 	}
+	o.readBack()
 }
 
 // ended says what the pod still lacks; empty for nothing.

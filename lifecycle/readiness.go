@@ -157,6 +157,9 @@ type Gate struct {
 	// all entries are gone: look at IsHeld in each pass, and hold again. Without Shared such a message is an error, since
 	// replacing it would end the reason of its writer.
 	Shared bool
+	// SetReady has the writes set the condition Ready as well, to True and to False, as Readiness computes it from
+	// ContainersReady and all gates. It is for pods that no kubelet runs, as on simulated nodes.
+	SetReady bool
 }
 
 // Hold returns the write of the pod's status after which an entry keeps the pod not ready: the gate's condition, and
@@ -170,7 +173,7 @@ func (g Gate) Hold(pod *corev1.Pod, userAgent, key string, now time.Time) (*writ
 
 // Release returns the write of the pod's status after which an entry no longer keeps the pod not ready. It returns nil
 // where there is no such entry. The write tests what the write of Hold tests. The pod becomes ready when no entry is
-// left; the kubelet writes Ready itself.
+// left: the kubelet writes Ready, or this write does with SetReady.
 func (g Gate) Release(pod *corev1.Pod, userAgent, key string, now time.Time) (*write.Write, error) {
 	return g.set(pod, kruise.NotReadyEntry{UserAgent: userAgent, Key: key}, false, now)
 }
@@ -207,7 +210,15 @@ func (g Gate) set( //nolint:revive // the tests of a move beside four arguments
 		return nil, err
 	}
 	changes := []corev1.PodCondition{c}
-	if ready := Ready(pod, now, c); ready != nil && held {
+	var ready *corev1.PodCondition
+	switch {
+	case g.SetReady:
+		ready = Readiness(pod, now, c)
+		tests = append(tests, TestCondition(pod, corev1.ContainersReady)...)
+	case held:
+		ready = Ready(pod, now, c)
+	}
+	if ready != nil {
 		changes = append(changes, *ready)
 	}
 	ops := slices.Concat(write.TestUID(pod), tests, TestCondition(pod, g.condition()), SetConditions(pod, changes...))

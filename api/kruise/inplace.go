@@ -23,6 +23,11 @@ const (
 	InPlaceUpdateGraceKey = "apps.kruise.io/inplace-update-grace"
 	// InPlaceUpdateGraceKeyOld is read where InPlaceUpdateGraceKey is absent, and never written.
 	InPlaceUpdateGraceKeyOld = "inplace-update-grace"
+	// PendingRevisionKey holds, until an update is complete that changes the revision label last, the value that the label
+	// gets.
+	PendingRevisionKey = "kruisekit.dev/pending-revision"
+	// PlannedRestartsKey holds the restarts of the containers that updates explain.
+	PlannedRestartsKey = "kruisekit.dev/planned-restarts"
 )
 
 // InPlaceUpdateState is the progress of the latest in-place update of a pod.
@@ -31,7 +36,8 @@ type InPlaceUpdateState struct {
 	Revision string `json:"revision"`
 	// UpdateTimestamp is when the update began. Later batches leave it.
 	UpdateTimestamp metav1.Time `json:"updateTimestamp"`
-	// LastContainerStatuses are, by container, what ran when its image was written. Null until an image was.
+	// LastContainerStatuses are, by container, what ran when its image was written, or before its image waits for the end of a
+	// grace period. Null for a change of no image.
 	LastContainerStatuses map[string]InPlaceUpdateContainerStatus `json:"lastContainerStatuses"`
 	// UpdateEnvFromMetadata says that the update changes labels or annotations that feed environment variables.
 	UpdateEnvFromMetadata bool `json:"updateEnvFromMetadata,omitempty"`

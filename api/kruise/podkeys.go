@@ -16,6 +16,9 @@ type Keys struct {
 	// InPlaceState and InPlaceGrace are annotations: how far an update has come, and the change that waits for the end
 	// of a grace period.
 	InPlaceState, InPlaceGrace string
+	// PendingRevision and PlannedRestarts are annotations: what the revision label becomes when an update is complete,
+	// and the restarts that updates explain.
+	PendingRevision, PlannedRestarts string
 	// InPlaceReady is the readiness gate that an update closes.
 	InPlaceReady corev1.PodConditionType
 	// PodReady is the readiness gate that hooks and other writers close with their entries.
@@ -138,6 +141,16 @@ func (k *Keys) InPlaceStateKey() string {
 // InPlaceGraceKey is the name of InPlaceGrace.
 func (k *Keys) InPlaceGraceKey() string {
 	return or(k, func(k *Keys) string { return k.InPlaceGrace }, InPlaceUpdateGraceKey)
+}
+
+// PendingRevisionKey is the name of PendingRevision.
+func (k *Keys) PendingRevisionKey() string {
+	return or(k, func(k *Keys) string { return k.PendingRevision }, PendingRevisionKey)
+}
+
+// PlannedRestartsKey is the name of PlannedRestarts.
+func (k *Keys) PlannedRestartsKey() string {
+	return or(k, func(k *Keys) string { return k.PlannedRestarts }, PlannedRestartsKey)
 }
 
 // InPlaceReadyGate is the own gate InPlaceReady.
