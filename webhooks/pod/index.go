@@ -12,7 +12,11 @@ import (
 type Index struct {
 	mu   sync.RWMutex
 	sets map[string]*filed
+	// by has the sets by one label that they require, and under the zero label those that require none.
+	by map[label]map[string]*filed
 }
+
+type label struct{ key, value string }
 
 // filed is a set in the index.
 type filed struct {
@@ -21,10 +25,12 @@ type filed struct {
 	invalid error
 	// unread reports that no selector can be read. Such a set would select all pods: see the package scope.
 	unread bool
+	// under is a label that the set requires.
+	under label
 }
 
 // NewIndex returns an empty index.
-func NewIndex() *Index { return &Index{sets: map[string]*filed{}} }
+func NewIndex() *Index { return &Index{sets: map[string]*filed{}, by: map[label]map[string]*filed{}} }
 
 // Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports what of it
 // cannot be read; the set is filed all the same, for the pods that it may select.
@@ -37,17 +43,43 @@ func (x *Index) put(object *appsv1beta1.SidecarSet, invalid error) error {
 	set, fault := sidecar.Parse(object)
 	selected := scope.SelectionOf(object)
 	reads := selected.Read()
+	f := &filed{set: set, invalid: invalid, unread: !reads.Whole && !reads.Bounded(), under: requiredBy(object)}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.sets[object.Name] = &filed{set: set, invalid: invalid, unread: !reads.Whole && !reads.Bounded()}
+	x.remove(object.Name)
+	if x.by[f.under] == nil {
+		x.by[f.under] = map[string]*filed{}
+	}
+	x.sets[object.Name], x.by[f.under][object.Name] = f, f
 	return fault
+}
+
+// requiredBy returns a label without which a set selects no pod; the zero label where there is none.
+func requiredBy(set *appsv1beta1.SidecarSet) label {
+	if s := set.Spec.Selector; s != nil {
+		for key, value := range s.MatchLabels {
+			return label{key, value}
+		}
+	}
+	return label{}
 }
 
 // Delete removes a set.
 func (x *Index) Delete(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.remove(name)
+}
+
+func (x *Index) remove(name string) {
+	f := x.sets[name]
+	if f == nil {
+		return
+	}
 	delete(x.sets, name)
+	if delete(x.by[f.under], name); len(x.by[f.under]) == 0 {
+		delete(x.by, f.under)
+	}
 }
 
 // has reports whether the index has a set in the state of a mark, or in a later one.
@@ -70,16 +102,21 @@ func (x *Index) usable(sets []*sidecar.Set) error {
 	return nil
 }
 
-// Candidates returns the sets that may select a pod with these labels, in no order. It compares the labels with the
-// selector of each set, which takes less than 0.2 ms for a thousand sets.
+// Candidates returns the sets that may select a pod with these labels, in no order.
 func (x *Index) Candidates(podLabels map[string]string) []*sidecar.Set {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var found []*sidecar.Set
-	for _, f := range x.sets {
-		if !f.unread && f.set.MayMatch(podLabels) {
-			found = append(found, f.set)
+	add := func(under label) {
+		for _, f := range x.by[under] {
+			if !f.unread && f.set.MayMatch(podLabels) {
+				found = append(found, f.set)
+			}
 		}
 	}
+	for key, value := range podLabels {
+		add(label{key, value})
+	}
+	add(label{})
 	return found
 }
