@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kruisekit/kruisekit/inplace"
@@ -28,9 +29,9 @@ type Owner struct {
 }
 
 // OwnedBy returns the owner that an object of a kind is.
-func OwnedBy(object metav1.Object, kind schema.GroupVersionKind, labels map[string]string) Owner {
+func OwnedBy(object metav1.Object, kind schema.GroupVersionKind, listedBy map[string]string) Owner {
 	return Owner{
-		Namespace: object.GetNamespace(), Reference: *metav1.NewControllerRef(object, kind), Labels: labels,
+		Namespace: object.GetNamespace(), Reference: *metav1.NewControllerRef(object, kind), Labels: listedBy,
 	}
 }
 
@@ -160,18 +161,7 @@ func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
-	pod.Namespace, pod.Name = in.Owner.Namespace, c.Slot
-	if c.Slot == "" {
-		pod.GenerateName = in.Owner.Reference.Name + "-"
-	}
-	if in.Owner.Reference.UID != "" {
-		pod.OwnerReferences = []metav1.OwnerReference{in.Owner.Reference}
-	}
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	maps.Copy(pod.Labels, in.Owner.Labels)
+	pod := NewPod(template, in.Owner, c.Slot)
 	if in.Group.Label != "" {
 		group := cmp.Or(c.Instance, c.Slot)
 		if pod.Name, pod.GenerateName = group, ""; c.Member.Name != in.Members[0].Name {
@@ -184,6 +174,23 @@ func (in *Input) Pod(c Creation) (*corev1.Pod, error) {
 		inplace.EnsureReadinessGate(&pod.Spec, in.Policy.Keys)
 	}
 	return pod, nil
+}
+
+// NewPod returns a pod of a template, with the labels and the reference of its owner, and shares no memory with the
+// template. The API server generates the name of a pod without one. Input.Pod adds the revision and the readiness gate.
+func NewPod(template *corev1.PodTemplateSpec, owner Owner, name string) *corev1.Pod {
+	template = template.DeepCopy()
+	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
+		Namespace: owner.Namespace, Name: name, Annotations: template.Annotations, Finalizers: template.Finalizers,
+		Labels: labels.Merge(template.Labels, owner.Labels),
+	}}
+	if name == "" {
+		pod.GenerateName = owner.Reference.Name + "-"
+	}
+	if owner.Reference.UID != "" {
+		pod.OwnerReferences = []metav1.OwnerReference{owner.Reference}
+	}
+	return pod
 }
 
 // build returns the objects of some creations.

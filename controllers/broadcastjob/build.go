@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
+	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/workload/eligible"
 )
 
@@ -92,17 +92,10 @@ func PodName(job *v1beta1.BroadcastJob, node string) string {
 
 // newPod returns the pod of a node.
 func (s *snapshot) newPod(node string) *corev1.Pod {
-	job, template := s.job, s.job.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
-		Namespace: job.Namespace, Name: PodName(job, node),
-		Labels: labels.Merge(template.Labels, labels.Set{
-			kruise.BroadcastJobNameKey: job.Name, kruise.BroadcastJobControllerUIDKey: string(job.UID),
-		}),
-		Annotations: template.Annotations, Finalizers: template.Finalizers,
-		OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(job, gvk()),
-		},
-	}}
+	job := s.job
+	pod := workload.NewPod(&job.Spec.Template, workload.OwnedBy(job, gvk(), labels.Set{
+		kruise.BroadcastJobNameKey: job.Name, kruise.BroadcastJobControllerUIDKey: string(job.UID),
+	}), PodName(job, node))
 	if s.bind {
 		pod.Spec.NodeName = node
 		return pod

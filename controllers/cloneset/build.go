@@ -117,15 +117,8 @@ func (s *snapshot) deletesFinished(pod *corev1.Pod) bool {
 
 func (b *identity) newPod(id, name string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	s := b.snapshot
-	copied := template.DeepCopy()
-	pod := &corev1.Pod{Spec: copied.Spec, ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.set.Namespace, Name: s.set.Name + "-" + id, GenerateName: s.set.Name + "-",
-		Labels: labels.Merge(copied.Labels, podLabels(id, name, b.options)), Finalizers: copied.Finalizers,
-		Annotations: labels.Merge(copied.Annotations, labels.Set{
-			kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339),
-		}),
-		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
-	}}
+	pod := s.NewPod(template, s.set.Name+"-"+id, podLabels(id, name, b.options))
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.LifecycleTimestampKey, s.Now.Format(time.RFC3339))
 	inplace.EnsureReadinessGate(&pod.Spec, nil)
 	claims.Mount(&pod.Spec, s.set.Spec.VolumeClaimTemplates, s.set.Name, id)
 	return pod

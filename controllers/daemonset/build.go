@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
@@ -74,11 +73,7 @@ func (b *maker) labels() labels.Set {
 
 func (b *maker) newPod(name, node string) *corev1.Pod {
 	s := b.snapshot
-	template := s.set.Spec.Template.DeepCopy()
-	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
-		Labels: b.labels(), Annotations: template.Annotations, OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
-	}}
+	pod := s.NewPod(&s.set.Spec.Template, name, b.labels())
 	eligible.Tolerate(&pod.Spec, eligible.DaemonTolerations(&pod.Spec))
 	if b.options.BindDirectly {
 		pod.Spec.NodeName, pod.Spec.SchedulerName = node, schedulerName

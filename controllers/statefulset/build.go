@@ -79,14 +79,8 @@ func (s *snapshot) wait(ordinal int32) *note.Note {
 func (b *identity) newPod(ordinal int32, revision string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	s := b.snapshot
 	name := ordinals.Name(s.set.Name, ordinal)
-	pod := &corev1.Pod{Spec: template.Spec, ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.set.Namespace, Name: name, GenerateName: s.set.Name + "-", Finalizers: template.Finalizers,
-		Labels: labels.Merge(template.Labels, b.options.podLabels(name, revision, ordinal)),
-		Annotations: labels.Merge(template.Annotations, labels.Set{
-			kruise.LifecycleTimestampKey: s.Now.Format(time.RFC3339),
-		}),
-		OwnerReferences: []metav1.OwnerReference{s.ControllerRef()},
-	}}
+	pod := s.NewPod(template, name, b.options.podLabels(name, revision, ordinal))
+	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, kruise.LifecycleTimestampKey, s.Now.Format(time.RFC3339))
 	if hooks := s.set.Spec.Lifecycle; hooks != nil && hooks.PreNormal != nil && !lifecycle.HasAll(pod, hooks.PreNormal) {
 		pod.Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 	}

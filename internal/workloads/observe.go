@@ -18,6 +18,7 @@ import (
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/stored"
 	"github.com/kruisekit/kruisekit/revision"
+	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
 
@@ -184,6 +185,13 @@ func (o *Observation) IsDeleted() bool { return o.Object.GetDeletionTimestamp() 
 // ControllerRef is the reference of what the workload controls.
 func (o *Observation) ControllerRef() metav1.OwnerReference {
 	return *metav1.NewControllerRef(o.Object, o.Kind)
+}
+
+// NewPod returns a pod of the workload with these labels of its own.
+func (o *Observation) NewPod(template *corev1.PodTemplateSpec, name string, own labels.Set) *corev1.Pod {
+	pod := workload.NewPod(template, workload.OwnedBy(o.Object, o.Kind, own), name)
+	pod.GenerateName = o.Object.GetName() + "-"
+	return pod
 }
 
 // SelectorMismatch is why a revision cannot be used whose pods have these labels: they would not be the workload's,
