@@ -19,7 +19,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/migrate"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/options"
-	"github.com/kruisekit/kruisekit/examples/kruise-manager/preflight"
 	"github.com/kruisekit/kruisekit/examples/kruise-manager/process"
 	"github.com/kruisekit/kruisekit/examples/reference/access"
 	"github.com/kruisekit/kruisekit/examples/reference/logs"
@@ -38,18 +37,10 @@ func main() {
 	}
 	var err error
 	usage := options.Usage
-	subcommand := ""
-	if len(args) > 0 {
-		subcommand = args[0]
-	}
-	switch subcommand {
-	case migrate.Command:
+	if len(args) > 0 && args[0] == migrate.Command {
 		usage = migrate.Usage
 		err = migrateStorage(ctx, args[1:], os.Stdout)
-	case preflight.Command:
-		usage = preflight.Usage
-		err = check(ctx, args[1:], os.Stdout)
-	default:
+	} else {
 		err = run(ctx, args, built, os.Stderr)
 	}
 	switch {
@@ -91,20 +82,6 @@ func run(ctx context.Context, args []string, built release.Release, out io.Write
 		return fmt.Errorf("add the end of the start: %w", err)
 	}
 	return mgr.Start(ctx)
-}
-
-// check is the subcommand that looks at a cluster before an installation or a takeover. It writes nothing.
-func check(ctx context.Context, args []string, out io.Writer) error {
-	o, err := preflight.Parse(args)
-	if err != nil {
-		return err
-	}
-	ctrl.SetLogger(logs.Options{}.Logger(os.Stderr))
-	rc, err := access.Config(o.Kubeconfig)
-	if err != nil {
-		return err
-	}
-	return preflight.Run(ctx, rc, o, out)
 }
 
 // streamLists has informers receive their first list object by object, from API servers that can: the memory of a start

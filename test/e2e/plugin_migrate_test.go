@@ -81,6 +81,7 @@ func states() map[string]migrated {
 
 // testStates migrates sources in place.
 func (p *plugin) testStates(t *testing.T) {
+	p.space(t).prints(t, []string{"kruisekit, image "}, "migrate", "--check", "--manager-namespace="+system)
 	for name, state := range states() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

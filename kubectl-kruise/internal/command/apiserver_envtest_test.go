@@ -75,6 +75,7 @@ func calls() []call {
 		{"migrate", "migrate CloneSet --from Deployment --src-name d --replicas 0", "Successfully migrated 0 replicas", ""},
 		{"migrate --in-place", "migrate CloneSet --from Deployment --src-name idle --in-place --dry-run=server", "", ""},
 		{"migrate StatefulSet", "migrate StatefulSet --from StatefulSet --src-name idle --dry-run=server", "", ""},
+		{"migrate --check", "migrate --check", "definitions: customresourcedefinitions", ""},
 		{"diagnose", "diagnose -o DIR/bundle", "Wrote ", ""},
 		{"dashboard", "dashboard --port=-1", "", "listen: "}, // which reads nothing before a page is open
 		{"", "get all", "cloneset.apps.kruise.io/web", ""},

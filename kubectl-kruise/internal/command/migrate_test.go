@@ -48,6 +48,12 @@ func TestMigrate(t *testing.T) {
 			version: "v1beta1", objects: []string{strings.Replace(deployment, "uid: d", "uid: d, "+shop, 1), cloneSet},
 			args: "migrate CloneSet --from Deployment --src-name web", err: "belongs to Shop/shop, which sets its replicas",
 		},
+		"a check of a cluster without OpenKruise": {
+			args: "migrate --check --manager-namespace=kube-kruise",
+			out: "Installed\n  Kubernetes v1.34.1\n  neither OpenKruise nor kruisekit\n\nCommands\n" +
+				"  helm install kruise charts/kruisekit --set installation.namespace=kube-kruise\n",
+		},
+		"a check takes no kinds": {args: "migrate CloneSet --check", err: "unknown command"},
 		"migrate of another pair": {
 			args: "migrate CloneSet --from Job --src-name web", err: "job to cloneset is not supported",
 		},

@@ -28,6 +28,20 @@ func Read[T any](o *unstructured.Unstructured) (*T, error) {
 	return into, nil
 }
 
+// ReadAll converts what a call has listed, and returns the error of the call.
+func ReadAll[T any](items []unstructured.Unstructured, err error) ([]*T, error) {
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*T, len(items))
+	for i := range items {
+		if all[i], err = Read[T](&items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // hub converts an object of either version to v1beta1.
 func hub[A, B any, P older[A, B]](o *unstructured.Unstructured) (*B, error) {
 	if o.GroupVersionKind().Version == v1beta1.GroupVersion.Version {

@@ -3,6 +3,7 @@ package migrate
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/kinds"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/preflight"
 	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/target"
 )
 
@@ -25,26 +27,38 @@ type flags struct {
 	replicas, surge      int32
 	timeout              int32
 	interval             time.Duration
+	check                bool
+	system               string
 }
 
 // New returns the command migrate.
 func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
-	o := flags{replicas: -1, surge: 1, timeout: -1, interval: time.Second}
+	o := flags{replicas: -1, surge: 1, timeout: -1, interval: time.Second, system: "kruise-system"}
 	cmd := &cobra.Command{
-		Use:   "migrate (CloneSet --from Deployment | StatefulSet --from StatefulSet) --src-name NAME [--dst-name NAME]",
+		Use: "migrate (CloneSet --from Deployment | StatefulSet --from StatefulSet) --src-name NAME [--dst-name NAME] " +
+			"| --check",
 		Short: "Migrate a Deployment to a CloneSet, or a StatefulSet to one of apps.kruise.io",
 		Long: "Migrate a Deployment to a CloneSet, pod by pod or in place, or a StatefulSet of apps to one of " +
 			"apps.kruise.io in place.\n\nIn place, the new workload takes the running pods over, and no container restarts. " +
 			"The source must be settled: else the command names the reasons, and deletes nothing. --dry-run prints what " +
 			"happens to each pod. Each step prints the way back. A migration that was interrupted goes on when the command " +
-			"is called again.",
+			"is called again.\n\n" +
+			"--check looks at a cluster before kruisekit is installed or takes OpenKruise over. It prints what runs there, " +
+			"what to set, what will differ for the objects that exist, the commands, and the way back. It writes nothing.",
 		Example: "  # Make an empty CloneSet of the Deployment web\n" +
 			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --dst-name web --create\n\n" +
 			"  # Move 10 pods, of which 2 may run twice\n" +
 			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --dst-name web --replicas 10 --max-surge 2\n\n" +
 			"  # Take all pods over without a restart\n" +
-			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --in-place",
-		Args: cobra.ExactArgs(1),
+			"  kubectl kruise migrate CloneSet --from Deployment --src-name web --in-place\n\n" +
+			"  # See what a takeover of OpenKruise will change\n" +
+			"  kubectl kruise migrate --check",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.check {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 	}
 	cmdutil.AddDryRunFlag(cmd)
 	v := cmd.Flags()
@@ -58,8 +72,13 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 	v.Int32Var(&o.surge, "max-surge", 1, "How many pods the target may run ahead of the source")
 	v.Int32Var(&o.timeout, "timeout-seconds", -1, "How long the migration may take: -1 means without a limit")
 	v.DurationVar(&o.interval, "interval", o.interval, "How often to look at the workloads")
+	v.BoolVar(&o.check, "check", false, "Print what an installation or a takeover of OpenKruise will change, and stop")
+	v.StringVar(&o.system, "manager-namespace", o.system, "The namespace of the manager that --check looks for")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c := target.Command{Command: cmd, IOStreams: streams, Factory: f}
+		if o.check {
+			return check(c, o.system)
+		}
 		if o.source == "" {
 			return errors.New("--src-name is required")
 		}
@@ -73,6 +92,16 @@ func New(f cmdutil.Factory, streams genericiooptions.IOStreams) *cobra.Command {
 		return migration{Command: c, flags: o, namespace: namespace, clock: clock.RealClock{}}.run(args[0])
 	}
 	return cmd
+}
+
+// check prints what an installation or a takeover will change.
+func check(c target.Command, namespace string) error {
+	facts, err := preflight.Read(c, namespace, clock.RealClock{}.Now())
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.Out, preflight.Check(facts))
+	return err
 }
 
 // migration is one call of the command.

@@ -224,17 +224,7 @@ func (m migration) read(k schema.GroupKind, name string, into **Workload) (*unst
 
 // list reads the objects with labels.
 func list[T any](m migration, k schema.GroupKind, selector string) ([]*T, error) {
-	items, err := m.List(k, m.namespace, metav1.ListOptions{LabelSelector: selector})
-	if err != nil {
-		return nil, err
-	}
-	all := make([]*T, len(items))
-	for i := range items {
-		if all[i], err = kinds.Read[T](&items[i]); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return kinds.ReadAll[T](m.List(k, m.namespace, metav1.ListOptions{LabelSelector: selector}))
 }
 
 // client returns the client of a kind in the namespace.

@@ -3,6 +3,7 @@ package preflight
 import (
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -19,36 +20,30 @@ type Facts struct {
 	// SecretNamespace reports whether kruise-daemon-config exists.
 	SecretNamespace bool
 
-	// Manager and Daemon are nil where they do not run.
-	Manager, Daemon *Program
+	// Manager is the container of its Deployment; nil without one.
+	Manager *corev1.Container
 	// Release is the record of Helm; nil without one.
 	Release *Release
 	// Roles are the names of ClusterRoles that only some versions have.
 	Roles []string
 	// Certificates reports whether the Secret of the webhooks exists.
 	Certificates bool
-	// LeaseHolder leads, LeaseRenewed is when it has said so. LockConfigMap reports the lock of 1.5.0 and older.
+	// LeaseHolder leads, and renewed its lease at LeaseRenewed. LockConfigMap reports the lock of 1.5.0 and older.
 	LeaseHolder   string
 	LeaseRenewed  time.Time
 	LockConfigMap bool
 
 	Definitions []Definition
-	Webhooks    []Webhooks
-	// Objects are those of all kinds, in the version that the API server prefers.
+	// Webhooks are the configurations, validating and mutating: both kinds have the fields that are read.
+	Webhooks []*admissionv1.ValidatingWebhookConfiguration
+	// Objects are those of all kinds, in the version that their CRD stores.
 	Objects []unstructured.Unstructured
 	// Pods are those of the namespaces with Advanced StatefulSets, Claims are theirs.
-	Pods   []corev1.Pod
-	Claims []corev1.PersistentVolumeClaim
+	Pods   []*corev1.Pod
+	Claims []*corev1.PersistentVolumeClaim
 
-	// Unread says what could not be read, and why.
+	// Unread lists what could not be read, with the reason.
 	Unread []string
-}
-
-// Program is a Deployment or a DaemonSet.
-type Program struct {
-	Kind, Name, Image string
-	Replicas          int32
-	Command, Args     []string
 }
 
 // Release is the newest record of Helm.
@@ -64,24 +59,8 @@ type Definition struct {
 	Generator      string
 	Served         []string
 	StoredVersions []string
-	// Converted reports a conversion by a webhook, and Trusted that the CRD has its CA.
-	Converted, Trusted bool
-	Objects            int
+	// Untrusted reports a conversion webhook without a CA.
+	Untrusted bool
 	// ReadError is why the objects cannot be read.
 	ReadError string
-}
-
-// Webhooks are one webhook configuration.
-type Webhooks struct {
-	Validating bool
-	Name       string
-	// Template reports the annotation of the reference.
-	Template bool
-	Entries  []Entry
-}
-
-// Entry is one webhook.
-type Entry struct {
-	Name, Path string
-	Trusted    bool
 }

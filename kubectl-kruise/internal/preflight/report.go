@@ -1,60 +1,51 @@
 package preflight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 )
 
-// Report is what the check prints.
-type Report struct{ sections []section }
+// report is a text of sections: a title, and indented lines.
+type report struct{ strings.Builder }
 
-type section struct {
-	title string
-	lines []string
-}
-
-// String returns the text of the report.
-func (r Report) String() string {
-	var text strings.Builder
-	for i, s := range r.sections {
-		if i > 0 {
-			text.WriteString("\n")
-		}
-		text.WriteString(s.title + "\n")
-		for _, line := range s.lines {
-			text.WriteString(strings.TrimRight("  "+line, " ") + "\n")
-		}
+func (r *report) add(title string, lines ...string) {
+	if len(lines) == 0 {
+		return
 	}
-	return text.String()
-}
-
-func (r *Report) add(title string, lines ...string) {
-	if len(lines) > 0 {
-		r.sections = append(r.sections, section{title, lines})
+	if r.Len() > 0 {
+		r.WriteString("\n")
+	}
+	r.WriteString(title + "\n")
+	for _, line := range lines {
+		r.WriteString(strings.TrimRight("  "+line, " ") + "\n")
 	}
 }
 
 // Check reports on the facts. It sorts what it names, so that equal facts have equal reports.
-func Check(f Facts) Report {
-	var r Report
-	in := recognise(f)
+func Check(f Facts) string {
+	var r report
+	in, s := recognise(f), settings{}
 	r.add("Installed", installed(f, in)...)
 	r.add("Attend to this first", urgent(f, in)...)
-	if in.kind != kindOpenKruise {
-		r.add("Commands", commands(f, in, settings{})...)
-		r.add("Not read", f.Unread...)
-		return r
+	taken := in.kind == kindOpenKruise
+	if taken {
+		s = choose(f, in)
+		r.add("Set", sets(f, in, s)...)
+		r.add("Kinds in use", inUse(f)...)
+		r.add("What will differ for the objects that exist", differs(f, s)...)
 	}
-	s := choose(f, in)
-	r.add("Set", sets(f, in, s)...)
-	r.add("Kinds in use", inUse(f)...)
-	r.add("What will differ for the objects that exist", differs(f, s)...)
 	r.add("Commands", commands(f, in, s)...)
-	r.add("Way back", back(in)...)
+	if taken {
+		r.add("Way back", back(in)...)
+	}
 	r.add("Not read", f.Unread...)
-	return r
+	return r.String()
 }
 
 func installed(f Facts, in installation) []string {
@@ -68,25 +59,25 @@ func installed(f Facts, in installation) []string {
 		}
 		return append(lines, "kruisekit, image "+f.Manager.Image)
 	}
-	version := "OpenKruise " + in.String()
+	line := "OpenKruise " + in.String()
 	if in.exact != "" && in.low == in.high {
-		version = "OpenKruise " + in.exact
+		line = "OpenKruise " + in.exact
 	}
-	line := version + " by " + in.source
+	line += " by " + in.source
 	if f.Manager == nil {
 		line += ", whose manager does not run"
 	}
 	lines = append(lines, line+", namespace "+f.Namespace)
 	if h := f.Release; h != nil {
-		lines = append(lines, fmt.Sprintf("release %s in namespace %s, %s, chart "+
-			"%s-%s", h.Name, h.Namespace, h.Status, h.Chart, h.Version))
+		lines = append(lines, fmt.Sprintf("release %s in namespace %s, %s, chart %s-%s",
+			h.Name, h.Namespace, h.Status, h.Chart, h.Version))
 	}
 	for _, e := range in.evidence {
 		lines = append(lines, "evidence: "+e.text+": "+e.String())
 	}
 	if f.LeaseHolder != "" {
-		lines = append(lines, fmt.Sprintf("leader %s, seen %s "+
-			"ago", f.LeaseHolder, f.Now.Sub(f.LeaseRenewed).Round(time.Second)))
+		lines = append(lines, fmt.Sprintf("leader %s, seen %s ago",
+			f.LeaseHolder, f.Now.Sub(f.LeaseRenewed).Round(time.Second)))
 	}
 	return lines
 }
@@ -94,7 +85,7 @@ func installed(f Facts, in installation) []string {
 // urgent is what makes a takeover fail, or must be known before.
 func urgent(f Facts, in installation) []string {
 	var lines []string
-	if m := minorOf(f.Kubernetes); m >= 0 && m < 30 {
+	if v, err := version.ParseGeneric(f.Kubernetes); err == nil && v.LessThan(version.MajorMinor(1, 30)) {
 		lines = append(lines, "Kubernetes is older than 1.30, which the manifests need: docs/operations.md")
 	}
 	if in.kind == kindOpenKruise && in.low > in.high {
@@ -107,8 +98,7 @@ func urgent(f Facts, in installation) []string {
 	}
 	if f.LockConfigMap {
 		lines = append(lines, "the lock ConfigMap kruise-manager of 1.5.0 or older exists: stop that manager before "+
-			"kruisekit starts, "+
-			"which looks at the Lease alone; then delete the ConfigMap")
+			"kruisekit starts, which looks at the Lease alone; then delete the ConfigMap")
 	}
 	if f.Release != nil && in.kind == kindOpenKruise {
 		lines = append(lines, "never run helm uninstall: it deletes the CRDs, all objects of the kinds and the pods "+
@@ -118,7 +108,7 @@ func urgent(f Facts, in installation) []string {
 		if d.ReadError != "" {
 			lines = append(lines, fmt.Sprintf("%s cannot be read: %s", d.Name, d.ReadError))
 		}
-		if d.Converted && !d.Trusted {
+		if d.Untrusted {
 			lines = append(lines, d.Name+" has a conversion webhook without a CA: reads of one version fail")
 		}
 	}
@@ -130,10 +120,11 @@ func broken(f Facts) []string {
 	served, old := false, false
 	var lines []string
 	for _, c := range f.Webhooks {
-		for _, e := range c.Entries {
+		for _, e := range c.Webhooks {
 			served = served || e.Name == "mimagepulljob-v1beta1.kb.io"
-			old = old || strings.Contains(e.Path, "-v1alpha1-imagepulljob")
-			if !e.Trusted && !strings.HasPrefix(c.Name, "kruise-pods-") {
+			to := e.ClientConfig.Service
+			old = old || to != nil && strings.Contains(ptr.Deref(to.Path, ""), "-v1alpha1-imagepulljob")
+			if len(e.ClientConfig.CABundle) == 0 && !strings.HasPrefix(c.Name, "kruise-pods-") {
 				lines = append(lines, fmt.Sprintf("entry %s of %s has no CA: calls fail", e.Name, c.Name))
 			}
 		}
@@ -145,21 +136,9 @@ func broken(f Facts) []string {
 	return lines
 }
 
-// minorOf returns -1 for what is no version.
-func minorOf(version string) int {
-	var major, minor int
-	if _, err := fmt.Sscanf(version, "v%d.%d", &major, &minor); err != nil || major != 1 {
-		return -1
-	}
-	return minor
-}
-
 // sets is what to give to kruisekit, so that it does what the installation does.
 func sets(f Facts, in installation, s settings) []string {
-	lines := []string{"featureGates: " + s.gates}
-	if s.gates == "" {
-		lines[0] = "featureGates: \"\""
-	}
+	lines := []string{"featureGates: " + cmp.Or(s.gates, `""`)}
 	for _, c := range s.changed {
 		lines = append(lines, "changed default: "+c)
 	}
@@ -182,7 +161,7 @@ func sets(f Facts, in installation, s settings) []string {
 		lines = append(lines, "nothing for the storage: objects stay stored as v1alpha1 until kruise-manager migrate-storage")
 	}
 	for _, c := range f.Webhooks {
-		if c.Template {
+		if c.Annotations["template"] != "" {
 			lines = append(lines, "the annotation template of "+c.Name+" has no effect: changes of the configuration "+
 				"itself stay")
 		}

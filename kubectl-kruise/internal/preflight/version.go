@@ -47,7 +47,20 @@ const (
 	kindOpenKruise = "OpenKruise"
 )
 
-var release = regexp.MustCompile(`v?1\.(\d+)\.(\d+)`)
+var release = regexp.MustCompile(`v?1\.(\d+)\.\d+`)
+
+// minorOf returns the minor version whose code a release has; -1 for no release.
+func minorOf(text string) int {
+	m := release.FindStringSubmatch(text)
+	switch {
+	case m == nil:
+		return -1
+	case strings.TrimPrefix(text, "v") == "1.7.5": // the same code as 1.8.3
+		return 8
+	}
+	minor, _ := strconv.Atoi(m[1])
+	return minor
+}
 
 // recognise says which version is installed. The image comes first, and may be renamed or a digest.
 func recognise(f Facts) installation {
@@ -63,21 +76,14 @@ func recognise(f Facts) installation {
 	in.source = sourceOf(f)
 	add := func(text string, low, high int) { in.evidence = append(in.evidence, evidence{text, bounds{low, high}}) }
 	if f.Manager != nil {
-		if m := release.FindStringSubmatch(tagOf(f.Manager.Image)); m != nil {
-			minor, _ := strconv.Atoi(m[1])
-			in.exact = strings.TrimPrefix(tagOf(f.Manager.Image), "v")
-			if in.exact == "1.7.5" {
-				minor = 8 // the same code as 1.8.3
-			}
+		tag := tagOf(f.Manager.Image)
+		if minor := minorOf(tag); minor >= 0 {
+			in.exact = strings.TrimPrefix(tag, "v")
 			add("image "+f.Manager.Image, minor, minor)
 		}
 	}
 	if f.Release != nil {
-		if m := release.FindStringSubmatch(f.Release.Version); m != nil {
-			minor, _ := strconv.Atoi(m[1])
-			if f.Release.Version == "1.7.5" {
-				minor = 8 // its image has the code of 1.8.3
-			}
+		if minor := minorOf(f.Release.Version); minor >= 0 {
 			add("chart "+f.Release.Chart+"-"+f.Release.Version, minor, minor)
 		}
 	}
@@ -119,7 +125,7 @@ func definitions(f Facts, add func(string, int, int)) {
 // webhooks dates the entries. The reference removes those of disabled features, so that a missing one tells nothing.
 func (in *installation) webhooks(f Facts, add func(string, int, int)) {
 	for _, c := range f.Webhooks {
-		for _, e := range c.Entries {
+		for _, e := range c.Webhooks {
 			switch e.Name {
 			case "vservice.kb.io":
 				add("entry "+e.Name, 6, newest)

@@ -1,6 +1,6 @@
 //go:build envtest
 
-package preflight
+package preflight_test
 
 import (
 	"bytes"
@@ -25,10 +25,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/apitest"
+	"github.com/kruisekit/kruisekit/kubectl-kruise/internal/command"
 	"github.com/kruisekit/kruisekit/test/cluster"
 )
 
@@ -76,7 +78,7 @@ func world(t *testing.T) []client.Object {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kruise-daemon-config"}},
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}},
 		&appsv1.Deployment{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: managerName, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-controller-manager", Labels: labels},
 			Spec: appsv1.DeploymentSpec{
 				Replicas: ptr.To(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 				Template: corev1.PodTemplateSpec{
@@ -95,7 +97,7 @@ func world(t *testing.T) []client.Object {
 		&coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kruise-system", Name: "kruise-manager"},
 			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To("manager-a"), RenewTime: &metav1.MicroTime{Time: now},
+				HolderIdentity: ptr.To("manager-a"), RenewTime: &metav1.MicroTime{Time: time.Now()},
 			},
 		},
 		&admissionv1.ValidatingWebhookConfiguration{
@@ -136,7 +138,7 @@ func world(t *testing.T) []client.Object {
 func start(t *testing.T) *cluster.Cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := addTo(scheme); err != nil {
+	if err := errors.Join(kubescheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c := cluster.Start(t, cluster.Options{Private: true, Scheme: scheme})
@@ -161,35 +163,37 @@ func TestReading(t *testing.T) {
 	t.Run("without rights", func(t *testing.T) { testReadWithoutRights(t, c) })
 }
 
+// check returns the report of the command.
+func check(t *testing.T, c *cluster.Cluster, args ...string) string {
+	t.Helper()
+	got := apitest.RunConfig(t, command.New, c.Kubeconfig, append([]string{"migrate", "--check"}, args...)...)
+	if got.Err != nil {
+		t.Fatal(got.Err)
+	}
+	return got.Out
+}
+
 func testRead(t *testing.T, c *cluster.Cluster) {
-	f, err := Read(t.Context(), c.Config, "kruise-system", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(f.Unread) > 0 {
-		t.Errorf("unread: %q", f.Unread)
-	}
-	if f.Release == nil || *f.Release != (Release{"kruise", "default", "deployed", "kruise", "1.8.3"}) {
-		t.Errorf("the release is %+v", f.Release)
-	}
-	if f.Manager == nil || f.Manager.Image != "openkruise/kruise-manager:v1.8.3" || f.Daemon != nil {
-		t.Errorf("the manager is %+v, the daemon %+v", f.Manager, f.Daemon)
-	}
-	entry := Entry{"vcloneset.kb.io", "/validate", true}
-	if len(f.Webhooks) != 1 || !f.Webhooks[0].Template || f.Webhooks[0].Entries[0] != entry {
-		t.Errorf("the webhooks are %+v", f.Webhooks)
-	}
-	if len(f.Definitions) != 1 || f.Definitions[0].Objects != 1 || f.Definitions[0].Converted {
-		t.Errorf("the definitions are %+v", f.Definitions)
-	}
-	report := Check(f).String()
+	report := check(t, c)
 	for _, want := range []string{
-		"OpenKruise 1.8.3 by Helm", "release kruise in namespace default, deployed", "leader manager-a, seen 0s ago",
-		"CloneSet kube-system/proxy", "no Secret kruise-webhook-certs", "-n default delete secrets -l owner=helm,name=kruise",
+		"OpenKruise 1.8.3 by Helm", "release kruise in namespace default, deployed, chart kruise-1.8.3\n",
+		"evidence: image openkruise/kruise-manager:v1.8.3", "evidence: ClusterRole aggregate-kruise-view",
+		"leader manager-a, seen ", "featureGates: ImagePullJobGate=true\n", "  CloneSet                       1\n",
+		"the annotation template of kruise-validating-webhook-configuration has no effect", "CloneSet kube-system/proxy",
+		"no Secret kruise-webhook-certs", "-n default delete secrets -l owner=helm,name=kruise",
 	} {
 		if !strings.Contains(report, want) {
 			t.Errorf("the report lacks %q:\n%s", want, report)
 		}
+	}
+	for _, surplus := range []string{"Not read", "has no CA", "cannot be read", "without a CA"} {
+		if strings.Contains(report, surplus) {
+			t.Errorf("the report has %q:\n%s", surplus, report)
+		}
+	}
+	report = check(t, c, "--manager-namespace=other")
+	if !strings.Contains(report, "whose manager does not run, namespace other\n") {
+		t.Errorf("the report is not of the namespace:\n%s", report)
 	}
 }
 
@@ -206,15 +210,9 @@ func testReadWithoutRights(t *testing.T, c *cluster.Cluster) {
 	if err := errors.Join(c.Client.Create(t.Context(), role), c.Client.Create(t.Context(), binding)); err != nil {
 		t.Fatal(err)
 	}
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: "reader"}
 	report := ""
-	for late := time.Now().Add(time.Minute); time.Now().Before(late) && !strings.Contains(report, "OpenKruise"); {
-		f, err := Read(t.Context(), config, "kruise-system", now) // once the role has an effect
-		if err != nil {
-			t.Fatal(err)
-		}
-		report = Check(f).String()
+	for late := time.Now().Add(time.Minute); time.Now().Before(late) && !strings.Contains(report, "OpenKruise 1.8.3"); {
+		report = check(t, c, "--as=reader") // once the role has an effect
 	}
 	for _, want := range []string{
 		`records of Helm: secrets is forbidden: User "reader" cannot list`, "clonesets.apps.kruise.io cannot be read",

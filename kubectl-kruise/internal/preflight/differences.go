@@ -1,16 +1,16 @@
 package preflight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kruisekit/kruisekit/examples/reference/gates"
+	"github.com/kruisekit/kruisekit/internal/schedule"
 )
 
 // difference is an entry of "What differs" in the documents that concerns objects which can be told apart.
@@ -201,16 +201,8 @@ func restarts() []difference {
 }
 
 // podsOf are the pods that a set controls.
-func podsOf(o object, c situation) []corev1.Pod {
-	var pods []corev1.Pod
-	for _, pod := range c.Pods {
-		for _, r := range pod.OwnerReferences {
-			if r.Controller != nil && *r.Controller && r.UID == o.GetUID() {
-				pods = append(pods, pod)
-			}
-		}
-	}
-	return pods
+func podsOf(o object, c situation) []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(c.Pods), func(pod *corev1.Pod) bool { return !metav1.IsControlledBy(pod, &o) })
 }
 
 func templates(o object) []string {
@@ -239,7 +231,7 @@ func waitsForFileSystem(o object, c situation) bool {
 	if !c.on[gates.StatefulSetAutoResizePVCGate] {
 		return false
 	}
-	return slices.ContainsFunc(c.Claims, func(claim corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(c.Claims, func(claim *corev1.PersistentVolumeClaim) bool {
 		pending := slices.ContainsFunc(claim.Status.Conditions, func(p corev1.PersistentVolumeClaimCondition) bool {
 			return p.Type == corev1.PersistentVolumeClaimFileSystemResizePending && p.Status == corev1.ConditionTrue
 		})
@@ -251,7 +243,7 @@ func waitsForFileSystem(o object, c situation) bool {
 }
 
 func hasLeadingZeros(o object, c situation) bool {
-	return slices.ContainsFunc(podsOf(o, c), func(pod corev1.Pod) bool {
+	return slices.ContainsFunc(podsOf(o, c), func(pod *corev1.Pod) bool {
 		ordinal, is := strings.CutPrefix(pod.Name, o.GetName()+"-")
 		return is && len(ordinal) > 1 && ordinal[0] == '0'
 	})
@@ -262,11 +254,11 @@ func stopped(o object, c situation) bool {
 	if paused, _, _ := unstructured.NestedBool(o.Object, "spec", "paused"); paused {
 		return false
 	}
-	schedule := o.text("spec", "schedule")
+	var in schedule.In
 	if zone := o.text("spec", "timeZone"); zone != "" {
-		schedule = fmt.Sprintf("TZ=%s %s", zone, schedule)
+		in.Zone = &zone
 	}
-	parsed, err := cron.ParseStandard(schedule)
+	parsed, err := schedule.Parse(o.text("spec", "schedule"), in)
 	if err != nil {
 		return false
 	}
@@ -321,12 +313,8 @@ func includesNamespace(o object, c situation) bool {
 	if all, _, _ := unstructured.NestedBool(o.Object, "spec", "targets", "allNamespaces"); all {
 		return true
 	}
-	for _, key := range []string{"includedNamespaces"} {
-		for _, entry := range o.list("spec", "targets", key, "list") {
-			if m, ok := entry.(map[string]any); ok && m["name"] == c.Namespace {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.list("spec", "targets", "includedNamespaces", "list"), func(entry any) bool {
+		m, ok := entry.(map[string]any)
+		return ok && m["name"] == c.Namespace
+	})
 }

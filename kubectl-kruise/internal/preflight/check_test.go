@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,15 +29,13 @@ func chart(version, generator string, entries ...string) Facts {
 	f := Facts{
 		Now: now, Kubernetes: "v1.31.4", Namespace: "kruise-system", NamespaceLabel: ptr.To("openkruise"),
 		SecretNamespace: true, Certificates: true,
-		Manager: &Program{
-			Kind: "Deployment", Name: "kruise-controller-manager", Replicas: 2, Command: []string{"/manager"},
-			Image: "openkruise/kruise-manager:v" + version,
+		Manager: &corev1.Container{
+			Image: "openkruise/kruise-manager:v" + version, Command: []string{"/manager"},
 			Args: []string{
 				"--enable-leader-election", "--metrics-addr=:8080", "--health-probe-addr=:8000", "--logtostderr=true",
 				"--leader-election-namespace=kruise-system", "--v=4", "--feature-gates=ImagePullJobGate=true", "--sync-period=0",
 			},
 		},
-		Daemon:      &Program{Kind: "DaemonSet", Name: "kruise-daemon", Image: "openkruise/kruise-manager:v" + version},
 		Release:     &Release{Name: "kruise", Namespace: "default", Status: "deployed", Chart: "kruise", Version: version},
 		LeaseHolder: "kruise-controller-manager-7d9f-x2k_6c0b", LeaseRenewed: now.Add(-3 * time.Second),
 	}
@@ -44,15 +43,20 @@ func chart(version, generator string, entries ...string) Facts {
 		d := Definition{Name: name, Generator: generator, Served: []string{"v1alpha1"}, StoredVersions: []string{"v1alpha1"}}
 		if name == "statefulsets.apps.kruise.io" {
 			d.Served, d.StoredVersions = []string{"v1alpha1", "v1beta1"}, []string{"v1alpha1", "v1beta1"}
-			d.Converted, d.Trusted = true, true
 		}
 		f.Definitions = append(f.Definitions, d)
 	}
-	w := Webhooks{Name: "kruise-validating-webhook-configuration", Validating: true, Template: true}
+	w := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{
+		Name: "kruise-validating-webhook-configuration", Annotations: map[string]string{"template": "[]"},
+	}}
 	for _, e := range append([]string{"vcloneset.kb.io"}, entries...) {
-		w.Entries = append(w.Entries, Entry{Name: e, Path: "/x", Trusted: true})
+		w.Webhooks = append(w.Webhooks, admissionv1.ValidatingWebhook{
+			Name: e, ClientConfig: admissionv1.WebhookClientConfig{
+				CABundle: []byte("x"), Service: &admissionv1.ServiceReference{Path: ptr.To("/x")},
+			},
+		})
 	}
-	f.Webhooks = []Webhooks{w}
+	f.Webhooks = []*admissionv1.ValidatingWebhookConfiguration{w}
 	return f
 }
 
@@ -61,7 +65,6 @@ func kustomize(version, gateList string) Facts {
 	f := chart(version, "v0.14.0", "vservice.kb.io", "vephemeraljobs.kb.io")
 	f.Release, f.NamespaceLabel = nil, ptr.To("controller-manager")
 	f.Manager.Args = []string{"--enable-leader-election", "--logtostderr=true", "--v=5", "--feature-gates=" + gateList}
-	f.Manager.Replicas = 1
 	return f
 }
 
@@ -94,12 +97,12 @@ func objects(t *testing.T) string {
 }
 
 // A pod without the volume of a claim template, and one whose ordinal has leading zeros.
-func pods() []corev1.Pod {
-	owned := func(name string) corev1.Pod {
+func pods() []*corev1.Pod {
+	owned := func(name string) *corev1.Pod {
 		owners := []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", UID: "db-uid", Controller: ptr.To(true)}}
-		return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners}}
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, OwnerReferences: owners}}
 	}
-	return []corev1.Pod{owned("db-0"), owned("db-01")}
+	return []*corev1.Pod{owned("db-0"), owned("db-01")}
 }
 
 func TestReports(t *testing.T) {
@@ -149,14 +152,14 @@ func TestReports(t *testing.T) {
 		},
 		"mixed": func() Facts {
 			f := chart("1.8.0", "v0.7.0")
-			f.Webhooks[0].Entries[0].Trusted = false
-			f.Definitions[2].Trusted = false
+			f.Webhooks[0].Webhooks[0].ClientConfig.CABundle = nil
+			f.Definitions[2].Untrusted = true
 			f.Unread = []string{`records of Helm: secrets is forbidden`}
 			return f
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Check(facts()).String()
+			got := Check(facts())
 			path := filepath.Join("testdata", name+".txt")
 			if *update {
 				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
@@ -177,9 +180,9 @@ func TestReports(t *testing.T) {
 // The order in which API servers list objects does not change the report.
 func TestOrderOfObjects(t *testing.T) {
 	f := with(t, chart("1.8.3", "v0.14.0"), objects(t))
-	want := Check(f).String()
+	want := Check(f)
 	slices.Reverse(f.Objects)
-	if diff := cmp.Diff(want, Check(f).String()); diff != "" {
+	if diff := cmp.Diff(want, Check(f)); diff != "" {
 		t.Errorf("the report depends on the order (-want +got):\n%s", diff)
 	}
 }
@@ -188,7 +191,7 @@ func TestOrderOfObjects(t *testing.T) {
 func TestEachDifferenceConcernsAnObject(t *testing.T) {
 	f := with(t, chart("1.8.3", "v0.14.0"), objects(t))
 	f.Pods = pods()
-	f.Claims = []corev1.PersistentVolumeClaim{{
+	f.Claims = []*corev1.PersistentVolumeClaim{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-db-0"},
 		Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
 			Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue,

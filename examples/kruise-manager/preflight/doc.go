@@ -1,6 +1,0 @@
-// Package preflight is the subcommand that looks at a cluster before an installation or a takeover, and prints what
-// runs there, what to set, what will differ for the objects that exist, the commands, and the way back. It writes
-// nothing.
-//
-// Check is a pure function of Facts. Read collects Facts from API servers.
-package preflight
