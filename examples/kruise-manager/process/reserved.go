@@ -69,19 +69,10 @@ func workloadKinds() []schema.GroupVersionKind {
 
 // look warns where an object of a kind exists.
 func (r *reserved) look(ctx context.Context, kind schema.GroupVersionKind) {
-	one := &metav1.PartialObjectMetadataList{}
-	one.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := r.reader.List(ctx, one, runtimeclient.Limit(1),
-		runtimeclient.InNamespace(metav1.NamespaceSystem)); err != nil {
-		log.FromContext(ctx).V(1).Info("Skipped looking for workloads in reserved namespaces",
-			"kind", kind.Kind, "reason", err.Error())
+	object := first(ctx, r.reader, kind, metav1.NamespaceSystem)
+	if object == nil {
 		return
 	}
-	if len(one.Items) == 0 {
-		return
-	}
-	object := &one.Items[0]
-	object.SetGroupVersionKind(kind)
 	log.FromContext(ctx).Info("Workloads in a reserved namespace get no pods",
 		"kind", kind.Kind, "namespace", object.Namespace, "name", object.Name, "policy", reservedPolicy)
 	r.recorder.Eventf(object, corev1.EventTypeWarning, "NamespaceReserved", "The policy %s keeps the manager from "+

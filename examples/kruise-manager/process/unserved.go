@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
 	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -47,21 +48,29 @@ func (u *unserved) asked(controller string) bool {
 
 // look warns where an object of a kind exists.
 func (u *unserved) look(ctx context.Context, kind string, off []gates.Gate) {
-	one := &metav1.PartialObjectMetadataList{}
-	one.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind + "List"))
-	if err := u.reader.List(ctx, one, runtimeclient.Limit(1),
-		runtimeclient.InNamespace(u.options.Cache.Namespace)); err != nil {
-		log.FromContext(ctx).V(1).Info("Skipped looking for jobs that are not reconciled",
-			"kind", kind, "reason", err.Error())
+	job := first(ctx, u.reader, v1beta1.GroupVersion.WithKind(kind), u.options.Cache.Namespace)
+	if job == nil {
 		return
 	}
-	if len(one.Items) == 0 {
-		return
-	}
-	job := &one.Items[0]
-	job.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(kind))
 	log.FromContext(ctx).Info("Jobs are not reconciled: a feature gate is off",
 		"kind", kind, "featureGates", off, "namespace", job.Namespace, "name", job.Name)
 	u.recorder.Event(job, corev1.EventTypeWarning, "FeatureGateOff",
 		fmt.Sprintf("No %s is reconciled: set --feature-gates=%s=true for the manager and the daemon", kind, off[0]))
+}
+
+// first returns an object of a kind; nil without one, and without an answer.
+func first(
+	ctx context.Context, reader runtimeclient.Reader, kind schema.GroupVersionKind, namespace string,
+) *metav1.PartialObjectMetadata {
+	one := &metav1.PartialObjectMetadataList{}
+	one.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	err := reader.List(ctx, one, runtimeclient.Limit(1), runtimeclient.InNamespace(namespace))
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Skipped looking for objects without pods", "kind", kind.Kind, "reason", err.Error())
+	}
+	if err != nil || len(one.Items) == 0 {
+		return nil
+	}
+	one.Items[0].SetGroupVersionKind(kind)
+	return &one.Items[0]
 }

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 )
@@ -35,30 +33,13 @@ func resizingOf(rc *rest.Config, hc *http.Client) (r resizing, err error) {
 	if err != nil {
 		return r, fmt.Errorf("ask the API server's resources: %w", err)
 	}
-	r.pods = atLeast(v, 1, 36)
+	r.pods = atLeast(v.GitVersion, 36)
 	r.served = slices.ContainsFunc(core.APIResources, func(of metav1.APIResource) bool { return of.Name == "pods/resize" })
 	return r, nil
 }
 
-// atLeast takes the version from its text, whose parts may have any suffix. One that cannot be read is old.
-func atLeast(v *version.Info, major, minor int) bool {
-	parts := strings.SplitN(strings.TrimPrefix(v.GitVersion, "v"), ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	gotMajor, gotMinor := leadingNumber(parts[0]), leadingNumber(parts[1])
-	return gotMajor > major || gotMajor == major && gotMinor >= minor
-}
-
-// leadingNumber is -1 where there is none.
-func leadingNumber(s string) int {
-	end := strings.IndexFunc(s, func(r rune) bool { return r < '0' || r > '9' })
-	if end < 0 {
-		end = len(s)
-	}
-	n, err := strconv.Atoi(s[:end])
-	if err != nil {
-		return -1
-	}
-	return n
+// atLeast reports whether a version of Kubernetes is 1.minor or newer. One that cannot be read is old.
+func atLeast(text string, minor uint) bool {
+	v, err := version.ParseGeneric(text)
+	return err == nil && v.AtLeast(version.MajorMinor(1, minor))
 }
