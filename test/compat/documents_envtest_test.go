@@ -57,7 +57,7 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 	deploy := []string{"apply", "--server-side", "--force-conflicts", "-k", "../../config/default"}
 	for _, path := range append(pages, "../../docs/deletion-protection.md", "../../docs/takeover.md",
-		"../../docs/operations.md") {
+		"../../docs/operations.md", "../../docs/install.md") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			if !strings.Contains(path, "kinds") && !strings.Contains(path, "protection") {
 				run(t, deploy...)

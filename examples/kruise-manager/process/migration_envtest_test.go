@@ -223,7 +223,7 @@ func testRemoval(t *testing.T, c *cluster.Cluster) {
 		!strings.Contains(err.Error(), "spec.conversion") {
 		t.Errorf("CRDs that keep a CA without its webhook: %v", err)
 	}
-	commands, err := document.Commands("../../../docs/operations.md")
+	commands, err := document.Commands("../../../docs/install.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func installed(f Facts, in installation) []string {
 func urgent(f Facts, in installation) []string {
 	var lines []string
 	if v, err := version.ParseGeneric(f.Kubernetes); err == nil && v.LessThan(version.MajorMinor(1, 30)) {
-		lines = append(lines, "Kubernetes is older than 1.30, which the manifests need: docs/operations.md")
+		lines = append(lines, "Kubernetes is older than 1.30, which the manifests need: docs/install.md")
 	}
 	if in.kind == kindOpenKruise && in.low > in.high {
 		lines = append(lines, "the evidence is of several versions: an upgrade has stopped half-way, or CRDs and "+
