@@ -150,7 +150,7 @@
 //     requests.
 //   - [github.com/kruisekit/kruisekit/test/standin]: a scheduler and kubelets for an API server alone.
 //   - [github.com/kruisekit/kruisekit/test/demo]: the rollout of make demo, in a cluster of its own.
-//   - [github.com/kruisekit/kruisekit/test/bench]: the benchmarks of make bench, beside the limit of the API server.
+//   - [github.com/kruisekit/kruisekit/test/bench]: the benchmarks of make bench, next to the limit of the API server.
 //
 // Imports point down only: api imports none of the others, and only tests import the test clusters.
 // A package that decides takes values and returns a plan; it imports neither a client nor a clock.

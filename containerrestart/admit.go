@@ -23,7 +23,7 @@ func Check(r *appsv1beta1.ContainerRecreateRequest) field.ErrorList {
 
 // Admit completes a new request with what has to be known of its pod later, or says what is wrong with it. The pod is
 // the one that the request names, the node the one that the pod is on; nil where there is none. What is wrong with the
-// request itself comes first: as long as that is something, neither is looked at.
+// request itself comes first: as long as that is something, neither is read.
 func Admit(
 	r *appsv1beta1.ContainerRecreateRequest, pod *corev1.Pod, node *corev1.Node,
 ) (*appsv1beta1.ContainerRecreateRequest, field.ErrorList) {

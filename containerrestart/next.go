@@ -43,7 +43,7 @@ type Attempt struct {
 	Request types.UID
 	// Container is its name.
 	Container string
-	// Done says that it is over. Err is why the container could not be stopped.
+	// Done says that it has ended. Err is why the container could not be stopped.
 	Done bool
 	Err  error
 }
@@ -54,7 +54,7 @@ type Verdict string
 const (
 	// DoWrite asks to write the status, and to look again.
 	DoWrite Verdict = "Write"
-	// DoKill asks to stop a container. The daemon looks again as soon as the attempt has begun, and when it is over.
+	// DoKill asks to stop a container. The daemon looks again as soon as the attempt has begun, and when it has ended.
 	DoKill Verdict = "Kill"
 	// DoCancel asks to cancel the attempts of the request that are not done, because the request or its pod is being
 	// deleted. The daemon also cancels the attempts of a request that does not exist any more, without a call of Next.

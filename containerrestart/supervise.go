@@ -160,7 +160,7 @@ func (s *supervisor) complete(message string) {
 	}
 }
 
-// clean undoes what was done to the pod, and removes what is over.
+// clean undoes what was done to the pod, and removes what has ended.
 func (s *supervisor) clean() {
 	r := s.Request
 	if slices.Contains(r.Finalizers, appsv1beta1.ContainerRecreateRequestUnreadyAcquiredKey) {

@@ -11,6 +11,6 @@
 //
 // A reconciler whose kind is not installed is left out, with a line in the log, and is added when the kind is
 // installed. The manager looks again after a second, and less and less often up to once a minute. A kind that a
-// reconciler watches beside its own, and can do without, is waited for in the first 15 seconds; one that is installed
+// reconciler watches besides its own, and can do without, is waited for in the first 15 seconds; one that is installed
 // later is watched after the next start.
 package controllers

@@ -51,7 +51,7 @@ func (e entry) part(mgr ctrl.Manager, o *Options, left metrics.LeftOut) binding.
 	}
 }
 
-// required are the kinds that a reconciler watches beside its own, and cannot do without.
+// required are the kinds that a reconciler watches besides its own, and cannot do without.
 func required(name string) []schema.GroupVersionKind {
 	return map[string][]schema.GroupVersionKind{
 		"imagelistpulljob": {v1beta1.GroupVersion.WithKind("ImagePullJob")},

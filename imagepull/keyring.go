@@ -31,7 +31,7 @@ type ring map[string][]Credential
 const hubKey = "index.docker.io"
 
 // NewKeyring holds the credentials of secrets, in their order. Secrets of other types, and empty ones, have none. A
-// secret that cannot be parsed is left out: the error beside the keyring names the secret, its key and the entry, but
+// secret that cannot be parsed is left out: the error next to the keyring names the secret, its key and the entry, but
 // nothing of what is secret.
 func NewKeyring(secrets ...*corev1.Secret) (Keyring, error) {
 	held := ring{}

@@ -39,7 +39,7 @@ type Upkeep struct {
 	ReadyFor time.Duration
 	// Answer is how long a node may be silent about a pull. Zero is 10 minutes.
 	Answer time.Duration
-	// Random is any number. With another one for each node, not all of them are looked at in the same moment.
+	// Random is any number. With another one for each node, not all of them are read at the same moment.
 	Random uint32
 }
 
@@ -110,7 +110,7 @@ func (k *keeper) note(code, object, text string) {
 	k.plan.Notes = append(k.plan.Notes, newNote(code, object, text))
 }
 
-// wait looks again when the earliest of all waits is over.
+// wait looks again when the earliest wait ends.
 func (k *keeper) wait(d time.Duration) {
 	if k.plan.RequeueAfter == 0 || d < k.plan.RequeueAfter {
 		k.plan.RequeueAfter = max(d, 1)

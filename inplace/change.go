@@ -109,7 +109,7 @@ func left(s *kruise.InPlaceUpdateState) *Change {
 	}
 }
 
-// due is what of a change a pod does not have yet. What feeds an environment is always due.
+// due is the part of a change that a pod does not have yet. What feeds an environment is always due.
 func (c *Change) due(pod *corev1.Pod) *Change {
 	d := *c
 	d.Images, d.Resources = map[string]string{}, map[string]corev1.ResourceRequirements{}

@@ -69,7 +69,7 @@ func hasMore(s *kruise.InPlaceUpdateState) bool {
 	return len(s.NextContainerImages) > 0 || len(s.NextContainerRefMetadata) > 0 || len(s.NextContainerResources) > 0
 }
 
-// incomplete finds what of the batches written so far the node has not done yet; nothing when it has done all.
+// incomplete finds which of the batches written so far the node has not done yet; nothing when it has done all.
 func incomplete(pod *corev1.Pod, s *kruise.InPlaceUpdateState, p Policy) waiting {
 	if s.UpdateEnvFromMetadata {
 		if w := unfed(pod); w.code != "" {

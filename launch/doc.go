@@ -2,7 +2,7 @@
 // when they are ready. It is for agents and proxies that an application cannot start without.
 //
 // The kubelet does not start a container whose environment refers to a missing key. So each container gets a variable
-// that refers to the key of its priority in a ConfigMap beside the pod, the barrier, and the keys are written one by
+// that refers to the key of its priority in a ConfigMap next to the pod, the barrier, and the keys are written one by
 // one. Until then a container waits with the reason CreateContainerConfigError, which is expected.
 //
 // [Inject] is for the admission of a new pod. It adds the variables, if the pod asks for an order:

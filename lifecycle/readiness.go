@@ -193,7 +193,7 @@ func (g Gate) condition() corev1.PodConditionType {
 
 // set returns the write after which an entry keeps the pod not ready, or no longer does; nil where nothing is to be
 // written.
-func (g Gate) set( //nolint:revive // the tests of a move beside four arguments
+func (g Gate) set( //nolint:revive // the tests of a move besides four arguments
 	pod *corev1.Pod, entry kruise.NotReadyEntry, held bool, now time.Time, tests ...write.Op,
 ) (*write.Write, error) {
 	entries, err := g.entriesOf(pod)

@@ -33,7 +33,7 @@
 //	templates, err = layout.Decode(stored.Data.Raw)
 //	r := revision.Resolve(revision.Input{..., Same: layout.Same}) // and Wanted.Same; package workload: Input.Layout
 //
-// What is neither a template nor ignored counts as it is: a second template beside spec.template is a change whenever
+// What is neither a template nor ignored counts as it is: a second template besides spec.template is a change whenever
 // its bytes mean another value. Encode of a Layout stores templates alone. For data that has more, encode the fields
 // that pods depend on, and leave out those that they do not, as replicas: the hash is that of any bytes, and Same
 // compares any data. A nil Layout ignores claim templates, which some releases of the reference store, and which no

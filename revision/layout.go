@@ -28,7 +28,7 @@ type Layout struct {
 	// Templates are the places of templates.
 	Templates []Place
 	// Ignored are the paths of fields that make no other revision, such as spec.roles[name].replicas in data that was
-	// stored with them. All other fields beside the templates count as they are.
+	// stored with them. All other fields besides the templates count as they are.
 	Ignored []string
 }
 

@@ -32,7 +32,7 @@ func Comparable(a, b *corev1.PodTemplateSpec) (*corev1.PodTemplateSpec, *corev1.
 }
 
 // SameData reports whether the data of two revisions means the same: the same templates, as SameRoles compares them,
-// and all else equal. So a second template beside spec.template counts, whatever its name. Data that holds no template
+// and all else equal. So a second template besides spec.template counts, whatever its name. Data that holds no template
 // is the same only as equal bytes. Layout.Same compares templates at other places.
 func SameData(a, b []byte) bool { return (*Layout)(nil).Same(a, b) }
 

@@ -16,7 +16,7 @@ func (p *planner) planCount() {
 	if p.in.Updates == UpdatesPaused {
 		l.MaxSurge = 0
 	}
-	// What a hook holds before its update may count as updated only when it comes to the number of instances.
+	// What a hook holds before its update may count as updated only when the instances are counted.
 	d := p.differ(p.isUpdated, l)
 	if p.in.PreparingUpdateIsUpdated {
 		u := p.differ(func(m *member) bool { return m.Updated }, l)
@@ -35,7 +35,7 @@ func (p *planner) planCount() {
 	}
 }
 
-// isUpdated reports on which side an instance is when it comes to the number of instances.
+// isUpdated reports on which side an instance is when the instances are counted.
 func (p *planner) isUpdated(m *member) bool {
 	return m.Updated || p.in.PreparingUpdateIsUpdated && m.preparing
 }

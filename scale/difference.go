@@ -196,7 +196,7 @@ func (s *slotted) assignSurge(names map[string]*member, position map[string]int)
 	return nil
 }
 
-// serves reports whether an instance is available, and nothing beside its pods keeps it from serving.
+// serves reports whether an instance is available, and nothing besides its pods keeps it from serving.
 func (m *member) serves() bool { return m.available && !m.Impaired }
 
 // surgeLimits returns how many surge instances may stay, and how many of them updates can use. None are created once no

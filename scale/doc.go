@@ -85,9 +85,9 @@
 //     those before the slot to fill. Nothing is deleted or updated so that fewer are available than may be, or fewer
 //     old ones are left than the partition keeps. Where a bound is crossed already, no plan makes it worse. What is
 //     exempt: a deletion that a hook has released, an instance whose name is in neither list of slots.
-//   - With slots, MaxSurge bounds the instances beside them, and those in surge count as available ones. A missing slot
-//     is filled all the same. No surge instance stays once the rollout is done, paused or limited to none, unless it
-//     makes up for a slot that must be available.
+//   - With slots, MaxSurge bounds the instances next to them, and those in surge count as available ones. A missing
+//     slot is filled all the same. No surge instance stays once the rollout is done, paused or limited to none, unless
+//     it makes up for a slot that must be available.
 //   - No plan moves a pinned instance that has its own revision.
 //   - A plan creates or deletes or updates. Updates wait until there is nothing to create or delete, unless that is
 //     limited to nothing. With NoCreate, slots that cannot be filled keep no instance from being deleted.

@@ -214,8 +214,8 @@ type Instance struct {
 	MarkedForDeletion bool
 	// NotNow keeps the plan from updating the instance, because its last update was rejected. Others take its turn.
 	NotNow bool
-	// Outdated means that something beside its pods is not what the update revision asks for, so that it is to be updated
-	// although Updated. Impaired means that something beside its pods keeps it from serving, as a volume that grows: it
+	// Outdated means that something besides its pods is not what the update revision asks for, so that it is to be updated
+	// although Updated. Impaired means that something besides its pods keeps it from serving, as a volume that grows: it
 	// spends of the budget of updates. Both are for Slots only.
 	Outdated, Impaired bool
 	// Terminating means that its deletion cannot be undone. It only holds its slot until it is gone and left out;

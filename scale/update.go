@@ -112,11 +112,11 @@ func (p *planner) repairFirst(candidates []*member) {
 	}
 }
 
-// walk is a Budget of instances that something beside their pods can keep from serving.
+// walk is a Budget of instances that something besides their pods can keep from serving.
 type walk struct {
 	Budget
 
-	// gone is how many instances are not available, beside those that are Impaired alone.
+	// gone is how many instances are not available, besides those that are Impaired alone.
 	gone int32
 }
 

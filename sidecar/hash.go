@@ -54,7 +54,7 @@ func hash(containers, inits []appsv1beta1.SidecarContainer) (string, error) {
 	return string(text), nil
 }
 
-// isNative reports whether an init container keeps running beside the containers.
+// isNative reports whether an init container keeps running next to the containers.
 func isNative(c appsv1beta1.SidecarContainer) bool { return keepsRunning(&c.Container) }
 
 func keepsRunning(c *corev1.Container) bool {

@@ -27,7 +27,7 @@ type Options struct {
 type Injection struct {
 	// Pod to create, or nil if the pod needs no change.
 	Pod *corev1.Pod
-	// Notes are what of the pod was replaced, and what of the sets the pod did not get.
+	// Notes are the parts of the pod that were replaced, and the parts of the sets that the pod did not get.
 	Notes []note.Note
 }
 

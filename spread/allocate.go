@@ -57,7 +57,7 @@ type Allocation struct {
 	Replicas []int32
 	// Unallocated are the replicas for which no subset has room.
 	Unallocated int32
-	// Notes say what of the specification cannot be met.
+	// Notes say which part of the specification cannot be met.
 	Notes []note.Note
 }
 

@@ -9,7 +9,7 @@
 // Allocate divides by shares (replicas), by bounds (minReplicas, maxReplicas), or adaptively: then a subset whose pods
 // find no node gets no more than it can run, and later subsets run the rest. Schedule decides whether a subset counts
 // as unschedulable, from the scheduling conditions of its pods. Reserve decides which pods are reserved: pods that wait
-// for a node beside their substitutes. Partition returns how many pods of a subset stay on older revisions.
+// for a node next to their substitutes. Partition returns how many pods of a subset stay on older revisions.
 //
 // Laws of Allocate:
 //   - The allocation is deterministic, and has one number for each subset. No number is negative.

@@ -9,11 +9,11 @@ import (
 
 // Reasons of a Condition.
 const (
-	// ReasonReschedule goes with False when pods find no node, and with True when no reserved pods are left.
+	// ReasonReschedule comes with False when pods find no node, and with True when no reserved pods are left.
 	ReasonReschedule = "reschedule"
-	// ReasonRecover goes with True when the time without new pods is over.
+	// ReasonRecover comes with True when the time without new pods has passed.
 	ReasonRecover = "recover"
-	// ReasonCreated goes with False when a subset is new and its first pods must prove themselves.
+	// ReasonCreated comes with False when a subset is new and its first pods must prove themselves.
 	ReasonCreated = "created"
 )
 

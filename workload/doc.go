@@ -89,7 +89,7 @@
 // it writes no revisions. Where that controller counts pods by their revision label, set Policy.Relabel, and where
 // budgets of others guard the pods, set Evict. Package workload/native does so for StatefulSets and DaemonSets.
 //
-// Laws, beside those of package scale:
+// Laws, besides those of package scale:
 //   - Everything that must be remembered is in the pods. A pass that is sent in part, or twice, by a process that died,
 //     does no harm: the next pass continues.
 //   - No order of answers, whether success, conflict, refusal or timeout, keeps a pod out of traffic for good, or

@@ -72,7 +72,8 @@ type Input struct {
 	Ahead func(*corev1.Pod) Ahead
 	// First are writes of the caller that come before all others. Their failures stop no other write.
 	First []write.Write
-	// RevisionLabels are the labels that pods of a revision carry beside the revision label. Pods that lack them get them.
+	// RevisionLabels are the labels that pods of a revision carry besides the revision label. Pods that lack them get
+	// them.
 	RevisionLabels func(revision string) map[string]string
 	// MayUpdate is asked before each update of an instance, once in a pass, with its leader; nil allows all. A refusal
 	// comes with its reason, and ends the updates that begin in the pass, so that their order is kept.
@@ -106,8 +107,8 @@ type Instance struct {
 	// MarkedForDeletion means that the user chose the instance to be deleted. So does the label
 	// apps.kruise.io/specified-delete on a pod, unless Input.IgnoreMarks is set.
 	MarkedForDeletion bool
-	// Outdated means that an update changes something beside the pods, see Input.Ahead, also where these are updated.
-	// Impaired means that something beside the pods keeps the instance from serving, so that it spends of the budget of
+	// Outdated means that an update changes something besides the pods, see Input.Ahead, also where these are updated.
+	// Impaired means that something besides the pods keeps the instance from serving, so that it spends of the budget of
 	// updates. Both are for slots.
 	Outdated, Impaired bool
 	// NotNow keeps the instance from being updated for now. Others take its turn.
@@ -147,7 +148,7 @@ type Revision struct {
 	// Data is what revision.Encode or revision.EncodeRoles returned, as a ControllerRevision stores it, or data of
 	// Input.Layout.
 	Data []byte
-	// Fixed identifies what no running pod can change beside the template, such as its volume claims. Pods go in place
+	// Fixed identifies what no running pod can change besides the template, such as its volume claims. Pods go in place
 	// only between revisions with the same value. An empty value equals any other.
 	Fixed string
 }

@@ -87,7 +87,7 @@ const (
 	maxReplans = 3
 	// maxWritesPerPod bounds the writes of a pod in one pass, whatever they are.
 	maxWritesPerPod = 12
-	// retryOutdated is when to observe again after a write that was decided upon an older object, the first times in a
+	// retryOutdated is when to observe again after a write based on a stale object, the first times in a
 	// row.
 	retryOutdated = time.Second
 	// retryRefused is when to ask again for an update that was refused.
@@ -211,7 +211,7 @@ func (p *Pass) begin() []*Write {
 	return nil
 }
 
-// The codes of notes, beside those of packages scale and inplace.
+// The codes of notes, besides those of packages scale and inplace.
 const (
 	// NoteNotInPlace is a pod that is recreated, because its change is not possible in place.
 	NoteNotInPlace = "NotInPlace"

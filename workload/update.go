@@ -143,7 +143,7 @@ func (in *Input) goal(name string) *Revision {
 	return cmp.Or(in.ownRevision(name), &in.Update)
 }
 
-// Ahead is what comes before the update of a pod: writes of objects beside the pod, as its volume claims. The instance
+// Ahead is what comes before the update of a pod: writes of objects next to the pod, as its volume claims. The instance
 // spends of the budget while they are made.
 type Ahead struct {
 	// Writes are made first, in their order. The update waits then for an observation that shows them made.

@@ -3,7 +3,7 @@
 // (lifecycle hooks, update order, in-place settings).
 //
 // A key is part of the wire contract: pods of a running cluster carry it, so its value never changes.
-// Keys of one kind's own objects live beside that kind.
+// Keys of one kind's own objects live next to that kind.
 //
 // +kubebuilder:object:generate=true
 package kruise

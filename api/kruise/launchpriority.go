@@ -20,7 +20,7 @@ const (
 	ContainerLaunchBarrierEnvName = "KRUISE_CONTAINER_BARRIER"
 )
 
-// The barrier is a ConfigMap beside the pod.
+// The barrier is a ConfigMap next to the pod.
 const (
 	// ContainerLaunchBarrierNameSuffix follows the pod's name in the barrier's.
 	ContainerLaunchBarrierNameSuffix = "-barrier"

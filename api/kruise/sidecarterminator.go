@@ -10,7 +10,7 @@ const (
 	// TerminateSidecarWithImageEnvName holds an image that exits at once; it replaces the container's where no
 	// daemon can stop the container.
 	TerminateSidecarWithImageEnvName = "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT_WITH_IMAGE"
-	// TerminateSidecarIgnoreExitCodeEnvName is true, beside TerminateSidecarEnvName, for a container whose exit code
+	// TerminateSidecarIgnoreExitCodeEnvName is true, next to TerminateSidecarEnvName, for a container whose exit code
 	// does not decide the phase of the pod.
 	TerminateSidecarIgnoreExitCodeEnvName = "KRUISE_TERMINATE_SIDECAR_IGNORE_EXIT_CODE"
 )

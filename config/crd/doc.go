@@ -1,5 +1,5 @@
 // Package crd returns the CustomResourceDefinitions of all kinds as Go values, for tests and for programs that
-// install them themselves. With kubectl, the two ways to install are the directories beside this file:
+// install them themselves. With kubectl, the two ways to install are the directories next to this file:
 //
 //   - both: v1alpha1 and v1beta1, converted by the manager's webhook. The API server itself converts ImagePullJob,
 //     ImageListPullJob and NodeImage, whose versions are equal, so that they can be read while no manager runs;

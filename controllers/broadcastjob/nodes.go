@@ -43,7 +43,7 @@ type survey struct {
 	notes     []note.Note
 }
 
-//nolint:revive // the arguments of the format beside four
+//nolint:revive // the arguments of the format besides four
 func (s *survey) explain(level note.Level, code, object, format string, args ...any) {
 	s.notes = append(s.notes, note.Note{Level: level, Code: code, Object: object, Text: fmt.Sprintf(format, args...)})
 }

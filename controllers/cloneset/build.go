@@ -160,7 +160,7 @@ func (o Options) revisionLabel(name string) string {
 	return name
 }
 
-// handOver returns the write by which a claim goes with a pod: the garbage collector deletes the claim with the pod,
+// handOver returns the write that gives a claim to a pod: the garbage collector deletes the claim with the pod,
 // and no other pod gets its data.
 func (s *snapshot) handOver(claim *corev1.PersistentVolumeClaim, pod *corev1.Pod) write.Write {
 	owner := claims.PodRef(pod)
@@ -212,8 +212,8 @@ func (s *snapshot) ownershipWrites() (writes []write.Write, kept []*corev1.Persi
 	return append(released, writes...), kept
 }
 
-// beforeDelete returns what is written before the set deletes a pod: its claims go with the pod. Those of a pod that
-// stays after all, as where its deletion was refused, return to the set.
+// beforeDelete returns what is written before the set deletes a pod: its claims then belong to the pod. Those of a pod
+// that stays after all, as where its deletion was refused, return to the set.
 func (b *identity) beforeDelete(pod *corev1.Pod) (writes []write.Write) {
 	s := b.snapshot
 	if !b.deletes(pod) {

@@ -31,7 +31,7 @@
 // In these the reconciler departs from the reference, which is known to fail there:
 //   - Pods that have finished, as evicted ones, are deleted, unless their preDelete hook holds them. Their claims serve
 //     the successor where claims are reused.
-//   - The claims of a pod that the set deletes go with the pod, as do those of a pod that the selector no longer
+//   - The claims of a pod that the set deletes belong to the pod, as do those of a pod that the selector no longer
 //     matches: they are handed over first, and the garbage collector deletes them with the pod. No other pod gets them,
 //     whatever fails.
 //   - A pod that is updated in place before its preNormal hook has let it become Normal waits for the hook afterwards.

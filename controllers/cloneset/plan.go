@@ -190,7 +190,7 @@ func (o Options) limits(set *v1beta1.CloneSet, p *plan) scale.Limits {
 	return l
 }
 
-// parts are what the pass has beside the revision and the pods.
+// parts are what the pass has besides the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },

@@ -212,12 +212,12 @@ type snapshot struct {
 	known knowledge
 	// taken is why a claim name of an id cannot be used, by the id.
 	taken map[string]string
-	// handedOver are the claims that go with a pod that is active, by the UID of the pod: an earlier pass handed them
+	// handedOver are the claims that belong to a pod that is active, by the UID of the pod: an earlier pass handed them
 	// over, and could not delete the pod.
 	handedOver map[types.UID][]*corev1.PersistentVolumeClaim
 }
 
-// knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
+// knowledge is what is known of a set besides what the API server stores. It may be lost at any time.
 type knowledge struct {
 	// pending are the ids of pods whose creation was planned, and has not succeeded, sorted. The next attempt takes the
 	// same ids, so that their claims are used, and so that the API server's refusal has the same text.

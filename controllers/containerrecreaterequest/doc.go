@@ -15,7 +15,8 @@
 //     again. A lagging cache therefore never overwrites the write of a daemon.
 //   - Before a step that cannot be undone, the reconciler reads the pod past the cache. Such steps are to end a request
 //     whose pod is gone, and to release a pod that is out of traffic.
-//   - A request that ends, or is deleted, has the others of its pod looked at, so that none waits for what is over.
+//   - A request that ends, or is deleted, requeues the others of its pod, so that no request waits for one that has
+//     ended.
 //   - Without requests nothing is written, and an event of a pod costs one look into an index.
 //
 // A request that cannot be read, which can be stored where no webhook has refused it, ends with a message that says so.

@@ -23,7 +23,7 @@ type request = v1beta1.ContainerRecreateRequest
 // snapshot is all that one pass looks at. Objects in it may be the cache's and are only read.
 type snapshot struct {
 	request *request
-	// malformed says what of the request cannot be read, and is then not in it.
+	// malformed says which part of the request cannot be read and is left out.
 	malformed error
 	// pod of the name in the request; nil where there is none, or where it does not matter.
 	pod *corev1.Pod

@@ -30,7 +30,7 @@ type snapshot struct {
 	known   knowledge
 }
 
-// knowledge is what is known of a set beside what the API server stores. It may be lost at any time.
+// knowledge is what is known of a set besides what the API server stores. It may be lost at any time.
 type knowledge struct {
 	// backoff counts failed pods of a generation.
 	backoff    placement.Backoff

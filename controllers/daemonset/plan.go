@@ -223,7 +223,7 @@ func updatesOf(set *v1beta1.DaemonSet) labels.Selector {
 	return selector
 }
 
-// preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have beside
+// preDownload is the rollout of the set, for which nodes pull images ahead: from the revisions that pods have besides
 // the update one. Pods that are recreated find the images, too, as in the reference, which never waits for updated
 // pods.
 func (p *plan) preDownload(s *snapshot, o Options) workloads.Rollout {
@@ -300,7 +300,7 @@ func (p *plan) move(pods []*corev1.Pod, from map[string]bool, hash string) []*co
 	return pods
 }
 
-// parts are what the pass has beside the revision and the pods.
+// parts are what the pass has besides the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },

@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // run sends the writes of a plan. Nothing follows a label that is not written; the status is written also where a job
 // was refused.
 func (r *Reconciler) run(ctx context.Context, p *plan) error {
-	if p.Delete { // its jobs go with it
+	if p.Delete { // the garbage collector deletes its jobs
 		_, err := r.api.Send(ctx, p.key(), r.listObjects.Deletion(p.list), r.listObjects)
 		return client.IgnoreNotFound(err)
 	}

@@ -87,7 +87,7 @@ func (w watcher) wakeAffected(ctx context.Context, interest string, affects func
 }
 
 // nodeEvents: a NodeImage that comes or goes is for those who select it, and what changes in it for those who asked for
-// it. When the process starts, all jobs are looked at anyway.
+// it. When the process starts, all jobs are reconciled anyway.
 func (r *Reconciler) nodeEvents() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {

@@ -26,7 +26,7 @@ type Options struct {
 	Deployments bool
 	// Class is the class of the sets that the reconciler acts on.
 	Class string
-	// Installed is what in-place updates find in the cluster beside Kubernetes. Without a daemon, a change of a label or
+	// Installed is what in-place updates find in the cluster besides Kubernetes. Without a daemon, a change of a label or
 	// an annotation that feeds an environment variable recreates the pod.
 	Installed inplace.Installation
 	// Ask is called before updates of pods begin, with all of these pods in the order of their updates, as for budgets.

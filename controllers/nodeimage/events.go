@@ -14,8 +14,8 @@ const (
 	reasonInvalidSpec = "InvalidSpec"
 )
 
-// emit announces what of the NodeImage cannot be decoded, and where pulls were ended, these pulls, for the NodeImage
-// and for the owners of the tags. It passes the notes on.
+// emit announces which part of the NodeImage cannot be decoded, and where pulls were ended, these pulls, for the
+// NodeImage and for the owners of the tags. It passes the notes on.
 func (r *Reconciler) emit(ctx context.Context, p *plan, ended bool) {
 	if p.malformed != nil {
 		r.api.Event(p.image, corev1.EventTypeWarning, reasonInvalidSpec, p.malformed.Error())

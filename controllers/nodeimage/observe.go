@@ -21,7 +21,7 @@ type snapshot struct {
 	node *corev1.Node
 	// image as it is after the own writes; nil for none.
 	image *v1beta1.NodeImage
-	// malformed says what of the image cannot be decoded, which then is without it.
+	// malformed says which part of the image cannot be decoded and is left out.
 	malformed error
 	// recheckAfter is when to read the image again where the cache lacks it; zero where it does not.
 	recheckAfter time.Duration

@@ -57,7 +57,7 @@ func newPlan(s *snapshot) (*plan, error) {
 	if !desired.Changed {
 		return p, nil
 	}
-	// The API server treats the list as one value: the whole list is written, into the version that was looked at.
+	// The API server treats the list as one value: the whole list is written, into the version that was read.
 	is := *s.probes
 	is.Spec.PodProbes = p.content
 	var err error

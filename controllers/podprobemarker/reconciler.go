@@ -61,7 +61,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, o c
 		Complete(r)
 }
 
-// waitForNodes is when a deleted marker is looked at again while a node runs its probes.
+// waitForNodes is when a deleted marker is reconciled again while a node runs its probes.
 const waitForNodes = time.Second
 
 // Reconcile works on one marker.

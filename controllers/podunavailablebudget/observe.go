@@ -29,7 +29,7 @@ type podUnavailableBudget = policyv1beta1.PodUnavailableBudget
 type snapshot struct {
 	object *podUnavailableBudget
 	budget pub.Budget
-	// notes on what of the budget cannot be read.
+	// notes on the fields of the budget that cannot be read.
 	notes []note.Note
 	total pub.Total
 	// pods are the active pods that the budget guards.

@@ -27,7 +27,7 @@ const (
 	reasonFailed      = "FailedUpdate"
 )
 
-// emitInvalid reports what of a spec is invalid, once for a spec: by the rules of the webhook, which may have been
+// emitInvalid reports the errors of a spec, once for a spec: by the rules of the webhook, which may have been
 // another one when the set was stored. Pods follow the set as far as the spec can be read. why is reported where the
 // rules find nothing.
 func (r *Reconciler) emitInvalid(p *plan, known *state, why error) {

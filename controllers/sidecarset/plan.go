@@ -23,7 +23,7 @@ type plan struct {
 	newest  revision.Resolution
 	store   *revision.Storage
 	rollout *rollout.Pass
-	// unread is what of the spec, or of pods, cannot be read.
+	// unread is why the spec, or pods, cannot be read.
 	unread error
 	// unreported is the failure of the write of the status.
 	unreported error
@@ -92,7 +92,7 @@ func (p *plan) rejected() error {
 	return p.malformed
 }
 
-// specError is what of the spec cannot be read; nil for nothing.
+// specError is why the spec cannot be read; nil for nothing.
 func (p *plan) specError() error {
 	if spec := (*rollout.SpecError)(nil); errors.As(p.unread, &spec) {
 		return spec

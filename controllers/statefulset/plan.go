@@ -28,7 +28,7 @@ type plan struct {
 	limits  scale.Limits
 }
 
-// parts are what the pass has beside the revision and the pods.
+// parts are what the pass has besides the revision and the pods.
 func (o Options) parts(s *snapshot, p *plan) workloads.Parts {
 	return workloads.Parts{
 		PreDownload: func() workloads.Rollout { return p.preDownload(s, o) },

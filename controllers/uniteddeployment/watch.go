@@ -53,7 +53,7 @@ func ownerOfPod(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner}}}
 }
 
-// podChanges passes the changes of pods that matter beside the status of their workload: that a pod finds no node, or
+// podChanges passes the changes of pods that matter besides the status of their workload: that a pod finds no node, or
 // has found one, and whether a reserved pod is ready.
 func podChanges() predicate.Predicate {
 	type view struct {

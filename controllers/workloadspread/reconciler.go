@@ -141,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 // send sends writes of pods. A pod whose write fails keeps no other pod from its own. The write of a pod that has
 // changed or is gone has not failed. Deletions are in no ledger: a pod that was deleted stays in its subset until the
 // cache shows the deletion.
-func (r *Reconciler) send( //nolint:revive // ledgers beside four arguments
+func (r *Reconciler) send( //nolint:revive // ledgers besides four arguments
 	ctx context.Context, name types.NamespacedName, s *snapshot, writes []*write.Write, ledgers ...driver.Recorder,
 ) error {
 	var failures []error

@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/write"
 )
 
-// mostSteps bounds how often a request is looked at in one pass. No request needs as many.
+// mostSteps bounds how often one pass acts on a request. No request needs as many.
 const mostSteps = 20
 
 // act carries out what is decided about the requests of one pod.
@@ -192,7 +192,7 @@ func (a *act) begin(ctx context.Context, w containerrestart.Work, k containerres
 	})
 }
 
-// forget drops the attempts for a request: those that are over, or all, which gives up the others.
+// forget drops the attempts for a request: those that have ended, or all, which gives up the others.
 func (a *act) forget(r *request, all bool) {
 	for k, outcome := range a.workers.Known() {
 		if k.uid == r.UID && (all || outcome.Done) {

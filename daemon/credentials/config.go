@@ -39,7 +39,7 @@ type provider struct {
 	DefaultCacheDuration *metav1.Duration `json:"defaultCacheDuration"`
 	// APIVersion of the protocol that it speaks.
 	APIVersion string `json:"apiVersion"`
-	// Args and Env it is run with, beside the environment of the process.
+	// Args and Env it is run with, besides the environment of the process.
 	Args []string `json:"args,omitempty"`
 	Env  []struct {
 		Name  string `json:"name"`

@@ -56,7 +56,7 @@ func Open(o Options) (*Keyring, error) {
 }
 
 // Lookup gives the credentials for a repository, named in full: those of the files first, then those of each plugin
-// that is configured for it. What it gives beside an error counts.
+// that is configured for it. What it returns with an error counts.
 func (k *Keyring) Lookup(ctx context.Context, repository string) ([]imagepull.Credential, error) {
 	ring, err := readFiles(k.dirs)
 	faults := []error{err}

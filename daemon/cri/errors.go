@@ -58,7 +58,7 @@ func (o operation) judge(a answer) error {
 		if err := judgePull(code, text); err != nil {
 			return err
 		}
-		// What is left of these codes speaks of the registry when the runtime sends it.
+		// What is left of these codes concerns the registry when the runtime sends it.
 		if a.sent && (code == codes.Unavailable || code == codes.Canceled) && !starting(text) {
 			return nil
 		}

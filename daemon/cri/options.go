@@ -15,7 +15,7 @@ const (
 
 // Options of the connection to a runtime. The zero value is right for a node.
 type Options struct {
-	// CallTimeout bounds a call, beside the time that the call itself is given. Defaults to 5 seconds.
+	// CallTimeout bounds a call, besides the time that the call itself is given. Defaults to 5 seconds.
 	CallTimeout time.Duration
 	// OpenTimeout bounds each of the calls that find out whether a runtime is of use. Defaults to 10 seconds.
 	OpenTimeout time.Duration

@@ -29,7 +29,7 @@ type Images interface {
 
 // Keyring has credentials that are the node's and not a pull's.
 type Keyring interface {
-	// Lookup gives the credentials for a repository, named in full. What it gives beside an error counts.
+	// Lookup gives the credentials for a repository, named in full. What it returns with an error counts.
 	Lookup(ctx context.Context, repository string) ([]imagepull.Credential, error)
 	// Forget says that a registry has refused credentials for a repository: what is remembered of them is stale.
 	Forget(repository string)

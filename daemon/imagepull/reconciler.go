@@ -126,7 +126,7 @@ func (r *Reconciler) own() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == r.node })
 }
 
-// asked leaves out changes of nothing that is looked at. The status is: others write it too.
+// asked leaves out changes of fields that nothing reads. The status is: others write it too.
 func asked() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		old, is := e.ObjectOld.(*v1beta1.NodeImage)

@@ -117,7 +117,7 @@ func (r *Reconciler) own() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == r.node })
 }
 
-// changed leaves out changes of nothing that is looked at.
+// changed leaves out changes of fields that nothing reads.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.NodePodProbe)

@@ -1,5 +1,5 @@
 // Command quorum is an operator of databases whose members elect a leader. Each member has a claim that outlasts its
-// pod. An update leaves a majority of the members available at any time, and comes to the elected leader last.
+// pod. An update leaves a majority of the members available at any time, and reaches the elected leader last.
 package main
 
 import (
@@ -130,7 +130,7 @@ func (d *Database) input(seen runtimeclient.Observed) (in workload.Input, err er
 }
 
 // withClaim returns a pod and its claim, the pod alone where the claim exists, and nothing while the claim terminates.
-// The claim goes with the database.
+// The garbage collector deletes the claim with the database.
 func (d *Database) withClaim(
 	in *workload.Input, pod *corev1.Pod, claims []*corev1.PersistentVolumeClaim,
 ) []write.Object {

@@ -1,5 +1,5 @@
 // Package sidecars shows sidecars alone in a controller-runtime manager of your own: pods get them at their creation,
-// and new images of them while they run. It holds no code but its example, for you to copy; a test runs that beside an
+// and new images of them while they run. It holds no code but its example, for you to copy; a test runs that next to an
 // API server.
 //
 // Four parts belong together. webhooks/pod adds sidecars to new pods, and controllers/podscope writes for API servers

@@ -40,7 +40,7 @@ type source struct {
 	when string
 }
 
-// extras are the kustomizations beside config/base.
+// extras are the kustomizations next to config/base.
 func extras() []source {
 	return []source{
 		{dir: "config/roles", template: "roles.yaml", when: ".Values.aggregatedRoles.enabled"},

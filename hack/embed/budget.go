@@ -109,7 +109,7 @@ func (b bill) String() string {
 		b.own+len(b.foreign), b.own, kubernetes, len(b.foreign)-kubernetes, b.modules, b.std)
 }
 
-// check returns what is over the budget.
+// check returns what exceeds the budget.
 func (b budget) check(got bill) []string {
 	var findings []string
 	for _, p := range got.foreign {

@@ -33,7 +33,7 @@ type place struct {
 
 // below lists the packages that decide, and which others of them each may import. An entry more is a decision: the
 // fewer arrows, the less an embedder takes in. Those at the top level are public. Those that serve one kind stand
-// beside its reconciler, and those that serve its webhooks or the daemon as well are internal.
+// next to its reconciler, and those that serve its webhooks or the daemon as well are internal.
 func below() map[string][]string {
 	base := []string{"note", "write", "revision", "lifecycle"}
 	return map[string][]string{
@@ -101,7 +101,7 @@ func restricted() map[string][]string {
 	}
 }
 
-// served is what an API server needs to hold both versions of a kind. Tests of units run it beside their own.
+// served is what an API server needs to hold both versions of a kind. Tests of units run it with their own.
 func served() []string {
 	return []string{"webhooks/conversion"}
 }

@@ -12,7 +12,7 @@ import (
 
 // WriteStatus writes the status of is, if it differs from that of was, and reports whether the API server has it. is
 // gets the version of the answer. required is as for stored.MergeStatus. An object that is gone has not failed.
-func (b *Binding) WriteStatus( //nolint:revive // a context beside four arguments
+func (b *Binding) WriteStatus( //nolint:revive // a context besides four arguments
 	ctx context.Context, kind stored.Kind, was, is client.Object, required map[string]any,
 ) (written bool, err error) {
 	w, err := stored.WriteStatus(kind, was, is, required)

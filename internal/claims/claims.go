@@ -21,7 +21,7 @@ import (
 // Name returns the name of a claim.
 func Name(template, workload, pod string) string { return template + "-" + workload + "-" + pod }
 
-// Identity is what a claim has beside its template.
+// Identity is what a claim has besides its template.
 type Identity struct {
 	Namespace string
 	// Workload and Pod are the parts of the name after the template.

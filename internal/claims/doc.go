@@ -10,7 +10,7 @@
 //	ids, blocked := pool.Choose(claims.Demand{...})                         // ids of claims without a pod come first
 //	...
 //	named := claims.Named{Workload: set.Name, Templates: templates, ...} // pods with ordinals
-//	claims := named.Missing(ordinal)              // what a new pod needs beside the claims that exist
+//	claims := named.Missing(ordinal)              // what a new pod needs besides the claims that exist
 //	writes := named.Refer(pod, ordinal, unwanted) // before a pod is deleted: the retention policy
 //	ahead := named.Ahead(ordinal)                 // before a pod is updated: its claims grow
 //

@@ -26,7 +26,7 @@ type Reason struct {
 // state is what is kept of an object. An object of the zero value is not kept.
 type state struct {
 	reason Reason
-	// behind is since when the status speaks of an older spec.
+	// behind is since when the status describes an older spec.
 	behind time.Time
 }
 

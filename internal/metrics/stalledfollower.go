@@ -18,7 +18,7 @@ import (
 
 // StalledOptions of Follow.
 type StalledOptions struct {
-	// NoGenerations is for a kind whose status does not name the generation that it speaks of.
+	// NoGenerations is for a kind whose status does not name the generation that it describes.
 	NoGenerations bool
 	// NoCondition is for a kind whose status has no condition Stalled: its reconciler calls Set.
 	NoCondition bool

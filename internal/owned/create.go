@@ -16,7 +16,7 @@ import (
 // taken, the API server is asked by which object: an earlier process may have created the object, and the cache may not
 // show it. Create returns the object as it is stored, and whether it existed before; nil for one that existed and is
 // gone.
-func Create( //nolint:ireturn,revive // as binding.Send; a context beside four arguments
+func Create( //nolint:ireturn,revive // as binding.Send; a context besides four arguments
 	ctx context.Context, api *binding.Binding, owner client.Object, creation *write.Write, ledger driver.Recorder,
 ) (have write.Object, existed bool, err error) {
 	key := client.ObjectKeyFromObject(owner)

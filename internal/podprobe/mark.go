@@ -185,7 +185,7 @@ func apply(o *Outcome, labels, annotations map[string]*string) {
 	}
 }
 
-// differing returns what of the changes differs from what there is.
+// differing returns the changes that differ from the object.
 func differing(have map[string]string, changes map[string]*string) map[string]*string {
 	for key, value := range changes {
 		if is, ok := have[key]; ok == (value != nil) && (value == nil || *value == is) {

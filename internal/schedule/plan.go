@@ -23,7 +23,7 @@ const (
 type Concurrency string
 
 const (
-	// Allow creates a child beside them. It is the default.
+	// Allow creates a child next to them. It is the default.
 	Allow Concurrency = "Allow"
 	// Forbid waits until they have finished.
 	Forbid Concurrency = "Forbid"
@@ -56,7 +56,7 @@ type Input struct {
 type Decision struct {
 	// Tick is the time to create a child for; zero for none.
 	Tick time.Time
-	// Held is the tick that is over or has to wait, as the notes say; zero for none.
+	// Held is the tick that has passed or has to wait, as the notes say; zero for none.
 	Held time.Time
 	// Replace asks to delete the active children before.
 	Replace bool

@@ -12,9 +12,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Pack replaces what an untyped object has beside its metadata by its text, for a cache. The maps of a decoded template
-// take up to twenty times the bytes of its text. The functions of this package read both shapes; Field, Value and
-// Content read what none of them decodes.
+// Pack replaces what an untyped object has besides its metadata by its text, for a cache. The maps of a decoded
+// template take up to twenty times the bytes of its text. The functions of this package read both shapes; Field, Value
+// and Content read what none of them decodes.
 //
 // The text is a json.Number: decoders make none of it, copies of untyped objects have it, and encoders reject one that
 // is no number, so that no packed object is stored by mistake. Pack does not change what is packed.

@@ -52,7 +52,7 @@ func Untyped(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return object
 }
 
-// Read reads an object. Malformed says what of it cannot be decoded; the object is then without its spec.
+// Read reads an object. Malformed says which part of it cannot be decoded; the object is then without its spec.
 // The reader must serve untyped objects from its cache, if it has one: the client of a manager does not by default, its
 // cache does.
 func Read[T any](

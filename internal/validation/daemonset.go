@@ -57,7 +57,7 @@ func checkDaemonSetStrategy(s *appsv1beta1.DaemonSetUpdateStrategy, at *field.Pa
 	case s.Type != "" && !slices.Contains(types, s.Type):
 		return field.ErrorList{field.NotSupported(at.Child("type"), s.Type, types)}
 	case s.Type == appsv1beta1.OnDeleteDaemonSetStrategyType:
-		return nil // only paused counts beside it
+		return nil // only paused counts besides it
 	}
 	s = s.DeepCopy()
 	s.Default()

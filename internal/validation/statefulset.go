@@ -196,7 +196,7 @@ func checkPodUpdatePolicy(
 		"must contain InPlaceUpdateReady for an update in place")}
 }
 
-// StatefulSetExpansion returns what of an update is invalid where updates of pods expand their claims: claim templates
+// StatefulSetExpansion returns the errors of an update where updates of pods expand their claims: claim templates
 // keep their names, storage classes and access modes, as existing claims do. It returns nothing with another
 // volumeClaimUpdateStrategy. resized are the templates whose storage changes, of which a storage class must allow that.
 func StatefulSetExpansion(

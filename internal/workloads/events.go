@@ -175,7 +175,7 @@ func (k *Kit) emitWaits(o *Observation, p *Plan) {
 	}
 }
 
-// emitInvalid emits once what of the spec cannot be used. unusable is set where no pods can be created.
+// emitInvalid emits once which fields of the spec cannot be used. unusable is set where no pods can be created.
 func (k *Kit) emitInvalid(o *Observation, err error, unusable bool) {
 	if err == nil || !k.isNew(o, err) {
 		return
@@ -349,7 +349,7 @@ func (o WatchOptions) isDue(pod *corev1.Pod) bool {
 	return done
 }
 
-// isReady reports what the kubelet says, beside what workload.IsReady makes of it.
+// isReady reports what the kubelet says, besides what workload.IsReady makes of it.
 func isReady(pod *corev1.Pod) bool {
 	c := lifecycle.ConditionOf(pod, corev1.PodReady)
 	return c != nil && c.Status == corev1.ConditionTrue

@@ -38,7 +38,7 @@ type Options struct {
 	Kind schema.GroupVersionKind
 	// Binding are the clients, the clock and the recorder.
 	Binding binding.Options
-	// Dependents is what workloads have beside pods and revisions.
+	// Dependents is what workloads have besides pods and revisions.
 	Dependents DependentOptions
 	// Stem is the name of the workload that a pod with a name can belong to. Pods without a controller are adopted by it,
 	// and so are revisions whose names have it before the hash. Nil for a kind that adopts none.
@@ -66,7 +66,7 @@ type Kit struct {
 	confirmed stored.Confirmed
 }
 
-// Known is what is known of a workload beside what the API server stores. It may be lost at any time.
+// Known is what is known of a workload besides what the API server stores. It may be lost at any time.
 type Known struct {
 	// Outdated is how many passes in a row were decided upon older objects.
 	Outdated int
@@ -197,7 +197,7 @@ func MaxCreations(creations int, spec any) int {
 	return min(creations, mostPods, max(leastPods, mostBytes/(2*len(text))))
 }
 
-// DependentOptions say what a workload has beside pods and revisions.
+// DependentOptions say what a workload has besides pods and revisions.
 type DependentOptions struct {
 	// Claims means that pods have volume claims of their own.
 	Claims bool

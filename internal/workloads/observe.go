@@ -32,7 +32,7 @@ type Observation struct {
 	Kind     schema.GroupVersionKind
 	Selector labels.Selector
 	Now      time.Time
-	// Invalid is why nothing can be done with the spec, Reported what of the spec is invalid and has a safe reading.
+	// Invalid is why nothing can be done with the spec, Reported the errors of the spec and has a safe reading.
 	Invalid, Reported error
 	// Orphans are pods without a controller that the workload adopts.
 	Orphans []*corev1.Pod

@@ -50,7 +50,7 @@ type Rollout struct {
 
 // PreDownload is what to write.
 type PreDownload struct {
-	// End are jobs to delete: all of them when the rollout is over, else those of other revisions.
+	// End are jobs to delete: all of them when the rollout has ended, else those of other revisions.
 	End []*metav1.PartialObjectMetadata
 	// Create are jobs to create, and Label the label that Revision gets then; empty for no decision.
 	Create   []*v1beta1.ImagePullJob

@@ -195,7 +195,7 @@ type Plan struct {
 	// Both are known once the writes of pods are answered.
 	impossible []workload.Failure
 	outdated   int
-	// failed has the failures of the steps beside that of the pods.
+	// failed has the failures of the steps besides that of the pods.
 	failed []error
 }
 
@@ -207,7 +207,7 @@ type Revision struct {
 	Collisions *int32
 	// Raised are annotations of a revision that is created, or that is older and becomes the newest.
 	Raised map[string]string
-	// HashLabel is a label of a new revision that has its hash, beside controller.kubernetes.io/hash; empty for none.
+	// HashLabel is a label of a new revision that has its hash, besides controller.kubernetes.io/hash; empty for none.
 	HashLabel string
 }
 

@@ -31,7 +31,7 @@ type Report struct {
 	// Required are the counters that the schema requires. They are in a patch also where they are the same: where
 	// nothing is stored yet, they are missing.
 	Required map[string]any
-	// scaling and updating are what of the spec is invalid. An event announces each once: what fails the creation of
+	// scaling and updating are the errors of the spec. An event announces each once: what fails the creation of
 	// pods, and what has a safe reading.
 	scaling, updating error
 }

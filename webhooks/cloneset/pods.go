@@ -23,7 +23,7 @@ type change = kinds.Change[*appsv1beta1.CloneSet]
 const maxReads = 16
 
 // podFaults checks pods that are newly named for deletion: each must exist, belong to the set, and not be on its way
-// out already. Names that the stored object has are not looked at: their pods go while the object stays.
+// out already. Names that the stored object has are ignored: their pods go while the object stays.
 //
 // A set that is new has no pods. In v1alpha1 that refuses all names, as it always has; in v1beta1 names are let pass,
 // as they always were, and mean nothing.

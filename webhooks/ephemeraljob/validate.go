@@ -29,7 +29,7 @@ func ephemeralContainersPath() *field.Path {
 	return field.NewPath("spec", "template", "ephemeralContainers")
 }
 
-// validateUpdate returns what of an update is forbidden: pods that have the containers keep them as they are, and
+// validateUpdate returns the forbidden changes of an update: pods that have the containers keep them as they are, and
 // so the selector and the template do not change.
 func validateUpdate(job, stored *v1alpha1.EphemeralJob) field.ErrorList {
 	const text = "must not change; create another EphemeralJob"

@@ -14,7 +14,7 @@
 //	}
 //	return webhooks.SetupWithManager(mgr)
 //
-// The rows of the kinds of OpenKruise are in the packages beside this one, each with its own constructor, so that a
+// The rows of the kinds of OpenKruise are in the packages next to this one, each with its own constructor, so that a
 // manager that serves one kind compiles the rules of that kind.
 //
 // Laws:

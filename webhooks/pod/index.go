@@ -32,8 +32,8 @@ type filed struct {
 // NewIndex returns an empty index.
 func NewIndex() *Index { return &Index{sets: map[string]*filed{}, by: map[label]map[string]*filed{}} }
 
-// Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports what of it
-// cannot be read; the set is filed all the same, for the pods that it may select.
+// Put files a set in place of the one of its name. The set must not be changed afterwards. An error reports which part
+// of it cannot be read; the set is filed all the same, for the pods that it may select.
 func (x *Index) Put(object *appsv1beta1.SidecarSet) error { return x.put(object, nil) }
 
 // PutInvalid files a set whose selectors alone can be read. A pod that the set selects is rejected.

@@ -43,7 +43,7 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// webhooks look up what the rules of SidecarSets need beside the set.
+// webhooks look up what the rules of SidecarSets need besides the set.
 type webhooks struct {
 	api     kinds.API
 	sets    client.Reader

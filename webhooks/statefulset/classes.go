@@ -15,7 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 )
 
-// classFaults returns what of an update is invalid because claims are expanded. It reads the storage classes of claims
+// classFaults returns the errors of an update because claims are expanded. It reads the storage classes of claims
 // whose size changes.
 func classFaults(
 	ctx context.Context, api kinds.API, c kinds.Change[*appsv1beta1.StatefulSet],

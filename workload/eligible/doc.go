@@ -26,6 +26,6 @@
 //   - What cannot be parsed matches no node, and stops nothing.
 //   - Nothing is parsed for a node: a thousand nodes take less than a millisecond.
 //
-// When not to use it: for the question whether a pod fits beside those that are on the node, which the scheduler
+// When not to use it: for the question whether a pod fits next to those that are on the node, which the scheduler
 // answers.
 package eligible

@@ -61,8 +61,8 @@ func Changed(before, after *corev1.Node) bool {
 		})
 }
 
-// DaemonTolerations returns the tolerations that the pods of a DaemonSet have beside those of their template: they stay
-// on a node that is not ready, unreachable, short of a resource or cordoned, and start there.
+// DaemonTolerations returns the tolerations that the pods of a DaemonSet have besides those of their template: they
+// stay on a node that is not ready, unreachable, short of a resource or cordoned, and start there.
 func DaemonTolerations(spec *corev1.PodSpec) []corev1.Toleration {
 	taints := []corev1.Taint{
 		{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute},

@@ -30,7 +30,7 @@ const (
 
 // Options of a Rule. The zero value asks for what the scheduler asks for at least.
 type Options struct {
-	// Daemon tolerates what the pods of a DaemonSet tolerate beside the tolerations of the spec: see DaemonTolerations.
+	// Daemon tolerates what the pods of a DaemonSet tolerate besides the tolerations of the spec: see DaemonTolerations.
 	Daemon bool
 	// Cordons excludes nodes with spec.unschedulable, unless the pod tolerates the taint of that name.
 	Cordons bool
@@ -46,7 +46,7 @@ type Verdict struct {
 	Stay bool
 	// Reason is why Run is false; empty where it is true.
 	Reason Reason
-	// Detail is what of the node the reason is about: a taint, or a resource.
+	// Detail is the part of the node that the reason concerns: a taint, or a resource.
 	Detail string
 }
 

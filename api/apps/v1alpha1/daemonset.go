@@ -72,7 +72,7 @@ type DaemonSetStatus struct {
 	DesiredNumberScheduled int32 `json:"desiredNumberScheduled"`
 	// NumberReady counts the nodes that should run a pod and whose pod is ready.
 	NumberReady int32 `json:"numberReady"`
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// UpdatedNumberScheduled counts the nodes that should run a pod and have one of the newest revision.
 	UpdatedNumberScheduled int32 `json:"updatedNumberScheduled"`

@@ -77,7 +77,7 @@ type EphemeralJobStatus struct {
 	// StartTime is when the controller first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended; a job that ended is not looked at again.
+	// CompletionTime is when the job ended; the controller ignores a job that has ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Phase is Waiting, Running, Paused, Succeeded, Failed, Error or Unknown; empty before the controller
@@ -129,7 +129,7 @@ const (
 	EJobReasonJobFailed = "JobFailed"
 	// EJobReasonCreateFailed is the reason of JobFailed when containers failed, or could not be added, in some pods.
 	EJobReasonCreateFailed = "CreateFailed"
-	// EJobReasonDeadlineExceeded is the reason of JobFailed when activeDeadlineSeconds are over.
+	// EJobReasonDeadlineExceeded is the reason of JobFailed when activeDeadlineSeconds have passed.
 	EJobReasonDeadlineExceeded = "DeadlineExceeded"
 	// EJobReasonError is the reason of JobError.
 	EJobReasonError = "Error"

@@ -68,7 +68,7 @@ const (
 
 // PodProbeMarkerStatus is what the controller found.
 type PodProbeMarkerStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// MatchedPods counts the pods that are probed.
 	// +optional

@@ -53,7 +53,7 @@ type ResourceDistributionStatus struct {
 	Succeeded int32 `json:"succeeded,omitempty"`
 	// Failed counts those that have none.
 	Failed int32 `json:"failed,omitempty"`
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Conditions are always the six, in the order of their constants.
 	Conditions []ResourceDistributionCondition `json:"conditions,omitempty"`

@@ -62,7 +62,7 @@ type StatefulSetSpec struct {
 
 // StatefulSetStatus is what the controller found.
 type StatefulSetStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas counts the pods that exist, those on their way out included.
 	Replicas int32 `json:"replicas"`

@@ -123,7 +123,7 @@ type SubsetCloneSetSpec struct {
 	// ScaleStrategy says how the number of pods is changed.
 	ScaleStrategy SubsetCloneSetScaleStrategy `json:"scaleStrategy,omitempty"`
 	// UpdateStrategy says how pods follow a new template. It has the shape of v1alpha1 when type is ReCreate,
-	// InPlaceIfPossible or InPlaceOnly, or when settings stand beside a type other than RollingUpdate and there
+	// InPlaceIfPossible or InPlaceOnly, or when settings are given with a type other than RollingUpdate and there
 	// is no rollingUpdate. The settings of the other shape have no effect.
 	UpdateStrategy SubsetCloneSetUpdateStrategy `json:"updateStrategy,omitempty"`
 	// RevisionHistoryLimit is the number of old revisions kept besides those in use. Default 10.
@@ -159,7 +159,7 @@ type SubsetCloneSetUpdateStrategy struct {
 
 // UnitedDeploymentStatus is what the controller found.
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ReadyReplicas counts the ready pods of all subsets.
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`

@@ -22,7 +22,7 @@ const (
 type ConcurrencyPolicy string
 
 const (
-	// AllowConcurrent starts the child beside the earlier one.
+	// AllowConcurrent starts the child next to the earlier one.
 	AllowConcurrent ConcurrencyPolicy = "Allow"
 	// ForbidConcurrent skips the child.
 	ForbidConcurrent ConcurrencyPolicy = "Forbid"

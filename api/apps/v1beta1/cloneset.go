@@ -113,7 +113,7 @@ type RollingUpdateCloneSetStrategy struct {
 
 // CloneSetStatus is what the controller found.
 type CloneSetStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Replicas counts the active pods.
 	Replicas int32 `json:"replicas"`

@@ -123,7 +123,7 @@ type ImagePullJobStatus struct {
 	// StartTime is when the controller first saw the job.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// CompletionTime is when the job ended; a job that ended is not looked at again.
+	// CompletionTime is when the job ended; the controller ignores a job that has ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 	// Desired counts the nodes that the selectors pick.

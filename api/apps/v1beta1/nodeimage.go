@@ -149,7 +149,7 @@ type ImageTagStatus struct {
 	// CompletionTime is when the pull ended.
 	// +optional
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// Version of the spec that this status speaks of.
+	// Version of the spec that this status describes.
 	// +optional
 	Version int64 `json:"version,omitempty"`
 	// ImageID is the repository name and the id that the container runtime gave the image, joined by @.

@@ -91,7 +91,7 @@ type PreferredTopologyTerm struct {
 
 // PersistentPodStateStatus is what the controller found.
 type PersistentPodStateStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration"`
 	// PodStates are the remembered pods by name.
 	// +optional

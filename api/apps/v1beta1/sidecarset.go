@@ -151,7 +151,7 @@ type SidecarSetUpdateStrategy struct {
 
 // SidecarSetStatus is what the controller found.
 type SidecarSetStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// MatchedPods counts the pods that have the containers of this set.
 	MatchedPods int32 `json:"matchedPods"`

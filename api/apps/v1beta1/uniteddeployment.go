@@ -165,7 +165,7 @@ type AdaptiveUnitedDeploymentStrategy struct {
 	// UnschedulableDuration is for how many seconds a subset then gets no more pods. With
 	// reserveUnschedulablePods it is how long a reserved pod must be ready to count again. Without it 300.
 	UnschedulableDuration *int32 `json:"unschedulableDuration,omitempty"`
-	// ReserveUnschedulablePods keeps the waiting pods beside their substitutes in later subsets, instead of
+	// ReserveUnschedulablePods keeps the waiting pods next to their substitutes in later subsets, instead of
 	// deleting them. Templates of a StatefulSet do not support it.
 	ReserveUnschedulablePods bool `json:"reserveUnschedulablePods,omitempty"`
 }

@@ -27,9 +27,9 @@ const UnitedDeploymentSubsetSchedulable UnitedDeploymentSubsetConditionType = "S
 
 // Reasons of the conditions of the object.
 const (
-	// UnitedDeploymentRevisionUpdated goes with UnitedDeploymentUpdated True.
+	// UnitedDeploymentRevisionUpdated comes with UnitedDeploymentUpdated True.
 	UnitedDeploymentRevisionUpdated = "UnitedDeploymentRevisionUpdated"
-	// UnitedDeploymentRevisionUpdating goes with UnitedDeploymentUpdated False.
+	// UnitedDeploymentRevisionUpdating comes with UnitedDeploymentUpdated False.
 	UnitedDeploymentRevisionUpdating = "UnitedDeploymentRevisionUpdating"
 	// UnitedDeploymentSubsetError goes with SubsetProvisioned and SubsetUpdated False, and SubsetFailure True.
 	UnitedDeploymentSubsetError = "Error"
@@ -37,17 +37,17 @@ const (
 
 // Reasons of the condition Schedulable.
 const (
-	// SubsetReschedule goes with False when pods found no room, and with True when no reserved pods are left.
+	// SubsetReschedule comes with False when pods found no room, and with True when no reserved pods are left.
 	SubsetReschedule = "reschedule"
-	// SubsetRecover goes with True when the time without new pods is over.
+	// SubsetRecover comes with True when the time without new pods has passed.
 	SubsetRecover = "recover"
-	// SubsetCreated goes with False when a subset is new, and its first pods must prove themselves.
+	// SubsetCreated comes with False when a subset is new, and its first pods must prove themselves.
 	SubsetCreated = "created"
 )
 
 // UnitedDeploymentStatus is what the controller found.
 type UnitedDeploymentStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ReadyReplicas counts the ready pods of all subsets.
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`

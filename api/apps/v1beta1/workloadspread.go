@@ -106,7 +106,7 @@ type AdaptiveWorkloadSpreadStrategy struct {
 
 // WorkloadSpreadStatus is what the controller found, and what admission has promised since.
 type WorkloadSpreadStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// SubsetStatuses has an entry for each subset, in the order of the spec, over all versions of pods.

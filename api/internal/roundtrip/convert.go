@@ -147,7 +147,7 @@ func clone[T any, P Object[T]](obj P) P {
 	return c
 }
 
-// content is what of an object can be kept, as JSON knows it. Labels and annotations are always there,
+// content is the part of an object that can be kept, as JSON knows it. Labels and annotations are always there,
 // so that they are compared key by key.
 func content(obj any) (map[string]any, error) {
 	data, err := json.Marshal(obj)

@@ -7,7 +7,7 @@
 // Laws:
 //   - There and back gives an object equal to the original.
 //   - An edit made in between wins: a kept value returns only where the copied value is still the one it
-//     was kept beside.
+//     was kept besides.
 //   - A version shows what is stored: a kept value returns only where the version of the source cannot hold it.
 //   - An annotation that a user wrote by hand, or broke, never makes a conversion fail: a stored object
 //     that cannot be converted would break every list of its kind.

@@ -64,7 +64,7 @@ type TargetReference struct {
 
 // PodUnavailableBudgetStatus is what the controller found, and what admission has spent of it since.
 type PodUnavailableBudgetStatus struct {
-	// ObservedGeneration is the generation of the spec that this status speaks of.
+	// ObservedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// DisruptedPods are the pods whose deletion or eviction was admitted, and when. An entry holds until the pod is

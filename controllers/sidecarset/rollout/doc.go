@@ -35,7 +35,7 @@
 //   - A change tests the UID of the pod and each annotation, image and condition that it was decided upon. A failed
 //     test is no failure: the pod is observed and planned again.
 //   - A refused change stops no other. Each pass makes a bounded number of changes, whatever the answers are.
-//   - Whatever the API server stores gives a plan; what cannot be read is an error beside it.
+//   - Whatever the API server stores gives a plan; what cannot be read is an error next to it.
 //
 // Departures from the reference: pods that no image can update count as kept by the partition. A spec that is rolled
 // back while the new container of a hot upgrade does not work makes the former one the working one. Hot upgrades end

@@ -110,7 +110,7 @@ func (p *Pass) follow(c *Change, pod *corev1.Pod) []*Change {
 	return nil
 }
 
-// Notes returns the reasons why pods wait, and what of the spec is ignored.
+// Notes returns the reasons why pods wait, and which fields of the spec are ignored.
 func (p *Pass) Notes() []note.Note { return p.result.Notes }
 
 // RequeueAfter returns when to plan again although nothing changes; zero for never.

@@ -42,7 +42,7 @@ func Options(o controller.Options) controller.Options {
 	return o
 }
 
-// Task works beside the workers of a controller, until its context ends. The manager waits for that.
+// Task works next to the workers of a controller, until its context ends. The manager waits for that.
 type Task func(ctx context.Context) error
 
 // Start runs the task.

@@ -28,7 +28,7 @@ type Order struct {
 	Runtime Runtime
 	// Object is what events are about.
 	Object *corev1.ObjectReference
-	// Moot is asked when its turn comes, which may be long after it was given; nil for never. What is moot is over at
+	// Moot is asked when its turn comes, which may be long after it was given; nil for never. What is moot ends at
 	// once, without an error.
 	Moot func(ctx context.Context) bool
 }

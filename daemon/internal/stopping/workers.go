@@ -44,7 +44,7 @@ type Workers[K comparable] struct {
 
 // Outcome is what became of an order.
 type Outcome struct {
-	// Done says that it is over. Err is why the container could not be stopped.
+	// Done says that it has ended. Err is why the container could not be stopped.
 	Done bool
 	Err  error
 }
@@ -52,11 +52,11 @@ type Outcome struct {
 type job struct {
 	outcome Outcome
 	cancel  context.CancelFunc
-	// forgotten has the job go as soon as it is over.
+	// forgotten deletes the job as soon as it has ended.
 	forgotten bool
 }
 
-// New returns workers. They call over when an order is over.
+// New returns workers. They call over when an order has ended.
 func New[K comparable](o Options, over func(K)) (*Workers[K], error) {
 	m, err := newMetrics(o.By, o.Registerer)
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *Workers[K]) carryOut(ctx context.Context, o Order) (err error) {
 	return err
 }
 
-// end records that an order is over, and calls over.
+// end records that an order has ended, and calls over.
 func (c *Workers[K]) end(k K, j *job, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

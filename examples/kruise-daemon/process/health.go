@@ -20,7 +20,7 @@ const (
 	livePath  = "/livez"
 )
 
-// endpoints are beside the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200
+// endpoints are next to the metrics. /healthz is 200 while the daemon can work: for a readiness probe. /livez is 200
 // while the process serves: a restart cures nothing that /healthz reports.
 func endpoints(checks map[string]healthz.Checker) map[string]http.Handler {
 	return map[string]http.Handler{

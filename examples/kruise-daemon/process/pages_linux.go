@@ -19,7 +19,7 @@ import (
 // settled is how long after its caches are filled a daemon has done what only a start needs.
 const settled = 10 * time.Second
 
-// lean gives memory back once the start is over. Most of what a daemon has resident then are pages of its program's
+// lean gives memory back after the start. Most of what a daemon has resident then are pages of its program's
 // file: those with which some hundred packages prepared for kinds that no daemon ever sees. The kernel would drop them
 // where memory is short; a node has better use for them at once. What is needed after all is read again.
 type lean struct{ caches cache.Cache }

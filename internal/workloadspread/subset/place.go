@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Placement is what the pods of a subset have beside those of the other subsets.
+// Placement is what the pods of a subset have besides those of the other subsets.
 type Placement struct {
 	// Term is added to each required node selector term of the pods.
 	Term corev1.NodeSelectorTerm

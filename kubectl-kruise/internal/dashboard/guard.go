@@ -19,7 +19,7 @@ type secrets struct {
 	path string
 	// token of the printed URL is exchanged for the cookie.
 	token string
-	// session is the value of the cookie, and write the token that requests with an effect carry beside it.
+	// session is the value of the cookie, and write the token that requests with an effect carry next to it.
 	session, write string
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/kruisekit/kruisekit/workload/native"
 )
 
-// nativeStatefulSets are StatefulSets of Kubernetes that ask for updates in place, beside their built-in controller.
+// nativeStatefulSets are StatefulSets of Kubernetes that ask for updates in place, next to their built-in controller.
 func nativeStatefulSets() *kind {
 	return &kind{
 		name:   "StatefulSet",
@@ -42,7 +42,7 @@ func nativeStatefulSets() *kind {
 	}
 }
 
-// nativeDaemonSets are DaemonSets of Kubernetes that ask for updates in place, beside their built-in controller.
+// nativeDaemonSets are DaemonSets of Kubernetes that ask for updates in place, next to their built-in controller.
 func nativeDaemonSets() *kind {
 	return &kind{
 		name:   "DaemonSet",

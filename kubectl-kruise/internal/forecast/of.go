@@ -107,7 +107,7 @@ func isUsed(o client.Object) bool {
 	return false
 }
 
-// prepare sets up what acts beside the reconciler.
+// prepare sets up what acts next to the reconciler.
 func (s *simulation) prepare(in Input, pods []*corev1.Pod) {
 	for _, pod := range pods {
 		h := s.record.of(pod)

@@ -22,7 +22,7 @@ import (
 
 // takeOver lets a target take the pods of a source over.
 //
-// A StatefulSet names its pods, so that the source creates none beside those that the target adopts: the target has
+// A StatefulSet names its pods, so that the source creates none besides those that the target adopts: the target has
 // all pods before the source is deleted. A ReplicaSet would replace each pod that it loses: the Deployment is deleted
 // while its ReplicaSet still replaces pods, then the ReplicaSet, and the pods change their owner at once.
 func (m migration) takeOver(from, to schema.GroupKind) error {

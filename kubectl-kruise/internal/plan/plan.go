@@ -105,7 +105,7 @@ func (o *flags) print(c target.Command, f *forecast.Forecast) error {
 	return f.WriteText(c.Out)
 }
 
-// words are what the command prints beside an exit code, by severity.
+// words are what the command prints with an exit code, by severity.
 func words() []string {
 	return []string{
 		"", "containers restart", "pods are recreated or deleted", "the rollout does not complete",

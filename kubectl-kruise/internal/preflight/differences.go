@@ -52,7 +52,7 @@ func (o object) String() string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// situation is what an entry needs beside the object.
+// situation is what an entry needs besides the object.
 type situation struct {
 	Facts
 	on map[gates.Gate]bool

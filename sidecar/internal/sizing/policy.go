@@ -61,7 +61,7 @@ func Parse(policy *appsv1beta1.ResourcesPolicy) (Policy, error) {
 	return p, errors.Join(all...)
 }
 
-// Check returns all faults of a policy, for admission: beside those that Parse returns, an empty pattern of
+// Check returns all faults of a policy, for admission: besides those that Parse returns, an empty pattern of
 // names, no formulas at all, formulas that are broken or use another variable, and those that are negative whatever
 // the containers have. Numbers that are none count as 0, as they do for Size.
 func Check(policy *appsv1beta1.ResourcesPolicy) []Fault {

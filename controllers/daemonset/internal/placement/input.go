@@ -104,9 +104,9 @@ const (
 	NoteNotEligible = "NodeNotEligible"
 	// NoteNodeGone is a pod that waits for the scheduler to put it on a node that does not exist.
 	NoteNodeGone = "NodeGone"
-	// NoteDuplicate is a pod beside an older one on its node.
+	// NoteDuplicate is a pod next to an older one on its node.
 	NoteDuplicate = "DuplicatePod"
-	// NoteReplaced is an old pod beside a new one that serves.
+	// NoteReplaced is an old pod next to a new one that serves.
 	NoteReplaced = "PodReplaced"
 	// NoteFailed is a pod that has failed and is deleted, NoteBackoff one that is deleted later.
 	NoteFailed  = "PodFailed"

@@ -41,7 +41,7 @@ type place struct {
 	// leaving pods terminate or have succeeded, failed ones have failed.
 	leaving, failed []*corev1.Pod
 
-	// keep is the pod in the slot of the node, fresh the new one beside an old one.
+	// keep is the pod in the slot of the node, fresh the new one next to an old one.
 	keep, fresh *corev1.Pod
 	// held means that the node gets no pod now, occupied that a pod that is about to go has its slot.
 	held, occupied bool

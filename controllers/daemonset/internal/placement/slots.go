@@ -70,7 +70,7 @@ func (p *planner) keep(at *place) {
 	i := Instance{Name: at.name, Pod: at.keep, Recreate: recreate}
 	if !p.in.IsUpdated(at.keep) {
 		switch {
-		case p.result.Surge > 0, // the slot beside it updates the node
+		case p.result.Surge > 0, // the slot next to it updates the node
 			!p.isSelected(at.node),
 			!at.verdict.Run && p.result.Partition > 0: // which is a number of eligible nodes
 			i.NotNow = true

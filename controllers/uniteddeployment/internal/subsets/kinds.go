@@ -130,7 +130,7 @@ func (c *Child) Owns(pod *corev1.Pod) bool {
 	return ref.UID == c.Object.GetUID()
 }
 
-// Stuck reports whether the pods of the child must be looked at for one that keeps a rollout from going on: a
+// Stuck reports whether the pods of the child must be searched for one that keeps a rollout from going on: a
 // StatefulSet waits for each pod, also for one of a revision that never becomes ready.
 func (c *Child) Stuck() bool {
 	return c.Kind == statefulSet() && c.Observed && c.Updated < c.Pods-c.Partition && c.Ready < c.Pods &&

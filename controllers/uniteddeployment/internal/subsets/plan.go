@@ -37,7 +37,7 @@ type Decision struct {
 	// Evictions are pods of a StatefulSet that keep its update from going on.
 	Evictions []*corev1.Pod
 
-	// Notes are what of the spec the allocation cannot meet.
+	// Notes are the fields of the spec that the allocation cannot meet.
 	Notes []note.Note
 	// RecheckAfter is when to plan again although nothing changes; zero for never.
 	RecheckAfter time.Duration
@@ -167,7 +167,7 @@ func (s *Snapshot) allocate(p *Decision) {
 	}
 }
 
-// Fault returns what of the spec cannot be met; nil for nothing.
+// Fault returns why the spec cannot be met; nil for nothing.
 func (p *Decision) Fault() error {
 	var texts []string
 	for _, n := range p.Notes {

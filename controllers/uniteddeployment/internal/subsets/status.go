@@ -24,7 +24,7 @@ type Outcome struct {
 	// Revise is the error of the revision, without which nothing else is written. Provision is that of creations,
 	// deletions and labels of pods, and Update that of updates.
 	Revise, Provision, Update error
-	// Fault is what of the spec cannot be met.
+	// Fault is why the spec cannot be met.
 	Fault error
 }
 
@@ -190,7 +190,7 @@ func (s *Snapshot) complete(p *Decision, o Outcome, status *v1beta1.UnitedDeploy
 	return true
 }
 
-// Codes of what a UnitedDeployment waits for, beside those of its workloads.
+// Codes of what a UnitedDeployment waits for, besides those of its workloads.
 const (
 	noteSubsetFailure = "SubsetFailure"
 	noteDeadline      = "ProgressDeadlineExceeded"
