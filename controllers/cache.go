@@ -75,7 +75,7 @@ func ManagerOptions() (ctrl.Options, error) {
 
 // compact is an object without managedFields, and an untyped one of our kinds packed.
 func compact(object any) (any, error) {
-	if raw, is := object.(*unstructured.Unstructured); is {
+	if raw, ok := object.(*unstructured.Unstructured); ok {
 		switch raw.GroupVersionKind().Group {
 		case appsv1beta1.GroupVersion.Group, policyv1beta1.GroupVersion.Group:
 			stored.Pack(raw)
@@ -88,7 +88,7 @@ func compact(object any) (any, error) {
 // pods and metadata stay as they are, but for managedFields.
 func leanPods(pods *stored.LeanPods) func(any) (any, error) {
 	return func(object any) (any, error) {
-		if pod, is := object.(*corev1.Pod); is {
+		if pod, ok := object.(*corev1.Pod); ok {
 			pods.Pod(pod)
 		}
 		return cache.TransformStripManagedFields()(object)

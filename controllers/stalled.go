@@ -31,8 +31,8 @@ func (e entry) setUp(ctx context.Context, mgr ctrl.Manager, r reconciler, o *Opt
 	if err := r.SetupWithManager(ctx, mgr, c); err != nil {
 		return err
 	}
-	follow, is := followed()[e.name]
-	if !is || o.Registerer == nil {
+	follow, ok := followed()[e.name]
+	if !ok || o.Registerer == nil {
 		return nil
 	}
 	stalled, err := metrics.RegisterStalled(o.Registerer)

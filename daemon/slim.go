@@ -57,7 +57,7 @@ func slimMetadata(pod *corev1.Pod) {
 	var labels map[string]string
 	annotations := map[string]string{}
 	for _, key := range []string{kruise.SidecarSetHashKey, kruise.RuntimeContainerMetaKey} {
-		if value, has := pod.Annotations[key]; has {
+		if value, ok := pod.Annotations[key]; ok {
 			annotations[key] = value
 		}
 	}
@@ -68,10 +68,10 @@ func slimMetadata(pod *corev1.Pod) {
 			}
 			path, key, _ := strings.Cut(e.ValueFrom.FieldRef.FieldPath, "['")
 			key = strings.TrimSuffix(key, "']")
-			if value, has := pod.Annotations[key]; has && path == "metadata.annotations" {
+			if value, ok := pod.Annotations[key]; ok && path == "metadata.annotations" {
 				annotations[key] = value
 			}
-			if value, has := pod.Labels[key]; has && path == "metadata.labels" {
+			if value, ok := pod.Labels[key]; ok && path == "metadata.labels" {
 				if labels == nil {
 					labels = map[string]string{}
 				}
@@ -87,7 +87,7 @@ func slimMetadata(pod *corev1.Pod) {
 
 // slimObject is an object without managed fields, and an untyped one packed.
 func slimObject(object any) (any, error) {
-	if raw, is := object.(*unstructured.Unstructured); is {
+	if raw, ok := object.(*unstructured.Unstructured); ok {
 		stored.Pack(raw)
 	}
 	return cache.TransformStripManagedFields()(object)

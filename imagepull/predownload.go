@@ -55,7 +55,7 @@ func PreDownload(r Rollout) []*v1beta1.ImagePullJob {
 	var jobs []*v1beta1.ImagePullJob
 	for i := range r.To.Spec.Containers {
 		c := &r.To.Spec.Containers[i]
-		if old, had := before[c.Name]; had && old == c.Image || pulled[c.Image] {
+		if old, ok := before[c.Name]; ok && old == c.Image || pulled[c.Image] {
 			continue
 		}
 		pulled[c.Image] = true

@@ -177,8 +177,8 @@ func (m *Metadata) feeds(c *corev1.Container) bool {
 		if !f.label {
 			changed = m.Annotations
 		}
-		_, is := changed[f.key]
-		return is
+		_, ok := changed[f.key]
+		return ok
 	})
 }
 

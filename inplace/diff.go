@@ -289,14 +289,14 @@ func differing(at []string, from, to any) [][]string {
 
 // byKey returns the fields of an object, or the items of a list by their names in brackets; nil for neither.
 func byKey(value any) map[string]any {
-	if object, is := value.(map[string]any); is {
+	if object, ok := value.(map[string]any); ok {
 		return object
 	}
 	list, _ := value.([]any)
 	items := make(map[string]any, len(list))
 	for _, item := range list {
 		object, _ := item.(map[string]any)
-		if name, is := object["name"].(string); is {
+		if name, ok := object["name"].(string); ok {
 			items["["+name+"]"] = item
 		}
 	}

@@ -94,8 +94,8 @@ func (l *Ledger[T]) Doubt(owner types.NamespacedName, object T, err error) {
 // server-side apply of an object without a UID counts as its creation. Package driver calls Record for each write of a
 // pass.
 func (l *Ledger[T]) Record(owner types.NamespacedName, w *write.Write, answer write.Object, err error) {
-	object, is := w.Object.(T)
-	if !is {
+	object, ok := w.Object.(T)
+	if !ok {
 		return
 	}
 	switch fresh, answered := answer.(T); {

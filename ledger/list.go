@@ -24,8 +24,8 @@ func (l *Ledger[T]) List( //nolint:revive // the List of a client.Reader for an 
 	}
 	var cached []T
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		object, is := item.(T)
-		if !is {
+		object, ok := item.(T)
+		if !ok {
 			return fmt.Errorf("list of %T: want %T", item, object)
 		}
 		cached = append(cached, object)

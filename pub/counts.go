@@ -36,9 +36,9 @@ func CountsOf(pods []*corev1.Pod, p Policy) *Counts {
 
 // Set counts a pod as it is now, and reports whether a status may change because of it.
 func (c *Counts) Set(pod *corev1.Pod, p Policy) (changed bool) {
-	was, had := c.pods[pod.Name]
+	was, ok := c.pods[pod.Name]
 	is := observe(pod, p)
-	if had && was == is {
+	if ok && was == is {
 		return false
 	}
 	c.add(was, -1)
@@ -52,10 +52,10 @@ func (c *Counts) Set(pod *corev1.Pod, p Policy) (changed bool) {
 
 // Remove removes a pod that is gone or no longer guarded, and reports whether it was counted.
 func (c *Counts) Remove(pod string) bool {
-	was, had := c.pods[pod]
+	was, ok := c.pods[pod]
 	c.add(was, -1)
 	delete(c.pods, pod)
-	return had
+	return ok
 }
 
 func (c *Counts) add(o observation, sign int) {

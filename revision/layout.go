@@ -259,8 +259,8 @@ func (at *place) elements(of any) (map[string]any, error) {
 	if at.name == "" {
 		return object(of)
 	}
-	list, is := of.([]any)
-	if !is {
+	list, ok := of.([]any)
+	if !ok {
 		return nil, errors.New("must be a list")
 	}
 	all := make(map[string]any, len(list))
@@ -281,11 +281,11 @@ func (at *place) elements(of any) (map[string]any, error) {
 
 // object returns the object under fields; nil where there is none.
 func object(value any, fields ...string) (map[string]any, error) {
-	o, is := value.(map[string]any)
+	o, ok := value.(map[string]any)
 	switch {
 	case value == nil:
 		return nil, nil
-	case !is:
+	case !ok:
 		return nil, errors.New("must be an object")
 	case len(fields) == 0:
 		return o, nil
@@ -314,8 +314,8 @@ func assign(object map[string]any, value any, fields ...string) {
 		object[fields[0]] = value
 		return
 	}
-	inner, is := object[fields[0]].(map[string]any)
-	if !is {
+	inner, ok := object[fields[0]].(map[string]any)
+	if !ok {
 		inner = map[string]any{}
 		object[fields[0]] = inner
 	}

@@ -143,7 +143,7 @@ func roundAmounts(lists ...corev1.ResourceList) {
 // fillRequests gives a resource that has only a limit the same request.
 func fillRequests(r *corev1.ResourceRequirements) {
 	for name, limit := range r.Limits {
-		if _, has := r.Requests[name]; has {
+		if _, ok := r.Requests[name]; ok {
 			continue
 		}
 		if r.Requests == nil {

@@ -20,7 +20,7 @@ func (in *injector) patchMetadata(set *Set) error {
 				in.note(NoteAnnotationKept, set, "annotation %s is what pods record of sets, and not for sets to write", key)
 				continue
 			}
-			was, had := in.pod.Annotations[key]
+			was, ok := in.pod.Annotations[key]
 			is, write, err := patchAnnotation(p.PatchPolicy, was, p.Annotations[key])
 			switch {
 			case err != nil:
@@ -29,8 +29,8 @@ func (in *injector) patchMetadata(set *Set) error {
 					Field: fmt.Sprintf("spec.patchPodMetadata[%d]", i),
 					Err:   fmt.Errorf("annotation %s: %w", key, err),
 				}
-			case write || !had && isRetain(p.PatchPolicy):
-				if had && was != is {
+			case write || !ok && isRetain(p.PatchPolicy):
+				if ok && was != is {
 					in.note(NoteAnnotationReplaced, set, "annotation %s of the pod is overwritten", key)
 				}
 				annotate(&in.pod.ObjectMeta, key, is)

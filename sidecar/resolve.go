@@ -74,8 +74,8 @@ func Former(set *Set, revisions []*appsv1.ControllerRevision) (*appsv1.Controlle
 
 // isOfVersion reports whether a revision has a custom version. A revision without one does not have the empty version.
 func isOfVersion(r *appsv1.ControllerRevision, version string) bool {
-	has, is := r.Labels[appsv1beta1.SidecarSetCustomVersionLabel]
-	return is && has == version
+	has, ok := r.Labels[appsv1beta1.SidecarSetCustomVersionLabel]
+	return ok && has == version
 }
 
 // holdback decides which pods get the former revision.

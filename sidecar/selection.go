@@ -119,7 +119,7 @@ func MatchesNamespace(set *appsv1beta1.SidecarSet, namespace *corev1.Namespace) 
 // labelsOf returns the labels of a namespace with the one that API servers add for its name, which an object in a test
 // may lack.
 func labelsOf(namespace *corev1.Namespace) map[string]string {
-	if _, is := namespace.Labels[corev1.LabelMetadataName]; is || namespace.Name == "" {
+	if _, ok := namespace.Labels[corev1.LabelMetadataName]; ok || namespace.Name == "" {
 		return namespace.Labels
 	}
 	labels := maps.Clone(namespace.Labels)

@@ -31,7 +31,7 @@ func PatchAnnotations(set *appsv1beta1.SidecarSet, annotations map[string]string
 	}
 	changed := map[string]string{}
 	for key, value := range in.pod.Annotations {
-		if was, had := annotations[key]; !had || was != value {
+		if was, ok := annotations[key]; !ok || was != value {
 			changed[key] = value
 		}
 	}

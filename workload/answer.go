@@ -160,11 +160,11 @@ func (p *Pass) succeeded(w *Write, object write.Object) []*Write {
 
 // observeAnswer has the pass go on with an object as the API server has answered it.
 func (p *Pass) observeAnswer(w *Write, object write.Object) {
-	switch pod, is := object.(*corev1.Pod); {
+	switch pod, ok := object.(*corev1.Pod); {
 	case w.member == nil || object == nil:
 	case w.member.child != nil:
 		w.member.child, w.member.pod = object, p.in.Children.stand(&p.in, object)
-	case is && pod != nil:
+	case ok && pod != nil:
 		w.member.pod = pod
 	}
 }

@@ -190,7 +190,7 @@ func (p *Pass) label(m *member) *Write {
 	}
 	missing := map[string]*string{}
 	for key := range labels {
-		if _, has := m.pod.Labels[key]; !has {
+		if _, ok := m.pod.Labels[key]; !ok {
 			missing[key] = ptr.To(labels[key])
 		}
 	}

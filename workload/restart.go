@@ -93,8 +93,8 @@ func (p *Pass) observeRestarts() {
 			if len(p.in.Members) > 0 {
 				key += "/" + pod.Member
 			}
-			why, has := failed[pod.Pod]
-			if restarts, held := p.restart(key, pod.Name, why, has); restarts || held {
+			why, ok := failed[pod.Pod]
+			if restarts, held := p.restart(key, pod.Name, why, ok); restarts || held {
 				p.restartOf(i.Name).pods[pod.Pod] = restarts
 			}
 		}

@@ -324,7 +324,7 @@ func (c *Children) stand(in *Input, object write.Object) *corev1.Pod {
 	maps.Copy(pod.Labels, object.GetLabels())
 	delete(pod.Labels, in.Policy.Keys.LifecycleStateKey())
 	pod.Labels[in.revisionLabel()] = child.Revision
-	if cost, has := object.GetAnnotations()[corev1.PodDeletionCost]; has {
+	if cost, ok := object.GetAnnotations()[corev1.PodDeletionCost]; ok {
 		pod.Annotations[corev1.PodDeletionCost] = cost
 	}
 	pod.Status.Phase = corev1.PodRunning

@@ -183,7 +183,7 @@ func (r *repeats) pause(w *Write, now time.Time) time.Duration {
 
 // of returns what is known of a write.
 func (r *repeats) of(key repeatKey) repeat {
-	if own, has := r.own[key]; has {
+	if own, ok := r.own[key]; ok {
 		return own
 	}
 	return r.known.made[key]

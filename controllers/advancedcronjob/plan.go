@@ -107,7 +107,7 @@ func (p *plan) answerCreate(have write.Object, existed bool, err error) error {
 		return fmt.Errorf("create %s %s: the object that had the name was deleted", p.kind.gvk.Kind, p.create.GetName())
 	}
 	p.Last, p.isNew = p.Tick, !existed
-	if raw, is := have.(*unstructured.Unstructured); is {
+	if raw, ok := have.(*unstructured.Unstructured); ok {
 		p.created = append(p.created, p.kind.view(raw))
 	}
 	return nil
@@ -188,7 +188,7 @@ func settle(raw map[string]any, spec *v1beta1.BroadcastJobSpec) {
 		return
 	}
 	for _, member := range []string{"parallelism", "completionPolicy", "failurePolicy"} {
-		if value, is := fields[member]; is {
+		if value, ok := fields[member]; ok {
 			raw[member] = value
 		}
 	}

@@ -95,7 +95,7 @@ func (r *Reconciler) run(ctx context.Context, p *plan) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w, err)
 		}
-		if raw, is := answer.(*unstructured.Unstructured); is && w.Verb == write.Patch {
+		if raw, ok := answer.(*unstructured.Unstructured); ok && w.Verb == write.Patch {
 			if p.request, _, err = decode(raw); err != nil {
 				return err
 			}

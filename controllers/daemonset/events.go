@@ -30,8 +30,8 @@ func events() workloads.Events {
 
 // selectingAll is the event of a set whose selector is empty.
 func selectingAll(o client.Object) workloads.Event {
-	set, is := o.(*v1beta1.DaemonSet)
-	if !is || set.Spec.Selector == nil || len(set.Spec.Selector.MatchLabels)+len(set.Spec.Selector.MatchExpressions) > 0 {
+	set, ok := o.(*v1beta1.DaemonSet)
+	if !ok || set.Spec.Selector == nil || len(set.Spec.Selector.MatchLabels)+len(set.Spec.Selector.MatchExpressions) > 0 {
 		return workloads.Event{}
 	}
 	return workloads.Event{

@@ -135,7 +135,7 @@ func (p *plan) survey(r *rule) {
 	}
 	for _, t := range p.targets {
 		p.counts[t.state]++
-		if known, is := p.snapshot.refused[t.pod.UID]; is && t.state == podDue {
+		if known, ok := p.snapshot.refused[t.pod.UID]; ok && t.state == podDue {
 			p.refused[t.pod.UID] = known
 		}
 	}

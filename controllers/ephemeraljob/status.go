@@ -68,7 +68,7 @@ func (p *plan) explainStatus(s *v1alpha1.EphemeralJobStatus) {
 	}
 	var refusing []string
 	for _, t := range p.targets {
-		if r, is := p.refused[t.pod.UID]; is {
+		if r, ok := p.refused[t.pod.UID]; ok {
 			refusing = append(refusing, t.pod.Name+": "+r.text)
 		}
 	}

@@ -82,12 +82,12 @@ func nodeWrite(node, changed *nodeImage, conflicts int) *write.Write {
 	}
 	var ops []write.Op
 	for name, image := range changed.Spec.Images {
-		before, has := node.Spec.Images[name]
-		if has && equality.Semantic.DeepEqual(before, image) {
+		before, ok := node.Spec.Images[name]
+		if ok && equality.Semantic.DeepEqual(before, image) {
 			continue
 		}
 		path := images + write.Pointer(name)
-		if has {
+		if ok {
 			ops = append(ops, write.Test(path, before))
 		} else {
 			ops = append(ops, write.Test(path, nil))

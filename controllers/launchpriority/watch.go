@@ -21,6 +21,6 @@ func (r *Reconciler) events() predicate.Predicate {
 }
 
 func (r *Reconciler) concerned(o client.Object) bool {
-	pod, is := o.(*corev1.Pod)
-	return is && launch.Concerns(pod, r.options.Policy)
+	pod, ok := o.(*corev1.Pod)
+	return ok && launch.Concerns(pod, r.options.Policy)
 }

@@ -49,7 +49,7 @@ func (s *snapshot) readAnnotations(namespace *metav1.PartialObjectMetadata) {
 		path := field.NewPath("metadata", "annotations").Key(native.RolloutKey)
 		s.rollout, s.faults = native.Parse(text, s.kind, path)
 	}
-	if text, has := annotations[StatusKey]; has {
+	if text, ok := annotations[StatusKey]; ok {
 		s.reported = &Progress{}
 		if json.Unmarshal([]byte(text), s.reported) != nil {
 			s.reported = &Progress{}

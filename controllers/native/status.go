@@ -139,7 +139,7 @@ func (p *plan) reasons() []note.Note {
 // way is no change.
 func (s *snapshot) write(progress *Progress) (*write.Write, error) {
 	if progress == nil {
-		if _, has := s.set.GetAnnotations()[StatusKey]; !has {
+		if _, ok := s.set.GetAnnotations()[StatusKey]; !ok {
 			return nil, nil
 		}
 		return s.annotate(nil), nil
@@ -163,8 +163,8 @@ func (p *Progress) reason() Progress {
 }
 
 func (s *snapshot) annotate(value *string) *write.Write {
-	set, is := s.set.(write.Object)
-	if !is {
+	set, ok := s.set.(write.Object)
+	if !ok {
 		return nil
 	}
 	ops := write.TestUID(set)

@@ -130,7 +130,7 @@ func matters() predicate.Predicate {
 func asked(set client.Object) map[string]string {
 	all := map[string]string{}
 	for _, key := range []string{native.RolloutKey, native.HoldKey} {
-		if text, has := set.GetAnnotations()[key]; has {
+		if text, ok := set.GetAnnotations()[key]; ok {
 			all[key] = text
 		}
 	}

@@ -11,8 +11,8 @@ import (
 func (r *Reconciler) events() predicate.Predicate {
 	isSet := func(o client.Object) bool { return r.set.Recall(client.ObjectKeyFromObject(o)).pod != "" }
 	relevant := func(o client.Object) bool {
-		pod, is := o.(*corev1.Pod)
-		return is && (waits(pod) || isSet(o))
+		pod, ok := o.(*corev1.Pod)
+		return ok && (waits(pod) || isSet(o))
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return relevant(e.Object) },

@@ -12,8 +12,8 @@ import (
 // podEvents are those of pods whose main containers have finished.
 func podEvents() predicate.Predicate {
 	concerned := func(o client.Object) bool {
-		pod, is := o.(*corev1.Pod)
-		return is && finish.Concerns(pod)
+		pod, ok := o.(*corev1.Pod)
+		return ok && finish.Concerns(pod)
 	}
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return concerned(e.Object) },

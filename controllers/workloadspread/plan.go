@@ -112,7 +112,7 @@ func (p *pass) mark(s *snapshot, seen subset.Observation) {
 			m.Adopted = false
 			labels, annotations = m.Pod.Labels, m.Pod.Annotations
 		}
-		if cost, is := costs[m.Pod.Name]; is && annotations[corev1.PodDeletionCost] != strconv.Itoa(cost) {
+		if cost, ok := costs[m.Pod.Name]; ok && annotations[corev1.PodDeletionCost] != strconv.Itoa(cost) {
 			annotations = maps.Clone(annotations)
 			if annotations == nil {
 				annotations = map[string]string{}
@@ -145,7 +145,7 @@ func patchOf(pod *corev1.Pod, labels, annotations map[string]string) *write.Writ
 		return nil
 	}
 	ops := write.TestUID(pod)
-	if _, is := moreAnnotations[kruise.MatchedWorkloadSpreadKey]; is {
+	if _, ok := moreAnnotations[kruise.MatchedWorkloadSpreadKey]; ok {
 		ops = append(ops, write.TestAnnotation(pod, kruise.MatchedWorkloadSpreadKey))
 	}
 	ops = append(ops, write.SetLabels(pod, moreLabels)...)

@@ -100,7 +100,7 @@ const matchField = "kruisekit.dev/workloadspread"
 
 func indexMatches(ctx context.Context, indexer client.FieldIndexer) error {
 	return binding.SharedIndex(indexer.IndexField(ctx, &corev1.Pod{}, matchField, func(o client.Object) []string {
-		if pod, is := o.(*corev1.Pod); is {
+		if pod, ok := o.(*corev1.Pod); ok {
 			if m, is := subset.MatchOf(pod); is {
 				return []string{m.Name}
 			}

@@ -129,9 +129,9 @@ func (r *Reconciler) own() predicate.Predicate {
 // asked leaves out changes of fields that nothing reads. The status is: others write it too.
 func asked() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		old, is := e.ObjectOld.(*v1beta1.NodeImage)
+		old, ok := e.ObjectOld.(*v1beta1.NodeImage)
 		now, isToo := e.ObjectNew.(*v1beta1.NodeImage)
-		return !is || !isToo || old.UID != now.UID || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
+		return !ok || !isToo || old.UID != now.UID || (old.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
 			!apiequality.Semantic.DeepEqual(old.Spec, now.Spec) || !apiequality.Semantic.DeepEqual(old.Status, now.Status)
 	}}
 }

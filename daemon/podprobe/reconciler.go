@@ -120,9 +120,9 @@ func (r *Reconciler) own() predicate.Predicate {
 // changed leaves out changes of fields that nothing reads.
 func changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.NodePodProbe)
+		was, ok := e.ObjectOld.(*v1alpha1.NodePodProbe)
 		now, isToo := e.ObjectNew.(*v1alpha1.NodePodProbe)
-		return !is || !isToo || was.UID != now.UID || !apiequality.Semantic.DeepEqual(was.Spec, now.Spec) ||
+		return !ok || !isToo || was.UID != now.UID || !apiequality.Semantic.DeepEqual(was.Spec, now.Spec) ||
 			!apiequality.Semantic.DeepEqual(was.Status, now.Status)
 	}}
 }

@@ -90,10 +90,10 @@ func streamLists(getenv func(string) string) error {
 	if getenv("KUBE_FEATURE_"+string(features.WatchListClient)) != "" {
 		return nil // the administrator decides
 	}
-	gates, is := features.FeatureGates().(interface {
+	gates, ok := features.FeatureGates().(interface {
 		Set(feature features.Feature, on bool) error
 	})
-	if !is {
+	if !ok {
 		return nil
 	}
 	if err := gates.Set(features.WatchListClient, true); err != nil {

@@ -76,7 +76,7 @@ func (v versions) raisedTo(after versions) []string {
 		had[r.Path] = r.Version
 	}
 	for _, r := range after.Require {
-		if version, has := had[r.Path]; has && version != r.Version {
+		if version, ok := had[r.Path]; ok && version != r.Version {
 			raised = append(raised, fmt.Sprintf("%s %s to %s", r.Path, version, r.Version))
 		}
 	}

@@ -55,15 +55,15 @@ func public(path string) bool {
 
 // mentioned returns the texts of the types that an identifier, its exported fields and its methods mention.
 func mentioned(o gotypes.Object) []string {
-	declared, is := o.(*gotypes.TypeName)
-	if !is {
+	declared, ok := o.(*gotypes.TypeName)
+	if !ok {
 		return []string{o.Type().String()}
 	}
-	if alias, is := declared.Type().(*gotypes.Alias); is {
+	if alias, ok := declared.Type().(*gotypes.Alias); ok {
 		return []string{alias.Rhs().String()}
 	}
-	named, is := declared.Type().(*gotypes.Named)
-	if !is {
+	named, ok := declared.Type().(*gotypes.Named)
+	if !ok {
 		return nil
 	}
 	texts := members(named)
@@ -81,20 +81,20 @@ func members(named *gotypes.Named) []string {
 			texts = append(texts, m.Type().String())
 		}
 	}
-	fields, is := named.Underlying().(*gotypes.Struct)
-	if !is {
+	fields, ok := named.Underlying().(*gotypes.Struct)
+	if !ok {
 		return append(texts, named.Underlying().String())
 	}
 	for f := range fields.Fields() {
 		embedded := gotypes.Unalias(f.Type())
-		if pointer, is := embedded.(*gotypes.Pointer); is {
+		if pointer, ok := embedded.(*gotypes.Pointer); ok {
 			embedded = gotypes.Unalias(pointer.Elem())
 		}
-		inner, is := embedded.(*gotypes.Named)
+		inner, ok := embedded.(*gotypes.Named)
 		switch {
 		case f.Exported():
 			texts = append(texts, f.Type().String())
-		case f.Embedded() && is && inner != named:
+		case f.Embedded() && ok && inner != named:
 			texts = append(texts, members(inner)...)
 		}
 	}

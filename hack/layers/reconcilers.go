@@ -66,7 +66,7 @@ func checkReconciler(p listed) ([]string, error) {
 // lengthOfReconcile returns the lines of the method Reconcile of a file; 0 where it has none.
 func lengthOfReconcile(files *token.FileSet, file *ast.File) int {
 	for _, d := range file.Decls {
-		if f, is := d.(*ast.FuncDecl); is && f.Recv != nil && f.Name.Name == "Reconcile" {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil && f.Name.Name == "Reconcile" {
 			return files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1
 		}
 	}

@@ -7,8 +7,8 @@ func Parts(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, is := err.(interface{ Unwrap() []error })
-	if !is {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
 		return []error{err}
 	}
 	var parts []error

@@ -177,8 +177,8 @@ func (w *Finder) Watch(kind schema.GroupKind, gvk schema.GroupVersionKind) {
 func (w *Finder) IsWatched(of Workload) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, is := w.watched[of.GroupKind()]
-	return is
+	_, ok := w.watched[of.GroupKind()]
+	return ok
 }
 
 func gone(of Workload) Found {

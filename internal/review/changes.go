@@ -39,7 +39,7 @@ func (d *differ) object(at string, sent, was, is map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		_, stays := is[key]
 		// The API server rejects a patch that removes what was not sent.
-		if _, is := sent[key]; is && !stays {
+		if _, ok := sent[key]; ok && !stays {
 			d.patch = append(d.patch, write.Remove(at+"/"+write.Escape(key)))
 		}
 	}

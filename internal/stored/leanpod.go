@@ -168,7 +168,7 @@ func NewPodWrites(live client.Reader, now func() time.Time) *ledger.Ledger[*core
 // kept shares with the answer what LeanPod leaves as it is: nothing writes to an answer.
 func kept(pod *corev1.Pod) *corev1.Pod {
 	slim := *pod
-	if _, is := pod.Annotations[kruise.RuntimeContainerMetaKey]; is { // which LeanPod may replace
+	if _, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]; ok { // which LeanPod may replace
 		slim.Annotations = maps.Clone(pod.Annotations)
 	}
 	for _, statuses := range []*[]corev1.ContainerStatus{
@@ -184,8 +184,8 @@ func kept(pod *corev1.Pod) *corev1.Pod {
 // daemon has recorded of the pod. A lean container cannot be compared with the hash of the whole. Nothing writes this
 // annotation but the daemon.
 func record(pod *corev1.Pod) {
-	text, is := pod.Annotations[kruise.RuntimeContainerMetaKey]
-	if !is {
+	text, ok := pod.Annotations[kruise.RuntimeContainerMetaKey]
+	if !ok {
 		return
 	}
 	var set kruise.RuntimeContainerMetaSet

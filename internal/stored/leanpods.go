@@ -212,7 +212,7 @@ func (s *LeanPods) all(texts ...*string) {
 }
 
 func (s *LeanPods) one(text string) string {
-	if known, is := s.seen[text]; is {
+	if known, ok := s.seen[text]; ok {
 		return known
 	}
 	if s.seen == nil || len(s.seen) >= mostStrings {

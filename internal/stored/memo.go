@@ -21,8 +21,8 @@ type Memo[T any, P interface {
 
 // Decode returns the object that an untyped one is. It is shared, and only read. It is nil for what cannot be decoded.
 func (m *Memo[T, P]) Decode(o client.Object) P {
-	raw, is := o.(*unstructured.Unstructured)
-	if !is {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
 		return nil
 	}
 	name := client.ObjectKeyFromObject(raw)
@@ -52,8 +52,8 @@ func (m *Memo[T, P]) Forget(name types.NamespacedName) {
 
 // Whole is Decode of the object of an event; nil for what cannot be decoded, or not as a whole.
 func Whole[T any](o client.Object) *T {
-	raw, is := o.(*unstructured.Unstructured)
-	if !is {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
 		return nil
 	}
 	object, malformed, err := Decode[T](raw)

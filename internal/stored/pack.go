@@ -97,8 +97,8 @@ func Value[T any](raw *unstructured.Unstructured, path ...string) (T, bool, erro
 	if !found || err != nil {
 		return none, false, err
 	}
-	value, is := field.(T)
-	if !is {
+	value, ok := field.(T)
+	if !ok {
 		return none, false, fmt.Errorf("read %s: %T is no %T", path[len(path)-1], field, none)
 	}
 	return value, true, nil

@@ -105,10 +105,10 @@ func (f *Follower) Start(ctx context.Context) error {
 // UntypedHandler returns the handler of an informer of untyped objects.
 func UntypedHandler(put, remove func(*unstructured.Unstructured)) toolscache.ResourceEventHandler {
 	call := func(f func(*unstructured.Unstructured), object any) {
-		if last, is := object.(toolscache.DeletedFinalStateUnknown); is {
+		if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 			object = last.Obj
 		}
-		if raw, is := object.(*unstructured.Unstructured); is {
+		if raw, ok := object.(*unstructured.Unstructured); ok {
 			f(raw)
 		}
 	}

@@ -164,7 +164,7 @@ func (j pullJobs) Record(owner types.NamespacedName, w *write.Write, answer writ
 		j.Ledger.Record(owner, w, answer, err)
 	case *v1beta1.ImagePullJob:
 		known := &write.Write{Verb: w.Verb, Object: PullJobMetadata(job)}
-		if fresh, is := answer.(*v1beta1.ImagePullJob); is {
+		if fresh, ok := answer.(*v1beta1.ImagePullJob); ok {
 			answer = PullJobMetadata(fresh)
 		}
 		j.Ledger.Record(owner, known, answer, err)

@@ -156,9 +156,9 @@ func terminal(err error) error { return reconcile.TerminalError(err) }
 
 // emitPullJob emits the event of the creation of a pull job.
 func (k *Kit) emitPullJob(o *Observation, w *write.Write, err error) {
-	job, is := w.Object.(*v1beta1.ImagePullJob)
+	job, ok := w.Object.(*v1beta1.ImagePullJob)
 	switch {
-	case !is || w.Verb != write.Create || apierrors.IsAlreadyExists(err):
+	case !ok || w.Verb != write.Create || apierrors.IsAlreadyExists(err):
 	case err != nil:
 		k.Normalf(o.Object, reasonFailedPullJob, "failed to create ImagePullJob %s: %v", job.Name, err)
 	default:

@@ -202,12 +202,12 @@ func IgnoreRewording(failures ...string) predicate.Predicate {
 // content returns the fields of an untyped object without the texts of these conditions, and without the metadata that
 // each write changes; nil for another object.
 func content(o client.Object, types []string) map[string]any {
-	raw, is := o.(*unstructured.Unstructured)
-	if !is {
+	raw, ok := o.(*unstructured.Unstructured)
+	if !ok {
 		return nil
 	}
 	content := maps.Clone(raw.Object)
-	if metadata, is := content["metadata"].(map[string]any); is {
+	if metadata, ok := content["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "resourceVersion")
 		delete(metadata, "managedFields")
@@ -221,8 +221,8 @@ func content(o client.Object, types []string) map[string]any {
 	list, _ := status["conditions"].([]any)
 	list = slices.Clone(list)
 	for i, c := range list {
-		fields, is := c.(map[string]any)
-		if t, _ := fields["type"].(string); is && slices.Contains(types, t) {
+		fields, ok := c.(map[string]any)
+		if t, _ := fields["type"].(string); ok && slices.Contains(types, t) {
 			fields = maps.Clone(fields)
 			delete(fields, "message")
 			list[i] = fields

@@ -39,7 +39,7 @@ func templateIn(object map[string]any) (template, claims []string) {
 	spec, _ := object["spec"].(map[string]any)
 	templates, _ := spec["template"].(map[string]any)
 	for _, member := range []string{"jobTemplate", "broadcastJobTemplate"} {
-		if _, is := templates[member].(map[string]any); is {
+		if _, ok := templates[member].(map[string]any); ok {
 			return []string{"spec", "template", member, "spec", "template"}, nil
 		}
 	}

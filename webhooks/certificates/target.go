@@ -99,7 +99,7 @@ func (k *Keeper) read(ctx context.Context, t Target) (client.Object, error) {
 		}
 		return nil, fmt.Errorf("read %s: %w", t, err)
 	}
-	if d, is := object.(*definition); is {
+	if d, ok := object.(*definition); ok {
 		if len(d.Status.StoredVersions) > 1 {
 			k.older.Store(d.Name, nil)
 		} else {

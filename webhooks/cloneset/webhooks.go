@@ -39,8 +39,8 @@ func older(object client.Object, faults field.ErrorList) field.ErrorList {
 		appsv1alpha1.RecreateCloneSetUpdateStrategyType, appsv1alpha1.InPlaceIfPossibleCloneSetUpdateStrategyType,
 		appsv1alpha1.InPlaceOnlyCloneSetUpdateStrategyType,
 	}
-	set, is := object.(*appsv1alpha1.CloneSet)
-	if !is || set.Spec.UpdateStrategy.Type == "" || slices.Contains(known, set.Spec.UpdateStrategy.Type) {
+	set, ok := object.(*appsv1alpha1.CloneSet)
+	if !ok || set.Spec.UpdateStrategy.Type == "" || slices.Contains(known, set.Spec.UpdateStrategy.Type) {
 		return faults
 	}
 	at := field.NewPath("spec", "updateStrategy", "type")

@@ -85,7 +85,7 @@ func without(object map[string]any, path []string) map[string]any {
 		delete(object, path[0])
 		return object
 	}
-	if below, is := object[path[0]].(map[string]any); is {
+	if below, ok := object[path[0]].(map[string]any); ok {
 		object[path[0]] = without(below, path[1:])
 	}
 	return object

@@ -76,7 +76,7 @@ func (r *Row[T]) defaultsOf(content map[string]any, into client.Object) (map[str
 	}
 	if r.Default != nil {
 		r.Default(into)
-	} else if own, is := into.(interface{ Default() }); is {
+	} else if own, ok := into.(interface{ Default() }); ok {
 		own.Default()
 	}
 	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(into)
@@ -90,11 +90,11 @@ func (r *Row[T]) defaultsOf(content map[string]any, into client.Object) (map[str
 func difference(before, after map[string]any) map[string]any {
 	only := map[string]any{}
 	for key, value := range after {
-		b, had := before[key]
+		b, ok := before[key]
 		was, wasObject := b.(map[string]any)
 		is, isObject := value.(map[string]any)
 		switch {
-		case !had:
+		case !ok:
 			only[key] = value
 		case wasObject && isObject:
 			if below := difference(was, is); len(below) > 0 {

@@ -213,14 +213,14 @@ func (s *sidecars) namespace(ctx context.Context, r *round, sets []*sidecar.Set)
 }
 
 // gotBefore returns the revision of a set that is recorded on a pod with injected containers.
-func gotBefore(pod *corev1.Pod, set string) (revision string, is bool) {
+func gotBefore(pod *corev1.Pod, set string) (revision string, ok bool) {
 	isInjected := func(c corev1.Container) bool { return sidecar.IsInjected(&c) }
 	if !slices.ContainsFunc(pod.Spec.Containers, isInjected) && !slices.ContainsFunc(pod.Spec.InitContainers, isInjected) {
 		return "", false
 	}
 	recorded, _ := sidecar.ReadInjected(pod.Annotations[kruise.SidecarSetHashKey]) // else it has none
-	entry, is := recorded[set]
-	return entry.ControllerRevision, is
+	entry, ok := recorded[set]
+	return entry.ControllerRevision, ok
 }
 
 // warn warns of what was replaced, what is missing, and what the API server will reject.

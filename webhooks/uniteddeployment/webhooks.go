@@ -53,7 +53,7 @@ func memberOf(object map[string]any) string {
 	spec, _ := object["spec"].(map[string]any)
 	templates, _ := spec["template"].(map[string]any)
 	for _, member := range []string{statefulSet, advancedStatefulSet, "cloneSetTemplate", "deploymentTemplate"} {
-		if _, is := templates[member].(map[string]any); is {
+		if _, ok := templates[member].(map[string]any); ok {
 			return member
 		}
 	}

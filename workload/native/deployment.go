@@ -112,8 +112,8 @@ func (p *DeploymentPlan) recreates(why string, policy UpdatePolicy) *DeploymentP
 
 // IsHeld reports whether the Deployment is held.
 func (p *DeploymentPlan) IsHeld() bool {
-	_, has := p.deployment.Annotations[HoldKey]
-	return has && p.deployment.Spec.Paused
+	_, ok := p.deployment.Annotations[HoldKey]
+	return ok && p.deployment.Spec.Paused
 }
 
 // Release returns the plan that begins no update and ends the hold, because of what notes say.

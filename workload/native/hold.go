@@ -28,7 +28,7 @@ func Hold(before, after *appsv1.Deployment) []write.Op {
 	if after.Spec.Paused || after.Annotations[RolloutKey] == Disabled || !held && !changed {
 		return nil
 	}
-	if _, was := before.Annotations[HoldKey]; !held || !was {
+	if _, ok := before.Annotations[HoldKey]; !held || !ok {
 		value = strconv.FormatInt(before.Generation, 10) // differs from that of each earlier hold
 	}
 	return append(write.SetAnnotations(after, map[string]*string{HoldKey: &value}), write.Add("/spec/paused", true))
@@ -72,8 +72,8 @@ func (p *DeploymentPlan) IsSettled() bool {
 // isObserved reports whether the built-in controller takes the active ReplicaSet for that of the template: it then has
 // copied the annotations of the Deployment. Before, it would make another ReplicaSet as soon as the hold ends.
 func (p *DeploymentPlan) isObserved() bool {
-	value, has := p.active.Annotations[HoldKey]
-	return has && value == p.deployment.Annotations[HoldKey]
+	value, ok := p.active.Annotations[HoldKey]
+	return ok && value == p.deployment.Annotations[HoldKey]
 }
 
 // IsUnobserved reports whether the hold waits for the built-in controller to take the ReplicaSet for that of the
@@ -86,8 +86,8 @@ func (p *DeploymentPlan) IsUnobserved() bool {
 // release returns the write that ends the hold. It takes a hold away that a user has ended by spec.paused, too.
 func (p *DeploymentPlan) release(ends bool) []*write.Write {
 	d := p.deployment
-	_, has := d.Annotations[HoldKey]
-	if !has || !ends && d.Spec.Paused {
+	_, ok := d.Annotations[HoldKey]
+	if !ok || !ends && d.Spec.Paused {
 		return nil
 	}
 	ops := append(write.TestUID(d), write.TestAnnotation(d, HoldKey), write.Test("/metadata/generation", d.Generation))
@@ -197,8 +197,8 @@ func marked(template *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 }
 
 func isMarked(set *appsv1.ReplicaSet) bool {
-	_, has := set.Spec.Template.Annotations[HoldKey]
-	return has
+	_, ok := set.Spec.Template.Annotations[HoldKey]
+	return ok
 }
 
 // unmarked returns a copy of the template of a ReplicaSet as its user wrote it.
@@ -252,12 +252,12 @@ func differ(path string, from, to any) (ops []write.Op) {
 		return []write.Op{write.Replace(path, to)}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
-		if _, has := after[key]; !has {
+		if _, ok := after[key]; !ok {
 			ops = append(ops, write.Remove(path+write.Pointer(key)))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(after)) {
-		if old, has := before[key]; has {
+		if old, ok := before[key]; ok {
 			ops = append(ops, differ(path+write.Pointer(key), old, after[key])...)
 		} else {
 			ops = append(ops, write.Add(path+write.Pointer(key), after[key]))

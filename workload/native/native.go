@@ -198,7 +198,7 @@ func vehicle(set *appsv1.StatefulSet) (rolling bool, why string) {
 func (*Observed) observed(
 	in workload.Input, set metav1.Object, template *corev1.PodTemplateSpec,
 ) (workload.Input, []note.Note) {
-	if _, has := template.Annotations[inplace.PendingRevisionKey]; has {
+	if _, ok := template.Annotations[inplace.PendingRevisionKey]; ok {
 		// Each new pod would count as one that is about to leave its revision.
 		in.Scale.Updates, in.Policy.Relabel = scale.UpdatesPaused, inplace.RelabelFirst
 		return in, []note.Note{{

@@ -84,7 +84,7 @@ func (d *draft) change(action Action) *Change {
 
 // annotate changes an annotation, if it has another value.
 func (d *draft) annotate(key, value string) {
-	if was, had := d.pod.Annotations[key]; !had || was != value {
+	if was, ok := d.pod.Annotations[key]; !ok || was != value {
 		d.annotations[key] = value
 	}
 }

@@ -249,7 +249,7 @@ func admission(g gates.Gates) webhooks.Options {
 func withoutEffect(g gates.Gates) []string {
 	var all []string
 	for _, name := range g.Changed() {
-		if why, is := inert()[name]; is {
+		if why, ok := inert()[name]; ok {
 			all = append(all, fmt.Sprintf("%s: %s", name, why))
 		}
 	}

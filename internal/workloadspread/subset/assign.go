@@ -58,7 +58,7 @@ func Assign(in Assignment) []Member {
 			older = append(older, i)
 			continue
 		}
-		if _, is := known[m.Subset]; is {
+		if _, ok := known[m.Subset]; ok {
 			members[i].Subset = m.Subset
 			if Active(pod) {
 				taken[place{members[i].Version, m.Subset}]++

@@ -33,8 +33,8 @@ func Costs(in Observation) map[string]int {
 		if !Active(m.Pod) {
 			continue
 		}
-		i, is := index[m.Subset]
-		if !is {
+		i, ok := index[m.Subset]
+		if !ok {
 			costs[m.Pod.Name] = -step * (n + 1)
 			continue
 		}

@@ -25,8 +25,8 @@ const Outside = "kruise.io/workloadspread-fake-subset-name"
 
 // MatchOf returns the subset that a pod is annotated with; false where the annotation is missing or cannot be read.
 func MatchOf(pod *corev1.Pod) (Match, bool) {
-	text, is := pod.Annotations[kruise.MatchedWorkloadSpreadKey]
-	if !is {
+	text, ok := pod.Annotations[kruise.MatchedWorkloadSpreadKey]
+	if !ok {
 		return Match{}, false
 	}
 	var m Match

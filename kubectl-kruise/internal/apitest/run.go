@@ -32,7 +32,7 @@ func RunConfig(
 	defer cmdutil.DefaultBehaviorOnFatal()
 	defer func() {
 		recovered := recover()
-		if message, is := recovered.(fatal); is {
+		if message, ok := recovered.(fatal); ok {
 			r.Err = errors.New(string(message))
 		} else if recovered != nil {
 			panic(recovered)

@@ -178,8 +178,8 @@ func (l list) watch(ctx context.Context, resource dynamic.ResourceInterface, ver
 		if e.Type == watch.Error {
 			return version, apierrors.FromObject(e.Object)
 		}
-		o, is := e.Object.(*unstructured.Unstructured)
-		if !is {
+		o, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
 			continue
 		}
 		version = o.GetResourceVersion()

@@ -138,8 +138,8 @@ func (w ownerOfPods) has(pod *unstructured.Unstructured) bool {
 		return true
 	case kinds.SidecarSet:
 		injected, err := sidecar.ReadInjected(pod.GetAnnotations()[kruise.SidecarSetHashKey])
-		_, has := injected[w.name]
-		return err == nil && has
+		_, ok := injected[w.name]
+		return err == nil && ok
 	}
 	return metav1.IsControlledBy(pod, &metav1.ObjectMeta{UID: w.uid})
 }

@@ -35,11 +35,11 @@ const maxRows = 20000
 func (t *table) set(key string, row json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old, has := t.rows[key]
+	old, ok := t.rows[key]
 	switch {
-	case has && bytes.Equal(old, row):
+	case ok && bytes.Equal(old, row):
 		return
-	case !has && len(t.rows) >= t.limit:
+	case !ok && len(t.rows) >= t.limit:
 		t.left[key] = true
 		t.changed("")
 		return
@@ -56,7 +56,7 @@ func (t *table) remove(key string) {
 		delete(t.left, key)
 		t.changed("")
 	}
-	if _, has := t.rows[key]; has {
+	if _, ok := t.rows[key]; ok {
 		delete(t.rows, key)
 		t.changed(key)
 	}
@@ -133,7 +133,7 @@ func (t *table) take(keys []string) Change {
 		if key == "" {
 			continue
 		}
-		if row, has := t.rows[key]; has {
+		if row, ok := t.rows[key]; ok {
 			c.Set[key] = row
 		} else {
 			c.Gone = append(c.Gone, key)

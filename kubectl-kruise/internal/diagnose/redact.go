@@ -63,7 +63,7 @@ func Redact(o *unstructured.Unstructured) *unstructured.Unstructured {
 	case "CustomResourceDefinition": // whose schemas have such fields, and are in every release
 		versions, _, _ := unstructured.NestedSlice(after.Object, "spec", "versions")
 		for _, v := range versions {
-			if fields, is := v.(map[string]any); is {
+			if fields, ok := v.(map[string]any); ok {
 				delete(fields, "schema")
 			}
 		}
@@ -137,12 +137,12 @@ func (r redaction) field(key string, v any) any {
 
 // items calls do for each item of a list of objects. Anything else in place of the list is removed.
 func (redaction) items(v any, do func(fields map[string]any)) any {
-	list, is := v.([]any)
-	if !is {
+	list, ok := v.([]any)
+	if !ok {
 		return removed
 	}
 	for i, item := range list {
-		if fields, is := item.(map[string]any); is {
+		if fields, ok := item.(map[string]any); ok {
 			do(fields)
 		} else {
 			list[i] = removed
@@ -152,8 +152,8 @@ func (redaction) items(v any, do func(fields map[string]any)) any {
 }
 
 func (r redaction) annotations(v any) any {
-	all, is := v.(map[string]any)
-	if !is {
+	all, ok := v.(map[string]any)
+	if !ok {
 		return removed
 	}
 	for key, value := range all {

@@ -24,15 +24,15 @@ func Sidecars(pod *corev1.Pod, namespace *corev1.Namespace, sets []*v1beta1.Side
 	}
 	var lines []string
 	for _, set := range sets {
-		record, has := injected[set.Name]
+		record, ok := injected[set.Name]
 		inNamespace, err := sidecar.MatchesNamespace(set, namespace)
 		selects, failed := sidecar.MatchesPod(set, pod)
 		selected := err == nil && failed == nil && inNamespace && selects
 		switch {
-		case has && !selected:
+		case ok && !selected:
 			lines = append(lines, fmt.Sprintf("SidecarSet %s injected %s, and does not select the pod any more",
 				set.Name, strings.Join(record.SidecarList, ", ")))
-		case has:
+		case ok:
 			lines = append(lines, fmt.Sprintf("SidecarSet %s injected %s%s", set.Name,
 				strings.Join(record.SidecarList, ", "), outdated(set, record)))
 		case selected:

@@ -48,10 +48,10 @@ func newGuard(s *simulation, objects []client.Object, pods []*corev1.Pod, scaled
 func newGuardOf(namespace string, objects []client.Object) *guard {
 	g := &guard{namespace: namespace, parents: map[string]*metav1.OwnerReference{}}
 	for _, o := range objects {
-		if set, is := o.(*appsv1.ReplicaSet); is {
+		if set, ok := o.(*appsv1.ReplicaSet); ok {
 			g.parents[set.Name] = metav1.GetControllerOfNoCopy(set)
 		}
-		if budget, is := o.(*policyv1beta1.PodUnavailableBudget); is && budget.Namespace == namespace {
+		if budget, ok := o.(*policyv1beta1.PodUnavailableBudget); ok && budget.Namespace == namespace {
 			read, _ := pub.Read(budget.DeepCopy()) // what cannot be read protects nothing
 			g.budgets = append(g.budgets, read)
 			g.totals = append(g.totals, pub.Total{Replicas: read.Status.TotalReplicas})

@@ -64,8 +64,8 @@ func (b *builtIn) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 
 // report writes the status.
 func (b *builtIn) report(ctx context.Context, change func()) error {
-	before, is := b.object.DeepCopyObject().(client.Object)
-	if !is {
+	before, ok := b.object.DeepCopyObject().(client.Object)
+	if !ok {
 		return fmt.Errorf("copy %T: the copy is no object", b.object)
 	}
 	change()

@@ -18,8 +18,8 @@ func cloneSets() *kind {
 	return &kind{
 		name: "CloneSet",
 		facts: func(o client.Object) facts {
-			set, is := o.(*v1beta1.CloneSet)
-			if !is {
+			set, ok := o.(*v1beta1.CloneSet)
+			if !ok {
 				return facts{}
 			}
 			return cloneSetFacts(set)

@@ -21,8 +21,8 @@ func daemonSets() *kind {
 		name:  "DaemonSet",
 		place: func(pod *corev1.Pod) string { return pod.Spec.NodeName },
 		facts: func(o client.Object) facts {
-			set, is := o.(*v1beta1.DaemonSet)
-			if !is {
+			set, ok := o.(*v1beta1.DaemonSet)
+			if !ok {
 				return facts{}
 			}
 			return daemonSetFacts(set)

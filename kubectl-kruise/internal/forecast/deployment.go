@@ -25,8 +25,8 @@ func nativeDeployments() *kind {
 		name:   "Deployment",
 		native: true,
 		facts: func(o client.Object) facts {
-			d, is := o.(*appsv1.Deployment)
-			if !is {
+			d, ok := o.(*appsv1.Deployment)
+			if !ok {
 				return facts{}
 			}
 			f := facts{
@@ -40,7 +40,7 @@ func nativeDeployments() *kind {
 		prepare:    hold,
 		reconciler: newNative,
 		bounds: func(_ context.Context, s *simulation) (Bounds, error) {
-			if d, is := s.object.(*appsv1.Deployment); is && s.rollsOut {
+			if d, ok := s.object.(*appsv1.Deployment); ok && s.rollsOut {
 				return rollingBounds(d), nil
 			}
 			return s.wanted.bounds, nil
@@ -68,9 +68,9 @@ func rollingBounds(d *appsv1.Deployment) Bounds {
 
 // hold pauses a changed Deployment, as admission does.
 func hold(live, wanted client.Object) error {
-	before, is := live.(*appsv1.Deployment)
+	before, ok := live.(*appsv1.Deployment)
 	after, both := wanted.(*appsv1.Deployment)
-	if !is || !both {
+	if !ok || !both {
 		return fmt.Errorf("hold %T: it is no Deployment", wanted)
 	}
 	if native.Hold(before, after) == nil {
@@ -93,14 +93,14 @@ func isHeld(d *appsv1.Deployment) bool {
 func labelPods(live client.Object, objects []client.Object) ([]client.Object, error) {
 	var have []*appsv1.ControllerRevision
 	for _, o := range objects {
-		if rev, is := o.(*appsv1.ControllerRevision); is && metav1.IsControlledBy(rev, live) {
+		if rev, ok := o.(*appsv1.ControllerRevision); ok && metav1.IsControlledBy(rev, live) {
 			have = append(have, rev)
 		}
 	}
 	all, labels := slices.Clone(objects), map[types.UID]string{}
 	for _, o := range objects {
-		set, is := o.(*appsv1.ReplicaSet)
-		if !is || !metav1.IsControlledBy(set, live) {
+		set, ok := o.(*appsv1.ReplicaSet)
+		if !ok || !metav1.IsControlledBy(set, live) {
 			continue
 		}
 		found, data, err := resolve(live.GetName(), plainTemplate(set), have)
@@ -121,9 +121,9 @@ func labelPods(live client.Object, objects []client.Object) ([]client.Object, er
 		}
 	}
 	for i, o := range all {
-		pod, is := o.(*corev1.Pod)
+		pod, ok := o.(*corev1.Pod)
 		owner := metav1.GetControllerOfNoCopy(o)
-		if !is || owner == nil || labels[owner.UID] == "" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "" {
+		if !ok || owner == nil || labels[owner.UID] == "" || pod.Labels[appsv1.ControllerRevisionHashLabelKey] != "" {
 			continue
 		}
 		pod = pod.DeepCopy()

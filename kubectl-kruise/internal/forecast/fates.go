@@ -186,7 +186,7 @@ func (j *judge) gone(h *history, p *Pod) {
 	}
 	codes := []string{scale.NoteChosen, scale.NoteFinished, scale.NoteScaleIn, scale.NoteNoSlot, scale.NoteReleased}
 	for _, code := range append(codes, slices.Sorted(maps.Keys(h.why))...) {
-		if n, has := h.why[code]; has {
+		if n, ok := h.why[code]; ok {
 			p.Reason, p.Text = n.Code, n.Text
 			return
 		}
@@ -200,7 +200,7 @@ func (j *judge) paths(h *history, p *Pod) {
 		p.Reason, p.Text = "UpdateStrategy", "the update strategy of the workload recreates pods"
 		return
 	}
-	if n, has := h.why[workload.NoteNotInPlace]; has {
+	if n, ok := h.why[workload.NoteNotInPlace]; ok {
 		p.Reason, p.Text = n.Code, n.Text
 	}
 	from, to := j.template(p.From), j.template(j.update)

@@ -27,8 +27,8 @@ func nativeStatefulSets() *kind {
 		native: true,
 		place:  func(pod *corev1.Pod) string { return pod.Name },
 		facts: func(o client.Object) facts {
-			set, is := o.(*appsv1.StatefulSet)
-			if !is {
+			set, ok := o.(*appsv1.StatefulSet)
+			if !ok {
 				return facts{}
 			}
 			f := facts{
@@ -49,8 +49,8 @@ func nativeDaemonSets() *kind {
 		native: true,
 		place:  func(pod *corev1.Pod) string { return pod.Spec.NodeName },
 		facts: func(o client.Object) facts {
-			set, is := o.(*appsv1.DaemonSet)
-			if !is {
+			set, ok := o.(*appsv1.DaemonSet)
+			if !ok {
 				return facts{}
 			}
 			f := facts{
@@ -72,7 +72,7 @@ func (f *facts) rollout(set client.Object, kind native.Kind, replicas int32, rou
 	if len(faults) > 0 {
 		r = native.Rollout{Paused: true} // which the reconciler reports
 	}
-	if d, is := set.(*appsv1.Deployment); is && r.MaxUnavailable == nil {
+	if d, ok := set.(*appsv1.Deployment); ok && r.MaxUnavailable == nil {
 		r.MaxUnavailable = ptr.To(intstr.FromInt32(rollingBounds(d).MaxUnavailable))
 	}
 	f.recreates = r.PodUpdatePolicy == native.ReCreate

@@ -113,8 +113,8 @@ func lastOf(state *kruise.InPlaceUpdateState, container string) (kruise.InPlaceU
 	if state == nil {
 		return kruise.InPlaceUpdateContainerStatus{}, false
 	}
-	was, has := state.LastContainerStatuses[container]
-	return was, has
+	was, ok := state.LastContainerStatuses[container]
+	return was, ok
 }
 
 // step is what the scheduler or the node does with a pod.

@@ -149,7 +149,7 @@ func nodesOf(objects []client.Object, pods []*corev1.Pod) []string {
 		}
 	}
 	for _, o := range objects {
-		if node, is := o.(*corev1.Node); is && len(pods) == 0 {
+		if node, ok := o.(*corev1.Node); ok && len(pods) == 0 {
 			names = append(names, node.Name)
 		}
 	}
@@ -161,8 +161,8 @@ func nodesOf(objects []client.Object, pods []*corev1.Pod) []string {
 
 // applied is the workload after the change, with the metadata and the status of the live one.
 func applied(in Input) (client.Object, error) {
-	wanted, is := in.Wanted.DeepCopyObject().(client.Object)
-	if !is {
+	wanted, ok := in.Wanted.DeepCopyObject().(client.Object)
+	if !ok {
 		return nil, fmt.Errorf("forecast: the copy of %T is no object", in.Wanted)
 	}
 	wanted.SetNamespace(in.Live.GetNamespace())

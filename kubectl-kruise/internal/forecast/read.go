@@ -60,7 +60,7 @@ func Read(l Lister, live client.Object) (*Snapshot, error) {
 		r.subsets(owner)
 	}
 	stored := selected
-	if _, is := live.(*appsv1.Deployment); is {
+	if _, ok := live.(*appsv1.Deployment); ok {
 		add(r, list(r, builtInApps("ReplicaSet"), selected, read[appsv1.ReplicaSet]))
 		stored = everything() // the revisions of a Deployment have no labels
 	}

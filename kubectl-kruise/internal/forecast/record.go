@@ -62,7 +62,7 @@ func (r *record) owns(pod *corev1.Pod) bool {
 
 // own notes an object through which the workload has its pods.
 func (r *record) own(o client.Object) {
-	if set, is := o.(*appsv1.ReplicaSet); is && r.owners.control(set) {
+	if set, ok := o.(*appsv1.ReplicaSet); ok && r.owners.control(set) {
 		r.owners[set.UID] = true
 	}
 }

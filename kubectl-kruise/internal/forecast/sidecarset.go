@@ -33,8 +33,8 @@ func sidecarSets() *kind {
 			return injected[set.Name].Hash
 		},
 		facts: func(o client.Object) facts {
-			set, is := o.(*v1beta1.SidecarSet)
-			if !is {
+			set, ok := o.(*v1beta1.SidecarSet)
+			if !ok {
 				return facts{}
 			}
 			return sidecarSetFacts(set)
@@ -42,8 +42,8 @@ func sidecarSets() *kind {
 		prepare: hashSidecarSet,
 		reconciler: func(ctx context.Context, s *simulation) (reconcile.Reconciler, error) {
 			err := s.server.IndexField(ctx, &corev1.Pod{}, "kruisekit.dev/sidecarset", func(o client.Object) []string {
-				pod, is := o.(*corev1.Pod)
-				if !is {
+				pod, ok := o.(*corev1.Pod)
+				if !ok {
 					return nil
 				}
 				return rollout.Sets(pod)
@@ -90,8 +90,8 @@ func sidecarSetFacts(set *v1beta1.SidecarSet) facts {
 // hashSidecarSet writes the hashes of a changed set, as admission does.
 func hashSidecarSet(live, wanted client.Object) error {
 	was, isSet := live.(*v1beta1.SidecarSet)
-	set, is := wanted.(*v1beta1.SidecarSet)
-	if !is || !isSet {
+	set, ok := wanted.(*v1beta1.SidecarSet)
+	if !ok || !isSet {
 		return nil
 	}
 	if set.Annotations == nil {

@@ -45,8 +45,8 @@ func unitedDeployments() *kind {
 			return pod.Labels[kruise.SubSetNameLabelKey]
 		},
 		facts: func(o client.Object) facts {
-			united, is := o.(*v1beta1.UnitedDeployment)
-			if !is {
+			united, ok := o.(*v1beta1.UnitedDeployment)
+			if !ok {
 				return facts{}
 			}
 			return unitedFacts(united)
@@ -157,8 +157,8 @@ func (u *united) reconcileChild(ctx context.Context, child client.Object) (time.
 
 // follow has a workload of Kubernetes report what its spec asks for.
 func (u *united) follow(ctx context.Context, child client.Object) error {
-	before, is := child.DeepCopyObject().(client.Object)
-	if !is {
+	before, ok := child.DeepCopyObject().(client.Object)
+	if !ok {
 		return fmt.Errorf("copy %T: the copy is no object", child)
 	}
 	switch set := child.(type) {
@@ -189,8 +189,8 @@ func (u *united) workloads(ctx context.Context) ([]client.Object, error) {
 			return nil, fmt.Errorf("list workloads: %w", err)
 		}
 		if err := meta.EachListItem(list, func(o runtime.Object) error {
-			child, is := o.(client.Object)
-			if ref := metav1.GetControllerOfNoCopy(child); is && ref != nil && ref.UID == u.object.GetUID() {
+			child, ok := o.(client.Object)
+			if ref := metav1.GetControllerOfNoCopy(child); ok && ref != nil && ref.UID == u.object.GetUID() {
 				children = append(children, child)
 			}
 			return nil
@@ -249,8 +249,8 @@ func subsetsOf(before, after client.Object) (all []Subset) {
 		return subsets[name]
 	}
 	for i, o := range []client.Object{before, after} {
-		united, is := o.(*v1beta1.UnitedDeployment)
-		if !is {
+		united, ok := o.(*v1beta1.UnitedDeployment)
+		if !ok {
 			continue
 		}
 		for _, status := range united.Status.SubsetStatuses {

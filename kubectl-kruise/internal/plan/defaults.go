@@ -9,9 +9,9 @@ func keepDefaults(value, live any) {
 	case map[string]any:
 		live, _ := live.(map[string]any)
 		for key, was := range live {
-			is, has := value[key]
+			is, ok := value[key]
 			switch {
-			case has:
+			case ok:
 				keepDefaults(is, was)
 			case slices.Contains(defaults(), key):
 				value[key] = was

@@ -17,7 +17,7 @@ func (ch change) request(c target.Command) {
 		return
 	}
 	var namespace metav1.Object
-	if _, has := ch.wanted.GetAnnotations()[native.RolloutKey]; !has {
+	if _, ok := ch.wanted.GetAnnotations()[native.RolloutKey]; !ok {
 		if o, err := c.Get(schema.GroupKind{Kind: "Namespace"}, "", ch.wanted.GetNamespace()); err == nil {
 			namespace = o
 		}

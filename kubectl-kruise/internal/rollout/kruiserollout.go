@@ -83,8 +83,8 @@ func FastUndo(o *unstructured.Unstructured) ([]write.Op, error) {
 
 // replicasWithoutTraffic returns the replicas of a step of 100: -1 for a step that has traffic.
 func replicasWithoutTraffic(step any) int {
-	fields, is := step.(map[string]any)
-	if !is || fields["traffic"] != nil || fields["matches"] != nil {
+	fields, ok := step.(map[string]any)
+	if !ok || fields["traffic"] != nil || fields["matches"] != nil {
 		return -1
 	}
 	replicas := intstr.Parse(fmt.Sprint(fields["replicas"]))

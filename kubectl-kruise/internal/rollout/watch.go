@@ -107,8 +107,8 @@ func Watch(
 		if e.Type == watch.Deleted {
 			return false, errDeleted
 		}
-		now, is := e.Object.(*unstructured.Unstructured)
-		if !is {
+		now, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
 			return false, fmt.Errorf("watch %s: %v", o.GetName(), e.Object)
 		}
 		return show(now)

@@ -148,8 +148,8 @@ func Conditions(o *unstructured.Unstructured) (lines []string) {
 		return lines
 	}
 	for _, c := range list {
-		fields, is := c.(map[string]any)
-		if !is {
+		fields, ok := c.(map[string]any)
+		if !ok {
 			continue
 		}
 		kind, status := fmt.Sprint(fields["type"]), fmt.Sprint(fields["status"])
@@ -181,7 +181,7 @@ func Warnings(events []corev1.Event, now time.Time) []string {
 		}
 		key := e.InvolvedObject.Kind + "/" + e.Reason
 		count[key] += max(e.Count, 1)
-		if old, has := latest[key]; !has || timeOf(e).After(timeOf(old)) {
+		if old, ok := latest[key]; !ok || timeOf(e).After(timeOf(old)) {
 			latest[key] = e
 		}
 	}

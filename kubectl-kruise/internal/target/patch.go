@@ -59,8 +59,8 @@ func (c Command) Patch(o Object, ops []write.Op, subresource string) (*unstructu
 	if err != nil {
 		return nil, fmt.Errorf("patch %s %s: %w", o.Info.Mapping.Resource.Resource, o.Info.Name, err)
 	}
-	patched, is := answer.(*unstructured.Unstructured)
-	if !is {
+	patched, ok := answer.(*unstructured.Unstructured)
+	if !ok {
 		return nil, fmt.Errorf("patch %s: the API server returned %T", o.Info.Name, answer)
 	}
 	return patched, nil
@@ -108,8 +108,8 @@ func (c Command) Create(o *unstructured.Unstructured) (*unstructured.Unstructure
 	if err != nil {
 		return nil, fmt.Errorf("create %s %s: %w", mapping.Resource.Resource, o.GetName(), err)
 	}
-	created, is := answer.(*unstructured.Unstructured)
-	if !is {
+	created, ok := answer.(*unstructured.Unstructured)
+	if !ok {
 		return nil, fmt.Errorf("create %s: the API server returned %T", o.GetName(), answer)
 	}
 	return created, nil

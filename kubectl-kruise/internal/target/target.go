@@ -122,8 +122,8 @@ func (c Command) Find(args []string) ([]Object, error) {
 
 // New returns the object that a builder has read.
 func New(info *resource.Info) (Object, error) {
-	o, is := info.Object.(*unstructured.Unstructured)
-	if !is {
+	o, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
 		return Object{}, fmt.Errorf("read %s: the API server returned %T", info.Name, info.Object)
 	}
 	return Object{Unstructured: o, Info: info}, nil
@@ -238,7 +238,7 @@ func (c Command) list(flag string) []string {
 	if f == nil {
 		return nil
 	}
-	if list, is := f.Value.(pflag.SliceValue); is {
+	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return list.GetSlice()
 	}
 	return nil

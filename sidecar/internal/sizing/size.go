@@ -106,11 +106,11 @@ func (p Policy) total(w want, targets []corev1.Container) (total resource.Quanti
 		if w.list == requests {
 			list = targets[i].Resources.Requests
 		}
-		q, has := list[w.of]
+		q, ok := list[w.of]
 		switch {
-		case !has && without == "":
+		case !ok && without == "":
 			without = targets[i].Name
-		case !has:
+		case !ok:
 		case !p.largest:
 			total.Add(q)
 		case q.Cmp(total) > 0:

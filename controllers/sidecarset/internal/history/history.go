@@ -45,7 +45,7 @@ func Encode(set *appsv1beta1.SidecarSet) ([]byte, error) {
 		return nil, fmt.Errorf("encode revision: %w", err)
 	}
 	for key, value := range spec {
-		if list, is := value.([]any); is && len(list) == 0 {
+		if list, ok := value.([]any); ok && len(list) == 0 {
 			spec[key] = nil // an empty list is none, however it was written
 		}
 	}

@@ -112,8 +112,8 @@ func (t *Template) setStrategy(spec map[string]any, w *Wanted) {
 
 // within returns the object at a key, which is made where there is none.
 func within(object map[string]any, key string) map[string]any {
-	below, is := object[key].(map[string]any)
-	if !is {
+	below, ok := object[key].(map[string]any)
+	if !ok {
 		below = map[string]any{}
 		object[key] = below
 	}

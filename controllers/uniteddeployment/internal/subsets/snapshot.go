@@ -101,7 +101,7 @@ func Lean(workload *unstructured.Unstructured) {
 	metadata, _ := workload.Object["metadata"].(map[string]any)
 	kept := map[string]any{}
 	for _, key := range []string{"name", "namespace", "uid", "resourceVersion", "ownerReferences"} {
-		if value, has := metadata[key]; has {
+		if value, ok := metadata[key]; ok {
 			kept[key] = value
 		}
 	}
