@@ -47,6 +47,8 @@ func lead(t *testing.T, pod *corev1.Pod, c *inplace.Change, r inplace.Policy) []
 func TestBatches(t *testing.T) {
 	four := template(container("c1", "app:1", launch(20)), container("c2", "app:1", launch(10)),
 		container("c3", "app:1", launch(0)), container("c4", "app:1", launch(0)))
+	inverse := template(container("c1", "app:1", launch(0)), container("c2", "app:1", launch(10)),
+		container("c3", "app:1", launch(20)))
 	plain := template(container("c1", "app:1"), container("c2", "app:1"), container("c3", "app:1"),
 		container("c4", "app:1"))
 	feed := func(key string, at ...int) func(*corev1.PodTemplateSpec) {
@@ -79,6 +81,12 @@ func TestBatches(t *testing.T) {
 			why:    "who joins brings others",
 			from:   with(four, feed("metadata.labels['a']", 0, 1), feed("metadata.annotations['b']", 1, 2)),
 			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(0, "app:2")},
+			want:   [][]string{{"c1", "c2", "c3"}},
+		},
+		"shared in a chain, against the order of names": {
+			why:    "each that joins may bring one before it",
+			from:   with(inverse, feed("metadata.labels['a']", 1, 2), feed("metadata.annotations['b']", 0, 1)),
+			change: []func(*corev1.PodTemplateSpec){label("a", "1"), annotate("b", "1"), image(2, "app:2")},
 			want:   [][]string{{"c1", "c2", "c3"}},
 		},
 		"no priority": {

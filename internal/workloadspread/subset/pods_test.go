@@ -148,6 +148,13 @@ func TestAssignPrefers(t *testing.T) {
 	if got := text(); got != "aabb" {
 		t.Error(got)
 	}
+	leaving := podIn("leaving", "a")
+	leaving.DeletionTimestamp = &metav1.Time{Time: noon()}
+	in.Pods = append([]*corev1.Pod{leaving, podIn("stays", "a")}, all...)
+	if got := text(); got != "aaabbb" {
+		t.Errorf("beside a pod that leaves: %s", got)
+	}
+	in.Pods = all
 	ws.Spec.Subsets[1].PreferredNodeSelector = []corev1.PreferredSchedulingTerm{{
 		Weight: 100, Preference: *zoned("b", 0).RequiredNodeSelector,
 	}}
