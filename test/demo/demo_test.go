@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kruisekit/kruisekit/test/cluster/binaries"
-	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
 
 // written is what the demo has written so far.
@@ -73,8 +72,7 @@ func start(t *testing.T, words string, keep bool) started {
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := make(chan struct{})
 	s := started{out: &written{until: words, done: seen}, seen: seen, ended: make(chan error, 1), stop: cancel, dir: dir}
-	plain := func() screen.Style { return screen.Style{Width: 200} }
-	go func() { s.ended <- run(ctx, options{out: s.out, style: plain, keep: keep}) }()
+	go func() { s.ended <- run(ctx, s.out, keep) }()
 	return s
 }
 

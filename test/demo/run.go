@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,8 +26,6 @@ const (
 	replicas = 30
 	// containerStart is what a container takes to start: long enough to be seen.
 	containerStart = time.Second
-	// reading is how long a live screen stands still after each step.
-	reading = 2 * time.Second
 )
 
 const explanation = `
@@ -54,8 +53,9 @@ The cluster is up, with kruisekit's reconcilers running in this process (no webh
 That PATH has a kubectl. Ctrl-C takes everything down.
 `
 
-// run is the demo from the beginning to the end. Whatever happens, nothing is left running.
-func run(ctx context.Context, o options) (err error) {
+// run is the demo from the beginning to the end. It writes to out. With keep, the cluster stays up until the context
+// ends. Whatever happens, nothing is left running.
+func run(ctx context.Context, out io.Writer, keep bool) (err error) {
 	dir, err := os.MkdirTemp("", "kruisekit-demo-")
 	if err != nil {
 		return fmt.Errorf("make directory: %w", err)
@@ -77,16 +77,16 @@ func run(ctx context.Context, o options) (err error) {
 	klog.SetLogger(logger)
 
 	began := time.Now()
-	fmt.Fprintf(o.out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
+	fmt.Fprintf(out, "Starting etcd, a Kubernetes control plane and %d simulated nodes ...\n", nodes)
 	g, err := ground.Start(ctx, ground.Options{
 		Dir: filepath.Join(dir, "cluster"), Nodes: nodes, ContainerStart: containerStart,
-		AuditPolicy: writes.Policy(rollout.Namespace), Say: o.out, Kubectl: o.keep, Log: logger,
+		AuditPolicy: writes.Policy(rollout.Namespace), Say: out, Kubectl: keep, Log: logger,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Stop()) }()
-	fmt.Fprintf(o.out, "up after %.1f s\n\n", time.Since(began).Seconds())
+	fmt.Fprintf(out, "up after %.1f s\n\n", time.Since(began).Seconds())
 	running, cancel := g.While(ctx)
 	defer cancel()
 	notes := &rollout.Notes{Now: time.Now}
@@ -97,11 +97,11 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := show(running, o, g, notes); err != nil {
+	if err := show(running, out, g, notes); err != nil {
 		return err
 	}
-	if o.keep {
-		fmt.Fprintf(o.out, usage, g.Kubeconfig, g.Path, rollout.Namespace)
+	if keep {
+		fmt.Fprintf(out, usage, g.Kubeconfig, g.Path, rollout.Namespace)
 		<-running.Done()
 		if ctx.Err() == nil {
 			return context.Cause(running)
@@ -111,17 +111,12 @@ func run(ctx context.Context, o options) (err error) {
 }
 
 // show plays the story and sums it up.
-func show(ctx context.Context, o options, g *ground.Ground, notes *rollout.Notes) (err error) {
+func show(ctx context.Context, out io.Writer, g *ground.Ground, notes *rollout.Notes) error {
 	client, err := g.Client(ctx, rollout.Owner, rollout.Namespace)
 	if err != nil {
 		return err
 	}
-	play := &rollout.Play{Client: client, Notes: notes, Replicas: replicas, Screen: &screen.Lines{Out: o.out}}
-	if o.live {
-		live := &screen.Live{Out: o.out, Style: o.style}
-		defer func() { err = errors.Join(err, live.Close()) }()
-		play.Screen, play.Pause = live, reading
-	}
+	play := &rollout.Play{Client: client, Notes: notes, Replicas: replicas, Screen: &screen.Lines{Out: out}}
 	rows, err := play.Run(ctx)
 	if err != nil {
 		return err
@@ -129,8 +124,8 @@ func show(ctx context.Context, o options, g *ground.Ground, notes *rollout.Notes
 	if err := rollout.CountWrites(ctx, g.Audit, rows); err != nil {
 		return err
 	}
-	fmt.Fprintln(o.out)
-	fmt.Fprint(o.out, screen.Summary(rollout.Summary(rows), o.style()))
-	fmt.Fprintf(o.out, explanation, containerStart)
+	fmt.Fprintln(out)
+	fmt.Fprint(out, screen.Summary(rollout.Summary(rows)))
+	fmt.Fprintf(out, explanation, containerStart)
 	return rollout.Check(rows)
 }

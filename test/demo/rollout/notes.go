@@ -24,7 +24,7 @@ type Notes struct {
 
 	mu    sync.Mutex
 	pass  int
-	heard []heard // in the order in which their codes came up first
+	heard []heard // of the last pass first
 }
 
 // heard is what was said under one code, when, and in which pass.
@@ -49,11 +49,11 @@ func (n *Notes) Hear(_ context.Context, _ types.NamespacedName, notes []note.Not
 		if n.Now().Sub(old.at) >= linger {
 			continue
 		}
-		if !contains(all, old.code) {
+		if !slices.ContainsFunc(all, func(h heard) bool { return h.code == old.code }) {
 			all = append(all, old)
 		}
 	}
-	n.heard = inOrder(all, n.heard)
+	n.heard = all
 }
 
 // at gives what was heard lately, or, of a rollout that has come to its end, what the last pass has said.
@@ -112,31 +112,4 @@ func grouped(notes []note.Note) []heard {
 		all = append(all, heard{code: said.Code, texts: []string{text}})
 	}
 	return all
-}
-
-// inOrder keeps the order of before, so that lines do not jump; what is new comes last.
-func inOrder(all, before []heard) []heard {
-	var sorted []heard
-	for _, old := range before {
-		for _, h := range all {
-			if h.code == old.code {
-				sorted = append(sorted, h)
-			}
-		}
-	}
-	for _, h := range all {
-		if !contains(before, h.code) {
-			sorted = append(sorted, h)
-		}
-	}
-	return sorted
-}
-
-func contains(all []heard, code string) bool {
-	for _, h := range all {
-		if h.code == code {
-			return true
-		}
-	}
-	return false
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/demo/screen"
 )
 
-// A reason is shown long enough to be read, in its place, and not when it is not true any more at the end.
+// A reason is shown long enough to be read, and not when it is not true any more at the end.
 func TestNotes(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	n := &Notes{Now: func() time.Time { return now }}
@@ -44,13 +44,13 @@ func TestNotes(t *testing.T) {
 	three, partition := screen.Note{Code: scale.NoteUpdateLimited, Text: "3 wait"}, screen.Note{
 		Code: scale.NotePartition, Text: "15 wait",
 	}
-	shows("what is new comes last, and what was said lately stays", false, three, pulls, starts, partition)
-	shows("but not at the end", true, three, partition)
+	shows("what was said lately stays", false, partition, three, pulls, starts)
+	shows("but not at the end", true, partition, three)
 
 	now = now.Add(linger / 2)
-	shows("nor for long; the last pass stays for as long as nothing else happens", false, three, partition)
+	shows("nor for long; the last pass stays for as long as nothing else happens", false, partition, three)
 	now = now.Add(time.Hour)
-	shows("however long", false, three, partition)
+	shows("however long", false, partition, three)
 	hear()
 	shows("what an hour ago was true is not lately", false)
 	n.forget()

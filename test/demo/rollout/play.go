@@ -23,22 +23,15 @@ const (
 	patience = 2 * time.Minute
 )
 
-// Screen shows frames.
-type Screen interface {
-	Draw(screen.Frame) error
-}
-
 // Play is the story and where it is played.
 type Play struct {
 	// Client reads what it watches and writes as Owner.
 	Client client.Client
-	Screen Screen
+	Screen *screen.Lines
 	// Notes are what the reconciler of CloneSets says.
 	Notes *Notes
 	// Replicas of each workload.
 	Replicas int
-	// Pause lets a reader look at the end of a step.
-	Pause time.Duration
 }
 
 // Row is what one workload did in one step.
@@ -169,7 +162,7 @@ func (p *Play) follow(ctx context.Context, f screen.Frame, actors []*actor) erro
 			return fmt.Errorf("draw: %w", err)
 		}
 		if quiet {
-			return p.pause(ctx)
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -211,17 +204,6 @@ func (p *Play) pods(ctx context.Context, name string) ([]corev1.Pod, error) {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	return list.Items, nil
-}
-
-func (p *Play) pause(ctx context.Context) error {
-	timer := time.NewTimer(p.Pause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // row is what a step has come to.

@@ -1,5 +1,4 @@
-// Package screen shows rollouts: as pictures that are drawn over each other in a terminal, or as plain lines where
-// there is none. What is shown is a value, and how it looks follows from it alone.
+// Package screen prints rollouts as lines, and what they cost as a table.
 package screen
 
 import "time"
@@ -18,7 +17,7 @@ type Frame struct {
 type Workload struct {
 	// Name is its kind and its name.
 	Name string
-	// Replicas are as many pods as it is to have. A bar of that many is full.
+	// Replicas is the number of pods that it is to have.
 	Replicas int
 	// Updated are its pods of the newest revision, and Kept those that have been there since the step began.
 	Updated, Kept int

@@ -10,7 +10,7 @@ import (
 // rare is how much time there is at least between two lines about a workload that is under way.
 const rare = 2 * time.Second
 
-// Lines writes a line where something has changed: for logs and pipes.
+// Lines writes a line where something has changed.
 type Lines struct {
 	Out io.Writer
 
@@ -46,15 +46,31 @@ func (l *Lines) Draw(f Frame) error {
 
 // line is a workload in one line.
 func (w Workload) line() string {
-	parts := []string{w.sum()}
+	parts := []string{fmt.Sprintf("%d of %d updated, %d pods kept", w.Updated, w.Replicas, w.Kept)}
 	for _, r := range w.Revisions {
-		parts = append(parts, r.Name+": "+strings.TrimSpace(r.numbers()))
+		parts = append(parts, r.Name+": "+r.numbers())
 	}
-	if w.Idle || w.Took > 0 {
-		parts = append(parts, w.state())
+	switch {
+	case w.Idle:
+		parts = append(parts, "unchanged")
+	case w.Took > 0:
+		parts = append(parts, "done in "+seconds(w.Took))
 	}
 	for _, n := range w.Notes {
 		parts = append(parts, n.Code+": "+n.Text)
 	}
-	return pad(w.Name, label) + strings.Join(parts, "; ")
+	return fmt.Sprintf("%-17s %s", w.Name, strings.Join(parts, "; "))
 }
+
+func (r Revision) numbers() string {
+	text := fmt.Sprintf("%d ready", r.Ready)
+	if r.Starting > 0 {
+		text += fmt.Sprintf(", %d starting", r.Starting)
+	}
+	if r.Leaving > 0 {
+		text += fmt.Sprintf(", %d leaving", r.Leaving)
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

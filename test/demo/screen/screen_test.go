@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -91,54 +90,6 @@ func rollout() []screen.Frame {
 	}
 }
 
-func TestPicture(t *testing.T) {
-	cases := map[string]struct {
-		why   string
-		style screen.Style
-	}{
-		"wide":    {"a cell for each pod", screen.Style{}},
-		"colours": {"the same, and no wider", screen.Style{Colours: true}},
-		"narrow":  {"bars shrink and texts break", screen.Style{Width: 48}},
-		"tiny":    {"nothing breaks where nothing fits", screen.Style{Width: 20, Height: 6}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var all []string
-			for _, f := range rollout() {
-				text := screen.Picture(f, c.style)
-				all = append(all, text)
-				if c.style.Colours {
-					continue
-				}
-				for l := range strings.Lines(text) {
-					if n := utf8.RuneCountInString(l) - 1; c.style.Width > 0 && n > c.style.Width {
-						t.Errorf("%s: %d cells: %q", c.why, n, l)
-					}
-				}
-				if n := strings.Count(text, "\n"); c.style.Height > 0 && n >= c.style.Height {
-					t.Errorf("%s: %d lines", c.why, n)
-				}
-			}
-			golden(t, "picture-"+name, strings.Join(all, "---\n"))
-		})
-	}
-}
-
-// Each picture of a step covers the one before, whatever its height.
-func TestLive(t *testing.T) {
-	var out strings.Builder
-	live := &screen.Live{Out: &out, Style: func() screen.Style { return screen.Style{Width: 60} }}
-	for _, f := range rollout() {
-		if err := live.Draw(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := live.Close(); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "live", strings.ReplaceAll(out.String(), "\x1b", "ESC"))
-}
-
 func TestLines(t *testing.T) {
 	var out strings.Builder
 	lines := &screen.Lines{Out: &out}
@@ -170,6 +121,5 @@ func TestSummary(t *testing.T) {
 		}},
 		{Title: "Nothing", Rows: nil},
 	}
-	golden(t, "summary",
-		screen.Summary(changes, screen.Style{})+"---\n"+screen.Summary(changes, screen.Style{Width: 40, Colours: true}))
+	golden(t, "summary", screen.Summary(changes))
 }

@@ -32,30 +32,14 @@ const heads = `                           pods     containers          API write
 // perPod are writes as some of each changed pod.
 func (r Row) perPod(writes int) float64 { return float64(writes) / float64(max(r.Changed, 1)) }
 
-// Summary is a table of changes, or, where there is no room for one, a list.
-func Summary(changes []Change, s Style) string {
-	s = s.withDefaults()
+// Summary is a table of changes.
+func Summary(changes []Change) string {
 	var b strings.Builder
-	add := func(text string, c colour) { b.WriteString(line{{text, c}}.cut(len(text), s.Colours) + "\n") }
-	wide := true
-	for text := range strings.Lines(heads) {
-		wide = wide && len(text)-1 <= s.Width
-	}
-	for text := range strings.Lines(heads) {
-		if wide {
-			add(strings.TrimSuffix(text, "\n"), dim)
-		}
-	}
+	b.WriteString(heads)
 	for _, c := range changes {
-		add(c.Title, bold)
+		b.WriteString(c.Title + "\n")
 		for _, r := range c.Rows {
-			if wide {
-				add(r.columns(), plain)
-				continue
-			}
-			for _, text := range r.list() {
-				add(text, plain)
-			}
+			b.WriteString(r.columns() + "\n")
 		}
 	}
 	return b.String()
@@ -65,15 +49,4 @@ func (r Row) columns() string {
 	return fmt.Sprintf("  %-21s%2d of %2d %10d %4d %7.1f %5.1f %5.1f %5.1f %5.1f",
 		r.Name, r.Kept, r.Pods, r.Restarted, r.Started, r.Took.Seconds(),
 		r.perPod(r.OnPods), r.perPod(r.OnOthers), r.perPod(r.OfNodes), r.perPod(r.OnPods+r.OnOthers+r.OfNodes))
-}
-
-func (r Row) list() []string {
-	return []string{
-		"  " + r.Name,
-		fmt.Sprintf("    %d of %d pods kept", r.Kept, r.Pods),
-		fmt.Sprintf("    containers: %d restarted, %d new", r.Restarted, r.Started),
-		"    " + seconds(r.Took),
-		fmt.Sprintf("    writes: %.1f + %.1f + %.1f = %.1f", r.perPod(r.OnPods), r.perPod(r.OnOthers), r.perPod(r.OfNodes),
-			r.perPod(r.OnPods+r.OnOthers+r.OfNodes)),
-	}
 }
