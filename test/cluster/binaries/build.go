@@ -1,8 +1,6 @@
 package binaries
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -40,21 +38,15 @@ func (c Cache) BuildPrograms(ctx context.Context, names []string, log io.Writer)
 	if missing, err = c.missing(names); err != nil {
 		return err
 	}
-	began, p := time.Now(), progress{names: missing}
+	done := 0
 	for _, together := range c.batches(missing) {
-		start := time.Now()
-		p.now, p.elapsed = len(together), start.Sub(began)
-		ticker := time.NewTicker(interval(log))
-		var counted counts
-		stop := show(log, p, &counted, ticker.C)
-		err := c.build(ctx, together, &counted)
-		ticker.Stop()
-		stop()
-		if err != nil {
-			return err
+		start, all := time.Now(), strings.Join(together, ", ")
+		fmt.Fprintf(log, "building %s: up to program %d of %d, minutes each\n", all, done+len(together), len(missing))
+		if err := c.build(ctx, together); err != nil {
+			return fmt.Errorf("build %s: %w", all, err)
 		}
-		p.done += len(together)
-		fmt.Fprintf(log, "built %s in %s\n", list(together), time.Since(start).Round(time.Second/10))
+		done += len(together)
+		fmt.Fprintf(log, "built %s in %s\n", all, time.Since(start).Round(time.Second/10))
 	}
 	return nil
 }
@@ -90,11 +82,11 @@ func (c Cache) batches(names []string) [][]string {
 	return all
 }
 
-// build builds one batch, and counts what the go command downloads and compiles for it.
-func (c Cache) build(ctx context.Context, names []string, counted *counts) error {
+// build builds one batch.
+func (c Cache) build(ctx context.Context, names []string) error {
 	unfinished := filepath.Join(c.Dir, "bin", "unfinished")
 	if err := os.RemoveAll(unfinished); err != nil { // of a killed build
-		return fmt.Errorf("build %s: %w", list(names), err)
+		return err
 	}
 	defer func() { _ = os.RemoveAll(unfinished) }()
 	p := catalogue()[names[0]]
@@ -104,17 +96,14 @@ func (c Cache) build(ctx context.Context, names []string, counted *counts) error
 	}
 	dir, err := c.moduleDir(ctx, p)
 	if err != nil {
-		return fmt.Errorf("build %s: %w", list(names), err)
+		return err
 	}
 	cmd := exec.CommandContext(ctx, "go",
 		append([]string{"build", "-o", unfinished + string(filepath.Separator)}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), p.environment()...)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go countAll(ctx, cmd, args, counted)
-	if output, err := run(cmd, counted); err != nil {
-		return fmt.Errorf("build %s: %w\n%s%s", list(names), err, output, hint(p))
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s%s", err, output, hint(p))
 	}
 	for _, name := range names {
 		target, err := c.target(name)
@@ -122,47 +111,13 @@ func (c Cache) build(ctx context.Context, names []string, counted *counts) error
 			return err
 		}
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+			return err
 		}
 		if err := os.Rename(filepath.Join(unfinished, catalogue()[name].executable()), target); err != nil {
-			return fmt.Errorf("build %s: %w", name, err)
+			return err
 		}
 	}
 	return nil
-}
-
-// countAll counts the packages of a build, beside it. Without an answer the progress has no total.
-func countAll(ctx context.Context, build *exec.Cmd, args []string, counted *counts) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-deps"}, args[1:]...)...) // without -v
-	cmd.Dir, cmd.Env = build.Dir, build.Env
-	if output, err := cmd.Output(); err == nil {
-		counted.all.Store(int64(bytes.Count(output, []byte("\n"))))
-	}
-}
-
-// run runs a build that prints the packages that it compiles, and returns what else it prints.
-func run(cmd *exec.Cmd, counted *counts) (output string, err error) {
-	out, err := cmd.StderrPipe()
-	if err != nil {
-		return "", fmt.Errorf("read output: %w", err)
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	var rest strings.Builder
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		line := lines.Text()
-		if counted.line(line); !isPackage(line) {
-			fmt.Fprintln(&rest, line)
-		}
-	}
-	return rest.String(), errors.Join(cmd.Wait(), lines.Err())
-}
-
-// isPackage reports whether a line of `go build -v` is the path of a package.
-func isPackage(line string) bool {
-	return line != "" && !strings.ContainsAny(line, " :#\t")
 }
 
 func hint(p program) string {

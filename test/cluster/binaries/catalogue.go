@@ -134,7 +134,7 @@ func (c Cache) arguments(names []string, tags string) ([]string, error) {
 		}
 	}
 	// -s -w leaves out debugging information. Not to compile it in the first place saves a tenth of the time.
-	args := []string{"-v", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", ldflags}
+	args := []string{"-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", ldflags}
 	if tags != "" {
 		args = append(args, "-tags", tags)
 	}

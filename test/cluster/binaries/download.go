@@ -28,6 +28,8 @@ const (
 	EnvtestIndex = "https://raw.githubusercontent.com/kubernetes-sigs/controller-tools/HEAD/envtest-releases.yaml"
 	// patience is short: a machine without a network is not to wait for long.
 	patience = 5 * time.Second
+	// period is how often the progress of a download is written.
+	period = 15 * time.Second
 )
 
 // archive is one entry of an index.

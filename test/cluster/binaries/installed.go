@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // AssetsVariable names the environment variable with the directory of etcd, kube-apiserver and kubectl, as with
@@ -27,7 +29,7 @@ func (c Cache) Installed(ctx context.Context) map[string]string {
 		return found
 	}
 	server := pinned
-	for _, dir := range append(assetDirs(os.Getenv, runtime.GOOS, runtime.GOARCH), c.downloaded()...) {
+	for _, dir := range append(assetDirs(), c.downloaded()...) {
 		paths, err := assetsIn(dir)
 		if err != nil {
 			continue
@@ -54,20 +56,15 @@ func (c Cache) downloaded() []string {
 }
 
 // assetDirs are the directories that may have the programs, the newest version first.
-func assetDirs(getenv func(string) string, system, architecture string) []string {
-	if dir := getenv(AssetsVariable); dir != "" {
+func assetDirs() []string {
+	if dir := os.Getenv(AssetsVariable); dir != "" {
 		return []string{dir} // the user's choice
 	}
-	store := filepath.Join(getenv("HOME"), ".local", "share", "kubebuilder-envtest")
-	switch dir := getenv("XDG_DATA_HOME"); {
-	case system == "darwin":
-		store = filepath.Join(getenv("HOME"), "Library", "Application Support", "io.kubebuilder.envtest")
-	case system == "windows":
-		store = filepath.Join(getenv("LocalAppData"), "kubebuilder-envtest")
-	case dir != "":
-		store = filepath.Join(dir, "kubebuilder-envtest")
+	store, err := envtest.SetupEnvtestDefaultBinaryAssetsDirectory()
+	if err != nil {
+		return nil
 	}
-	dirs, err := filepath.Glob(filepath.Join(store, "k8s", "*-"+system+"-"+architecture))
+	dirs, err := filepath.Glob(filepath.Join(store, "*-"+runtime.GOOS+"-"+runtime.GOARCH))
 	if err != nil {
 		return nil
 	}
