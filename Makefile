@@ -20,9 +20,7 @@ CRD_MAX_BYTES ?= 204800
 export FUZZTIME ?= 10s
 
 # What bench runs: full, quick, or scenarios by name, as in quick,a,c. Which benchmarks microbench runs.
-# BENCHFLAGS="-kinds StatefulSet" has scenario a roll out some kinds.
 BENCH             ?= full
-BENCHFLAGS        ?=
 export MICROBENCH ?= .
 
 # How often stress runs each level, and which levels.
@@ -251,7 +249,7 @@ fuzz: ## Run each fuzz test for FUZZTIME (10s)
 
 .PHONY: bench
 bench: ## Measure the manager in a simulated cluster, BENCH=full (80 minutes on 2 cores), quick, or scenarios by name
-	@go run ./test/bench -which '$(BENCH)' $(BENCHFLAGS)
+	@go run ./test/bench -which '$(BENCH)'
 
 .PHONY: microbench
 microbench: ## Run the Go benchmarks of the packages, MICROBENCH=regexp to select

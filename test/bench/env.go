@@ -38,9 +38,7 @@ type env struct {
 	programs map[string]string
 	out      string
 	quick    bool
-	// kinds that scenario A rolls out; all where it is empty.
-	kinds  []string
-	report *report.Scenario
+	report   *report.Scenario
 
 	dir    string
 	root   string
@@ -93,9 +91,7 @@ func one(ctx context.Context, s scenario, e *env) (err error) {
 	if e.dir, err = os.MkdirTemp("", "kruisekit-bench-"); err != nil {
 		return fmt.Errorf("make directory: %w", err)
 	}
-	if e.root = e.programs["root"]; s.full == 0 {
-		return errors.Join(s.run(ctx, e), os.RemoveAll(e.dir))
-	}
+	e.root = e.programs["root"]
 	defer func() {
 		if err == nil || ctx.Err() != nil {
 			err = errors.Join(err, os.RemoveAll(e.dir))

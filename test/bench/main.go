@@ -6,9 +6,8 @@
 //	make bench BENCH=quick      # all of them small
 //	make bench BENCH=a,c        # some of them in full
 //	make bench BENCH=quick,a    # some of them small
-//	make bench BENCH=a BENCHFLAGS="-kinds StatefulSet,DaemonSet"
 //
-// It writes report.md, report.json and profiles into bin/bench. docs/benchmarks.md explains the figures.
+// It writes report.md and profiles into bin/bench. docs/benchmarks.md explains the figures.
 package main
 
 import (
@@ -34,12 +33,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the second Ctrl-C does not wait
 	which := flag.String("which", "full", "full, quick, or scenarios by name, separated by commas")
-	out := flag.String("out", filepath.Join("bin", "bench"), "directory of the results")
-	kinds := flag.String("kinds", "", "kinds that scenario a rolls out, separated by commas; all by default")
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	if err := run(ctx, *which, *kinds, *out); err != nil {
+	if err := run(ctx, *which); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -48,7 +45,7 @@ func main() {
 // scenario is one part of the benchmark, on a control plane of its own.
 type scenario struct {
 	name, title string
-	// quick and full are how many nodes are simulated. Without any, the scenario needs no cluster.
+	// quick and full are how many nodes are simulated.
 	quick, full int
 	// flags of the API server beside its own.
 	flags []string
@@ -64,7 +61,6 @@ func scenarios() []scenario {
 		{name: "e", title: "Admission of new pods", quick: 10, full: 10, run: admission},
 		{name: "f", title: "Evictions under budgets", quick: 50, full: 100, run: evictions},
 		{name: "g", title: "The daemon of a node", quick: 3, full: 3, run: node},
-		{name: "growth", title: "How the cost of a pass grows", run: growth},
 	}
 }
 
@@ -89,12 +85,12 @@ func choose(which string) (chosen []scenario, quick bool, err error) {
 	return chosen, quick, nil
 }
 
-func run(ctx context.Context, which, kinds, out string) error {
+func run(ctx context.Context, which string) error {
 	chosen, quick, err := choose(which)
 	if err != nil {
 		return err
 	}
-	out, err = filepath.Abs(out)
+	out, err := filepath.Abs(filepath.Join("bin", "bench"))
 	if err != nil {
 		return fmt.Errorf("find directory: %w", err)
 	}
@@ -109,9 +105,6 @@ func run(ctx context.Context, which, kinds, out string) error {
 	for _, s := range chosen {
 		fmt.Printf("%s: %s\n", strings.ToUpper(s.name), s.title)
 		e := &env{programs: programs, out: out, quick: quick, report: r.Scenario(s.name, s.title)}
-		if kinds != "" {
-			e.kinds = strings.Split(kinds, ",")
-		}
 		if err := one(ctx, s, e); err != nil {
 			return fmt.Errorf("scenario %s: %w", s.name, err)
 		}

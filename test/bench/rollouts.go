@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -62,10 +61,6 @@ func (e *env) measureLimits(ctx context.Context, n, steps int) (l limits, err er
 // rollouts is scenario A: workloads of all kinds one after the other, in the same cluster.
 func rollouts(ctx context.Context, e *env) error {
 	n := e.pick(300, 1000)
-	all, err := e.chosen(subjects(n, e.pick(n/10, n), len(e.nodes.Names())))
-	if err != nil {
-		return err
-	}
 	l, err := e.measureLimits(ctx, n, len(limits{}))
 	if err != nil {
 		return err
@@ -75,7 +70,7 @@ func rollouts(ctx context.Context, e *env) error {
 		return err
 	}
 	table := e.report.Table("One workload, at most "+share+" of its pods unavailable", columns()...)
-	for _, s := range all {
+	for _, s := range subjects(n, e.pick(n/10, n), len(e.nodes.Names())) {
 		limit := l
 		if s.pods != n { // the limit is of other work
 			limit = limits{}
@@ -88,26 +83,10 @@ func rollouts(ctx context.Context, e *env) error {
 			table.Add(p.row()...)
 		}
 	}
-	if e.quick || len(e.kinds) > 0 {
+	if e.quick {
 		return nil
 	}
 	return e.sizes(ctx, r)
-}
-
-// chosen returns the subjects of the kinds that the user asks for.
-func (e *env) chosen(all []subject) ([]subject, error) {
-	if len(e.kinds) == 0 {
-		return all, nil
-	}
-	var chosen []subject
-	for _, kind := range e.kinds {
-		at := slices.IndexFunc(all, func(s subject) bool { return s.kind == kind })
-		if at < 0 {
-			return nil, fmt.Errorf("no rollout of a %q", kind)
-		}
-		chosen = append(chosen, all[at])
-	}
-	return chosen, nil
 }
 
 // rollOut creates a workload, gives it another image, and has its pods recreated.

@@ -25,16 +25,6 @@ requests_total 5
 	}
 }
 
-// Results are read from the lines of Go benchmarks.
-func TestResults(t *testing.T) {
-	got := results([]byte("goos: linux\n" +
-		"BenchmarkReconcile/scale_in_by_half/1000-2  30  23480000 ns/op  4095 B/op  17 allocs/op\n"))
-	want := []result{{"scale in by half", 1000, 23480000, 4095, 17}}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(result{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // Scenarios are chosen by name, in full unless asked otherwise.
 func TestChoose(t *testing.T) {
 	for which, want := range map[string]struct {

@@ -1,8 +1,7 @@
-// Package report writes what a benchmark has measured: a page, and the same as JSON.
+// Package report writes what a benchmark has measured.
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -83,17 +82,10 @@ func (t *Table) markdown(b *strings.Builder) {
 	}
 }
 
-// Write writes report.md and report.json into a directory.
+// Write writes report.md into a directory.
 func (r *Report) Write(dir string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode report: %w", err)
-	}
-	files := map[string][]byte{"report.md": []byte(r.Markdown()), "report.json": data}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o600); err != nil {
+		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
