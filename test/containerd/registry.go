@@ -85,7 +85,7 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	switch {
 	case down:
 		notify(r.Refused)
-		hangUp(w)
+		panic(http.ErrAbortHandler) // closes the connection
 	case path == "":
 	case q.Method == http.MethodPost:
 		w.Header().Set("Location", "/v2/"+repository+"/blobs/uploads/1")
@@ -172,7 +172,7 @@ func (r *Registry) tear(w http.ResponseWriter, digest string) {
 	if f, ok := w.(http.Flusher); ok {
 		f.Flush()
 	}
-	hangUp(w)
+	panic(http.ErrAbortHandler) // closes the connection
 }
 
 // notify sends to a receiver, if there is one.
@@ -180,15 +180,6 @@ func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
-	}
-}
-
-// hangUp closes the connection.
-func hangUp(w http.ResponseWriter) {
-	if h, ok := w.(http.Hijacker); ok {
-		if conn, _, err := h.Hijack(); err == nil {
-			_ = conn.Close()
-		}
 	}
 }
 

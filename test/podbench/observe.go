@@ -1,6 +1,7 @@
 package podbench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -8,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -202,7 +201,7 @@ func (c *observedCache) selected(kind schema.GroupVersionKind, namespaced bool) 
 		if by.Namespaces != nil {
 			namespaces = by.Namespaces
 		}
-		label, field = either(by.Label, label), eitherField(by.Field, field)
+		label, field = cmp.Or(by.Label, label), cmp.Or(by.Field, field)
 	}
 	if !namespaced || len(namespaces) == 0 {
 		namespaces = map[string]cache.Config{corev1.NamespaceAll: {}}
@@ -210,22 +209,8 @@ func (c *observedCache) selected(kind schema.GroupVersionKind, namespaced bool) 
 	all := map[string]client.ListOptions{}
 	for namespace, config := range namespaces {
 		all[namespace] = client.ListOptions{
-			LabelSelector: either(config.LabelSelector, label), FieldSelector: eitherField(config.FieldSelector, field),
+			LabelSelector: cmp.Or(config.LabelSelector, label), FieldSelector: cmp.Or(config.FieldSelector, field),
 		}
 	}
 	return all
-}
-
-func either(first, second labels.Selector) labels.Selector {
-	if first != nil {
-		return first
-	}
-	return second
-}
-
-func eitherField(first, second fields.Selector) fields.Selector {
-	if first != nil {
-		return first
-	}
-	return second
 }

@@ -40,17 +40,6 @@ func Refused(t *testing.T, err error, code int32, paths ...string) {
 	}
 }
 
-// Judged wants an object with faults at some paths to be Refused, and one without to be accepted.
-func Judged(t *testing.T, err error, code int32, paths ...string) {
-	t.Helper()
-	switch {
-	case len(paths) > 0:
-		Refused(t, err, code, paths...)
-	case err != nil:
-		t.Errorf("want no refusal, got %v", err)
-	}
-}
-
 // Says returns an error unless err is a rejection that names the path and the judge. With an empty path, err must be
 // nil.
 func Says(err error, judge, path string) error {
