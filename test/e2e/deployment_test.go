@@ -74,7 +74,7 @@ func (m *deployed) testAll(t *testing.T) {
 			"pull/an image": m.testPull, "pull/cut off": m.testPullCutOff, "pull/cancelled": m.testPullCancelled,
 			"restart of containers": m.testRecreate, "env of a label": m.testEnvOfLabel,
 			"sidecar/hot": m.testSidecarHot, "launch by priority": m.testLaunch, "probes": m.testProbes,
-			"sidecar of a job": m.testJob, "volumes expand": m.testExpansion,
+			"sidecar of a job":  m.testJob,
 			"document of nodes": m.testNodeDocument, "document of probes": m.testProbeDocument,
 			"document of sidecars": m.testSidecarDocument,
 		} {

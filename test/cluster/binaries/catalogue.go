@@ -22,12 +22,10 @@ const (
 	Demo Subset = "demo"
 	// Nodes is what a real node runs, and the image registry. It builds on Linux only.
 	Nodes Subset = "nodes"
-	// Storage is a CSI driver and its sidecars, for volumes on real nodes that expand.
-	Storage Subset = "storage"
 )
 
 // Subsets lists every subset, in the order in which All builds them.
-func Subsets() []Subset { return []Subset{ControlPlane, Simulated, Demo, Nodes, Storage} }
+func Subsets() []Subset { return []Subset{ControlPlane, Simulated, Demo, Nodes} }
 
 // Programs lists the names of the programs in a subset.
 func Programs(s Subset) ([]string, error) {
@@ -43,8 +41,6 @@ func Programs(s Subset) ([]string, error) {
 			"etcd", "kube-apiserver", "kubectl", "kube-controller-manager", "kube-scheduler",
 			"kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "crane", "pause",
 		}, nil
-	case Storage:
-		return []string{"csi-provisioner", "csi-resizer", "csi-hostdir"}, nil
 	}
 	return nil, fmt.Errorf("unknown subset %q of binaries, want one of %v", s, Subsets())
 }
@@ -75,10 +71,6 @@ func catalogue() map[string]program {
 		"pause": {module: "pause", pkg: "."},
 		// Of the project, and in the module whose packages it is made of.
 		"kube-controllers": {module: "kubernetes", pkg: ownCode + "kube-controllers"},
-		"csi-hostdir":      {module: "csi", pkg: ownCode + "hostdir"},
-
-		"csi-provisioner": {module: "csi", pkg: "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner"},
-		"csi-resizer":     {module: "csi", pkg: "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer"},
 	}
 	for _, name := range kubernetesPrograms() {
 		programs[name] = program{
