@@ -270,7 +270,7 @@ plugin-lint: ## Lint the module of the plugin
 	GOWORK=off GOGC=$${GOGC:-400} $$tool run ./...
 
 .PHONY: plugin-test
-plugin-test: plugin ## Run each command of kubectl-kruise on real nodes, and compare forecasts with what happens (cluster-build first)
+plugin-test: plugin ## Roll out, restart, pull and migrate with kubectl-kruise on real nodes (cluster-build first)
 	@KRUISEKIT_REQUIRE_CLUSTER=1 go test -tags e2e ./test/e2e -run '^TestPlugin$$' -count=1 -v -parallel 16 -timeout 30m \
 		-args -plugin $(CURDIR)/bin/kubectl-kruise
 

@@ -3,16 +3,15 @@
 package e2e
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 )
 
 // testRollout rolls a CloneSet out and back, pauses it, and restarts it.
@@ -21,8 +20,9 @@ func (p *plugin) testRollout(t *testing.T) {
 	s.apply(t, clonesOf("web", 3))
 	s.prints(t, []string{"3 new pods"}, "rollout", "status", "cloneset/web", "--timeout=2m")
 	one := s.pods(t, "web", 3)
-	s.prints(t, []string{"cloneset.apps.kruise.io/web", "3"}, "get", "all")
-	s.prints(t, []string{"app=web", "plugin/web:1"}, "describe", "cloneset", "web")
+	if said := strings.TrimSpace(s.do(t, "exec", "cloneset/web", "-c", "app", "--", "hostname")); said != anyOf(one) {
+		t.Errorf("exec enters %q, want %s", said, anyOf(one))
+	}
 
 	s.prints(t, []string{"3 in place", "restarts app (plugin/web:2)"}, "plan", "cloneset/web", "--image",
 		"app=plugin/web:2", "--fail-on=recreates", "--hold-hooks")
@@ -67,164 +67,65 @@ func (p *plugin) testRollout(t *testing.T) {
 
 func anyOf(pods map[string]onePod) string { return slices.Min(slices.Collect(maps.Keys(pods))) }
 
-// testSet changes templates that have no pods.
-func (p *plugin) testSet(t *testing.T) {
-	s := p.space(t)
-	const container = ".spec.template.spec.containers[0]"
-	s.apply(t, clonesOf("web", 0))
-	s.apply(t, workload(kruiseApps, "StatefulSet", "db", "replicas: 0"))
-	s.apply(t, workload(kruiseApps, "DaemonSet", "agent", `updateStrategy: {rollingUpdate: {paused: true}}`))
-	s.do(t, "create", "configmap", "conf", "--from-literal=first=1", "--from-literal=second=2")
-	for _, object := range []string{
-		"clonesets.apps.kruise.io/web", "statefulsets.apps.kruise.io/db", "daemonsets.apps.kruise.io/agent",
-	} {
-		s.prints(t, []string{"image updated"}, "set", "image", object, "app=plugin/web:3")
-		s.has(t, object, container+".image", "plugin/web:3")
-		s.has(t, object, ".spec.template.spec.containers[1].image", "plugin/helper:1")
-		s.prints(t, []string{"env updated"}, "set", "env", object, "A=b", "-c", "app")
-		s.has(t, object, container+".env[*].name", "A")
-		s.has(t, object, ".spec.template.spec.containers[1].env", "")
-		s.do(t, "set", "env", object, "--from=configmap/conf", "--keys=first", "--prefix=P_", "-c", "app")
-		s.has(t, object, container+".env[1].valueFrom.configMapKeyRef.key", "first")
-		s.prints(t, []string{"A=b", "P_FIRST=1"}, "set", "env", object, "--list", "--resolve")
-		s.do(t, "set", "env", object, "A-", "-c", "app")
-		s.has(t, object, container+".env[*].name", "P_FIRST")
-		s.do(t, "set", "resources", object, "-c", "app", "--requests=cpu=1m", "--limits=memory=64Mi")
-		s.has(t, object, container+".resources.requests.cpu", "1m")
-		s.has(t, object, container+".resources.limits.memory", "64Mi")
-		s.do(t, "set", "serviceaccount", object, "default")
-		s.has(t, object, ".spec.template.spec.serviceAccountName", "default")
-	}
-	s.do(t, "create", "service", "clusterip", "web", "--tcp=80")
-	s.do(t, "set", "selector", "service/web", "app=db")
-	s.has(t, "service/web", ".spec.selector.app", "db")
-	s.do(t, "create", "role", "reader", "--verb=get", "--resource=pods")
-	s.do(t, "create", "rolebinding", "read", "--role=reader", "--user=one")
-	s.do(t, "set", "subject", "rolebinding/read", "--user=two")
-	s.has(t, "rolebinding/read", ".subjects[*].name", "one two")
-}
-
-// testScale exposes, enters and scales a CloneSet.
-func (p *plugin) testScale(t *testing.T) {
-	s := p.space(t)
-	s.apply(t, clonesOf("web", 2))
-	before := s.pods(t, "web", 2)
-	if said := strings.TrimSpace(s.do(t, "exec", "cloneset/web", "-c", "app", "--", "hostname")); said != anyOf(before) {
-		t.Errorf("exec enters %q, want %s", said, anyOf(before))
-	}
-	s.prints(t, []string{"service/web exposed"}, "expose", "cloneset/web", "--port=8080", "--target-port=80")
-	eventually(t, func(context.Context) error {
-		if got := s.field(t, "endpointslices", ".items[*].endpoints[*].targetRef.name"); len(strings.Fields(got)) != 2 {
-			return fmt.Errorf("endpoints are %q", got)
-		}
-		return nil
-	})
-	s.prints(t, []string{"scaled"}, "scale", "cloneset/web", "--replicas=4", "--current-replicas=2")
-	grown := s.pods(t, "web", 4)
-	s.prints(t, []string{"autoscaled"}, "autoscale", "cloneset/web", "--min=2", "--max=6", "--cpu-percent=80")
-	s.has(t, "hpa/web", ".spec.scaleTargetRef.kind", "CloneSet")
-	s.has(t, "hpa/web", ".spec.maxReplicas", "6")
-
-	names := slices.Sorted(maps.Keys(grown))
-	gone := names[1:3]
-	s.fails(t, "is no pod of cloneset", "scaledown", "cloneset/web", "--pods=other")
-	s.do(t, "scaledown", "cloneset/web", "--pods="+strings.Join(gone, ","), "--dry-run=server")
-	s.has(t, "cloneset/web", ".spec.replicas", "4")
-	s.prints(t, []string{"selective pod deletion"}, "scaledown", "cloneset", "web",
-		"--pods", gone[0]+", "+gone[1]+","+gone[0])
-	left := s.pods(t, "web", 2)
-	for _, name := range []string{names[0], names[3]} {
-		if left[name].uid != grown[name].uid {
-			t.Errorf("pods are %v, want %s among them", slices.Collect(maps.Keys(left)), name)
-		}
-	}
-	s.has(t, "cloneset/web", ".spec.replicas", "2")
-}
-
-// testStalled has a rollout stand still, with an image that no registry has.
-func (p *plugin) testStalled(t *testing.T) {
+// testRestart restarts containers in their pods, within a budget.
+func (p *plugin) testRestart(t *testing.T) {
 	s := p.space(t)
 	s.apply(t, clonesOf("web", 3))
 	before := s.pods(t, "web", 3)
-	s.do(t, "patch", "cloneset/web", "--type=merge", "-p",
-		`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":1}}}}`)
-	s.do(t, "set", "image", "cloneset/web", "app=plugin/web:missing")
-	s.fails(t, "timed out", "watch", "cloneset/web", "--timeout=1s")
-	s.fails(t, "timed out", "rollout", "status", "cloneset/web", "--timeout=1s")
-	eventually(t, func(context.Context) error {
-		text := s.do(t, "status", "cloneset/web", "--pods=10")
-		for _, want := range []string{
-			"out of 2 new pods", "condition Stalled=True", "partition 1 keeps 1 of 3 pods",
-			"container app waits: ImagePullBackOff",
-		} {
-			if !strings.Contains(text, want) {
-				return fmt.Errorf("no %q in\n%s", want, text)
-			}
-		}
-		return nil
-	})
-	for name := range before {
-		if !ready(s.pod(t, name)) {
-			s.prints(t, []string{"Not ready:", "plugin/web:missing"}, "explain", name)
-		}
-	}
-	// Back to the image that all others run. The partition would keep the pod at the other.
-	s.do(t, "rollout", "undo", "cloneset/web")
-	s.prints(t, []string{"partition 1 keeps 1 of 3 pods", "1 of 3, 0 ready"}, "status", "cloneset/web")
-	s.do(t, "patch", "cloneset/web", "--type=merge", "-p",
-		`{"spec":{"updateStrategy":{"rollingUpdate":{"partition":0}}}}`)
-	s.do(t, "rollout", "status", "cloneset/web", "--timeout=2m")
+	s.budget(t, s.namespace, "web", 3)
+	s.do(t, "restart", "cloneset/web", "--dry-run=client")
+	s.do(t, "create", "ContainerRecreateRequest", "none", "--pod="+anyOf(before), "--dry-run=server")
+	s.fails(t, `no container "other"`, "restart", "cloneset/web", "--containers=other")
+	s.prints(t, []string{"3 of 3 pods", "containers restarted"}, "restart", "cloneset/web", "--containers=app",
+		"--max-unavailable=2", "--unready-grace=1", "--interval=200ms", "--timeout=2m")
+	s.kept(t, "web", before, "plugin/web:1", 1)
+
+	one := anyOf(before)
+	s.do(t, "create", "ContainerRecreateRequest", "again", "--pod="+one, "--containers=helper", "-u", "1", "-m", "2")
+	s.has(t, "containerrecreaterequest/again", ".spec.containers[*].name", "helper")
+	s.has(t, "containerrecreaterequest/again", ".spec.strategy.unreadyGracePeriodSeconds", "1")
+	s.has(t, "containerrecreaterequest/again", ".spec.strategy.minStartedSeconds", "2")
+	s.do(t, "wait", "containerrecreaterequest/again", "--for=jsonpath={.status.phase}=Completed", "--timeout=1m")
 	for name, is := range s.pods(t, "web", 3) {
-		if is.uid != before[name].uid || is.images["app"] != "plugin/web:1" {
-			t.Errorf("pod %s is %+v, was %+v", name, is, before[name])
+		want := map[bool]int32{true: 1}[name == one]
+		if is.uid != before[name].uid || is.restarts["helper"] != want || is.restarts["app"] != 1 {
+			t.Errorf("pod %s restarted %v times, want %d times helper", name, is.restarts, want)
 		}
 	}
 }
 
-func (s *space) pod(t *testing.T, name string) *corev1.Pod {
-	t.Helper()
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
-	if err := s.Client.Get(t.Context(), types.NamespacedName{Namespace: s.namespace, Name: name}, pod); err != nil {
+// testPull pulls images to one node each.
+func (p *plugin) testPull(t *testing.T) {
+	s := p.space(t)
+	s.apply(t, clonesOf("web", 1))
+	var node string
+	for _, pod := range s.pods(t, "web", 1) {
+		node = pod.node
+	}
+	s.do(t, "create", "secret", "docker-registry", "login", "--docker-username=a", "--docker-password=b")
+	s.exits(t, 0, "", "pull", "plugin/pull:1", "--pods=app=web", "--dry-run=server")
+	s.prints(t, []string{"created", "1 of 1 nodes succeeded"}, "pull", "plugin/pull:1", "--pods=app=web",
+		"--interval=200ms", "--parallelism=1", "--keep=1h")
+	s.prints(t, []string{"1 of 1 nodes succeeded"}, "pull", "plugin/pull:2", "--nodes="+node, "--timeout=1m",
+		"--pull-secrets=login")
+	s.prints(t, []string{"1 of 1 nodes succeeded"}, "pull", "plugin/pull:3", "-l", corev1.LabelHostname+"="+node)
+	s.do(t, "pull", "plugin/pull:1", "--wait=false")
+	var jobs v1beta1.ImagePullJobList
+	if err := s.Client.List(t.Context(), &jobs, client.InNamespace(s.namespace)); err != nil {
 		t.Fatal(err)
 	}
-	return pod
-}
-
-// testSidecar updates a SidecarSet, whose pods a workload of Kubernetes owns.
-func (p *plugin) testSidecar(t *testing.T) {
-	s := p.space(t)
-	set := "side-" + s.namespace
-	manifest := fmt.Sprintf(`
-apiVersion: apps.kruise.io/v1beta1
-kind: SidecarSet
-metadata: {name: %s}
-spec:
-  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}
-  selector: {matchLabels: {app: web}}
-  updateStrategy: {type: RollingUpdate, maxUnavailable: 1}
-  containers:
-  - {name: side, image: "plugin/helper:1", command: [sleep, "100000"]}
-`, set, s.namespace)
-	s.apply(t, manifest)
-	t.Cleanup(func() { _, _ = s.Kubectl(context.WithoutCancel(t.Context()), "delete", "sidecarset", set) })
-	s.apply(t, workload("apps/v1", "Deployment", "web", "replicas: 2"))
-	s.pods(t, "web", 2)
-	eventually(t, func(context.Context) error {
-		if got := s.field(t, "sidecarset/"+set, ".status.readyPods"); got != "2" {
-			return fmt.Errorf("%q pods are ready", got)
-		}
-		return nil
-	})
-	before := s.pods(t, "web", 2)
-	s.prints(t, []string{"SidecarSet " + set + " injected side", "ReplicaSet"}, "explain", anyOf(before))
-	s.prints(t, []string{"image updated"}, "set", "image", "sidecarset/"+set, "side=plugin/helper:2")
-	s.prints(t, []string{"2 of 2"}, "watch", "sidecarset/"+set, "--timeout=2m")
-	for name, is := range s.pods(t, "web", 2) {
-		if is.uid != before[name].uid || is.images["side"] != "plugin/helper:2" || is.restarts["side"] != 1 ||
-			is.restarts["app"] != 0 {
-			t.Errorf("pod %s is %+v, was %+v", name, is, before[name])
-		}
+	if len(jobs.Items) != 4 {
+		t.Errorf("%d jobs, want 4", len(jobs.Items))
 	}
-	s.fails(t, "no history viewer", "rollout", "history", "sidecarset/"+set)
-	s.do(t, "exec", anyOf(before), "-S", "side", "--", "true")
+	pulled := false
+	for _, job := range jobs.Items {
+		pulled = pulled || job.Spec.Image == "plugin/pull:1" && job.Spec.PodSelector != nil &&
+			*job.Spec.CompletionPolicy.TTLSecondsAfterFinished == 3600 && job.Status.Succeeded == 1
+	}
+	if !pulled {
+		t.Errorf("no job pulled to the nodes of the pods: %+v", jobs.Items)
+	}
+	if got := s.exits(t, 1, "", "pull", "plugin/absent:1", "--nodes="+node); !strings.Contains(got.err, "1 nodes failed") {
+		t.Errorf("%q", got.err)
+	}
 }

@@ -39,14 +39,13 @@ type bequest struct {
 }
 
 const (
-	firstRevision, nextRevision = "web-bd8588c7d", "web-58558fbd65"
-	first, second               = "web-9fn92", "web-tr6ff"
-	grace                       = 30 * time.Second
+	nextRevision  = "web-58558fbd65"
+	first, second = "web-9fn92", "web-tr6ff"
+	grace         = 30 * time.Second
 )
 
 func bequests() map[string]bequest {
 	return map[string]bequest{
-		"settled": {step: "1-created", set: "web", revision: firstRevision, why: "created, never updated"},
 		"settled, long ago": {
 			step:     "1-created",
 			set:      "zones-b-hh6zh",
@@ -60,11 +59,6 @@ func bequests() map[string]bequest {
 		"between two pods": {
 			step: "2-updating", set: "web", revision: nextRevision, why: "one is done, the other waits for its turn",
 			restarts: map[string]int32{second: 1},
-		},
-		"out of traffic": {
-			step: "2-updating", set: "web", revision: nextRevision, why: "the first write of an update, and no more",
-			asCreated: []string{first}, interrupt: (*remains).outOfTraffic,
-			restarts: map[string]int32{first: 1, second: 1},
 		},
 		"in its grace period": {
 			step: "2-updating", set: "web", revision: nextRevision, why: "the change waits in an annotation",
