@@ -214,12 +214,6 @@ func TestUpOvercomesWhatWasKilled(t *testing.T) {
 		"everything": {func(t *testing.T, config nodes.Config) {
 			kill(t, config, func(string) bool { return true })
 		}},
-		"the programs of a node but for its first process": {func(t *testing.T, config nodes.Config) {
-			kill(t, config, func(name string) bool { return name == "kubelet-2" || name == "containerd-2" })
-		}},
-		"etcd": {func(t *testing.T, config nodes.Config) {
-			kill(t, config, func(name string) bool { return name == "etcd" })
-		}},
 		"nothing, but the state is lost": {func(t *testing.T, config nodes.Config) {
 			if err := os.RemoveAll(filepath.Join(config.Dir, "run")); err != nil {
 				t.Fatal(err)
@@ -242,25 +236,6 @@ func TestUpOvercomesWhatWasKilled(t *testing.T) {
 			compare(t, config, before)
 		})
 	}
-}
-
-func TestNodeRestarts(t *testing.T) {
-	config := alone(t)
-	before := take(t, config)
-	up(t, config, true)
-	work(t, config)
-	if err := config.KillNode(2); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	if err := config.StartNode(ctx, 2); err != nil {
-		t.Fatal(err)
-	}
-	up(t, config, false) // all of it is up
-	work(t, config)
-	down(t, config)
-	compare(t, config, before)
 }
 
 func TestInterruptedUpLeavesNothing(t *testing.T) {

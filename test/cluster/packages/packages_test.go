@@ -47,26 +47,6 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// Every package has a name, a purpose and a check of its own.
-func TestAll(t *testing.T) {
-	var names []string
-	for _, p := range All() {
-		if p.Debian == "" || p.Purpose == "" || p.Present == nil || slices.Contains(names, p.Debian) {
-			t.Errorf("%+v", p)
-		}
-		names = append(names, p.Debian)
-	}
-}
-
-// Real nodes need what runs them and what builds a runc with seccomp, before anything is compiled.
-func TestForNodes(t *testing.T) {
-	want := "gcc libc6-dev pkg-config libseccomp-dev util-linux mount iproute2 iptables containernetworking-plugins " +
-		"busybox-static"
-	if got := Names(ForNodes(All())); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
 func TestObstacle(t *testing.T) {
 	plugins := Package{"containernetworking-plugins", Nodes, absent}
 	cases := map[string]struct {

@@ -1,13 +1,12 @@
 package simulated
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"strings"
 	"text/template"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Config says which nodes to simulate, where, and how fast.
@@ -18,25 +17,8 @@ type Config struct {
 	Kubeconfig string
 	// Dir takes the configuration and the log of KWOK. Required; it is created where missing.
 	Dir string
-	// Nodes is how many nodes Start creates. Add creates more.
+	// Nodes is how many nodes Start creates.
 	Nodes int
-
-	// NamePrefix precedes the number in a node's name. Defaults to "simulated-".
-	NamePrefix string
-	// Zones are dealt out to the nodes in turn. Defaults to zone-1, zone-2 and zone-3.
-	Zones []string
-	// Labels are put on each node beside the usual ones.
-	Labels map[string]string
-	// Capacity of each node. Defaults to 200 pods, 64 CPUs and 256 GiB.
-	Capacity corev1.ResourceList
-
-	// StartDelay passes between the binding of a pod and its containers running. Defaults to 500ms.
-	StartDelay time.Duration
-	// RestartDelay passes between the change of an image and its container running again; half of it the container runs
-	// still, half of it not. Defaults to 500ms.
-	RestartDelay time.Duration
-	// ResizeDelay passes between taking on a resize and having done it. Defaults to 500ms.
-	ResizeDelay time.Duration
 	// MaxGrace ends the containers of deleted pods before their grace period does. Zero honours the grace period.
 	MaxGrace time.Duration
 
@@ -45,9 +27,19 @@ type Config struct {
 	LeaseDuration time.Duration
 	// Bound ends KWOK with this process, however that ends (on Linux).
 	Bound bool
-	// Parallelism is how many writes KWOK has under way at a time. Defaults to 16.
-	Parallelism int
 }
+
+const (
+	// startDelay passes between the binding of a pod and its containers running.
+	startDelay = 500 * time.Millisecond
+	// restartDelay passes twice between the change of an image and its container running again: at first the container
+	// runs still.
+	restartDelay = 250 * time.Millisecond
+	// resizeDelay passes between the start of a resize and its end.
+	resizeDelay = 500 * time.Millisecond
+	// parallelism is how many writes KWOK has under way at a time.
+	parallelism = 16
+)
 
 // withDefaults returns the configuration with its zero values replaced, or what is missing.
 func (c Config) withDefaults() (Config, error) {
@@ -56,26 +48,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("simulated nodes: Config.%s is required", name)
 		}
 	}
-	orDefault(&c.NamePrefix, "simulated-")
-	orDefault(&c.StartDelay, 500*time.Millisecond)
-	orDefault(&c.RestartDelay, 500*time.Millisecond)
-	orDefault(&c.ResizeDelay, 500*time.Millisecond)
-	orDefault(&c.LeaseDuration, 40*time.Second)
-	orDefault(&c.Parallelism, 16)
-	if len(c.Zones) == 0 {
-		c.Zones = []string{"zone-1", "zone-2", "zone-3"}
-	}
-	if c.Capacity == nil {
-		c.Capacity = defaultCapacity()
-	}
+	c.LeaseDuration = cmp.Or(c.LeaseDuration, 40*time.Second)
 	return c, nil
-}
-
-func orDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 //go:embed stages
@@ -107,14 +81,13 @@ func (c Config) render() (string, error) {
 		grace = fmt.Sprintf("%gs", c.MaxGrace.Seconds())
 	}
 	values := map[string]any{
-		"Lease": int(c.LeaseDuration.Seconds()), "Parallelism": c.Parallelism,
-		"Start": c.StartDelay, "Restart": c.RestartDelay / 2, "Resize": c.ResizeDelay, "Grace": grace,
+		"Lease": int(c.LeaseDuration.Seconds()), "Parallelism": parallelism,
+		"Start": startDelay, "Restart": restartDelay, "Resize": resizeDelay, "Grace": grace,
 	}
 	// In this order: what is named later may name what came before.
 	for _, part := range []struct{ name, file string }{
 		{"Seconds", "seconds.jq"},
 		{"Due", "due.jq"},
-		{"Completion", "completion.jq"},
 		{"Termination", "termination.jq"},
 		{"Status", "status.tpl"},
 		{"Ended", "ended.tpl"},

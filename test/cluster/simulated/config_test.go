@@ -23,8 +23,7 @@ func TestConfig(t *testing.T) {
 	})
 	t.Run("rendered", func(t *testing.T) {
 		c := complete
-		c.StartDelay, c.RestartDelay, c.ResizeDelay, c.MaxGrace = time.Second, 4*time.Second, 90*time.Second,
-			1500*time.Millisecond
+		c.MaxGrace = 1500 * time.Millisecond
 		c, err := c.withDefaults()
 		if err != nil {
 			t.Fatal(err)
@@ -34,8 +33,8 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			`then "1s"`, `then "2s"`, `then "1m30s"`, `// "1.5s"`, "nodeLeaseDurationSeconds: 40", "name: node-ready",
-			"name: pod-sync", "name: pod-complete", "name: pod-terminate", kubeletLabel + "=" + kubeletRuns,
+			`then "500ms"`, `then "250ms"`, `("1.5s" | seconds)`, "nodeLeaseDurationSeconds: 40", "name: node-ready",
+			"name: pod-sync", "name: pod-terminate", kubeletLabel + "=" + kubeletRuns,
 		} {
 			if !strings.Contains(got, want) {
 				t.Errorf("the configuration lacks %q", want)

@@ -18,18 +18,7 @@
 //     once.
 //   - observedGeneration follows each of these. Changes of labels and annotations change nothing.
 //
-// What goes wrong is asked for:
-//
-//   - an image with "fail-pull" in its name stays in ImagePullBackOff; one with "crash" in CrashLoopBackOff;
-//   - annotation simulated.kruisekit.dev/unready: "true" fails all readiness probes of a pod until it is taken away;
-//   - annotation simulated.kruisekit.dev/resize: "Deferred" or "Infeasible" refuses resizes with this reason;
-//   - annotation simulated.kruisekit.dev/complete-after: "5s" ends a pod whose restart policy is not Always;
-//     simulated.kruisekit.dev/exit-code: "1" ends it as failed;
-//   - annotation simulated.kruisekit.dev/terminate-after: "1s" ends a deleted pod before its grace period does.
-//
-// Times have one unit (ms, s, m or h) and the precision of the API's timestamps, a second.
-//
-// A node whose kubelet is to be dead: [Nodes.SetReady].
+// The nodes run until Stop:
 //
 //	nodes, err := simulated.Start(ctx, simulated.Config{Kwok: kwok, Kubeconfig: admin, Dir: dir, Nodes: 1000})
 //	...

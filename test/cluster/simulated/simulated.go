@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -23,11 +22,7 @@ type Nodes struct {
 	config  Config
 	client  kubernetes.Interface
 	version string
-
-	mu    sync.Mutex
-	names []string
-	made  int
-
+	names   []string
 	process *process.Process
 }
 
@@ -55,7 +50,7 @@ func Start(ctx context.Context, c Config) (*Nodes, error) {
 	if err := n.run(); err != nil {
 		return nil, err
 	}
-	if _, err := n.Add(ctx, c.Nodes); err != nil {
+	if err := n.add(ctx); err != nil {
 		return nil, errors.Join(err, n.Stop())
 	}
 	return n, nil
@@ -91,12 +86,6 @@ func (n *Nodes) run() error {
 func (n *Nodes) Stop() error {
 	return n.process.Stop(grace)
 }
-
-// Pid is the process ID of KWOK, for those who account for its CPU time.
-func (n *Nodes) Pid() int { return n.process.PID }
-
-// Done is closed when KWOK has ended.
-func (n *Nodes) Done() <-chan struct{} { return n.process.Done() }
 
 // while returns a context that also ends when KWOK does.
 func (n *Nodes) while(ctx context.Context) (context.Context, context.CancelFunc) {

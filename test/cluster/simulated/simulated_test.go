@@ -11,28 +11,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kruisekit/kruisekit/test/cluster/simulated"
 )
 
 func TestPods(t *testing.T) {
-	w := newWorld(t, simulated.Config{Nodes: 4})
+	w := newWorld(t)
 	for name, test := range map[string]func(*testing.T, *world){
-		"a new pod looks as a kubelet reports it":                 testNew,
-		"a changed image restarts that container":                 testImage,
-		"a changed image of a sidecar restarts it":                testSidecar,
-		"labels and annotations change nothing":                   testMetadata,
-		"a resize is taken on, then done":                         testResize,
-		"a resize can be refused, and is done when it no more is": testResizeRefused,
-		"readiness gates count":                                   testReadinessGate,
-		"a pod can fail its probes":                               testUnready,
-		"a finalizer keeps a pod that has ended":                  testFinalizer,
-		"a grace period is waited for":                            testGrace,
-		"images that cannot be pulled, or crash":                  testFailingImages,
-		"a pod that has nothing but a container ends":             testBare,
-		"a pod of a job completes":                                testComplete,
-		"a pod of a job fails":                                    testCompleteFailed,
-		"an image changes where containers never restart":         testImageNever,
+		"a new pod looks as a kubelet reports it":     testNew,
+		"a changed image restarts that container":     testImage,
+		"a changed image of a sidecar restarts it":    testSidecar,
+		"labels and annotations change nothing":       testMetadata,
+		"a resize is taken on, then done":             testResize,
+		"readiness gates count":                       testReadinessGate,
+		"a finalizer keeps a pod that has ended":      testFinalizer,
+		"a grace period is waited for":                testGrace,
+		"a pod that has nothing but a container ends": testBare,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -153,22 +145,6 @@ func testResize(t *testing.T, w *world) {
 	}
 }
 
-func testResizeRefused(t *testing.T, w *world) {
-	w.create(t, podOf("refused", annotated("resize", "Infeasible")))
-	w.await(t, "refused", ready)
-	w.patch(t, "refused", bigger, "resize")
-	pending := w.await(t, "refused", func(p *corev1.Pod) bool { return condition(p, corev1.PodResizePending) != nil })
-	if c := condition(pending, corev1.PodResizePending); c.Reason != corev1.PodReasonInfeasible ||
-		c.ObservedGeneration != pending.Generation || resized(pending) {
-		t.Errorf("condition %+v", c)
-	}
-	w.patch(t, "refused", `{"metadata":{"annotations":{"simulated.kruisekit.dev/resize":null}}}`)
-	after := w.await(t, "refused", resized)
-	if condition(after, corev1.PodResizePending) != nil {
-		t.Error("the resize is done and pending")
-	}
-}
-
 func testReadinessGate(t *testing.T, w *world) {
 	w.create(t, podOf("gate", func(p *corev1.Pod) {
 		p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/gate"}}
@@ -187,18 +163,6 @@ func testReadinessGate(t *testing.T, w *world) {
 	}
 	w.patch(t, "gate", `{"status":{"conditions":[{"type":"example.com/gate","status":"False"}]}}`, "status")
 	w.await(t, "gate", func(p *corev1.Pod) bool { return conditionIs(p, corev1.PodReady, corev1.ConditionFalse) })
-}
-
-func testUnready(t *testing.T, w *world) {
-	w.create(t, podOf("unready"))
-	w.await(t, "unready", ready)
-	w.patch(t, "unready", `{"metadata":{"annotations":{"simulated.kruisekit.dev/unready":"true"}}}`)
-	pod := w.await(t, "unready", func(p *corev1.Pod) bool { return !ready(p) })
-	if s := statusOf(pod, "main"); s.Ready || s.State.Running == nil {
-		t.Errorf("container %+v", s)
-	}
-	w.patch(t, "unready", `{"metadata":{"annotations":{"simulated.kruisekit.dev/unready":null}}}`)
-	w.await(t, "unready", ready)
 }
 
 func testFinalizer(t *testing.T, w *world) {
@@ -232,33 +196,6 @@ func (w *world) delete(t *testing.T, name string) {
 	}
 }
 
-func waitsFor(reason string) func(*corev1.Pod) bool {
-	return func(p *corev1.Pod) bool {
-		s := statusOf(p, "main").State.Waiting
-		return s != nil && s.Reason == reason
-	}
-}
-
-func testFailingImages(t *testing.T, w *world) {
-	w.create(t, podOf("failing", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "fail-pull:1" }))
-	pod := w.await(t, "failing", waitsFor("ImagePullBackOff"))
-	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodPending || s.ContainerID != "" || s.ImageID != "" ||
-		ready(pod) {
-		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
-	}
-	w.patch(t, "failing", `{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}`)
-	pod = w.await(t, "failing", ready)
-	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodRunning || s.RestartCount != 0 {
-		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
-	}
-	w.patch(t, "failing", `{"spec":{"containers":[{"name":"main","image":"crash:1"}]}}`)
-	pod = w.await(t, "failing", waitsFor("CrashLoopBackOff"))
-	if s := statusOf(pod, "main"); pod.Status.Phase != corev1.PodRunning || s.RestartCount != 1 ||
-		s.LastTerminationState.Terminated == nil {
-		t.Errorf("phase %s, %+v", pod.Status.Phase, s)
-	}
-}
-
 func testBare(t *testing.T, w *world) {
 	grace := int64(1)
 	w.create(t, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "bare"}, Spec: corev1.PodSpec{
@@ -267,29 +204,4 @@ func testBare(t *testing.T, w *world) {
 	w.await(t, "bare", ready)
 	w.delete(t, "bare")
 	w.await(t, "bare", func(*corev1.Pod) bool { return false })
-}
-
-func never(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever }
-
-func testComplete(t *testing.T, w *world) {
-	w.create(t, podOf("complete", never, annotated("complete-after", "1s")))
-	pod := w.await(t, "complete", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodSucceeded })
-	if s := statusOf(pod, "main").State.Terminated; s == nil || s.ExitCode != 0 || s.Reason != "Completed" {
-		t.Errorf("terminated: %+v", s)
-	}
-}
-
-func testCompleteFailed(t *testing.T, w *world) {
-	w.create(t, podOf("failed", never, annotated("complete-after", "1s"), annotated("exit-code", "3")))
-	pod := w.await(t, "failed", func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed })
-	if s := statusOf(pod, "main").State.Terminated; s == nil || s.ExitCode != 3 {
-		t.Errorf("terminated: %+v", s)
-	}
-}
-
-func testImageNever(t *testing.T, w *world) {
-	w.create(t, podOf("never", never))
-	w.await(t, "never", ready)
-	w.patch(t, "never", `{"spec":{"containers":[{"name":"main","image":"nginx:2"}]}}`)
-	w.await(t, "never", func(p *corev1.Pod) bool { return statusOf(p, "main").RestartCount == 1 && ready(p) })
 }

@@ -28,14 +28,11 @@ import (
 // world is a control plane with simulated nodes.
 type world struct {
 	kubernetes.Interface
-	nodes *simulated.Nodes
-	took  time.Duration // for the nodes
 }
 
 // newWorld starts one and ends it with the test. Heartbeats are rare, and no controller needs them.
-func newWorld(t testing.TB, c simulated.Config) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	c.LeaseDuration = 10 * time.Minute
 	store, err := binaries.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +50,14 @@ func newWorld(t testing.TB, c simulated.Config) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ended(t, control.Stop()) })
-	c.Kwok, c.Kubeconfig, c.Dir, c.Bound = programs["kwok"], control.Kubeconfig, filepath.Join(dir, "nodes"), true
-	start := time.Now()
-	nodes, err := simulated.Start(t.Context(), c)
+	nodes, err := simulated.Start(t.Context(), simulated.Config{
+		Kwok: programs["kwok"], Kubeconfig: control.Kubeconfig, Dir: filepath.Join(dir, "nodes"), Nodes: 4, Bound: true,
+		LeaseDuration: 10 * time.Minute,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ended(t, nodes.Stop()) })
-	took := time.Since(start)
 	rest, err := clientcmd.BuildConfigFromFlags("", control.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +67,12 @@ func newWorld(t testing.TB, c simulated.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{Interface: client, nodes: nodes, took: took}
+	w := &world{client}
 	w.awaitServiceAccount(t)
 	return w
 }
 
-func ended(t testing.TB, err error) {
+func ended(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Error(err)
@@ -83,7 +80,7 @@ func ended(t testing.TB, err error) {
 }
 
 // awaitServiceAccount waits for the account without which no pod is admitted.
-func (w *world) awaitServiceAccount(t testing.TB) {
+func (w *world) awaitServiceAccount(t *testing.T) {
 	t.Helper()
 	accounts := w.CoreV1().ServiceAccounts(metav1.NamespaceDefault)
 	list, err := accounts.List(t.Context(), metav1.ListOptions{})
@@ -191,7 +188,7 @@ func podOf(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	always := corev1.ContainerRestartPolicyAlways
 	grace := int64(2)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
 			TerminationGracePeriodSeconds: &grace,
 			InitContainers: []corev1.Container{
@@ -210,8 +207,4 @@ func podOf(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 		c(pod)
 	}
 	return pod
-}
-
-func annotated(key, value string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Annotations["simulated.kruisekit.dev/"+key] = value }
 }

@@ -21,8 +21,6 @@ import (
 const (
 	// keep makes the test binary a keeper of the directory that it names.
 	keep = "KRUISEKIT_TEST_KEEP"
-	// hold makes it a user that has to be killed.
-	hold = "KRUISEKIT_TEST_HOLD"
 
 	idle     = time.Second
 	deadline = 2 * time.Minute
@@ -31,11 +29,8 @@ const (
 func TestMain(m *testing.M) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	switch {
-	case os.Getenv(keep) != "":
-		os.Exit(report(runKeeper(ctx, os.Getenv(keep))))
-	case os.Getenv(hold) != "":
-		os.Exit(report(runUser(ctx, os.Getenv(hold))))
+	if dir := os.Getenv(keep); dir != "" {
+		os.Exit(report(runKeeper(ctx, dir)))
 	}
 	os.Exit(m.Run())
 }
@@ -60,24 +55,11 @@ func runKeeper(ctx context.Context, dir string) error {
 	return keeper.Run(ctx, keeper.Config{Dir: dir, Idle: idle, Plane: plane.Config{Programs: assets}})
 }
 
-func runUser(ctx context.Context, dir string) error {
-	lease, err := keeper.Attach(ctx, dir, launch(dir))
-	if err != nil {
-		return err
-	}
-	defer lease.Release()
-	if err := os.WriteFile(filepath.Join(dir, "held"), nil, 0o600); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
-}
-
 // launch starts this binary as a keeper.
 func launch(dir string) func() (*process.Process, error) {
 	return func() (*process.Process, error) {
 		return process.Start(process.Spec{
-			Name: "keeper", Dir: dir, Path: "/proc/self/exe", Env: []string{keep + "=" + dir, hold + "="},
+			Name: "keeper", Dir: dir, Path: "/proc/self/exe", Env: []string{keep + "=" + dir},
 		})
 	}
 }
@@ -152,30 +134,6 @@ func TestPlaneIsSharedAndEndsAfterItsLastUser(t *testing.T) {
 	if again := attach(t, dir); !again.Started {
 		t.Error("the plane that ended was not started again")
 	}
-}
-
-func TestKilledUserLetsGo(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	attach(t, dir).Release()
-	user, err := process.Start(process.Spec{
-		Name: "user", Dir: t.TempDir(), Path: "/proc/self/exe", Env: []string{hold + "=" + dir},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = user.Ready(t.Context(), func(context.Context) error {
-		_, err := os.Stat(filepath.Join(dir, "held"))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := programs(t, dir)
-	if err := user.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	ended(t, all)
 }
 
 func TestNextUserOvercomesAnyKill(t *testing.T) {

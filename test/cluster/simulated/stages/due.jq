@@ -2,7 +2,6 @@
 # status.tpl changes nothing and nothing is written; it must not miss anything.
 select(.metadata.deletionTimestamp == null and (.status.phase | IN("Succeeded", "Failed") | not))
 | .metadata.generation as $generation
-| (.metadata.annotations["simulated.kruisekit.dev/unready"] == "true") as $unready
 | [.spec.containers[], (.spec.initContainers[]? | select(.restartPolicy == "Always"))] as $containers
 | [.status.containerStatuses[]?, .status.initContainerStatuses[]?] as $statuses
 | [.spec.readinessGates[]?.conditionType] as $gates
@@ -15,9 +14,9 @@ select(.metadata.deletionTimestamp == null and (.status.phase | IN("Succeeded", 
   elif any($containers[]; (.resources | {limits, requests}) != (.is.resources | {limits, requests})) then
     if ($condition.PodResizeInProgress | .status == "True" and (.observedGeneration // $generation) == $generation)
     then "[[ .Resize ]]" else "0s" end
-  elif $condition.PodResizeInProgress or $condition.PodResizePending
+  elif $condition.PodResizeInProgress
     or $generation != .status.observedGeneration
-    or ($unready == $ready)
+    or ($ready | not)
     or ($condition.ContainersReady.status == "True") != $ready
     or ($condition.Ready.status == "True") != ($ready and all($gates[]; $condition[.].status == "True"))
   then "0s"

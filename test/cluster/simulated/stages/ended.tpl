@@ -4,11 +4,6 @@
 {{- $failed := not .status.containerStatuses -}}
 {{- $status := dict -}}
 {{- range $key := list "containerStatuses" "initContainerStatuses" -}}
-  {{- /* Sidecars are asked to end, and do so in peace. */ -}}
-  {{- $exitCode := 0 -}}
-  {{- if eq $key "containerStatuses" -}}
-    {{- $exitCode = get ($.metadata.annotations | default dict) "simulated.kruisekit.dev/exit-code" | atoi -}}
-  {{- end -}}
   {{- $list := list -}}
   {{- range get $.status $key | default list -}}
     {{- $is := deepCopy . -}}
@@ -16,7 +11,7 @@
     {{- if not $state.terminated -}}
       {{- $ended := dict "exitCode" 137 "reason" "ContainerStatusUnknown" "message" "The container could not be located when the pod was terminated" -}}
       {{- if $state.running -}}
-        {{- $ended = dict "exitCode" $exitCode "reason" (ternary "Completed" "Error" (eq $exitCode 0)) "startedAt" $state.running.startedAt "finishedAt" $now "containerID" .containerID -}}
+        {{- $ended = dict "exitCode" 0 "reason" "Completed" "startedAt" $state.running.startedAt "finishedAt" $now "containerID" .containerID -}}
       {{- end -}}
       {{- $_ := set $is "state" (dict "terminated" $ended) -}}
       {{- $_ := set $is "ready" false -}}

@@ -3,9 +3,6 @@ already is carried over as it is, so that a status with nothing to change stays 
 {{- $pod := . -}}
 {{- $now := Now -}}
 {{- $generation := .metadata.generation -}}
-{{- $annotations := .metadata.annotations | default dict -}}
-{{- $isReady := ne (get $annotations "simulated.kruisekit.dev/unready") "true" -}}
-{{- $answer := get $annotations "simulated.kruisekit.dev/resize" -}}
 
 {{- $had := dict -}}
 {{- range concat (.status.containerStatuses | default list) (.status.initContainerStatuses | default list) -}}
@@ -47,9 +44,7 @@ already is carried over as it is, so that a status with nothing to change stays 
   {{- if $has -}}
     {{- if not (deepEqual (pick (.resources | default dict) "limits" "requests") (pick ($has.resources | default dict) "limits" "requests")) -}}
       {{- $progress := get $conditions "PodResizeInProgress" -}}
-      {{- if has $answer (list "Deferred" "Infeasible") -}}
-        {{- $resizing = "refused" -}}
-      {{- else if not $progress -}}
+      {{- if not $progress -}}
         {{- $resizing = "begun" -}}
       {{- else if ne ($progress.observedGeneration | default $generation | toString) ($generation | toString) -}}
         {{- $resizing = "begun" -}}
@@ -101,10 +96,6 @@ already is carried over as it is, so that a status with nothing to change stays 
       {{- $_ := set $is "state" (dict "waiting" (dict "reason" "ContainerCreating")) -}}
       {{- $_ := set $is "lastState" (dict "terminated" $ended) -}}
     {{- end -}}
-  {{- else if contains "fail-pull" .image -}}
-    {{- if $state.terminated -}}{{- $_ := set $is "lastState" (dict "terminated" $state.terminated) -}}{{- end -}}
-    {{- $_ := set $is "state" (dict "waiting" (dict "reason" "ImagePullBackOff" "message" (printf "Back-off pulling image %q" .image))) -}}
-  {{- else if and $state.waiting (eq (dig "reason" "" ($state.waiting | default dict)) "CrashLoopBackOff") (eq $is.image .image) -}}
   {{- else -}}
     {{- $start = true -}}
     {{- if $state.terminated -}}{{- $_ := set $is "lastState" (dict "terminated" $state.terminated) -}}{{- end -}}
@@ -120,17 +111,12 @@ already is carried over as it is, so that a status with nothing to change stays 
     {{- $_ := set $is "imageID" (get $imageIDs .image) -}}
     {{- $_ := set $is "resources" $want -}}
     {{- if $want.requests -}}{{- $_ := set $is "allocatedResources" $want.requests -}}{{- end -}}
-    {{- if contains "crash" .image -}}
-      {{- $_ := set $is "state" (dict "waiting" (dict "reason" "CrashLoopBackOff" "message" (printf "back-off 10s restarting failed container=%s pod=%s_%s(%s)" .name $pod.metadata.name $pod.metadata.namespace $pod.metadata.uid))) -}}
-      {{- $_ := set $is "lastState" (dict "terminated" (dict "exitCode" 1 "reason" "Error" "startedAt" $now "finishedAt" $now "containerID" $id)) -}}
-    {{- else -}}
-      {{- $_ := set $is "state" (dict "running" (dict "startedAt" $now)) -}}
-    {{- end -}}
+    {{- $_ := set $is "state" (dict "running" (dict "startedAt" $now)) -}}
   {{- end -}}
 
   {{- $runs := dig "state" "running" false $is -}}
   {{- $_ := set $is "started" (ternary true false (not (not $runs))) -}}
-  {{- $_ := set $is "ready" (and $is.started $isReady) -}}
+  {{- $_ := set $is "ready" $is.started -}}
   {{- if not $is.ready -}}{{- $unready = append $unready .name -}}{{- end -}}
   {{- if and (not $runs) (not (dig "state" "terminated" false $is)) (not (dig "lastState" "terminated" false $is)) -}}
     {{- $neverRan = add1 $neverRan -}}
@@ -171,15 +157,13 @@ already is carried over as it is, so that a status with nothing to change stays 
   {{- $message := printf "the status of pod readiness gate %s is not \"True\"" (join ", " $gates) -}}
   {{- $_ := set $of "Ready" (dict "type" "Ready" "status" "False" "reason" "ReadinessGatesNotReady" "message" $message) -}}
 {{- end -}}
-{{- if eq $resizing "refused" -}}
-  {{- $_ := set $of "PodResizePending" (dict "type" "PodResizePending" "status" "True" "reason" $answer "message" "asked for by annotation") -}}
-{{- else if eq $resizing "begun" -}}
+{{- if eq $resizing "begun" -}}
   {{- $_ := set $of "PodResizeInProgress" (dict "type" "PodResizeInProgress" "status" "True") -}}
 {{- end -}}
 
 {{- /* Others' conditions stay, and every one keeps its place: a new order alone would be a write. */ -}}
 {{- $all := list -}}
-{{- range concat (.status.conditions | default list) $ours (list "PodResizePending" "PodResizeInProgress") -}}
+{{- range concat (.status.conditions | default list) $ours (list "PodResizeInProgress") -}}
   {{- $type := . -}}
   {{- $was := dict -}}
   {{- if kindIs "map" . -}}{{- $type = .type -}}{{- $was = . -}}{{- end -}}
@@ -191,7 +175,7 @@ already is carried over as it is, so that a status with nothing to change stays 
     {{- end -}}
     {{- if $generation -}}{{- $_ := set $is "observedGeneration" $generation -}}{{- end -}}
     {{- $all = append $all $is -}}
-  {{- else if and $was (not (has $type (list "PodResizePending" "PodResizeInProgress"))) -}}
+  {{- else if and $was (ne $type "PodResizeInProgress") -}}
     {{- $all = append $all . -}}
   {{- end -}}
 {{- end -}}

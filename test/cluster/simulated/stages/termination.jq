@@ -3,7 +3,7 @@
 select(.metadata.deletionTimestamp != null)
 | (.status.phase | IN("Succeeded", "Failed")) as $ended
 | (.metadata.deletionGracePeriodSeconds // 0) as $grace
-| ((.metadata.annotations["simulated.kruisekit.dev/terminate-after"] // "[[ .Grace ]]") | seconds) as $after
+| ("[[ .Grace ]]" | seconds) as $after
 # An ended pod is either one that had completed before, or on its way out already: what comes after a second will not meet
 # the one that takes its name.
 | if $ended then (if $grace > 0 then "1s" else empty end)
