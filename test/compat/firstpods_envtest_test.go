@@ -34,7 +34,6 @@ func TestFirstPods(t *testing.T) {
 	t.Run("Leader", func(t *testing.T) { testLeader(t, g) })
 	t.Run("Many", func(t *testing.T) { testMany(t, g) })
 	t.Run("Update", func(t *testing.T) { testUpdate(t, g) })
-	t.Run("Again", func(t *testing.T) { testAgain(t, g) })
 }
 
 func (g *podGround) named(t *testing.T, name string) *admissionregistrationv1.MutatingWebhookConfiguration {
@@ -298,24 +297,6 @@ func testUpdate(t *testing.T, g *podGround) {
 		g.named(t, scope.ProvisionalConfiguration).ResourceVersion != early {
 		t.Error("a new image is written into the entries")
 	}
-}
-
-// A set that is deleted and created again is another one.
-func testAgain(t *testing.T, g *podGround) {
-	g.lead(t)
-	namespace := g.Namespace(t)
-	for range 10 {
-		set := newSidecarSet("phoenix", "phoenix")
-		g.create(t, set)
-		g.injected(t, namespace, "phoenix", "phoenix")
-		if err := g.Client.Delete(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.create(t, newSidecarSet("phoenix", "phoenix"))
-	g.injected(t, namespace, "phoenix", "phoenix")
-	g.swept(t)
-	g.injected(t, namespace, "phoenix", "phoenix")
 }
 
 // Sets that come at the same time are not in each other's way.

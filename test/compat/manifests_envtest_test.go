@@ -20,7 +20,6 @@ func TestBothVersions(t *testing.T) {
 	t.Parallel()
 	s := newServerOfBoth(t)
 	t.Run("Manifests", func(t *testing.T) { testManifests(t, s) })
-	t.Run("Columns", func(t *testing.T) { testColumns(t, s) })
 	t.Run("Invalid", func(t *testing.T) { testInvalid(t, s) })
 }
 

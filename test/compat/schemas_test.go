@@ -1,8 +1,6 @@
 package compat
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +14,6 @@ import (
 // field is what the schema says about a path.
 type field struct {
 	*apiextensionsv1.JSONSchemaProps
-	required bool
 	// fallback is the default, nil if there is none.
 	fallback any
 }
@@ -24,19 +21,6 @@ type field struct {
 // isOpaque says that nothing below the field is described.
 func (f field) isOpaque() bool {
 	return f.Type == "" && !f.XIntOrString
-}
-
-// enum are the values that the field can have, if it cannot have all.
-func (f field) enum() []string {
-	var values []string
-	for _, v := range f.Enum {
-		text, err := strconv.Unquote(string(v.Raw))
-		if err != nil {
-			text = string(v.Raw)
-		}
-		values = append(values, text)
-	}
-	return values
 }
 
 // schemas gives the fields of each version of each kind by path, which has [] for the elements of a list and {} for
@@ -68,7 +52,7 @@ func addFields(t *testing.T, rows map[string]field, at string, s *apiextensionsv
 	}
 	for name, p := range s.Properties {
 		child := strings.TrimPrefix(at+"."+name, ".")
-		f := field{JSONSchemaProps: &p, required: slices.Contains(s.Required, name)}
+		f := field{JSONSchemaProps: &p}
 		if p.Default != nil {
 			if err := yaml.Unmarshal(p.Default.Raw, &f.fallback); err != nil {
 				t.Fatal(err)

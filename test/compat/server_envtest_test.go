@@ -45,10 +45,15 @@ func newServer(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) *
 		Cluster: c, dynamic: client, scheme: newScheme(t), schemas: schemas(t),
 		crds: map[schema.GroupKind]*apiextensionsv1.CustomResourceDefinition{},
 	}
+	s.knows(crds)
+	return s
+}
+
+// knows sets the CRDs that the tests speak about.
+func (s *server) knows(crds []*apiextensionsv1.CustomResourceDefinition) {
 	for _, c := range crds {
 		s.crds[schema.GroupKind{Group: c.Spec.Group, Kind: c.Spec.Names.Kind}] = c
 	}
-	return s
 }
 
 // newServerOfBoth has every kind in all its versions, converted by this process.
