@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -30,8 +29,6 @@ func TestServer(t *testing.T) {
 	}{
 		{"results mark pods", testResults},
 		{"malformed", testMalformed},
-		{"restart", testRestart},
-		{"cost", testServerCost},
 		{"the end", testEnd},
 		{"policy", testPolicy},
 	} {
@@ -132,87 +129,6 @@ spec: {selector: {matchLabels: {app: web}}, probes: [{name: a, containerName: ma
 	g.answer("web-0", true, true)
 	g.marks(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "web-0"}},
 		"idle-idle=True idle-page=True app:web idle-idle:good idle-page:good")
-}
-
-// testRestart: another manager beside the first one, or after it, writes nothing.
-func testRestart(t *testing.T, g *ground) {
-	g.Still()
-	g.Asked()
-	stop := g.reconcile()
-	g.Still()
-	stop()
-	if writes := g.writes(); len(writes) > 0 {
-		t.Errorf("a second manager wrote %q", writes)
-	}
-}
-
-// testServerCost: 10 nodes of 20 probed pods: one write to set up each node, one for each pod, and one for each flip.
-func testServerCost(t *testing.T, g *ground) {
-	const nodes, pods = 10, 20
-	for i := range nodes {
-		g.readyNode(fmt.Sprintf("cost-%d", i))
-	}
-	g.Still()
-	if writes := g.writes(); count(writes, "POST nodepodprobes") != nodes || len(writes) != nodes {
-		t.Errorf("%d nodes cost %q", nodes, writes)
-	}
-	for i := range nodes {
-		for j := range pods {
-			g.runs(fmt.Sprintf("cost-%d-%d", i, j), fmt.Sprintf("cost-%d", i), "cost")
-		}
-	}
-	g.Still()
-	if writes := g.writes(); len(writes) > 0 {
-		t.Errorf("pods without a marker cost %q", writes)
-	}
-	m := markerOf("cost", "cost", "up")
-	m.Namespace, m.Generation = g.Namespace, 0
-	g.create(m)
-	g.Still()
-	if writes := g.writes(); count(writes, "PATCH nodepodprobes") != nodes ||
-		count(writes, "PATCH podprobemarkers/cost") != 2 || len(writes) != nodes+2 {
-		t.Errorf("a marker of %d pods cost %q", nodes*pods, writes)
-	}
-	for i := range nodes {
-		g.report(fmt.Sprintf("cost-%d", i), func(int) bool { return true })
-	}
-	g.Still()
-	if writes := g.writes(); count(writes, "PATCH pods/") != nodes*pods || len(writes) != nodes*pods {
-		t.Errorf("first results of %d pods cost %d writes", nodes*pods, len(writes))
-	}
-	g.report("cost-3", func(pod int) bool { return pod != 7 })
-	g.Still()
-	if writes := g.writes(); count(writes, "PATCH pods/") != 1 || len(writes) != 1 {
-		t.Errorf("a flip cost %q", writes)
-	}
-}
-
-// report is a stand-in for a daemon.
-func (g *ground) report(node string, good func(pod int) bool) {
-	g.Helper()
-	n := &v1alpha1.NodePodProbe{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		if err := g.Look(n); err != nil {
-			return err
-		}
-		n.Status.PodProbeStatuses = nil
-		for i, p := range n.Spec.PodProbes {
-			state := v1alpha1.ProbeFailed
-			if good(i) {
-				state = v1alpha1.ProbeSucceeded
-			}
-			n.Status.PodProbeStatuses = append(n.Status.PodProbeStatuses, v1alpha1.PodProbeStatus{
-				Name:        p.Name,
-				Namespace:   p.Namespace,
-				UID:         p.UID,
-				ProbeStates: []v1alpha1.ContainerProbeState{{Name: p.Probes[0].Name, State: state}},
-			})
-		}
-		return g.Client.Status().Update(g.Context(), n)
-	})
-	if err != nil {
-		g.Fatal(err)
-	}
 }
 
 // testEnd: a deleted marker leaves the nodes, and then goes; the NodePodProbe of a node goes with the node.

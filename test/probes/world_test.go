@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math/rand"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -360,55 +358,4 @@ func (w *world) change(name string, change func(*v1alpha1.PodProbeMarker)) {
 	change(m)
 	m.Generation++
 	w.put(m)
-}
-
-// random is one change of the world.
-func (w *world) random(r *rand.Rand) {
-	pick := func(all ...string) string { return all[r.Intn(len(all))] }
-	pod := podOf(fmt.Sprintf("pod-%d", r.Intn(6)), pick("node-1", "node-2", "node-v"), pick("web", "db"))
-	name := types.NamespacedName{Namespace: "shop", Name: pod.Name}
-	switch r.Intn(8) {
-	case 0:
-		if err := w.Get(w.Context(), name, &corev1.Pod{}); apierrors.IsNotFound(err) {
-			pod.UID = types.UID(fmt.Sprintf("uid-%s-%d", pod.Name, w.Version()))
-			w.put(pod)
-		}
-	case 1:
-		_ = w.Delete(w.Context(), pod, client.GracePeriodSeconds(0))
-	case 2: // its labels change
-		is := &corev1.Pod{}
-		if w.Get(w.Context(), name, is) == nil {
-			is.Labels["app"] = pod.Labels["app"]
-			w.put(is)
-		}
-	case 3:
-		is := &corev1.Pod{}
-		if w.Get(w.Context(), name, is) == nil {
-			key := string(is.UID) + " " + pick("m1#a", "m1#b", "m2#a")
-			w.good[key] = !w.good[key]
-		}
-	case 4:
-		m := markerOf(pick("m1", "m2"), pick("web", "db"), pick("a", "b"))
-		if err := w.Get(w.Context(), client.ObjectKeyFromObject(m), &v1alpha1.PodProbeMarker{}); apierrors.IsNotFound(err) {
-			w.put(m)
-		}
-	case 5:
-		m := markerOf(pick("m1", "m2"), "", "")
-		_ = w.Delete(w.Context(), m)
-	case 6: // its probes change
-		for _, m := range w.allMarkers() {
-			if m.DeletionTimestamp == nil && r.Intn(2) == 0 {
-				w.change(m.Name, func(is *v1alpha1.PodProbeMarker) {
-					is.Spec.Probes = markerOf(m.Name, "", "a", "b").Spec.Probes[r.Intn(2):]
-				})
-			}
-		}
-	case 7:
-		n := nodeOf(pick("node-1", "node-2"), nil)
-		if err := w.Get(w.Context(), client.ObjectKeyFromObject(n), &corev1.Node{}); apierrors.IsNotFound(err) {
-			w.put(n)
-		} else if r.Intn(4) == 0 {
-			_ = w.Delete(w.Context(), n, client.GracePeriodSeconds(0))
-		}
-	}
 }
