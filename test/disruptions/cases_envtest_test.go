@@ -89,7 +89,6 @@ func testCases(t *testing.T, g *ground) {
 		metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	tried, violations := 0, 0
 	for name, c := range map[string]struct {
 		why  string
 		do   func(kubernetes.Interface) error
@@ -130,22 +129,18 @@ func testCases(t *testing.T, g *ground) {
 		"other label": {
 			why: "a label that restarts nothing is not sent", do: patch(full, `{"metadata":{"labels":{"a":"b"}}}`), code: 200,
 		},
-		"status":           {"a status is not sent", patch(full, `{"status":{"message":"x"}}`, "status"), 200, 0},
-		"exempt":           {"a pod that is exempt is not sent", remove(exempt), 200, 0},
-		"exempt eviction":  {"an eviction does not show that the pod is exempt, and is admitted", evict(exempt.Name), 200, 1},
-		"unavailable":      {"a pod that is unavailable already is not sent", remove(marked), 200, 0},
-		"other pod":        {"a pod beside those of a budget is sent, and admitted", remove(other), 200, 1},
-		"other eviction":   {"an eviction in a namespace with a budget is sent, and admitted", evict(other.Name), 200, 1},
-		"missing eviction": {"a pod that does not exist is an error, as in the reference", evict("missing"), 400, 1},
-		"owned":            {"a pod is found by its owner", remove(owned), 403, 1},
-		"deployed":         {"a pod is found by the Deployment of its ReplicaSet", remove(deployed), 403, 1},
+		"status":          {"a status is not sent", patch(full, `{"status":{"message":"x"}}`, "status"), 200, 0},
+		"exempt":          {"a pod that is exempt is not sent", remove(exempt), 200, 0},
+		"exempt eviction": {"an eviction does not show that the pod is exempt, and is admitted", evict(exempt.Name), 200, 1},
+		"unavailable":     {"a pod that is unavailable already is not sent", remove(marked), 200, 0},
+		"other pod":       {"a pod beside those of a budget is sent, and admitted", remove(other), 200, 1},
+		"owned":           {"a pod is found by its owner", remove(owned), 403, 1},
+		"deployed":        {"a pod is found by the Deployment of its ReplicaSet", remove(deployed), 403, 1},
 	} {
-		tried++
 		g.took()
 		err := c.do(kube)
 		sent := g.took()
 		if codeOf(err) != c.code || sent != c.sent {
-			violations++
 			t.Errorf("%s: %s: code %d, sent %d times: %v", name, c.why, codeOf(err), sent, err)
 		}
 		if c.code == 403 && err != nil &&
@@ -153,7 +148,6 @@ func testCases(t *testing.T, g *ground) {
 			t.Errorf("%s: the message is %q", name, err)
 		}
 	}
-	t.Logf("inputs tried: %d, violations: %d", tried, violations)
 }
 
 func dry() []string { return []string{metav1.DryRunAll} }

@@ -54,10 +54,10 @@ func codeOf(err error) int32 {
 	return 0
 }
 
-// testRace: 20 clients evict 100 pods at two replicas, under a budget of 30, while the reconciler writes the status of
+// testRace: 20 clients evict 40 pods at two replicas, under a budget of 12, while the reconciler writes the status of
 // the budget.
 func testRace(t *testing.T, g *ground) {
-	const pods, unavailable, clients = 100, 30, 20
+	const pods, unavailable, clients = 40, 12, 20
 	all := g.pods("race", pods, nil)
 	b := over("race", pods, unavailable)
 	g.budget(b, pods)
