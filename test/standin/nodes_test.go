@@ -142,16 +142,6 @@ func TestNodes(t *testing.T) {
 				"Running web:2 running restarts=1 ready=true",
 			},
 		},
-		"an image that changes again before it runs costs no start of its own": {
-			func(w *world) []string {
-				w.pod.Spec.Containers[0].Image = "web:2"
-				w.sync()
-				w.pod.Spec.Containers[0].Image = "web:3"
-				w.pass(time.Second)
-				return w.sync()
-			},
-			[]string{"Running web:3 running restarts=1 ready=true"},
-		},
 		"a readiness gate decides about Ready": {
 			func(w *world) []string {
 				w.pod.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: gate}}
@@ -172,21 +162,12 @@ func TestNodes(t *testing.T) {
 			},
 			[]string{"wait 2s", "Succeeded web:1 terminated restarts=0 ready=false", "delete"},
 		},
-		"a pod that runs needs no write": {func(w *world) []string { return w.sync() }, nil},
 		"a write whose outcome is unknown is repeated, and the container runs on": {
 			func(w *world) []string {
 				w.nodes.doubt(client.ObjectKeyFromObject(w.pod))
 				return w.sync()
 			},
 			[]string{"Running web:1 running restarts=0 ready=true"},
-		},
-		"another pod of the same name starts from the beginning": {
-			func(w *world) []string {
-				w.pod = newWorld(w.t).pod
-				w.pod.UID = "2"
-				return w.sync()
-			},
-			[]string{"bind to a", "Pending web:1 waiting restarts=0 ready=false", "wait 1s"},
 		},
 	}
 	for why, c := range cases {
@@ -196,41 +177,5 @@ func TestNodes(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Conditions keep their times, and other writers their conditions.
-func TestNodesKeep(t *testing.T) {
-	w := running(t)
-	w.pod.Status.Conditions = append(w.pod.Status.Conditions, corev1.PodCondition{
-		Type: "example.com/Other", Status: corev1.ConditionTrue,
-	})
-	initialized := w.pod.Status.Conditions[0]
-	w.pod.Spec.Containers[0].Image = "web:2"
-	w.pass(time.Minute)
-	w.sync()
-	if !isTrue(w.pod, "example.com/Other") {
-		t.Error("the condition of another writer has gone")
-	}
-	if w.pod.Status.PodIP == "" {
-		t.Error("the pod has no address")
-	}
-	for _, c := range w.pod.Status.Conditions {
-		if c.Type == initialized.Type && !c.LastTransitionTime.Equal(&initialized.LastTransitionTime) {
-			t.Errorf("%s has not changed, and its time has: %s", c.Type, c.LastTransitionTime)
-		}
-	}
-}
-
-// Pods go where the fewest are.
-func TestNodesSpread(t *testing.T) {
-	w, on := newWorld(t), map[string]int{}
-	for i := range 5 {
-		pod := w.pod.DeepCopy()
-		pod.Name, pod.UID = fmt.Sprint(i), ""
-		on[w.nodes.next(pod).bind]++
-	}
-	if diff := cmp.Diff(map[string]int{"a": 3, "b": 2}, on); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
