@@ -208,16 +208,12 @@ func TestChoose(t *testing.T) {
 		demand       claims.Demand
 		ids, blocked []string
 	}{
-		"fresh": {
-			why: "there are no claims", pool: pool(), demand: claims.Demand{Now: 2, Missing: 2}, ids: []string{"n1", "n2"},
-		},
 		"claims first": {
 			why:    "the new pods find the data of the old ones",
 			pool:   ab,
 			demand: claims.Demand{Now: 3, Missing: 3},
 			ids:    []string{"a", "b", "n1"},
 		},
-		"no more than wanted": {"one claim is left", ab, claims.Demand{Now: 1, Missing: 1}, []string{"a"}, nil},
 		"used": {
 			why:    "a pod has the claim, or the name",
 			pool:   ab,
@@ -236,23 +232,10 @@ func TestChoose(t *testing.T) {
 			demand: claims.Demand{Now: 2, Missing: 2, Used: is("a"), Leaving: is("a")},
 			ids:    []string{"b"},
 		},
-		"leaving, others first": {
-			why:    "a pod that waits keeps no other one",
-			pool:   ab,
-			demand: claims.Demand{Now: 1, Missing: 3, Used: is("a", "b"), Leaving: is("a", "b")},
-			ids:    []string{"n1"},
-		},
 		"taken": {
 			why:     "the pod waits for the name",
 			pool:    ab,
 			demand:  claims.Demand{Now: 2, Missing: 2, Taken: map[string]string{"a": "x"}},
-			ids:     []string{"b"},
-			blocked: []string{"a"},
-		},
-		"taken, others first": {
-			why:     "a pod that waits keeps no other one",
-			pool:    ab,
-			demand:  claims.Demand{Now: 1, Missing: 3, Taken: map[string]string{"a": "x"}},
 			ids:     []string{"b"},
 			blocked: []string{"a"},
 		},

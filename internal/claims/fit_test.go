@@ -179,7 +179,6 @@ func TestNeedsRemount(t *testing.T) {
 		"still to grow": {
 			why: "the claim is smaller than the template", claim: claim("1Gi", "1Gi", remounts(early)), pod: pod(early),
 		},
-		"not pending": {"the volume itself grows", claim("2Gi", "1Gi"), pod(early), false, 0},
 		"not started": {
 			why: "it has mounted nothing", claim: claim("2Gi", "1Gi", remounts(early.Add(time.Minute))), pod: &corev1.Pod{},
 		},
