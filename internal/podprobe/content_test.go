@@ -59,17 +59,6 @@ func TestDesired(t *testing.T) {
 			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Spec.NodeName = "" })},
 			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
 		},
-		"not initialized": {
-			why:     "a pod that runs init containers has none",
-			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False" })},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
-		},
-		"finished": {
-			why:     "a finished pod loses its probes",
-			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
-			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))},
-		},
 		"deleted marker": {
 			why:     "only the probes of a deleted marker leave, also where another name ends like it, acceptance 3",
 			pods:    []*corev1.Pod{pod, other},
@@ -82,25 +71,12 @@ func TestDesired(t *testing.T) {
 				"shop/web-0 10.0.0.1: my-ppm-1#idle=main/[idle]", "shop/web-1 10.0.0.1: my-ppm-1#idle=main/[idle]",
 			},
 		},
-		"last probe": {
-			why:     "a pod without probes leaves, acceptance 3",
-			pods:    []*corev1.Pod{pod},
-			markers: []*v1alpha1.PodProbeMarker{deleted},
-			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
-		},
 		"changed": {
 			why:     "a changed probe is replaced in its place, acceptance 4",
 			pods:    []*corev1.Pod{pod},
 			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", execOf("a", "new"), execOf("b", "b"))},
 			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#a", "old"), execOf("ppm-1#b", "b"))},
 			want:    []string{"shop/web-0 10.0.0.1: ppm-1#a=main/[new] ppm-1#b=main/[b]"},
-		},
-		"removed": {
-			why:     "a probe that its marker has lost leaves",
-			pods:    []*corev1.Pod{pod},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
-			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#idle", "idle"), execOf("ppm-1#healthy", "true"))},
-			want:    []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"},
 		},
 		"ports": {
 			why:  "names become numbers, and what cannot be resolved is left out, acceptance 5",
@@ -122,36 +98,12 @@ func TestDesired(t *testing.T) {
 			want:    []string{"shop/web-0 10.0.0.1: p#a=main/80"},
 			notes:   1,
 		},
-		"other pod": {
-			why:   "a pod of the same name and another UID is another one, acceptance 15",
-			pods:  []*corev1.Pod{change(func(p *corev1.Pod) { p.UID = "new" })},
-			asked: []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
-		},
-		"new IP": {
-			why:     "the address follows the pod",
-			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "10.0.0.9" })},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
-			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
-			want:    []string{"shop/web-0 10.0.0.9: ppm-1#healthy=main/[true]"},
-		},
 		"lost IP": {
 			why:     "a pod whose address is unknown for a moment keeps it",
 			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Status.PodIP = "" })},
 			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
 			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"))},
 			want:    []string{"shop/web-0 10.0.0.1: ppm-1#healthy=main/[true]"},
-		},
-		"relabelled": {
-			why:     "a pod that is not selected any more loses its probes, and keeps those of others",
-			pods:    []*corev1.Pod{change(func(p *corev1.Pod) { p.Labels = nil })},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("shop", "ppm-1", "web", healthy)},
-			asked:   []v1alpha1.PodProbe{asked(pod, execOf("ppm-1#healthy", "true"), execOf("foreign", "x"))},
-			want:    []string{"shop/web-0 10.0.0.1: foreign=main/[x]"},
-		},
-		"other namespace": {
-			why:     "a marker selects in its own namespace",
-			pods:    []*corev1.Pod{pod},
-			markers: []*v1alpha1.PodProbeMarker{markerOf("other", "ppm-1", "web", healthy)},
 		},
 		"malformed markers": {
 			why:  "what admission rejects is left out",

@@ -78,10 +78,6 @@ func TestMark(t *testing.T) {
 	both.MarkerPolicy = []v1alpha1.ProbeMarkerPolicy{
 		policyOf("Succeeded", "cost", "10"), policyOf("Failed", "cost", "-10"),
 	}
-	second := execOf("b", "true")
-	second.PodConditionType, second.MarkerPolicy = "example.com/a", []v1alpha1.ProbeMarkerPolicy{
-		policyOf("Succeeded", "cost", "20"),
-	}
 	reserved := execOf("c", "true")
 	reserved.PodConditionType = "Ready"
 	cases := map[string]struct {
@@ -95,18 +91,6 @@ func TestMark(t *testing.T) {
 			[]v1alpha1.PodContainerProbe{lone},
 			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "ok")}, {stateOf("m#a", "Failed", "no")}},
 			[]string{"example.com/a=True(ok) cost:10 @cost:10", "example.com/a=False(no)"},
-		},
-		"two policies": {
-			"the value follows the state, acceptance 7",
-			[]v1alpha1.PodContainerProbe{both},
-			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "")}, {stateOf("m#a", "Failed", "")}},
-			[]string{"example.com/a=True() cost:10 @cost:10", "example.com/a=False() cost:-10 @cost:-10"},
-		},
-		"message": {
-			"the message of the condition follows, acceptance 8",
-			[]v1alpha1.PodContainerProbe{lone},
-			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "1")}, {stateOf("m#a", "Succeeded", "2")}},
-			[]string{"example.com/a=True(1) cost:10 @cost:10", "example.com/a=True(2) cost:10 @cost:10"},
 		},
 		"unknown": {
 			why:    "what is not known yet writes nothing new, revokes True, and leaves labels",
@@ -122,12 +106,6 @@ func TestMark(t *testing.T) {
 				"", "example.com/a=True() cost:10 @cost:10", "example.com/a=Unknown() cost:10 @cost:10",
 				"example.com/a=False() cost:-10 @cost:-10", "example.com/a=False() cost:-10 @cost:-10",
 			},
-		},
-		"several probes": {
-			"the first claims the condition, the last sets the labels",
-			[]v1alpha1.PodContainerProbe{lone, second},
-			[][]v1alpha1.ContainerProbeState{{stateOf("m#a", "Succeeded", "a"), stateOf("m#b", "Succeeded", "b")}},
-			[]string{"example.com/a=True(a) cost:20 @cost:20"},
 		},
 		"a reserved condition": {
 			"the kubelet owns it",

@@ -33,27 +33,6 @@ func TestMemory(t *testing.T) {
 		steps            []step
 	}{
 		"no container": {"nothing is known, acceptance 5 of the daemon", 0, 0, 0, []step{{container: "", want: ""}}},
-		"thresholds": {"the third failure counts, acceptance 23 of the daemon", 3, 2, 0, []step{
-			{container: "c1", good: true, want: "Unknown ", ran: true},
-			{container: "c1", good: true, want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c1", good: true, want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Succeeded ok", ran: true},
-			{container: "c1", want: "Failed no", ran: true},
-		}},
-		"restart": {
-			why:     "a new container starts without a state and without a count, acceptance 25 of the daemon",
-			failure: 2,
-			success: 1,
-			steps: []step{
-				{container: "c1", good: true, want: "Succeeded ok", ran: true},
-				{container: "c1", want: "Succeeded ok", ran: true},
-				{container: "c2", want: "Unknown ", ran: true},
-				{container: "c2", want: "Failed no", ran: true},
-			},
-		},
 		"ended": {"a container that has ended fails without a run", 3, 0, 0, []step{
 			{container: "c1", good: true, want: "Succeeded ok", ran: true},
 			{container: "-", want: "Failed Container(main) is Non-running"},
