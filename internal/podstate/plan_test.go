@@ -32,7 +32,7 @@ func TestMissing(t *testing.T) {
 			NodeName: "n1", ReleasedAt: &metav1.Time{Time: now.Add(-time.Second)},
 		}}
 	}
-	inA, inB := recorded("db-0", "n1", "a"), recorded("db-0", "n1", "b")
+	inA := recorded("db-0", "n1", "a")
 	minute := now.Add(-time.Minute)
 	const gone, found = "NodesMissing: No node has the required labels of db-0 (n1)",
 		"NodesFound: Nodes have the required labels of all pods"
@@ -45,18 +45,12 @@ func TestMissing(t *testing.T) {
 		stuck     bool
 		codes     string
 	}{
-		"a node of the zone is enough": {state: newState(inB), record: "n1: b n1"},
 		"without the zone the pod waits": {
 			state: newState(inA), record: "n1: a n1 missing 0s", condition: gone, codes: "NodesMissing",
-		},
-		"a preferred label is never missing": {
-			state:  newState(inA, func(s *podstate.State) { s.Spec.RequiredPersistentTopology = nil }),
-			record: "n1: a n1",
 		},
 		"the time of the loss stays": {
 			state: newState(inA, since(time.Hour)), record: "n1: a n1 missing -1h0m0s", condition: gone, codes: "NodesMissing",
 		},
-		"the condition ends with a node": {state: newState(inB, since(time.Hour)), record: "n1: b n1", condition: found},
 		"the release takes its time": {
 			state: newState(inA, since(time.Minute), release), record: "n1: a n1 missing -1m0s", condition: gone,
 			after: 4 * time.Minute, codes: "NodesMissing",
@@ -64,14 +58,6 @@ func TestMissing(t *testing.T) {
 		"a release comes before the deletion of the pod": {
 			state: newState(inA, since(5*time.Minute), release), pod: pending("db-0", "a", minute),
 			record: "n1: n1 released 0s", condition: found, codes: "TopologyReleased",
-		},
-		"without a time the release is at once": {
-			state:  newState(inA, annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "0s")),
-			record: "n1: n1 released 0s", condition: found, codes: "TopologyReleased",
-		},
-		"a label that a node has stays": {
-			state:  newState(inB, requiring(host, zone), since(5*time.Minute), release),
-			record: "n1: b released 0s", condition: found, codes: "TopologyReleased",
 		},
 		"what is no duration releases nothing": {
 			state:  newState(inA, since(time.Hour), annotated(v1beta1.AnnotationReleaseMissingTopologyAfter, "soon")),
@@ -89,7 +75,6 @@ func TestMissing(t *testing.T) {
 		"a pod of a zone with a node is not stuck": {
 			state: newState(released), pod: pending("db-0", "b", minute), record: "n1: released -1s",
 		},
-		"a pod that is ready is recorded anew": {state: newState(released), pod: ready("db-0", "n2"), record: "n2: b n2"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			in := input(c.state, 1, nodes)
