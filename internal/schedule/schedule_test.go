@@ -73,15 +73,6 @@ func TestParse(t *testing.T) {
 // What clocks skip does not run, what they repeat runs twice, as in CronJobs of Kubernetes.
 func TestNext(t *testing.T) {
 	for name, c := range map[string]struct{ why, expression, zone, after, want string }{
-		"today":    {"no zone is UTC", "0 10 * * ?", "", "2022-09-05T09:01:00Z", "2022-09-05T10:00:00Z"},
-		"tomorrow": {"the hour is over", "0 10 * * ?", "", "2022-09-05T11:01:00Z", "2022-09-06T10:00:00Z"},
-		"zone": {
-			why:        "ten in Shanghai is two in UTC",
-			expression: "0 10 * * ?",
-			zone:       "Asia/Shanghai",
-			after:      "2022-09-05T09:01:00Z",
-			want:       "2022-09-06T02:00:00Z",
-		},
 		"zone inside": {
 			why:        "the same",
 			expression: "TZ=Asia/Shanghai 0 10 * * ?",
@@ -94,44 +85,11 @@ func TestNext(t *testing.T) {
 			after:      "2022-09-05T10:00:00Z",
 			want:       "2022-09-06T10:00:00Z",
 		},
-		"either day": {
-			why:        "both kinds of days are restricted",
-			expression: "0 0 13 * FRI",
-			after:      "2026-11-01T00:00:00Z",
-			want:       "2026-11-06T00:00:00Z",
-		},
-		"both days": {
-			why:        "a star restricts nothing",
-			expression: "0 0 * * FRI",
-			after:      "2026-11-01T00:00:00Z",
-			want:       "2026-11-06T00:00:00Z",
-		},
 		"a stepped star": {
 			why:        "restricts, as a list does",
 			expression: "0 0 */10 * FRI",
 			after:      "2026-11-06T00:00:00Z",
 			want:       "2026-11-11T00:00:00Z",
-		},
-		"spring": {
-			why:        "half past two is skipped",
-			expression: "30 2 * * *",
-			zone:       "Europe/Berlin",
-			after:      "2026-03-28T12:00:00Z",
-			want:       "2026-03-30T00:30:00Z",
-		},
-		"autumn": {
-			why:        "half past two, summer time",
-			expression: "30 2 * * *",
-			zone:       "Europe/Berlin",
-			after:      "2026-10-24T12:00:00Z",
-			want:       "2026-10-25T00:30:00Z",
-		},
-		"autumn again": {
-			why:        "half past two, winter time",
-			expression: "30 2 * * *",
-			zone:       "Europe/Berlin",
-			after:      "2026-10-25T00:30:00Z",
-			want:       "2026-10-25T01:30:00Z",
 		},
 		"half an hour": {
 			why:        "Lord Howe moves by 30 minutes",
@@ -155,7 +113,6 @@ func TestNext(t *testing.T) {
 			after:      "2026-03-28T12:00:00Z",
 			want:       "2026-03-29T21:00:00Z",
 		},
-		"the last second":     {"whole seconds", "* * * * *", "", "2026-03-01T00:00:59.999Z", "2026-03-01T00:01:00Z"},
 		"before the calendar": {"whatever is asked", "* * * * *", "", "0001-01-01T00:00:00Z", "0001-01-01T00:01:00Z"},
 	} {
 		t.Run(name, func(t *testing.T) {
