@@ -31,10 +31,6 @@ func TestCloneSet(t *testing.T) {
 		"empty selector": {
 			"it would take every pod", `{"selector":{"matchLabels":null}}`, []string{"spec.selector: Invalid value"},
 		},
-		"invalid selector": {
-			"an operator must be known", `{"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]}}`,
-			[]string{"spec.selector.matchExpressions[0].operator: Invalid value"},
-		},
 		"selector of others": {
 			"pods would not be found again", `{"selector":{"matchLabels":{"app":"b"}}}`,
 			[]string{"spec.template.metadata.labels: Invalid value"},
@@ -58,21 +54,12 @@ func TestCloneSet(t *testing.T) {
 			"it stopped scaling for ever", `{"scaleStrategy":{"maxUnavailable":"some"}}`,
 			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
 		},
-		"scaling by a text": {
-			"a number in quotes is no percentage", `{"scaleStrategy":{"maxUnavailable":"5"}}`,
-			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
-		},
-		"scaling by less than none": {
-			"there is no such number", `{"scaleStrategy":{"maxUnavailable":-1}}`,
-			[]string{"spec.scaleStrategy.maxUnavailable: Invalid value"},
-		},
 		"scaling is stopped": {"a user may want that", `{"scaleStrategy":{"maxUnavailable":0}}`, nil},
 
 		"unknown type": {
 			"the value is unknown", `{"updateStrategy":{"type":"ReCreate"}}`,
 			[]string{"spec.updateStrategy.type: Unsupported value"},
 		},
-		"OnDelete alone": {"it needs no budget", `{"updateStrategy":{"type":"OnDelete"}}`, nil},
 		"OnDelete and part": {
 			"what is left out has its default", `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`, nil,
 		},
@@ -80,16 +67,8 @@ func TestCloneSet(t *testing.T) {
 			"the value is unknown", rolling(`{"podUpdatePolicy":"Gently"}`), []string{at + "podUpdatePolicy: Unsupported value"},
 		},
 
-		"partition above replicas": {"it keeps all", rolling(`{"partition":7}`), nil},
 		"partition is negative": {
 			"there is no such number", rolling(`{"partition":-1}`), []string{at + "partition: Invalid value"},
-		},
-		"partition is negative %": {
-			"of no pods as well", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"partition":"-5%"}}}`,
-			[]string{at + "partition: Invalid value"},
-		},
-		"partition in quotes": {
-			"a number in quotes is no percentage", rolling(`{"partition":"5"}`), []string{at + "partition: Invalid value"},
 		},
 		"partition of a fraction": {"canaries of large sets are small", rolling(`{"partition":"99.9%"}`), nil},
 		"partition is no number": {
@@ -103,11 +82,7 @@ func TestCloneSet(t *testing.T) {
 			"no pod could be updated", rolling(`{"maxUnavailable":0,"maxSurge":0}`),
 			[]string{at + "maxUnavailable: Invalid value"},
 		},
-		"nothing unavailable": {
-			"the same", rolling(`{"maxUnavailable":"0%"}`), []string{at + "maxUnavailable: Invalid value"},
-		},
-		"surge alone":    {"this is how updates lose no pod", rolling(`{"maxUnavailable":0,"maxSurge":1}`), nil},
-		"a little surge": {"it is rounded up", rolling(`{"maxUnavailable":0,"maxSurge":"0.5%"}`), nil},
+		"surge alone": {"this is how updates lose no pod", rolling(`{"maxUnavailable":0,"maxSurge":1}`), nil},
 		"neither budget, no pods": {
 			"there is nothing to update", `{"replicas":0,"updateStrategy":{"rollingUpdate":{"maxUnavailable":0}}}`, nil,
 		},
@@ -119,15 +94,8 @@ func TestCloneSet(t *testing.T) {
 			"there is no pod to surge", rolling(`{"podUpdatePolicy":"InPlaceOnly","maxSurge":1}`),
 			[]string{at + "maxSurge: Invalid value"},
 		},
-		"surge of none in place": {
-			"10% of no pods are none",
-			`{"replicas":0,"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","maxSurge":"10%"}}}`, nil,
-		},
 		"surge, in place or not": {
 			"then it is for the others", rolling(`{"podUpdatePolicy":"InPlaceIfPossible","maxSurge":1}`), nil,
-		},
-		"absurd percentages": {
-			"they are numbers", rolling(`{"maxUnavailable":"999999999%","maxSurge":"2147483648%"}`), nil,
 		},
 		"numbers beyond all sense": {
 			"they are none that we know", rolling(`{"maxSurge":"` + strings.Repeat("9", 64) + `%"}`),
@@ -163,13 +131,6 @@ func TestCloneSet(t *testing.T) {
 		},
 
 		"parallelism": {"a number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":10}}`), nil},
-		"parallelism in quotes": {
-			"a number, as annotations have it", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"10"}}`), nil,
-		},
-		"parallelism in percent": {
-			"the number of nodes is unknown", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":"50%"}}`),
-			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"},
-		},
 		"parallelism is negative": {
 			"there is no such number", rolling(`{"inPlaceUpdateStrategy":{"imagePreDownloadParallelism":-1}}`),
 			[]string{at + "inPlaceUpdateStrategy.imagePreDownloadParallelism: Invalid value"},
@@ -187,7 +148,6 @@ func TestCloneSet(t *testing.T) {
 			"each rollout would be late", `{"progressDeadlineSeconds":10,"minReadySeconds":10}`,
 			[]string{"spec.progressDeadlineSeconds: Invalid value"},
 		},
-		"deadline after ready": {"this can be met", `{"progressDeadlineSeconds":11,"minReadySeconds":10}`, nil},
 		"deadline is negative": {
 			"there is no such time", `{"progressDeadlineSeconds":-1,"minReadySeconds":-2}`,
 			[]string{"spec.progressDeadlineSeconds: Invalid value"},
@@ -227,9 +187,6 @@ func TestCloneSetUpdate(t *testing.T) {
 		want          []string
 	}{
 		"another selector": {"pods would be lost", ``, `{"selector":{"matchLabels":{"b":"c"}}}`, []string{"spec: Forbidden"}},
-		"the same selector": {
-			"empty is left out", ``, `{"selector":{"matchExpressions":[]}}`, nil,
-		},
 		"all the rest": {
 			why:  "these are the fields that change",
 			from: ``,
@@ -257,12 +214,6 @@ func TestCloneSetUpdate(t *testing.T) {
 			from: `{` + only + `}`,
 			to: `{` + only +
 				`,"template":{"spec":{"containers":[{"name":"main","image":"app:1","resources":{"limits":{"cpu":"1"}}}]}}}`,
-			want: []string{"spec: Forbidden"},
-		},
-		"one more container": {
-			why:  "pods would have to be recreated",
-			from: `{` + only + `}`,
-			to:   `{` + only + `,"template":{"spec":{"containers":[{"name":"main","image":"app:1"},{"name":"b","image":"b"}]}}}`,
 			want: []string{"spec: Forbidden"},
 		},
 		"an init container": {
