@@ -118,12 +118,6 @@ func TestStall(t *testing.T) {
 		want     *workloads.Condition
 		after    time.Duration
 	}{
-		"nothing": {
-			why: "a workload that does not stand still has no condition", headline: note.Note{}, same: true,
-		},
-		"blocked": {
-			why: "a block is reported at once", headline: pull, since: 10, same: true, want: is(corev1.ConditionTrue, pull, 10),
-		},
 		"blocked for long": {
 			why:      "the condition stays the same, whichever pod is named first",
 			old:      is(corev1.ConditionTrue, pull, 1),
@@ -251,9 +245,6 @@ func TestIgnoreRewording(t *testing.T) {
 		},
 		"reworded with another": {
 			"another condition changed", func(o map[string]any) { reworded(o); condition(o, 1)["reason"] = "Y" }, true,
-		},
-		"failed": {
-			"a failure that is new was no text before", func(o map[string]any) { condition(o, 1)["type"] = "Failed2" }, true,
 		},
 		"mended": {
 			"a failure is over", func(o map[string]any) { o["status"] = map[string]any{"replicas": int64(2)} }, true,
