@@ -52,21 +52,8 @@ func TestAdmit(t *testing.T) {
 		"a pod without a name is recorded by its request": {
 			spread: spread("s", "CloneSet", 1, -1), pod: cloned(""), want: "a", cost: "200", version: one, writes: 1,
 		},
-		"a pod without a name, and no limit": {
-			spread: spread("s", "CloneSet", -1, -1), pod: cloned(""), want: "a", cost: "200",
-		},
 		"a pod of the target is recorded": {
 			spread: spread("s", "CloneSet", 1, -1), pod: cloned("web-x"), want: "a", cost: "200", version: one, writes: 1,
-		},
-		"a subset without a limit costs nothing": {
-			spread: spread("s", "CloneSet", 0, -1), pod: cloned("web-x"), want: "b", cost: "100",
-		},
-		"a pod beyond all limits stays": {spread: spread("s", "CloneSet", 0), pod: cloned("web-x")},
-		"a pod of another workload stays": {
-			spread: spread("s", "CloneSet", 1), pod: pod("x", "apps.kruise.io/v1alpha1", "CloneSet", "other"),
-		},
-		"a pod of another kind stays": {
-			spread: spread("s", "CloneSet", 1), pod: pod("x", "apps/v1", "StatefulSet", "web"),
 		},
 		"a pod without a controller stays": {
 			spread: spread("s", "CloneSet", 1), pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "x"}},
@@ -178,7 +165,6 @@ func TestFailures(t *testing.T) {
 		latency time.Duration
 	}{
 		"a failed write": {fail: errors.New("etcd is away"), limits: []int32{1, -1}, want: "b"},
-		"a failed write and no subset without a limit": {fail: errors.New("etcd is away"), limits: []int32{1, 1}},
 		"conflicts without end": {
 			fail:    apierrors.NewConflict(schema.GroupResource{}, "s", nil),
 			limits:  []int32{1, -1},
