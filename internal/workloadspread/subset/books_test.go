@@ -25,12 +25,6 @@ func TestAdmit(t *testing.T) {
 		// missing of each subset afterwards; nil where the books do not change.
 		missing []int32
 	}{
-		"a subset with places gets the pod": {
-			spread: stored(spreadOf(5, -1), subset.Entry{Name: "a"}), want: "a", missing: []int32{4, -1},
-		},
-		"a full subset passes the pod on, and no limit costs nothing": {
-			spread: stored(spreadOf(2, -1), subset.Entry{Name: "a", Replicas: 2}), want: "b",
-		},
 		"a pod beyond the sum is admitted as it is": {
 			spread: stored(spreadOf(2, 1), subset.Entry{Name: "a", Replicas: 2}, subset.Entry{Name: "b", Replicas: 1}),
 		},
@@ -39,9 +33,6 @@ func TestAdmit(t *testing.T) {
 				Name: "b", CreatingPods: creating,
 			}),
 			want: "b",
-		},
-		"a new version begins with its limits": {
-			spread: spreadOf(3, 3), want: "a", missing: []int32{2, 3},
 		},
 		"percentages are of the base, rounded up": {
 			spread: spreadOf("30%", "70%"), base: 5, want: "a", missing: []int32{1, 4},
@@ -62,7 +53,6 @@ func TestAdmit(t *testing.T) {
 			want:    "a",
 			missing: []int32{0, -1},
 		},
-		"no subsets": {spread: spreadOf()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.spread.DeepCopy()

@@ -206,11 +206,6 @@ func TestCosts(t *testing.T) {
 		// first are pods that must have the cost of surplus.
 		first []string
 	}{
-		"within the limit": {
-			spread: spreadOf(3, -1), pods: append(pods(3, "a"), pods(1, "b")...), want: map[int]int{200: 3, 100: 1},
-		},
-		"beyond the limit of a": {spread: spreadOf(3, -1), pods: pods(4, "a"), want: map[int]int{200: 3, -100: 1}},
-		"beyond the limit of b": {spread: spreadOf(3, 3), pods: pods(4, "b"), want: map[int]int{100: 3, -200: 1}},
 		"the worst pods are surplus": {
 			spread: spreadOf(3),
 			pods:   unready(pods(5, "a"), 2),

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/internal/workloadspread/subset"
 )
@@ -88,7 +87,6 @@ func TestReturnedName(t *testing.T) {
 		return []*corev1.Pod{pod}
 	}
 	as := func(*corev1.Pod) {}
-	terminating := func(pod *corev1.Pod) { pod.DeletionTimestamp = ptr.To(ago(2 * time.Second)) }
 	for name, c := range map[string]struct {
 		was                         subset.Entry
 		pods                        []*corev1.Pod
@@ -103,9 +101,6 @@ func TestReturnedName(t *testing.T) {
 		"the predecessor ends the record of the name": {
 			was:  subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(time.Second)},
 			pods: created(time.Hour, as), deleting: 1, missing: 2,
-		},
-		"also while it terminates": {
-			was: subset.Entry{CreatingPods: at(time.Second)}, pods: created(time.Hour, terminating), missing: 2,
 		},
 		"the successor is": {
 			was:     subset.Entry{DeletingPods: at(5 * time.Second), CreatingPods: at(3 * time.Second)},
