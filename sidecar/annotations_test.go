@@ -34,9 +34,6 @@ func TestInjectMetadata(t *testing.T) {
 			want:    pairs("k", "pod"),
 			notes:   []string{"AnnotationKept s"},
 		},
-		"retain nothing": {
-			why: "what is not there is written", changes: []setChange{patches(retain, "k", "set")}, want: pairs("k", "set"),
-		},
 		"retain empty": {
 			why:     "an empty value is one",
 			has:     pairs("k", ""),
@@ -58,17 +55,7 @@ func TestInjectMetadata(t *testing.T) {
 			want:    pairs("k", "set"),
 			notes:   []string{"AnnotationReplaced s"},
 		},
-		"overwrite nothing": {
-			why: "there is nothing to tell", changes: []setChange{patches(overwrite, "k", "set")}, want: pairs("k", "set"),
-		},
 		"an odd policy": {why: "it is not known what it means", changes: []setChange{patches("Odd", "k", "set")}},
-		"merge": {
-			why:     "both are in it",
-			has:     pairs("k", `{"b":2}`),
-			changes: []setChange{patches(mergeJSON, "k", `{"a":1}`)},
-			want:    pairs("k", `{"a":1,"b":2}`),
-			notes:   []string{"AnnotationReplaced s"},
-		},
 		"merge deep": {
 			why:     "objects are merged, lists replaced, null removes",
 			has:     pairs("k", `{"a":{"b":1,"c":1},"l":[1,2],"n":0}`),
@@ -100,13 +87,6 @@ func TestInjectMetadata(t *testing.T) {
 			why:     "the patch is written as it is",
 			changes: []setChange{patches(mergeJSON, "k", ` {"a":null}`)},
 			want:    pairs("k", ` {"a":null}`),
-		},
-		"merge into empty": {
-			why:     "the same",
-			has:     pairs("k", ""),
-			changes: []setChange{patches(mergeJSON, "k", "{}")},
-			want:    pairs("k", "{}"),
-			notes:   []string{"AnnotationReplaced s"},
 		},
 		"a record": {
 			why: "what pods record is wrong if sets write it",

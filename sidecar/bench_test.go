@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/sidecar"
 )
@@ -50,31 +49,6 @@ func BenchmarkInject(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := sidecar.Inject(pod, sets, at()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkSelect(b *testing.B) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	for _, n := range []int{100, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			pod, sets := busyPod(), many(n)
-			b.ReportAllocs()
-			for b.Loop() {
-				if s, err := sidecar.Select(pod, namespace, sets); err != nil || len(s.Sets) != 3 {
-					b.Fatal(s, err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	set := meshes()[1].Object()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := sidecar.Parse(set); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -27,29 +27,12 @@ func TestInjectOrder(t *testing.T) {
 			sets:  []*v1beta1.SidecarSet{sidecarSet("s", of(container("b", behind), container("a", before)))},
 			wants: []string{"a", "main", "b"},
 		},
-		"an odd policy": {
-			why: "what is not before is behind", own: []string{"main"},
-			sets: []*v1beta1.SidecarSet{
-				sidecarSet("s", of(container("a", func(c *v1beta1.SidecarContainer) { c.PodInjectPolicy = "Odd" }))),
-			},
-			wants: []string{"main", "a"},
-		},
-		"init containers behind": {
-			why: "sorted by name", inits: []string{"i2", "i1"}, own: []string{"main"},
-			sets:      []*v1beta1.SidecarSet{sidecarSet("s", ofInit(container("a"), container("c"), container("b")))},
-			wantInits: []string{"i2", "i1", "a", "b", "c"}, wants: []string{"main"},
-		},
 		"init containers before": {
 			why: "sorted by name on each side", inits: []string{"i1", "i2"}, own: []string{"main"},
 			sets: []*v1beta1.SidecarSet{
 				sidecarSet("s", ofInit(container("a"), container("c", before), container("b", before))),
 			},
 			wantInits: []string{"b", "c", "i1", "i2", "a"}, wants: []string{"main"},
-		},
-		"native sidecars": {
-			why: "they are init containers", inits: []string{"i1"}, own: []string{"main"},
-			sets:      []*v1beta1.SidecarSet{sidecarSet("s", ofInit(container("mesh", native)))},
-			wantInits: []string{"i1", "mesh"}, wants: []string{"main"},
 		},
 		"there already": {
 			why:   "what has the name is replaced where it is",
@@ -109,8 +92,6 @@ func TestInjectContainer(t *testing.T) {
 	one := func(c *corev1.Container) {
 		c.VolumeMounts, c.VolumeDevices = mountsOf("logs", "/logs"), devicesOf("raw", "/dev/raw")
 	}
-	injected := corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"}
-	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	shared := main.VolumeMounts[0]
 
 	cases := map[string]struct {
@@ -123,26 +104,26 @@ func TestInjectContainer(t *testing.T) {
 	}{
 		"nothing": {
 			why: "it says that it was injected, and no more", changes: []containerChange{core(one)},
-			mounts: mountsOf("logs", "/logs"), devices: devicesOf("raw", "/dev/raw"), env: []corev1.EnvVar{injected},
+			mounts: mountsOf("logs", "/logs"), devices: devicesOf("raw", "/dev/raw"), env: []corev1.EnvVar{injected()},
 		},
 		"mounts": {
 			why:     "its own first, then those of the pod's own containers, with the variables that they need",
 			changes: []containerChange{core(mounts("logs", "/logs")), sharing},
 			mounts:  append(mountsOf("logs", "/logs"), shared, main.VolumeMounts[1]),
-			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), podName, value("OD_NAME", "od")},
 		},
 		"mounts that are taken": {
 			why:     "a path is mounted once, by a mount or by a device",
 			changes: []containerChange{core(mounts("logs", "/main", "disk", "/taken")), sharing},
 			mounts:  mountsOf("logs", "/main", "disk", "/taken"),
-			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), podName, value("OD_NAME", "od")},
 			notes:   []string{"PathTaken s"},
 		},
 		"a device in the way": {
 			why:     "the same",
 			changes: []containerChange{core(devices("raw", "/main", "disk", "/taken")), sharing},
 			devices: devicesOf("raw", "/main", "disk", "/taken"),
-			env:     []corev1.EnvVar{injected, podName, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), podName, value("OD_NAME", "od")},
 			notes:   []string{"PathTaken s"},
 		},
 		"devices": {
@@ -150,32 +131,32 @@ func TestInjectContainer(t *testing.T) {
 			changes: []containerChange{core(devices("raw", "/dev/raw")), core(mounts("logs", "/taken-device")), sharingDevices},
 			mounts:  mountsOf("logs", "/taken-device"),
 			devices: devicesOf("raw", "/dev/raw", "block", "/dev/a"),
-			env:     []corev1.EnvVar{injected},
+			env:     []corev1.EnvVar{injected()},
 			notes:   []string{"PathTaken s"},
 		},
 		"variables": {
 			why:     "what it has goes before what it copies; of two of one name the last counts",
 			changes: []containerChange{core(env("OD_NAME", "mine")), wholeEnv},
-			env:     []corev1.EnvVar{value("OD_NAME", "mine"), injected, podName, value("PROXY_IP", "ip")},
+			env:     []corev1.EnvVar{value("OD_NAME", "mine"), injected(), podName, value("PROXY_IP", "ip")},
 		},
 		"variables and mounts": {
 			why:     "what is copied on purpose goes first",
 			changes: []containerChange{transfers("main", "PROXY_IP"), sharing},
 			mounts:  []corev1.VolumeMount{shared, main.VolumeMounts[1]},
-			env:     []corev1.EnvVar{injected, value("PROXY_IP", "ip"), podName, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), value("PROXY_IP", "ip"), podName, value("OD_NAME", "od")},
 		},
 		"by label": {
 			why:     "the name of the source may stand in the pod",
 			changes: []containerChange{transfersFrom("metadata.labels['biz']", "OD_NAME")},
-			env:     []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), value("OD_NAME", "od")},
 		},
 		"by annotation": {
 			why:     "the same",
 			changes: []containerChange{transfersFrom("metadata.annotations['biz.example.com/name']", "OD_NAME")},
-			env:     []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			env:     []corev1.EnvVar{injected(), value("OD_NAME", "od")},
 		},
 		"by what is not there": {
-			why: "it gets nothing", env: []corev1.EnvVar{injected},
+			why: "it gets nothing", env: []corev1.EnvVar{injected()},
 			changes: []containerChange{
 				transfersFrom("metadata.labels['x']", "OD_NAME"), transfersFrom("metadata.name", "OD_NAME"),
 				transfersFrom("spec['biz']", "OD_NAME"),
@@ -184,7 +165,7 @@ func TestInjectContainer(t *testing.T) {
 		},
 		"what is not there": {
 			why: "the rest comes, and nothing of what sets brought or of init containers",
-			env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			env: []corev1.EnvVar{injected(), value("OD_NAME", "od")},
 			changes: []containerChange{
 				transfers("main", "NONE", "OD_NAME"), transfers("nobody", "A"), transfers("brought", "SECRET"),
 				transfers("init", "INIT"),
@@ -192,7 +173,7 @@ func TestInjectContainer(t *testing.T) {
 			notes: []string{"EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s", "EnvNotTransferred s"},
 		},
 		"a source without field": {
-			why: "then the plain name counts", env: []corev1.EnvVar{injected, value("OD_NAME", "od")},
+			why: "then the plain name counts", env: []corev1.EnvVar{injected(), value("OD_NAME", "od")},
 			changes: []containerChange{transfers("main", "OD_NAME"), func(c *v1beta1.SidecarContainer) {
 				c.TransferEnv[0].SourceContainerNameFrom = &v1beta1.SourceContainerNameSource{}
 				c.TransferEnv[0].EnvName = "OD_NAME"
@@ -222,8 +203,6 @@ func TestInjectContainer(t *testing.T) {
 // TestReplacedContainerLends tests that a container that a set replaces lends what it has, and that a second admission
 // of the pod, which finds the replacement in its place, changes nothing.
 func TestReplacedContainerLends(t *testing.T) {
-	injected := corev1.EnvVar{Name: kruise.SidecarInjectedEnvName, Value: "true"}
-	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 	expanded := func(volume, path, subPath string) func(*corev1.Container) {
 		return func(c *corev1.Container) {
 			c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, MountPath: path, SubPathExpr: subPath})
@@ -239,33 +218,11 @@ func TestReplacedContainerLends(t *testing.T) {
 		devices []corev1.VolumeDevice
 		env     []corev1.EnvVar
 	}{
-		"mounts": {
-			why: "the replacement shares the mounts of the pod in their order", of: "mesh",
-			pod:    podOf(own("first", mounts("a", "/a")), mesh, own("last", mounts("b", "/b"))),
-			sets:   []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", sharing)))},
-			mounts: mountsOf("a", "/a", "config", "/config", "b", "/b"), env: []corev1.EnvVar{injected},
-		},
-		"devices": {
-			why: "the same", of: "mesh",
-			pod:     podOf(own("mesh", devices("raw", "/dev/raw"))),
-			sets:    []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", sharingDevices)))},
-			devices: devicesOf("raw", "/dev/raw"), env: []corev1.EnvVar{injected},
-		},
 		"variables": {
 			why: "a set that takes over an embedded sidecar asks the sidecar itself", of: "mesh",
 			pod:  podOf(own("main"), mesh),
 			sets: []*v1beta1.SidecarSet{sidecarSet("s", of(container("mesh", transfers("mesh", "ZONE", "TOKEN"))))},
-			env:  []corev1.EnvVar{injected, value("TOKEN", "t"), value("ZONE", "z")},
-		},
-		"variables of sub-paths": {
-			why: "a shared mount brings the variables that it names", of: "mesh",
-			pod: podOf(own("mesh", expanded("config", "/config", "$(ZONE)"), env("ZONE", "z"))),
-			sets: []*v1beta1.SidecarSet{
-				sidecarSet("s", of(container("mesh", core(expanded("own", "/own", "$(Y)")), sharing)), volumes("own")),
-			},
-			mounts: append(own("", expanded("own", "/own", "$(Y)")).VolumeMounts,
-				own("", expanded("config", "/config", "$(ZONE)")).VolumeMounts...),
-			env: []corev1.EnvVar{injected, value("ZONE", "z")},
+			env:  []corev1.EnvVar{injected(), value("TOKEN", "t"), value("ZONE", "z")},
 		},
 		"the order of variables": {
 			why: "a variable that the sub-path of an own mount names keeps its place in a second admission", of: "mesh",
@@ -276,7 +233,7 @@ func TestReplacedContainerLends(t *testing.T) {
 			},
 			mounts: slices.Concat(own("", expanded("own", "/own", "$(Y)")).VolumeMounts, mountsOf("config", "/config"),
 				own("", expanded("config", "/main", "$(A)"), expanded("config", "/other", "$(Y)")).VolumeMounts),
-			env: []corev1.EnvVar{injected, value("A", "a"), value("Y", "y")},
+			env: []corev1.EnvVar{injected(), value("A", "a"), value("Y", "y")},
 		},
 		"to the sidecar of another set": {
 			why: "a container lends to every injected container", of: "agent",
@@ -285,14 +242,14 @@ func TestReplacedContainerLends(t *testing.T) {
 				sidecarSet("s", of(container("mesh"))),
 				sidecarSet("t", of(container("agent", sharing, transfers("mesh", "TOKEN", "ZONE")))),
 			},
-			mounts: mountsOf("config", "/config"), env: []corev1.EnvVar{injected, value("TOKEN", "t"), value("ZONE", "z")},
+			mounts: mountsOf("config", "/config"), env: []corev1.EnvVar{injected(), value("TOKEN", "t"), value("ZONE", "z")},
 		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			c.pod.Spec.Volumes = emptyDirs("", "a", "b", "config", "raw")
 			got, _ := inject(t, c.pod, at(), c.sets...)
-			is := got.Spec.Containers[indexOfName(got.Spec.Containers, c.of)]
+			is := got.Spec.Containers[slices.Index(names(got.Spec.Containers), c.of)]
 			want := corev1.Container{
 				Name: c.of, Image: c.of + ":1", VolumeMounts: c.mounts, VolumeDevices: c.devices, Env: c.env,
 			}
@@ -314,15 +271,13 @@ func TestStaleSidecarLendsNothing(t *testing.T) {
 	now := container("mesh", sharing, transfers("mesh", "TOKEN"))
 	now.Image = "mesh:2"
 	got, _ := inject(t, former, at(), sidecarSet("s", of(now)))
-	want := corev1.Container{
-		Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}},
-	}
+	want := corev1.Container{Name: "mesh", Image: "mesh:2", Env: []corev1.EnvVar{injected()}}
 	sameAs(t, "a container with the mark lends nothing", want, got.Spec.Containers[1])
 }
 
-func indexOfName(containers []corev1.Container, name string) int {
-	return slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == name })
-}
+func injected() corev1.EnvVar { return value(kruise.SidecarInjectedEnvName, "true") }
+
+func value(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
 
 func mountsOf(volumesAndPaths ...string) []corev1.VolumeMount {
 	return own("", mounts(volumesAndPaths...)).VolumeMounts
@@ -366,21 +321,10 @@ func TestInjectRefuses(t *testing.T) {
 			sets: []*v1beta1.SidecarSet{sidecarSet("b", of(container("c"))), sidecarSet("a", of(container("c")))},
 			want: "sidecarset b: spec.containers[0]: container c is of sidecarset a too: the name is in the pod already",
 		},
-		"twice over kinds": {
-			why: "init containers and containers share their names", is: sidecar.ErrClash,
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", ofInit(container("c"))), sidecarSet("b", of(container("c")))},
-			want: "sidecarset b: spec.containers[0]: container c is of sidecarset a too: the name is in the pod already",
-		},
 		"an init container of the pod": {
 			why: "it is not replaced by what is none", is: sidecar.ErrClash,
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("init")))},
 			want: "sidecarset a: spec.containers[0]: container init is beside one of another kind: " +
-				"the name is in the pod already",
-		},
-		"a container of the pod": {
-			why: "the same", is: sidecar.ErrClash,
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", ofInit(container("main")))},
-			want: "sidecarset a: spec.initContainers[0]: container main is beside one of another kind: " +
 				"the name is in the pod already",
 		},
 		"one of a pair": {
@@ -402,13 +346,6 @@ func TestInjectRefuses(t *testing.T) {
 			want: "read annotation kruise.io/sidecarset-hash: json: cannot unmarshal array into Go value of type " +
 				"map[string]json.RawMessage",
 		},
-		"an unreadable hash": {
-			why:  "the same",
-			pod:  broken(kruise.SidecarSetHashWithoutImageKey, `{"b":1}`),
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", of(container("c")))},
-			want: "read annotation kruise.io/sidecarset-hash-without-image: entry b: json: " +
-				"cannot unmarshal number into Go value of type kruise.SidecarSetInjected",
-		},
 		"unreadable work": {
 			why:  "the same",
 			pod:  broken(kruise.SidecarSetWorkingHotUpgradeContainerKey, `{`),
@@ -420,13 +357,6 @@ func TestInjectRefuses(t *testing.T) {
 			pod:  broken("k", "{}"),
 			sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{} {}"))},
 			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the patch: there is more than one JSON value",
-		},
-		"a bad value": {
-			why:  "nor can it be merged into",
-			pod:  broken("k", "x"),
-			sets: []*v1beta1.SidecarSet{sidecarSet("a", patches(v1beta1.SidecarSetMergePatchJsonPatchPolicy, "k", "{}"))},
-			want: "sidecarset a: spec.patchPodMetadata[0]: annotation k: decode the value of the pod: " +
-				"invalid character 'x' looking for beginning of value",
 		},
 	}
 	for name, c := range cases {
@@ -460,9 +390,7 @@ func TestInjectNothing(t *testing.T) {
 func TestInjectPlainInit(t *testing.T) {
 	plain := container("c", hot(""))
 	got, _ := inject(t, podOf(own("main")), at(), sidecarSet("s", ofInit(plain)))
-	want := corev1.Container{
-		Name: "c", Image: "c:1", Env: []corev1.EnvVar{{Name: kruise.SidecarInjectedEnvName, Value: "true"}},
-	}
+	want := corev1.Container{Name: "c", Image: "c:1", Env: []corev1.EnvVar{injected()}}
 	sameAs(t, "a plain init container is never two", []corev1.Container{want}, got.Spec.InitContainers)
 	if working, ok := got.Annotations[kruise.SidecarSetWorkingHotUpgradeContainerKey]; ok {
 		t.Errorf("there is something at work: %s", working)

@@ -69,7 +69,6 @@ func TestResolve(t *testing.T) {
 		"both": {
 			why: "the name goes first", changes: []setChange{pins(ptr.To("a-3"), v2, always)}, want: "c:3",
 		},
-		"no policy": {why: "it means always", changes: []setChange{pins(nil, v2, "")}, want: "c:4"},
 		"always and selector": {
 			why: "the selector is for partial", changes: []setChange{pins(nil, v2, always), updates("app", "shop")}, want: "c:4",
 		},
@@ -100,18 +99,6 @@ func TestResolve(t *testing.T) {
 		},
 		"partial, none": {
 			why: "even with the smallest number", changes: []setChange{pins(nil, v2, partial), partition("0%")}, want: "c:now",
-		},
-		"partial, below half": {
-			why:     "the lower half is held back",
-			changes: []setChange{pins(nil, v2, partial), partition("50%")},
-			random:  1<<31 - 1,
-			want:    "c:4",
-		},
-		"partial, above half": {
-			why:     "the upper half is not",
-			changes: []setChange{pins(nil, v2, partial), partition("50%")},
-			random:  1 << 31,
-			want:    "c:now",
 		},
 		"partial, below a part": {
 			why:     "a percentage may have a fraction, as that of running pods",

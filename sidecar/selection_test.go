@@ -116,10 +116,6 @@ func TestSelect(t *testing.T) {
 			why: "it is over", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
 			sets: []*v1beta1.SidecarSet{sidecarSet("a")}, notes: []string{"PodInactive "},
 		},
-		"a pod that succeeded": {
-			why: "it is over", pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
-			sets: []*v1beta1.SidecarSet{sidecarSet("a")}, notes: []string{"PodInactive "},
-		},
 		"a pod that is deleted": {
 			why: "it goes", pod: func(p *corev1.Pod) { p.DeletionTimestamp = ptr.To(metav1.NewTime(noon().Add(time.Second))) },
 			sets: []*v1beta1.SidecarSet{sidecarSet("a")}, notes: []string{"PodInactive "},
