@@ -23,17 +23,6 @@ func TestMutate(t *testing.T) {
 				`,{"op":"add","path":"/spec/updateStrategy","value":{"maxSurge":0,"maxUnavailable":"20%","partition":0,` +
 				`"type":"ReCreate"}}`,
 		},
-		"in place": {
-			why: "in-place policies have a strategy", version: "v1alpha1",
-			now: `{"replicas":1,"revisionHistoryLimit":0,"updateStrategy":{"type":"InPlaceOnly","partition":"5%"}}`,
-			want: `{"op":"add","path":"/spec/updateStrategy/inPlaceUpdateStrategy","value":{}},` +
-				`{"op":"add","path":"/spec/updateStrategy/maxSurge","value":0},` +
-				`{"op":"add","path":"/spec/updateStrategy/maxUnavailable","value":"20%"}`,
-		},
-		"OnDelete": {
-			why: "no block is made for it", version: "v1beta1",
-			now: `{"replicas":0,"revisionHistoryLimit":0,"updateStrategy":{"type":"OnDelete"}}`,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer, _ := review(t, nil, cloneset.MutatePath, [3]string{c.version, "", c.now})
