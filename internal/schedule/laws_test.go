@@ -108,6 +108,24 @@ func TestTicksAreThoseOfAWallClock(t *testing.T) {
 	}
 }
 
+// The ticks of "@every" are those that a walk finds.
+func TestEvery(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		s := parse(t, fmt.Sprintf("@every %ds", 1+random.IntN(5000)), "")
+		begin := at("2026-01-01T00:00:00Z").Add(time.Duration(random.Int64N(int64(time.Hour))))
+		until := begin.Add(time.Duration(random.Int64N(int64(2 * time.Hour))))
+		var want time.Time
+		for tick := s.Next(begin); !tick.After(until); tick = s.Next(tick) {
+			want = tick
+		}
+		if got := s.Latest(begin, until); !got.Equal(want) {
+			t.Fatalf("seed %d: after %s until %s: got %s, want %s", seed, begin, until, got, want)
+		}
+	}
+}
+
 // life is a schedule, and a caller that looks when it is asked to, records the answer, and fails at times.
 type life struct {
 	*testing.T

@@ -257,6 +257,29 @@ func TestRescheduleIsBounded(t *testing.T) {
 	}
 }
 
+// TestMissing: the formula against one that counts pods on fingers.
+func TestMissing(t *testing.T) {
+	for limit := int32(-2); limit < 6; limit++ {
+		for active := range 7 {
+			for deleting := range active + 1 {
+				for creating := range 4 {
+					want := int32(0)
+					for n := active - deleting + creating; int32(n) < limit; n++ {
+						want++
+					}
+					if limit == subset.Unlimited {
+						want = -1
+					}
+					if got := subset.Missing(limit, active, deleting, creating); got != want {
+						t.Fatalf("limit %d, %d active, %d deleting, %d creating: %d, want %d",
+							limit, active, deleting, creating, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestStatusOrder: neither the order of pods nor that of maps matters, and the input is not changed.
 func TestStatusOrder(t *testing.T) {
 	seed := rand.Uint64()
