@@ -30,13 +30,13 @@ func TestMutate(t *testing.T) {
 		calls                     int
 	}{
 		"v1beta1": {
-			why: "what is left out is filled in", version: "v1beta1", options: kinds.Options{},
+			why: "what is left out is filled in", version: "v1beta1",
 			want: rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"rollingUpdate":{"maxSurge":0,` +
 				`"maxUnavailable":"20%","partition":0,"podUpdatePolicy":"ReCreate"},"type":"RollingUpdate"}},` + template,
 			calls: 1,
 		},
 		"v1alpha1": {
-			why: "the same, in the words of the older version", version: "v1alpha1", options: kinds.Options{},
+			why: "the same, in the words of the older version", version: "v1alpha1",
 			want: rest + `,{"op":"add","path":"/spec/updateStrategy","value":{"maxSurge":0,"maxUnavailable":"20%",` +
 				`"partition":0,"type":"ReCreate"}},` + template,
 			calls: 1,
@@ -51,23 +51,21 @@ func TestMutate(t *testing.T) {
 		},
 		"update beside the template": {
 			why: "templates are defaulted when they change", version: "v1alpha1",
-			stored:  `{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":1}`,
-			now:     `{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":2}`,
-			options: kinds.Options{}, want: `{"op":"add","path":"/spec/revisionHistoryLimit","value":10}`,
+			stored: `{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":1}`,
+			now:    `{"updateStrategy":{"type":"OnDelete","partition":1,"maxUnavailable":1,"maxSurge":1},"replicas":2}`,
+			want:   `{"op":"add","path":"/spec/revisionHistoryLimit","value":10}`,
 		},
 		"update of claims": {
 			why: "claims alone are left as they are", version: "v1beta1", stored: `{}`,
 			now: `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},` +
 				`"volumeClaimTemplates":[{"metadata":{"name":"a"}}]}`,
-			options: kinds.Options{},
 		},
 		"update of both": {
 			why: "with the template, claims are defaulted", version: "v1beta1", stored: `{}`,
 			now: `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},` +
 				`"volumeClaimTemplates":[{"metadata":{"name":"a"}}],"template":{"spec":{"priority":1}}}`,
-			options: kinds.Options{},
-			want:    template + `,{"op":"add","path":"/spec/volumeClaimTemplates/0/status","value":{"phase":"Pending"}}`,
-			calls:   1,
+			want:  template + `,{"op":"add","path":"/spec/volumeClaimTemplates/0/status","value":{"phase":"Pending"}}`,
+			calls: 1,
 		},
 		"host ports from now on": {
 			why: "the stored template has gone without them, and the network was its own", version: "v1beta1",
@@ -92,18 +90,16 @@ func TestMutate(t *testing.T) {
 			now: `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},` +
 				`"template":{"spec":{"dnsPolicy":"None","hostNetwork":true,"containers":[{"imagePullPolicy":"Never",` +
 				`"ports":[{"containerPort":2}]}]}}}`,
-			options: kinds.Options{}, calls: 1,
+			calls: 1,
 		},
 		"no template": {
 			why: "the schema refuses it", version: "v1beta1",
-			now:     `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":null}`,
-			options: kinds.Options{},
+			now: `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":null}`,
 		},
 		"odd claims": {
 			why: "the validation refuses them", version: "v1beta1",
 			now: `{"replicas":1,"revisionHistoryLimit":1,"updateStrategy":{"type":"OnDelete"},"template":null,` +
 				`"volumeClaimTemplates":[null]}`,
-			options: kinds.Options{},
 		},
 	}
 	for name, c := range cases {
