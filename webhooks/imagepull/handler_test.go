@@ -124,10 +124,6 @@ func TestValidate(t *testing.T) {
 		warnings                        int
 	}{
 		"job": {"it is good", job, "v1beta1", good, "", open(), 0, "", 0},
-		"job, changed": {
-			"all but pullSecrets can be", job, "v1alpha1", strings.Replace(good, `"a"`, `"b"`, 1), good, open(),
-			0, "", 0,
-		},
 		"odd job": {
 			"the path is reported", job, "v1alpha1", odd, "", open(), 400,
 			`spec.parallelism: Invalid value: "50%": must be a number of nodes, and no percentage`, 0,
@@ -138,10 +134,6 @@ func TestValidate(t *testing.T) {
 		"odder than before": {
 			"the new fault is not borne", job, "v1beta1", odder, odd, open(), 400,
 			"spec.image: Invalid value", 1,
-		},
-		"odd list": {
-			"two of one", list, "v1beta1", manyNew, "", open(), 400,
-			`spec.images[1]: Duplicate value: "a"`, 0,
 		},
 		"odd node": {
 			"the tag is reported", node, "v1beta1", `{"spec":{"images":{"n":{"tags":[{"tag":"1"}]}}}}`, "",
@@ -164,26 +156,16 @@ func TestValidate(t *testing.T) {
 			"its finalizer must come off", job, "v1alpha1", sandbox(20000), sandbox(20000), open(), 0,
 			"", 1,
 		},
-		"longer than before": {
-			"it is another fault", job, "v1beta1", sandbox(20001), sandbox(20000), open(), 400,
-			"spec.sandboxConfig: Invalid value", 0,
-		},
 		"no jobs": {
 			"as by default", job, "v1beta1", good, "", off, 403,
 			"no image is pulled for a job: feature gate ImagePullJobGate is off", 0,
 		},
-		"no lists":          {"as by default", list, "v1beta1", manyNew, "", off, 403, "no image is pulled for a job", 0},
 		"no jobs but nodes": {"they are for daemons", node, "v1beta1", empty, "", off, 0, "", 0},
 		"no daemon": {
 			"no daemon pulls", node, "v1beta1", empty, "",
 			imagepull.Options{NoDaemon: true},
 			403,
 			"no image is pulled ahead: feature gate KruiseDaemon is off", 0,
-		},
-		"no daemon for jobs": {
-			"no daemon pulls", job, "v1alpha1", good, "",
-			imagepull.Options{NoDaemon: true, Jobs: true},
-			403, "no image is pulled ahead", 0,
 		},
 		"off, changed": {
 			"what stays is not open to changes", job, "v1beta1", good, good, off, 403,
