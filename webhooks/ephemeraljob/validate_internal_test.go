@@ -46,9 +46,6 @@ func TestEphemeralJob(t *testing.T) {
 			spec(`"selector":{"matchExpressions":[{"key":"a","operator":"Like"}]}`),
 			[]string{"spec.selector.matchExpressions[0].operator: Invalid value"},
 		},
-		"a selector with a bad value": {
-			spec(`"selector":{"matchLabels":{"app":"a b"}}`), []string{"spec.selector.matchLabels: Invalid value"},
-		},
 		"numbers below": {
 			spec(`"replicas":-1,"parallelism":-1,"activeDeadlineSeconds":-1,"ttlSecondsAfterFinished":-1`),
 			[]string{
@@ -61,11 +58,7 @@ func TestEphemeralJob(t *testing.T) {
 			with(`"ports":[{"containerPort":1}],"resources":{"limits":{"cpu":"1"}}`), forbidden("ports", "resources"),
 		},
 		"empty resources are none": {with(`"resources":{}`), nil},
-		"probes": {
-			with(`"livenessProbe":{},"readinessProbe":{},"startupProbe":{}`),
-			forbidden("livenessProbe", "readinessProbe", "startupProbe"),
-		},
-		"a broken lifecycle": {with(`"lifecycle":{"preStop":{"exec":{}}}`), forbidden("lifecycle")},
+		"a broken lifecycle":       {with(`"lifecycle":{"preStop":{"exec":{}}}`), forbidden("lifecycle")},
 		"policies of other containers": {
 			with(`"resizePolicy":[{}],"restartPolicy":"","restartPolicyRules":[{}]`),
 			forbidden("resizePolicy", "restartPolicy", "restartPolicyRules"),
