@@ -58,28 +58,19 @@ func newWorld(t *testing.T) *world {
 	others := *ours.DeepCopy()
 	others.Service.Name, others.CABundle = "another", somebodysCA(t)
 	meta := metav1.ObjectMeta{Name: id}
+	entry := func(name string, config admissionv1.WebhookClientConfig) admissionv1.MutatingWebhook {
+		return admissionv1.MutatingWebhook{
+			Name: name, ClientConfig: config, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+		}
+	}
 	w.mutating = &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{
-		{
-			Name:                    "a.example.com",
-			ClientConfig:            others,
-			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		},
-		{
-			Name:                    "b.example.com",
-			ClientConfig:            ours,
-			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		},
+		entry("a.example.com", others), entry("b.example.com", ours),
 	}}
-	w.validating = &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{
-		{
-			Name:                    "c.example.com",
-			ClientConfig:            ours,
-			SideEffects:             ptr.To(admissionv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		},
-	}}
+	w.validating = &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{
+		Name: "c.example.com", ClientConfig: ours, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
+		AdmissionReviewVersions: []string{"v1"},
+	}}}
 	w.crd = converted(id, w.service)
 	for _, object := range []client.Object{w.mutating, w.validating} {
 		w.create(t, object)

@@ -146,20 +146,6 @@ func (w *world) callAll(ctx context.Context, replicas []*replica) error {
 	return nil
 }
 
-// The reference may have left a Secret that a client created empty, or one that is about to end.
-func TestSecretOfBeforeIsFilled(t *testing.T) {
-	w := newWorld(t)
-	w.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.service.Namespace, Name: w.service.Name + "-certs",
-	}})
-	r := w.replica(t, certificates.Options{})
-	eventually(t, "ready", r.ready)
-	data, err := w.data(t.Context())
-	if err != nil || len(data) != 6 {
-		t.Errorf("the Secret has %d keys, want 6: %v", len(data), err)
-	}
-}
-
 // With certificates from outside nothing is written, and ready is who has one.
 func TestExternal(t *testing.T) {
 	w := newWorld(t)
