@@ -67,10 +67,13 @@ func newWorld(t *testing.T) *world {
 	w.mutating = &admissionv1.MutatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.MutatingWebhook{
 		entry("a.example.com", others), entry("b.example.com", ours),
 	}}
-	w.validating = &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{{
+	validating := admissionv1.ValidatingWebhook{
 		Name: "c.example.com", ClientConfig: ours, SideEffects: ptr.To(admissionv1.SideEffectClassNone),
 		AdmissionReviewVersions: []string{"v1"},
-	}}}
+	}
+	w.validating = &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: meta, Webhooks: []admissionv1.ValidatingWebhook{validating},
+	}
 	w.crd = converted(id, w.service)
 	for _, object := range []client.Object{w.mutating, w.validating} {
 		w.create(t, object)
