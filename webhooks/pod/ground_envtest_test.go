@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -108,6 +107,7 @@ func newGround(t *testing.T) *ground {
 			t.Fatal(err)
 		}
 	}
+	g.options = pod.Options{Spreads: patches{}, Probes: pod.ProbeOptions{Serverless: true}}
 	g.serve(t)
 	t.Cleanup(func() {
 		g.stop()
@@ -188,19 +188,14 @@ func (*ground) until(t *testing.T, otherwise string, so func(context.Context) er
 }
 
 // concerned are the steps that pods are sent for, besides that of sets.
-type concerned struct{ Owned, All, Launch bool }
+type concerned struct {
+	Owned, All, Launch bool
+	More               []scope.Contribution
+}
 
 func (c concerned) contributions(t *testing.T, sets []*appsv1beta1.SidecarSet) []scope.Contribution {
 	t.Helper()
-	var objects []*unstructured.Unstructured
-	for _, set := range sets {
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, &unstructured.Unstructured{Object: content})
-	}
-	all := []scope.Contribution{scope.Sidecars().Contribute(objects)}
+	all := append(c.More, scope.Sidecars().Contribute(untyped(t, sets...)))
 	if c.Launch {
 		all = append(all, scope.Launch().Contribute(nil))
 	}
@@ -208,6 +203,33 @@ func (c concerned) contributions(t *testing.T, sets []*appsv1beta1.SidecarSet) [
 		all = append(all, scope.Readiness(c.All).Contribute(nil))
 	}
 	return all
+}
+
+// untyped returns objects as the sources of a scope read them.
+func untyped[T any](t *testing.T, objects ...T) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, o := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &unstructured.Unstructured{Object: content})
+	}
+	return all
+}
+
+// send has the API server send the pods of these contributions alone.
+func (g *ground) send(t *testing.T, all ...scope.Contribution) {
+	t.Helper()
+	url := fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)
+	g.config.Webhooks = scope.Plan(scope.Input{
+		Namespace: pod.DefaultNamespace, Contributions: all,
+		Client: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: g.install.LocalServingCAData},
+	}).Entries
+	if err := g.Client.Update(t.Context(), g.config); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // have installs sets in place of those that were there, and waits until both the API server and the webhook go by them.
@@ -231,17 +253,7 @@ func (g *ground) have(t *testing.T, in concerned, sets ...*appsv1beta1.SidecarSe
 			t.Fatal(err)
 		}
 	}
-	computed := scope.Plan(scope.Input{
-		Namespace: pod.DefaultNamespace, Contributions: in.contributions(t, append(sets, probe)),
-		Client: admissionregistrationv1.WebhookClientConfig{
-			URL:      ptr.To(fmt.Sprintf("https://%s:%d%s", g.install.LocalServingHost, g.install.LocalServingPort, pod.Path)),
-			CABundle: g.install.LocalServingCAData,
-		},
-	})
-	g.config.Webhooks = computed.Entries
-	if err := g.Client.Update(t.Context(), g.config); err != nil {
-		t.Fatal(err)
-	}
+	g.send(t, in.contributions(t, append(sets, probe))...)
 	g.until(t, "the sets are not in force", func(ctx context.Context) error {
 		p := newPod(t, "default", `{metadata: {name: probe}, spec: {containers: [{name: main, image: m}]}}`)
 		p.Labels = map[string]string{"probe": mark}

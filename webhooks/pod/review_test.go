@@ -38,20 +38,11 @@ func TestPods(t *testing.T) {
 		want    []string
 	}{
 		"nothing": {"no step concerns it", plain, pod.Options{}, nil, []string{"main=m"}},
-		"another's set": {
-			why:     "it is not selected",
-			pod:     plain,
-			options: pod.Options{},
-			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", strings.ReplaceAll(logs, "web", "db"))},
-			want:    []string{"main=m"},
-		},
 		"owned": {
-			why:     "pods of our own controllers can be taken out of service",
-			pod:     owned,
-			options: pod.Options{},
-			want:    []string{"main=m", "gate KruisePodReady"},
+			why:  "pods of our own controllers can be taken out of service",
+			pod:  owned,
+			want: []string{"main=m", "gate KruisePodReady"},
 		},
-		"not owned": {"others cannot, by default", plain, pod.Options{}, nil, []string{"main=m"}},
 		"all gated": {
 			why:     "unless it is asked for",
 			pod:     plain,
@@ -65,50 +56,24 @@ func TestPods(t *testing.T) {
 			want:    []string{"main=m", "gate KruisePodReady"},
 		},
 		"a set": {
-			why:     "its containers come after those of the pod",
-			pod:     plain,
-			options: pod.Options{},
-			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
-			want:    []string{"main=m", "log=log:1"},
-		},
-		"sets": {
-			why:     "in the order of their names, or before the pod's",
-			pod:     plain,
-			options: pod.Options{},
-			sets:    []*appsv1beta1.SidecarSet{newSet(t, "b", logs), newSet(t, "a", first)},
-			want:    []string{"first=f", "main=m", "log=log:1"},
-		},
-		"a paused set": {
-			why:     "it is as if it were not there",
-			pod:     plain,
-			options: pod.Options{},
-			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs[:len(logs)-1]+`, injectionStrategy: {paused: true}}`)},
-			want:    []string{"main=m"},
+			why:  "its containers come after those of the pod",
+			pod:  plain,
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
+			want: []string{"main=m", "log=log:1"},
 		},
 		"in an order": {
-			why:     "all containers wait, injected ones too",
-			pod:     two,
-			options: pod.Options{},
-			sets:    []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
-			want:    []string{"main=m wait 0", "side=s wait 10", "log=log:1 wait 0"},
+			why:  "all containers wait, injected ones too",
+			pod:  two,
+			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", logs)},
+			want: []string{"main=m wait 0", "side=s wait 10", "log=log:1 wait 0"},
 		},
 		"a canary": {
-			why:     "it takes the place of its base",
-			pod:     plain,
-			options: pod.Options{},
+			why: "it takes the place of its base",
+			pod: plain,
 			sets: []*appsv1beta1.SidecarSet{
 				newSet(t, "a", logs), canary(newSet(t, "b", strings.ReplaceAll(logs, "log:1", "log:2")), "a"),
 			},
 			want: []string{"main=m", "log=log:2"},
-		},
-		"a set elsewhere": {
-			why:     "its namespace is another",
-			pod:     plain,
-			options: pod.Options{},
-			sets: []*appsv1beta1.SidecarSet{
-				newSet(t, "a", logs[:len(logs)-1]+`, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: two}}}`),
-			},
-			want: []string{"main=m"},
 		},
 	}
 	for name, c := range cases {
@@ -265,13 +230,6 @@ func TestRefusals(t *testing.T) {
 			sets: []*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs)},
 			says: []string{"sidecarset a is left out"},
 		},
-		"clash with one": {
-			"the other one that may be missing has nothing to do with it", plain, nil,
-			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))},
-			0,
-			[]string{"sidecarset a is left out"},
-			"",
-		},
 		"clash with all": {
 			"who must not be missing is not", plain, nil,
 			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", logs))},
@@ -279,29 +237,18 @@ func TestRefusals(t *testing.T) {
 			[]string{"a is left out", "c is left out"},
 			"",
 		},
+		"clash with one": {
+			"the other one that may be missing has nothing to do with it", plain, nil,
+			[]*appsv1beta1.SidecarSet{open(newSet(t, "a", logs)), newSet(t, "b", logs), open(newSet(t, "c", first))},
+			0,
+			[]string{"sidecarset a is left out"},
+			"",
+		},
 		"another volume": {
 			why:  "the container gets what it may not expect",
 			pod:  `{metadata: {name: p, labels: {app: web}}, spec: {containers: [{name: main, image: m}], volumes: [{name: data, hostPath: {path: /data}}]}}`,
 			sets: []*appsv1beta1.SidecarSet{newSet(t, "a", mounting)},
 			says: []string{"sidecarset a: container log gets the volume data of the pod"},
-		},
-		"another set's volume": {
-			why: "both are named",
-			pod: plain,
-			sets: []*appsv1beta1.SidecarSet{
-				newSet(t, "a", mounting), newSet(t, "b",
-					strings.NewReplacer("name: log", "name: other", "emptyDir: {}", "hostPath: {path: /data}").Replace(mounting)),
-			},
-			says: []string{"sidecarset b: container other gets the volume data of sidecarset a"},
-		},
-		"above the limit": {
-			why: "the API server refuses the pod, and does not know whose requests these are",
-			pod: strings.Replace(plain, "image: m", "image: m, resources: {limits: {cpu: 1}}", 1),
-			sets: []*appsv1beta1.SidecarSet{
-				newSet(t, "a", logs[:len(logs)-3]+
-					`, resourcesPolicy: {targetContainersMode: sum, targetContainersNameRegex: .*, resourcesExpr: {requests: {cpu: 100m}, limits: {cpu: 50m}}}}]}`),
-			},
-			says: []string{"sidecarset a: container log: requests.cpu: 100m is above the limit of 50m"},
 		},
 		"replaced": {
 			why:  "the pod's owner should know",
