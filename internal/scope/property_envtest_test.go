@@ -4,7 +4,6 @@ package scope_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -36,12 +35,18 @@ func clientOf(hook *scopetest.Webhook, base string) admissionregistrationv1.Webh
 	return scope.Reach{URL: hook.URL + base, CABundle: hook.Authority()}.Client()
 }
 
-const rounds, podsPerRound = 12, 60
+const rounds, podsPerRound = 6, 60
+
+func TestScope(t *testing.T) {
+	c := cluster.Start(t, cluster.Options{Private: true})
+	t.Run("Sent", func(t *testing.T) { testSent(t, c) })
+	t.Run("Large", func(t *testing.T) { testLarge(t, c) })
+}
 
 // Whatever the sets and pods: an API server sends a pod exactly if something concerns it, at the path for what must
 // not be missed exactly if something of that kind does, and never more than once for each kind of namespaces.
-func TestSent(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
+func testSent(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	hook := scopetest.New(t)
 	for name, labels := range places() {
 		if err := c.Client.Create(t.Context(),
@@ -88,6 +93,9 @@ func TestSent(t *testing.T) {
 			}
 		}
 	}
+	if err := c.Client.Delete(t.Context(), configuration); err != nil {
+		t.Fatal(err)
+	}
 	t.Logf("%d pods were sent, %d were not", sentPods, notSent)
 	if sentPods == 0 || notSent == 0 {
 		t.Error("nothing was tried")
@@ -114,10 +122,9 @@ func untilSent(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook, base s
 	}
 }
 
-// The largest expressions and lists that are written are accepted by an API server, and pods pass them in time; a pod
-// that is not sent is created also while no webhook answers.
-func TestLarge(t *testing.T) {
-	c := cluster.Start(t, cluster.Options{Private: true})
+// The largest expressions and lists that are written are accepted by an API server, and pods pass them in time.
+func testLarge(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	hook := scopetest.New(t)
 	in := input(newSet(t, "canary", `selector: {matchLabels: {canary: c}}`))
 	for i := range 127 {
@@ -171,43 +178,5 @@ func TestLarge(t *testing.T) {
 		len(computed.Entries), time.Since(began)/tries, inForce)
 	if after, _ := sent(hook, "", canary); after != before {
 		t.Error("a pod that nothing selects was sent")
-	}
-	if err := c.Client.Delete(t.Context(), configuration); err != nil {
-		t.Fatal(err)
-	}
-	testDown(t, c, hook)
-}
-
-// testDown stops the webhook.
-func testDown(t *testing.T, c *cluster.Cluster, hook *scopetest.Webhook) {
-	t.Helper()
-	in := input(newSet(t, "a", `selector: {matchLabels: {app: web}}`),
-		open(newSet(t, "b", `selector: {matchLabels: {app: nice}}`)))
-	in.Client, in.Owned, in.Launch = clientOf(hook, ""), true, true
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Webhooks: compute(t, in).Entries,
-	}
-	if err := c.Client.Create(t.Context(), configuration); err != nil {
-		t.Fatal(err)
-	}
-	hook.Close()
-	namespace := c.Namespace(t)
-	create := func(ctx context.Context, app string) error {
-		return c.Client.Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "p-", Labels: map[string]string{"app": app}},
-			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
-		})
-	}
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true,
-		func(ctx context.Context) (bool, error) {
-			return create(ctx, "web") != nil, nil
-		})
-	if err != nil {
-		t.Fatal(errors.New("a pod that a set selects is created though nobody answers"))
-	}
-	for _, app := range []string{"other", "nice"} {
-		if err := create(t.Context(), app); err != nil {
-			t.Errorf("app %s: %v", app, err)
-		}
 	}
 }

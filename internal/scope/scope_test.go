@@ -173,17 +173,6 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// The specification has the webhook fail closed for every pod that it is about.
-func TestGateForAll(t *testing.T) {
-	in := input()
-	in.Owned, in.All = true, true
-	for _, e := range compute(t, in).Entries {
-		if *e.FailurePolicy != admissionregistrationv1.Fail {
-			t.Errorf("entry %s of the gate for all pods is %s", e.Name, *e.FailurePolicy)
-		}
-	}
-}
-
 // The order of the sets does not matter, and nothing of the input is changed.
 func TestOrder(t *testing.T) {
 	for seed := range uint64(200) {
