@@ -137,19 +137,18 @@ func TestSidecarSetConflicts(t *testing.T) {
 		why, set, other string
 		want            []string
 	}{
-		"nothing in common": {"they get along", `{}`, `{"containers":[{"name":"b"}]}`, nil},
-		"a name":            {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
-		"a name of another kind": {
-			why:   "a pod has it once",
-			set:   `{}`,
-			other: `{"containers":null,"initContainers":[{"name":"agent"}]}`,
-			want:  []string{"spec.containers[0].name: Invalid value"},
-		},
+		"a name": {"a pod has it once", `{}`, `{}`, []string{"spec.containers[0].name: Invalid value"}},
 		"the same pair": {
 			why:   "what pods record goes by the name",
 			set:   `{"containers":[{"name":"agent","upgradeStrategy":{"upgradeType":"HotUpgrade"}}]}`,
 			other: `{}`,
 			want:  []string{"spec.containers[0].name: Invalid value"},
+		},
+		"another volume": {
+			why:   "of the same name",
+			set:   `{"volumes":[{"name":"v","emptyDir":{}}]}`,
+			other: `{"containers":[{"name":"b"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory"}}]}`,
+			want:  []string{"spec.volumes[0]: Invalid value"},
 		},
 		"two that overwrite": {
 			why:   "which one counts?",
@@ -166,12 +165,6 @@ func TestSidecarSetConflicts(t *testing.T) {
 			why:   "both come in",
 			set:   write("MergePatchJson", "k"),
 			other: strings.Replace(write("MergePatchJson", "k"), `"b"`, `"c"`, 1),
-		},
-		"no labels": {
-			why:   "a pod without labels has both",
-			set:   `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"a","operator":"DoesNotExist"}]}}`,
-			other: `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"b","operator":"NotIn","values":["x"]}]}}`,
-			want:  []string{"spec.containers[0].name: Invalid value"},
 		},
 		"one that selects no pod": {"they never meet", `{}`, `{"selector":{"matchLabels":null}}`, nil},
 		"one that is broken": {
