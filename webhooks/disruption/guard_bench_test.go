@@ -26,21 +26,6 @@ func TestUnguardedIsCheap(t *testing.T) {
 	}
 }
 
-func BenchmarkUnguarded(b *testing.B) {
-	s := newCluster(b)
-	s.put("a", 1, nil)
-	g, x := s.replica(nil)
-	s.show(x, "a")
-	pod := web("web-000")
-	pod.Namespace = "other"
-	b.ReportAllocs()
-	for b.Loop() {
-		if d, err := g.Review(b.Context(), disruption.Disruption{Pod: pod, Operation: pub.Evict}); err != nil || !d.Allowed {
-			b.Fatal(d, err)
-		}
-	}
-}
-
 // BenchmarkRefused is a review of a budget over 10,000 pods that is exhausted: the status decides, and no pod is
 // listed.
 func BenchmarkRefused(b *testing.B) {
