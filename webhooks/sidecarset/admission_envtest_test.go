@@ -5,7 +5,6 @@ package sidecarset_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/test/rig/reviewtest"
-	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
 )
 
 // testRecorded gives the API server what users once gave to the reference: it becomes what the reference has stored,
@@ -82,22 +80,21 @@ func testManifests(t *testing.T, g *reviewtest.Ground) {
 // testMistakes has the schema say what is wrong, with the webhooks in front of it.
 func testMistakes(t *testing.T, g *reviewtest.Ground) {
 	for _, m := range reviewtest.Mistakes(t, "sidecarsets.yaml") {
-		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			if m.Version != "" && m.Version != version {
-				continue
-			}
-			t.Run(m.Why+"/"+version, func(t *testing.T) {
-				for _, set := range reviewtest.Manifests(t, version, "sidecarsets.yaml") {
-					if set.GetName() != m.Manifest {
-						continue
-					}
-					plaintest.Merge(set.Object, m.Patch)
-					if _, err := dry(t, g, set); err == nil || !strings.Contains(err.Error(), m.Refusal) {
-						t.Errorf("want %q, got %v", m.Refusal, err)
-					}
-				}
-			})
+		version := m.Version
+		if version == "" {
+			version = "v1beta1"
 		}
+		t.Run(m.Why, func(t *testing.T) {
+			for _, set := range reviewtest.Manifests(t, version, "sidecarsets.yaml") {
+				if set.GetName() != m.Manifest {
+					continue
+				}
+				plaintest.Merge(set.Object, m.Patch)
+				if _, err := dry(t, g, set); err == nil || !strings.Contains(err.Error(), m.Refusal) {
+					t.Errorf("want %q, got %v", m.Refusal, err)
+				}
+			}
+		})
 	}
 }
 
@@ -142,53 +139,24 @@ func testDefaults(t *testing.T, g *reviewtest.Ground) {
 	})
 }
 
-// testRefusals is what clients get for an invalid set, in both versions: faults of the rules, whose tables are in the
-// package validation, and of containers and volumes, which the API server finds.
+// testRefusals is what clients get for containers and volumes that the API server finds wrong.
 func testRefusals(t *testing.T, g *reviewtest.Ground) {
-	const policy = `"resourcesPolicy":{"targetContainersMode":"sum","targetContainersNameRegex":%q,"resourcesExpr":{"limits":{"cpu":%q}}}`
 	with := func(more string) string { return `{"containers":[{"name":"agent","image":"a:1",` + more + `}]}` }
-	cases := map[string]struct {
-		spec  string
-		paths []string
+	for name, c := range map[string]struct {
+		spec, path string
+		code       int32
 	}{
-		"no selector": {`{"selector":null}`, []string{"spec.selector"}},
-		"a bad formula": {
-			with(fmt.Sprintf(policy, ".*", "cpu +*/ 50%")),
-			[]string{"spec.containers[0].resourcesPolicy.resourcesExpr.limits.cpu"},
-		},
-		"native": {
-			`{"initContainers":[{"name":"vault","image":"v:1","restartPolicy":"Always"}],"updateStrategy":{"type":"NotUpdate"}}`,
-			nil,
-		},
-		"unknown volume": {
-			with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), []string{"spec.containers[0].volumeMounts[0].name"},
-		},
-		"no image":   {`{"containers":[{"name":"agent"}]}`, []string{"spec.containers[0].image"}},
-		"twice":      {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, []string{"spec.initContainers[0].name"}},
-		"odd volume": {`{"volumes":[{"name":"A"}]}`, []string{"spec.volumes[0].name"}},
-		"no formulas": {
-			with(`"resourcesPolicy":{"targetContainersMode":"sum","resourcesExpr":{}}`),
-			[]string{"spec.containers[0].resourcesPolicy.resourcesExpr"},
-		},
+		"unknown volume": {with(`"volumeMounts":[{"name":"x","mountPath":"/x"}]`), "spec.containers[0].volumeMounts[0].name", 422},
+		"no image":       {`{"containers":[{"name":"agent"}]}`, "spec.containers[0].image", 422},
+		"twice":          {`{"initContainers":[{"name":"agent","image":"a:1"}]}`, "spec.initContainers[0].name", 422},
+		"odd volume":     {`{"volumes":[{"name":"A"}]}`, "spec.volumes[0].name", 422},
+		"a wrong type":   {with(`"env":"x"`), "spec.containers.env", 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := dry(t, g, plain(t, "v1beta1", "a", c.spec))
+			reviewtest.Refused(t, err, c.code, c.path)
+		})
 	}
-	for name, c := range cases {
-		for _, version := range []string{"v1alpha1", "v1beta1"} {
-			t.Run(name+"/"+version, func(t *testing.T) {
-				_, err := dry(t, g, plain(t, version, "a", c.spec))
-				if c.paths == nil {
-					if err != nil {
-						t.Error(err)
-					}
-					return
-				}
-				reviewtest.Refused(t, err, 422, c.paths...)
-			})
-		}
-	}
-	t.Run("a wrong type", func(t *testing.T) {
-		_, err := dry(t, g, plain(t, "v1beta1", "a", with(`"env":"x"`)))
-		reviewtest.Refused(t, err, 400, "spec.containers.env")
-	})
 }
 
 // testUpdates: pods that are there can get no other containers, so names and upgrade types stay; the rest may change.
@@ -240,161 +208,23 @@ func testUpdates(t *testing.T, g *reviewtest.Ground) {
 	}
 }
 
-// testHashes: what clients send in their place counts for nothing, and neither does a plain init container, which no
-// update reaches.
-func testHashes(t *testing.T, g *reviewtest.Ground) {
-	set := create(t, g, plain(t, "v1beta1", "hashed",
-		`{"selector":{"matchLabels":{"app":"hashed"}},"initContainers":[{"name":"setup","image":"s:1"}]}`))
-	key, bare := kruise.SidecarSetHashKey, kruise.SidecarSetHashWithoutImageKey
-	was := set.GetAnnotations()
-	if was[key] == "" || was[bare] == "" {
-		t.Fatalf("it has no hashes: %v", was)
-	}
-	cases := map[string]struct {
-		why, patch         string
-		sameHash, sameBare bool
-	}{
-		"stale": {
-			why:      "they are replaced",
-			patch:    `{"metadata":{"annotations":{"kruise.io/sidecarset-hash":"stale","kruise.io/sidecarset-hash-without-image":""}}}`,
-			sameHash: true, sameBare: true,
-		},
-		"none": {"they are written again", `{"metadata":{"annotations":null}}`, true, true},
-		"an image": {
-			why:      "one of the two is of images",
-			patch:    `{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`,
-			sameBare: true,
-		},
-		"an init image": {"it does not count", `{"spec":{"initContainers":[{"name":"setup","image":"s:2"}]}}`, true, true},
-		"a variable": {
-			why: "it counts for both", patch: `{"spec":{"containers":[{"name":"agent","image":"a:1","env":[{"name":"A"}]}]}}`,
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			now := set.DeepCopy()
-			if err := g.Client.Patch(t.Context(), now,
-				client.RawPatch("application/merge-patch+json", []byte(c.patch)), client.DryRunAll); err != nil {
-				t.Fatal(err)
-			}
-			is := now.GetAnnotations()
-			if (is[key] == was[key]) != c.sameHash || (is[bare] == was[bare]) != c.sameBare || is[key] == "" || is[bare] == "" {
-				t.Errorf("%s: was %v, is %v", c.why, was, is)
-			}
-		})
-	}
-}
-
-// testConflicts: with other sets, where a pod can have both.
+// testConflicts: with another set that the webhooks know, where a pod can have both. A canary and its base have the
+// same containers, and both can be changed.
 func testConflicts(t *testing.T, g *reviewtest.Ground) {
-	create(t, g, plain(t, "v1beta1", "first",
-		`{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"blue"}},
-		"containers":[{"name":"agent","image":"a:1","upgradeStrategy":{"upgradeType":"HotUpgrade","hotUpgradeEmptyImage":"e"}}],"volumes":[{"name":"v","emptyDir":{}}]}`))
-	cases := map[string]struct {
-		why, version, spec string
-		paths              []string
-	}{
-		"the same name": {
-			why:     "in the same pods",
-			version: "v1beta1",
-			spec:    `{"selector":{"matchLabels":{"app":"shop"}}}`,
-			paths:   []string{"spec.containers[0].name"},
-		},
-		"other pods": {"they never meet", "v1beta1", `{"selector":{"matchLabels":{"app":"bank"}}}`, nil},
-		"an unrelated key": {
-			why:     "a pod can have both labels",
-			version: "v1beta1",
-			spec:    `{"selector":{"matchLabels":{"app":null,"tier":"x"}}}`,
-			paths:   []string{"spec.containers[0].name"},
-		},
-		"exists": {
-			why:     "a pod can have it too",
-			version: "v1alpha1",
-			spec:    `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"tier","operator":"Exists"}]}}`,
-			paths:   []string{"spec.containers[0].name"},
-		},
-		"absent": {
-			why:     "the others have it",
-			version: "v1beta1",
-			spec:    `{"selector":{"matchLabels":null,"matchExpressions":[{"key":"app","operator":"DoesNotExist"}]}}`,
-		},
-		"other namespaces": {
-			why:     "they never meet",
-			version: "v1beta1",
-			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"namespaceSelector":{"matchLabels":{"team":"red"}}}`,
-		},
-		"a namespace": {
-			why:     "it can have the label",
-			version: "v1alpha1",
-			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"namespace":"shop"}`,
-			paths:   []string{"spec.containers[0].name"},
-		},
-		"half of a pair": {
-			why:     "that name is in the pod",
-			version: "v1beta1",
-			spec:    `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"agent-2","image":"a:1"}]}`,
-			paths:   []string{"spec.containers[0].name"},
-		},
-		"another volume": {
-			why: "of the same name", version: "v1beta1",
-			spec:  `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v","emptyDir":{"medium":"Memory"}}]}`,
-			paths: []string{"spec.volumes[0]"},
-		},
-		"the same volume": {
-			why: "it does no harm", version: "v1beta1",
-			spec: `{"selector":{"matchLabels":{"app":"shop"}},"containers":[{"name":"b","image":"b:1"}],"volumes":[{"name":"v"}]}`,
-		},
-		"an init container": {
-			why: "a pod has a name once", version: "v1beta1",
-			spec:  `{"selector":{"matchLabels":{"app":"shop"}},"containers":null,"initContainers":[{"name":"agent-1","image":"b:1"}]}`,
-			paths: []string{"spec.initContainers[0].name"},
-		},
+	base := create(t, g, plain(t, "v1beta1", "base", `{"selector":{"matchLabels":{"app":"shop"}}}`))
+	_, err := dry(t, g, plain(t, "v1alpha1", "second", `{"selector":{"matchLabels":{"app":null,"tier":"x"}}}`))
+	reviewtest.Refused(t, err, 422, "spec.containers[0].name")
+	if _, err := dry(t, g, plain(t, "v1beta1", "second", `{"selector":{"matchLabels":{"app":"bank"}}}`)); err != nil {
+		t.Errorf("they never meet: %v", err)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := dry(t, g, plain(t, c.version, "second", c.spec))
-			if c.paths == nil {
-				if err != nil {
-					t.Errorf("%s: %v", c.why, err)
-				}
-				return
-			}
-			reviewtest.Refused(t, err, 422, c.paths...)
-		})
-	}
-}
-
-// testCanary: a canary and its base have the same containers, and both can be changed.
-func testCanary(t *testing.T, g *reviewtest.Ground) {
-	base := create(t, g, plain(t, "v1beta1", "base", `{"selector":{"matchLabels":{"app":"canaried"}}}`))
-	annotated := func(name, of, spec string) *unstructured.Unstructured {
-		set := plain(t, "v1beta1", name, spec)
-		set.SetAnnotations(map[string]string{
-			v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: of,
-		})
-		return set
-	}
-	const at = "metadata.annotations[apps.kruise.io/sidecarset-base]"
-	const notUpdate = `{"selector":{"matchLabels":{"app":"canaried"}},"updateStrategy":{"type":"NotUpdate"}}`
-	_, err := dry(t, g, annotated("c", "nobody", notUpdate))
-	reviewtest.Refused(t, err, 422, at)
-	_, err = dry(t, g, annotated("c", "c", notUpdate))
-	reviewtest.Refused(t, err, 422, at)
-	_, err = dry(t, g, annotated("c", "base", `{"selector":{"matchLabels":{"app":"canaried"}}}`))
-	reviewtest.Refused(t, err, 422, "spec.updateStrategy.type")
-
-	canary := create(t, g, annotated("canary", "base", notUpdate))
-	_, err = dry(t, g,
-		annotated("c", "canary", `{"selector":{"matchLabels":{"app":"other"}},"updateStrategy":{"type":"NotUpdate"}}`))
-	reviewtest.Refused(t, err, 422, at)
-	patch := func(set *unstructured.Unstructured, patch string) error {
-		return g.Client.Patch(t.Context(), set.DeepCopy(),
-			client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
-	}
-	reviewtest.Refused(t, patch(canary, `{"metadata":{"annotations":{"`+v1beta1.SidecarSetBaseAnnotation+`":"first"}}}`),
-		422, at, at)
-	for _, set := range []*unstructured.Unstructured{base, canary} {
-		if err := patch(set, `{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`); err != nil {
+	canary := plain(t, "v1beta1", "canary", `{"selector":{"matchLabels":{"app":"shop"}},"updateStrategy":{"type":"NotUpdate"}}`)
+	canary.SetAnnotations(map[string]string{
+		v1beta1.SidecarSetCanaryAnnotation: "true", v1beta1.SidecarSetBaseAnnotation: "base",
+	})
+	for _, set := range []*unstructured.Unstructured{base, create(t, g, canary)} {
+		image := client.RawPatch("application/merge-patch+json",
+			[]byte(`{"spec":{"containers":[{"name":"agent","image":"a:2"}]}}`))
+		if err := g.Client.Patch(t.Context(), set.DeepCopy(), image, client.DryRunAll); err != nil {
 			t.Errorf("%s: %v", set.GetName(), err)
 		}
 	}
@@ -419,81 +249,5 @@ func revision(t *testing.T, g *reviewtest.Ground, name, of, version string) {
 		if err := g.Client.Delete(context.WithoutCancel(t.Context()), r); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-func testRevisions(t *testing.T, g *reviewtest.Ground) {
-	revision(t, g, "pinned-1", "pinned", "v1")
-	revision(t, g, "other-1", "other", "v2")
-	const at = "spec.injectionStrategy.revision"
-	cases := map[string]struct {
-		pin   string
-		paths []string
-	}{
-		"by name":         {`{"revisionName":"pinned-1"}`, nil},
-		"by version":      {`{"customVersion":"v1","policy":"Partial"}`, nil},
-		"by nothing":      {`{}`, []string{at}},
-		"no such name":    {`{"revisionName":"pinned-2"}`, []string{at}},
-		"an empty name":   {`{"revisionName":""}`, []string{at}},
-		"no such version": {`{"customVersion":"v2"}`, []string{at}},
-		"another set's":   {`{"revisionName":"other-1"}`, []string{at}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			_, err := dry(t, g, plain(t, "v1beta1", "pinned", `{"injectionStrategy":{"revision":`+c.pin+`}}`))
-			if c.paths == nil {
-				if err != nil {
-					t.Error(err)
-				}
-				return
-			}
-			reviewtest.Refused(t, err, 422, c.paths...)
-		})
-	}
-}
-
-// testAnnotations: a set can write annotations of pods only where a rule allows that, or an option allows all.
-func testAnnotations(t *testing.T, g *reviewtest.Ground) {
-	const at = "spec.patchPodMetadata"
-	write := func() error {
-		set := plain(t, "v1beta1", "a", `{"patchPodMetadata":[{"annotations":{"example.com/k":"v"}}]}`)
-		set.SetLabels(map[string]string{"team": "blue"})
-		_, err := dry(t, g, set)
-		return err
-	}
-	t.Run("no rules", func(t *testing.T) { reviewtest.Refused(t, write(), 422, at) })
-	for name, c := range map[string]struct {
-		rules string
-		paths []string
-	}{
-		"for all": {`{"rules":[{"allowedAnnotationKeyExprs":["^example"]}]}`, nil},
-		"for such": {
-			`{"rules":[{"selector":{"matchLabels":{"team":"blue"}},"allowedAnnotationKeyExprs":["k$"]}]}`, nil,
-		},
-		"for others": {
-			`{"rules":[{"selector":{"matchLabels":{"team":"red"}},"allowedAnnotationKeyExprs":["k$"]}]}`, []string{at},
-		},
-		"other keys":      {`{"rules":[{"allowedAnnotationKeyExprs":["^other"]}]}`, []string{at}},
-		"a misspelt rule": {`{"rules":[{"allowedAnnotationKeyExpr":["k$"]}]}`, []string{at}},
-		"no JSON":         {`{`, []string{at}},
-		"a bad regex":     {`{"rules":[{"allowedAnnotationKeyExprs":["("]}]}`, []string{at}},
-		"a bad selector":  {`{"rules":[{"selector":{"matchExpressions":[{"key":"a","operator":"Odd"}]}}]}`, []string{at}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			configure(t, g, c.rules)
-			if err := write(); c.paths != nil {
-				reviewtest.Refused(t, err, 422, c.paths...)
-			} else if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	g.Serve(t, serve(sidecarset.Options{Namespace: own, AnyPodMetadata: true}))
-	t.Run("gate", func(t *testing.T) {
-		if err := write(); err != nil {
-			t.Error(err)
-		}
-		configure(t, g, `{"rules":[{"allowedAnnotationKeyExprs":["^other"]}]}`)
-		reviewtest.Refused(t, write(), 422, at)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
+	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/test/rig/plaintest"
 	"github.com/kruisekit/kruisekit/webhooks/kinds"
 	"github.com/kruisekit/kruisekit/webhooks/sidecarset"
@@ -34,6 +38,8 @@ type plainServer struct {
 	fail, refuse error
 	// others are the sets that are listed.
 	others []string
+	// rules are those of the cluster for annotations of pods.
+	rules string
 	// unknown are the fields that it knows nothing of, by their paths in a PodTemplate.
 	unknown []string
 	calls   int
@@ -66,29 +72,61 @@ func (s *plainServer) client() client.WithWatch {
 			if s.fail != nil {
 				return s.fail
 			}
-			if set, ok := obj.(*unstructured.Unstructured); ok {
-				for _, other := range s.others {
-					if err := set.UnmarshalJSON([]byte(other)); err != nil || set.GetName() == key.Name {
-						return err
-					}
-				}
-			}
-			return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, key.Name)
+			return s.get(key.Name, obj)
 		},
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 			s.calls++
-			for _, other := range s.others {
-				set := unstructured.Unstructured{}
-				if err := set.UnmarshalJSON([]byte(other)); err != nil {
-					return err
-				}
-				if sets, ok := list.(*unstructured.UnstructuredList); ok {
-					sets.Items = append(sets.Items, set)
+			switch list := list.(type) {
+			case *appsv1.ControllerRevisionList:
+				list.Items = revisions()[:1] // those of set a
+			case *unstructured.UnstructuredList:
+				for _, other := range s.others {
+					set := unstructured.Unstructured{}
+					if err := set.UnmarshalJSON([]byte(other)); err != nil {
+						return err
+					}
+					list.Items = append(list.Items, set)
 				}
 			}
 			return s.fail
 		},
 	})
+}
+
+func (s *plainServer) get(name string, obj client.Object) error {
+	switch o := obj.(type) {
+	case *corev1.ConfigMap:
+		o.Data = map[string]string{kruise.SidecarSetPatchPodMetadataWhiteListKey: s.rules}
+		return nil
+	case *appsv1.ControllerRevision:
+		for _, r := range revisions() {
+			if r.Name == name {
+				r.DeepCopyInto(o)
+				return nil
+			}
+		}
+	case *unstructured.Unstructured:
+		for _, other := range s.others {
+			if err := o.UnmarshalJSON([]byte(other)); err != nil || o.GetName() == name {
+				return err
+			}
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, name)
+}
+
+// revisions are one of set a and one of another set.
+func revisions() []appsv1.ControllerRevision {
+	of := func(set, version string) appsv1.ControllerRevision {
+		return appsv1.ControllerRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: set + "-1", Labels: map[string]string{
+				v1beta1.SidecarSetNameLabel: set, v1beta1.SidecarSetCustomVersionLabel: version,
+			}},
+			Revision: 1,
+			Data:     runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"agent","image":"a:0"}]}}`)},
+		}
+	}
+	return []appsv1.ControllerRevision{of("a", "v1"), of("other", "v2")}
 }
 
 func fill(container any) {

@@ -35,14 +35,8 @@ func TestAdmission(t *testing.T) {
 	t.Run("Mistakes", func(t *testing.T) { testMistakes(t, g) })
 	t.Run("Defaults", func(t *testing.T) { testDefaults(t, g) })
 	t.Run("Refusals", func(t *testing.T) { testRefusals(t, g) })
-	t.Run("Unknown", func(t *testing.T) { testUnknown(t, g) })
 	t.Run("Updates", func(t *testing.T) { testUpdates(t, g) })
-	t.Run("Hashes", func(t *testing.T) { testHashes(t, g) })
 	t.Run("Conflicts", func(t *testing.T) { testConflicts(t, g) })
-	t.Run("Canary", func(t *testing.T) { testCanary(t, g) })
-	t.Run("Revisions", func(t *testing.T) { testRevisions(t, g) })
-	t.Run("Annotations", func(t *testing.T) { testAnnotations(t, g) })
-	t.Run("Versions", func(t *testing.T) { testVersions(t, g) })
 	t.Run("Policy", func(t *testing.T) { testPolicy(t, g) })
 }
 
