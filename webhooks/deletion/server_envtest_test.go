@@ -19,8 +19,8 @@ import (
 // exempt is a user that the options exempt.
 const exempt = "administrator"
 
-// TestAdmission shares one API server. The same objects are judged by the webhooks, by no webhook that answers, and by
-// the policies.
+// TestAdmission shares one API server. Objects are judged by the webhooks, by no webhook that answers, and by the
+// policies.
 func TestAdmission(t *testing.T) {
 	in := reviewtest.Input{
 		Resources: []string{"clonesets", "statefulsets", "uniteddeployments"}, Setup: serve,
@@ -31,14 +31,9 @@ func TestAdmission(t *testing.T) {
 	}
 	g := reviewtest.Start(t, in)
 	all := createAll(t, g)
-	t.Run("Webhooks", func(t *testing.T) {
-		untilJudged(t, g, all, "admission webhook")
-		judgeAll(t, g, all, "admission webhook", both)
-	})
+	t.Run("Webhooks", func(t *testing.T) { untilJudged(t, g, all, "admission webhook") })
 	t.Run("Namespace", func(t *testing.T) { testNamespace(t, g) })
 	t.Run("Definition", func(t *testing.T) { testDefinition(t, g) })
-	t.Run("Following", func(t *testing.T) { testFollowing(t, g, "admission webhook") })
-	t.Run("Collection", func(t *testing.T) { testCollection(t, g) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, g) })
 	t.Run("Warnings", func(t *testing.T) { testWarnings(t, g) })
 	t.Run("Outage", func(t *testing.T) {
@@ -47,16 +42,15 @@ func TestAdmission(t *testing.T) {
 	})
 	t.Run("Policies in an outage", func(t *testing.T) {
 		apply(t, g, filepath.Join("..", "..", "config", "protection", "policies.yaml"))
-		untilJudged(t, g, all, "ValidatingAdmissionPolicy")
+		untilJudged(t, g, all, policy)
 		testPrinted(t, g)
 	})
 	t.Run("Policies", func(t *testing.T) {
 		g.Withdraw(t)
-		judgeAll(t, g, all, "ValidatingAdmissionPolicy", newest)
-		testFollowing(t, g, "ValidatingAdmissionPolicy")
 		g.Serve(t, serve) // for conversion alone
-		judgeAll(t, g, all, "ValidatingAdmissionPolicy", both)
-		testExempt(t, g, all)
+		judgeAll(t, g, all)
+		testFollowing(t, g)
+		testExempt(t, g, refused(all))
 	})
 }
 
