@@ -22,26 +22,23 @@ func cloneSets() entry {
 		Spec:     as(selected),
 		Recorded: []string{"1-created"}, Fields: []string{"template", "volumeClaimTemplates", "updateStrategy"},
 		Refused: map[string][]string{"v1alpha1": {"spec.scaleStrategy.podsToDelete", "spec.scaleStrategy.podsToDelete"}},
-	}, own: testCloneSets, both: reviewCloneSets}
+	}, own: testCloneSets, policy: reviewCloneSets}
 }
 
 func testCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	t.Run("Template", func(t *testing.T) { testTemplate(t, k, g) })
-	t.Run("Unknown", func(t *testing.T) { testUnknown(t, k, g) })
 	t.Run("Calls", func(t *testing.T) { testCalls(t, k, g) })
 	t.Run("PodsToDelete", func(t *testing.T) { testPodsToDelete(t, k, g) })
 	t.Run("OnDelete", func(t *testing.T) { testOnDelete(t, k, g) })
 }
 
-func reviewCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, reviewer string) {
+func reviewCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	// The API server asks no reviewer about this, because of the scale subresource.
 	k.Creations(t, g, "should be a non-negative integer", map[string]reviewtest.Creation{
 		"negative replicas": {Version: "v1beta1", Patch: `{"replicas":-1}`, Want: "spec.replicas: "},
 	})
-	k.Creations(t, g, reviewer, map[string]reviewtest.Creation{
-		"nothing is set":        {Version: "v1beta1"},
-		"nothing is set before": {Version: "v1alpha1"},
-		"no replicas":           {Version: "v1alpha1", Patch: `{"replicas":0}`},
+	k.Creations(t, g, k.PolicyName(), map[string]reviewtest.Creation{
+		"nothing is set": {Version: "v1beta1"},
 		"a type of the other": {
 			Version: "v1beta1", Patch: `{"updateStrategy":{"type":"ReCreate"}}`, Want: "spec.updateStrategy.type",
 		},
@@ -49,7 +46,6 @@ func reviewCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, revi
 			Version: "v1alpha1", Patch: `{"updateStrategy":{"type":"RollingUpdate"}}`, Want: "spec.updateStrategy.type",
 		},
 		"an empty type": {Version: "v1beta1", Patch: `{"updateStrategy":{"type":"","rollingUpdate":{"podUpdatePolicy":""}}}`},
-		"OnDelete":      {Version: "v1beta1", Patch: `{"updateStrategy":{"type":"OnDelete"}}`},
 		"OnDelete in v1alpha1": {
 			Version: "v1alpha1", Patch: `{"updateStrategy":{"type":"OnDelete"}}`, Want: "spec.updateStrategy.type",
 		},
@@ -60,9 +56,8 @@ func reviewCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, revi
 		"a known policy": {
 			Version: "v1beta1", Patch: `{"updateStrategy":{"rollingUpdate":{"podUpdatePolicy":"InPlaceOnly","partition":1}}}`,
 		},
-		"the other version's block": {Version: "v1alpha1", Patch: `{"updateStrategy":{"type":"InPlaceOnly","partition":1}}`},
 	})
-	k.With(`{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}}`).Updates(t, g, reviewer,
+	k.With(`{"selector":{"matchExpressions":[{"key":"app","operator":"Exists"}]}}`).Updates(t, g, k.PolicyName(),
 		map[string]reviewtest.Update{
 			"another label": {
 				Field: "selector", Value: map[string]any{"matchLabels": map[string]any{"app": "b"}}, Want: "spec: ",
@@ -82,17 +77,16 @@ func reviewCloneSets(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, revi
 // testTemplate has templates judged and completed.
 func testTemplate(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	namespace := g.Namespace(t)
+	wrong := k.New(t, "v1alpha1", namespace, `{"template":{"spec":{"containers":[{"name":"A b","image":"x"}]}}}`)
+	reviewtest.Refused(t, g.Client.Create(t.Context(), wrong), 422, "spec.template.spec.containers[0].name")
+	claim := k.New(t, "v1beta1", namespace, `{"volumeClaimTemplates":[{"metadata":{"name":"Not A Name"}}]}`)
+	reviewtest.Refused(t, g.Client.Create(t.Context(), claim), 422, "spec.volumeClaimTemplates[0].metadata.name")
+	number := k.New(t, "v1beta1", namespace, `{"template":{"spec":{"containers":7}}}`)
+	if err := g.Client.Create(t.Context(), number); !apierrors.IsBadRequest(err) ||
+		!strings.Contains(err.Error(), "spec.template.spec.containers") {
+		t.Errorf("containers are a number: %v", err)
+	}
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		wrong := k.New(t, version, namespace, `{"template":{"spec":{"containers":[{"name":"A b","image":"x"}]}}}`)
-		reviewtest.Refused(t, g.Client.Create(t.Context(), wrong), 422, "spec.template.spec.containers[0].name")
-		claim := k.New(t, version, namespace, `{"volumeClaimTemplates":[{"metadata":{"name":"Not A Name"}}]}`)
-		reviewtest.Refused(t, g.Client.Create(t.Context(), claim), 422, "spec.volumeClaimTemplates[0].metadata.name")
-		number := k.New(t, version, namespace, `{"template":{"spec":{"containers":7}}}`)
-		if err := g.Client.Create(t.Context(), number); !apierrors.IsBadRequest(err) ||
-			!strings.Contains(err.Error(), "spec.template.spec.containers") {
-			t.Errorf("containers are a number: %v", err)
-		}
-
 		set := k.New(t, version, namespace, `{"template":{"spec":{"fromTheFuture":{"n":1},"serviceAccountName":"x",
 			"initContainers":[{"name":"init","image":"init:1"}],
 			"containers":[{"name":"main","image":"app:1","alsoNew":[1],"resources":{"limits":{"cpu":0.5,"memory":"1024Mi"}},
@@ -129,21 +123,6 @@ func testTemplate(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 		}}
 		if diff := cmp.Diff(wantClaims, reviewtest.Field(set, "spec", "volumeClaimTemplates")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", version, diff)
-		}
-	}
-}
-
-// testUnknown has the API server find what is misspelt in a template, and tell it once.
-func testUnknown(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
-	const typo = `{"template":{"spec":{"containers":[{"name":"main","image":"app:1","comand":["a"]}]}}}`
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		got, err := g.Warnings(t, k.New(t, version, "default", typo))
-		if diff := cmp.Diff([]string{`unknown field "spec.template.spec.containers[0].comand"`}, got); diff != "" ||
-			err != nil {
-			t.Errorf("%s: %v (-want +got):\n%s", version, err, diff)
-		}
-		if got, err = g.Warnings(t, k.New(t, version, "default", `{}`)); len(got) > 0 || err != nil {
-			t.Errorf("%s: nothing is misspelt: %q, %v", version, got, err)
 		}
 	}
 }
@@ -188,43 +167,37 @@ func testCalls(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 
 // testPodsToDelete names pods of the set and others.
 func testPodsToDelete(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
-	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		namespace := g.Namespace(t)
-		set := k.New(t, version, namespace, "")
-		if err := g.Client.Create(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
-		yes := true
-		owner := []metav1.OwnerReference{{
-			APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: set.GetName(), UID: set.GetUID(), Controller: &yes,
-		}}
-		mine := runPod(t, g, namespace, "mine", owner)
-		runPod(t, g, namespace, "stray", nil)
-		leaving := runPod(t, g, namespace, "leaving", owner)
-		leaving.Finalizers = []string{"example.com/hold"}
-		if err := g.Client.Update(t.Context(), leaving); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Client.Delete(t.Context(), leaving); err != nil {
-			t.Fatal(err)
-		}
-		try := func(names ...any) error {
-			changed := set.DeepCopy()
-			_ = unstructured.SetNestedSlice(changed.Object, names, "spec", "scaleStrategy", "podsToDelete")
-			return g.Client.Update(t.Context(), changed, client.DryRunAll)
-		}
-		if err := try(mine.Name); err != nil {
-			t.Errorf("%s: a pod of the set: %v", version, err)
-		}
-		for _, name := range []any{"stray", "leaving", "nobody", "No Name"} {
-			reviewtest.Refused(t, try(mine.Name, name), 422, "spec.scaleStrategy.podsToDelete")
-		}
-		leaving.Finalizers = nil
-		if err := g.Client.Patch(t.Context(), leaving,
-			client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
-			t.Error(err)
-		}
+	namespace := g.Namespace(t)
+	set := k.New(t, "v1beta1", namespace, "")
+	if err := g.Client.Create(t.Context(), set); err != nil {
+		t.Fatal(err)
 	}
+	yes := true
+	owner := []metav1.OwnerReference{{
+		APIVersion: "apps.kruise.io/v1beta1", Kind: "CloneSet", Name: set.GetName(), UID: set.GetUID(), Controller: &yes,
+	}}
+	runPod(t, g, namespace, "mine", owner)
+	runPod(t, g, namespace, "stray", nil)
+	leaving := runPod(t, g, namespace, "leaving", owner)
+	leaving.Finalizers = []string{"example.com/hold"}
+	if err := g.Client.Update(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Client.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	try := func(name string) error {
+		changed := set.DeepCopy()
+		_ = unstructured.SetNestedStringSlice(changed.Object, []string{name}, "spec", "scaleStrategy", "podsToDelete")
+		return g.Client.Update(t.Context(), changed, client.DryRunAll)
+	}
+	if err := try("mine"); err != nil {
+		t.Errorf("a pod of the set: %v", err)
+	}
+	for _, name := range []string{"stray", "leaving", "nobody"} {
+		reviewtest.Refused(t, try(name), 422, "spec.scaleStrategy.podsToDelete")
+	}
+	g.Leave(t, leaving)
 }
 
 func runPod(t *testing.T, g *reviewtest.Ground, namespace, name string, owner []metav1.OwnerReference) *corev1.Pod {
@@ -242,23 +215,13 @@ func runPod(t *testing.T, g *reviewtest.Ground, namespace, name string, owner []
 	return pod
 }
 
-// testOnDelete writes a set of the newer version through the older, as old clients do. A new one they cannot make.
+// testOnDelete writes a set of the newer version through the older, as old clients do.
 func testOnDelete(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
-	namespace := g.Namespace(t)
-	const onDelete = `{"updateStrategy":{"type":"OnDelete"}}`
-	reviewtest.Refused(t, g.Client.Create(t.Context(), k.New(t, "v1alpha1", namespace, onDelete)), 422,
-		"spec.updateStrategy.type")
-	other := k.New(t, "v1alpha1", namespace, "")
-	if err := g.Client.Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	_ = unstructured.SetNestedField(other.Object, "OnDelete", "spec", "updateStrategy", "type")
-	reviewtest.Refused(t, g.Client.Update(t.Context(), other), 422, "spec.updateStrategy.type")
-	set := k.New(t, "v1beta1", namespace, `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`)
+	set := k.New(t, "v1beta1", g.Namespace(t), `{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"paused":true}}}`)
 	if err := g.Client.Create(t.Context(), set); err != nil {
 		t.Fatal(err)
 	}
-	alpha := k.New(t, "v1alpha1", namespace, "")
+	alpha := k.New(t, "v1alpha1", set.GetNamespace(), "")
 	if err := g.Client.Get(t.Context(), client.ObjectKeyFromObject(set), alpha); err != nil {
 		t.Fatal(err)
 	}

@@ -45,9 +45,8 @@ type entry struct {
 
 	// own are tests of what only this kind does at an API server.
 	own func(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground)
-	// both are reviews that the webhook and the policy decide alike: they name the reviewer. Nil where the policy is
-	// tested elsewhere.
-	both func(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, reviewer string)
+	// policy are reviews of the policy, which decides as the webhook does. Nil where it is tested elsewhere.
+	policy func(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground)
 	// faulty are patches of specs that are stored before the policy: the policy accepts updates of something else.
 	faulty []string
 	// worse is a patch of the first of them that the policy rejects.
@@ -122,15 +121,12 @@ func TestKinds(t *testing.T) {
 		},
 		Setup: serveKinds(false), Bad: bad.New(t, "v1beta1", "default", bad.Bad),
 	})
-	createNodes(t, g)
+	createNode(t, g)
 	for _, e := range all {
 		t.Run(e.Name, func(t *testing.T) {
 			e.Review(t, g)
 			if e.own != nil {
 				e.own(t, e.Kind, g)
-			}
-			if e.both != nil {
-				t.Run("Webhook", func(t *testing.T) { e.both(t, e.Kind, g, denied) })
 			}
 		})
 	}
@@ -172,7 +168,7 @@ func testPolicies(t *testing.T, g *reviewtest.Ground, all []entry) {
 	var policies []reviewtest.Kind
 	stored := map[string][]*unstructured.Unstructured{}
 	for _, e := range all {
-		if e.both == nil {
+		if e.policy == nil {
 			continue
 		}
 		if e.Name != "ImageListPullJob" { // two kinds have one
@@ -189,7 +185,7 @@ func testPolicies(t *testing.T, g *reviewtest.Ground, all []entry) {
 	}
 	reviewtest.ApplyPolicies(t, g, policies...)
 	for _, e := range all {
-		if e.both == nil {
+		if e.policy == nil {
 			continue
 		}
 		t.Run(e.Name, func(t *testing.T) {
@@ -199,7 +195,7 @@ func testPolicies(t *testing.T, g *reviewtest.Ground, all []entry) {
 				}
 				return e.Rejects(ctx, t, g)
 			})
-			e.both(t, e.Kind, g, e.PolicyName())
+			e.policy(t, e.Kind, g)
 			for _, o := range stored[e.Name] {
 				o.SetLabels(map[string]string{"touched": "true"})
 				if err := g.Client.Update(t.Context(), o); err != nil {

@@ -22,7 +22,7 @@ func advancedCronJobs() entry {
 		Refused: map[string][]string{"v1beta1": {
 			"spec.template.imageListPullJobTemplate.spec.completionPolicy.ttlSecondsAfterFinished",
 		}},
-	}, own: testChildren, both: reviewCronJobs}
+	}, own: testChildren, policy: reviewCronJobs}
 }
 
 // testChildren has the API server validate what is created, and default its pods. What OpenKruise has not stored can be
@@ -66,12 +66,12 @@ func testChildren(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	}
 }
 
-func reviewCronJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, reviewer string) {
+func reviewCronJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	pull := func(fields string) string {
 		return `{"template":{"jobTemplate":null,"imageListPullJobTemplate":{"spec":{"images":["a"],"completionPolicy":` +
 			fields + `}}}}`
 	}
-	k.Creations(t, g, reviewer, map[string]reviewtest.Creation{
+	k.Creations(t, g, k.PolicyName(), map[string]reviewtest.Creation{
 		"Jobs":           {Version: "v1beta1", Patch: ``},
 		"pulls":          {Version: "v1beta1", Patch: pull(`{}`)},
 		"empty schedule": {Version: "v1beta1", Patch: `{"schedule":""}`, Want: "spec.schedule"},
@@ -106,7 +106,7 @@ func reviewCronJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, revie
 		"pulls for a day": {Version: "v1beta1", Patch: pull(`{"activeDeadlineSeconds":86400}`)},
 	})
 	template := reviewtest.Field(k.New(t, "v1beta1", "", ""), "spec", "template")
-	k.With(pull(`{}`)).Updates(t, g, reviewer, map[string]reviewtest.Update{"another template": {
+	k.With(pull(`{}`)).Updates(t, g, k.PolicyName(), map[string]reviewtest.Update{"another template": {
 		Field: "template",
 		Value: template, Want: "spec",
 	}})
@@ -118,7 +118,7 @@ func ephemeralJobs() entry {
 		At: []string{"spec.parallelism"},
 		Spec: as(`{"selector":{"matchLabels":{"app":"web"}},"template":{"ephemeralContainers":[{"name":"shell",` +
 			`"image":"busybox:1"}]}}`),
-	}, own: testContainers, both: reviewEphemeralJobs}
+	}, own: testContainers, policy: reviewEphemeralJobs}
 }
 
 // testContainers has the API server validate containers.
@@ -140,12 +140,12 @@ func testContainers(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	})
 }
 
-func reviewEphemeralJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, reviewer string) {
+func reviewEphemeralJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground) {
 	const at = "spec.template.ephemeralContainers"
 	with := func(fields string) string {
 		return `{"template":{"ephemeralContainers":[{"name":"shell","image":"busybox:1",` + fields + `}]}}`
 	}
-	k.Creations(t, g, reviewer, map[string]reviewtest.Creation{
+	k.Creations(t, g, k.PolicyName(), map[string]reviewtest.Creation{
 		"nothing more": {},
 		"everything": {
 			Patch: `{"replicas":0,"parallelism":0,"paused":true,"activeDeadlineSeconds":0,"ttlSecondsAfterFinished":0}`,
@@ -156,7 +156,6 @@ func reviewEphemeralJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, 
 				`"terminationMessagePolicy":"File","tty":true,"targetContainerName":"x","resources":{},"ports":[]`),
 		},
 		"an empty selector":   {Patch: `{"selector":{"matchLabels":null}}`, Want: "spec.selector: "},
-		"negative replicas":   {Patch: `{"replicas":-1}`, Want: "spec.replicas: "},
 		"negative pods":       {Patch: `{"parallelism":-1}`, Want: "spec.parallelism: "},
 		"a negative deadline": {Patch: `{"activeDeadlineSeconds":-1}`, Want: "spec.activeDeadlineSeconds: "},
 		"a negative life":     {Patch: `{"ttlSecondsAfterFinished":-1}`, Want: "spec.ttlSecondsAfterFinished: "},
@@ -178,7 +177,7 @@ func reviewEphemeralJobs(t *testing.T, k reviewtest.Kind, g *reviewtest.Ground, 
 		"a part by a formula": {Patch: with(`"volumeMounts":[{"name":"a","mountPath":"/a","subPathExpr":"b"}]`), Want: at},
 	})
 	containers := []any{map[string]any{"name": "shell", "image": "busybox:2"}}
-	k.Updates(t, g, reviewer, map[string]reviewtest.Update{
+	k.Updates(t, g, k.PolicyName(), map[string]reviewtest.Update{
 		"paused":           {Field: "paused", Value: true},
 		"pods":             {Field: "parallelism", Value: int64(4)},
 		"another image":    {Field: "template.ephemeralContainers", Value: containers, Want: "spec.template: "},
