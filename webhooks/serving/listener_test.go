@@ -140,7 +140,7 @@ func TestStalledClients(t *testing.T) {
 			if name == "no request" {
 				return
 			}
-			g := start(t, serving.Options{Limits: serving.Limits{Read: 300 * time.Millisecond}})
+			g := start(t, serving.Options{Limits: serving.Limits{Read: time.Second}})
 			for _, one := range stall(g, 3) {
 				_ = one.SetReadDeadline(time.Now().Add(late))
 				if _, err := io.Copy(io.Discard, one); errors.Is(err, os.ErrDeadlineExceeded) {

@@ -159,7 +159,7 @@ func TestReviewsThatWaitInVain(t *testing.T) {
 // Bodies that arrive and stop hold at most their part of the memory, until their deadline. A review that runs is
 // answered meanwhile.
 func TestManyStalledBodies(t *testing.T) {
-	limits := serving.Limits{Body: 64 << 10, Memory: 1 << 20, Read: 300 * time.Millisecond, Answer: late}
+	limits := serving.Limits{Body: 64 << 10, Memory: 1 << 20, Read: time.Second, Answer: late}
 	g := start(t, serving.Options{Limits: limits})
 	ran := make(chan answer, 1)
 	go func() { ran <- g.post(t, newClient(t, apiServer), path, strings.NewReader("{}"), true) }()
