@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
 // A pod that the reconciler has deleted, and that the cache shows as before, is no failure.
 func TestDeletedBehindCache(t *testing.T) {
-	m := newModel(t, statefulset.Options{})
+	m := newModel(t, Options{})
 	set := m.create("web", 1)
 	ready := func() error {
-		if m.look(set); set.Status.UpdatedReadyReplicas != 1 || set.Status.ObservedGeneration != set.Generation {
+		if m.Look(set); set.Status.UpdatedReadyReplicas != 1 || set.Status.ObservedGeneration != set.Generation {
 			return fmt.Errorf("status %+v", set.Status)
 		}
 		return nil
@@ -30,7 +29,7 @@ func TestDeletedBehindCache(t *testing.T) {
 	for range 3 {
 		m.Reconcile()
 	}
-	if m.look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 ||
+	if m.Look(set); len(m.Server.Events(set, "FailedCreate")) > 0 || len(set.Status.Conditions) > 0 ||
 		m.pod(set, 0).DeletionTimestamp == nil {
 		t.Errorf("events %v, conditions %v", m.Server.Events(set, "FailedCreate"), set.Status.Conditions)
 	}
@@ -60,30 +59,24 @@ func (m *model) claimUIDs() map[string]types.UID {
 func TestNewLeaderWithOlderSet(t *testing.T) {
 	for name, c := range map[string]struct {
 		why    string
-		before []func(*v1beta1.StatefulSet)
-		change []func(*v1beta1.StatefulSet)
+		before changes
+		change changes
 		want   string
 	}{
-		"scaled out": {
-			why:    "no pod is deleted, and no claim goes with it",
-			before: []func(*v1beta1.StatefulSet){parallel},
-			change: []func(*v1beta1.StatefulSet){scaled(5)},
-			want:   "0:1 1:1 2:1 3:1 4:1",
-		},
 		"scaled out in order": {
 			why:    "claims are handed over before it is the turn of their pods",
-			change: []func(*v1beta1.StatefulSet){scaled(5)},
+			change: changes{scaled(5)},
 			want:   "0:1 1:1 2:1 3:1 4:1",
 		},
 		"updated": {
 			why:    "no pod goes back to the revision before",
-			before: []func(*v1beta1.StatefulSet){parallel},
-			change: []func(*v1beta1.StatefulSet){image("web:2")},
+			before: changes{parallel},
+			change: changes{withImage("web:2")},
 			want:   "0:2 1:2 2:2",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, statefulset.Options{})
+			m := newModel(t, Options{})
 			set := m.create("db", 3, append(c.before, withClaims(keeps, deletes))...)
 			m.becomes(set, "0:1 1:1 2:1")
 			if reads := m.Live.Reads(); len(reads) > 0 {
@@ -128,7 +121,7 @@ func uidsOf(pods []corev1.Pod) map[string]types.UID {
 
 // A new leader that shows an older set does not act on a set that was deleted, and made again with the same name.
 func TestNewLeaderWithTheSetBefore(t *testing.T) {
-	m := newModel(t, statefulset.Options{})
+	m := newModel(t, Options{})
 	set := m.create("db", 1, parallel, withClaims(keeps, deletes))
 	m.becomes(set, "0:1")
 	m.change(set, scaled(0)) // an earlier spec would delete the pod that is left

@@ -36,212 +36,99 @@ func TestPlanClaims(t *testing.T) {
 		return c
 	}
 	foreign := ofPod("db-0", "uid-db-0")
-	two := several("web:1", 0, 1)
+	two := parse("0:1 1:1")
 	checkPlans(t, map[string]planCase{
-		"new": {
-			why:      "the claim comes before its pod, and outlasts both",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			want:     []string{"create data-web-0 of []", "create web-0 of web:1"},
+		"new: the claim comes before its pod, and outlasts both": {
+			replicas: 1, set: changes{withClaims(keeps, keeps)}, want: "create data-web-0 of [], create web-0 of web:1",
 		},
-		"new, deleted": {
-			why:      "the claim is deleted with the set",
+		"new, deleted: the claim is deleted with the set": {
 			replicas: 1,
 			set:      changes{withClaims(deletes, keeps)},
-			want:     []string{"create data-web-0 of [StatefulSet web]", "create web-0 of web:1"},
+			want:     "create data-web-0 of [StatefulSet web], create web-0 of web:1",
 		},
-		"exists": {
-			why:      "the claim is used as it is",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			claims:   claimsOf(claimOf("web-0", "1Mi")),
-			want:     []string{"create web-0 of web:1"},
+		"terminates: the name is taken until the claim is gone": {
+			replicas: 1, set: changes{withClaims(keeps, keeps)}, claims: claimsOf(gone(claimOf("web-0", "1Gi"))),
 		},
-		"terminates": {
-			why:      "the name is taken until the claim is gone",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			claims:   claimsOf(gone(claimOf("web-0", "1Gi"))),
-		},
-		"stale": {
-			why:      "the claim goes with the earlier pod",
+		"stale: the claim goes with the earlier pod": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, deletes)},
 			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "earlier"))),
 		},
-		"stale, retained": {
-			why:      "the policy does not look at the claim's pod",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "earlier"))),
-			want:     []string{"create web-0 of web:1"},
-		},
-		"stale, parallel": {
-			why:      "other pods do not wait",
+		"stale, parallel: other pods do not wait": {
 			replicas: 2,
 			set:      changes{parallel, withClaims(keeps, deletes)},
 			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "earlier")), claimOf("web-1", "1Gi")),
-			want:     []string{"create web-1 of web:1"},
+			want:     "create web-1 of web:1",
 		},
-		"pending": {
-			why:      "a pod that is not scheduled gets its claim again",
+		"pending: a pod that is not scheduled gets its claim again": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, keeps)},
 			pods:     mounting(pod("web-0", "web:1", pending)),
-			want:     []string{"create data-web-0 of []", "move web-0 to Normal"},
+			want:     "create data-web-0 of [], move web-0 to Normal",
 		},
-		"running": {
-			why:      "a running pod lacks nothing",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			pods:     mounting(pod("web-0", "web:1")),
-		},
-		"policy is Delete": {
-			why:      "the claim refers to the set; another owner stays",
+		"policy is Delete: the claim refers to the set; another owner stays": {
 			replicas: 1,
 			set:      changes{withClaims(deletes, keeps)},
-			pods:     mounting(pod("web-0", "web:1")),
+			pods:     mounting(parse("0:1")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi", foreign)),
-			want:     []string{"patch data-web-0 of [StatefulSet web Pod db-0]"},
+			want:     "patch data-web-0 of [StatefulSet web Pod db-0]",
 		},
-		"policy is Retain": {
-			why:      "the claim refers to the set no more",
+		"policy is Retain: the claim refers to the set no more": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, keeps)},
-			pods:     mounting(pod("web-0", "web:1")),
+			pods:     mounting(parse("0:1")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi", ofSet())),
-			want:     []string{"patch data-web-0 of []"},
+			want:     "patch data-web-0 of []",
 		},
-		"policy is ignored": {
-			why:      "the gate is off",
+		"policy is ignored: the gate is off": {
 			options:  Options{IgnoreRetention: true},
 			replicas: 1,
 			set:      changes{withClaims(deletes, deletes)},
-			pods:     mounting(pod("web-0", "web:1")),
+			pods:     mounting(parse("0:1")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi")),
 		},
-		"wanted again": {
-			why:      "the claim refers to its pod no more",
+		"wanted again: the claim refers to its pod no more": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1")),
+			pods:     mounting(parse("0:1")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "uid-web-0"))),
-			want:     []string{"patch data-web-0 of []"},
+			want:     "patch data-web-0 of []",
 		},
-		"scaled in, Delete": {
-			why:      "the claim refers to the pod before the pod is deleted",
+		"scaled in, Delete: the claim refers to the pod before the pod is deleted": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, deletes)},
-			pods:     mounting(several("web:1", 0, 1)...),
+			pods:     mounting(parse("0:1 1:1")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi")),
-			want:     []string{"patch data-web-1 of [Pod web-1]", "delete web-1"},
+			want:     "patch data-web-1 of [Pod web-1], delete web-1",
 		},
-		"scaled in, both": {
-			why:      "the claim goes over from the set to the pod",
-			replicas: 1,
-			set:      changes{withClaims(deletes, deletes)},
-			pods:     mounting(several("web:1", 0, 1)...),
-			claims:   claimsOf(claimOf("web-0", "1Gi", ofSet()), claimOf("web-1", "1Gi", ofSet())),
-			want:     []string{"patch data-web-1 of [Pod web-1]", "delete web-1"},
+		"failed, not wanted: the claim refers to the pod before the pod is deleted": {
+			set:    changes{withClaims(keeps, deletes)},
+			pods:   mounting(parse("0:1!")...),
+			claims: claimsOf(claimOf("web-0", "1Gi")),
+			want:   "patch data-web-0 of [Pod web-0], delete web-0",
 		},
-		"scaled in, Retain": {
-			why:      "the claim stays",
-			replicas: 1,
-			set:      changes{withClaims(keeps, keeps)},
-			pods:     mounting(several("web:1", 0, 1)...),
-			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi")),
-			want:     []string{"delete web-1"},
-		},
-		"recreated": {
-			why:      "the claim of a wanted pod stays",
-			replicas: 1,
-			set:      changes{withClaims(keeps, deletes), withImage("web:2")},
-			pods:     mounting(pod("web-0", "web:1")),
-			claims:   claimsOf(claimOf("web-0", "1Gi")),
-			want:     []string{"delete web-0"},
-		},
-		"failed, not wanted": {
-			why:      "the claim refers to the pod before the pod is deleted",
-			replicas: 0,
-			set:      changes{withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1", podtest.Phase(corev1.PodFailed))),
-			claims:   claimsOf(claimOf("web-0", "1Gi")),
-			want:     []string{"patch data-web-0 of [Pod web-0]", "delete web-0"},
-		},
-		"wanted, terminating": {
-			why:      "scaled in and out again: the claim outlasts the pod",
+		"wanted, terminating: scaled in and out again: the claim outlasts the pod": {
 			replicas: 2,
 			set:      changes{parallel, withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1", terminating(0))),
+			pods:     mounting(parse("0:1 1:1*")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi", ofPod("web-1", "uid-web-1"))),
-			want:     []string{"patch data-web-1 of []"},
+			want:     "patch data-web-1 of []",
 		},
-		"wanted, ordered": {
-			why:      "the claim outlasts the pod, whose turn has not come",
-			replicas: 2,
-			set:      changes{withClaims(deletes, deletes)},
-			pods:     mounting(pod("web-0", "web:1", podtest.NotReady), pod("web-1", "web:1", terminating(0))),
-			claims:   claimsOf(claimOf("web-0", "1Gi", ofSet()), claimOf("web-1", "1Gi", ofPod("web-1", "uid-web-1"))),
-			want:     []string{"patch data-web-1 of [StatefulSet web]"},
-		},
-		"wanted, failed": {
-			why:      "the claim is the next pod's before the pod is deleted",
-			replicas: 2,
-			set:      changes{parallel, withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1", podtest.Phase(corev1.PodFailed))),
-			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi", ofPod("web-1", "uid-web-1"))),
-			want:     []string{"patch data-web-1 of []", "delete web-1"},
-		},
-		"wanted, updated": {
-			why:      "the claim refers to the pod no more before the pod is deleted",
-			replicas: 1,
-			set:      changes{withClaims(keeps, deletes), withImage("web:2")},
-			pods:     mounting(pod("web-0", "web:1")),
-			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "uid-web-0"))),
-			want:     []string{"patch data-web-0 of []", "delete web-0"},
-		},
-		"terminates already": {
-			why:      "the claim goes with a pod that another client deleted",
-			replicas: 1,
-			set:      changes{parallel, withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1", terminating(0))),
-			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi")),
-			want:     []string{"patch data-web-1 of [Pod web-1]"},
-		},
-		"waits for its turn": {
-			why:      "a pod that is deleted by another client meanwhile takes its claim along",
+		"waits for its turn: a pod that is deleted by another client meanwhile takes its claim along": {
 			replicas: 1,
 			set:      changes{withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1"), pod("web-2", "web:1", terminating(0))),
+			pods:     mounting(parse("0:1 1:1 2:1*")...),
 			claims:   claimsOf(claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi"), claimOf("web-2", "1Gi")),
-			want:     []string{"patch data-web-2 of [Pod web-2]", "patch data-web-1 of [Pod web-1]"},
+			want:     "patch data-web-2 of [Pod web-2], patch data-web-1 of [Pod web-1]",
 		},
-		"template added": {
-			why:      "one pod at a time is recreated, as no running pod gets a volume",
-			replicas: 2,
-			set:      changes{parallel, withClaims(keeps, keeps)},
-			pods:     two,
-			want:     []string{"delete web-1"},
+		"template added: one pod at a time is recreated, as no running pod gets a volume": {
+			replicas: 2, set: changes{parallel, withClaims(keeps, keeps)}, pods: two, want: "delete web-1",
 		},
-		"added, partition": {
-			why:      "the partition holds",
-			replicas: 2,
-			set:      changes{parallel, partition(2), withClaims(keeps, keeps)},
-			pods:     several("web:1", 0, 1),
+		"added, partition: the partition holds": {
+			replicas: 2, set: changes{parallel, partition(2), withClaims(keeps, keeps)}, pods: parse("0:1 1:1"),
 		},
-		"added, OnDelete": {
-			why:      "the user deletes the pods",
-			replicas: 2,
-			set:      changes{parallel, onDelete, withClaims(keeps, keeps)},
-			pods:     several("web:1", 0, 1),
-		},
-		"update beside stale": {
-			why:      "the empty slot counts, and another pod is updated",
-			replicas: 2,
-			set:      changes{parallel, withImage("web:2"), maxUnavailable(2), withClaims(keeps, deletes)},
-			pods:     mounting(pod("web-1", "web:1")),
-			claims:   claimsOf(claimOf("web-0", "1Gi", ofPod("web-0", "earlier")), claimOf("web-1", "1Gi")),
-			want:     []string{"delete web-1"},
+		"added, OnDelete: the user deletes the pods": {
+			replicas: 2, set: changes{parallel, onDelete, withClaims(keeps, keeps)}, pods: parse("0:1 1:1"),
 		},
 	})
 }

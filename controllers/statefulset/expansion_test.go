@@ -51,7 +51,7 @@ func inClass(name string, claim *corev1.PersistentVolumeClaim) *corev1.Persisten
 // Claims grow with the turn of their pod, within the partition and the budget, before the pod is updated.
 func TestPlanExpansion(t *testing.T) {
 	on := Options{ExpandClaims: true}
-	three := func(image string) []*corev1.Pod { return mounting(several(image, 0, 1, 2)...) }
+	three := func() []*corev1.Pod { return mounting(parse("0:1 1:1 2:1")...) }
 	small := func() []*corev1.PersistentVolumeClaim {
 		return []*corev1.PersistentVolumeClaim{claimOf("web-0", "1Gi"), claimOf("web-1", "1Gi"), claimOf("web-2", "1Gi")}
 	}
@@ -75,126 +75,82 @@ func TestPlanExpansion(t *testing.T) {
 		return pods
 	}
 	checkPlans(t, map[string]planCase{
-		"claims alone": {
-			why:      "the claim of the last pod grows, and no pod changes",
+		"claims alone: the claim of the last pod grows, and no pod changes": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing},
-			pods:     three("web:1"),
+			pods:     three(),
 			claims:   small(),
-			want:     []string{"patch data-web-2 of []"},
+			want:     "patch data-web-2 of []",
 		},
-		"two at a time": {
-			"as many as may be unavailable", on, 3,
-			changes{growing, parallel, maxUnavailable(2)},
-			three("web:1"), small(),
-			[]string{"patch data-web-2 of []", "patch data-web-1 of []"},
-			0,
-		},
-		"gate off": {"claims stay", Options{}, 3, changes{growing}, three("web:1"), small(), nil, 0},
-		"on delete": {"claims stay", on, 3, changes{growing, func(s *v1beta1.StatefulSet) {
-			s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType
-		}}, three("web:1"), small(), nil, 0},
-		"partition": {
-			why:      "pods below keep their claims",
+		"gate off: claims stay": {replicas: 3, set: changes{growing}, pods: three(), claims: small()},
+		"on delete: claims stay": {
 			options:  on,
 			replicas: 3,
-			set:      changes{growing, partition(3)},
-			pods:     three("web:1"),
-			claims:   small(),
+			set: changes{growing, func(s *v1beta1.StatefulSet) {
+				s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPVCDeleteVolumeClaimUpdateStrategyType
+			}},
+			pods:   three(),
+			claims: small(),
 		},
-		"paused": {"nothing grows", on, 3, changes{growing, paused}, three("web:1"), small(), nil, 0},
-		"before the pod": {
-			why:      "the pod waits for its claim",
+		"partition: pods below keep their claims": {
+			options: on, replicas: 3, set: changes{growing, partition(3)}, pods: three(), claims: small(),
+		},
+		"paused: nothing grows": {
+			options: on, replicas: 3, set: changes{growing, paused}, pods: three(), claims: small(),
+		},
+		"before the pod: the pod waits for its claim": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, withImage("web:2"), inPlace},
-			pods:     three("web:1"),
+			pods:     three(),
 			claims:   small(),
-			want:     []string{"patch data-web-2 of []"},
+			want:     "patch data-web-2 of []",
 		},
-		"growing": {
-			why:      "the volume spends the budget",
+		"growing: the volume spends the budget": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, withImage("web:2"), inPlace},
-			pods:     three("web:1"),
+			pods:     three(),
 			claims:   with(grows("web-2", time.Time{})),
 		},
-		"grown": {
-			why:      "the pod follows its claim",
+		"grown: the pod follows its claim": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, withImage("web:2"), inPlace},
-			pods:     three("web:1"),
+			pods:     three(),
 			claims:   with(claimOf("web-2", "2Gi")),
-			want:     []string{"take web-2 out of traffic", "update web-2 to web:2"},
+			want:     "take web-2 out of traffic, update web-2 to web:2",
 		},
-		"mounts with the pod": {
-			why:      "a recreated pod mounts it again",
+		"mounts with the pod: a recreated pod mounts it again": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, withImage("web:2")},
-			pods:     three("web:1"),
+			pods:     three(),
 			claims:   with(grows("web-2", noon)),
-			want:     []string{"delete web-2"},
+			want:     "delete web-2",
 		},
-		"a pod of a lower ordinal waits for its mount": {
-			why:      "it goes first, because it spends the budget",
-			options:  on,
-			replicas: 3,
-			set:      changes{growing, withImage("web:2")},
-			pods:     three("web:1"),
-			claims:   with(grows("web-0", noon)),
-			want:     []string{"delete web-0"},
-		},
-		"remount": {
-			why:      "a pod is recreated where its node does not grow the file system",
+		"remount: a pod is recreated where its node does not grow the file system": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing},
-			pods:     aged(three("web:1")),
+			pods:     aged(three()),
 			claims:   with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))),
-			want:     []string{"delete web-0"},
+			want:     "delete web-0",
 		},
-		"remount, partition": {
-			why:      "a pod below the partition stays",
-			options:  on,
-			replicas: 3,
-			set:      changes{growing, partition(1)},
-			pods:     aged(three("web:1")),
-			claims:   with(claimOf("web-2", "2Gi"), claimOf("web-1", "2Gi"), grows("web-0", noon.Add(-time.Hour))),
-		},
-		"larger": {
-			why:      "claims do not shrink",
-			options:  on,
-			replicas: 3,
-			set:      changes{growing},
-			pods:     three("web:1"),
-			claims:   with(claimOf("web-0", "3Gi"), claimOf("web-1", "3Gi"), claimOf("web-2", "3Gi")),
-		},
-		"terminating": {
-			why:      "a claim that goes is left alone",
-			options:  on,
-			replicas: 1,
-			set:      changes{growing},
-			pods:     mounting(several("web:1", 0)...),
-		},
-		"not bound": {
-			why:      "until then the API server forbids that it grows, and the pod may need its update to bind it",
+		"not bound: until then the API server forbids that it grows, and the pod may need its update to bind it": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, parallel, withImage("web:2")},
-			pods:     mounting(pod("web-0", "web:1"), pod("web-1", "web:1"), pod("web-2", "web:1", podtest.NotReady)),
+			pods:     mounting(parse("0:1 1:1 2:1-")...),
 			claims:   with(unbound("web-2")),
-			want:     []string{"delete web-2"},
+			want:     "delete web-2",
 		},
-		"unavailable pods first": {
-			why:      "the budget is spent by a pod that is not ready",
+		"unavailable pods first: the budget is spent by a pod that is not ready": {
 			options:  on,
 			replicas: 3,
 			set:      changes{growing, parallel},
-			pods:     mounting(pod("web-0", "web:1", podtest.NotReady), pod("web-1", "web:1"), pod("web-2", "web:1")),
+			pods:     mounting(parse("0:1- 1:1 2:1")...),
 			claims:   small(),
 		},
 	})
@@ -204,7 +160,7 @@ func TestPlanExpansion(t *testing.T) {
 func TestRefusedExpansion(t *testing.T) {
 	o := observe(t, 2, growing, parallel, inPlace, withImage("web:2"))
 	o.options.ExpandClaims = true
-	o.pods(mounting(several("web:1", 0, 1)...)...)
+	o.pods(mounting(parse("0:1 1:1")...)...)
 	for name, allows := range map[string]*bool{"fast": ptr.To(true), "slow": nil} {
 		if err := o.server.Put(&storagev1.StorageClass{
 			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, AllowVolumeExpansion: allows,

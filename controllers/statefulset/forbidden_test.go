@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"context"
@@ -15,13 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
 // A claim whose growth the API server forbids for ever, as a quota does, costs one request a pass, and an error that
 // makes the pauses between passes grow. The other pods are updated. The set reports the refusal.
 func TestForbiddenExpansion(t *testing.T) {
-	m := newModel(t, statefulset.Options{ExpandClaims: true})
+	m := newModel(t, Options{ExpandClaims: true})
 	set := m.create("web", 3, parallel, inPlace, expanding)
 	m.becomes(set, "0:1 1:1 2:1")
 	m.provision()
@@ -37,7 +36,7 @@ func TestForbiddenExpansion(t *testing.T) {
 		}
 		return c.Patch(ctx, o, p, options...)
 	}}))
-	m.change(set, image("web:2"), sized("2Gi"))
+	m.change(set, withImage("web:2"), sized("2Gi"))
 	m.eventually(set, func(*v1beta1.StatefulSet) error {
 		m.provision()
 		return unless(m.picture(set) == "0:2 1:1 2:2")
@@ -50,7 +49,7 @@ func TestForbiddenExpansion(t *testing.T) {
 			t.Errorf("a pass sent %d requests that are forbidden, and returned %v", refused-before, err)
 		}
 	}
-	m.look(set)
+	m.Look(set)
 	failed := func(c appsv1.StatefulSetCondition) bool {
 		return c.Status == corev1.ConditionTrue && strings.Contains(c.Message, "exceeded quota")
 	}

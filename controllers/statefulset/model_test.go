@@ -1,11 +1,10 @@
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/internal/owned"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -31,12 +29,12 @@ type model struct {
 	*testing.T
 	*objects.Model
 
-	options statefulset.Options
+	options Options
 	// offline means that file systems grow when they are mounted.
 	offline bool
 }
 
-func newModel(t *testing.T, o statefulset.Options) *model {
+func newModel(t *testing.T, o Options) *model {
 	t.Helper()
 	m := &model{T: t, Model: objects.NewModel(t, &v1beta1.StatefulSetList{}, v1beta1.AddToScheme), options: o}
 	m.Kubelet.Unready = func(pod *corev1.Pod) bool { _, is := pod.Annotations[unready]; return is }
@@ -58,7 +56,7 @@ func (m *model) restart(c client.Client) {
 	m.Helper()
 	o := m.options
 	o.Now, o.Recorder, o.Live = m.Now, m.Server, m.Live
-	r, err := statefulset.New(c, o)
+	r, err := New(c, o)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -86,21 +84,11 @@ func (m *model) create(name string, replicas int32, changes ...func(*v1beta1.Sta
 // change patches the set.
 func (m *model) change(set *v1beta1.StatefulSet, changes ...func(*v1beta1.StatefulSet)) {
 	m.Helper()
-	m.look(set)
-	before := set.DeepCopy()
-	for _, change := range changes {
-		change(set)
-	}
-	if err := m.Server.Patch(m.Context(), set, client.MergeFrom(before)); err != nil {
-		m.Fatal(err)
-	}
-}
-
-func (m *model) look(o client.Object) {
-	m.Helper()
-	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		m.Fatal(err)
-	}
+	objects.Change(m.Model, set, func(set *v1beta1.StatefulSet) {
+		for _, change := range changes {
+			change(set)
+		}
+	})
 }
 
 // pods returns the pods with the label of the set, those that terminate included, by ordinal.
@@ -124,7 +112,7 @@ func ordinalOf(pod *corev1.Pod) int32 {
 func (m *model) pod(set *v1beta1.StatefulSet, ordinal int32) *corev1.Pod {
 	m.Helper()
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: ordinals.Name(set.Name, ordinal)}}
-	m.look(pod)
+	m.Look(pod)
 	return pod
 }
 
@@ -205,7 +193,7 @@ func (m *model) mountedSince(claim *corev1.PersistentVolumeClaim) bool {
 func (m *model) eventually(set *v1beta1.StatefulSet, check func(*v1beta1.StatefulSet) error) {
 	m.Helper()
 	m.Eventually(func() error {
-		m.look(set)
+		m.Look(set)
 		if err := check(set); err != nil {
 			return fmt.Errorf("%w\nstatus: %+v\npods: %s", err, set.Status, m.picture(set))
 		}
@@ -231,20 +219,6 @@ func (m *model) stays(set *v1beta1.StatefulSet, picture string) {
 	m.Still()
 	if got := m.picture(set); got != picture {
 		m.Errorf("pods %q, want %q", got, picture)
-	}
-}
-
-// idle expects a set that costs no request while nothing changes, also when it is reconciled again.
-func (m *model) idle() {
-	m.Helper()
-	m.Still()
-	m.Server.Requests()
-	for range 3 {
-		m.Reconcile()
-		m.Advance(time.Minute)
-	}
-	if requests := m.Server.Requests(); len(requests) > 0 {
-		m.Errorf("%d requests while nothing changes: %v", len(requests), requests)
 	}
 }
 
@@ -274,46 +248,6 @@ func isReady(pod *corev1.Pod) bool {
 
 func scaled(n int32) func(*v1beta1.StatefulSet) {
 	return func(s *v1beta1.StatefulSet) { s.Spec.Replicas = &n }
-}
-
-func image(name string) func(*v1beta1.StatefulSet) {
-	return func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = name }
-}
-
-func parallel(s *v1beta1.StatefulSet) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }
-
-func rolling(change func(*v1beta1.RollingUpdateStatefulSetStrategy)) func(*v1beta1.StatefulSet) {
-	return func(s *v1beta1.StatefulSet) {
-		if s.Spec.UpdateStrategy.RollingUpdate == nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &v1beta1.RollingUpdateStatefulSetStrategy{}
-		}
-		change(s.Spec.UpdateStrategy.RollingUpdate)
-	}
-}
-
-func inPlace(s *v1beta1.StatefulSet) {
-	rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
-		u.PodUpdatePolicy = v1beta1.InPlaceIfPossiblePodUpdateStrategyType
-	})(s)
-}
-
-func partition(n int32) func(*v1beta1.StatefulSet) {
-	return rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Partition = &n })
-}
-
-func withClaims(whenDeleted, whenScaled v1beta1.PersistentVolumeClaimRetentionPolicyType) func(*v1beta1.StatefulSet) {
-	return func(s *v1beta1.StatefulSet) {
-		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{
-			ObjectMeta: metav1.ObjectMeta{Name: "data"},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
-			},
-		}}
-		s.Spec.PersistentVolumeClaimRetentionPolicy = &v1beta1.StatefulSetPersistentVolumeClaimRetentionPolicy{
-			WhenDeleted: whenDeleted, WhenScaled: whenScaled,
-		}
-	}
 }
 
 func (m *model) revisions() []appsv1.ControllerRevision {

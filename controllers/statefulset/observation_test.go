@@ -206,11 +206,21 @@ func described(w *workload.Write, answer write.Object) string {
 	return strings.ToLower(string(w.Verb)) + " " + name
 }
 
-// pods of an image by their ordinals.
-func several(image string, ordinals ...int) []*corev1.Pod {
+// parse reads pods as "0:1 1:2-": the ordinal, and the release of the image. A dash is not ready, a star terminating, a
+// bang failed, m marked for deletion, and h held by a hook.
+func parse(text string) []*corev1.Pod {
+	changes := map[rune]podtest.Change{
+		'-': podtest.NotReady, '*': podtest.Terminating(0), '!': podtest.Phase(corev1.PodFailed), 'h': held,
+		'm': podtest.Label(kruise.SpecifiedDeleteKey, ""),
+	}
 	var all []*corev1.Pod
-	for _, i := range ordinals {
-		all = append(all, podtest.New(fmt.Sprintf("web-%d", i), image))
+	for field := range strings.FieldsSeq(text) {
+		ordinal, release, _ := strings.Cut(field, ":")
+		pod := podtest.New("web-"+ordinal, "web:"+release[:1])
+		for _, mark := range release[1:] {
+			changes[mark](pod)
+		}
+		all = append(all, pod)
 	}
 	return all
 }

@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
 // orphan stores a pod of an ordinal that no object controls, with its claim, as a built-in StatefulSet leaves them.
@@ -36,13 +35,11 @@ func (m *model) orphan(ordinal int) {
 // gate. Without the gate they are kept, and the set says why it stands still. With the gate they are the pods of the
 // set.
 func TestStartOrdinalWithoutTheGate(t *testing.T) {
-	m := newModel(t, statefulset.Options{}) // StatefulSetStartOrdinal is off by default
+	m := newModel(t, Options{}) // StatefulSetStartOrdinal is off by default
 	for ordinal := 5; ordinal < 8; ordinal++ {
 		m.orphan(ordinal)
 	}
 	m.RunPods()
-	// Else adopted pods are updated.
-	paused := rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Paused = true })
 	set := m.create("db", 3, parallel, withClaims(keeps, deletes), paused, func(s *v1beta1.StatefulSet) {
 		s.Spec.Ordinals = &v1beta1.StatefulSetOrdinals{Start: 5}
 	})
@@ -60,7 +57,7 @@ func TestStartOrdinalWithoutTheGate(t *testing.T) {
 	}
 	says := func(want bool) {
 		t.Helper()
-		m.look(set)
+		m.Look(set)
 		said := len(set.Status.Conditions) == 1 && set.Status.Conditions[0].Status == corev1.ConditionTrue &&
 			strings.Contains(set.Status.Conditions[0].Message, "StatefulSetStartOrdinal")
 		if said != want {
@@ -76,7 +73,7 @@ func TestStartOrdinalWithoutTheGate(t *testing.T) {
 	m.restart(m.Server)
 	kept("adopted")
 	says(false)
-	if m.look(set); set.Status.ReadyReplicas != 3 {
+	if m.Look(set); set.Status.ReadyReplicas != 3 {
 		t.Errorf("status %+v", set.Status)
 	}
 	m.options.StartOrdinal = false

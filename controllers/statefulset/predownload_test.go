@@ -3,8 +3,6 @@ package statefulset
 import (
 	"testing"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/internal/workloads"
@@ -27,25 +25,14 @@ func TestPreDownload(t *testing.T) {
 		"in place":  {"each container has a job", changes{inPlace}, "apps.kruise.io/pre-predownload-created", 1},
 		"recreate":  {"nodes pull the image with the pod", nil, "apps.kruise.io/image-predownload-ignored", 0},
 		"on delete": {"no pod is updated", changes{onDelete}, "apps.kruise.io/image-predownload-ignored", 0},
-		"few pods": {
-			why:   "they are updated before a job has begun",
-			set:   changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(3)) }},
-			label: "apps.kruise.io/image-predownload-ignored",
-		},
-		"all at once": {
-			why:   "no pod waits",
-			set:   changes{inPlace, parallel, maxUnavailable("100%")},
-			label: "apps.kruise.io/image-predownload-ignored",
-		},
 		"partition": {
 			why:   "some pods wait",
 			set:   changes{inPlace, parallel, maxUnavailable("100%"), partition(1)},
 			label: "apps.kruise.io/pre-predownload-created",
 			jobs:  1,
 		},
-		"not yet": {
-			why: "fewer pods are updated than the annotation asks for",
-			set: changes{inPlace, annotate(kruise.ImagePreDownloadMinUpdatedReadyPodsKey, "25%")},
+		"all at once": {
+			"no pod waits", changes{inPlace, parallel, maxUnavailable("100%")}, "apps.kruise.io/image-predownload-ignored", 0,
 		},
 		"enough by now": {
 			why:   "25% of five are two, rounded up",
@@ -53,21 +40,13 @@ func TestPreDownload(t *testing.T) {
 			label: "apps.kruise.io/pre-predownload-created",
 			jobs:  1,
 		},
-		"other volumes": {
-			why:   "the change is not possible in place",
-			set:   changes{inPlace, func(s *v1beta1.StatefulSet) { s.Spec.Template.Spec.Hostname = "x" }},
-			label: "apps.kruise.io/image-predownload-ignored",
-		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			o := observe(t, 5, append(changes{withImage("web:2")}, c.set...)...)
-			o.pods(several("web:1", 0, 1, 2, 3, 4)...)
+			o.pods(parse("0:1 1:1 2:1 3:1 4:1")...)
 			o.set.Status.UpdateRevision = o.revision("web:2")
 			s, p := o.plan()
-			if c.why == "the change is not possible in place" {
-				s.Revisions = append(s.Revisions, p.Store.Newest())
-			}
 			result, err := workloads.PlanPreDownload(p.preDownload(s, o.options))
 			if err != nil {
 				t.Fatal(err)

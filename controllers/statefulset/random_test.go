@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/rig/apiserver"
@@ -56,12 +55,12 @@ func TestRandom(t *testing.T) {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		model: newModel(t, statefulset.Options{ExpandClaims: true}),
+		model: newModel(t, Options{ExpandClaims: true}),
 		rand:  rand.New(rand.NewPCG(seed, 1)),
 		had:   map[string]bool{},
 	}
 	policies := []v1beta1.PersistentVolumeClaimRetentionPolicyType{keeps, deletes}
-	changes := []func(*v1beta1.StatefulSet){withClaims(keeps, policies[w.rand.IntN(2)])}
+	changes := changes{withClaims(keeps, policies[w.rand.IntN(2)])}
 	if w.offline = w.rand.IntN(2) == 0; w.rand.IntN(2) == 0 {
 		changes = append(changes, func(s *v1beta1.StatefulSet) {
 			s.Spec.VolumeClaimUpdateStrategy.Type = v1beta1.OnPodRollingUpdateVolumeClaimUpdateStrategyType
@@ -71,10 +70,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		changes = append(changes, inPlace)
 	}
 	if w.rand.IntN(2) == 0 {
-		budget := intstr.FromInt32(int32(1 + w.rand.IntN(3)))
-		changes = append(changes, parallel, rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
-			u.MaxUnavailable = &budget
-		}))
+		changes = append(changes, parallel, maxUnavailable(1+w.rand.IntN(3)))
 	}
 	w.set = w.create("web", int32(w.rand.IntN(5)), changes...)
 	w.faults = &podbench.Chance{Seed: seed, Of: 12}
@@ -86,7 +82,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 // older set for a while.
 func (w *world) reboot() {
 	w.Helper()
-	w.look(w.set)
+	w.Look(w.set)
 	w.cache, w.began = w.Behind(w.earlier), w.set.Generation
 	if w.rand.IntN(2) == 0 {
 		w.cache.Thaw()
@@ -102,7 +98,7 @@ func (w *world) act() {
 	case 0:
 		w.change(w.set, scaled(int32(w.rand.IntN(6))))
 	case 1:
-		w.change(w.set, image(fmt.Sprint("web:", 1+w.rand.IntN(3))))
+		w.change(w.set, withImage(fmt.Sprint("web:", 1+w.rand.IntN(3))))
 	case 2:
 		w.change(w.set, partition(int32(w.rand.IntN(4))))
 	case 3:
@@ -132,7 +128,7 @@ func (w *world) act() {
 // turn is a pass, what must hold after it, and a step of the nodes and of the garbage collector.
 func (w *world) turn() {
 	w.Helper()
-	w.look(w.set)
+	w.Look(w.set)
 	before := w.pods(w.set)
 	w.Server.Requests()
 	w.Reconcile()
@@ -149,7 +145,7 @@ func (w *world) turn() {
 func (w *world) settle() {
 	w.Helper()
 	for range 400 {
-		w.look(w.set)
+		w.Look(w.set)
 		if n := *w.set.Spec.Replicas; w.done(n) {
 			return
 		}
@@ -177,7 +173,7 @@ func (w *world) fits(pod *corev1.Pod) bool {
 		return true
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data-" + pod.Name}}
-	w.look(claim)
+	w.Look(claim)
 	wanted := w.set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests[corev1.ResourceStorage]
 	return claim.Status.Capacity.Storage().Cmp(wanted) >= 0
 }

@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
@@ -8,16 +8,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 )
 
 // Revisions that lost their controller are adopted, also those that are not the template's; those that the selector
 // does not match are not.
 func TestAdoptRevisions(t *testing.T) {
-	m := newModel(t, statefulset.Options{})
+	m := newModel(t, Options{})
 	set := m.create("web", 1)
 	m.becomes(set, "0:1")
-	m.change(set, image("web:2"))
+	m.change(set, withImage("web:2"))
 	m.becomes(set, "0:2")
 	for _, rev := range m.revisions() {
 		before := rev.DeepCopy()
@@ -29,7 +28,7 @@ func TestAdoptRevisions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.change(set, image("web:3"))
+	m.change(set, withImage("web:3"))
 	m.eventually(set, func(*v1beta1.StatefulSet) error {
 		for _, rev := range m.revisions() {
 			adopted := metav1.IsControlledBy(&rev, set)
@@ -43,5 +42,5 @@ func TestAdoptRevisions(t *testing.T) {
 		return nil
 	})
 	m.becomes(set, "0:3")
-	m.idle()
+	m.Idle()
 }

@@ -32,23 +32,17 @@ func TestStatus(t *testing.T) {
 		pods     []*corev1.Pod
 		want     counters
 	}{
-		"converged": {
-			why:      "current and updated are the same",
-			replicas: 2,
-			pods:     several("web:1", 0, 1),
-			want:     counters{2, 2, 2, 2, 2, 2, 2, true},
-		},
 		"rolling": {
 			why:      "each pod counts for its revision",
 			replicas: 3,
 			set:      changes{two},
-			pods:     slices.Concat(several("web:1", 0, 1), several("web:2", 2)),
+			pods:     slices.Concat(parse("0:1 1:1"), parse("2:2")),
 			want:     counters{3, 3, 3, 2, 1, 1, 1, false},
 		},
 		"terminating": {
 			why:      "the pod exists, and is neither ready nor updated",
 			replicas: 2,
-			pods:     append(several("web:1", 0), pod("web-1", "web:1", terminating(0))),
+			pods:     append(parse("0:1"), pod("web-1", "web:1", terminating(0))),
 			want:     counters{2, 1, 1, 1, 1, 1, 1, true},
 		},
 		"held": {
@@ -57,47 +51,32 @@ func TestStatus(t *testing.T) {
 			pods:     []*corev1.Pod{pod("web-0", "web:1", podtest.State(kruise.LifecycleStatePreparingNormal))},
 			want:     counters{1, 1, 0, 1, 1, 1, 0, true},
 		},
-		"not long ready": {
-			why:      "the pod is not available yet",
-			replicas: 1,
-			set:      changes{minReady(60)},
-			pods:     []*corev1.Pod{pod("web-0", "web:1", podtest.ReadyFor(time.Second))},
-			want:     counters{1, 1, 0, 1, 1, 1, 0, true},
-		},
 		"completed": {
 			why:      "all are updated and ready",
 			replicas: 2,
 			set:      changes{two},
-			pods:     several("web:2", 0, 1),
+			pods:     parse("0:2 1:2"),
 			want:     counters{2, 2, 2, 2, 2, 2, 2, true},
 		},
 		"not ready": {
 			why:      "one is updated, and not ready",
 			replicas: 2,
 			set:      changes{two},
-			pods:     append(several("web:2", 0), pod("web-1", "web:2", podtest.NotReady)),
+			pods:     append(parse("0:2"), pod("web-1", "web:2", podtest.NotReady)),
 			want:     counters{2, 1, 1, 0, 2, 1, 1, false},
 		},
 		"absent": {
 			"the pods that the partition keeps are absent for a moment; they come back at the current revision", 3,
 			changes{two, partition(2)},
-			several("web:2", 2),
+			parse("2:2"),
 			counters{1, 1, 1, 0, 1, 1, 1, false},
 		},
-		"surplus": {
-			why:      "a pod that is not wanted is still there",
-			replicas: 1,
-			set:      changes{two},
-			pods:     several("web:2", 0, 1),
-			want:     counters{2, 2, 2, 0, 2, 2, 2, false},
-		},
-		"none, partition":    {"no pod has shown that the revision works", 0, changes{two, partition(1)}, nil, counters{}},
-		"none, no partition": {"nothing is left to update", 0, changes{two}, nil, counters{Completed: true}},
+		"none, partition": {"no pod has shown that the revision works", 0, changes{two, partition(1)}, nil, counters{}},
 		"OnDelete, completed": {
 			why:      "the current revision is that of rolling updates",
 			replicas: 1,
 			set:      changes{two, onDelete},
-			pods:     several("web:2", 0),
+			pods:     parse("0:2"),
 			want:     counters{1, 1, 1, 0, 1, 1, 1, false},
 		},
 	}
@@ -128,7 +107,7 @@ func TestStatusOfClaims(t *testing.T) {
 		logs.Name = "logs"
 		s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates, *logs)
 	})
-	o.pods(mounting(several("web:1", 0, 1, 2, 3)...)...)
+	o.pods(mounting(parse("0:1 1:1 2:1 3:1")...)...)
 	growing := claimOf("web-1", "1Gi")
 	growing.Status.Capacity = nil
 	for _, claim := range []*corev1.PersistentVolumeClaim{
@@ -176,23 +155,12 @@ func TestConditions(t *testing.T) {
 				Message:            text,
 			}},
 		},
-		"again": {
-			why:  "the same failure changes nothing",
-			have: []appsv1.StatefulSetCondition{failed},
-			err:  refused,
-			want: []appsv1.StatefulSetCondition{failed},
-		},
 		"succeeded": {
 			why:  "the condition is False",
 			have: []appsv1.StatefulSetCondition{failed},
 			want: []appsv1.StatefulSetCondition{{
 				Type: v1beta1.FailedCreatePod, Status: corev1.ConditionFalse, LastTransitionTime: noon, Reason: "PodsCreated",
 			}},
-		},
-		"foreign": {
-			why:  "a condition of another type stays",
-			have: []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}},
-			want: []appsv1.StatefulSetCondition{{Type: "Other", Status: corev1.ConditionTrue}},
 		},
 		"the reference's": {
 			why: "a condition without a reason gets one",
@@ -220,5 +188,17 @@ func TestConditions(t *testing.T) {
 	if again.Judge(creation(), refused, podtest.Noon()); again[0].LastTransitionTime != noon ||
 		again[0].Status != corev1.ConditionTrue {
 		t.Errorf("a failure after a success is a transition: %+v", again[0])
+	}
+}
+
+// An image that cannot be pulled is reported at once. TestStall of internal/workloads has the other cases.
+func TestStalled(t *testing.T) {
+	o, pods := observe(t, 1), parse("0:1-")
+	pods[0].Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
+	o.pods(pods...)
+	s, p := o.plan()
+	got := workloads.Converted[workloads.Conditions](p.status(s).Conditions).Find(workloads.Stalled)
+	if got == nil || got.Status != corev1.ConditionTrue || got.Reason != "ImagePullFailed" {
+		t.Errorf("condition %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package statefulset_test
+package statefulset
 
 import (
 	"errors"
@@ -9,14 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
 
 // A set that OpenKruise has created or updated is continued without a write, and one whose pods it has just updated,
@@ -38,33 +34,9 @@ func TestTakeover(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, statefulset.Options{})
-			n := 0
-			var sets v1beta1.StatefulSetList
-			var pods corev1.PodList
-			var revisions appsv1.ControllerRevisionList
-			objects.Recorded(t, c.state+"/statefulsets.v1beta1.yaml", &sets)
-			objects.Recorded(t, c.state+"/pods.yaml", &pods)
-			objects.Recorded(t, c.state+"/controllerrevisions.yaml", &revisions)
-			take := func(o client.Object) {
-				if ref := metav1.GetControllerOf(o); ref == nil || ref.UID != sets.Items[0].UID {
-					return
-				}
-				o.GetOwnerReferences()[0].APIVersion = "apps.kruise.io/" + c.version
-				m.put(o)
-				n++
-			}
-			m.put(&sets.Items[0])
-			for i := range pods.Items {
-				take(&pods.Items[i])
-			}
-			for i := range revisions.Items {
-				take(&revisions.Items[i])
-			}
-			if n < 4 {
-				t.Fatalf("%d recorded pods and revisions", n)
-			}
-			m.Server.Requests()
+			m := newModel(t, Options{})
+			m.Recorded(c.state, c.version,
+				&v1beta1.StatefulSetList{}, &corev1.PodList{}, &appsv1.ControllerRevisionList{})
 			m.Reconcile()
 			m.Reconcile()
 			if diff := cmp.Diff(c.want, m.Server.Requests()); diff != "" {
@@ -88,14 +60,14 @@ func TestTakeoverMidway(t *testing.T) {
 	cases := map[string]struct {
 		why string
 		// change makes of the last pod what OpenKruise left, and of the set what the user asked for.
-		set  []func(*v1beta1.StatefulSet)
+		set  changes
 		pod  func(pod *corev1.Pod, update string)
 		want []string
 		due  time.Duration
 	}{
 		"grace": {
 			"the pod waits for the rest of its grace period",
-			[]func(*v1beta1.StatefulSet){rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
+			changes{rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) {
 				u.InPlaceUpdateStrategy = &kruise.InPlaceUpdateStrategy{GracePeriodSeconds: 60}
 			})},
 			func(pod *corev1.Pod, update string) {
@@ -112,7 +84,7 @@ func TestTakeoverMidway(t *testing.T) {
 		},
 		"hook before the update": {
 			"the pod waits for its hook",
-			[]func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
+			changes{func(s *v1beta1.StatefulSet) {
 				s.Spec.Lifecycle = &kruise.Lifecycle{
 					InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
 				}
@@ -124,29 +96,13 @@ func TestTakeoverMidway(t *testing.T) {
 			[]string{"PATCH statefulsets/db/status 200"},
 			0,
 		},
-		"hook before the deletion": {
-			"the pod waits for its hook",
-			[]func(*v1beta1.StatefulSet){func(s *v1beta1.StatefulSet) {
-				s.Spec.Lifecycle = &kruise.Lifecycle{
-					PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
-				}
-			}, func(s *v1beta1.StatefulSet) {
-				s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.RecreatePodUpdateStrategyType
-			}},
-			func(pod *corev1.Pod, _ string) {
-				pod.Labels["example.com/hook"], pod.Labels[kruise.LifecycleStateKey] = "true",
-					string(kruise.LifecycleStatePreparingDelete)
-			},
-			[]string{"PATCH statefulsets/db/status 200"},
-			0,
-		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			m := newModel(t, statefulset.Options{})
-			set := m.create("db", 3, append([]func(*v1beta1.StatefulSet){inPlace}, c.set...)...)
+			m := newModel(t, Options{})
+			set := m.create("db", 3, append(changes{inPlace}, c.set...)...)
 			m.becomes(set, "0:1 1:1 2:1")
-			m.change(set, image("web:2"), rolling(func(u *v1beta1.RollingUpdateStatefulSetStrategy) { u.Paused = true }))
+			m.change(set, withImage("web:2"), paused)
 			m.eventually(set, func(set *v1beta1.StatefulSet) error {
 				if set.Status.ObservedGeneration != set.Generation || set.Status.UpdateRevision == set.Status.CurrentRevision {
 					return errors.New("no update revision")
@@ -174,34 +130,6 @@ func TestTakeoverMidway(t *testing.T) {
 				t.Errorf("%s: pods %s", c.why, got)
 			}
 		})
-	}
-}
-
-// A claim that OpenKruise has begun to expand goes on, and its pod follows once.
-func TestTakeoverExpansion(t *testing.T) {
-	m := newModel(t, statefulset.Options{ExpandClaims: true})
-	set := m.create("db", 2, inPlace, expanding)
-	m.eventually(set, func(set *v1beta1.StatefulSet) error { m.provision(); return settled(2)(set) })
-	claim := &corev1.PersistentVolumeClaim{}
-	claim.Namespace, claim.Name = "shop", "data-db-1"
-	m.look(claim)
-	claim.Spec.Resources.Requests = corev1.ResourceList{"storage": resource.MustParse("2Gi")}
-	claim.Annotations = map[string]string{kruise.ClaimOwnedByStatefulSetKey: "db"}
-	m.put(claim)
-	m.restart(m.Server)
-	m.change(set, sized("2Gi"))
-	m.Server.Requests()
-	m.Reconcile()
-	m.Reconcile()
-	if diff := cmp.Diff([]string{"PATCH statefulsets/db/status 200"}, m.Server.Requests()); diff != "" {
-		t.Errorf("the volume is growing (-want +got):\n%s", diff)
-	}
-	m.provision()
-	m.Server.Requests()
-	m.Reconcile()
-	if diff := cmp.Diff([]string{"PATCH persistentvolumeclaims/data-db-0 200", "PATCH statefulsets/db/status 200"},
-		m.Server.Requests()); diff != "" {
-		t.Errorf("the next claim grows (-want +got):\n%s", diff)
 	}
 }
 

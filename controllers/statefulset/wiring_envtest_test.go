@@ -1,6 +1,6 @@
 //go:build envtest
 
-package statefulset_test
+package statefulset
 
 import (
 	"fmt"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/statefulset"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/standin"
@@ -32,7 +31,7 @@ func TestClaimsOnServer(t *testing.T) {
 		return (&standin.Kubelet{Client: mgr.GetClient(), Namespace: kit.Namespace, Node: "node-1"}).SetupWithManager(mgr)
 	})
 	kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
-		r, err := statefulset.New(c, statefulset.Options{})
+		r, err := New(c, Options{})
 		if err != nil {
 			return err
 		}

@@ -191,3 +191,17 @@ func (m *Model) Eventually(check func() error) {
 		m.t.Fatalf("%v; requests:\n%s", err, strings.Join(requests[max(len(requests)-40, 0):], "\n"))
 	}
 }
+
+// Idle expects that the objects cost no request while nothing changes, also when they are reconciled again.
+func (m *Model) Idle() {
+	m.t.Helper()
+	m.Still()
+	m.Server.Requests()
+	for range 3 {
+		m.Reconcile()
+		m.Advance(time.Minute)
+	}
+	if requests := m.Server.Requests(); len(requests) > 0 {
+		m.t.Errorf("%d requests while nothing changes: %v", len(requests), requests)
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/kruisekit/kruisekit/test/objects"
 )
 
-// Job is the story of a job from its creation to rest.
+// Job is the story of a job from its creation to rest, or of the rollout of a workload.
 type Job struct {
 	// Why is the first line of the story.
 	Why   string
@@ -23,7 +23,7 @@ type Job struct {
 	Events map[int]Event
 	// Run is a step of the nodes after each pass.
 	Run func()
-	// Picture describes the cluster, and Counters the status of the job.
+	// Picture describes the cluster, and Counters the status of the job; empty for no line.
 	Picture, Counters func() string
 	// Readable returns the requests of a pass in an order that does not depend on chance.
 	Readable func([]string) []string
@@ -64,7 +64,10 @@ func (j Job) Text(t testing.TB) string {
 		case m.Server.Version() != before || i < last:
 			m.Advance(time.Second)
 		case m.Due.IsZero() || !m.Due.After(m.Clock):
-			fmt.Fprintf(text, "\n%s\n%s\n", j.Picture(), j.Counters())
+			fmt.Fprintf(text, "\n%s\n", j.Picture())
+			if counters := j.Counters(); counters != "" {
+				fmt.Fprintf(text, "%s\n", counters)
+			}
 			return text.String()
 		default:
 			m.Clock = m.Due
@@ -92,8 +95,8 @@ func (j Job) pass(t testing.TB, text *strings.Builder, started time.Time) (gone 
 	for _, request := range j.Readable(requests) {
 		fmt.Fprintf(text, "        %s\n", request)
 	}
-	if !gone {
-		fmt.Fprintf(text, "        %s\n", j.Counters())
+	if counters := j.Counters(); !gone && counters != "" {
+		fmt.Fprintf(text, "        %s\n", counters)
 	}
 	return gone
 }

@@ -1,5 +1,0 @@
-package daemonset_test
-
-import "errors"
-
-var errWait = errors.New("not yet")
