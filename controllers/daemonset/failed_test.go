@@ -19,7 +19,7 @@ func TestFailedHeld(t *testing.T) {
 		m.Reconcile()
 		m.Advance(time.Minute)
 	}
-	if m.look(failed); failed.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) ||
+	if m.Look(failed); failed.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStatePreparingDelete) ||
 		failed.DeletionTimestamp != nil {
 		t.Errorf("pod %+v", failed.ObjectMeta)
 	}

@@ -62,16 +62,11 @@ func TestEqualRevisions(t *testing.T) {
 		change func(*v1beta1.DaemonSet)
 		number int64
 	}{
-		"standard, older":    {func(*v1beta1.DaemonSet) {}, 0},
-		"standard, newer":    {func(*v1beta1.DaemonSet) {}, 7},
-		"in place":           {inPlace, 0},
-		"a surge":            {surge("1"), 0},
-		"no history":         {func(s *v1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](0) }, 0},
-		"updates are paused": {paused(true), 0},
-		"all are held back":  {partition("100%"), 0},
-		"users delete pods": {
-			func(s *v1beta1.DaemonSet) { s.Spec.UpdateStrategy.Type = v1beta1.OnDeleteDaemonSetStrategyType }, 0,
-		},
+		"standard, older":       {func(*v1beta1.DaemonSet) {}, 0},
+		"standard, newer":       {func(*v1beta1.DaemonSet) {}, 7},
+		"in place":              {inPlace, 0},
+		"no history":            {func(s *v1beta1.DaemonSet) { s.Spec.RevisionHistoryLimit = ptr.To[int32](0) }, 0},
+		"updates are paused":    {paused(true), 0},
 		"a hook before the end": {hooked, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -143,21 +142,11 @@ func (m *model) create(changes ...func(*v1beta1.DaemonSet)) *v1beta1.DaemonSet {
 // change patches the set.
 func (m *model) change(set *v1beta1.DaemonSet, changes ...func(*v1beta1.DaemonSet)) {
 	m.Helper()
-	m.look(set)
-	before := set.DeepCopy()
-	for _, change := range changes {
-		change(set)
-	}
-	if err := m.Server.Patch(m.Context(), set, client.MergeFrom(before)); err != nil {
-		m.Fatal(err)
-	}
-}
-
-func (m *model) look(o client.Object) {
-	m.Helper()
-	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		m.Fatal(err)
-	}
+	objects.Change(m.Model, set, func(set *v1beta1.DaemonSet) {
+		for _, change := range changes {
+			change(set)
+		}
+	})
 }
 
 // pods returns the pods, those that terminate included, by node and age.
@@ -215,7 +204,7 @@ func (m *model) delete(o client.Object) {
 func (m *model) eventually(set *v1beta1.DaemonSet, check func(*v1beta1.DaemonSet) error) {
 	m.Helper()
 	m.Eventually(func() error {
-		m.look(set)
+		m.Look(set)
 		if err := check(set); err != nil {
 			return fmt.Errorf("%w\nstatus: %+v\npods: %s", err, set.Status, m.picture())
 		}
@@ -250,14 +239,7 @@ func (m *model) idle() {
 	m.Still()
 	m.Advance(workloads.StalledAfter) // the condition Stalled changes at most once more
 	m.Still()
-	m.Server.Requests()
-	for range 3 {
-		m.Reconcile()
-		m.Advance(time.Minute)
-	}
-	if requests := m.Server.Requests(); len(requests) > 0 {
-		m.Errorf("%d requests while nothing changes: %v", len(requests), requests)
-	}
+	m.Idle()
 }
 
 // picture is the pods in a few characters each: the node and the release of the image; a dash for not ready, a star for

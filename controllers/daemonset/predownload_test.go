@@ -32,24 +32,7 @@ func TestPreDownload(t *testing.T) {
 		before, change []func(*v1beta1.DaemonSet)
 		want           []string
 	}{
-		"in place": {
-			why: "the running pods change", nodes: 4, base: []func(*v1beta1.DaemonSet){inPlace}, want: []string{"agent:2 1 300"},
-		},
 		"standard": {"pods are recreated, and find the image", 4, nil, nil, nil, []string{"agent:2 1 300"}},
-		"surge": {
-			why:   "new pods find the image",
-			nodes: 4,
-			base:  []func(*v1beta1.DaemonSet){surge("1")},
-			want:  []string{"agent:2 1 300"},
-		},
-		"few nodes": {"two nodes are a rollout, too", 2, nil, nil, nil, []string{"agent:2 1 300"}},
-		"not in place": {
-			why:    "a change of the command recreates pods",
-			nodes:  4,
-			base:   []func(*v1beta1.DaemonSet){inPlace},
-			change: []func(*v1beta1.DaemonSet){sidecar},
-			want:   []string{"agent:2 1 300", "log:1 1 300"},
-		},
 		"annotations": {
 			"parallelism and timeout are those of the annotations, and no updated pod is waited for", 4,
 			[]func(*v1beta1.DaemonSet){func(s *v1beta1.DaemonSet) {
@@ -97,7 +80,7 @@ func TestPreDownload(t *testing.T) {
 // jobs are the pull jobs of the update revision, in a few words.
 func (m *model) jobs(set *v1beta1.DaemonSet) []string {
 	m.Helper()
-	m.look(set)
+	m.Look(set)
 	var list v1beta1.ImagePullJobList
 	if err := m.Server.List(m.Context(), &list, client.InNamespace(set.Namespace)); err != nil {
 		m.Fatal(err)

@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/daemonset"
@@ -26,12 +29,20 @@ type world struct {
 	nodes  int
 	surge  int
 	budget int
+	// catchUp ends the lag of the cache, if it lags.
+	catchUp func()
+
+	// mu guards what follows: a pass creates pods in parallel.
+	mu sync.Mutex
+	// late are creations that the client has given up, and that reach the API server later.
+	late []func() error
 }
 
 // Whatever happens, a node has one pod, or two with a surge, the budget and the partition hold at each turn, and the
-// set settles once the faults end.
+// set settles once the faults end. Creations get lost, lose their answers or are late, and the cache of a new leader
+// may show the pods from before the last writes.
 func TestRandom(t *testing.T) {
-	for seed := range uint64(9) {
+	for seed := range uint64(15) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			w := newWorld(t, seed)
 			for range 60 {
@@ -57,14 +68,85 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	w.set = w.create(changes...)
 	w.faults = &podbench.Chance{Seed: seed, Of: 12}
-	w.reboot()
+	w.reboot(false)
 	return w
 }
 
-// reboot starts another process, which has no memory, behind a client that fails at random.
-func (w *world) reboot() {
+// reboot starts another process, which has no memory, behind a client that fails at random, once late creations have
+// reached the API server: a lease outlasts the requests of the process that has held it.
+func (w *world) reboot(lags bool) {
 	w.Helper()
-	w.restart(podbench.Writes(w.Server, w.faults.Do))
+	w.see()
+	c := client.WithWatch(w.Server)
+	if lags {
+		lagging, catchUp := w.FrozenPods()
+		w.Reconcile()
+		c, _ = lagging.(client.WithWatch)
+		w.catchUp = catchUp
+	}
+	w.land()
+	w.restart(podbench.Writes(c, func(what string, write func() error) error {
+		if !strings.HasPrefix(what, "create/agent-") {
+			return w.faults.Do(what, write)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		create := func() error { return w.alone(write) }
+		if w.faults.Of > 0 && w.rand.IntN(8) == 0 {
+			w.late = append(w.late, create)
+			return apierrors.NewTimeoutError("the connection broke", 1)
+		}
+		return w.faults.Do(what, create)
+	}))
+}
+
+// alone makes a creation, and looks at what its node has beside the pod.
+func (w *world) alone(create func() error) error {
+	before := map[string]bool{}
+	for _, pod := range w.pods() {
+		before[string(pod.UID)] = true
+	}
+	if err := create(); err != nil {
+		return err
+	}
+	pods := w.pods()
+	for i := range pods {
+		if fresh := &pods[i]; !before[string(fresh.UID)] {
+			w.checkCreated(fresh, pods)
+		}
+	}
+	return nil
+}
+
+func (w *world) checkCreated(fresh *corev1.Pod, pods []corev1.Pod) {
+	live := 0
+	for i := range pods {
+		pod := &pods[i]
+		if pod.UID == fresh.UID || eligible.NodeOf(pod) != eligible.NodeOf(fresh) {
+			continue
+		}
+		if pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodFailed {
+			live++
+		}
+		if w.surge == 0 {
+			w.Errorf("%s is created beside %s on %s: %s", fresh.Name, pod.Name, eligible.NodeOf(pod), w.picture())
+		}
+	}
+	if live > 1 {
+		w.Errorf("%s is created beside %d pods on %s: %s", fresh.Name, live, eligible.NodeOf(fresh), w.picture())
+	}
+}
+
+// land has late creations reach the API server.
+func (w *world) land() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, create := range w.late {
+		if err := create(); err != nil && !apierrors.IsAlreadyExists(err) {
+			w.Errorf("a late creation: %v", err)
+		}
+	}
+	w.late = nil
 }
 
 // act is what the user, a node or a fault does.
@@ -93,17 +175,28 @@ func (w *world) act() {
 		}
 	case 7:
 		w.unready[node] = !w.unready[node]
-	case 8:
-		w.reboot()
+	case 8, 10:
+		w.reboot(w.catchUp == nil && w.rand.IntN(2) == 0)
 	case 9:
 		w.Advance(time.Minute)
+	case 11, 12:
+		w.see()
+	}
+}
+
+// see ends the lag of the cache.
+func (w *world) see() {
+	if w.catchUp != nil {
+		w.catchUp()
+		w.catchUp = nil
 	}
 }
 
 // turn is a pass, what must hold after it, and a step of the nodes.
 func (w *world) turn() {
 	w.Helper()
-	w.look(w.set)
+	w.land()
+	w.Look(w.set)
 	before := w.pods()
 	w.Server.Requests()
 	w.Reconcile()
@@ -117,12 +210,14 @@ func (w *world) settle() {
 	w.Helper()
 	w.unready = map[string]bool{}
 	w.Kubelet.Unready = nil
+	w.land()
+	w.see()
 	for i := range w.nodes {
 		w.taint(fmt.Sprint("n", i+1))
 	}
 	w.change(w.set, partition("0"), image("agent:9"))
 	for range 300 {
-		w.look(w.set)
+		w.Look(w.set)
 		if settled(int32(w.nodes))(w.set) == nil && len(w.pods()) == w.nodes {
 			w.idle()
 			return
@@ -169,7 +264,7 @@ func (w *world) check(before, after []corev1.Pod) {
 		if most := 1 + min(w.surge, 1); is[name].active > max(most, was[name].active) {
 			w.Errorf("%d pods on %s, there were %d; requests %v", is[name].active, name, was[name].active, w.Server.Requests())
 		}
-		if !verdict.Stay {
+		if !verdict.Stay || w.catchUp != nil { // an older view does not show how many pods serve
 			continue
 		}
 		if verdict.Run && was[name].serving == 0 {

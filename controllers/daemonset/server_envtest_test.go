@@ -3,10 +3,8 @@
 package daemonset_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -92,17 +90,12 @@ type server struct{ *podbench.Bench }
 
 func (s *server) addNode(t *testing.T, name string) {
 	t.Helper()
-	if err := s.makeNode(t.Context(), name, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (s *server) makeNode(ctx context.Context, name string, labels map[string]string) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-	maps.Copy(node.Labels, labels)
 	// The API server gives new nodes a taint until they are ready.
 	ready := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":null}}`))
-	return errors.Join(s.Client.Create(ctx, node), s.Client.Patch(ctx, node, ready))
+	if err := errors.Join(s.Client.Create(t.Context(), node), s.Client.Patch(t.Context(), node, ready)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (s *server) change(t *testing.T, set *v1beta1.DaemonSet, changes ...func(*v1beta1.DaemonSet)) {

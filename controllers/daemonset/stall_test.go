@@ -20,7 +20,7 @@ func TestStalled(t *testing.T) {
 	set := m.create(unavailable("1"))
 	m.eventually(set, settled(2))
 	stalled := func() *appsv1.DaemonSetCondition {
-		m.look(set)
+		m.Look(set)
 		of := func(c appsv1.DaemonSetCondition) bool { return c.Type == workloads.Stalled }
 		if i := slices.IndexFunc(set.Status.Conditions, of); i >= 0 {
 			return &set.Status.Conditions[i]
