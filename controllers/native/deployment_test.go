@@ -195,11 +195,6 @@ func TestDeployment(t *testing.T) {
 			changes: []func(*appsv1.Deployment){tag("2")},
 			sets:    []string{"1 0 of web:1", "2 3 of web:2"}, kept: true, state: native.StateComplete, event: "HoldEnded",
 		},
-		"and back": {
-			why:     "the two templates change places",
-			changes: []func(*appsv1.Deployment){tag("2"), tag("1"), tag("2"), tag("1")},
-			sets:    []string{"4 0 of web:2", "5 3 of web:1"}, kept: true, state: native.StateComplete, event: "HoldEnded",
-		},
 		"env": {
 			why:     "the built-in controller makes other pods",
 			changes: []func(*appsv1.Deployment){env},
@@ -229,37 +224,14 @@ func TestDeployment(t *testing.T) {
 			sets:    []string{"1 0 of web:1", "2 0 of web:2", "3 3 of web:3"}, kept: true, paused: true,
 			state: native.StateComplete,
 		},
-		"Recreate": {
-			why: "in place, all pods at a time", changes: []func(*appsv1.Deployment){tag("2")},
-			with: func(d *appsv1.Deployment) { d.Spec.Strategy.Type = appsv1.RecreateDeploymentStrategyType },
-			sets: []string{"1 0 of web:1", "2 3 of web:2"}, kept: true, state: native.StateComplete, event: "HoldEnded",
-		},
-		"taken back": {
-			why: "the pods that have changed go back", changes: []func(*appsv1.Deployment){tag("2:broken"), tag("1")},
-			sets: []string{"1 3 of web:1"}, kept: true, state: native.StateComplete, event: "HoldEnded",
-		},
 		"paused in the annotation": {
 			why: "the hold stays", with: annotated(`{"paused":true}`), changes: []func(*appsv1.Deployment){tag("2")},
 			sets: []string{"1 3 of web:1"}, kept: true, state: native.StatePaused, paused: true,
-		},
-		"partition": {
-			why: "the hold stays", with: annotated(`{"partition":2}`), changes: []func(*appsv1.Deployment){tag("2")},
-			sets: []string{"1 3 of web:1"}, kept: true, state: native.StateProgressing, paused: true,
 		},
 		"invalid": {
 			why: "the built-in controller is in charge", with: annotated(`{"partition":"all"}`),
 			changes: []func(*appsv1.Deployment){tag("2")},
 			sets:    []string{"1 0 of web:1", "2 3 of web:2"}, state: native.StateInvalid, event: "InvalidRollout",
-		},
-		"no replicas": {
-			why: "nothing waits", with: func(d *appsv1.Deployment) { d.Spec.Replicas = ptr.To(int32(0)) }, kept: true,
-			changes: []func(*appsv1.Deployment){tag("2")},
-			sets:    []string{"1 0 of web:1", "2 0 of web:2"}, state: native.StateComplete, event: "HoldEnded",
-		},
-		"a broken image, and a fix": {
-			why: "the pod that is broken gets the fix", kept: true,
-			changes: []func(*appsv1.Deployment){tag("2:broken"), tag("3")},
-			sets:    []string{"1 0 of web:1", "2 3 of web:3"}, state: native.StateComplete, event: "HoldEnded",
 		},
 		"asks no more": {
 			why: "the hold ends at once", with: annotated(`{"paused":true}`),
@@ -283,10 +255,6 @@ func TestDeployment(t *testing.T) {
 				d.Spec.Paused, d.Annotations = false, map[string]string{adapter.RolloutKey: "{}"}
 			}},
 			sets: []string{"1 0 of web:1", "2 3 of web:2"}, state: native.StateComplete, event: "NotHeld",
-		},
-		"never asked": {
-			why: "is left alone", with: func(d *appsv1.Deployment) { d.Annotations = nil },
-			changes: []func(*appsv1.Deployment){tag("2")}, sets: []string{"1 0 of web:1", "2 3 of web:2"},
 		},
 	}
 	for name, c := range cases {

@@ -209,11 +209,6 @@ func TestRollout(t *testing.T) {
 			want: native.Progress{State: native.StateComplete, Pods: 3, Ready: 3, Updated: 3, Recreated: 3},
 			pods: map[string]int{"pods/eviction": 3, "pods": 3},
 		},
-		"restarted": {
-			why: "the user wants new pods", set: func(*appsv1.StatefulSet) {}, change: restarted,
-			want: native.Progress{State: native.StateComplete, Pods: 3, Ready: 3, Updated: 3, Recreated: 3},
-			pods: map[string]int{"pods/eviction": 3, "pods": 3},
-		},
 		"not in place": {
 			why: "the set says why it does not go on", set: asks(`{"podUpdatePolicy":"InPlaceOnly"}`), change: env, kept: true,
 			want: native.Progress{State: native.StateBlocked, Pods: 3, Ready: 3, Waiting: 3},
@@ -277,11 +272,9 @@ func TestClass(t *testing.T) {
 		why, class, asks string
 		acts             bool
 	}{
-		"none":       {"both have none", "", `{}`, true},
-		"the same":   {"both have one", "blue", `{"class":"blue"}`, true},
-		"another":    {"it is the other installation's", "blue", `{"class":"green"}`, false},
-		"of no one":  {"it is the one's without a class", "blue", `{}`, false},
-		"only a set": {"it has a class, and the installation none", "", `{"class":"green"}`, false},
+		"the same":  {"both have one", "blue", `{"class":"blue"}`, true},
+		"another":   {"it is the other installation's", "blue", `{"class":"green"}`, false},
+		"of no one": {"it is the one's without a class", "blue", `{}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, native.Options{Class: c.class}, asks(c.asks))
