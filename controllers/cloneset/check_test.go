@@ -16,7 +16,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/lifecycle"
 )
 
 const (
@@ -28,11 +27,7 @@ const (
 
 	// unready is the annotation of a pod that the kubelet keeps from being ready.
 	unready = "test.kruisekit.dev/unready"
-	// released is the metadata of a pod whose hook releases it.
-	released = `{"labels":{"example.com/hook":null}}`
 )
-
-type inStates = map[kruise.LifecycleState]int
 
 // check returns an error for a set and its pods that are not as expected.
 type check = func(*v1beta1.CloneSet, []corev1.Pod) error
@@ -84,20 +79,6 @@ func images(want map[string]int) check {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			return fmt.Errorf("images of pods (-want +got):\n%s", diff)
-		}
-		return nil
-	}
-}
-
-// states expects numbers of pods in lifecycle states.
-func states(want inStates) check {
-	return func(_ *v1beta1.CloneSet, pods []corev1.Pod) error {
-		got := inStates{}
-		for i := range pods {
-			got[lifecycle.StateOf(&pods[i])]++
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			return fmt.Errorf("states of pods (-want +got):\n%s", diff)
 		}
 		return nil
 	}
@@ -211,21 +192,4 @@ func twoClaims(s *v1beta1.CloneSet) {
 	logs := s.Spec.VolumeClaimTemplates[0].DeepCopy()
 	logs.Name = "logs"
 	s.Spec.VolumeClaimTemplates = append(s.Spec.VolumeClaimTemplates, *logs)
-}
-
-// withDeleteHook creates pods that their hook holds before deletion.
-func withDeleteHook(s *v1beta1.CloneSet) {
-	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &kruise.Lifecycle{
-		PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
-	}
-}
-
-// withUpdateHook creates pods that their hook holds before an update in place.
-func withUpdateHook(s *v1beta1.CloneSet) {
-	inPlace(s)
-	s.Spec.Template.Labels["example.com/hook"] = "true"
-	s.Spec.Lifecycle = &kruise.Lifecycle{
-		InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"example.com/hook": "true"}},
-	}
 }

@@ -1,7 +1,6 @@
 package cloneset_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,25 +18,6 @@ import (
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/requests"
 )
-
-// With reuse, a deleted pod is replaced by a pod of the same name with the same claims.
-func TestClaimsAreReused(t *testing.T) {
-	m := newModel(t, cloneset.Options{})
-	set := m.create("web", 3, func(s *v1beta1.CloneSet) {
-		withClaims(s)
-		s.Spec.ScaleStrategy.EnablePVCReuse = true
-	})
-	m.eventually(set, settled)
-	before, claims := names(m.pods(set)), claimNames(m.claims())
-	m.delete(m.pods(set)...)
-	m.eventually(set, settled)
-	if after := names(m.pods(set)); !slices.Equal(after, before) {
-		t.Errorf("pods %v became %v", before, after)
-	}
-	if after := claimNames(m.claims()); !slices.Equal(after, claims) {
-		t.Errorf("claims %v became %v", claims, after)
-	}
-}
 
 // With reuse, claims outlive deleted pods. Without reuse, the new pods get new claims.
 func TestClaimReuseIsSwitchedOff(t *testing.T) {
@@ -82,43 +62,6 @@ func TestClaimReuseIsSwitchedOff(t *testing.T) {
 	own := m.claimsOf(set.UID)
 	if len(own) != 8 || slices.ContainsFunc(own, func(name string) bool { return slices.Contains(claims, name) }) {
 		t.Errorf("claims %v became %v", claims, own)
-	}
-}
-
-// A finished pod is deleted and replaced. With reuse, its replacement has its claims.
-func TestFinishedPods(t *testing.T) {
-	for name, c := range map[string]struct {
-		why   string
-		reuse bool
-		want  []string
-	}{
-		"claims are reused":     {"the new pod has the name and the claims", true, []string{"web-aa", "web-ab"}},
-		"claims are not reused": {"the new pod has its own", false, []string{"web-ab", "web-ac"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := newModel(t, cloneset.Options{NewID: numbered()})
-			set := m.create("web", 2, func(s *v1beta1.CloneSet) {
-				withClaims(s)
-				s.Spec.ScaleStrategy.EnablePVCReuse = c.reuse
-				s.Spec.Template.Spec.SchedulerName = "nobody" // so that no kubelet reports that the pod runs
-			})
-			m.eventually(set, counts(2, 0))
-			evicted := m.pods(set)[0]
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"phase":"Failed","reason":"Evicted"}}`))
-			if err := m.client.Status().Patch(t.Context(), &evicted, patch); err != nil {
-				t.Fatal(err)
-			}
-			m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-				if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.UID == evicted.UID }) {
-					return fmt.Errorf("%s still exists", evicted.Name)
-				}
-				return counts(2, 0)(set, pods)
-			})
-			m.Still()
-			if got := names(m.pods(set)); !slices.Equal(got, c.want) {
-				t.Errorf("%s: pods %v, want %v", c.why, got, c.want)
-			}
-		})
 	}
 }
 
@@ -188,21 +131,26 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, cloneset.Options{})
-			set := m.create("web", 2, withClaims)
+			set := m.create("web", 1, withClaims)
 			m.eventually(set, settled)
-			cache := &stale{frozen: true, onlyPods: true, pods: corev1.PodList{Items: m.pods(set)[:1]}}
-			live := &lists{Reader: m.Server}
-			m.start(cloneset.Options{Live: live}, cache.client)
+			cache := m.Server.Lagging()
+			cache.Freeze()
+			cache.Only = func(o runtime.Object) bool { _, is := o.(*corev1.PodList); return is }
+			m.scale(set, 2)
+			m.eventually(set, settled)
+			m.Live.Reads()
+			m.start(cloneset.Options{}, func(client.WithWatch) client.WithWatch { return cache })
 			m.change(set, c.change)
 			m.Server.Requests()
 			m.Still()
-			cache.catchUp()
+			cache.Thaw()
 			m.eventually(set, settled)
 			if asked := m.Server.Requests(); len(requests.About(asked, "POST persistentvolumeclaims")) > 0 {
 				t.Errorf("%s: requests %v", c.why, asked)
 			}
-			if live.n != 1 {
-				t.Errorf("%s: the pods are listed %d times past the cache, want once", c.why, live.n)
+			reads := slices.DeleteFunc(m.Live.Reads(), func(read string) bool { return read != "list PodList" })
+			if len(reads) != 1 {
+				t.Errorf("%s: the pods are listed %d times past the cache, want once", c.why, len(reads))
 			}
 			for _, pod := range m.pods(set) {
 				if id := pod.Labels[kruise.CloneSetInstanceIDKey]; !slices.Contains(m.claimsOf(set.UID), "data-web-"+id) {
@@ -211,16 +159,4 @@ func TestClaimsOfUnseenPods(t *testing.T) {
 			}
 		})
 	}
-}
-
-// lists counts the lists that a reader answers.
-type lists struct {
-	client.Reader
-
-	n int
-}
-
-func (l *lists) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	l.n++
-	return l.Reader.List(ctx, into, options...)
 }

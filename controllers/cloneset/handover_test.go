@@ -156,7 +156,7 @@ func TestClaimsReturnFromAPodThatStays(t *testing.T) {
 	if own := m.claimsOf(set.UID); !slices.Equal(own, before) {
 		t.Errorf("claims %v became %v", before, own)
 	}
-	m.idle(set)
+	m.Idle()
 	refuses = false
 	m.scale(set, 1)
 	m.eventually(set, settled)

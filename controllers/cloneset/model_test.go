@@ -3,7 +3,6 @@ package cloneset_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -87,20 +86,6 @@ func (m *model) stays(set *v1beta1.CloneSet, check check) {
 	m.look(set)
 	if err := check(set, m.pods(set)); err != nil {
 		m.Error(err)
-	}
-}
-
-// idle expects a set that costs no request while nothing changes, also when it is reconciled again.
-func (m *model) idle(set *v1beta1.CloneSet) {
-	m.Helper()
-	m.Still()
-	m.Server.Requests()
-	for range 3 {
-		m.Reconcile()
-		m.Advance(time.Minute)
-	}
-	if requests := m.Server.Requests(); len(requests) > 0 {
-		m.Errorf("%s: %d requests while nothing changes: %v", set.Name, len(requests), requests)
 	}
 }
 

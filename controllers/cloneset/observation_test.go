@@ -227,3 +227,19 @@ func several(n int, image string, changes ...podtest.Change) []*corev1.Pod {
 	}
 	return pods
 }
+
+// parse reads pods as "a:1 b:2-": the id, and the release of the image. A dash is not ready, a bang failed, and h held
+// by a hook.
+func parse(text string) []*corev1.Pod {
+	changes := map[rune]podtest.Change{'-': podtest.NotReady, '!': podtest.Phase(corev1.PodFailed), 'h': held}
+	var pods []*corev1.Pod
+	for field := range strings.FieldsSeq(text) {
+		id, release, _ := strings.Cut(field, ":")
+		pod := podtest.New("web-"+id, "web:"+release[:1])
+		for _, mark := range release[1:] {
+			changes[mark](pod)
+		}
+		pods = append(pods, pod)
+	}
+	return pods
+}

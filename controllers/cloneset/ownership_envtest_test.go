@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
@@ -37,61 +36,6 @@ func TestPodsToDelete(t *testing.T) {
 	if own := b.claimsOf(chosen.UID); len(own) != 1 || len(b.claimsOf(set.UID)) != 2 {
 		t.Errorf("claims %v of the deleted pod, %v of the set", own, b.claimsOf(set.UID))
 	}
-}
-
-// A pod that the selector no longer matches is released and replaced. An orphan is not adopted.
-func TestReleaseAndOrphans(t *testing.T) {
-	b := start(t, cloneset.Options{})
-	orphan := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Namespace: b.namespace, Name: "orphan", Labels: map[string]string{"app": "web"},
-	}}
-	orphan.Spec.Containers = []corev1.Container{{Name: "web", Image: "web:1"}}
-	if err := b.client.Create(t.Context(), orphan); err != nil {
-		t.Fatal(err)
-	}
-	set := b.create("web", 1, nil)
-	two := func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		if len(pods) != 2 || set.Status.Replicas != 1 || set.Status.AvailableReplicas != 1 {
-			return fmt.Errorf("%d pods, status %+v", len(pods), set.Status)
-		}
-		return nil
-	}
-	b.eventually(set, two)
-	for _, pod := range b.pods(set) {
-		if pod.Name == "orphan" {
-			continue
-		}
-		b.patch(&pod, `{"labels":{"app":"gone"}}`)
-		b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-			if err := b.client.Get(t.Context(), client.ObjectKeyFromObject(&pod), &pod); err != nil ||
-				len(pod.OwnerReferences) > 0 {
-				return fmt.Errorf("owners %v, %w", pod.OwnerReferences, err)
-			}
-			return two(set, pods)
-		})
-	}
-}
-
-// Without reuse, a terminating pod becomes the owner of its claims.
-func TestClaimsAreHandedOver(t *testing.T) {
-	b := start(t, cloneset.Options{NewID: numbered()})
-	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
-		withClaims(s)
-		s.Spec.Template.Finalizers = []string{"example.com/stay"}
-	})
-	b.eventually(set, settled)
-	leaving := b.pods(set)[:2]
-	b.delete(leaving...)
-	b.eventually(set, settled)
-	if own := b.claimsOf(set.UID); !slices.Equal(own, []string{"data-web-ac", "data-web-ad", "data-web-ae"}) {
-		t.Errorf("claims %v of the set", own)
-	}
-	for _, pod := range leaving {
-		if own := b.claimsOf(pod.UID); !slices.Equal(own, []string{"data-" + pod.Name}) {
-			t.Errorf("claims %v of %s", own, pod.Name)
-		}
-	}
-	b.free(append(leaving, b.pods(set)...))
 }
 
 // Two sets whose selectors match each other's pods keep the pods that they own.

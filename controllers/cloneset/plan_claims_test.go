@@ -19,91 +19,96 @@ func TestPlanClaims(t *testing.T) {
 	}
 	reused := both(claimed, func(s *v1beta1.CloneSet) { s.Spec.ScaleStrategy.EnablePVCReuse = true })
 	checkPlans(t, map[string]planCase{
-		"new pod": {
-			why:      "its claim is created first",
-			replicas: 1,
-			set:      claimed,
-			want:     []string{"create claim data-web-new-a", "create web-new-a of web:1"},
+		"new pod: its claim is created first": {
+			replicas: 1, set: claimed, want: "create claim data-web-new-a, create web-new-a of web:1",
 		},
-		"claim without a pod": {
-			why:      "one new pod takes its id, the other a new one",
+		"claim without a pod: one new pod takes its id, the other a new one": {
 			replicas: 3,
 			set:      reused,
-			pods:     several(1, "web:1"),
+			pods:     parse("a:1"),
 			claims:   []string{"a", "z"},
-			want:     []string{"create claim data-web-new-a", "create web-z of web:1", "create web-new-a of web:1"},
+			want:     "create claim data-web-new-a, create web-z of web:1, create web-new-a of web:1",
 		},
-		"claim without a pod, no reuse": {
-			why: "it is deleted", replicas: 1, set: claimed, pods: several(1, "web:1"), claims: []string{"a", "z"},
-			want: []string{"delete claim data-web-z"},
+		"claim without a pod, no reuse: it is deleted": {
+			replicas: 1, set: claimed, pods: parse("a:1"), claims: []string{"a", "z"}, want: "delete claim data-web-z",
 		},
-		"deleted pods": {
-			why: "their claims are deleted with them, the others stay", replicas: 1, set: both(claimed, named("web-a", "web-c")),
-			pods: several(3, "web:1"), claims: []string{"a", "b", "c"},
-			want: []string{"patch claim data-web-a", "patch claim data-web-c", "delete web-a", "delete web-c"},
+		"deleted pods: their claims are deleted with them, the others stay": {
+			replicas: 1,
+			set:      both(claimed, named("web-a", "web-c")),
+			pods:     parse("a:1 b:1 c:1"),
+			claims:   []string{"a", "b", "c"},
+			want:     "patch claim data-web-a, patch claim data-web-c, delete web-a, delete web-c",
 		},
-		"deleted pod, reuse": {
-			why: "no other pod gets its claim", replicas: 1, set: both(reused, named("web-a")),
-			pods: several(2, "web:1"), claims: []string{"a", "b"}, want: []string{"patch claim data-web-a", "delete web-a"},
+		"deleted pod, reuse: no other pod gets its claim": {
+			replicas: 1,
+			set:      both(reused, named("web-a")),
+			pods:     parse("a:1 b:1"),
+			claims:   []string{"a", "b"},
+			want:     "patch claim data-web-a, delete web-a",
 		},
-		"deleted pod, held": {
-			why: "its claim is its own until the hook lets the pod go", replicas: 1,
-			set:  both(holdsDeletion, reused, named("web-a")),
-			pods: several(2, "web:1", held), claims: []string{"a", "b"}, want: []string{"move web-a to PreparingDelete"},
+		"deleted pod, held: its claim is its own until the hook lets the pod go": {
+			replicas: 1,
+			set:      both(holdsDeletion, reused, named("web-a")),
+			pods:     parse("a:1h b:1h"),
+			claims:   []string{"a", "b"},
+			want:     "move web-a to PreparingDelete",
 		},
-		"released pod": {
-			why: "a user takes the pod out of the set to look at it: its claim goes with it", replicas: 1, set: claimed,
-			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
-			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
+		"released pod: a user takes the pod out of the set to look at it: its claim goes with it": {
+			replicas: 1,
+			set:      claimed,
+			pods:     append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
+			claims:   []string{"a", "b"},
+			want:     "patch claim data-web-b",
 		},
-		"released pod, reuse": {
-			why: "no other pod gets the volume that it uses", replicas: 1, set: reused,
-			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
-			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b"},
+		"released pod, then: its claims are its own: it follows": {
+			replicas: 1,
+			set:      claimed,
+			pods:     append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
+			claims:   []string{"a"},
+			want:     "patch web-b",
 		},
-		"released pod, then": {
-			why: "its claims are its own: it follows", replicas: 1, set: claimed, claims: []string{"a"},
-			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Label("app", "quarantine"))),
-			want: []string{"patch web-b"},
+		"id label removed: the name of the pod has the id, too": {
+			replicas: 1,
+			set:      claimed,
+			pods:     several(1, "web:1", podtest.Label(kruise.CloneSetInstanceIDKey, "")),
+			claims:   []string{"a"},
 		},
-		"id label removed": {
-			why: "the name of the pod has the id, too", replicas: 1, set: claimed, claims: []string{"a"},
-			pods: several(1, "web:1", podtest.Label(kruise.CloneSetInstanceIDKey, "")), want: []string{},
+		"terminating pod, reuse: its claim waits for it": {
+			replicas: 1,
+			set:      reused,
+			pods:     several(1, "web:1", podtest.Terminating(time.Second), podtest.Finalizer("example.com/stay")),
+			claims:   []string{"a"},
 		},
-		"terminating pod, reuse": {
-			why: "its claim waits for it", replicas: 1, set: reused, claims: []string{"a"},
-			pods: several(1, "web:1", podtest.Terminating(time.Second), podtest.Finalizer("example.com/stay")), want: []string{},
+		"pod that terminates for long, reuse: the set does not wait for ever, and creates another pod": {
+			replicas: 1,
+			set:      reused,
+			pods:     several(1, "web:1", podtest.Terminating(time.Hour), podtest.Finalizer("example.com/stay")),
+			claims:   []string{"a"},
+			want:     "create claim data-web-new-a, create web-new-a of web:1",
 		},
-		"pod that terminates for long, reuse": {
-			why: "the set does not wait for ever, and creates another pod", replicas: 1, set: reused, claims: []string{"a"},
-			pods: several(1, "web:1", podtest.Terminating(time.Hour), podtest.Finalizer("example.com/stay")),
-			want: []string{"create claim data-web-new-a", "create web-new-a of web:1"},
+		"terminating pod, no reuse: the pod becomes the owner of its claim": {
+			replicas: 1,
+			set:      claimed,
+			pods:     several(1, "web:1", podtest.Terminating(time.Second), podtest.Finalizer("example.com/stay")),
+			claims:   []string{"a"},
+			want:     "patch claim data-web-a, create claim data-web-new-a, create web-new-a of web:1",
 		},
-		"terminating pod, no reuse": {
-			why: "the pod becomes the owner of its claim", replicas: 1, set: claimed, claims: []string{"a"},
-			pods: several(1, "web:1", podtest.Terminating(time.Second), podtest.Finalizer("example.com/stay")),
-			want: []string{"patch claim data-web-a", "create claim data-web-new-a", "create web-new-a of web:1"},
+		"finished pod: it is deleted and replaced": {
+			replicas: 2,
+			set:      claimed,
+			pods:     parse("a:1 b:1!"),
+			claims:   []string{"a", "b"},
+			want:     "patch claim data-web-b, delete web-b, create claim data-web-new-a, create web-new-a of web:1",
 		},
-		"finished pod": {
-			why: "it is deleted and replaced", replicas: 2, set: claimed, claims: []string{"a", "b"},
-			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
-			want: []string{"patch claim data-web-b", "delete web-b", "create claim data-web-new-a", "create web-new-a of web:1"},
+		"finished pod, chosen, reuse: its claim goes with the pod, and no other pod gets it": {
+			replicas: 1,
+			set:      both(reused, named("web-b")),
+			pods:     parse("a:1 b:1!"),
+			claims:   []string{"a", "b"},
+			want:     "patch claim data-web-b, delete web-b",
 		},
-		"finished pod, held": {
-			why: "the owner of the preDelete hook sees that the pod is to be deleted", replicas: 1, set: holdsDeletion,
-			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", held, podtest.Phase(corev1.PodFailed))),
-			want: []string{"move web-b to PreparingDelete"},
-		},
-		"finished pod, chosen, reuse": {
-			why:      "its claim goes with the pod, and no other pod gets it",
-			replicas: 1, set: both(reused, named("web-b")),
-			pods:   append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
-			claims: []string{"a", "b"}, want: []string{"patch claim data-web-b", "delete web-b"},
-		},
-		"finished pod, reuse": {
-			why: "its replacement waits for its claim", replicas: 2, set: reused, claims: []string{"a", "b"},
-			pods: append(several(1, "web:1"), podtest.New("web-b", "web:1", podtest.Phase(corev1.PodFailed))),
-			want: []string{"delete web-b"},
+		"finished pod, reuse: its replacement waits for its claim": {
+			replicas: 2, set: reused, pods: parse("a:1 b:1!"), claims: []string{"a", "b"}, want: "delete web-b",
 		},
 	})
 }

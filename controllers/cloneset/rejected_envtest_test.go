@@ -9,12 +9,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -120,12 +118,6 @@ func TestRejectedTemplates(t *testing.T) {
 			"the API server rejects the pods", func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Name = "A b" },
 			func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Name = "web" }, "spec.containers[0].name",
 		},
-		"claim template": {
-			why:   "the API server rejects the claims",
-			spoil: func(s *v1beta1.CloneSet) { withClaims(s); s.Spec.VolumeClaimTemplates[0].Spec.AccessModes = nil },
-			fix:   func(s *v1beta1.CloneSet) { s.Spec.VolumeClaimTemplates = nil },
-			text:  "spec.accessModes",
-		},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -164,8 +156,7 @@ func TestQuota(t *testing.T) {
 		"pods": {
 			why: "the claim of the first pod is created, and kept for the pod", resource: corev1.ResourcePods, claims: 1,
 		},
-		"pods, with reused claims": {"the same with reuse", corev1.ResourcePods, true, 1},
-		"claims":                   {"no pod is created without its claim", corev1.ResourcePersistentVolumeClaims, false, 0},
+		"claims": {"no pod is created without its claim", corev1.ResourcePersistentVolumeClaims, false, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -213,13 +204,9 @@ func (b *bench) quota(of corev1.ResourceName) (raise func(string)) {
 	claim := &v1beta1.CloneSet{}
 	withClaims(claim)
 	object := client.Object(trial)
-	switch of {
-	case corev1.ResourcePersistentVolumeClaims:
+	if of == corev1.ResourcePersistentVolumeClaims {
 		object = &claim.Spec.VolumeClaimTemplates[0]
 		object.SetNamespace(b.namespace)
-	case corev1.ResourcePods:
-	default:
-		object = &appsv1.ControllerRevision{ObjectMeta: trial.ObjectMeta, Data: runtime.RawExtension{Raw: []byte("{}")}}
 	}
 	b.kit.Until(func() error {
 		if err := b.client.Create(b.Context(), object.DeepCopyObject().(client.Object), client.DryRunAll); err == nil ||
@@ -229,17 +216,6 @@ func (b *bench) quota(of corev1.ResourceName) (raise func(string)) {
 		return nil
 	})
 	return raise
-}
-
-// A quota that rejects the revision is reported.
-func TestQuotaOfRevisions(t *testing.T) {
-	b := start(t, cloneset.Options{})
-	raise := b.quota("count/controllerrevisions.apps")
-	set := b.create("web", 1, nil)
-	b.eventually(set, all(fails(failedScale, "exceeded quota"), b.emits("FailedCreate")))
-	b.backsOff()
-	raise("10")
-	b.eventually(set, settled)
 }
 
 // A rejection may have another text each time, as with the number of a request in it. That does not shorten the pause.

@@ -5,9 +5,7 @@ package cloneset_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -84,82 +82,6 @@ func TestWritesOfAnUpdateByNewPods(t *testing.T) {
 	} {
 		if got := requests.About(all, words[:]...); len(got) != want {
 			t.Errorf("%v: %d requests, want %d: %v", words, len(got), want, got)
-		}
-	}
-}
-
-// A partition of 99% updates one pod of four and no more. Without the partition the others follow.
-func TestPartition(t *testing.T) {
-	b := start(t, cloneset.Options{})
-	set := b.create("web", 4, func(s *v1beta1.CloneSet) {
-		inPlace(s)
-		s.Spec.UpdateStrategy.RollingUpdate.Partition = ptr.To(intstr.FromString("99%"))
-		s.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
-	})
-	b.eventually(set, all(settled, reason("CloneSetAvailable")))
-	b.change(set, image("web:2"))
-	b.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		if n := running(pods, "web:2"); n != 1 || set.Status.UpdatedAvailableReplicas != 1 ||
-			set.Status.ExpectedUpdatedReplicas != 1 {
-			return fmt.Errorf("%d pods run the new image, status %+v", n, set.Status)
-		}
-		return reason("ProgressPartitionAvailable")(set, pods)
-	})
-	b.stays(set, images(map[string]int{"web:1": 3, "web:2": 1}))
-	b.change(set, func(s *v1beta1.CloneSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = nil })
-	b.eventually(set, all(settled, reason("CloneSetAvailable")))
-}
-
-// A hook holds a pod before its update and before its deletion, until its label is removed.
-func TestHooks(t *testing.T) {
-	b := start(t, cloneset.Options{})
-	hook := map[string]string{"example.com/hook": "true"}
-	set := b.create("web", 1, func(s *v1beta1.CloneSet) {
-		inPlace(s)
-		s.Spec.Template.Labels["example.com/hook"] = "true"
-		s.Spec.Lifecycle = &kruise.Lifecycle{
-			InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: hook}, PreDelete: &kruise.LifecycleHook{LabelsHandler: hook},
-		}
-	})
-	b.eventually(set, settled)
-	b.change(set, image("web:2"))
-	state := func(want kruise.LifecycleState, image string) func(*v1beta1.CloneSet, []corev1.Pod) error {
-		return func(_ *v1beta1.CloneSet, pods []corev1.Pod) error {
-			if len(pods) != 1 || pods[0].Labels[kruise.LifecycleStateKey] != string(want) || running(pods, image) != 1 {
-				return fmt.Errorf("labels %v", pods[0].Labels)
-			}
-			return nil
-		}
-	}
-	b.eventually(set, state(preparingUpdate, "web:1"))
-	b.hook(set, `null`)
-	b.eventually(set, state(kruise.LifecycleStateUpdated, "web:2"))
-	b.hook(set, `"true"`)
-	b.eventually(set, state(normal, "web:2"))
-	b.scale(set, 0)
-	b.eventually(set, state(preparingDelete, "web:2"))
-	b.hook(set, `null`)
-	b.eventually(set, settled)
-}
-
-// Each pod is created when the one before it has been ready for minReadySeconds. Nothing but the requeue marks that
-// time.
-func TestScaleOutOneByOne(t *testing.T) {
-	b := start(t, cloneset.Options{})
-	set := b.create("web", 3, func(s *v1beta1.CloneSet) {
-		s.Spec.MinReadySeconds = 2
-		s.Spec.ScaleStrategy.MaxUnavailable = ptr.To(intstr.FromInt32(1))
-	})
-	b.eventually(set, settled)
-	pods := b.pods(set)
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
-	for i := 1; i < len(pods); i++ {
-		for _, c := range pods[i-1].Status.Conditions {
-			// Times have no fractions of seconds.
-			if gap := pods[i].CreationTimestamp.Sub(c.LastTransitionTime.Time); c.Type == corev1.PodReady &&
-				(gap < 2*time.Second || gap > 4*time.Second) {
-				t.Errorf("pod %d was created %s after the one before it was ready", i, gap)
-			}
 		}
 	}
 }

@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/inplace"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -24,22 +24,20 @@ type rules struct {
 	*world
 	// broken are the rules that were broken.
 	broken []string
-	// pass is what the reconciler decides upon; nil where another component writes.
-	pass *view
-	// limits and update, the name of the update revision, are those of the pass; moving means that pods go from one
-	// revision to another.
+	// live are the pods as the server holds them, and pass those that the reconciler decides upon, at a version; nil where
+	// another component writes.
+	live, pass map[string]*corev1.Pod
+	version    int64
+	// spec, its limits and update, the name of the update revision, are those of the pass; moving means that pods go from
+	// one revision to another.
+	spec   v1beta1.CloneSetSpec
 	limits scale.Limits
 	update string
 	moving bool
 	// written are the versions of pods as the reconciler has written them.
 	written map[types.UID]int64
-	// images counts how often the image of a container was changed, moves how often a pod went to another revision.
+	// images counts how often the image of a pod was changed, moves how often a pod went to another revision.
 	images, moves map[types.UID]int32
-	// crashes counts restarts without an update.
-	crashes map[types.UID]int32
-	// updates are the writes of the updates in place that are under way, and counted those of complete ones.
-	updates map[types.UID]int
-	counted []int
 	// chosen are the pods that the user has chosen for deletion.
 	chosen map[types.UID]bool
 	// created counts pods.
@@ -47,10 +45,9 @@ type rules struct {
 }
 
 func newRules(w *world) *rules {
-	counts := func() map[types.UID]int32 { return map[types.UID]int32{} }
 	return &rules{
-		world: w, written: map[types.UID]int64{}, images: counts(), moves: counts(), crashes: counts(),
-		updates: map[types.UID]int{}, chosen: map[types.UID]bool{},
+		world: w, live: map[string]*corev1.Pod{}, written: map[types.UID]int64{}, images: map[types.UID]int32{},
+		moves: map[types.UID]int32{}, chosen: map[types.UID]bool{},
 	}
 }
 
@@ -58,43 +55,55 @@ func (r *rules) breaks(format string, args ...any) {
 	r.broken = append(r.broken, fmt.Sprintf(format, args...))
 }
 
-// reads begins a pass upon a view, or ends the pass.
-func (r *rules) reads(v *view) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pass = v; v == nil {
-		return
+// begin begins a pass upon what the cache shows.
+func (r *rules) begin() {
+	var set v1beta1.CloneSet
+	var pods corev1.PodList
+	var revisions appsv1.ControllerRevisionList
+	for _, err := range []error{
+		r.cache.Get(r.Context(), client.ObjectKeyFromObject(r.set), &set), r.cache.List(r.Context(), &pods),
+		r.Server.List(r.Context(), &revisions),
+	} {
+		if err != nil {
+			r.Fatal(err)
+		}
 	}
-	data, err := revision.Encode(&v.set.Spec.Template)
+	r.pass, r.version = map[string]*corev1.Pod{}, r.cache.View.Version()
+	for i := range pods.Items {
+		r.pass[pods.Items[i].Name] = &pods.Items[i]
+	}
+	data, err := revision.Encode(&set.Spec.Template)
 	if err != nil {
 		r.Fatal(err)
 	}
-	in := revision.Input{Owner: v.set.Name, Data: data, Current: v.set.Status.CurrentRevision}
-	for _, rev := range r.live.revisions {
-		in.Have = append(in.Have, rev)
-	}
-	r.limits, r.update = limitsOf(v.set), revision.Resolve(in).Name
+	in := revision.Input{Owner: set.Name, Data: data, Current: set.Status.CurrentRevision}
+	in.Have = revision.ControlledBy(&set, revisions.Items)
+	r.spec, r.limits, r.update = set.Spec, limitsOf(&set), revision.Resolve(in).Name
 	r.moving = in.Current != "" && in.Current != r.update
 }
 
-// failed is called for a pass that returns an error. Only a cache that lags and a server that fails are reasons.
-func (r *rules) failed(err error) {
-	r.tale.say("controller", "looks again: "+err.Error())
-	if r.lag == 0 && r.process.faults.Of == 0 {
-		r.fail("a pass fails although it has read what there is: %v", err)
-	}
-	if apierrors.IsBadRequest(err) || strings.Contains(err.Error(), "a patch of") {
-		r.fail("no server stores the write: %v", err)
-	}
-}
+// end ends a pass.
+func (r *rules) end() { r.pass = nil }
 
-// judge checks a change of a pod.
-func (r *rules) judge(c change) {
-	pod := c.pod()
+// change of a pod; before or after is nil where it does not exist.
+type change struct{ before, after *corev1.Pod }
+
+// changed checks a change of a pod.
+func (r *rules) changed(before, after client.Object) {
+	c := change{}
+	c.before, _ = before.(*corev1.Pod)
+	c.after, _ = after.(*corev1.Pod)
+	pod := c.after
 	switch {
+	case c.before == nil && c.after == nil:
+		return
 	case c.before == nil:
 		r.created++
-	case c.after != nil:
+	case c.after == nil:
+		if pod = c.before; pod.DeletionTimestamp == nil {
+			r.breaks("%s is lost", pod.Name)
+		}
+	default:
 		if revisionOf(c.before) != revisionOf(c.after) {
 			r.moves[pod.UID]++
 		}
@@ -104,15 +113,15 @@ func (r *rules) judge(c change) {
 		if r.pass == nil && isChosen(c.after) && !isChosen(c.before) {
 			r.chosen[pod.UID] = true
 		}
-	case c.before.DeletionTimestamp == nil:
-		r.breaks("%s is lost", pod.Name)
+	}
+	if r.live[pod.Name] = c.after; c.after == nil {
+		delete(r.live, pod.Name)
 	}
 	if r.pass != nil {
 		r.keepsAvailable(c)
 		r.keepsSurge(c)
 		r.keepsPartition(c)
 		r.keepsTraffic(c)
-		r.keepsPromise(c)
 		r.keepsPod(c)
 		r.written[pod.UID] = math.MaxInt64 // a pod that is gone
 		if c.after != nil {
@@ -120,48 +129,16 @@ func (r *rules) judge(c change) {
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {
-		if most := r.images[pod.UID] + r.crashes[pod.UID]; s.RestartCount > most {
-			r.breaks("container %s of %s restarted %d times, %d at most", s.Name, pod.Name, s.RestartCount, most)
+		if s.RestartCount > r.images[pod.UID] || r.images[pod.UID] > r.moves[pod.UID] {
+			const text = "%s restarted %d times, with %d images in %d updates"
+			r.breaks(text, pod.Name, s.RestartCount, r.images[pod.UID], r.moves[pod.UID])
 		}
-	}
-	if r.images[pod.UID] > r.moves[pod.UID] {
-		r.breaks("%s got %d images in %d updates", pod.Name, r.images[pod.UID], r.moves[pod.UID])
-	}
-}
-
-// count counts a write of the reconciler for the update in place of its pod.
-func (r *rules) count(before, after *corev1.Pod) {
-	if after == nil || before.UID != after.UID {
-		return
-	}
-	mark := conditionOf(after, kruise.InPlaceUpdateReady)
-	if mark == corev1.ConditionFalse && conditionOf(before, kruise.InPlaceUpdateReady) != mark {
-		r.updates[after.UID] = 0
-	}
-	if _, ok := r.updates[after.UID]; !ok {
-		return
-	}
-	r.updates[after.UID]++
-	if mark == corev1.ConditionTrue && stateOf(&after.ObjectMeta) == string(normal) {
-		r.counted = append(r.counted, r.updates[after.UID])
-		delete(r.updates, after.UID)
 	}
 }
 
 // restarts reports whether a container has to restart for a change.
 func restarts(c change) bool {
-	for i := range c.after.Spec.Containers {
-		before, after := &c.before.Spec.Containers[i], &c.after.Spec.Containers[i]
-		if before.Image != after.Image {
-			return true
-		}
-		was, err := inplace.EnvHash(before, c.before.Labels, c.before.Annotations)
-		is, err2 := inplace.EnvHash(after, c.after.Labels, c.after.Annotations)
-		if err != nil || err2 != nil || was != is {
-			return true
-		}
-	}
-	return false
+	return c.before.Spec.Containers[0].Image != c.after.Spec.Containers[0].Image
 }
 
 // keepsAvailable: no write takes away a pod that is available, as far as the reconciler can see, beyond
@@ -170,11 +147,11 @@ func (r *rules) keepsAvailable(c change) {
 	if c.before == nil || !r.isUp(c.before) || c.after != nil && r.isUp(c.after) {
 		return
 	}
-	if was := r.pass.pods[c.before.Name]; was == nil || was.UID != c.before.UID || !r.isUp(was) {
+	if was := r.pass[c.before.Name]; was == nil || was.UID != c.before.UID || !r.isUp(was) {
 		return
 	}
 	least := r.limits.Replicas - r.limits.MaxUnavailable
-	if n := r.live.count(r.isUp); n+r.unseen(r.isUp) < least {
+	if n := count(r.live, r.isUp); n+r.unseen(r.isUp) < least {
 		r.breaks("%s leaves %d available, and %d are the least", c.before.Name, n, least)
 	}
 }
@@ -182,7 +159,7 @@ func (r *rules) keepsAvailable(c change) {
 // keepsSurge: no pod is created beyond the surge.
 func (r *rules) keepsSurge(c change) {
 	most := r.limits.Replicas + r.limits.MaxSurge
-	if n := r.live.count(isActive); c.before == nil && n > most {
+	if n := count(r.live, isActive); c.before == nil && n > most {
 		r.breaks("%s is one of %d, and %d are the most", c.after.Name, n, most)
 	}
 }
@@ -196,44 +173,33 @@ func (r *rules) keepsPartition(c change) {
 	old := func(pod *corev1.Pod) bool { return isActive(pod) && revisionOf(pod) != r.update }
 	l := r.limits
 	// A plan moves pods back also where it could as well create the old ones that are missing.
-	missing := r.live.count(isActive) < l.Replicas
-	switch tooFew := r.live.count(old)+r.unseen(old) < l.Partition; {
+	missing := count(r.live, isActive) < l.Replicas
+	switch tooFew := count(r.live, old)+r.unseen(old) < l.Partition; {
 	case c.before == nil: // those at the old revision may be created at the same time
-		if most := l.Replicas + l.MaxSurge - l.Partition; tooFew && updated(c.after) && r.live.count(updated) > most {
+		if most := l.Replicas + l.MaxSurge - l.Partition; tooFew && updated(c.after) && count(r.live, updated) > most {
 			r.breaks("%s is one of more than %d updated pods", c.after.Name, most)
 		}
 	case updated(c.after) && tooFew:
 		r.breaks("%s leaves fewer than %d old pods", c.after.Name, l.Partition)
-	case old(c.after) && !missing && r.live.count(updated)+r.unseen(updated) < l.Replicas-l.Partition:
+	case old(c.after) && !missing && count(r.live, updated)+r.unseen(updated) < l.Replicas-l.Partition:
 		r.breaks("%s goes back and leaves fewer than %d updated pods", c.after.Name, l.Replicas-l.Partition)
 	}
 }
 
-// keepsTraffic: no container changes while its pod is in traffic, where a gate can take the pod out.
+// keepsTraffic: no container changes while its pod is in traffic, and a pod whose containers are ready goes back into
+// traffic only when they run what its spec asks for.
 func (r *rules) keepsTraffic(c change) {
-	if c.before != nil && c.after != nil && restarts(c) {
-		r.restarts(c.after)
-	}
-}
-
-// restarts is called before a node restarts a container for its new image.
-func (r *rules) restarts(pod *corev1.Pod) {
-	if hasGate(pod, kruise.InPlaceUpdateReady) && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue {
-		r.breaks("%s restarts in traffic", pod.Name)
-	}
-}
-
-// keepsPromise: a pod whose containers are ready goes back into traffic only when they run what its spec asks for.
-func (r *rules) keepsPromise(c change) {
-	if c.before == nil || conditionOf(c.before, corev1.ContainersReady) != corev1.ConditionTrue ||
-		conditionOf(c.before, kruise.InPlaceUpdateReady) != corev1.ConditionFalse ||
-		conditionOf(c.pod(), kruise.InPlaceUpdateReady) != corev1.ConditionTrue {
+	if c.before == nil || c.after == nil {
 		return
 	}
-	for _, container := range c.pod().Spec.Containers {
-		if runs := r.nodes.runs[c.pod().UID][container.Name]; runs != nil && runs.image != container.Image {
-			r.breaks("%s goes back into traffic although it runs %s", c.pod().Name, runs.image)
-		}
+	if restarts(c) && conditionOf(c.after, corev1.PodReady) == corev1.ConditionTrue {
+		r.breaks("%s changes in traffic", c.after.Name)
+	}
+	opens := conditionOf(c.before, corev1.ContainersReady) == corev1.ConditionTrue &&
+		conditionOf(c.before, kruise.InPlaceUpdateReady) == corev1.ConditionFalse &&
+		conditionOf(c.after, kruise.InPlaceUpdateReady) == corev1.ConditionTrue
+	if runs := c.after.Status.ContainerStatuses; opens && runs[0].Image != c.after.Spec.Containers[0].Image {
+		r.breaks("%s goes back into traffic although it runs %s", c.after.Name, runs[0].Image)
 	}
 }
 
@@ -246,34 +212,34 @@ func (r *rules) keepsPod(c change) {
 	marked := isChosen(c.after) && !isChosen(c.before)
 	deleted := isActive(c.before) && !isActive(c.after)
 	env := func(containers []corev1.Container) []corev1.EnvVar { return containers[0].Env }
-	spec := &r.pass.set.Spec
+	spec := &r.spec
 	policy := spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy
 	fits := policy == v1beta1.InPlaceIfPossibleCloneSetPodUpdateStrategyType &&
 		apiequality.Semantic.DeepEqual(env(c.before.Spec.Containers), env(spec.Template.Spec.Containers))
 	switch {
 	case marked && fits && revisionOf(c.before) != r.update:
 		r.breaks("%s is recreated although it can be updated in place", c.after.Name)
-	case deleted && !isChosen(c.before) && r.live.count(isActive)+r.unseen(isActive) < r.limits.Replicas:
+	case deleted && !isChosen(c.before) && count(r.live, isActive)+r.unseen(isActive) < r.limits.Replicas:
 		r.breaks("%s is deleted without a reason", c.after.Name)
 	}
 }
 
 // unavailable is why a pod is not available; empty for a pod that is.
 func (r *rules) unavailable(pod *corev1.Pod) string {
-	switch state := stateOf(&pod.ObjectMeta); {
+	switch state := lifecycle.StateOf(pod); {
 	case !isActive(pod):
 		return "it is deleted"
 	case pod.Status.Phase != corev1.PodRunning:
 		return "it does not run"
-	case state != "" && state != string(normal):
-		return "its state is " + state
+	case state != normal:
+		return "its state is " + string(state)
 	case conditionOf(pod, kruise.InPlaceUpdateReady) != corev1.ConditionTrue:
 		return "its gate is closed"
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-			long := time.Duration(r.live.set.Spec.MinReadySeconds) * time.Second
-			if ready := r.now().Sub(c.LastTransitionTime.Time); ready < long {
+			long := time.Duration(r.set.Spec.MinReadySeconds) * time.Second
+			if ready := r.Now().Sub(c.LastTransitionTime.Time); ready < long {
 				return fmt.Sprintf("it is ready for %s only", ready)
 			}
 			return ""
@@ -287,16 +253,16 @@ func (r *rules) isUp(pod *corev1.Pod) bool { return r.unavailable(pod) == "" }
 // unseen is how many pods something was true of when the reconciler looked, and is not any more, by no write of its
 // own.
 func (r *rules) unseen(is func(*corev1.Pod) bool) int32 {
-	return r.pass.count(func(pod *corev1.Pod) bool {
-		now := r.live.pods[pod.Name]
+	return count(r.pass, func(pod *corev1.Pod) bool {
+		now := r.live[pod.Name]
 		gone := now == nil || now.UID != pod.UID
-		return is(pod) && r.written[pod.UID] <= r.pass.version && (gone || !is(now))
+		return is(pod) && r.written[pod.UID] <= r.version && (gone || !is(now))
 	})
 }
 
 // count is how many pods something is true of.
-func (v *view) count(is func(*corev1.Pod) bool) (n int32) {
-	for _, pod := range v.pods {
+func count(pods map[string]*corev1.Pod, is func(*corev1.Pod) bool) (n int32) {
+	for _, pod := range pods {
 		if is(pod) {
 			n++
 		}

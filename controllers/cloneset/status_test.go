@@ -28,7 +28,6 @@ func TestStatusCounts(t *testing.T) {
 		pods     []*corev1.Pod
 		want     counters
 	}{
-		"empty":     {"every counter is zero", 0, nil, nil, counters{}},
 		"converged": {"every pod counts everywhere", 2, nil, several(2, "web:1"), counters{2, 2, 2, 2, 2, 2, 2}},
 		"coming up": {
 			why:      "pods count before they are ready",
@@ -45,16 +44,6 @@ func TestStatusCounts(t *testing.T) {
 		"ready for a moment": {
 			"a pod is available after minReadySeconds", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 },
 			several(1, "web:1", podtest.ReadyFor(9*time.Second)),
-			counters{1, 1, 0, 1, 1, 0, 1},
-		},
-		"ready for long enough": {
-			"minReadySeconds are over", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = 10 },
-			several(1, "web:1", podtest.ReadyFor(10*time.Second)),
-			counters{1, 1, 1, 1, 1, 1, 1},
-		},
-		"largest minReadySeconds": {
-			"no pod is ever available", 1, func(s *v1beta1.CloneSet) { s.Spec.MinReadySeconds = math.MaxInt32 },
-			several(1, "web:1"),
 			counters{1, 1, 0, 1, 1, 0, 1},
 		},
 		"two revisions": {
@@ -150,9 +139,12 @@ func TestProgress(t *testing.T) {
 	paused := condition{"True", "CloneSetPaused", "CloneSet is paused"}
 	partition := condition{"True", "ProgressPartitionAvailable", "CloneSet has been paused due to partition ready"}
 	exceeded := condition{"False", "ProgressDeadlineExceeded", "CloneSet revision UPDATE has timed out progressing"}
-	broken := several(1, "web:1", podtest.NotReady)
-	for name, c := range map[string]struct {
-		why  string
+	ready, at := parse("a:1"), func(at int32) func(*v1beta1.CloneSet) {
+		return rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(at)})
+	}
+	isPaused := rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})
+	for why, c := range map[string]struct {
+		// set has a deadline of ten minutes, and pods are broken ones, where they are not given.
 		set  func(*v1beta1.CloneSet)
 		pods []*corev1.Pod
 		old  *v1beta1.CloneSetCondition
@@ -161,118 +153,57 @@ func TestProgress(t *testing.T) {
 		want        condition
 		wait        time.Duration
 	}{
-		"no deadline": {"there is no condition", nil, broken, nil, "web:1", condition{}, 0},
-		"deadline removed": {
-			why:         "the condition is removed",
-			pods:        broken,
-			old:         since("CloneSetUpdated", time.Minute),
+		"without a deadline the condition is removed": {
+			set: func(s *v1beta1.CloneSet) { s.Spec.ProgressDeadlineSeconds = nil }, old: since("CloneSetUpdated", time.Minute),
 			oldRevision: "web:1",
-			want:        condition{},
 		},
-		"largest deadline": {
-			why:         "it is none",
-			set:         deadline(math.MaxInt32),
-			pods:        broken,
-			old:         since("CloneSetUpdated", time.Minute),
-			oldRevision: "web:1",
-			want:        condition{},
+		"the largest deadline is none": {
+			set: deadline(math.MaxInt32), old: since("CloneSetUpdated", time.Minute), oldRevision: "web:1",
 		},
-		"available": {
-			why:         "every pod is updated and available",
-			set:         deadline(600),
-			pods:        several(1, "web:1"),
-			oldRevision: "web:1",
-			want:        available,
+		"every pod is updated and available, and a deadline that was exceeded is over": {
+			pods: ready, old: since("ProgressDeadlineExceeded", time.Hour), oldRevision: "web:1", want: available,
 		},
-		"available again": {
-			why:         "a deadline that was exceeded is over",
-			set:         deadline(600),
-			pods:        several(1, "web:1"),
-			old:         since("ProgressDeadlineExceeded", time.Hour),
-			oldRevision: "web:1",
-			want:        available,
+		"the deadline counts from now": {want: updated, wait: 10 * time.Minute},
+		"the deadline counts from the start of the rollout, not from the last change of the reason": {
+			old: since("CloneSetAvailable", 20*time.Minute), oldRevision: "web:1", want: updated, wait: 10 * time.Minute,
 		},
-		"first": {
-			"the deadline counts from now", deadline(600), broken, nil, "", updated, 10 * time.Minute,
+		"the rest of the deadline, and a second for the fractions of seconds": {
+			old: since("CloneSetUpdated", 9*time.Minute), oldRevision: "web:1", want: updated, wait: time.Minute + time.Second,
 		},
-		"available before": {
-			"the deadline counts from the start of the rollout, not from the last change of the reason", deadline(600), broken,
-			since("CloneSetAvailable", 20*time.Minute), "web:1", updated, 10 * time.Minute,
+		"the deadline has passed": {
+			old: since("CloneSetUpdated", 11*time.Minute), oldRevision: "web:1", want: exceeded,
 		},
-		"under way": {
-			"the rest of the deadline, and a second for the fractions of seconds", deadline(600), broken,
-			since("CloneSetUpdated", 9*time.Minute), "web:1", updated, time.Minute + time.Second,
+		"a rollout past its deadline stays so": {
+			set: deadline(3600), old: since("ProgressDeadlineExceeded", time.Second), oldRevision: "web:1", want: exceeded,
 		},
-		"late": {
-			why:         "the deadline has passed",
-			set:         deadline(600),
-			pods:        broken,
-			old:         since("CloneSetUpdated", 11*time.Minute),
-			oldRevision: "web:1",
-			want:        exceeded,
+		"the deadline counts again for another revision": {
+			old: since("ProgressDeadlineExceeded", time.Hour), oldRevision: "web:9", want: updated, wait: 10 * time.Minute,
 		},
-		"stays late": {
-			why:         "a rollout past its deadline stays so",
-			set:         deadline(3600),
-			pods:        broken,
-			old:         since("ProgressDeadlineExceeded", time.Second),
-			oldRevision: "web:1",
-			want:        exceeded,
+		"the deadline counts again for a set that is resumed": {
+			old: since("CloneSetPaused", time.Hour), oldRevision: "web:1", want: updated, wait: 10 * time.Minute,
 		},
-		"another revision": {
-			why:         "the deadline counts again",
-			set:         deadline(600),
-			pods:        broken,
-			old:         since("ProgressDeadlineExceeded", time.Hour),
-			oldRevision: "web:9",
-			want:        updated,
-			wait:        10 * time.Minute,
+		"a paused set has no deadline": {
+			set: isPaused, old: since("ProgressDeadlineExceeded", time.Hour), oldRevision: "web:2", want: paused,
 		},
-		"resumed": {
-			why:         "the deadline counts again",
-			set:         deadline(600),
-			pods:        broken,
-			old:         since("CloneSetPaused", time.Hour),
-			oldRevision: "web:1",
-			want:        updated,
-			wait:        10 * time.Minute,
+		"a paused set may be available": {
+			set: isPaused, pods: parse("a:2"), old: since("CloneSetPaused", time.Hour), oldRevision: "web:2", want: available,
 		},
-		"paused": {
-			why:         "a paused set has no deadline",
-			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})),
-			pods:        broken,
-			old:         since("ProgressDeadlineExceeded", time.Hour),
-			oldRevision: "web:2",
-			want:        paused,
+		"the pods beyond the partition are updated and available": {
+			set: at(1), pods: ready, old: since("CloneSetUpdated", time.Minute), oldRevision: "web:2", want: partition,
 		},
-		"paused, available": {
-			why:         "every pod is updated and available",
-			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Paused: true})),
-			pods:        several(1, "web:2"),
-			old:         since("CloneSetPaused", time.Hour),
-			oldRevision: "web:2",
-			want:        available,
-		},
-		"partition": {
-			why:         "the expected pods are updated and available",
-			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(1)})),
-			pods:        several(1, "web:1"),
-			old:         since("CloneSetUpdated", time.Minute),
-			oldRevision: "web:2",
-			want:        partition,
-		},
-		"partition, under way": {
-			why:         "the expected pod is not updated",
-			set:         both(deadline(600), rolling(v1beta1.RollingUpdateCloneSetStrategy{Partition: withNumber(0)})),
-			pods:        several(1, "web:1"),
-			old:         since("CloneSetUpdated", time.Minute),
-			oldRevision: "web:2",
-			want:        updated,
-			wait:        9*time.Minute + time.Second,
+		"a pod beyond the partition is not updated": {
+			set: at(0), pods: ready, old: since("CloneSetUpdated", time.Minute), oldRevision: "web:2", want: updated,
+			wait: 9*time.Minute + time.Second,
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			o := observe(t, 1, c.set)
+		t.Run(why, func(t *testing.T) {
+			if c.set == nil {
+				c.set = func(*v1beta1.CloneSet) {}
+			}
+			if c.pods == nil {
+				c.pods = parse("a:1-")
+			}
+			o := observe(t, 1, both(deadline(600), c.set))
 			o.pods(c.pods...)
 			if c.oldRevision != "" {
 				o.set.Status.UpdateRevision = o.revision(c.oldRevision)
@@ -289,9 +220,21 @@ func TestProgress(t *testing.T) {
 				got = condition{is.Status, is.Reason, strings.ReplaceAll(is.Message, status.UpdateRevision, "UPDATE")}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" || wait != c.wait {
-				t.Errorf("%s: waits %s, want %s (-want +got):\n%s", c.why, wait, c.wait, diff)
+				t.Errorf("waits %s, want %s (-want +got):\n%s", wait, c.wait, diff)
 			}
 		})
+	}
+}
+
+// An image that cannot be pulled is reported at once. TestStall of internal/workloads has the other cases.
+func TestStalled(t *testing.T) {
+	o, pods := observe(t, 1, nil), parse("a:1-")
+	pods[0].Status.ContainerStatuses[0].State.Waiting = &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}
+	o.pods(pods...)
+	got := workloads.Converted[workloads.Conditions](o.status().Conditions).Find(workloads.Stalled)
+	if got == nil || got.Status != corev1.ConditionTrue || got.Reason != "ImagePullFailed" ||
+		got.Message != "web-a: container web cannot pull image web:1" {
+		t.Errorf("condition %+v", got)
 	}
 }
 
@@ -333,11 +276,6 @@ func TestStatusOfInvalidSpec(t *testing.T) {
 			condition: v1beta1.CloneSetConditionFailedScale,
 			text:      "does not match",
 		},
-		"selector of a state": {"the reconciler writes the label to its pods", func(s *v1beta1.CloneSet) {
-			s.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{
-				Key: kruise.LifecycleStateKey, Operator: "DoesNotExist",
-			}}
-		}, v1beta1.CloneSetConditionFailedScale, "does not match"},
 		"nothing wrong": {"there is no condition", func(s *v1beta1.CloneSet) { s.Spec.Replicas = ptr.To[int32](0) }, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

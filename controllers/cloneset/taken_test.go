@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/test/requests"
 )
@@ -37,10 +36,6 @@ func TestClaimNameTaken(t *testing.T) {
 			free:  `{"delete":"now"}`,
 			text:  "is not controlled by web",
 			other: "web-ac",
-		},
-		"of another instance": {
-			"the claim belongs to another pod of the set",
-			`{"labels":{"` + kruise.CloneSetInstanceIDKey + `":"zz"}}`, `{"delete":"now"}`, "has another instance id", "web-zz",
 		},
 	}
 	for name, c := range cases {

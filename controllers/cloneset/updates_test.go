@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -20,7 +17,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/controllers/cloneset"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/revision"
 )
 
@@ -67,12 +63,6 @@ func TestInPlaceIfPossible(t *testing.T) {
 			options: cloneset.Options{ShortHash: true},
 			change:  func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Image = "web:2" },
 		},
-		"env": {
-			why:       "a running container keeps its environment",
-			options:   cloneset.Options{},
-			change:    func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}} },
-			recreated: true,
-		},
 		"resources of another class": {
 			why:     "the class of a pod is fixed",
 			options: cloneset.Options{Installed: &inplace.Installation{Resize: true}},
@@ -115,29 +105,6 @@ func TestInPlaceIfPossible(t *testing.T) {
 			}
 		})
 	}
-}
-
-// InPlaceOnly recreates no pod. A change that is not possible in place is reported once, and the pod stays as it is.
-func TestInPlaceOnlyIsImpossible(t *testing.T) {
-	m := newModel(t, cloneset.Options{})
-	set := m.create("web", 1, func(s *v1beta1.CloneSet) {
-		inPlace(s)
-		s.Spec.UpdateStrategy.RollingUpdate.PodUpdatePolicy = v1beta1.InPlaceOnlyCloneSetPodUpdateStrategyType
-	})
-	m.eventually(set, settled)
-	before := uids(m.pods(set))
-	m.change(set, func(s *v1beta1.CloneSet) {
-		s.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "A", Value: "b"}}
-	})
-	m.eventually(set, all(fails(v1beta1.CloneSetConditionFailedUpdate, "can only be updated in place"),
-		m.emitted("FailedUpdatePodInPlace", 1)))
-	m.idle(set)
-	m.stays(set, m.emitted("FailedUpdatePodInPlace", 1))
-	if after := uids(m.pods(set)); fmt.Sprint(after) != fmt.Sprint(before) {
-		t.Errorf("pods %v became %v", before, after)
-	}
-	m.change(set, func(s *v1beta1.CloneSet) { s.Spec.Template.Spec.Containers[0].Env = nil })
-	m.eventually(set, all(settled, fails(v1beta1.CloneSetConditionFailedUpdate, "")))
 }
 
 // An older revision without annotations becomes the newest, and gets the annotations.
@@ -187,37 +154,4 @@ func TestFirstRevisionNameIsTaken(t *testing.T) {
 	if !metav1.IsControlledBy(taken, set) || revision.Short(name) == revision.Short(again.Status.UpdateRevision) {
 		t.Errorf("revisions %s and %s", name, again.Status.UpdateRevision)
 	}
-}
-
-// A whole rollout keeps the limit of updates, also with a pod that is not ready before.
-func TestRolloutKeepsItsBudget(t *testing.T) {
-	m := newModel(t, cloneset.Options{})
-	set := m.create("web", 6, func(s *v1beta1.CloneSet) {
-		inPlace(s)
-		s.Spec.MinReadySeconds = 1
-		s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromInt32(2))
-	})
-	m.eventually(set, settled)
-	sick := m.pods(set)[0]
-	m.patch(&sick, fmt.Sprintf(`{"annotations":{%q:""}}`, unready))
-	m.eventually(set, counts(6, 5))
-	m.change(set, image("web:2"))
-	m.eventually(set, func(set *v1beta1.CloneSet, pods []corev1.Pod) error {
-		down := 0
-		for i := range pods {
-			ready := lifecycle.ConditionOf(&pods[i], corev1.PodReady)
-			if ready.Status != corev1.ConditionTrue || m.Clock.Before(ready.LastTransitionTime.Add(time.Second)) {
-				down++
-			}
-		}
-		if down > 2 {
-			t.Fatalf("%d pods are not available", down)
-		}
-		if n := running(pods, "web:2"); n != 6 {
-			return fmt.Errorf("%d pods run the new image, status %+v", n, set.Status)
-		}
-		return nil
-	})
-	m.patch(&sick, fmt.Sprintf(`{"annotations":{%q:null}}`, unready))
-	m.eventually(set, settled)
 }

@@ -40,11 +40,13 @@ func (u *user) create(name string, replicas int32, change func(*v1beta1.CloneSet
 }
 
 // change patches the set.
-func (u *user) change(set *v1beta1.CloneSet, how func(*v1beta1.CloneSet)) {
+func (u *user) change(set *v1beta1.CloneSet, changes ...func(*v1beta1.CloneSet)) {
 	u.Helper()
 	u.look(set)
 	before := set.DeepCopy()
-	how(set)
+	for _, change := range changes {
+		change(set)
+	}
 	if err := u.client.Patch(u.Context(), set, client.MergeFrom(before)); err != nil {
 		u.Fatal(err)
 	}
@@ -102,28 +104,12 @@ func (u *user) patch(pod *corev1.Pod, metadata string) {
 	}
 }
 
-// hook sets the label of the hook of all pods.
-func (u *user) hook(set *v1beta1.CloneSet, value string) {
-	u.Helper()
-	for _, pod := range u.pods(set) {
-		u.patch(&pod, `{"labels":{"example.com/hook":`+value+`}}`)
-	}
-}
-
 func (u *user) delete(pods ...corev1.Pod) {
 	u.Helper()
 	for i := range pods {
 		if err := u.client.Delete(u.Context(), &pods[i]); err != nil {
 			u.Fatal(err)
 		}
-	}
-}
-
-// free removes the finalizers of pods.
-func (u *user) free(pods []corev1.Pod) {
-	u.Helper()
-	for i := range pods {
-		u.patch(&pods[i], `{"finalizers":null}`)
 	}
 }
 
