@@ -12,33 +12,6 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 )
 
-// Acceptance case 39: the middle zone has no room.
-func TestAdaptiveEndToEnd(t *testing.T) {
-	m := newModel(t)
-	m.room["b"] = 0
-	u := m.create("web", 3, "a<2,b<2,c", adaptive(20, 60, false))
-	m.rest()
-	m.expect(u, "a 2 [1 1], b 1 [1?], c 0 []")
-	m.pass(25 * time.Second)
-	m.expect(u, "a 2 [1 1], b 0 [], c 1 [1]")
-	m.change(u, scaled(5))
-	m.rest()
-	m.expect(u, "a 2 [1 1], b 0 [], c 3 [1 1 1]")
-	m.change(u, scaled(4))
-	m.rest()
-	m.expect(u, "a 2 [1 1], b 0 [], c 2 [1 1]")
-	delete(m.room, "b")
-	m.pass(2 * time.Minute)
-	m.expect(u, "a 2 [1 1], b 0 [], c 2 [1 1]")
-	m.look(u)
-	if c := u.Status.SubsetStatuses[1].Conditions[0]; c.Status != "True" || c.Reason != "recover" {
-		t.Errorf("condition %+v", c)
-	}
-	m.change(u, scaled(5))
-	m.rest()
-	m.expect(u, "a 2 [1 1], b 1 [1], c 2 [1 1]")
-}
-
 // Reserved pods keep their place beside their substitutes, and count again when they have been ready for long enough.
 func TestReservationEndToEnd(t *testing.T) {
 	for _, kind := range []string{"CloneSet", "Deployment"} {
@@ -47,7 +20,7 @@ func TestReservationEndToEnd(t *testing.T) {
 		u := m.create("web", 2, "a,b", of(kind), adaptive(10, 30, true))
 		m.pass(15 * time.Second)
 		m.expect(u, "a 2 [1?R 1?R], b 2 [1 1]")
-		m.look(u)
+		m.Look(u)
 		if s := u.Status; s.ReservedPods != 2 || s.Replicas != 2 || s.SubsetStatuses[0].ReservedPods != 2 ||
 			s.LabelSelector != "app=web,apps.kruise.io/united-deployment-reserved-pod=false" {
 			t.Errorf("%s: status %+v", kind, s)
@@ -60,7 +33,7 @@ func TestReservationEndToEnd(t *testing.T) {
 		delete(m.room, "a")
 		m.pass(time.Minute)
 		m.expect(u, "a 2 [1 1], b 0 []")
-		m.look(u)
+		m.Look(u)
 		if s := u.Status; s.ReservedPods != 0 || s.Replicas != 2 || s.SubsetStatuses[0].Conditions[0].Status != "True" {
 			t.Errorf("%s: status %+v", kind, s)
 		}

@@ -29,7 +29,6 @@ func TestNewLeaderWithOlderObject(t *testing.T) {
 		change []change
 	}{
 		"zone added": {"the workload of the zone stays", []change{zoneAdded, scaled(6)}},
-		"scaled out": {"no workload is scaled in", []change{scaled(8)}},
 		"updated":    {"no workload goes back to the template before", []change{image("web:2")}},
 	} {
 		t.Run(name, func(t *testing.T) {

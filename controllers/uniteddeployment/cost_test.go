@@ -77,7 +77,7 @@ func TestIdlePass(t *testing.T) {
 				for range 3 {
 					m.Reconcile()
 				}
-				m.look(u)
+				m.Look(u)
 				if u.Status.ReadyReplicas != replicas || u.Status.Replicas != replicas {
 					t.Fatalf("status %+v", u.Status)
 				}
@@ -90,7 +90,7 @@ func TestIdlePass(t *testing.T) {
 				if replicas > 10 {
 					m.spoil(u, "c")
 					m.Reconcile()
-					if want := map[string]int{"Fixed": 0}[name]; name == "Fixed" && pods != want || name != "Fixed" && pods != 500 {
+					if want := map[string]int{"Adaptive": 500}[name]; pods != want {
 						t.Errorf("a pass with one pod that is not ready reads %d pods", pods)
 					}
 				}

@@ -18,7 +18,7 @@ func TestCloneSetTemplateWithoutLabels(t *testing.T) {
 	}
 	m.change(u, image("web:2"))
 	m.rest()
-	m.look(u)
+	m.Look(u)
 	if u.Status.CurrentRevision != u.Status.UpdatedRevision || u.Status.UpdatedReplicas != 4 {
 		t.Errorf("status %+v", u.Status)
 	}

@@ -4,7 +4,6 @@ package uniteddeployment_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,17 +14,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
 	"github.com/kruisekit/kruisekit/api/kruise"
-	"github.com/kruisekit/kruisekit/controllers/uniteddeployment"
 	"github.com/kruisekit/kruisekit/controllers/uniteddeployment/internal/subsets"
 	"github.com/kruisekit/kruisekit/test/cluster"
 	"github.com/kruisekit/kruisekit/test/podbench"
@@ -131,89 +126,6 @@ func TestTopologyOnServer(t *testing.T) {
 	if asked := kit.Asked(); len(asked) > 0 {
 		t.Errorf("a label of the object asks for %q", asked)
 	}
-}
-
-// Workloads of others that have the labels of a subset stay as they are, also one that has the name.
-func TestForeignersOnServer(t *testing.T) {
-	t.Parallel()
-	kit := bench(t)
-	u := on(kit.Namespace, topology())
-	if err := kit.Client.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	foreign := func(name string) *v1beta1.CloneSet {
-		o := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{
-			Namespace: kit.Namespace, Name: name, Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"},
-		}}
-		o.Spec = *on(kit.Namespace).Spec.Template.CloneSetTemplate.Spec.DeepCopy()
-		if err := kit.Client.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
-	others := []*v1beta1.CloneSet{foreign("web-a-other"), foreign(subsets.Name(u, "a"))}
-	edit(kit, u, topology("a", "b"))
-	divided(kit, u, "b 2")
-	kit.Still()
-	for _, o := range others {
-		version := o.ResourceVersion
-		if err := kit.Look(o); err != nil || o.ResourceVersion != version || len(o.OwnerReferences) > 0 {
-			t.Errorf("%s was written: %v, %+v", o.Name, err, o.ObjectMeta)
-		}
-	}
-}
-
-// A workload that the API server rejects keeps none of the others from being written, and the status has the reason
-// until it is accepted.
-func TestFailuresOnServer(t *testing.T) {
-	t.Parallel()
-	kit := podbench.New(t, onServer())
-	denied := make(chan bool, 1) // full as long as workloads of subset a are rejected
-	denied <- true
-	kit.Run(func(mgr ctrl.Manager, c client.WithWatch) error {
-		refused := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web",
-			errors.New("exceeded quota"))
-		r, err := uniteddeployment.New(podbench.Writes(c, func(what string, write func() error) error {
-			if strings.HasPrefix(what, "create/web-a-") && len(denied) > 0 {
-				return refused
-			}
-			return write()
-		}), uniteddeployment.Options{})
-		if err != nil {
-			return err
-		}
-		return r.SetupWithManager(t.Context(), mgr, controller.Options{})
-	})
-	u := on(kit.Namespace, of("Deployment"))
-	if err := kit.Client.Create(t.Context(), u); err != nil {
-		t.Fatal(err)
-	}
-	divided(kit, u, "b 2")
-	kit.Until(func() error {
-		if err := kit.Look(u); err != nil {
-			return err
-		}
-		c := condition(u, v1beta1.SubsetProvisioned)
-		if c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "create subset a") ||
-			u.Status.ObservedGeneration != u.Generation {
-			return fmt.Errorf("status %+v", u.Status)
-		}
-		if events := kit.Events(u, "FailedUpdateSubset"); len(events) != 1 {
-			return fmt.Errorf("events %q", events)
-		}
-		return nil
-	})
-	<-denied
-	divided(kit, u, "a 2, b 2")
-	kit.Until(func() error {
-		if err := kit.Look(u); err != nil {
-			return err
-		}
-		if c := condition(u, v1beta1.SubsetProvisioned); c == nil || c.Status != corev1.ConditionTrue {
-			return fmt.Errorf("status %+v", u.Status)
-		}
-		return nil
-	})
 }
 
 // A pod that finds no node moves the replicas, without another event and without a timer of the pass before.

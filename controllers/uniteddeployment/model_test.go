@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -133,24 +132,14 @@ func inZone(text string) v1beta1.Subset {
 	return s
 }
 
-func (m *model) look(o client.Object) {
-	m.Helper()
-	if err := m.Server.Get(m.Context(), client.ObjectKeyFromObject(o), o); err != nil {
-		m.Fatal(err)
-	}
-}
-
 // change patches the object.
 func (m *model) change(u *v1beta1.UnitedDeployment, changes ...change) {
 	m.Helper()
-	m.look(u)
-	before := u.DeepCopy()
-	for _, change := range changes {
-		change(u)
-	}
-	if err := m.Server.Patch(m.Context(), u, client.MergeFrom(before)); err != nil {
-		m.Fatal(err)
-	}
+	objects.Change(m.Model, u, func(u *v1beta1.UnitedDeployment) {
+		for _, change := range changes {
+			change(u)
+		}
+	})
 }
 
 func scaled(n int32) change { return func(u *v1beta1.UnitedDeployment) { u.Spec.Replicas = &n } }
@@ -341,45 +330,6 @@ func (m *model) pass(d time.Duration) {
 	m.Fatal("the timers have no end")
 }
 
-// run creates, deletes and replaces pods as the controller of a workload does, without a budget.
-func (m *model) run(c *subsets.Child) {
-	m.Helper()
-	template := &corev1.PodTemplateSpec{}
-	content, _, _ := unstructured.NestedMap(c.Object.Object, "spec", "template")
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, template); err != nil {
-		m.Fatal(err)
-	}
-	pods, updated := m.pods(c.Owns), int32(0)
-	for _, pod := range pods {
-		if pod.Spec.Containers[0].Image == template.Spec.Containers[0].Image {
-			updated++
-		}
-	}
-	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		rank := func(p *corev1.Pod) int {
-			if isReady(p) {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Name, b.Name))
-	})
-	for i, pod := range pods {
-		outdated := pod.Spec.Containers[0].Image != template.Spec.Containers[0].Image
-		if int32(len(pods)-i) > c.Replicas || outdated && updated < c.Replicas-c.Partition {
-			if outdated {
-				updated++
-			}
-			if err := m.Server.Delete(m.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-				m.Fatal(err)
-			}
-		}
-	}
-	for range c.Replicas - int32(len(m.pods(c.Owns))) {
-		m.newPod(c, template)
-	}
-}
-
 // put stores an object as it is, if it differs.
 func (m *model) put(o client.Object) {
 	m.Helper()
@@ -387,63 +337,13 @@ func (m *model) put(o client.Object) {
 	if !is {
 		m.Fatalf("%T is no object", o)
 	}
-	m.look(stored)
+	m.Look(stored)
 	if apiequality.Semantic.DeepEqual(stored, o) {
 		return
 	}
 	if err := m.Server.Put(o); err != nil {
 		m.Fatal(err)
 	}
-}
-
-// count writes the status of a workload.
-func (m *model) count(c *subsets.Child) {
-	m.Helper()
-	var replicas, ready, updated, updatedReady int32
-	content, _, _ := unstructured.NestedSlice(c.Object.Object, "spec", "template", "spec", "containers")
-	for _, pod := range m.pods(c.Owns) {
-		isUpdated := pod.Spec.Containers[0].Image == content[0].(map[string]any)["image"]
-		replicas++
-		if isUpdated {
-			updated++
-		}
-		if isReady(pod) {
-			ready++
-			if isUpdated {
-				updatedReady++
-			}
-		}
-	}
-	name := client.ObjectKeyFromObject(c.Object)
-	generation := c.Object.GetGeneration()
-	var o client.Object
-	switch c.Kind.GroupKind().String() {
-	case "CloneSet.apps.kruise.io":
-		x := &v1beta1.CloneSet{}
-		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas = generation, replicas, ready
-		x.Status.UpdatedReplicas, x.Status.UpdatedReadyReplicas = updated, updatedReady
-		o = x
-	case "StatefulSet.apps.kruise.io":
-		x := &v1beta1.StatefulSet{}
-		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas = generation, replicas, ready
-		x.Status.UpdatedReplicas, x.Status.UpdatedReadyReplicas = updated, updatedReady
-		o = x
-	case "StatefulSet.apps":
-		x := &appsv1.StatefulSet{}
-		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation,
-			replicas, ready, updated
-		o = x
-	default:
-		x := &appsv1.Deployment{}
-		m.get(name, x)
-		x.Status.ObservedGeneration, x.Status.Replicas, x.Status.ReadyReplicas, x.Status.UpdatedReplicas = generation,
-			replicas, ready, updated
-		o = x
-	}
-	m.put(o)
 }
 
 func (m *model) get(name client.ObjectKey, into client.Object) {

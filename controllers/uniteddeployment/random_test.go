@@ -87,7 +87,7 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 // that may show an older object for a while.
 func (c *chaos) reboot() {
 	c.Helper()
-	c.look(c.u)
+	c.Look(c.u)
 	c.cache, c.began, c.knows = c.Behind(c.earlier), c.u.Generation, false
 	if c.rand.IntN(2) == 0 {
 		c.cache.Thaw()
@@ -197,7 +197,7 @@ func (c *chaos) turn() {
 // is written.
 func (c *chaos) check(before map[string]int32) {
 	c.Helper()
-	c.look(c.u)
+	c.Look(c.u)
 	seen := map[string]bool{}
 	for _, child := range c.children(c.u) {
 		i := slices.IndexFunc(c.u.Spec.Topology.Subsets, func(s v1beta1.Subset) bool { return s.Name == child.Subset })
@@ -250,7 +250,7 @@ func (c *chaos) settle() {
 	c.cache.Thaw()
 	clear(c.room)
 	c.pass(20 * time.Minute)
-	c.look(c.u)
+	c.Look(c.u)
 	want, ready := *c.u.Spec.Replicas, int32(0)
 	for _, pod := range c.pods(func(p *corev1.Pod) bool { return true }) {
 		if !isReady(pod) {

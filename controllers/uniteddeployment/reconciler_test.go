@@ -29,7 +29,7 @@ func TestKinds(t *testing.T) {
 			if got, want := m.picture(u), "a 2 [1 1], b 3 [1 1 1]"; got != want {
 				t.Fatalf("got %s, want %s", got, want)
 			}
-			m.look(u)
+			m.Look(u)
 			s := u.Status
 			if s.Replicas != 5 || s.ReadyReplicas != 5 || s.UpdatedReplicas != 5 || s.UpdatedReadyReplicas != 5 ||
 				s.CurrentRevision != s.UpdatedRevision || s.LabelSelector != "app=web" {
@@ -40,7 +40,7 @@ func TestKinds(t *testing.T) {
 			if got, want := m.picture(u), "a 2 [2 2], b 2 [2 2]"; got != want {
 				t.Fatalf("got %s, want %s", got, want)
 			}
-			m.look(u)
+			m.Look(u)
 			if s := u.Status; s.CurrentRevision != s.UpdatedRevision || s.UpdatedReadyReplicas != 4 ||
 				s.Conditions[0].Status != "True" {
 				t.Fatalf("status %+v", s)
@@ -57,7 +57,7 @@ func TestKinds(t *testing.T) {
 func (m *model) expect(u *v1beta1.UnitedDeployment, want string) {
 	m.Helper()
 	if got := m.picture(u); got != want {
-		m.look(u)
+		m.Look(u)
 		m.Fatalf("got  %s\nwant %s\nstatus %+v", got, want, u.Status)
 	}
 }
@@ -81,7 +81,7 @@ func TestIdentity(t *testing.T) {
 			`{"spec":{"containers":[{"env":[{"name":"ZONE","value":"a"}],"name":"web"}]}}`)
 	})
 	m.rest()
-	m.look(u)
+	m.Look(u)
 	c := m.child(u, "a")
 	revision := u.Status.UpdatedRevision
 	if !strings.HasPrefix(c.Object.GetName(), "web-a-") || len(c.Object.GetName()) != len("web-a-")+5 ||
@@ -122,65 +122,6 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Subsets come, go and are renamed.
-func TestTopologyChanges(t *testing.T) {
-	m := newModel(t)
-	u := m.create("web", 10, "a,b")
-	m.rest()
-	m.expect(u, "a 5 [1 1 1 1 1], b 5 [1 1 1 1 1]")
-	m.change(u, topology("a=9", "b"))
-	m.rest()
-	m.expect(u, "a 9 [1 1 1 1 1 1 1 1 1], b 1 [1]")
-	m.change(u, topology("a=40%", "b"))
-	m.rest()
-	m.expect(u, "a 4 [1 1 1 1], b 6 [1 1 1 1 1 1]")
-	m.change(u, topology("a=20%", "b", "c"))
-	m.rest()
-	m.expect(u, "a 2 [1 1], b 4 [1 1 1 1], c 4 [1 1 1 1]")
-	m.Server.Requests()
-	m.change(u, topology("a=20%", "d", "c"))
-	m.rest()
-	m.expect(u, "a 2 [1 1], c 4 [1 1 1 1], d 4 [1 1 1 1]")
-	m.look(u)
-	if names := fmt.Sprintf("%d %s", len(u.Status.SubsetStatuses), u.Status.SubsetStatuses[1].Name); names != "3 d" {
-		t.Errorf("statuses of subsets: %s", names)
-	}
-	if events := m.Server.Events(u, "SuccessfulUpdateSubset"); len(events) < 2 ||
-		events[len(events)-1].Message != "Delete 1 Subset (CloneSet)" {
-		t.Errorf("events %+v", events)
-	}
-}
-
-// A second workload for a subset is deleted, and the one with ready pods stays. Workloads of others stay as they are.
-func TestDuplicates(t *testing.T) {
-	m := newModel(t)
-	u := m.create("web", 2, "a")
-	m.rest()
-	kept := m.child(u, "a").Object.GetName()
-	another := &v1beta1.CloneSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "aaa", Labels: map[string]string{"app": "web", kruise.SubSetNameLabelKey: "a"},
-	}}
-	stranger := another.DeepCopy()
-	stranger.Name = "stranger"
-	m.look(u)
-	another.OwnerReferences = []metav1.OwnerReference{
-		*metav1.NewControllerRef(u, v1beta1.GroupVersion.WithKind("UnitedDeployment")),
-	}
-	for _, o := range []client.Object{another, stranger} {
-		if err := m.Server.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.Reconcile()
-	if all := m.children(u); len(all) != 1 || all[0].Object.GetName() != kept {
-		t.Fatalf("%d workloads", len(all))
-	}
-	version := stranger.ResourceVersion
-	if m.look(stranger); stranger.ResourceVersion != version {
-		t.Error("the workload of another was written")
-	}
-}
-
 // The workloads of another kind go when the template changes its kind.
 func TestKindChanges(t *testing.T) {
 	m := newModel(t)
@@ -194,6 +135,10 @@ func TestKindChanges(t *testing.T) {
 			t.Errorf("a %s stays", c.Kind.Kind)
 		}
 	}
+	if events := m.Server.Events(u, "SuccessfulUpdateSubset"); len(events) < 2 ||
+		events[len(events)-1].Message != "Delete 2 Subset (Deployment)" {
+		t.Errorf("events %+v", events)
+	}
 }
 
 // A patch reaches the workload without a revision, and goes again.
@@ -201,7 +146,7 @@ func TestPatchChanges(t *testing.T) {
 	m := newModel(t)
 	u := m.create("web", 1, "a")
 	m.rest()
-	m.look(u)
+	m.Look(u)
 	revision := u.Status.UpdatedRevision
 	patch := func(text string) change {
 		return func(u *v1beta1.UnitedDeployment) { u.Spec.Topology.Subsets[0].Patch.Raw = []byte(text) }
@@ -221,13 +166,13 @@ func TestPatchChanges(t *testing.T) {
 	if l := labels(); l["pool"] != "" {
 		t.Errorf("labels %v", l)
 	}
-	m.look(u)
+	m.Look(u)
 	if u.Status.UpdatedRevision != revision {
 		t.Error("a patch made a revision")
 	}
 	m.change(u, patch(`"no patch"`), scaled(3))
 	m.rest()
-	m.look(u)
+	m.Look(u)
 	if c := condition(u, v1beta1.SubsetFailure); c == nil || c.Status != "True" || c.Reason != "Error" ||
 		!strings.Contains(c.Message, "a: apply patch") {
 		t.Errorf("conditions %+v", u.Status.Conditions)
@@ -236,21 +181,10 @@ func TestPatchChanges(t *testing.T) {
 	m.change(u, patch(`{}`))
 	m.rest()
 	m.expect(u, "a 3 [1 1 1]")
-	m.look(u)
+	m.Look(u)
 	if c := condition(u, v1beta1.SubsetFailure); c != nil {
 		t.Errorf("conditions %+v", u.Status.Conditions)
 	}
-}
-
-func condition(
-	u *v1beta1.UnitedDeployment, conditionType v1beta1.UnitedDeploymentConditionType,
-) *v1beta1.UnitedDeploymentCondition {
-	for i := range u.Status.Conditions {
-		if c := &u.Status.Conditions[i]; c.Type == conditionType {
-			return c
-		}
-	}
-	return nil
 }
 
 // Partitions hold back pods of each subset, up to its replicas.
@@ -261,7 +195,7 @@ func TestPartitions(t *testing.T) {
 	m.change(u, image("web:2"))
 	m.rest()
 	m.expect(u, "a 5/4 [1 1 1 1 2], b 5/3 [1 1 1 2 2]")
-	m.look(u)
+	m.Look(u)
 	s := u.Status
 	if s.CurrentRevision == s.UpdatedRevision || s.UpdatedReplicas != 3 || s.SubsetStatuses[0].Partition != 4 ||
 		condition(u, v1beta1.UnitedDeploymentUpdated).Reason != v1beta1.UnitedDeploymentRevisionUpdating {
@@ -280,7 +214,7 @@ func TestPartitions(t *testing.T) {
 	m.change(u, partitions(nil))
 	m.rest()
 	m.expect(u, "a 5 [2 2 2 2 2], b 5 [2 2 2 2 2]")
-	m.look(u)
+	m.Look(u)
 	if u.Status.CurrentRevision != u.Status.UpdatedRevision {
 		t.Errorf("status %+v", u.Status)
 	}
@@ -372,10 +306,7 @@ func TestInvalid(t *testing.T) {
 		"two templates": {func(u *v1beta1.UnitedDeployment) {
 			u.Spec.Template.DeploymentTemplate = &v1beta1.DeploymentTemplateSpec{}
 		}, "must have only one template"},
-		"no template":  {func(u *v1beta1.UnitedDeployment) { u.Spec.Template = v1beta1.SubsetTemplate{} }, "spec.template"},
 		"a name twice": {topology("a", "a"), "spec.topology.subsets[1].name: Duplicate"},
-		"no name":      {topology(""), "spec.topology.subsets[0].name: Required"},
-		"no selector":  {func(u *v1beta1.UnitedDeployment) { u.Spec.Selector = &metav1.LabelSelector{} }, "spec.selector"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -386,7 +317,7 @@ func TestInvalid(t *testing.T) {
 			m.Server.Requests()
 			m.rest()
 			m.expect(u, "a 1 [1], b 1 [1]")
-			m.look(u)
+			m.Look(u)
 			failure := condition(u, v1beta1.SubsetFailure)
 			if failure == nil || !strings.Contains(failure.Message, c.want) || u.Status.ObservedGeneration != u.Generation {
 				t.Errorf("status %+v", u.Status)
@@ -406,7 +337,7 @@ func TestFallback(t *testing.T) {
 	m.change(u, scaled(7)) // as an autoscaler does
 	m.rest()
 	m.expect(u, "a 3 [1 1 1], b 4 [1 1 1 1]")
-	m.look(u)
+	m.Look(u)
 	if c := condition(u, v1beta1.SubsetFailure); c == nil ||
 		c.Message != "the shares of the subsets are 4 replicas, and 7 are wanted" {
 		t.Errorf("conditions %+v", u.Status.Conditions)
@@ -417,7 +348,7 @@ func TestFallback(t *testing.T) {
 	m.change(u, scaled(4))
 	m.rest()
 	m.expect(u, "a 2 [1 1], b 2 [1 1]")
-	m.look(u)
+	m.Look(u)
 	if c := condition(u, v1beta1.SubsetFailure); c != nil {
 		t.Errorf("conditions %+v", u.Status.Conditions)
 	}

@@ -29,7 +29,7 @@ func (m *model) stall(u *v1beta1.UnitedDeployment, subset string, status corev1.
 
 func (m *model) stalled(u *v1beta1.UnitedDeployment) *v1beta1.UnitedDeploymentCondition {
 	m.Helper()
-	m.look(u)
+	m.Look(u)
 	of := func(c v1beta1.UnitedDeploymentCondition) bool { return c.Type == workloads.Stalled }
 	i := slices.IndexFunc(u.Status.Conditions, of)
 	if i < 0 {

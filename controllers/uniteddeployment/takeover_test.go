@@ -15,8 +15,19 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/apps/v1alpha1"
 	"github.com/kruisekit/kruisekit/api/apps/v1beta1"
-	"github.com/kruisekit/kruisekit/test/objects"
 )
+
+// recorded stores the object, the workloads and the revisions that OpenKruise left.
+func (m *model) recorded(state, version string) *v1beta1.UnitedDeployment {
+	m.Helper()
+	all := m.Recorded(state, version,
+		&v1beta1.UnitedDeploymentList{}, &v1beta1.CloneSetList{}, &appsv1.ControllerRevisionList{})
+	u, is := all[0].(*v1beta1.UnitedDeployment)
+	if !is || len(all) != 4 {
+		m.Fatalf("%d recorded objects", len(all))
+	}
+	return u
+}
 
 // An object that OpenKruise has created, is updating or has updated is continued without a write, also of a pod.
 func TestTakeover(t *testing.T) {
@@ -24,32 +35,7 @@ func TestTakeover(t *testing.T) {
 		for _, version := range []string{"v1beta1", "v1alpha1"} {
 			t.Run(state+" "+version, func(t *testing.T) {
 				m := newModel(t)
-				var all v1beta1.UnitedDeploymentList
-				var sets v1beta1.CloneSetList
-				var revisions appsv1.ControllerRevisionList
-				objects.Recorded(t, state+"/uniteddeployments.v1beta1.yaml", &all)
-				objects.Recorded(t, state+"/clonesets.v1beta1.yaml", &sets)
-				objects.Recorded(t, state+"/controllerrevisions.yaml", &revisions)
-				u, n := &all.Items[0], 0
-				take := func(o client.Object) {
-					if ref := metav1.GetControllerOf(o); ref == nil || ref.UID != u.UID {
-						return
-					}
-					o.GetOwnerReferences()[0].APIVersion = "apps.kruise.io/" + version
-					m.store(o)
-					n++
-				}
-				m.store(u)
-				for i := range sets.Items {
-					take(&sets.Items[i])
-				}
-				for i := range revisions.Items {
-					take(&revisions.Items[i])
-				}
-				if n != 3 {
-					t.Fatalf("%d recorded workloads and revisions", n)
-				}
-				m.Server.Requests()
+				m.recorded(state, version)
 				m.Reconcile()
 				m.Reconcile()
 				if requests := m.Server.Requests(); len(requests) > 0 {
@@ -100,7 +86,7 @@ func TestTakeoverOfOlderShape(t *testing.T) {
 	if requests := m.Server.Requests(); len(requests) > 0 {
 		t.Errorf("a pass asks %q", requests)
 	}
-	m.look(u)
+	m.Look(u)
 	if u.Status.UpdatedRevision != revisions.Items[0].Name {
 		t.Errorf("the updated revision is %s, not %s", u.Status.UpdatedRevision, revisions.Items[0].Name)
 	}
@@ -121,20 +107,7 @@ func (m *model) store(o client.Object) {
 // created.
 func TestTakeoverGoesOn(t *testing.T) {
 	m := newModel(t)
-	var all v1beta1.UnitedDeploymentList
-	var sets v1beta1.CloneSetList
-	var revisions appsv1.ControllerRevisionList
-	objects.Recorded(t, "1-created/uniteddeployments.v1beta1.yaml", &all)
-	objects.Recorded(t, "1-created/clonesets.v1beta1.yaml", &sets)
-	objects.Recorded(t, "1-created/controllerrevisions.yaml", &revisions)
-	u := &all.Items[0]
-	m.store(u)
-	for i := range sets.Items {
-		m.store(&sets.Items[i])
-	}
-	for i := range revisions.Items {
-		m.store(&revisions.Items[i])
-	}
+	u := m.recorded("1-created", "v1beta1")
 	m.change(u, scaled(6), image("nginx:2"))
 	m.Server.Requests()
 	m.Reconcile()
