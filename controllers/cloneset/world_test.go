@@ -3,6 +3,7 @@ package cloneset_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -223,9 +224,7 @@ func hooked(hooks kruise.Lifecycle) func(*v1beta1.CloneSet) {
 	return func(s *v1beta1.CloneSet) {
 		s.Spec.Lifecycle = &hooks
 		for _, hook := range []*kruise.LifecycleHook{hooks.InPlaceUpdate, hooks.PreDelete} {
-			for key, value := range ptr.Deref(hook, kruise.LifecycleHook{}).LabelsHandler {
-				s.Spec.Template.Labels[key] = value
-			}
+			maps.Copy(s.Spec.Template.Labels, ptr.Deref(hook, kruise.LifecycleHook{}).LabelsHandler)
 		}
 	}
 }
