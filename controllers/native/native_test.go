@@ -165,11 +165,6 @@ func image(tag string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "db:" + tag }
 }
 
-// restarted is what kubectl rollout restart writes.
-func restarted(s *appsv1.StatefulSet) {
-	s.Spec.Template.Annotations = map[string]string{"kubectl.kubernetes.io/restartedAt": "2030-01-01T12:00:00Z"}
-}
-
 func asks(rollout string) func(*appsv1.StatefulSet) {
 	return func(s *appsv1.StatefulSet) { s.Annotations[adapter.RolloutKey] = rollout }
 }
