@@ -8,110 +8,50 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 )
 
-func TestStateOf(t *testing.T) {
-	cases := map[string]struct {
-		why         string
-		annotations map[string]string
-		want        string // revision; empty for none
-		err         string // key
+// TestAnnotations reads a state and a grace period by the newer key, else by the older one. An empty text is none.
+func TestAnnotations(t *testing.T) {
+	for why, c := range map[string]struct {
+		newer, older string
+		want         string // revision; empty for none
+		fails        int    // 1 for the newer key, 2 for the older one
 	}{
-		"none": {why: "most pods never had an update"},
-		"empty": {
-			why: "an empty text is as good as none", annotations: map[string]string{kruise.InPlaceUpdateStateKey: ""},
-		},
-		"one": {
-			why:         "this is where it is",
-			annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"a"}`},
-			want:        "a",
-		},
-		"old name": {
-			why:         "an older release wrote it",
-			annotations: map[string]string{kruise.InPlaceUpdateStateKeyOld: `{"revision":"b"}`},
-			want:        "b",
-		},
-		"both": {
-			why: "the newer name holds",
-			annotations: map[string]string{
-				kruise.InPlaceUpdateStateKey: `{"revision":"a"}`, kruise.InPlaceUpdateStateKeyOld: `{"revision":"b"}`,
-			},
-			want: "a",
-		},
-		"more fields": {
-			why:         "a newer release may know more",
-			annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":"a","new":{"x":[1]}}`},
-			want:        "a",
-		},
-		"blanks": {
-			why: "a user edited it",
-			annotations: map[string]string{
-				kruise.InPlaceUpdateStateKey: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n",
-			},
-			want: "a",
-		},
-		"unreadable": {
-			why:         "the error tells where",
-			annotations: map[string]string{kruise.InPlaceUpdateStateKey: `{"revision":1}`},
-			err:         kruise.InPlaceUpdateStateKey,
-		},
-		"unreadable old name": {
-			why:         "the error tells where",
-			annotations: map[string]string{kruise.InPlaceUpdateStateKeyOld: `no`},
-			err:         kruise.InPlaceUpdateStateKeyOld,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
+		"an empty text is none":           {newer: " "},
+		"most pods never had an update":   {},
+		"an older release wrote it":       {older: `{"revision":"b"}`, want: "b"},
+		"the newer name holds":            {newer: `{"revision":"a"}`, older: `{"revision":"b"}`, want: "a"},
+		"a newer release may know more":   {newer: `{"revision":"a","new":{"x":[1]}}`, want: "a"},
+		"a user edited it":                {newer: " {\n\t\"revision\" : \"a\" , \"updateImages\" : true }\r\n", want: "a"},
+		"the error names the key":         {newer: `{"revision":1}`, fails: 1},
+		"the error names the older key":   {older: `no`, fails: 2},
+		"a number is too large":           {newer: `{"graceSeconds":1e99,"updateTimestamp":7}`, fails: 1},
+		"an unreadable key hides another": {newer: `{`, older: `{"revision":"b"}`, fails: 1},
+	} {
+		for _, keys := range [][3]string{
+			{"", kruise.InPlaceUpdateStateKey, kruise.InPlaceUpdateStateKeyOld},
+			{"grace", kruise.InPlaceUpdateGraceKey, kruise.InPlaceUpdateGraceKeyOld},
+		} {
 			pod := running(template(container("c1", "app:1")), "web-1")
-			pod.Annotations = tc.annotations
-			s, err := inplace.StateOf(pod, nil)
-			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), "["+tc.err+"]: ") {
-				t.Fatalf("%s: got error %v", tc.why, err)
+			pod.Annotations = map[string]string{}
+			for i, text := range []string{c.newer, c.older} {
+				if text != "" {
+					pod.Annotations[keys[i+1]] = strings.TrimSpace(text)
+				}
 			}
-			if (s != nil) != (tc.want != "") || s != nil && s.Revision != tc.want {
-				t.Errorf("%s: want %q, got %+v", tc.why, tc.want, s)
+			got := ""
+			state, err := inplace.StateOf(pod, nil)
+			if state != nil {
+				got = state.Revision
 			}
-		})
-	}
-}
-
-func TestGraceOf(t *testing.T) {
-	cases := map[string]struct {
-		why         string
-		annotations map[string]string
-		want        string // revision; empty for none
-		err         string // key
-	}{
-		"none": {why: "most pods wait for nothing"},
-		"empty": {
-			why: "an empty text is as good as none", annotations: map[string]string{kruise.InPlaceUpdateGraceKey: ""},
-		},
-		"one": {
-			why:         "this is where it is",
-			annotations: map[string]string{kruise.InPlaceUpdateGraceKey: `{"revision":"a"}`},
-			want:        "a",
-		},
-		"old name": {
-			why:         "an older release wrote it",
-			annotations: map[string]string{kruise.InPlaceUpdateGraceKeyOld: `{"revision":"b"}`},
-			want:        "b",
-		},
-		"unreadable": {
-			why:         "the error tells where",
-			annotations: map[string]string{kruise.InPlaceUpdateGraceKey: `{"graceSeconds":1e99}`},
-			err:         kruise.InPlaceUpdateGraceKey,
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			pod := running(template(container("c1", "app:1")), "web-1")
-			pod.Annotations = tc.annotations
-			g, err := inplace.GraceOf(pod, nil)
-			if (err != nil) != (tc.err != "") || err != nil && !strings.Contains(err.Error(), "["+tc.err+"]: ") {
-				t.Fatalf("%s: got error %v", tc.why, err)
+			if keys[0] == "grace" {
+				var grace *kruise.InPlaceUpdateGrace
+				if grace, err = inplace.GraceOf(pod, nil); grace != nil {
+					got = grace.Revision
+				}
 			}
-			if (g != nil) != (tc.want != "") || g != nil && g.Revision != tc.want {
-				t.Errorf("%s: want %q, got %+v", tc.why, tc.want, g)
+			if got != c.want || (err != nil) != (c.fails > 0) ||
+				err != nil && !strings.Contains(err.Error(), "["+keys[c.fails]+"]: ") {
+				t.Errorf("%s: %s: got %q, %v", why, keys[1], got, err)
 			}
-		})
+		}
 	}
 }

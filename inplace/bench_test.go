@@ -96,19 +96,6 @@ func decisions(t testing.TB) map[string]func() (inplace.Action, error) {
 	}
 }
 
-func BenchmarkStep(b *testing.B) {
-	for name, decide := range decisions(b) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := decide(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // TestAllocations keeps what a rollout does for every template and every pod from becoming dear unnoticed. Times depend
 // on the machine, allocations do not.
 func TestAllocations(t *testing.T) {

@@ -34,137 +34,93 @@ func TestCompletedImages(t *testing.T) {
 	}
 	again := status(func(s *corev1.ContainerStatus) { s.ContainerID, s.RestartCount = "containerd://c1-1", 1 })
 	cases := map[string]struct {
-		why   string
 		image string // in the spec; app:2 by default
 		pod   []func(*corev1.Pod)
 		want  string // code of the note, with a part of its text
 	}{
-		"no update":      {why: "nothing is under way"},
-		"other image ID": {why: "another image runs", pod: []func(*corev1.Pod){stateText(oneImage)}},
-		"same image ID": {
-			why:  "the old image runs",
+		"other image ID: another image runs": {pod: []func(*corev1.Pod){stateText(oneImage)}},
+		"same image ID: the old image runs": {
 			pod:  []func(*corev1.Pod){stateText(oneImage), same("app:1")},
 			want: "InPlaceImage c1 does not run image app:2 yet",
 		},
-		"no status": {
-			why:  "nothing is known",
+		"no status: nothing is known": {
 			pod:  []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) { p.Status.ContainerStatuses = nil }},
 			want: "InPlaceImage c1 has no status yet",
 		},
-		"same image and tag": {
-			why: "both tags are one image, and the node tells the new one",
+		"same image and tag: both tags are one image, and the node tells the new one": {
 			pod: []func(*corev1.Pod){stateText(oneImage), same("app:2")},
 		},
-		"no tag": {
-			why: "no tag means latest", image: "app", pod: []func(*corev1.Pod){stateText(oneImage), same("app:latest")},
-		},
-		"no tag, with a port": {
-			why:   "a port is no tag",
-			image: "localhost:5000/app",
-			pod:   []func(*corev1.Pod){stateText(oneImage), same("localhost:5000/app:latest")},
-		},
-		"full name": {
-			why: "the node tells the whole name", pod: []func(*corev1.Pod){stateText(oneImage), same("docker.io/library/app:2")},
-		},
-		"restarted": {
-			why: "another container of the same image",
+		"restarted: another container of the same image": {
 			pod: []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc"), again},
 		},
-		"restarted, unrecorded": {
-			why: "it started after the write", pod: []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(0)},
-		},
-		"not restarted, unrecorded": {
-			why:  "it started before the write",
+		"not restarted, unrecorded: it started before the write": {
 			pod:  []func(*corev1.Pod){stateText(oneImage), same("sha256:abc"), started(-time.Hour)},
 			want: "InPlaceImage app:2",
 		},
-		"other name of what runs": {
-			why: "the container stops for it all the same", image: "docker.io/library/app:1",
-			pod: []func(*corev1.Pod){stateText(recordedByUs), same("app:1")}, want: "InPlaceImage docker.io/library/app:1",
+		"other name of what runs: the container stops for it all the same": {
+			image: "docker.io/library/app:1",
+			pod:   []func(*corev1.Pod){stateText(recordedByUs), same("app:1")}, want: "InPlaceImage docker.io/library/app:1",
 		},
-		"digest of what runs": {
-			why: "the container stops for it all the same", image: "app:1@sha256:abc", want: "InPlaceImage app:1@sha256:abc",
+		"digest of what runs: the container stops for it all the same": {
+			image: "app:1@sha256:abc", want: "InPlaceImage app:1@sha256:abc",
 			pod: []func(*corev1.Pod){
 				stateText(strings.ReplaceAll(recordedByUs, "id-of-app:1", "app@sha256:abc")),
 				status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = "app:1", "app@sha256:abc" }),
 			},
 		},
-		"back to what runs": {
-			why:   "the node need do nothing",
+		"back to what runs: the node need do nothing": {
 			image: "app:1",
 			pod:   []func(*corev1.Pod){stateText(recordedByUs), same("sha256:abc")},
 		},
-		"back, but stopped": {
-			why:   "the node has begun, and starts it again",
+		"back, but stopped: the node has begun, and starts it again": {
 			image: "app:1",
 			pod: []func(*corev1.Pod){
 				stateText(recordedByUs), same("sha256:abc"), status(func(s *corev1.ContainerStatus) { s.State = pulling() }),
 			},
 			want: "InPlaceImage app:1",
 		},
-		"between": {
-			why: "the old container is gone, and the new one not there",
+		"between: the old container is gone, and the new one not there": {
 			pod: []func(*corev1.Pod){
 				stateText(recordedByUs), status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID = "", "" }),
 			},
 			want: "InPlaceImage app:2",
 		},
-		"cannot be pulled": {
-			why: "the reason is the node's",
+		"cannot be pulled: the reason is the node's": {
 			pod: []func(*corev1.Pod){
 				stateText(recordedByUs), same("app:1"), status(func(s *corev1.ContainerStatus) { s.State = pulling() }),
 			},
 			want: "InPlaceImage app:2 yet: ImagePullBackOff: no such image",
 		},
-		"first pull": {
-			why: "the container has never run, and does not yet",
+		"first pull: the container has never run, and does not yet": {
 			pod: []func(*corev1.Pod){
 				stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`),
 				status(func(s *corev1.ContainerStatus) { s.ImageID, s.ContainerID, s.State = "", "", pulling() }),
 			},
 			want: "InPlaceImage app:2",
 		},
-		"first pull is done": {
-			why: "the container runs", pod: []func(*corev1.Pod){stateText(`{"lastContainerStatuses":{"c1":{"image":"app:1"}}}`)},
-		},
-		"container is unknown": {
-			why: "a container that the pod does not have is not waited for",
+		"container is unknown: a container that the pod does not have is not waited for": {
 			pod: []func(*corev1.Pod){stateText(strings.ReplaceAll(oneImage, "c1", "c9"))},
 		},
-		"first of two": {
-			why: "one reason is enough, and always the same",
+		"first of two: one reason is enough, and always the same": {
 			pod: []func(*corev1.Pod){
 				stateText(`{"lastContainerStatuses":{"c1":{"imageID":"id-of-app:1"},"c0":{"imageID":"x"}}}`), same("app:1"),
 				func(p *corev1.Pod) { p.Spec.Containers = append(p.Spec.Containers, container("c0", "app:1")) },
 			},
 			want: "InPlaceImage c0",
 		},
-		"metadata only": {
-			why: "nothing is to be done by the node",
-			pod: []func(*corev1.Pod){
-				stateText(`{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null}`),
-			},
-		},
-		"more to come": {
-			why:  "later batches are part of it",
+		"more to come: later batches are part of it": {
 			pod:  []func(*corev1.Pod){stateText(`{"nextContainerImages":{"c1":"app:3"}}`)},
 			want: "InPlaceBatch",
 		},
-		"grace": {
-			why:  "the change is not written yet",
+		"grace: the change is not written yet": {
 			pod:  []func(*corev1.Pod){annotation(kruise.InPlaceUpdateGraceKey, "{}")},
 			want: "InPlaceGracePeriod",
 		},
-		"empty grace": {
-			why:  "the key counts",
+		"empty grace: the key counts": {
 			pod:  []func(*corev1.Pod){annotation(kruise.InPlaceUpdateGraceKeyOld, "")},
 			want: "InPlaceGracePeriod",
 		},
-		"unreadable": {
-			why: "what cannot be read is never complete", pod: []func(*corev1.Pod){stateText("1")}, want: "InPlaceUnreadable",
-		},
-		"old name": {
-			why:  "an older release wrote it",
+		"old name: an older release wrote it": {
 			pod:  []func(*corev1.Pod){underWay, annotation(kruise.InPlaceUpdateStateKeyOld, oneImage), same("app:1")},
 			want: "InPlaceImage",
 		},
@@ -178,7 +134,7 @@ func TestCompletedImages(t *testing.T) {
 			for _, f := range tc.pod {
 				f(pod)
 			}
-			check(t, pod, inplace.Policy{}, tc.want, tc.why)
+			check(t, pod, inplace.Policy{}, tc.want)
 		})
 	}
 }
@@ -190,12 +146,12 @@ func pulling() corev1.ContainerState {
 }
 
 // check compares with the code of a note and a part of its text; empty for a pod that is complete.
-func check(t *testing.T, pod *corev1.Pod, r inplace.Policy, want, why string) {
+func check(t *testing.T, pod *corev1.Pod, r inplace.Policy, want string) {
 	t.Helper()
 	done, n := inplace.Completed(pod, r)
 	code, text, _ := strings.Cut(want, " ")
 	if done != (want == "") || n.Code != code || !strings.Contains(n.Text, text) || (n.Object == "") != done {
-		t.Errorf("%s: want %q, got %v, %+v", why, want, done, n)
+		t.Errorf("want %q, got %v, %+v", want, done, n)
 	}
 }
 
@@ -230,16 +186,13 @@ func TestCompletedByDaemon(t *testing.T) {
 	env := `{"lastContainerStatuses":null,"updateEnvFromMetadata":true}`
 	same := status(func(s *corev1.ContainerStatus) { s.Image, s.ImageID = "sha256:abc", "id-of-app:1" })
 	cases := map[string]struct {
-		why  string
 		pod  []func(*corev1.Pod)
 		want string
 	}{
-		"image under another tag": {
-			why: "the daemon knows what each container was started with",
+		"image under another tag: the daemon knows what each container was started with": {
 			pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, nil)},
 		},
-		"an older kubelet's hash": {
-			why: "it hashes the whole container",
+		"an older kubelet's hash: it hashes the whole container": {
 			pod: []func(*corev1.Pod){stateText(oneImage), same, func(p *corev1.Pod) {
 				daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 					for i := range s.Containers {
@@ -248,60 +201,40 @@ func TestCompletedByDaemon(t *testing.T) {
 				})(p)
 			}},
 		},
-		"another image's hash": {
-			why: "the container was started with something else",
+		"another image's hash: the container was started with something else": {
 			pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 				s.Containers[0].Hashes.PlainHash++
 			})},
 			want: "InPlaceImage app:2",
 		},
-		"a hash of an older container": {
-			why: "the daemon lags behind",
+		"a hash of an older container: the daemon lags behind": {
 			pod: []func(*corev1.Pod){stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 				s.Containers[0].ContainerID = "old"
 			})},
 			want: "InPlaceImage app:2",
 		},
-		"no hash of a sidecar": {
-			why: "all containers count",
-			pod: []func(*corev1.Pod){
-				stateText(oneImage), same, daemon(t, func(s *kruise.RuntimeContainerMetaSet) { s.Containers = s.Containers[:1] }),
-			},
-			want: "InPlaceImage app:2",
-		},
-		"unreadable, but the image is": {
-			why: "what the node says is enough",
-			pod: []func(*corev1.Pod){stateText(oneImage), annotation(kruise.RuntimeContainerMetaKey, "{")},
-		},
-		"the same container": {
-			why:  "it was asked before the kubelet looked",
+		"the same container: it was asked before the kubelet looked": {
 			pod:  []func(*corev1.Pod){stateText(recordedByUs), same, daemon(t, nil)},
 			want: "InPlaceImage app:2",
 		},
-		"variables": {
-			why: "all containers have theirs", pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)},
-		},
-		"variables, from before": {
-			why: "the container is still the old one",
+		"variables: all containers have theirs": {pod: []func(*corev1.Pod){stateText(env), daemon(t, nil)}},
+		"variables, from before: the container is still the old one": {
 			pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 				s.Containers[0].Hashes.ExtractedEnvFromMetadataHash++
 			})},
 			want: "InPlaceEnv c1 runs with the environment from before",
 		},
-		"variables, unknown": {
-			why: "0 is what is not known yet",
+		"variables, unknown: 0 is what is not known yet": {
 			pod: []func(*corev1.Pod){stateText(env), daemon(t, func(s *kruise.RuntimeContainerMetaSet) {
 				s.Containers[1].Hashes.ExtractedEnvFromMetadataHash = 0
 			})},
 			want: "InPlaceEnv c2",
 		},
-		"variables, no daemon": {
-			why:  "no daemon restarts the container",
+		"variables, no daemon: no daemon restarts the container": {
 			pod:  []func(*corev1.Pod){stateText(env), func(p *corev1.Pod) { p.Spec.NodeName = "node-7" }},
 			want: "InPlaceNoDaemon node-7",
 		},
-		"variables, unreadable": {
-			why:  "what cannot be read is never complete",
+		"variables, unreadable: what cannot be read is never complete": {
 			pod:  []func(*corev1.Pod){stateText(env), annotation(kruise.RuntimeContainerMetaKey, "{")},
 			want: "InPlaceUnreadable " + kruise.RuntimeContainerMetaKey,
 		},
@@ -313,7 +246,7 @@ func TestCompletedByDaemon(t *testing.T) {
 			for _, f := range tc.pod {
 				f(pod)
 			}
-			check(t, pod, inplace.Policy{}, tc.want, tc.why)
+			check(t, pod, inplace.Policy{}, tc.want)
 		})
 	}
 }
@@ -322,67 +255,39 @@ func TestCompletedByDaemon(t *testing.T) {
 func TestCompletedResources(t *testing.T) {
 	c1 := func(p *corev1.Pod) *corev1.ContainerStatus { return &p.Status.ContainerStatuses[0] }
 	cases := map[string]struct {
-		why   string
 		pod   func(*corev1.Pod)
 		rules inplace.Policy
 		want  string
 	}{
-		"done": {
-			why: "amounts are what counts, not how they are written",
+		"done: amounts are what counts, not how they are written": {
 			pod: func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "800000m", "memory", "1Gi") },
 		},
-		"cpu": {
-			why:  "the node has not changed it",
+		"cpu: the node has not changed it": {
 			pod:  func(p *corev1.Pod) { c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi") },
 			want: "InPlaceResize c1 has its resources from before",
 		},
-		"limit": {
-			why:  "limits count as requests do",
+		"limit: limits count as requests do": {
 			pod:  func(p *corev1.Pod) { c1(p).Resources.Limits = nil },
 			want: "InPlaceResize c1",
 		},
-		"ignored": {
-			why:   "the rules say so",
+		"ignored: the rules say so": {
 			pod:   func(p *corev1.Pod) { c1(p).Resources = nil },
 			rules: inplace.Policy{IgnoreResources: true},
 		},
-		"no resources in status": {
-			why:  "the kubelet has not said anything",
+		"no resources in status: the kubelet has not said anything": {
 			pod:  func(p *corev1.Pod) { c1(p).Resources = nil },
 			want: "InPlaceResize c1 has no resources in its status yet",
 		},
-		"no status": {
-			why:  "the kubelet has not said anything",
-			pod:  func(p *corev1.Pod) { p.Status.ContainerStatuses = nil },
-			want: "InPlaceResize c1",
-		},
-		"another container": {
-			why: "it was not resized, and old nodes tell nothing of it",
-			pod: func(p *corev1.Pod) { p.Status.ContainerStatuses[1].Resources = nil },
-		},
-		"an unknown container": {
-			why: "a container that the pod does not have is not waited for",
-			pod: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "c9" },
-		},
-		"nothing asked for": {why: "there is nothing to compare", pod: func(p *corev1.Pod) {
-			p.Spec.Containers[0].Resources, c1(p).Resources = corev1.ResourceRequirements{}, nil
-		}},
-		"an image besides": {why: "both must be done", pod: func(p *corev1.Pod) {
+		"an image besides: both must be done": {pod: func(p *corev1.Pod) {
 			stateText(strings.Replace(oneImage, `"updateImages"`, `"updateResources":true,"updateImages"`, 1))(p)
 			c1(p).Resources.Requests = amounts("cpu", "1", "memory", "1Gi")
 		}, want: "InPlaceResize c1"},
-		"could not": {why: "the reason is the node's", pod: func(p *corev1.Pod) {
+		"could not: the reason is the node's": {pod: func(p *corev1.Pod) {
 			c1(p).Resources.Limits = nil
 			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
 				Type: corev1.PodResizeInProgress, Status: corev1.ConditionTrue, Reason: corev1.PodReasonError, Message: "no cgroup",
 			})
 		}, want: "InPlaceResize c1 could not be resized yet: no cgroup"},
-		"no longer pending": {why: "a condition that is not true says nothing", pod: func(p *corev1.Pod) {
-			c1(p).Resources.Limits = nil
-			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
-				Type: corev1.PodResizePending, Status: corev1.ConditionFalse, Reason: corev1.PodReasonInfeasible,
-			})
-		}, want: "InPlaceResize c1"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -390,7 +295,7 @@ func TestCompletedResources(t *testing.T) {
 			pod := running(template(sized, container("c2", "app:2", requests("cpu", "1"))), "web-2")
 			stateText(resized)(pod)
 			tc.pod(pod)
-			check(t, pod, tc.rules, tc.want, tc.why)
+			check(t, pod, tc.rules, tc.want)
 		})
 	}
 }

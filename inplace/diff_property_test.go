@@ -2,13 +2,12 @@ package inplace_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -17,33 +16,6 @@ import (
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/revision"
 )
-
-var again = flag.Uint64("seed", 0, "of the random tests, to repeat what failed")
-
-// newRand prints its seed when the test fails; -seed repeats it.
-func newRand(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if *again > 0 {
-		seed = *again
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("repeat with -seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// fewer divides the number of random cases. Every run draws others, and make nightly runs them ten times.
-func fewer() int {
-	if testing.Short() {
-		return 10 * divisor
-	}
-	return divisor
-}
-
-func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // randomTemplate has some of everything, within what the API server takes.
 func randomTemplate(r *rand.Rand) *corev1.PodTemplateSpec {
@@ -412,19 +384,9 @@ func written(t *corev1.PodTemplateSpec, c *inplace.Change) *corev1.PodTemplateSp
 func byName(t *corev1.PodTemplateSpec) *corev1.PodTemplateSpec {
 	t = t.DeepCopy()
 	for _, list := range [][]corev1.Container{t.Spec.Containers, t.Spec.InitContainers} {
-		slices.SortFunc(list, func(a, b corev1.Container) int { return compare(a.Name, b.Name) })
+		slices.SortFunc(list, func(a, b corev1.Container) int { return strings.Compare(a.Name, b.Name) })
 	}
 	slices.Sort(t.Finalizers)
-	slices.SortFunc(t.Spec.Tolerations, func(a, b corev1.Toleration) int { return compare(jsonOf(a), jsonOf(b)) })
+	slices.SortFunc(t.Spec.Tolerations, func(a, b corev1.Toleration) int { return strings.Compare(jsonOf(a), jsonOf(b)) })
 	return t
-}
-
-func compare(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
@@ -44,12 +43,6 @@ func webPod() *corev1.Pod {
 	return pod
 }
 
-func ExampleDiff() {
-	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Policy{Env: inplace.EnvRestart})
-	fmt.Println(change.Images, err)
-	// Output: map[main:nginx:2] <nil>
-}
-
 func ExampleDiff_blocked() {
 	_, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "debug"), inplace.Policy{Env: inplace.EnvRestart})
 	var blocked *inplace.BlockedError
@@ -62,22 +55,6 @@ func ExampleDiff_blocked() {
 	// Output:
 	// spec.containers[main].env[LEVEL].value
 	// a container keeps its environment, but for values fed from labels and annotations
-}
-
-func ExampleNext() {
-	change, err := inplace.Diff(web("nginx:1", "info"), web("nginx:2", "info"), inplace.Policy{Env: inplace.EnvRestart})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	action, err := inplace.Next(inplace.Update{Pod: webPod(), Change: change, Revision: "web-2"}, inplace.Policy{}, now)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(action.Verdict, action.Write.Subresource) // first out of traffic
-	// Output: Write status
 }
 
 func ExampleNext_continue() {
@@ -135,20 +112,6 @@ func ExampleNext_notStarted() {
 	// Write Ready <nil>
 }
 
-func ExampleAction_write() {
-	pod := webPod()
-	pod.Status.Conditions[0].Status = corev1.ConditionFalse
-	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, now)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	patch, err := action.Write.Data()
-	fmt.Println(types.JSONPatchType, len(patch) > 0, err)
-	// Output: application/json-patch+json true <nil>
-}
-
 func ExampleCompleted() {
 	pod := webPod()
 	pod.Annotations[kruise.InPlaceUpdateGraceKey] = `{"revision":"web-2","containerImages":{"main":"nginx:2"},"graceSeconds":30}`
@@ -171,27 +134,17 @@ func ExamplePlainHashes() {
 	// Output: 1154321047 <nil>
 }
 
-func ExampleEnvHash() {
-	c := &corev1.Container{Name: "main", Env: []corev1.EnvVar{{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
-		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"},
-	}}}}
-	hash, err := inplace.EnvHash(c, nil, map[string]string{"conf": "2"})
-	fmt.Println(hash, err)
-	// Output: 1760386424 <nil>
-}
-
 func ExampleProcessEnvHash() {
 	c := &corev1.Container{Name: "main", Env: []corev1.EnvVar{{Name: "CONF", ValueFrom: &corev1.EnvVarSource{
 		FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.annotations['conf']"},
 	}}}}
 	hash, err := inplace.ProcessEnvHash(c, map[string]string{"PATH": "/bin", "CONF": "2"})
 	fmt.Println(inplace.HasFedEnv(c), hash, err)
-	// Output: true 1760386424 <nil>
-}
-
-func ExampleHasFedEnv() {
-	fmt.Println(inplace.HasFedEnv(&corev1.Container{Env: []corev1.EnvVar{{Name: "CONF", Value: "2"}}}))
-	// Output: false
+	same, err := inplace.EnvHash(c, nil, map[string]string{"conf": "2"})
+	fmt.Println(same, err)
+	// Output:
+	// true 1760386424 <nil>
+	// 1760386424 <nil>
 }
 
 func ExampleLaunchPriority() {

@@ -2,7 +2,9 @@ package inplace_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,6 +15,33 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 )
+
+var again = flag.Uint64("seed", 0, "of the random tests, to repeat what failed")
+
+// newRand prints its seed when the test fails; -seed repeats it.
+func newRand(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if *again > 0 {
+		seed = *again
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("repeat with -seed %d", seed)
+		}
+	})
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// fewer divides the number of random cases. Every run draws others, and make nightly runs them ten times.
+func fewer() int {
+	if testing.Short() {
+		return 10 * divisor
+	}
+	return divisor
+}
+
+func oneOf[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
 // noon is when most tests happen. Times in annotations have whole seconds.
 func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }

@@ -8,44 +8,35 @@ import (
 
 func TestSameImage(t *testing.T) {
 	cases := map[string]struct {
-		why  string
 		a, b string
 		want bool
 	}{
-		"equal":  {why: "of course", a: "x", b: "x", want: true},
-		"no tag": {why: "means latest", a: "nginx", b: "nginx:latest", want: true},
-		"official": {
-			why: "containerd tells the whole name", a: "nginx:1.25", b: "docker.io/library/nginx:1.25", want: true,
+		"equal: of course":                                     {a: "x", b: "x", want: true},
+		"no tag: means latest":                                 {a: "nginx", b: "nginx:latest", want: true},
+		"an official image: containerd tells":                  {a: "nginx:1.25", b: "docker.io/library/nginx:1.25", want: true},
+		"of an organisation: containerd tells the whole name":  {a: "org/app:1", b: "docker.io/org/app:1", want: true},
+		"older name of the hub: it is the same registry":       {a: "index.docker.io/library/nginx", b: "nginx", want: true},
+		"library of another: only the hub has official images": {a: "quay.io/library/nginx", b: "quay.io/nginx"},
+		"deeper library: it is an organisation's":              {a: "library/a/b", b: "a/b"},
+		"a port is no tag: a tag follows the last slash": {
+			a: "localhost:5000/app", b: "localhost:5000/app:latest", want: true,
 		},
-		"of an organisation": {
-			why: "containerd tells the whole name", a: "org/app:1", b: "docker.io/org/app:1", want: true,
+		"localhost: it is a registry without a dot":       {a: "localhost/app", b: "docker.io/localhost/app"},
+		"another tag: it may be another image":            {a: "nginx:1", b: "nginx:2"},
+		"another registry: it may be another image":       {a: "a.io/nginx:1", b: "b.io/nginx:1"},
+		"another path: it may be another image":           {a: "org/nginx:1", b: "nginx:1"},
+		"one digest: a tag says nothing of a digest":      {a: "nginx:1@sha256:abc", b: "nginx:1"},
+		"two digests: they differ":                        {a: "nginx@sha256:abc", b: "nginx@sha256:abd"},
+		"same digest, other tag: tags are no matter then": {a: "nginx:1@sha256:abc", b: "nginx:2@sha256:abc", want: true},
+		"docker's ID: an older runtime wrote it so": {
+			a: "docker-pullable://nginx@sha256:abc", b: "nginx@sha256:abc", want: true,
 		},
-		"older name of the hub": {
-			why: "it is the same registry", a: "index.docker.io/library/nginx", b: "nginx", want: true,
-		},
-		"library of another": {why: "only the hub has official images", a: "quay.io/library/nginx", b: "quay.io/nginx"},
-		"deeper library":     {why: "it is an organisation's", a: "library/a/b", b: "a/b"},
-		"a port is no tag": {
-			why: "a tag follows the last slash", a: "localhost:5000/app", b: "localhost:5000/app:latest", want: true,
-		},
-		"localhost":        {why: "it is a registry without a dot", a: "localhost/app", b: "docker.io/localhost/app"},
-		"another tag":      {why: "it may be another image", a: "nginx:1", b: "nginx:2"},
-		"another registry": {why: "it may be another image", a: "a.io/nginx:1", b: "b.io/nginx:1"},
-		"another path":     {why: "it may be another image", a: "org/nginx:1", b: "nginx:1"},
-		"one digest":       {why: "a tag says nothing of a digest", a: "nginx:1@sha256:abc", b: "nginx:1"},
-		"two digests":      {why: "they differ", a: "nginx@sha256:abc", b: "nginx@sha256:abd"},
-		"same digest, other tag": {
-			why: "tags are no matter then", a: "nginx:1@sha256:abc", b: "nginx:2@sha256:abc", want: true,
-		},
-		"docker's ID": {
-			why: "an older runtime wrote it so", a: "docker-pullable://nginx@sha256:abc", b: "nginx@sha256:abc", want: true,
-		},
-		"empty": {why: "it is no image", a: "", b: "latest"},
+		"empty: it is no image": {a: "", b: "latest"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := inplace.SameImage(tc.a, tc.b); got != tc.want || inplace.SameImage(tc.b, tc.a) != got {
-				t.Errorf("%s: %q and %q: want %v both ways, got %v", tc.why, tc.a, tc.b, tc.want, got)
+				t.Errorf("%q and %q: want %v both ways, got %v", tc.a, tc.b, tc.want, got)
 			}
 		})
 	}

@@ -88,30 +88,26 @@ func TestReadyIsNotForced(t *testing.T) {
 // TestMakeReadyTestsWhatItSaw: an update that began meanwhile keeps the pod out of traffic.
 func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 	cases := map[string]struct {
-		why    string
 		state  string
 		then   func(*corev1.Pod)
 		refuse bool
 	}{
-		"another update": {
-			why:    "it is under way",
+		"another update: it is under way": {
 			state:  oneImage,
 			then:   stateText(strings.ReplaceAll(oneImage, "web-2", "web-3")),
 			refuse: true,
 		},
-		"first update": {why: "it is under way", then: stateText(oneImage), refuse: true},
-		"revision only": {
-			why:    "another update is about to come",
+		"first update: it is under way": {then: stateText(oneImage), refuse: true},
+		"revision only: another update is about to come": {
 			state:  oneImage,
 			then:   func(p *corev1.Pod) { p.Labels[kruise.PodRevisionLabelKey] = "web-3" },
 			refuse: true,
 		},
-		"parked update": {
-			why: "it is about to come", state: oneImage, then: annotation(kruise.InPlaceUpdateGraceKey, "{}"), refuse: true,
+		"parked update: it is about to come": {
+			state: oneImage, then: annotation(kruise.InPlaceUpdateGraceKey, "{}"), refuse: true,
 		},
-		"ready already": {why: "another writer did it", state: oneImage, then: marked(corev1.ConditionTrue), refuse: true},
-		"anything else": {why: "it is no matter", state: oneImage, then: annotation("theirs", "x")},
-		"first of all":  {why: "it may be any annotation", then: annotation("theirs", "x"), refuse: true},
+		"anything else: it is no matter":         {state: oneImage, then: annotation("theirs", "x")},
+		"first of all: it may be any annotation": {then: annotation("theirs", "x"), refuse: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -127,66 +123,7 @@ func TestMakeReadyTestsWhatItSaw(t *testing.T) {
 			stored := pod.DeepCopy()
 			tc.then(stored)
 			if _, refused, err := apply(stored, a.Write); err != nil || (refused != nil) != tc.refuse {
-				t.Errorf("%s: refused: %v, %v", tc.why, refused, err)
-			}
-		})
-	}
-}
-
-// TestWrites counts them: an image is three, and what restarts nothing is one.
-func TestWrites(t *testing.T) {
-	from := template(container("c1", "app:1", requests("cpu", "1")))
-	cases := map[string]struct {
-		why   string
-		to    func(*corev1.PodTemplateSpec)
-		gate  bool
-		rules inplace.Policy
-		want  []string
-	}{
-		"image": {
-			why: "out, change, back", to: image(0, "app:2"), gate: true, want: []string{"status", "", "status"},
-		},
-		"image, no gate": {why: "nothing could take the pod out", to: image(0, "app:2"), want: []string{""}},
-		"label":          {why: "the pod stays in traffic", to: label("a", "1"), gate: true, want: []string{""}},
-		"cpu": {
-			why:  "the pod stays in traffic",
-			to:   func(p *corev1.PodTemplateSpec) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") },
-			gate: true,
-			want: []string{"resize", ""},
-		},
-		"label, as ever": {
-			why:   "the reference takes it out",
-			to:    label("a", "1"),
-			gate:  true,
-			rules: inplace.Policy{Unready: inplace.UnreadyAlways},
-			want:  []string{"status", "", "status"},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			from := from
-			if !tc.gate {
-				from = with(from, noGate)
-			}
-			pod, c := running(from, "web-1"), diff(t, from, with(from, tc.to))
-			var writes []string
-			for range 10 {
-				a, err := inplace.Next(inplace.Update{Pod: pod, Change: c, Revision: "web-2"}, tc.rules, noon())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if a.Verdict == inplace.Wait {
-					restart(pod, 0)
-					continue
-				}
-				if a.Verdict == inplace.Complete {
-					break
-				}
-				pod = applied(t, pod, a)
-				writes = append(writes, a.Write.Subresource)
-			}
-			if d := cmp.Diff(tc.want, writes); d != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.why, d)
+				t.Errorf("refused: %v, %v", refused, err)
 			}
 		})
 	}
@@ -197,49 +134,28 @@ func TestResize(t *testing.T) {
 	from := template(container("c1", "app:1", requests("cpu", "1", "memory", "1Gi"), limits("cpu", "2")),
 		container("c2", "app:1"), container("c3", "app:1", requests("cpu", "1")))
 	cases := map[string]struct {
-		why  string
 		c    map[string]corev1.ResourceRequirements
 		want string
 	}{
-		"both": {
-			why: "limits and requests", c: map[string]corev1.ResourceRequirements{"c1": {
+		"both: limits and requests": {
+			c: map[string]corev1.ResourceRequirements{"c1": {
 				Limits: amounts("cpu", "4"), Requests: amounts("cpu", "3"),
 			}},
 			want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"},{"op":"add","path":"/spec/containers/0/resources/requests/cpu","value":"3"}]`,
 		},
-		"only limits": {
-			why:  "the rest stays",
+		"only limits: the rest stays": {
 			c:    map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("cpu", "4")}},
 			want: `[{"op":"add","path":"/spec/containers/0/resources/limits/cpu","value":"4"}]`,
 		},
-		"only requests": {
-			why:  "the rest stays",
-			c:    map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("memory", "2Gi")}},
-			want: `[{"op":"add","path":"/spec/containers/0/resources/requests/memory","value":"2Gi"}]`,
-		},
-		"first amounts": {
-			why:  "there is no map to add to",
+		"first amounts: there is no map to add to": {
 			c:    map[string]corev1.ResourceRequirements{"c2": {Limits: amounts("cpu", "1", "memory", "1Gi")}},
 			want: `[{"op":"add","path":"/spec/containers/1/resources/limits","value":{"cpu":"1","memory":"1Gi"}}]`,
 		},
-		"one of two": {
-			why: "the other has it already",
-			c: map[string]corev1.ResourceRequirements{
-				"c1": {Requests: amounts("cpu", "1")}, "c3": {Requests: amounts("cpu", "2")},
-			},
-			want: `[{"op":"add","path":"/spec/containers/2/resources/requests/cpu","value":"2"}]`,
+		"equal: nothing is sent for nothing": {
+			c: map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}},
 		},
-		"equal": {
-			why: "nothing is sent for nothing",
-			c:   map[string]corev1.ResourceRequirements{"c1": {Requests: amounts("cpu", "1000m")}},
-		},
-		"of an unknown container": {
-			why: "the pod has no such container",
-			c:   map[string]corev1.ResourceRequirements{"c9": {Requests: amounts("cpu", "1")}},
-		},
-		"others": {
-			why: "only cpu and memory can be resized",
-			c:   map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}},
+		"others: only cpu and memory can be resized": {
+			c: map[string]corev1.ResourceRequirements{"c1": {Limits: amounts("nvidia.com/gpu", "1")}},
 		},
 	}
 	for name, tc := range cases {
@@ -260,28 +176,8 @@ func TestResize(t *testing.T) {
 				got = "[" + string(data[bytes.Index(data, []byte(`{"op":"add"`)):])
 			}
 			if got != tc.want {
-				t.Errorf("%s:\nwant %s\ngot  %s", tc.why, tc.want, got)
+				t.Errorf("want %s\ngot  %s", tc.want, got)
 			}
 		})
-	}
-}
-
-// A new pod is made ready once its kubelet has reported, not while that is adding the first conditions.
-func TestStepLeavesANewPodToItsKubelet(t *testing.T) {
-	pod := running(typical("1"), "web-1")
-	pod.Status = corev1.PodStatus{
-		Phase:      corev1.PodPending,
-		Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}},
-	}
-	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil ||
-		action.Verdict != inplace.Wait || action.After <= 0 || action.Notes[0].Code != inplace.NoteNotStarted {
-		t.Errorf("before the first report: %v, %v", action, err)
-	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: corev1.ContainersReady, Status: corev1.ConditionFalse,
-	})
-	if action, err := inplace.Next(inplace.Update{Pod: pod}, inplace.Policy{}, noon()); err != nil ||
-		action.Verdict != inplace.Write {
-		t.Errorf("after the first report: %v, %v", action.Verdict, err)
 	}
 }

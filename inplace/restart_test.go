@@ -66,6 +66,7 @@ func stepsTo(
 	return nil
 }
 
+// TestSteps counts the writes of an update: each step is one.
 func TestSteps(t *testing.T) {
 	first := template(
 		container("c1", "app:1", fed("FED", "metadata.labels['a']"), requests("cpu", "1"), restartsOn("cpu")),
@@ -119,6 +120,10 @@ func TestSteps(t *testing.T) {
 		"each batch restarts its own containers": {
 			from: ordered, to: with(ordered, image(0, "app:2"), image(1, "app:2")),
 			want: []string{"NotReady", "Change, restarts c1", "Change, restarts c2", "Ready"},
+		},
+		"the reference takes a pod out for metadata": {
+			from: first, to: with(first, label("b", "1")), policy: inplace.Policy{Unready: inplace.UnreadyAlways},
+			want: []string{"NotReady", "Change", "Ready"},
 		},
 		"the label changes last": {
 			from: first, to: with(first, image(0, "app:2")), policy: inplace.Policy{Relabel: inplace.RelabelDone},

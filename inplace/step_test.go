@@ -42,7 +42,6 @@ func marked(status corev1.ConditionStatus) func(*corev1.Pod) {
 
 func TestStep(t *testing.T) {
 	t1 := template(container("c1", "app:1"))
-	t2 := template(container("c1", "app:2"))
 	sized := template(container("c1", "app:1", requests("cpu", "800")))
 	pending := func(reason string, generation int64) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
@@ -53,145 +52,59 @@ func TestStep(t *testing.T) {
 			})
 		}
 	}
-	still := func(p *corev1.Pod) { p.Status.ContainerStatuses[0] = statusOf(t1.Spec.Containers[0]) }
 	cases := map[string]struct {
-		why   string
 		of    *corev1.PodTemplateSpec
 		pod   []func(*corev1.Pod)
 		rules inplace.Policy
 		now   time.Duration
 		want  string // verdict, subresource, time and code
 	}{
-		"no gate": {
-			why:  "there is nothing to make ready",
+		"no gate: there is nothing to make ready": {
 			of:   with(t1, noGate),
 			pod:  []func(*corev1.Pod){marked(corev1.ConditionFalse)},
 			want: "Complete",
 		},
-		"no condition": {
-			why:  "a new pod becomes ready for the first time",
+		"no condition: a new pod becomes ready for the first time": {
 			of:   t1,
 			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = p.Status.Conditions[:2] }},
 			want: "Write status",
 		},
-		"no conditions": {
-			why:  "nor need there be any",
-			of:   t1,
-			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { p.Status.Conditions = nil }},
-			want: "Write status",
-		},
-		"image done": {
-			why:  "the pod is put back",
-			of:   t2,
-			pod:  []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse)},
-			want: "Write status",
-		},
-		"image not done": {
-			why:  "the node is not ready",
-			of:   t2,
-			pod:  []func(*corev1.Pod){stateText(oneImage), marked(corev1.ConditionFalse), still},
-			want: "Wait 1m0s InPlaceImage",
-		},
-		"ready": {why: "there is nothing left", of: t1, want: "Complete"},
-		"ready with a reason": {
-			why:  "a reason at a true condition is no matter",
-			of:   t1,
-			pod:  []func(*corev1.Pod){func(p *corev1.Pod) { condition(p, kruise.InPlaceUpdateReady).Reason = "Odd" }},
-			want: "Complete",
-		},
-		"going away": {
-			why: "a pod that is deleted is not updated",
-			of:  t2,
-			pod: []func(*corev1.Pod){
-				stateText(oneImage), still, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: noon()} },
-			},
-			want: "Ignore",
-		},
-		"ended": {
-			why:  "nothing will change in it",
-			of:   t2,
-			pod:  []func(*corev1.Pod){stateText(oneImage), still, func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
-			want: "Ignore",
-		},
-		"resize not done": {
-			why: "the node is not ready",
-			of:  sized,
-			pod: []func(*corev1.Pod){
-				stateText(resized), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "1") },
-			},
-			want: "Wait 1m0s InPlaceResize",
-		},
-		"resize ignored": {
-			why: "the rules say so",
-			of:  sized,
-			pod: []func(*corev1.Pod){
-				stateText(resized), marked(corev1.ConditionTrue),
-				func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil },
-			},
-			rules: inplace.Policy{IgnoreResources: true},
-			want:  "Complete",
-		},
-		"infeasible": {
-			why:  "a feasible update may still come",
+		"ready: there is nothing left": {of: t1, want: "Complete"},
+		"infeasible: a feasible update may still come": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
 			want: "Wait 1m0s InPlaceResizeInfeasible",
 		},
-		"infeasible, given up": {
-			why:  "the node has had its time to answer",
-			of:   sized,
-			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 2)},
-			want: "Wait 1m0s InPlaceResizeInfeasible",
-		},
-		"infeasible, an older answer": {
-			why:  "the node has not seen this spec",
+		"infeasible, an older answer: the node has not seen this spec": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Infeasible", 1)},
 			want: "Wait 1m0s InPlaceResize",
 		},
-		"deferred": {
-			why:  "there may be room later",
+		"deferred: there may be room later": {
 			of:   sized,
 			pod:  []func(*corev1.Pod){stateText(resized), pending("Deferred", 2)},
 			want: "Wait 1m0s InPlaceResizeDeferred",
 		},
-		"unreadable state": {
-			why:  "a user must look",
-			of:   t1,
-			pod:  []func(*corev1.Pod){stateText("[")},
-			want: "error apps.kruise.io/inplace-update-state",
-		},
-		"empty grace": {
-			why: "there is nothing in it, and without removing it the update would never be complete",
-			of:  t1,
+		"there is nothing in it, and without removing it the update would never be complete": {
+			of: t1,
 			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
 				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: ""}
 			}},
 			want: "Write ",
 		},
-		"grace without state": {
-			why: "the begin is unknown",
-			of:  t1,
+		"grace without state: the begin is unknown": {
+			of: t1,
 			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
 				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKey: "{}"}
 			}},
 			want: "error apps.kruise.io/inplace-update-state",
 		},
-		"grace with unreadable metadata": {
-			why: "a user must look",
-			of:  t1,
+		"grace with unreadable metadata: a user must look": {
+			of: t1,
 			pod: []func(*corev1.Pod){stateText(oneImage), func(p *corev1.Pod) {
 				p.Annotations[kruise.InPlaceUpdateGraceKey] = `{"metaDataPatch":"MQ=="}`
 			}},
 			want: "error apps.kruise.io/inplace-update-grace",
-		},
-		"unreadable grace of the old name": {
-			why: "the error tells where",
-			of:  t1,
-			pod: []func(*corev1.Pod){func(p *corev1.Pod) {
-				p.Annotations = map[string]string{kruise.InPlaceUpdateGraceKeyOld: "1"}
-			}},
-			want: "error inplace-update-grace",
 		},
 	}
 	for name, tc := range cases {
@@ -203,7 +116,7 @@ func TestStep(t *testing.T) {
 			before := pod.DeepCopy()
 			a, err := inplace.Next(inplace.Update{Pod: pod}, tc.rules, noon().Add(tc.now))
 			if got := told(a, err); got != tc.want {
-				t.Errorf("%s: want %s, got %s", tc.why, tc.want, got)
+				t.Errorf("want %s, got %s", tc.want, got)
 			}
 			if d := cmp.Diff(before, pod); d != "" {
 				t.Errorf("the pod is changed:\n%s", d)
@@ -244,7 +157,6 @@ func TestStepGrace(t *testing.T) {
 	}
 	state := `{"revision":"web-2","updateTimestamp":"2026-11-21T11:59:50Z","lastContainerStatuses":null,"updateImages":true}`
 	cases := map[string]struct {
-		why         string
 		key, grace  string
 		revision    string
 		after       time.Duration
@@ -252,49 +164,30 @@ func TestStepGrace(t *testing.T) {
 		parts       map[string]string
 		annotations func(map[string]string)
 	}{
-		"not over":      {why: "20 of 30 seconds are left", grace: grace(30, ""), after: 20 * time.Second},
-		"over":          {why: "the change is due", grace: grace(5, ""), image: "app:2"},
-		"over just now": {why: "no second is left", grace: grace(10, ""), image: "app:2"},
-		"overtaken": {
-			why: "another revision has its own change", grace: grace(5, ""), revision: "web-3", image: "app:1",
-		},
-		"short revision": {
-			why:      "some pods carry only the hash in the name of their revision",
+		"not over: 20 of 30 seconds are left":            {grace: grace(30, ""), after: 20 * time.Second},
+		"over: the change is due":                        {grace: grace(5, ""), image: "app:2"},
+		"overtaken: another revision has its own change": {grace: grace(5, ""), revision: "web-3", image: "app:1"},
+		"short revision: some pods carry only the hash in the name of their revision": {
 			grace:    grace(5, ""),
 			revision: "2",
 			image:    "app:2",
 		},
-		"no seconds":     {why: "there is nothing to wait for", grace: grace(0, ""), image: "app:2"},
-		"less than none": {why: "there is nothing to wait for", grace: grace(-5, ""), image: "app:2"},
-		"clock far behind": {
-			why:   "a state from the future says nothing of when it began",
+		"no seconds: there is nothing to wait for": {grace: grace(0, ""), image: "app:2"},
+		"clock far behind: a state from the future says nothing of when it began": {
 			grace: grace(5, ""),
 			image: "app:2",
 			annotations: func(a map[string]string) {
 				a[kruise.InPlaceUpdateStateKey] = `{"revision":"web-2","updateTimestamp":"2036-11-21T11:59:50Z"}`
 			},
 		},
-		"old name": {
-			why: "an older release wrote it", key: kruise.InPlaceUpdateGraceKeyOld, grace: grace(5, ""), image: "app:2",
-		},
-		"metadata": {
-			why: "it waits as a patch",
+		"metadata: it waits as a patch": {
 			grace: grace(5,
 				`,"metaDataPatch":"eyJtZXRhZGF0YSI6eyIkc2V0RWxlbWVudE9yZGVyL2ZpbmFsaXplcnMiOltdLCJsYWJlbHMiOnsiYXBwIjpudWxsLCJuZXciOiJ4In19fQ=="`),
 			image: "app:2",
 			parts: map[string]string{"new": "x"},
 		},
-		"unknown containers": {
-			why:   "a container that the pod does not have is forgotten",
+		"unknown containers: a container that the pod does not have is forgotten": {
 			grace: grace(5, `,"containerRefMetadata":{"c9":{"labels":{"x":"y"}}}`),
-			image: "app:2",
-		},
-		"environment of a removed key": {
-			why: "a removed key feeds an unknown container", grace: grace(5, `,"updateEnvFromMetadata":true`), image: "app:2",
-		},
-		"what is stored anyway": {
-			why:   "planners that write templates as a whole leave them there",
-			grace: grace(5, `,"oldTemplate":{},"newTemplate":{}`),
 			image: "app:2",
 		},
 	}
@@ -319,25 +212,25 @@ func TestStepGrace(t *testing.T) {
 			}
 			if tc.after > 0 {
 				if a.Verdict != inplace.Wait || a.After != tc.after || len(a.Notes) == 0 {
-					t.Errorf("%s: want to wait %v, got %v", tc.why, tc.after, a)
+					t.Errorf("want to wait %v, got %v", tc.after, a)
 				}
 				return
 			}
 			next := applied(t, pod, a)
 			if done, n := inplace.Completed(pod, inplace.Policy{}); done || n.Code != inplace.NoteGrace {
-				t.Errorf("%s: complete before it began: %v", tc.why, n)
+				t.Errorf("complete before it began: %v", n)
 			}
 			if got := next.Spec.Containers[0].Image; got != tc.image || next.Annotations[key] != "" {
-				t.Errorf("%s: want %s, got %s, %v", tc.why, tc.image, got, next.Annotations)
+				t.Errorf("want %s, got %s, %v", tc.image, got, next.Annotations)
 			}
 			s := stateOf(t, next)
 			if tc.image == "app:2" &&
 				(!s.UpdateTimestamp.Equal(&stateOf(t, pod).UpdateTimestamp) || len(s.ContainerBatchesRecord) != 1) {
-				t.Errorf("%s: want the time kept and a batch, got %+v", tc.why, s)
+				t.Errorf("want the time kept and a batch, got %+v", s)
 			}
 			for key, value := range tc.parts {
 				if next.Labels[key] != value {
-					t.Errorf("%s: labels: %v", tc.why, next.Labels)
+					t.Errorf("labels: %v", next.Labels)
 				}
 			}
 		})

@@ -85,29 +85,20 @@ func TestUnplannedRestartsProperty(t *testing.T) {
 
 func TestUnplannedRestarts(t *testing.T) {
 	cases := map[string]struct {
-		why    string
 		record string
 		counts [2]int32
 		want   []inplace.Restart
 	}{
-		"no record": {
-			why: "without an update all count", counts: [2]int32{2, 1},
-			want: []inplace.Restart{{Container: "c1", Count: 2}, {Container: "i1", Count: 1}},
+		"no record: without an update all count": {
+			counts: [2]int32{2, 1},
+			want:   []inplace.Restart{{Container: "c1", Count: 2}, {Container: "i1", Count: 1}},
 		},
-		"to come": {
-			why: "the restart of the update is still to come", record: `{"c1":{"through":3}}`, counts: [2]int32{2, 0},
-		},
-		"done": {why: "it has happened", record: `{"c1":{"through":3}}`, counts: [2]int32{3, 0}},
-		"again": {
-			why: "another one counts", record: `{"c1":{"through":3}}`, counts: [2]int32{5, 0},
+		"before: those before the update stay": {
+			record: `{"c1":{"unplanned":2,"through":3}}`, counts: [2]int32{3, 0},
 			want: []inplace.Restart{{Container: "c1", Count: 2}},
 		},
-		"before": {
-			why: "those before the update stay", record: `{"c1":{"unplanned":2,"through":3}}`, counts: [2]int32{3, 0},
-			want: []inplace.Restart{{Container: "c1", Count: 2}},
-		},
-		"reset": {
-			why: "those before stay where the node counts again from zero", record: `{"c1":{"unplanned":2,"through":9}}`,
+		"reset: those before stay where the node counts again from zero": {
+			record: `{"c1":{"unplanned":2,"through":9}}`,
 			counts: [2]int32{1, 0}, want: []inplace.Restart{{Container: "c1", Count: 2}},
 		},
 	}
@@ -119,7 +110,7 @@ func TestUnplannedRestarts(t *testing.T) {
 			pod.Status.InitContainerStatuses[0].RestartCount = c.counts[1]
 			got, err := inplace.UnplannedRestarts(pod, nil)
 			if d := cmp.Diff(c.want, got); d != "" || err != nil {
-				t.Errorf("%s (-want +got):\n%s%v", c.why, d, err)
+				t.Errorf("(-want +got):\n%s%v", d, err)
 			}
 		})
 	}
@@ -130,45 +121,38 @@ func TestPlannedRestarts(t *testing.T) {
 	first := template(container("c1", "app:1", requests("cpu", "1"), restartsOn("cpu")), container("c2", "app:1"))
 	resize := func(t *corev1.PodTemplateSpec) { t.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") }
 	cases := map[string]struct {
-		why    string
 		record string
 		pod    func(*corev1.Pod)
 		to     *corev1.PodTemplateSpec
 		want   string
 	}{
-		"image":    {why: "one restart", to: with(first, image(0, "app:2")), want: `{"c1":{"unplanned":4,"through":5}}`},
-		"metadata": {why: "none, so no record", to: with(first, label("b", "1"))},
-		"others": {
-			why: "the records of other containers stay", record: `{"c2":{"through":1}}`, to: with(first, image(0, "app:2")),
-			want: `{"c1":{"unplanned":4,"through":5},"c2":{"through":1}}`,
-		},
-		"unreadable": {
-			why: "it must not hold up the update", record: `{`, to: with(first, image(1, "app:2")),
+		"unreadable: it must not hold up the update": {
+			record: `{`, to: with(first, image(1, "app:2")),
 			want: `{"c2":{"through":1}}`,
 		},
-		"second": {
-			why: "the restart of the last update is explained", record: `{"c1":{"unplanned":1,"through":3}}`,
-			to: with(first, image(0, "app:2")), want: `{"c1":{"unplanned":2,"through":5}}`,
+		"second: the restart of the last update is explained": {
+			record: `{"c1":{"unplanned":1,"through":3}}`,
+			to:     with(first, image(0, "app:2")), want: `{"c1":{"unplanned":2,"through":5}}`,
 		},
-		"never happened": {
-			why: "what a completed update did not need is no longer explained", record: `{"c1":{"through":7}}`,
-			to: with(first, image(0, "app:2")), want: `{"c1":{"through":5}}`,
+		"never happened: what a completed update did not need is no longer explained": {
+			record: `{"c1":{"through":7}}`,
+			to:     with(first, image(0, "app:2")), want: `{"c1":{"through":5}}`,
 		},
-		"still to come": {
-			why: "of the writes that the node has not done, it may do one before the last", record: `{"c1":{"through":9}}`,
-			to: with(first, image(0, "app:2")), want: `{"c1":{"through":6}}`,
+		"of the writes that the node has not done, it may do one before the last": {
+			record: `{"c1":{"through":9}}`,
+			to:     with(first, image(0, "app:2")), want: `{"c1":{"through":6}}`,
 			pod: func(p *corev1.Pod) {
 				p.Spec.Containers[0].Image = "app:3"
 				p.Annotations[kruise.InPlaceUpdateStateKey] = oneImage
 			},
 		},
-		"resize to come": {
-			why: "one restart for the resize, and one for the image", to: with(first, resize, image(0, "app:2")),
+		"resize to come: one restart for the resize, and one for the image": {
+			to:   with(first, resize, image(0, "app:2")),
 			pod:  func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2") },
 			want: `{"c1":{"unplanned":4,"through":6}}`,
 		},
-		"resized": {
-			why: "the last restart was that of the resize", to: with(first, resize),
+		"resized: the last restart was that of the resize": {
+			to: with(first, resize),
 			pod: func(p *corev1.Pod) {
 				p.Spec.Containers[0].Resources.Requests = amounts("cpu", "2")
 				p.Status.ContainerStatuses[0].Resources.Requests = amounts("cpu", "2")
@@ -193,14 +177,14 @@ func TestPlannedRestarts(t *testing.T) {
 					t.Fatal(err)
 				}
 				if a.Step != inplace.StepNotReady && a.Step != inplace.StepChange {
-					t.Fatalf("%s: got %s", c.why, a.Step)
+					t.Fatalf("got %s", a.Step)
 				}
 				if u.Pod = applied(t, u.Pod, a); a.Step == inplace.StepChange {
 					break
 				}
 			}
 			if got := u.Pod.Annotations[inplace.PlannedRestartsKey]; got != c.want {
-				t.Errorf("%s: want %s, got %s", c.why, c.want, got)
+				t.Errorf("want %s, got %s", c.want, got)
 			}
 		})
 	}
