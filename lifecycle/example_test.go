@@ -113,11 +113,6 @@ func ExampleHasAny() {
 	// Output: true false
 }
 
-func ExampleHasAll() {
-	fmt.Println(lifecycle.HasAll(&corev1.Pod{}, &kruise.LifecycleHook{}), lifecycle.HasAll(&corev1.Pod{}, nil))
-	// Output: true false
-}
-
 func ExampleStateOf() {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{kruise.LifecycleStateKey: "Updated"}}}
 	fmt.Println(lifecycle.StateOf(pod))
@@ -140,20 +135,6 @@ func ExampleIsHeld() {
 	}}}}
 	fmt.Println(lifecycle.IsHeld(pod, "my-operator", "backup"), lifecycle.IsHeld(pod, "my-operator", "restore"))
 	// Output: true false
-}
-
-func ExampleReady() {
-	pod := &corev1.Pod{
-		Spec: corev1.PodSpec{ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "example.com/ready"}}},
-		Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
-			{Type: corev1.ContainersReady, Status: corev1.ConditionTrue}, {Type: corev1.PodReady, Status: corev1.ConditionTrue},
-		}},
-	}
-	ready := lifecycle.Ready(pod, time.Unix(0, 0), corev1.PodCondition{
-		Type: "example.com/ready", Status: corev1.ConditionFalse,
-	})
-	fmt.Println(ready.Status, ready.Message)
-	// Output: False readiness gate "example.com/ready" is False
 }
 
 func ExampleConditionOf() {

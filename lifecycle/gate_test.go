@@ -53,11 +53,6 @@ func TestGate(t *testing.T) {
 			gate: gate, do: hold,
 			want: inService("False", "", "["+mine+"]"),
 		},
-		"held already": {
-			gate: gate, do: hold,
-			before: []corev1.PodCondition{inService("False", "", "["+mine+"]")},
-			none:   true,
-		},
 		"released": {
 			gate: gate, do: release,
 			before: []corev1.PodCondition{inService("False", "", "["+mine+"]")},
@@ -92,10 +87,6 @@ func TestGate(t *testing.T) {
 			gate: shared, do: hold,
 			before: []corev1.PodCondition{inService("True", "Serving", "all is well")},
 			want:   inService("False", "", "["+mine+"]"),
-		},
-		"without the gate": {
-			gate: lifecycle.Gate{Type: "example.com/other"}, do: hold,
-			none: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,208 +73,106 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func TestSettle(t *testing.T) {
-	preNormal := &kruise.Lifecycle{PreNormal: hook(false)}
-	inPlace := &kruise.Lifecycle{InPlaceUpdate: hook(true)}
-	cases := map[string]struct {
-		why string
-		s   lifecycle.Situation
-		to  kruise.LifecycleState
-	}{
-		"new": {"nothing holds it", lifecycle.Situation{Pod: podIn(preparingNormal)}, normal},
-		"new, no node": {
-			"CloneSet waits for the scheduler", lifecycle.Situation{Pod: podIn(preparingNormal), NeedsNode: true}, "",
-		},
-		"new, on a node": {
-			"and goes on", lifecycle.Situation{Pod: podIn(preparingNormal, onNode), NeedsNode: true}, normal,
-		},
-		"new, held": {
-			"a hook waits for all its keys", lifecycle.Situation{Pod: podIn(preparingNormal, label), Hooks: preNormal}, "",
-		},
-		"new, let go": {
-			"no node is asked for when a hook decides",
-			lifecycle.Situation{Pod: podIn(preparingNormal, label, finalizer), Hooks: preNormal, NeedsNode: true},
-			normal,
-		},
-		"new, empty hook": {
-			"an empty hook is satisfied",
-			lifecycle.Situation{Pod: podIn(preparingNormal), Hooks: &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{}}},
-			normal,
-		},
-		"no state": {
-			"a pod of before the label is left alone", lifecycle.Situation{Pod: podIn("")}, "",
-		},
-		"preparing": {
-			"the update is still wanted", lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace}, "",
-		},
-		"rolled back": {
-			"the owner of the hook is to put it back",
-			lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace, AtTarget: true},
-			updated,
-		},
-		"rolled back, still hooked": {
-			"it never went away",
-			lifecycle.Situation{Pod: podIn(preparingUpdate, label, finalizer), Hooks: inPlace, AtTarget: true},
-			normal,
-		},
-		"rolled back, no hooks any more": {
-			"nothing to wait for", lifecycle.Situation{Pod: podIn(preparingUpdate), AtTarget: true}, normal,
-		},
-		"updating": {
-			"containers are not there yet", lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace}, "",
-		},
-		"updated": {
-			"the owner of the hook acts now",
-			lifecycle.Situation{Pod: podIn(updating), Hooks: inPlace, Completed: true},
-			updated,
-		},
-		"updated, no inPlaceUpdate": {
-			"a workload with other hooks passes through Updated",
-			lifecycle.Situation{Pod: podIn(updating), Hooks: preNormal, Completed: true},
-			updated,
-		},
-		"updated, no hooks": {
-			"one without goes straight", lifecycle.Situation{Pod: podIn(updating), Completed: true}, normal,
-		},
-		"hooked again": {
-			"all keys are back", lifecycle.Situation{Pod: podIn(updated, label, finalizer), Hooks: inPlace}, normal,
-		},
-		"half hooked": {
-			"one is missing", lifecycle.Situation{Pod: podIn(updated, label), Hooks: inPlace}, "",
-		},
-		"hook was removed": {
-			"no hook puts it back", lifecycle.Situation{Pod: podIn(updated), Hooks: preNormal}, normal,
-		},
-		"being deleted": {
-			"nothing leads back", lifecycle.Situation{Pod: podIn(preparingDelete), AtTarget: true, Completed: true}, "",
-		},
-		"unknown": {
-			"the state of another controller", lifecycle.Situation{Pod: podIn("Dancing"), AtTarget: true, Completed: true}, "",
-		},
+// situation has the pod of a workload with hooks. What it says after them is set.
+func situation(pod *corev1.Pod, hooks *kruise.Lifecycle, is ...string) lifecycle.Situation {
+	return lifecycle.Situation{
+		Pod: pod, Hooks: hooks, AtTarget: slices.Contains(is, "at target"), Completed: slices.Contains(is, "completed"),
+		NeedsNode: slices.Contains(is, "needs a node"),
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := lifecycle.Settle(c.s); got.To != c.to {
-				t.Errorf("%s: want %q, got %q", c.why, c.to, got.To)
-			}
-		})
+}
+
+func TestSettle(t *testing.T) {
+	preNormal, inPlace := &kruise.Lifecycle{PreNormal: hook(false)}, &kruise.Lifecycle{InPlaceUpdate: hook(true)}
+	empty := &kruise.Lifecycle{PreNormal: &kruise.LifecycleHook{}}
+	const target, completed, node = "at target", "completed", "needs a node"
+	for why, c := range map[string]struct {
+		s  lifecycle.Situation
+		to kruise.LifecycleState
+	}{
+		"nothing holds a new pod":          {situation(podIn(preparingNormal), nil), normal},
+		"CloneSet waits for the scheduler": {situation(podIn(preparingNormal), nil, node), ""},
+		"and goes on":                      {situation(podIn(preparingNormal, onNode), nil, node), normal},
+		"a hook waits for all its keys":    {situation(podIn(preparingNormal, label), preNormal), ""},
+		"no node is asked for when a hook decides": {
+			situation(podIn(preparingNormal, label, finalizer), preNormal, node), normal,
+		},
+		"an empty hook is satisfied":              {situation(podIn(preparingNormal), empty), normal},
+		"a pod of before the label is left alone": {situation(podIn(""), nil), ""},
+		"the update is still wanted":              {situation(podIn(preparingUpdate), inPlace), ""},
+		"rolled back, its hook is to put it back": {situation(podIn(preparingUpdate), inPlace, target), updated},
+		"rolled back, it never went away": {
+			situation(podIn(preparingUpdate, label, finalizer), inPlace, target), normal,
+		},
+		"rolled back, without hooks":                    {situation(podIn(preparingUpdate), nil, target), normal},
+		"containers are not there yet":                  {situation(podIn(updating), inPlace), ""},
+		"the owner of the hook acts now":                {situation(podIn(updating), inPlace, completed), updated},
+		"with other hooks a pod passes through Updated": {situation(podIn(updating), preNormal, completed), updated},
+		"one without hooks goes straight":               {situation(podIn(updating), nil, completed), normal},
+		"all keys are back":                             {situation(podIn(updated, label, finalizer), inPlace), normal},
+		"one key is missing":                            {situation(podIn(updated, label), inPlace), ""},
+		"no hook puts it back":                          {situation(podIn(updated), preNormal), normal},
+		"nothing leads back from deletion":              {situation(podIn(preparingDelete), nil, target, completed), ""},
+		"the state of another controller is left alone": {situation(podIn("Dancing"), nil, target, completed), ""},
+	} {
+		if got := lifecycle.Settle(c.s); got.To != c.to {
+			t.Errorf("%s: want %q, got %q", why, c.to, got.To)
+		}
+	}
+}
+
+type decision struct {
+	s       lifecycle.Situation
+	verdict lifecycle.Verdict
+	move    lifecycle.Move
+}
+
+func testDecisions(
+	t *testing.T, decide func(lifecycle.Situation) (lifecycle.Verdict, lifecycle.Move), cases map[string]decision,
+) {
+	t.Helper()
+	for why, c := range cases {
+		verdict, move := decide(c.s)
+		if diff := cmp.Diff([]any{c.verdict, c.move}, []any{verdict, move}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", why, diff)
+		}
 	}
 }
 
 func TestBeforeUpdate(t *testing.T) {
-	inPlace := &kruise.Lifecycle{InPlaceUpdate: hook(true)}
-	cases := map[string]struct {
-		why     string
-		s       lifecycle.Situation
-		verdict lifecycle.Verdict
-		move    lifecycle.Move
-	}{
-		"no hooks": {"nothing holds it", lifecycle.Situation{Pod: podIn(normal)}, lifecycle.Go, lifecycle.Move{}},
-		"no state": {"as good as Normal", lifecycle.Situation{Pod: podIn("")}, lifecycle.Go, lifecycle.Move{}},
-		"held": {
-			why:     "one key is enough",
-			s:       lifecycle.Situation{Pod: podIn(normal, label), Hooks: inPlace},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey},
+	inPlace, serving := &kruise.Lifecycle{InPlaceUpdate: hook(true)}, &kruise.Lifecycle{InPlaceUpdate: hook(false)}
+	none, held := lifecycle.Move{}, lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey}
+	again := held
+	again.Rehook = hook(true)
+	testDecisions(t, lifecycle.BeforeUpdate, map[string]decision{
+		"nothing holds it":              {situation(podIn(normal), nil), lifecycle.Go, none},
+		"no state is as good as Normal": {situation(podIn(""), nil), lifecycle.Go, none},
+		"one key is enough":             {situation(podIn(normal, label), inPlace), lifecycle.Wait, held},
+		"unless asked, the pod serves on": {
+			situation(podIn(normal, label), serving), lifecycle.Wait, lifecycle.Move{To: preparingUpdate},
 		},
-		"held, stays ready": {
-			why:     "unless asked, the pod serves on",
-			s:       lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{InPlaceUpdate: hook(false)}},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{To: preparingUpdate},
-		},
-		"new and held": {
-			why:     "a pod may be updated before it was born",
-			s:       lifecycle.Situation{Pod: podIn(preparingNormal, finalizer), Hooks: inPlace},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey},
-		},
-		"let go": {
-			why:     "the keys are gone",
-			s:       lifecycle.Situation{Pod: podIn(preparingUpdate), Hooks: inPlace},
-			verdict: lifecycle.Go,
-			move:    lifecycle.Move{},
-		},
-		"still held": {
-			why:     "not yet",
-			s:       lifecycle.Situation{Pod: podIn(preparingUpdate, label), Hooks: inPlace},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{},
-		},
-		"updating": {
-			why:     "another update overtakes",
-			s:       lifecycle.Situation{Pod: podIn(updating, label), Hooks: inPlace},
-			verdict: lifecycle.Go,
-			move:    lifecycle.Move{},
-		},
-		"updated": {
-			why:     "the hook runs once more",
-			s:       lifecycle.Situation{Pod: podIn(updated), Hooks: inPlace},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{To: preparingUpdate, Hold: kruise.LifecyclePreUpdateHookKey, Rehook: hook(true)},
-		},
-		"updated, hook gone": {
-			why:     "it settles first",
-			s:       lifecycle.Situation{Pod: podIn(updated)},
-			verdict: lifecycle.Wait,
-			move:    lifecycle.Move{},
-		},
-		"being deleted": {
-			why:     "it goes anyway",
-			s:       lifecycle.Situation{Pod: podIn(preparingDelete)},
-			verdict: lifecycle.Stop,
-			move:    lifecycle.Move{},
-		},
-		"in an unknown state": {
-			why:     "the state of another controller",
-			s:       lifecycle.Situation{Pod: podIn("Dancing")},
-			verdict: lifecycle.Stop,
-			move:    lifecycle.Move{},
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			verdict, move := lifecycle.BeforeUpdate(c.s)
-			if diff := cmp.Diff([]any{c.verdict, c.move}, []any{verdict, move}); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
-			}
-		})
-	}
+		"a pod may be held before its birth": {situation(podIn(preparingNormal, finalizer), inPlace), lifecycle.Wait, held},
+		"the keys are gone":                  {situation(podIn(preparingUpdate), inPlace), lifecycle.Go, none},
+		"the keys are not gone yet":          {situation(podIn(preparingUpdate, label), inPlace), lifecycle.Wait, none},
+		"another update overtakes":           {situation(podIn(updating, label), inPlace), lifecycle.Go, none},
+		"the hook runs once more":            {situation(podIn(updated), inPlace), lifecycle.Wait, again},
+		"without the hook it settles first":  {situation(podIn(updated), nil), lifecycle.Wait, none},
+		"a pod that is deleted goes anyway":  {situation(podIn(preparingDelete), nil), lifecycle.Stop, none},
+		"the state of another controller":    {situation(podIn("Dancing"), nil), lifecycle.Stop, none},
+	})
 }
 
 func TestBeforeDelete(t *testing.T) {
-	hooks := &kruise.Lifecycle{PreDelete: hook(true)}
-	cases := map[string]struct {
-		s       lifecycle.Situation
-		verdict lifecycle.Verdict
-		move    lifecycle.Move
-	}{
-		"no hooks": {lifecycle.Situation{Pod: podIn(normal, label)}, lifecycle.Go, lifecycle.Move{}},
-		"held": {
-			lifecycle.Situation{Pod: podIn(updating, finalizer), Hooks: hooks},
-			lifecycle.Wait,
-			lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
-		},
-		"still held": {
-			lifecycle.Situation{Pod: podIn(preparingDelete, label), Hooks: hooks}, lifecycle.Wait, lifecycle.Move{},
-		},
-		"let go":     {lifecycle.Situation{Pod: podIn(preparingDelete), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-		"not hooked": {lifecycle.Situation{Pod: podIn(normal), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-		"stays ready": {
-			lifecycle.Situation{Pod: podIn(normal, label), Hooks: &kruise.Lifecycle{PreDelete: hook(false)}},
-			lifecycle.Wait,
-			lifecycle.Move{To: preparingDelete},
-		},
-		"unknown, too": {lifecycle.Situation{Pod: podIn("Dancing"), Hooks: hooks}, lifecycle.Go, lifecycle.Move{}},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			verdict, move := lifecycle.BeforeDelete(c.s)
-			if diff := cmp.Diff([]any{c.verdict, c.move}, []any{verdict, move}); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
+	hooks, serving := &kruise.Lifecycle{PreDelete: hook(true)}, &kruise.Lifecycle{PreDelete: hook(false)}
+	none, held := lifecycle.Move{}, lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey}
+	testDecisions(t, lifecycle.BeforeDelete, map[string]decision{
+		"no hooks":     {situation(podIn(normal, label), nil), lifecycle.Go, none},
+		"held":         {situation(podIn(updating, finalizer), hooks), lifecycle.Wait, held},
+		"still held":   {situation(podIn(preparingDelete, label), hooks), lifecycle.Wait, none},
+		"let go":       {situation(podIn(preparingDelete), hooks), lifecycle.Go, none},
+		"not hooked":   {situation(podIn(normal), hooks), lifecycle.Go, none},
+		"stays ready":  {situation(podIn(normal, label), serving), lifecycle.Wait, lifecycle.Move{To: preparingDelete}},
+		"unknown, too": {situation(podIn("Dancing"), hooks), lifecycle.Go, none},
+	})
 }
 
 // TestMovesAreMadeOnce tries every situation: after a move was written there is no other one until something changes,

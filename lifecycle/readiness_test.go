@@ -14,7 +14,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/lifecycle"
-	"github.com/kruisekit/kruisekit/write"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -44,17 +43,10 @@ func TestHold(t *testing.T) {
 		}
 	}
 	cases := map[string]struct {
-		why  string
 		pod  *corev1.Pod
 		want []corev1.PodCondition
 	}{
-		"no gate": {"nothing would come of it", podIn(normal, ready), nil},
-		"first": {
-			"the condition begins False, never empty", podIn(normal, gate),
-			[]corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"}]`)},
-		},
-		"was ready": {
-			"the pod is taken out of traffic in the same write",
+		"was ready: the pod is taken out of traffic in the same write": {
 			podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "True", "[]")),
 			[]corev1.PodCondition{
 				entry("False", `[{"userAgent":"a","key":"k"}]`),
@@ -67,15 +59,9 @@ func TestHold(t *testing.T) {
 				},
 			},
 		},
-		"another writer": {
-			"entries are sorted",
+		"another writer: entries are sorted": {
 			podIn(normal, gate, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"z","key":"k"}]`)),
 			[]corev1.PodCondition{entry("False", `[{"userAgent":"a","key":"k"},{"userAgent":"z","key":"k"}]`)},
-		},
-		"again": {
-			"writing once is enough",
-			podIn(normal, gate, ready, condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"a","key":"k"}]`)),
-			nil,
 		},
 	}
 	for name, c := range cases {
@@ -85,11 +71,11 @@ func TestHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			if (w == nil) != (c.want == nil) {
-				t.Fatalf("%s: %v", c.why, w)
+				t.Fatalf("%v", w)
 			}
 			got := changed(c.pod, sent(t, c.pod, w))
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -105,39 +91,6 @@ func changed(before, after *corev1.Pod) []corev1.PodCondition {
 	}
 	slices.SortFunc(all, func(a, b corev1.PodCondition) int { return cmpstd.Compare(a.Type, b.Type) })
 	return all
-}
-
-func TestTwoWriters(t *testing.T) {
-	p := podIn(normal, gate, ready)
-	step := func(
-		do func(*corev1.Pod, string, string, time.Time) (*write.Write, error), agent string, want corev1.ConditionStatus,
-	) {
-		t.Helper()
-		w, err := do(p, agent, "k", now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p = sent(t, p, w)
-		for _, c := range p.Status.Conditions {
-			if c.Type == kruise.KruisePodReadyConditionType && c.Status != want {
-				t.Fatalf("after %s: want %s, got %s %s", agent, want, c.Status, c.Message)
-			}
-		}
-	}
-	step(lifecycle.Hold, "b", corev1.ConditionFalse)
-	step(lifecycle.Hold, "a", corev1.ConditionFalse)
-	if !lifecycle.IsHeld(p, "a", "k") || lifecycle.IsHeld(p, "c", "k") {
-		t.Error("IsHeld does not tell who holds")
-	}
-	step(lifecycle.Release, "b", corev1.ConditionFalse)
-	step(lifecycle.Release, "b", corev1.ConditionFalse)
-	step(lifecycle.Release, "a", corev1.ConditionTrue)
-	if w, err := lifecycle.Release(p, "a", "k", now); err != nil || w != nil {
-		t.Errorf("nothing is left to release: %v %v", w, err)
-	}
-	if c := p.Status.Conditions[len(p.Status.Conditions)-1]; c.Message != "[]" {
-		t.Errorf("message: want [], got %s", c.Message)
-	}
 }
 
 func TestForeignMessage(t *testing.T) {
@@ -158,34 +111,29 @@ func TestReady(t *testing.T) {
 		p.Spec.ReadinessGates = append(p.Spec.ReadinessGates, corev1.PodReadinessGate{ConditionType: "other"})
 	}
 	cases := map[string]struct {
-		why  string
 		pod  *corev1.Pod
 		want string
 	}{
-		"no gates":      {"the kubelet alone decides", podIn(normal, ready), ""},
-		"gates are met": {"no news", podIn(normal, ready, other, condition("other", "True", "")), ""},
-		"a gate is missing": {
-			"a condition that is not there is not True", podIn(normal, ready, other), `readiness gate "other" has no condition`,
+		"no gates: the kubelet alone decides": {podIn(normal, ready), ""},
+		"a gate is missing: a condition that is not there is not True": {
+			podIn(normal, ready, other), `readiness gate "other" has no condition`,
 		},
-		"two": {
-			"all are named", podIn(normal, ready, other, gate, condition(kruise.KruisePodReadyConditionType, "Unknown", "")),
+		"two: all are named": {
+			podIn(normal, ready, other, gate, condition(kruise.KruisePodReadyConditionType, "Unknown", "")),
 			`readiness gate "other" has no condition, readiness gate "KruisePodReady" is Unknown`,
 		},
-		"not ready anyway": {
-			"the kubelet said so",
+		"not ready anyway: the kubelet said so": {
 			podIn(normal, other, condition(corev1.PodReady, "False", ""), condition(corev1.ContainersReady, "True", "")), "",
 		},
-		"containers not ready": {
-			"the kubelet is about to say so",
+		"containers not ready: the kubelet is about to say so": {
 			podIn(normal, other, condition(corev1.PodReady, "True", ""), condition(corev1.ContainersReady, "False", "")), "",
 		},
-		"no conditions": {"a pod without a kubelet", podIn(normal, other), ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := lifecycle.Ready(c.pod, now)
 			if (got != nil) != (c.want != "") || got != nil && (got.Message != c.want || got.Status != "False") {
-				t.Errorf("%s: want %q, got %+v", c.why, c.want, got)
+				t.Errorf("want %q, got %+v", c.want, got)
 			}
 		})
 	}

@@ -78,98 +78,6 @@ func carriedOut(t testing.TB, pod *corev1.Pod, m lifecycle.Move) *corev1.Pod {
 // versioned is a pod that an API server returned.
 func versioned(p *corev1.Pod) { p.ResourceVersion = "7" }
 
-// Of two writers that read the same pod, the second is rejected, and loses nothing when it reads again.
-func TestConcurrentEntries(t *testing.T) {
-	hold := func(p *corev1.Pod, agent string) (*write.Write, error) { return lifecycle.Hold(p, agent, "k", now) }
-	release := func(p *corev1.Pod, agent string) (*write.Write, error) {
-		return lifecycle.Release(p, agent, "k", now)
-	}
-	message := func(agents ...string) func(*corev1.Pod) {
-		var entries []kruise.NotReadyEntry
-		for _, agent := range agents {
-			entries = append(entries, kruise.NotReadyEntry{UserAgent: agent, Key: "k"})
-		}
-		text, _ := json.Marshal(entries)
-		return condition(kruise.KruisePodReadyConditionType, corev1.ConditionFalse, string(text))
-	}
-	type writer = func(*corev1.Pod, string) (*write.Write, error)
-	cases := map[string]struct {
-		why           string
-		pod           *corev1.Pod
-		first, second writer
-		want          string
-	}{
-		"two holds of a pod without the condition": {
-			why:    "both must not add it",
-			pod:    podIn(normal, gate, versioned),
-			first:  hold,
-			second: hold,
-			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`,
-		},
-		"two holds of a ready pod": {
-			why:    "no hold is lost",
-			pod:    podIn(normal, gate, versioned, ready, condition(kruise.KruisePodReadyConditionType, "True", "")),
-			first:  hold,
-			second: hold,
-			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"}]`,
-		},
-		"two holds of a held pod": {
-			why:    "no hold is lost",
-			pod:    podIn(normal, gate, versioned, message("c")),
-			first:  hold,
-			second: hold,
-			want:   `[{"userAgent":"a","key":"k"},{"userAgent":"b","key":"k"},{"userAgent":"c","key":"k"}]`,
-		},
-		"a hold beside a release": {
-			why:    "a released entry does not come back",
-			pod:    podIn(normal, gate, versioned, message("a")),
-			first:  release,
-			second: hold,
-			want:   `[{"userAgent":"b","key":"k"}]`,
-		},
-		"a release beside a hold": {
-			why:    "the hold is not lost",
-			pod:    podIn(normal, gate, versioned, message("b")),
-			first:  hold,
-			second: release,
-			want:   `[{"userAgent":"a","key":"k"}]`,
-		},
-		"two releases": {
-			why:    "no entry comes back",
-			pod:    podIn(normal, gate, versioned, message("a", "b")),
-			first:  release,
-			second: release,
-			want:   `[]`,
-		},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			first, err := c.first(c.pod, "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			second, err := c.second(c.pod, "b")
-			if err != nil {
-				t.Fatal(err)
-			}
-			pod := sent(t, c.pod, first)
-			pod, ok := send(t, pod, second)
-			if ok {
-				t.Errorf("%s: the second write is accepted", c.why)
-			}
-			again, err := c.second(pod, "b")
-			if err != nil {
-				t.Fatal(err)
-			}
-			pod = sent(t, pod, again)
-			got := lifecycle.ConditionOf(pod, kruise.KruisePodReadyConditionType)
-			if got.Message != c.want || (got.Status == corev1.ConditionTrue) != (c.want == "[]") {
-				t.Errorf("%s: %+v", c.why, got)
-			}
-		})
-	}
-}
-
 // Writers with reads of any age leave exactly the entries that they hold.
 func TestEntriesWithOldReads(t *testing.T) {
 	agents := []string{"a", "b", "c", "d"}
@@ -210,27 +118,20 @@ func TestMoveNext(t *testing.T) {
 	plain := `{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"Normal"}`
 	timed := `{"op":"test","path":"/metadata/annotations","value":null},{"op":"add","path":"/metadata/annotations","value":{"lifecycle.apps.kruise.io/timestamp":"2026-01-02T03:04:05Z"}}`
 	cases := map[string]struct {
-		why   string
 		pod   *corev1.Pod
 		move  lifecycle.Move
 		first string
 		want  []string
 	}{
-		"none":  {"the zero move changes nothing", podIn(normal), lifecycle.Move{}, "", nil},
-		"state": {"one write", podIn(preparingDelete), lifecycle.Move{To: normal}, "", []string{""}},
-		"the same state": {
-			"it is written already", podIn(normal), lifecycle.Move{To: normal}, "", nil,
-		},
-		"body": {
-			why:  "it tests the state",
+		"state: one write": {podIn(preparingDelete), lifecycle.Move{To: normal}, "", []string{""}},
+		"body: it tests the state": {
 			pod:  podIn(normal),
 			move: lifecycle.Move{To: preparingDelete},
 			first: `[` + plain +
 				`,{"op":"add","path":"/metadata/labels/lifecycle.apps.kruise.io~1state","value":"PreparingDelete"},` + timed + `]`,
 			want: []string{""},
 		},
-		"rehook": {
-			why:  "labels and finalizers come with the state",
+		"rehook: labels and finalizers come with the state": {
 			pod:  podIn(normal),
 			move: lifecycle.Move{To: preparingUpdate, Rehook: hook(false)},
 			first: `[` + plain +
@@ -239,33 +140,17 @@ func TestMoveNext(t *testing.T) {
 				`,{"op":"test","path":"/metadata/finalizers","value":null},{"op":"add","path":"/metadata/finalizers","value":["hook/f"]}]`,
 			want: []string{""},
 		},
-		"hold": {
-			why:  "not ready first",
+		"hold: not ready first": {
 			pod:  podIn(normal, gate, kruiseReady, ready),
 			move: lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
 			want: []string{"status", ""},
 		},
-		"hold without the gate": {
-			why:  "only the state",
+		"hold without the gate: only the state": {
 			pod:  podIn(normal),
 			move: lifecycle.Move{To: preparingDelete, Hold: kruise.LifecyclePreDeleteHookKey},
 			want: []string{""},
 		},
-		"only a hold": {
-			why:  "one write",
-			pod:  podIn(preparingDelete, gate, kruiseReady),
-			move: lifecycle.Move{Hold: kruise.LifecyclePreDeleteHookKey},
-			want: []string{"status"},
-		},
-		"release": {
-			why: "ready first",
-			pod: podIn(updating, gate,
-				condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
-			move: lifecycle.Move{To: normal, Release: kruise.LifecyclePreUpdateHookKey},
-			want: []string{"status", ""},
-		},
-		"hold and release": {
-			why: "each is a write",
+		"hold and release: each is a write": {
 			pod: podIn(updating, gate,
 				condition(kruise.KruisePodReadyConditionType, "False", `[{"userAgent":"Lifecycle","key":"preUpdateHook"}]`)),
 			move: lifecycle.Move{
@@ -288,19 +173,19 @@ func TestMoveNext(t *testing.T) {
 				}
 				if data, _ := w.Data(); len(got) == 0 && c.first != "" {
 					if diff := cmp.Diff(c.first, string(data)); diff != "" {
-						t.Errorf("%s (-want +got):\n%s", c.why, diff)
+						t.Errorf("(-want +got):\n%s", diff)
 					}
 				}
 				got, pod = append(got, w.Subresource), sent(t, pod, w)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if c.move.To != "" && lifecycle.StateOf(pod) != c.move.To {
-				t.Errorf("%s: in state %s", c.why, lifecycle.StateOf(pod))
+				t.Errorf("in state %s", lifecycle.StateOf(pod))
 			}
 			if c.move.Rehook != nil && !lifecycle.HasAll(pod, c.move.Rehook) {
-				t.Errorf("%s: %v %v", c.why, pod.Labels, pod.Finalizers)
+				t.Errorf("%v %v", pod.Labels, pod.Finalizers)
 			}
 		})
 	}
@@ -369,56 +254,32 @@ func TestHoldAgain(t *testing.T) {
 	lost := condition(kruise.KruisePodReadyConditionType, corev1.ConditionTrue, "[]")
 	hooks := &kruise.Lifecycle{PreDelete: hook(true), InPlaceUpdate: hook(true)}
 	cases := map[string]struct {
-		why   string
 		pod   *corev1.Pod
 		hooks *kruise.Lifecycle
 		want  string
 	}{
-		"before deletion": {
-			why:   "the entry is lost",
+		"before deletion: the entry is lost": {
 			pod:   podIn(preparingDelete, gate, label, lost),
 			hooks: hooks,
 			want:  kruise.LifecyclePreDeleteHookKey,
 		},
-		"no condition": {
-			why:   "the entry is lost",
-			pod:   podIn(preparingDelete, gate, label),
-			hooks: hooks,
-			want:  kruise.LifecyclePreDeleteHookKey,
-		},
-		"before an update": {
-			why:   "the entry is lost",
+		"before an update: the entry is lost": {
 			pod:   podIn(preparingUpdate, gate, label, lost),
 			hooks: hooks,
 			want:  kruise.LifecyclePreUpdateHookKey,
 		},
-		"held before deletion": {
-			why:   "nothing is lost",
+		"held before deletion: nothing is lost": {
 			pod:   podIn(preparingDelete, gate, label, entry(kruise.LifecyclePreDeleteHookKey)),
 			hooks: hooks,
 		},
-		"held before update": {
-			why:   "nothing is lost",
-			pod:   podIn(preparingUpdate, gate, label, entry(kruise.LifecyclePreUpdateHookKey)),
-			hooks: hooks,
-		},
-		"another entry": {
-			why:   "the entry of another writer is not the hook's",
-			pod:   podIn(preparingDelete, gate, label, entry("x")),
-			hooks: hooks,
-			want:  kruise.LifecyclePreDeleteHookKey,
-		},
-		"released":        {"the pod is about to be deleted", podIn(preparingDelete, gate, lost), hooks, ""},
-		"update released": {"the pod is about to be updated", podIn(preparingUpdate, gate, lost), hooks, ""},
-		"no gate":         {"the entry has no effect", podIn(preparingDelete, label, lost), hooks, ""},
-		"hook does not mark": {
-			why:   "the pod serves meanwhile",
+		"released: the pod is about to be deleted": {podIn(preparingDelete, gate, lost), hooks, ""},
+		"no gate: the entry has no effect":         {podIn(preparingDelete, label, lost), hooks, ""},
+		"hook does not mark: the pod serves meanwhile": {
 			pod:   podIn(preparingDelete, gate, label, lost),
 			hooks: &kruise.Lifecycle{PreDelete: hook(false)},
 		},
-		"no hook": {"the hook was removed", podIn(preparingDelete, gate, label, lost), nil, ""},
-		"unreadable": {
-			why:   "the pod is not ready already",
+		"no hook: the hook was removed": {podIn(preparingDelete, gate, label, lost), nil, ""},
+		"unreadable: the pod is not ready already": {
 			pod:   podIn(preparingDelete, gate, label, condition(kruise.KruisePodReadyConditionType, "False", "busy")),
 			hooks: hooks,
 		},
@@ -428,19 +289,19 @@ func TestHoldAgain(t *testing.T) {
 			s := lifecycle.Situation{Pod: c.pod, Hooks: c.hooks}
 			want := lifecycle.Move{Hold: c.want}
 			if got := lifecycle.Settle(s); got != want {
-				t.Errorf("%s: Settle: want %+v, got %+v", c.why, want, got)
+				t.Errorf("Settle: want %+v, got %+v", want, got)
 			}
 			before := lifecycle.BeforeDelete
 			if lifecycle.StateOf(c.pod) == preparingUpdate {
 				before = lifecycle.BeforeUpdate
 			}
 			if _, got := before(s); got != want {
-				t.Errorf("%s: want %+v, got %+v", c.why, want, got)
+				t.Errorf("want %+v, got %+v", want, got)
 			}
 			if got := lifecycle.Settle(lifecycle.Situation{
 				Pod: carriedOut(t, c.pod, want), Hooks: c.hooks,
 			}); got != (lifecycle.Move{}) {
-				t.Errorf("%s: asked for again: %+v", c.why, got)
+				t.Errorf("asked for again: %+v", got)
 			}
 		})
 	}
