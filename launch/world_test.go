@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -118,7 +119,12 @@ func (w *world) controller() {
 		return
 	}
 	in := launch.Input{Pod: w.pod, Barrier: w.barrier.DeepCopy()}
-	w.carryOut(in.Barrier, launch.Next(in))
+	plan, other := launch.Next(in), launch.Input{Pod: w.pod.DeepCopy(), Barrier: in.Barrier}
+	slices.Reverse(other.Pod.Status.ContainerStatuses)
+	if diff := cmp.Diff(plan, launch.Next(other)); diff != "" {
+		w.fail("the order of the statuses matters:\n%s", diff)
+	}
+	w.carryOut(in.Barrier, plan)
 }
 
 func (w *world) carryOut(saw *corev1.ConfigMap, p launch.Plan) {
