@@ -20,24 +20,18 @@ func TestAmount(t *testing.T) {
 	}{
 		"number":                     {"3", 10, 3, 3},
 		"negative number":            {"-3", 10, -3, -3},
-		"even":                       {"50%", 10, 5, 5},
 		"odd":                        {"25%", 10, 3, 2},
 		"nothing":                    {"0%", 10, 0, 0},
-		"of nothing":                 {"50%", 0, 0, 0},
-		"all":                        {"100%", 7, 7, 7},
 		"above all":                  {"150%", 10, 15, 15},
 		"fraction":                   {"33.3%", 10, 4, 3},
 		"exact where floats are not": {"14%", 50, 7, 7},
 		"tiny":                       {"0.0001%", 10, 1, 0},
 		"without a zero":             {".5%", 1000, 5, 5},
-		"trailing zeros":             {"12.50%", 8, 1, 1},
 		"negative":                   {"-25%", 10, -2, -3},
-		"plus":                       {"+10%", 10, 1, 1},
 		"many zeros":                 {"0000000000000000000010.0000000000000000000%", 10, 1, 1},
 		"more than there are":        {"999999999999999%", math.MaxInt32, math.MaxInt32, math.MaxInt32},
 		"less than there are":        {"-999999999999999%", math.MaxInt32, math.MinInt32, math.MinInt32},
 		"far more than there are":    {strings.Repeat("9", 60) + "%", 3, math.MaxInt32, math.MaxInt32},
-		"far less than there are":    {"-" + strings.Repeat("9", 60) + "%", 3, math.MinInt32, math.MinInt32},
 		"tinier":                     {"0.0000000000000001%", 10, 1, 0},
 	}
 	for name, c := range cases {
@@ -75,16 +69,12 @@ func TestPartition(t *testing.T) {
 		replicas int32
 		want     int32
 	}{
-		"number":                                 {"3", 10, 3},
 		"above replicas":                         {"30", 10, 10},
 		"below zero":                             {"-1", 10, 0},
-		"rounded up":                             {"25%", 10, 3},
 		"99% lets one through":                   {"99%", 10, 9},
 		"99% of one is one":                      {"99%", 1, 1},
-		"100% keeps all":                         {"100%", 10, 10},
 		"100.0% is not the text":                 {"100.0%", 10, 9},
 		"150% is below none, but no text either": {"150%", 10, 10},
-		"nothing to keep":                        {"50%", 0, 0},
 		"negative percentage":                    {"-50%", 10, 0},
 	}
 	for name, c := range cases {
@@ -140,20 +130,19 @@ func FuzzAmount(f *testing.F) {
 
 func TestResolveFenceposts(t *testing.T) {
 	cases := map[string]struct {
-		why                string
 		surge, unavailable string // empty for none
 		desired            int32
 		wantSurge, want    int32
 	}{
-		"neither":             {"one pod may always go", "", "", 6, 0, 1},
-		"10% of 6":            {"rounded down to nothing, an update would stand still", "", "10%", 6, 0, 1},
-		"both to nothing":     {"one pod may always go", "0%", "10%", 6, 0, 1},
-		"surge is enough":     {"no pod need be unavailable", "10%", "10%", 6, 1, 0},
-		"default":             {"surge up, unavailable down", "25%", "25%", 10, 3, 2},
-		"numbers":             {"as they are", "2", "3", 10, 2, 3},
-		"of nothing":          {"one pod may always go", "25%", "25%", 0, 0, 1},
-		"negative":            {"no amount is below 0", "-1", "-2", 6, 0, 1},
-		"more than there are": {"the caller may mean all", "200%", "100%", 4, 8, 4},
+		"neither: one pod may always go":                                 {"", "", 6, 0, 1},
+		"10% of 6: rounded down to nothing, an update would stand still": {"", "10%", 6, 0, 1},
+		"both to nothing: one pod may always go":                         {"0%", "10%", 6, 0, 1},
+		"surge is enough: no pod need be unavailable":                    {"10%", "10%", 6, 1, 0},
+		"default: surge up, unavailable down":                            {"25%", "25%", 10, 3, 2},
+		"numbers: as they are":                                           {"2", "3", 10, 2, 3},
+		"of nothing: one pod may always go":                              {"25%", "25%", 0, 0, 1},
+		"negative: no amount is below 0":                                 {"-1", "-2", 6, 0, 1},
+		"more than there are: the caller may mean all":                   {"200%", "100%", 4, 8, 4},
 	}
 	parse := func(text string) *intstr.IntOrString {
 		if text == "" {
@@ -166,7 +155,7 @@ func TestResolveFenceposts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			surge, unavailable, err := scale.ResolveFenceposts(parse(c.surge), parse(c.unavailable), c.desired)
 			if err != nil || surge != c.wantSurge || unavailable != c.want {
-				t.Errorf("%s: want %d and %d, got %d and %d, %v", c.why, c.wantSurge, c.want, surge, unavailable, err)
+				t.Errorf("want %d and %d, got %d and %d, %v", c.wantSurge, c.want, surge, unavailable, err)
 			}
 		})
 	}

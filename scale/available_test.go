@@ -24,47 +24,41 @@ func TestAvailable(t *testing.T) {
 		return func(p *corev1.Pod) { p.Status.Conditions[0].LastTransitionTime = metav1.NewTime(at) }
 	}
 	cases := map[string]struct {
-		why     string
 		pod     *corev1.Pod
 		seconds int32
 		ok      bool
 		wait    time.Duration
 	}{
-		"ready":              {"no time is asked for", pod("a", readySince(0)), 0, true, 0},
-		"a negative time":    {"is none", pod("a", readySince(0)), -5, true, 0},
-		"long enough":        {"to the second", pod("a", readySince(10*time.Second)), 10, true, 0},
-		"not long enough":    {"the rest is left", pod("a", readySince(4*time.Second)), 10, false, 6 * time.Second},
-		"unknown since when": {"all of the time is left", pod("a", since(time.Time{})), 10, false, 10 * time.Second},
-		"nor has to":         {"no time is asked for", pod("a", since(time.Time{})), 0, true, 0},
-		"for ever": {
-			why: "it waits for as long", pod: pod("a", readySince(0)), seconds: math.MaxInt32, wait: math.MaxInt32 * time.Second,
+		"ready: no time is asked for":                 {pod("a", readySince(0)), 0, true, 0},
+		"a negative time: is none":                    {pod("a", readySince(0)), -5, true, 0},
+		"long enough: to the second":                  {pod("a", readySince(10*time.Second)), 10, true, 0},
+		"not long enough: the rest is left":           {pod("a", readySince(4*time.Second)), 10, false, 6 * time.Second},
+		"unknown since when: all of the time is left": {pod("a", since(time.Time{})), 10, false, 10 * time.Second},
+		"for ever: it waits for as long": {
+			pod: pod("a", readySince(0)), seconds: math.MaxInt32, wait: math.MaxInt32 * time.Second,
 		},
-		"a clock is ahead": {"it waits longer", pod("a", readySince(-time.Minute)), 10, false, 70 * time.Second},
-		"by centuries": {
-			why:     "it waits as long as there is",
+		"a clock is ahead: it waits longer": {pod("a", readySince(-time.Minute)), 10, false, 70 * time.Second},
+		"by centuries: it waits as long as there is": {
 			pod:     pod("a", since(now().AddDate(20000, 0, 0))),
 			seconds: 10,
 			wait:    math.MaxInt64,
 		},
-		"centuries ago": {"long enough", pod("a", since(now().AddDate(-2000, 0, 0))), 10, true, 0},
-		"nothing":       {"no pod is no available pod", nil, 0, false, 0},
-		"empty":         {"nothing is known", &corev1.Pod{}, 0, false, 0},
-		"not ready":     {"time does not help", pod("a", notReady), 10, false, 0},
-		"not running": {
-			why: "whatever it says of readiness", pod: pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
+		"nothing: no pod is no available pod": {nil, 0, false, 0},
+		"empty: nothing is known":             {&corev1.Pod{}, 0, false, 0},
+		"not ready: time does not help":       {pod("a", notReady), 10, false, 0},
+		"not running: whatever it says of readiness": {
+			pod: pod("a", func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }),
 		},
-		"updated in place":    {"and done", pod("a", inPlace(corev1.ConditionTrue)), 0, true, 0},
-		"being updated":       {"in place", pod("a", inPlace(corev1.ConditionFalse)), 0, false, 0},
-		"maybe being updated": {"in place", pod("a", inPlace(corev1.ConditionUnknown)), 0, false, 0},
-		"normal":              {"as good as no state", pod("a", in(kruise.LifecycleStateNormal)), 0, true, 0},
-		"held":                {"by a hook", pod("a", in(kruise.LifecycleStatePreparingUpdate)), 0, false, 0},
-		"updated, not normal": {"the hook's owner still has to act", pod("a", in(kruise.LifecycleStateUpdated)), 0, false, 0},
-		"unknown state":       {"the value is unknown", pod("a", in("Sleeping")), 0, false, 0},
+		"updated in place: and done": {pod("a", inPlace(corev1.ConditionTrue)), 0, true, 0},
+		"being updated: in place":    {pod("a", inPlace(corev1.ConditionFalse)), 0, false, 0},
+		"held":                       {pod("a", in(kruise.LifecycleStatePreparingUpdate)), 0, false, 0},
+		"updated, not normal: the hook's owner still has to act": {pod("a", in(kruise.LifecycleStateUpdated)), 0, false, 0},
+		"unknown state: the value is unknown":                    {pod("a", in("Sleeping")), 0, false, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if ok, wait := scale.Available(c.pod, c.seconds, now()); ok != c.ok || wait != c.wait {
-				t.Errorf("%s: want %v and %v, got %v and %v", c.why, c.ok, c.wait, ok, wait)
+				t.Errorf("want %v and %v, got %v and %v", c.ok, c.wait, ok, wait)
 			}
 		})
 	}
@@ -72,29 +66,25 @@ func TestAvailable(t *testing.T) {
 
 func TestBudget(t *testing.T) {
 	cases := map[string]struct {
-		why        string
 		budget     scale.Budget
 		candidates string // a is available, u is not
 		want       string // + goes
 	}{
-		"all of it":        {"as many as may be", scale.Budget{Max: 2}, "aaa", "++-"},
-		"unavailable ones": {"cost nothing", scale.Budget{Max: 1, Unavailable: 2}, "uau", "+-+"},
-		"overdrawn":        {"nothing is available to spare", scale.Budget{Max: -3}, "au", "-+"},
-		"strict": {
-			why:        "an unavailable one needs a place",
+		"all of it: as many as may be":             {scale.Budget{Max: 2}, "aaa", "++-"},
+		"unavailable ones: cost nothing":           {scale.Budget{Max: 1, Unavailable: 2}, "uau", "+-+"},
+		"overdrawn: nothing is available to spare": {scale.Budget{Max: -3}, "au", "-+"},
+		"strict: an unavailable one needs a place": {
 			budget:     scale.Budget{Max: 2, Unavailable: 3, Strict: true},
 			candidates: "uuu",
 			want:       "++-",
 		},
-		"strict, some on their way": {
-			why:        "they have the places",
+		"strict, some on their way: they have the places": {
 			budget:     scale.Budget{Max: 2, Unavailable: 2, Strict: true, UnderWay: 2},
 			candidates: "ua",
 			want:       "--",
 		},
-		"strict, overdrawn": {"nothing goes", scale.Budget{Strict: true}, "u", "-"},
-		"absurd": {
-			why:        "numbers do not turn over",
+		"strict, overdrawn: nothing goes": {scale.Budget{Strict: true}, "u", "-"},
+		"absurd: numbers do not turn over": {
 			budget:     scale.Budget{Max: math.MaxInt32, Unavailable: math.MaxInt32, UnderWay: math.MaxInt32},
 			candidates: "ua",
 			want:       "+-",
@@ -111,7 +101,7 @@ func TestBudget(t *testing.T) {
 				}
 			}
 			if got != c.want {
-				t.Errorf("%s: %s: want %s, got %s", c.why, c.candidates, c.want, got)
+				t.Errorf("%s: want %s, got %s", c.candidates, c.want, got)
 			}
 		})
 	}

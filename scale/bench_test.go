@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
@@ -74,53 +72,6 @@ func BenchmarkCompute(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkComputeGrows tells what makes a plan of many instances dearer, by the instance, than one of few. "touch"
-// only reads what Compute must read of each pod: its phase, a label, its conditions, and its name, into a map. From
-// 10,000 to 200,000 instances that alone becomes about as much dearer by the instance as a plan with nothing to do:
-// pods lie scattered in memory, and no longer in the processor's caches. Compute adds no work that grows faster than
-// the number of instances.
-func BenchmarkComputeGrows(b *testing.B) {
-	for _, n := range []int{10_000, 200_000} {
-		input := fleet(n)
-		perInstance := func(b *testing.B) { b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/instance") }
-		b.Run(fmt.Sprintf("touch/%d", n), func(b *testing.B) {
-			for b.Loop() {
-				if found := touch(input.Instances); found != n {
-					b.Fatal(found)
-				}
-			}
-			perInstance(b)
-		})
-		b.Run(fmt.Sprintf("compute/%d", n), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := scale.Plan(input); err != nil {
-					b.Fatal(err)
-				}
-			}
-			perInstance(b)
-		})
-	}
-}
-
-// touch counts the instances that run, are Ready and in the state Normal, by their names.
-func touch(all []scale.Instance) int {
-	names := make(map[string]int, len(all))
-	for i := range all {
-		for _, pod := range all[i].Pods {
-			if pod.Status.Phase != corev1.PodRunning ||
-				pod.Labels[kruise.LifecycleStateKey] != string(kruise.LifecycleStateNormal) {
-				continue
-			}
-			for j := range pod.Status.Conditions {
-				if c := &pod.Status.Conditions[j]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
-					names[all[i].Name] = i
-				}
-			}
-		}
-	}
-	return len(names)
 }
 
 // TestComputeGrows has four times the instances: a plan that looks at each of them for each other would show.

@@ -1,200 +1,71 @@
 package scale_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/scale"
 )
 
-// numbers are cases in the form of stories: what happens to whom, and the codes of the notes.
-type numbers = map[string]struct {
-	why   string
-	input scale.Input
-	want  string
-}
-
-func testNumbers(t *testing.T, cases numbers) {
-	t.Helper()
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := story(compute(t, c.input)); got != c.want {
-				t.Errorf("%s: want %q, got %q", c.why, c.want, got)
-			}
-		})
+// TestComputeNotes has plans that say why something waits. What plans do is compared with the oracle.
+func TestComputeNotes(t *testing.T) {
+	of := func(notation string, replicas, unavailable, scaling int32, options ...option) scale.Input {
+		in := scale.Input{Instances: instances(t, notation), Limits: scale.Limits{
+			Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: ptr.To(scaling),
+		}}
+		for _, o := range options {
+			o(&in)
+		}
+		return in
 	}
-}
-
-func limits(replicas, unavailable, scaling int32) scale.Limits {
-	return scale.Limits{Replicas: replicas, MaxUnavailable: unavailable, MaxUnavailableScaling: ptr.To(scaling)}
-}
-
-func TestComputeCreates(t *testing.T) {
-	testNumbers(t, numbers{
-		"nothing": {"wanted and there are none", scale.Input{}, ""},
-		"converged": {
-			"nothing to do, nothing to say", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "3N")}, "",
-		},
-		"first of all": {
-			"no more than may be unavailable", scale.Input{Limits: limits(5, 1, 2)}, "create + + (ScaleUpLimited)",
-		},
-		"one not ready": {
-			"it takes one of the places",
-			scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "2N 1N!")},
-			"create + (ScaleUpLimited)",
-		},
-		"two not ready": {
-			"no place is left",
-			scale.Input{Limits: limits(6, 1, 2), Instances: instances(t, "1N 2N!")},
-			"(ScaleUpLimited NotAvailable)",
-		},
-		"the current revision": {
-			"up to the partition",
-			scale.Input{Limits: scale.Limits{Replicas: 4, Partition: 3}, Instances: instances(t, "1N 1O")},
-			"create  ",
-		},
-		"creation stands still": {
-			"updates go on",
-			scale.Input{Limits: limits(5, 3, 1), Instances: instances(t, "3O 1O!")},
-			"update 03O 00O (ScaleUpLimited UpdateLimited)",
-		},
-		"a deletion that holds up creation": {
-			"is finished: nothing would ever go on else",
-			scale.Input{Limits: limits(5, 1, 1), Instances: instances(t, "1Npx 3N")},
-			"delete 00N (ScaleUpLimited)",
-		},
-		"terminating": {
-			"it counts no more",
-			scale.Input{
-				Limits: limits(1, 0, noLimit), Instances: []scale.Instance{{Name: "a", Updated: true, Terminating: true}},
+	held := func(i *scale.Input) { labelled("hold", "yes")(i.Instances[0].Pods[0]) }
+	hook := preDelete(&kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}})
+	broken := func(i *scale.Input) {
+		i.Priority = &kruise.UpdatePriorityStrategy{WeightPriority: []kruise.UpdatePriorityWeightTerm{{
+			Weight: 9, MatchSelector: metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "is", Operator: "Like"}},
 			},
-			"create +",
-		},
-		"only updates": {
-			"scaling failed",
-			scale.Input{Limits: limits(5, 3, noLimit), UpdateOnly: true, Instances: instances(t, "4O")},
-			"update 00O 01O (UpdateLimited)",
-		},
-	})
-}
-
-func TestComputeDeletes(t *testing.T) {
-	testNumbers(t, numbers{
-		"ready for too short": {
-			"surplus ones stay while the others are not available",
-			scale.Input{Limits: limits(3, 1, noLimit), MinReadySeconds: 9999, Instances: instances(t, "5N")},
-			"(DeleteLimited NotAvailable)",
-		},
-		"ready": {
-			"surplus ones go", scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "5N")}, "delete 00N 01N",
-		},
-		"a doomed surplus": {
-			"it goes first, and alone",
-			scale.Input{Limits: limits(3, 1, noLimit), Instances: instances(t, "4N 1Nx")},
-			"delete 04N (WaitingForDeletion)",
-		},
-		"doomed ones": {
-			"those that are not ready go at once, and they cost the others their budget",
-			scale.Input{Limits: limits(4, 1, noLimit), Instances: instances(t, "2N!x 1Nx 2N")},
-			"delete 00N 01N (DeleteLimited)",
-		},
-	})
-}
-
-// TestComputeHeld has instances that a hook holds before their deletion.
-func TestComputeHeld(t *testing.T) {
-	hook := &kruise.Lifecycle{PreDelete: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
-	marking := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{MarkPodNotReady: true}}
-	held := func(notation string) []scale.Instance {
-		all := instances(t, notation)
-		labelled("hold", "yes")(all[0].Pods[0])
-		return all
+		}}}
 	}
-	testNumbers(t, numbers{
-		"held": {
-			"it stays, counts, and surplus ones wait for it",
-			scale.Input{Limits: limits(2, 1, noLimit), Hooks: hook, Instances: held("1Npx 3N")},
-			"(Hooked WaitingForDeletion)",
+	oldGrace := func(i *scale.Input) { annotated(kruise.InPlaceUpdateGraceKeyOld, "x")(i.Instances[1].Pods[0]) }
+	for why, c := range map[string]struct {
+		input scale.Input
+		want  string
+	}{
+		"a converged workload has nothing to say":        {of("3N", 3, 1, noLimit), ""},
+		"one is created, since another one is not ready": {of("2N 1N!", 6, 1, 2), "create + (ScaleUpLimited)"},
+		"none is created, since two are not ready":       {of("1N 2N!", 6, 1, 2), "(ScaleUpLimited NotAvailable)"},
+		"updates go on where creation stands still": {
+			of("3O 1O!", 5, 3, 1), "update 03O 00O (ScaleUpLimited UpdateLimited)",
 		},
-		"released": {
-			"it goes without a budget",
-			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: instances(t, "1Npx 2N!")},
-			"delete 00N",
+		"a deletion that holds up creation is finished": {of("1Npx 3N", 5, 1, 1), "delete 00N (ScaleUpLimited)"},
+		"surplus ones stay while others are not available": {
+			of("5N", 3, 1, noLimit, func(i *scale.Input) { i.MinReadySeconds = 9999 }), "(DeleteLimited NotAvailable)",
 		},
-		"wanted again": {
-			"the deletion is taken back",
-			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: held("1Np 2N")},
-			"restore 00N",
+		"a doomed surplus goes alone":              {of("4N 1Nx", 3, 1, noLimit), "delete 04N (WaitingForDeletion)"},
+		"broken ones cost the others their budget": {of("2N!x 1Nx 2N", 4, 1, noLimit), "delete 00N 01N (DeleteLimited)"},
+		"surplus ones wait for one that is held": {
+			of("1Npx 3N", 2, 1, noLimit, hook, held), "(Hooked WaitingForDeletion)",
 		},
-		"wanted again, but doomed": {
-			"the user's choice stands",
-			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: held("1Npx 2N")},
-			"(Hooked)",
+		"a doomed one that is held is not restored": {of("1Npx 2N", 3, 0, noLimit, hook, held), "(Hooked)"},
+		"no pod is updated on delete": {
+			of("5O", 5, 1, noLimit, updates(scale.UpdatesOnDelete)), "(OnDelete)",
 		},
-		"wanted again, but out of use": {
-			"a hook has made it not ready, so it goes",
-			scale.Input{Limits: limits(3, 0, noLimit), Hooks: marking, Instances: instances(t, "1Np 2N")},
-			"delete 00N",
-		},
-		"as many as are missing": {
-			"the best is taken back",
-			scale.Input{Limits: limits(3, 0, noLimit), Hooks: hook, Instances: []scale.Instance{
-				updated("a", in(kruise.LifecycleStatePreparingDelete)),
-				updated("b", in(kruise.LifecycleStatePreparingDelete), notReady),
-				updated("c", in(kruise.LifecycleStatePreparingDelete), readySince(2*time.Hour)), updated("d"), updated("e"),
-			}},
-			"restore c",
-		},
-	})
-}
-
-func TestComputeOnDelete(t *testing.T) {
-	on := func(replicas int32, notation string) scale.Input {
-		return scale.Input{
-			Instances: instances(t, notation), Updates: scale.UpdatesOnDelete,
-			Limits: scale.Limits{Replicas: replicas, MaxUnavailable: 1},
+		"paused":               {of("2O", 2, 2, noLimit, updates(scale.UpdatesPaused)), "(Paused)"},
+		"paused and converged": {of("2N", 2, 2, noLimit, updates(scale.UpdatesPaused)), ""},
+		"an unknown way of updates is the default": {of("2O", 2, 2, noLimit, updates("Someday")), "update 00O 01O"},
+		"a broken selector is left out":            {of("2O", 2, 2, noLimit, broken), "update 00O 01O (PriorityIgnored)"},
+		"a grace period under its old key":         {of("2O", 2, 2, noLimit, oldGrace), "update 01O 00O"},
+		"no budget goes back":                      {of("2N", 2, 0, noLimit, keep(1)), "(UpdateLimited)"},
+	} {
+		if got := story(compute(t, c.input)); got != c.want {
+			t.Errorf("%s: want %q, got %q", why, c.want, got)
 		}
 	}
-	testNumbers(t, numbers{
-		"a new revision":         {"no pod is updated", on(5, "5O"), "(OnDelete)"},
-		"two deleted":            {"they come back updated", on(5, "3O"), "create + +"},
-		"fewer":                  {"old ones go first", on(3, "3O 2N"), "delete 00O 01O"},
-		"fewer, some stay old":   {"old ones go first", on(6, "3O 5N"), "delete 00O 01O"},
-		"fewer than are updated": {"updated ones go, too", on(4, "3O 5N"), "delete 00O 01O 02O 03N"},
-		"more":                   {"they are updated", on(4, "3O"), "create +"},
-	})
-}
-
-// TestComputePreparing has instances that a hook holds before their update count as updated, while scaling only.
-func TestComputePreparing(t *testing.T) {
-	hooks := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{FinalizersHandler: []string{"held"}}}
-	all := instances(t, "1Ou 1O")
-	all[0].Pods[0].Finalizers = []string{"held"}
-	input := scale.Input{
-		Hooks: hooks, Instances: all, PreparingUpdateIsUpdated: true,
-		Limits: scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1},
-	}
-	step := func(why, want string) {
-		t.Helper()
-		if got := story(compute(t, input)); got != want {
-			t.Errorf("%s: want %q, got %q", why, want, got)
-		}
-	}
-	step("the held one is the one to update", "update 00O (Hooked Partition)")
-	input.Instances = all[:1]
-	step("the other is deleted, and comes back old", "create ")
-	input.Instances = all
-	input.Limits.Replicas, input.Limits.Partition = 3, 2
-	step("one more is old", "create ")
-	input.Limits.Replicas, input.Limits.Partition, input.Limits.MaxUnavailable = 2, 0, 2
-	step("without a partition the other is updated, too", "update 00O 01O (Hooked)")
-	input.PreparingUpdateIsUpdated, input.Limits.Partition = false, 1
-	input.Instances = all[:1]
-	step("a held one counts as old else", "create +")
 }
 
 func TestComputeTellsWhenToLookAgain(t *testing.T) {
@@ -230,35 +101,5 @@ func TestComputeSurvivesATypingError(t *testing.T) {
 	}
 	if codes(plan) != scale.NoteScaleUpLimited {
 		t.Errorf("the rest waits: got %v", plan.Notes)
-	}
-}
-
-func TestPlanRefuses(t *testing.T) {
-	for why, c := range map[string]struct {
-		input scale.Input
-		want  string
-	}{
-		"an instance has no name": {
-			scale.Input{Instances: []scale.Instance{old("")}, Slots: []string{"a"}}, "Instances must have a name each",
-		},
-		"two instances for one slot": {
-			scale.Input{Instances: []scale.Instance{old("a"), old("a")}, Slots: []string{"a"}},
-			"Instances must have a name each",
-		},
-		"two instances of one name without slots": {
-			scale.Input{Instances: []scale.Instance{old("a"), old("a")}}, "Instances must have a name each",
-		},
-		"a slot has no name": {
-			scale.Input{Slots: []string{"a", ""}}, `Slots must not have "" twice, nor an empty name`,
-		},
-		"two slots have the same": {
-			scale.Input{Slots: []string{"a", "a"}}, `Slots must not have "a" twice, nor an empty name`,
-		},
-	} {
-		_, err := scale.Plan(c.input)
-		var refused *scale.InputError
-		if !errors.As(err, &refused) || err.Error() != c.want {
-			t.Errorf("%s: want %q, got %v", why, c.want, err)
-		}
 	}
 }

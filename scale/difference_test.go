@@ -14,104 +14,59 @@ import (
 
 func TestDiffer(t *testing.T) {
 	cases := map[string]struct {
-		why          string
 		old, updated scale.Count
 		limits       scale.Limits
 		want         scale.Difference
 	}{
-		"converged": {
-			"nothing to do",
-			scale.Count{},
-			scale.Count{Available: 5},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1},
-			scale.Difference{},
-		},
-		"first": {
-			"all at once",
+		"first: all at once": {
 			scale.Count{},
 			scale.Count{},
 			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{Create: 5, CreateMissing: 5, Update: 0},
 		},
-		"slowly": {
-			"no more than may be unavailable",
-			scale.Count{},
-			scale.Count{},
-			scale.Limits{Replicas: 5, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](2)},
-			scale.Difference{Create: 2, CreateMissing: 5},
-		},
-		"one is not available yet": {
-			"it counts",
-			scale.Count{},
-			scale.Count{Unavailable: 1, Available: 2},
-			scale.Limits{Replicas: 6, MaxUnavailable: 1, MaxUnavailableScaling: ptr.To[int32](2)},
-			scale.Difference{Create: 1, CreateMissing: 3},
-		},
-		"to the partition": {
-			"missing ones are old up to the partition",
+		"to the partition: missing ones are old up to the partition": {
 			scale.Count{Available: 1},
 			scale.Count{Available: 1},
 			scale.Limits{Replicas: 5, Partition: 3, MaxUnavailable: 1, NoRollback: true},
 			scale.Difference{Create: 3, CreateMissing: 3, CreateOld: 2},
 		},
-		"too many": {
-			"old ones go first, within what may be unavailable",
+		"too many: old ones go first, within what may be unavailable": {
 			scale.Count{Available: 3},
 			scale.Count{Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{Delete: 2, DeleteOld: 3, DeleteAvailable: 3, Update: 1, UpdateUnavailable: 3},
 		},
-		"update": {
-			"within the budget",
-			scale.Count{Available: 10},
-			scale.Count{},
-			scale.Limits{Replicas: 10, Partition: 4, MaxUnavailable: 2},
-			scale.Difference{Update: 6, UpdateUnavailable: 2},
-		},
-		"roll back to the partition": {
-			"a raised partition moves some back",
-			scale.Count{Available: 4},
-			scale.Count{Available: 6},
-			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2},
-			scale.Difference{Update: -3, UpdateUnavailable: 2},
-		},
-		"no rollback": {
-			"unless that is off",
-			scale.Count{Available: 4},
-			scale.Count{Available: 6},
-			scale.Limits{Replicas: 10, Partition: 7, MaxUnavailable: 2, NoRollback: true},
-			scale.Difference{},
-		},
-		"surge": {
-			"new ones before old ones go",
+		"surge: new ones before old ones go": {
 			scale.Count{Available: 5},
 			scale.Count{},
 			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2},
 			scale.Difference{Create: 2, CreateMissing: 2, Update: 5, UpdateUnavailable: 0},
 		},
-		"surge is there": {
-			"then the budget is the surplus",
+		"surge is there: then the budget is the surplus": {
 			scale.Count{Available: 5},
 			scale.Count{Available: 2},
 			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 2},
 			scale.Difference{Update: 3, UpdateUnavailable: 2},
 		},
-		"a doomed one with surge": {
-			"is replaced before it goes",
+		"surge, all of it there: none goes while an updated one is missing": {
+			scale.Count{Available: 4},
+			scale.Count{Available: 9},
+			scale.Limits{Replicas: 10, MaxSurge: 3},
+			scale.Difference{Update: 1, UpdateUnavailable: 3},
+		},
+		"a doomed one with surge: is replaced before it goes": {
 			scale.Count{},
 			scale.Count{MarkedForDeletion: 1, Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 0, MaxSurge: 1},
 			scale.Difference{Create: 1, CreateMissing: 1},
 		},
-		"a leaving one": {
-			"takes a place",
+		"a leaving one: takes a place": {
 			scale.Count{},
 			scale.Count{PreparingDelete: 1, Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 1},
 			scale.Difference{},
 		},
-		"a leaving one, forgotten": {
-			"takes none",
+		"a leaving one, forgotten: takes none": {
 			scale.Count{},
 			scale.Count{PreparingDelete: 1, Available: 4},
 			scale.Limits{Replicas: 5, MaxUnavailable: 1, ExcludePreparingDelete: true},
@@ -122,7 +77,7 @@ func TestDiffer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := scale.Differ(c.old, c.updated, c.limits)
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -2,12 +2,14 @@ package scale_test
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/scale"
@@ -65,6 +67,52 @@ func TestComputeGroups(t *testing.T) {
 		got := compute(t, input)
 		if story(want) != story(got) || !reflect.DeepEqual(want.Notes, got.Notes) {
 			return fmt.Sprintf("single: %s, groups: %s", story(want), story(got))
+		}
+		return ""
+	})
+}
+
+// TestComputeAbsurd has what an API server stores all the same: nothing panics, and the plan makes sense.
+func TestComputeAbsurd(t *testing.T) {
+	times := []metav1.Time{{}, metav1.Unix(math.MaxInt64, 0), metav1.Unix(math.MinInt64, 0), metav1.NewTime(now())}
+	eachCase(t, 5_000, func(r *random) string {
+		input := r.input()
+		if r.once(2) {
+			input = r.slots(input)
+		}
+		input.Now, input.Updates = pick(r, times...).Time, pick(r, input.Updates, "Never")
+		for _, n := range []*int32{
+			&input.MinReadySeconds, &input.Limits.Replicas, &input.Limits.Partition, &input.Limits.MaxUnavailable,
+			&input.Limits.MaxSurge, input.Limits.MaxUnavailableScaling,
+		} {
+			if n != nil && r.once(3) {
+				*n = pick[int32](r, math.MaxInt32, math.MinInt32, -1, 0)
+			}
+		}
+		for i := range input.Instances {
+			input.Instances[i].Outdated, input.Instances[i].Impaired = r.once(8), r.once(8)
+			for _, p := range podsOf(input.Instances[i]) {
+				p.CreationTimestamp, p.Status.Conditions[0].LastTransitionTime = pick(r, times...), pick(r, times...)
+				if r.once(6) {
+					*p = corev1.Pod{Status: corev1.PodStatus{Phase: pick(r, "", corev1.PodRunning, "Gone")}}
+				}
+			}
+		}
+		input = sensible(input)
+		plan := compute(t, input)
+		touched := map[string]bool{}
+		for _, i := range slices.Concat(plan.Restore, plan.Delete, plan.Update) {
+			if touched[i.Name] || i.Terminating && !i.Finished {
+				return i.Name + " is touched twice, or too late"
+			}
+			touched[i.Name] = true
+		}
+		created, updated, gone := len(plan.Create), len(plan.Update), len(plan.Delete)+len(plan.Restore)
+		if created > 1<<16 || created > 0 && gone > 0 || updated > 0 && created+gone > 0 || plan.RequeueAfter < 0 {
+			return fmt.Sprintf("%s makes no sense", story(plan))
+		}
+		if again := compute(t, input); story(plan) != story(again) {
+			return fmt.Sprintf("two plans of the same: %s, %s", story(plan), story(again))
 		}
 		return ""
 	})

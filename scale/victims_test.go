@@ -55,6 +55,7 @@ func TestVictims(t *testing.T) {
 			[]change{readySince(30 * time.Minute)},
 			"became ready later",
 		},
+		"crowd":    {[]change{onNode("n")}, []change{onNode("m")}, "share its node"},
 		"restarts": {[]change{restarted(3)}, []change{restarted(1)}, "restarted"},
 		"newer":    {[]change{created(time.Hour)}, nil, "newer"},
 		"created an unknown time": {
@@ -69,6 +70,9 @@ func TestVictims(t *testing.T) {
 			}
 			if name == "since an unknown time" {
 				input.MinReadySeconds = 0
+			}
+			if name == "crowd" {
+				input.Instances = append(input.Instances, updated("c", onNode("n")))
 			}
 			plan := deletedAtOnce(t, input, 1)
 			if names(plan.Delete) != "a-goes" || !strings.Contains(plan.Notes[0].Text, c.why) {
@@ -91,81 +95,6 @@ func TestDeletionCost(t *testing.T) {
 	}
 }
 
-func onNodes(spread string) []scale.Instance {
-	var all []scale.Instance
-	for word := range strings.FieldsSeq(spread) {
-		node, indices, _ := strings.Cut(word, "=")
-		for i := range strings.SplitSeq(indices, ",") {
-			all = append(all, updated(node+i, onNode(node)))
-		}
-	}
-	return all
-}
-
-// TestVictimsOnOneNode has the nodes a, with the instances 0, 4 and 10, and so on. The larger the number behind the
-// colon, the sooner they go.
-func TestVictimsOnOneNode(t *testing.T) {
-	input := scale.Input{Instances: onNodes("a=00,04,10 b=03,06 c=05 d=07,08,09")}
-	order := names(deletedAtOnce(t, input, len(input.Instances)).Delete)
-	if want := "a00 d07 a04 b03 d08 a10 b06 c05 d09"; order != want {
-		t.Errorf("two with 2 others on their node, then three with 1, then the rest: want %s, got %s", want, order)
-	}
-}
-
-func TestVictimsOverZones(t *testing.T) {
-	input := scale.Input{
-		Instances:  onNodes("a=0,1 b=0,1 c=0,1,2 d=0,1,2,3,4 e=0,1,2,3,4 f=0,1,2 i=0,1,2,3,4"),
-		SpreadKeys: []string{"zone"},
-		NodeLabels: map[string]map[string]string{
-			"a": {},
-			"b": {"zone": "1"},
-			"c": {"zone": "1"},
-			"d": {"zone": "1"},
-			"e": {"zone": "2"},
-			"f": {"zone": "2"},
-			"i": {"zone": "3"},
-		},
-	}
-	got := names(deletedAtOnce(t, input, len(input.Instances)).Delete)
-	if want := "d0 d1 c0 e0 d2 e1 b0 e2 c1 f0 i0 d3 e3 i1 b1 f1 i2 c2 e4 i3 d4 f2 i4 a0 a1"; got != want {
-		t.Errorf("want %s, got %s", want, got)
-	}
-}
-
-// TestVictimsCountAllThatStay has an old and an updated instance on node a, and an old one alone on b.
-func TestVictimsCountAllThatStay(t *testing.T) {
-	all := []scale.Instance{old("1", onNode("b")), old("2", onNode("a")), updated("3", onNode("a"))}
-	limits := scale.Limits{Replicas: 2, Partition: 1, MaxUnavailable: 1}
-	plan := compute(t, scale.Input{Instances: all, Limits: limits})
-	if names(plan.Delete) != "2" || !strings.Contains(plan.Notes[0].Text, "share its node") {
-		t.Errorf("the one that shares its node with an updated one goes: got %s, %v", names(plan.Delete), plan.Notes)
-	}
-	plan = compute(t, scale.Input{
-		Instances: all, Limits: limits, SpreadKeys: []string{"zone"},
-		NodeLabels: map[string]map[string]string{"a": {"zone": "1"}, "b": {"zone": "2"}},
-	})
-	if names(plan.Delete) != "2" {
-		t.Errorf("the same in zones: got %s", names(plan.Delete))
-	}
-}
-
-// TestVictimsWeighKeys has three zones of three instances, and nearly as many racks: the key with more domains weighs
-// more.
-func TestVictimsWeighKeys(t *testing.T) {
-	labels := map[string]map[string]string{}
-	var all []scale.Instance
-	for i := range 9 {
-		node := fmt.Sprintf("n%d", i)
-		labels[node] = map[string]string{"zone": fmt.Sprint(i % 3), "rack": fmt.Sprint(i)}
-		all = append(all, updated(fmt.Sprint(i), onNode(node)))
-	}
-	labels["n8"]["rack"] = "7" // 7 and 8 share a rack; their zones are as full as the third
-	input := scale.Input{Instances: all, SpreadKeys: []string{"zone", "rack"}, NodeLabels: labels}
-	if got := names(deletedAtOnce(t, input, 4).Delete); got != "0 1 2 7" {
-		t.Errorf("the first of each zone, then the first of the rack, as there are more racks: got %s", got)
-	}
-}
-
 // TestVictimsWeighExactly has one zone and seven racks: two places in the zone weigh as much as one in a rack, since
 // 3 * 3 = 9, so that the name decides between the first instance and the third, which shares its rack.
 func TestVictimsWeighExactly(t *testing.T) {
@@ -177,37 +106,5 @@ func TestVictimsWeighExactly(t *testing.T) {
 	}
 	if got := names(deletedAtOnce(t, input, 3).Delete); got != "0 2 1" {
 		t.Errorf("got %s", got)
-	}
-}
-
-// TestVictimsOfGroups looks at the weakest pod of each group.
-func TestVictimsOfGroups(t *testing.T) {
-	group := func(name string, worker ...change) scale.Instance {
-		return scale.Instance{
-			Name: name, Size: 2, Updated: true, Pods: []*corev1.Pod{pod(name + "-0"), pod(name+"-1", worker...)},
-		}
-	}
-	for name, c := range map[string]struct {
-		weak change
-		why  string
-	}{
-		"assigned": {onNode(""), "on no node"},
-		"phase":    {func(p *corev1.Pod) { p.Status.Phase = "" }, "does not run"},
-		"state":    {in("Updating"), "not available"},
-		"cost":     {annotated(corev1.PodDeletionCost, "-1"), "cost"},
-		"ready":    {readySince(time.Minute), "became ready later"},
-		"restarts": {restarted(1), "restarted"},
-		"created":  {created(time.Minute), "newer"},
-	} {
-		plan := deletedAtOnce(t, scale.Input{Instances: []scale.Instance{group("a"), group("b", c.weak)}}, 1)
-		if names(plan.Delete) != "b" || !strings.Contains(plan.Notes[0].Text, c.why) {
-			t.Errorf("%s: want b because of %q, got %s, %v", name, c.why, names(plan.Delete), plan.Notes)
-		}
-	}
-	half := group("b")
-	half.Pods[1] = nil
-	plan := deletedAtOnce(t, scale.Input{Instances: []scale.Instance{group("a"), half, {Name: "c", Updated: true}}}, 2)
-	if names(plan.Delete) != "c b" {
-		t.Errorf("one with no pods goes before one that is not whole: got %s", names(plan.Delete))
 	}
 }
