@@ -20,26 +20,25 @@ func TestHeadline(t *testing.T) {
 	}
 	crash := note.Note{Level: note.Blocked, Code: "Crash", Object: "a", Text: "crashes"}
 	cases := map[string]struct {
-		why   string
 		notes []note.Note
 		want  note.Note
 		none  bool
 	}{
-		"nothing":   {"no note is no headline", nil, note.Note{}, true},
-		"only info": {"what the user asked for is no headline", []note.Note{info}, note.Note{}, true},
-		"waiting":   {"a wait comes before an explanation", []note.Note{info, waits}, waits, false},
-		"blocked":   {"a block comes before any number of waits", []note.Note{waits, waits, crash}, crash, false},
-		"the most common": {
-			why: "most pods have this reason", notes: []note.Note{crash, blocked("c"), blocked("b")}, want: blocked("b"),
+		"nothing: no note is no headline":                   {nil, note.Note{}, true},
+		"only info: what the user asked for is no headline": {[]note.Note{info}, note.Note{}, true},
+		"waiting: a wait comes before an explanation":       {[]note.Note{info, waits}, waits, false},
+		"blocked: a block comes before any number of waits": {[]note.Note{waits, waits, crash}, crash, false},
+		"the most common: most pods have this reason": {
+			notes: []note.Note{crash, blocked("c"), blocked("b")}, want: blocked("b"),
 		},
-		"tie":           {"the code decides between equals", []note.Note{blocked("a"), crash}, crash, false},
-		"unknown level": {"an unknown level counts as info", []note.Note{{Level: "New", Code: "X"}}, note.Note{}, true},
+		"tie: the code decides between equals":           {[]note.Note{blocked("a"), crash}, crash, false},
+		"unknown level: an unknown level counts as info": {[]note.Note{{Level: "New", Code: "X"}}, note.Note{}, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, ok := note.Headline(c.notes)
 			if diff := cmp.Diff(c.want, got); diff != "" || ok == c.none {
-				t.Errorf("%s: %v (-want +got):\n%s", c.why, ok, diff)
+				t.Errorf("%v (-want +got):\n%s", ok, diff)
 			}
 		})
 	}

@@ -49,24 +49,22 @@ func apply(t *testing.T, pod *corev1.Pod, ops []write.Op) (*corev1.Pod, bool) {
 
 func TestMetadataTests(t *testing.T) {
 	cases := map[string]struct {
-		why       string
 		read, now map[string]string
 		want      bool
 	}{
-		"same": {
-			why:  "the value is the one that was read",
+		"same: the value is the one that was read": {
 			read: map[string]string{"k": "v"},
 			now:  map[string]string{"k": "v", "x": "y"},
 			want: true,
 		},
-		"changed":    {"another value", map[string]string{"k": "v"}, map[string]string{"k": "w"}, false},
-		"removed":    {"no value any more", map[string]string{"k": "v"}, map[string]string{"x": "y"}, false},
-		"empty":      {"an empty value is a value", map[string]string{"k": ""}, map[string]string{"x": "y"}, false},
-		"absent":     {"still absent", map[string]string{"x": "y"}, map[string]string{"x": "z"}, true},
-		"added":      {"another writer added it", map[string]string{"x": "y"}, map[string]string{"x": "y", "k": "v"}, false},
-		"none":       {"still none at all", nil, nil, true},
-		"first":      {"another writer added the first", nil, map[string]string{"k": "v"}, false},
-		"first else": {"a write of all of them would drop it", nil, map[string]string{"x": "y"}, false},
+		"changed: another value":                           {map[string]string{"k": "v"}, map[string]string{"k": "w"}, false},
+		"removed: no value any more":                       {map[string]string{"k": "v"}, map[string]string{"x": "y"}, false},
+		"empty: an empty value is a value":                 {map[string]string{"k": ""}, map[string]string{"x": "y"}, false},
+		"absent: still absent":                             {map[string]string{"x": "y"}, map[string]string{"x": "z"}, true},
+		"another writer added it":                          {map[string]string{"x": "y"}, map[string]string{"x": "y", "k": "v"}, false},
+		"none: still none at all":                          {nil, nil, true},
+		"first: another writer added the first":            {nil, map[string]string{"k": "v"}, false},
+		"first else: a write of all of them would drop it": {nil, map[string]string{"x": "y"}, false},
 	}
 	for name, c := range cases {
 		read, now := podWith("u", c.read), podWith("u", c.now)
@@ -74,7 +72,7 @@ func TestMetadataTests(t *testing.T) {
 			"label": write.TestLabel(read, "k"), "annotation": write.TestAnnotation(read, "k"),
 		} {
 			if _, got := apply(t, now, []write.Op{op}); got != c.want {
-				t.Errorf("%s of %s: %s: got %v", name, field, c.why, got)
+				t.Errorf("%s of %s: got %v", name, field, got)
 			}
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -25,117 +24,76 @@ func denied(code int32) error {
 	}}
 }
 
-func TestIsOutdated(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	kind := schema.GroupKind{Kind: "Pod"}
-	cases := map[string]struct {
-		why  string
-		err  error
-		want bool
-	}{
-		"none":      {"success is not outdated", nil, false},
-		"not found": {"the object is gone", apierrors.NewNotFound(pods, "a"), true},
-		"conflict":  {"the version is another", apierrors.NewConflict(pods, "a", errors.New("changed")), true},
-		"failed test": {
-			"the API server answers so where a test of a JSON patch fails",
-			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
-				"testing value /a failed", 0, false), true,
-		},
-		"denied by a webhook": {
-			"the webhook denies it again; API servers pass the status of a webhook on without details",
-			denied(http.StatusUnprocessableEntity), false,
-		},
-		"denied as a conflict": {
-			"what a webhook compares is not what the write was decided upon", denied(http.StatusConflict), false,
-		},
-		"denied as not found": {"the object is there", denied(http.StatusNotFound), false},
-		"wrapped": {
-			"callers wrap errors", fmt.Errorf("patch pod a: %w", apierrors.NewConflict(pods, "a", errors.New("changed"))), true,
-		},
-		"invalid": {
-			"the API server rejects the value, and will again",
-			apierrors.NewInvalid(kind, "a", field.ErrorList{field.Forbidden(field.NewPath("spec"), "immutable")}), false,
-		},
-		"forbidden": {"a policy rejects the write", apierrors.NewForbidden(pods, "a", errors.New("no")), false},
-		"transport": {"no answer says nothing about the object", errors.New("connection refused"), false},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			if got := write.IsOutdated(c.err); got != c.want {
-				t.Errorf("%s: got %v for %v", c.why, got, c.err)
-			}
-		})
-	}
-}
-
 // An error belongs to the classes that its answer has, also where a caller has wrapped the error.
 func TestClasses(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	type classes struct{ outdated, refused, final bool }
 	cases := map[string]struct {
-		why  string
 		err  error
 		want classes
 	}{
-		"none": {"success has no class", nil, classes{}},
-		"conflict": {
-			"the version is another", apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refused: true},
+		"none: success has no class":       {nil, classes{}},
+		"conflict: the version is another": {apierrors.NewConflict(pods, "a", nil), classes{outdated: true, refused: true}},
+		"failed test: the API server answers so where a test of a JSON patch fails": {
+			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "",
+				"testing value /a failed", 0, false), classes{outdated: true, refused: true, final: true},
 		},
-		"not found": {
-			"the object is gone", apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true},
+		"wrapped conflict: callers wrap errors": {
+			fmt.Errorf("patch pod: %w", apierrors.NewConflict(pods, "a", nil)),
+			classes{outdated: true, refused: true},
 		},
-		"already exists": {
-			"only this creation fails", apierrors.NewAlreadyExists(pods, "a"), classes{refused: true},
+		"denied as a conflict: what a webhook compares is not what the write was decided upon": {
+			denied(http.StatusConflict),
+			classes{refused: true},
 		},
-		"invalid": {
-			"the same write is rejected again", apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil),
+		"denied as not found: the object is there": {denied(http.StatusNotFound), classes{refused: true}},
+		"the object is gone":                       {apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true}},
+		"already exists: only this creation fails": {apierrors.NewAlreadyExists(pods, "a"), classes{refused: true}},
+		"invalid: the same write is rejected again": {
+			apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil),
 			classes{refused: true, final: true},
 		},
-		"forbidden": {
-			"a policy rejects the write", apierrors.NewForbidden(pods, "a", nil), classes{refused: true, final: true},
+		"forbidden: a policy rejects the write": {
+			apierrors.NewForbidden(pods, "a", nil), classes{refused: true, final: true},
 		},
-		"bad request": {
-			"the API server cannot read the write", apierrors.NewBadRequest("no"), classes{refused: true, final: true},
+		"bad request: the API server cannot read the write": {
+			apierrors.NewBadRequest("no"), classes{refused: true, final: true},
 		},
-		"too large": {
-			"the object must get smaller", apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
+		"too large: the object must get smaller": {
+			apierrors.NewRequestEntityTooLargeError("limit is 3145728"),
 			classes{refused: true, final: true},
 		},
-		"too large for etcd": {
-			"the same, as the API server answers it",
+		"too large for etcd: the same, as the API server answers it": {
 			&apierrors.StatusError{ErrStatus: metav1.Status{Code: 500, Message: "etcdserver: request is too large"}},
 			classes{refused: true, final: true},
 		},
-		"too large for its connection": {
-			"the same",
+		"too large for its connection: the same": {
 			&apierrors.StatusError{ErrStatus: metav1.Status{
 				Code:    500,
 				Message: "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2113022 vs. 2097152)",
 			}},
 			classes{refused: true, final: true},
 		},
-		"wrapped": {
-			"callers wrap errors", fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")),
+		"wrapped: callers wrap errors": {
+			fmt.Errorf("write pod: %w", apierrors.NewBadRequest("no")),
 			classes{refused: true, final: true},
 		},
-		"denied by a webhook": {
-			"a user has to do something", denied(http.StatusUnprocessableEntity), classes{refused: true, final: true},
+		"the webhook denies it again; API servers pass the status of a webhook on without details": {
+			denied(http.StatusUnprocessableEntity), classes{refused: true, final: true},
 		},
-		"webhook": {
-			"a webhook that fails may fail for all", apierrors.NewInternalError(errors.New("webhook")), classes{},
-		},
-		"unauthorized": {"all writes fail", apierrors.NewUnauthorized("who"), classes{}},
-		"throttled":    {"all writes fail for now", apierrors.NewTooManyRequests("slow down", 1), classes{}},
-		"timeout":      {"the write may have been made", apierrors.NewTimeoutError("slow", 1), classes{}},
-		"unavailable":  {"no API server serves", apierrors.NewServiceUnavailable("later"), classes{}},
-		"connection":   {"the write may have been made", errors.New("connection reset"), classes{}},
-		"deadline":     {"the write may have been made", context.DeadlineExceeded, classes{}},
+		"webhook: a webhook that fails may fail for all": {apierrors.NewInternalError(errors.New("webhook")), classes{}},
+		"unauthorized: all writes fail":                  {apierrors.NewUnauthorized("who"), classes{}},
+		"throttled: all writes fail for now":             {apierrors.NewTooManyRequests("slow down", 1), classes{}},
+		"timeout: the write may have been made":          {apierrors.NewTimeoutError("slow", 1), classes{}},
+		"unavailable: no API server serves":              {apierrors.NewServiceUnavailable("later"), classes{}},
+		"connection: the write may have been made":       {errors.New("connection reset"), classes{}},
+		"deadline: the write may have been made":         {context.DeadlineExceeded, classes{}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := classes{write.IsOutdated(c.err), write.IsRefused(c.err), write.IsFinal(c.err)}
 			if got != c.want {
-				t.Errorf("%s: got %+v, want %+v", c.why, got, c.want)
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}
@@ -168,29 +126,16 @@ func ExampleIsOutdated() {
 func TestData(t *testing.T) {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web-1"}}
 	cases := map[string]struct {
-		why  string
 		w    *write.Write
 		want string
 		fail bool
 	}{
-		"creation": {"a creation has no body beside its object", &write.Write{Verb: write.Create, Object: pod}, "", false},
-		"bytes": {
-			why:  "a body that is made already is sent as it is",
+		"creation: a creation has no body beside its object": {&write.Write{Verb: write.Create, Object: pod}, "", false},
+		"bytes: a body that is made already is sent as it is": {
 			w:    &write.Write{Verb: write.Patch, Object: pod, Body: write.Bytes(`{"a":1}`)},
 			want: `{"a":1}`,
 		},
-		"replaced": {
-			why:  "operations are encoded in their order",
-			w:    write.JSON(pod, write.Main, write.Replace("/revision", 2), write.Remove("/a")),
-			want: `[{"op":"replace","path":"/revision","value":2},{"op":"remove","path":"/a"}]`,
-		},
-		"no value": {
-			why:  "an absent value is written as null",
-			w:    write.JSON(pod, write.Main, write.Replace("/a", nil)),
-			want: `[{"op":"replace","path":"/a","value":null}]`,
-		},
-		"not encodable": {
-			why:  "a value that JSON cannot hold is an error",
+		"not encodable: a value that JSON cannot hold is an error": {
 			w:    write.JSON(pod, write.Main, write.Add("/a", func() {})),
 			fail: true,
 		},
@@ -199,7 +144,7 @@ func TestData(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, err := c.w.Data()
 			if string(data) != c.want || (err != nil) != c.fail {
-				t.Errorf("%s: got %s, %v", c.why, data, err)
+				t.Errorf("got %s, %v", data, err)
 			}
 		})
 	}
