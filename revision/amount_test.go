@@ -51,8 +51,10 @@ func sized(list corev1.ResourceList) map[string]*corev1.PodTemplateSpec {
 	resources := corev1.ResourceRequirements{Requests: list}
 	claim := corev1.VolumeResourceRequirements{Requests: list}
 	specs := map[string]corev1.PodSpec{
-		"request":        {Containers: []corev1.Container{{Name: "c", Resources: resources}}},
-		"limit":          {Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: list}}}},
+		"request": {Containers: []corev1.Container{{Name: "c", Resources: resources}}},
+		"limit": {
+			Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Limits: list}}},
+		},
 		"init container": {InitContainers: []corev1.Container{{Name: "c", Resources: resources}}},
 		"overhead":       {Overhead: list},
 		"pod":            {Resources: &resources},

@@ -91,16 +91,6 @@ func ExampleName() {
 	// 6d8c5
 }
 
-func ExampleHash() {
-	fmt.Println(revision.Hash([]byte(`{}`), nil))
-	// Output: 5894b84845
-}
-
-func ExampleShort() {
-	fmt.Println(revision.Short("web-6d8c5"))
-	// Output: 6d8c5
-}
-
 func ExampleSameData() {
 	older := []byte(
 		`{"spec":{"template":{"$patch":"replace","metadata":{"creationTimestamp":null},"spec":{"containers":null}}}}`)

@@ -76,41 +76,6 @@ func TestSingleRole(t *testing.T) {
 	}
 }
 
-func TestSameRoles(t *testing.T) {
-	both := roles(t, "a:1", "b:1")
-	defaulted := maps.Clone(both)
-	defaulted["worker"] = both["worker"].DeepCopy()
-	defaulted["worker"].Spec.RestartPolicy = corev1.RestartPolicyAlways
-	cases := map[string]struct {
-		why   string
-		other map[string]*corev1.PodTemplateSpec
-		want  bool
-	}{
-		"equal":        {"no difference", roles(t, "a:1", "b:1"), true},
-		"defaulted":    {"defaults are no difference, for any role", defaulted, true},
-		"worker":       {"one role is another", roles(t, "a:1", "b:2"), false},
-		"fewer":        {"a role is gone", roles(t, "a:1", ""), false},
-		"swapped":      {"each role counts by its name", roles(t, "b:1", "a:1"), false},
-		"no templates": {"nothing is not something", nil, false},
-	}
-	for name, c := range cases {
-		if got := revision.SameRoles(both, c.other); got != c.want {
-			t.Errorf("%s: %s: got %v", name, c.why, got)
-		}
-		if len(c.other) == 0 {
-			continue
-		}
-		a, b := encodeRoles(t, both), encodeRoles(t, c.other)
-		if revision.SameData(a, b) != c.want || revision.SameData(b, a) != c.want {
-			t.Errorf("%s: %s: the data differs from the templates", name, c.why)
-		}
-		r := revision.Resolve(revision.Input{Owner: "g", Data: b, Have: []*appsv1.ControllerRevision{stored("g-1", 1, a)}})
-		if (r.Verdict == revision.Use) != c.want {
-			t.Errorf("%s: %s: %s", name, c.why, r.Verdict)
-		}
-	}
-}
-
 // A second template beside spec.template counts, wherever a workload keeps it.
 func TestSecondTemplateCounts(t *testing.T) {
 	data := func(more map[string]any) []byte {
@@ -156,43 +121,37 @@ func TestSecondTemplateCounts(t *testing.T) {
 
 func TestPromote(t *testing.T) {
 	cases := map[string]struct {
-		why      string
 		progress revision.Progress
 		want     string
 		promoted bool
 	}{
-		"first pass": {"nothing was updated before", revision.Progress{Update: "b", Replicas: 3}, "b", true},
-		"complete": {
-			why:      "all have the update revision",
+		"first pass: nothing was updated before": {revision.Progress{Update: "b", Replicas: 3}, "b", true},
+		"complete: all have the update revision": {
 			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 3},
 			want:     "b",
 			promoted: true,
 		},
-		"scaled to 0": {"no instance needs the older one", revision.Progress{Current: "a", Update: "b"}, "b", true},
-		"under way": {
-			why:      "one is old",
+		"scaled to 0: no instance needs the older one": {revision.Progress{Current: "a", Update: "b"}, "b", true},
+		"under way: one is old": {
 			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 3, Updated: 2},
 			want:     "a",
 		},
-		"too few": {
-			why:      "what is missing may be created old",
+		"too few: what is missing may be created old": {
 			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 2, Updated: 2},
 			want:     "a",
 		},
-		"too many": {
-			why:      "a surge is not over",
+		"too many: a surge is not over": {
 			progress: revision.Progress{Current: "a", Update: "b", Replicas: 3, Existing: 4, Updated: 4},
 			want:     "a",
 		},
-		"the same one": {
-			why:      "nothing changes",
+		"the same one: nothing changes": {
 			progress: revision.Progress{Current: "b", Update: "b", Replicas: 3, Existing: 3, Updated: 3},
 			want:     "b",
 		},
 	}
 	for name, c := range cases {
 		if got, promoted := revision.Promote(c.progress); got != c.want || promoted != c.promoted {
-			t.Errorf("%s: %s: got %s, %v", name, c.why, got, promoted)
+			t.Errorf("%s: got %s, %v", name, got, promoted)
 		}
 	}
 }

@@ -12,17 +12,10 @@ import (
 
 func TestSame(t *testing.T) {
 	cases := map[string]struct {
-		why, a, b string
-		want      bool
+		a, b string
+		want bool
 	}{
-		"equal": {
-			why:  "no difference",
-			a:    `{spec: {containers: [{name: c, image: i}]}}`,
-			b:    `{spec: {containers: [{name: c, image: i}]}}`,
-			want: true,
-		},
-		"defaulted": {
-			why: "what the API server fills in is no change",
+		"defaulted: what the API server fills in is no change": {
 			a: `{spec: {containers: [{name: c, image: "i:1", ports: [{containerPort: 80}], env: [{name: E, valueFrom: {fieldRef: {fieldPath: metadata.name}}}],
 			   readinessProbe: {httpGet: {port: 80}}, livenessProbe: {grpc: {port: 1}}, resources: {limits: {cpu: 1}},
 			   lifecycle: {preStop: {httpGet: {port: 1}}}}],
@@ -49,82 +42,56 @@ func TestSame(t *testing.T) {
 			  enableServiceLinks: true, topologySpreadConstraints: [{maxSkew: 1, topologyKey: k, whenUnsatisfiable: DoNotSchedule, nodeAffinityPolicy: Honor, nodeTaintsPolicy: Ignore}]}}`,
 			want: true,
 		},
-		"pulled always": {
-			why:  "the reference's webhook fills in Always",
+		"pulled always: the reference's webhook fills in Always": {
 			a:    `{spec: {containers: [{name: c, image: "i:1"}]}}`,
 			b:    `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`,
 			want: true,
 		},
-		"pulled never": {
-			why: "Never is not a default",
-			a:   `{spec: {containers: [{name: c, image: "i:1"}]}}`,
-			b:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`,
+		"pulled never: Never is not a default": {
+			a: `{spec: {containers: [{name: c, image: "i:1"}]}}`,
+			b: `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Never}]}}`,
 		},
-		"pull policy changed": {
-			why: "Always to IfNotPresent is what the user wrote",
-			a:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`,
-			b:   `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`,
+		"pull policy changed: Always to IfNotPresent is what the user wrote": {
+			a: `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: Always}]}}`,
+			b: `{spec: {containers: [{name: c, image: "i:1", imagePullPolicy: IfNotPresent}]}}`,
 		},
-		"latest is pulled": {
-			why: "an image without a tag behind a port is the latest",
-			a:   `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`,
-			b:   `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`,
+		"latest is pulled: an image without a tag behind a port is the latest": {
+			a: `{spec: {containers: [{name: c, image: "r:5000/i"}]}}`,
+			b: `{spec: {containers: [{name: c, image: "r:5000/i", imagePullPolicy: IfNotPresent}]}}`,
 		},
-		"digest": {
-			why:  "a digest is not the latest",
+		"digest: a digest is not the latest": {
 			a:    `{spec: {containers: [{name: c, image: "i@sha256:1"}]}}`,
 			b:    `{spec: {containers: [{name: c, image: "i@sha256:1", imagePullPolicy: IfNotPresent}]}}`,
 			want: true,
 		},
-		"image": {
-			why: "another image is a change",
-			a:   `{spec: {containers: [{name: c, image: i}]}}`,
-			b:   `{spec: {containers: [{name: c, image: j}]}}`,
+		"image: another image is a change": {
+			a: `{spec: {containers: [{name: c, image: i}]}}`,
+			b: `{spec: {containers: [{name: c, image: j}]}}`,
 		},
-		"label": {
-			why: "another label is a change", a: `{metadata: {labels: {a: b}}}`, b: `{metadata: {labels: {a: c}}}`,
-		},
-		"host port": {
-			why:  "in the host's network the port is the host's",
+		"host port: in the host's network the port is the host's": {
 			a:    `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80}]}]}}`,
 			b:    `{spec: {hostNetwork: true, containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`,
 			want: true,
 		},
-		"host port elsewhere": {
-			why: "outside of it, it is not",
-			a:   `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`,
-			b:   `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`,
+		"host port elsewhere: outside of it, it is not": {
+			a: `{spec: {containers: [{name: c, ports: [{containerPort: 80}]}]}}`,
+			b: `{spec: {containers: [{name: c, ports: [{containerPort: 80, hostPort: 80}]}]}}`,
 		},
-		"quantities": {
-			why:  "1 and 1000m are one value",
-			a:    `{spec: {containers: [{name: c, resources: {requests: {cpu: 1}}}]}}`,
-			b:    `{spec: {containers: [{name: c, resources: {requests: {cpu: 1000m}}}]}}`,
-			want: true,
+		"reordered: another order of containers is a change, whatever is a default": {
+			a: `{spec: {containers: [{name: c, image: "i:1"}, {name: d, image: "i:1"}]}}`,
+			b: `{spec: {containers: [{name: d, image: "i:1", imagePullPolicy: Always}, {name: c, image: "i:1", imagePullPolicy: Always}]}}`,
 		},
-		"another container": {
-			why: "a container more is a change",
-			a:   `{spec: {containers: [{name: c}]}}`,
-			b:   `{spec: {containers: [{name: c}, {name: d}]}}`,
-		},
-		"reordered": {
-			why: "another order of containers is a change, whatever is a default",
-			a:   `{spec: {containers: [{name: c, image: "i:1"}, {name: d, image: "i:1"}]}}`,
-			b:   `{spec: {containers: [{name: d, image: "i:1", imagePullPolicy: Always}, {name: c, image: "i:1", imagePullPolicy: Always}]}}`,
-		},
-		"projected fields": {
-			why:  "fields that are projected into files have a version",
+		"projected fields: fields that are projected into files have a version": {
 			a:    `{spec: {volumes: [{name: a, projected: {sources: [{downwardAPI: {items: [{path: p, fieldRef: {fieldPath: metadata.name}}]}}]}}]}}`,
 			b:    `{spec: {volumes: [{name: a, projected: {defaultMode: 420, sources: [{downwardAPI: {items: [{path: p, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}}]}}]}}`,
 			want: true,
 		},
-		"storage of old kinds": {
-			why:  "volume kinds of long ago have defaults too",
+		"storage of old kinds: volume kinds of long ago have defaults too": {
 			a:    `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0}}, {name: d, azureDisk: {diskName: d, diskURI: u}}]}}`,
 			b:    `{spec: {volumes: [{name: a, iscsi: {targetPortal: t, iqn: i, lun: 0, iscsiInterface: default}}, {name: d, azureDisk: {diskName: d, diskURI: u, cachingMode: ReadWrite, kind: Shared, fsType: ext4, readOnly: false}}]}}`,
 			want: true,
 		},
-		"claims in volumes": {
-			why:  "a claim is a file system unless said otherwise",
+		"claims in volumes: a claim is a file system unless said otherwise": {
 			a:    `{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {}}}}]}}`,
 			b:    `{spec: {volumes: [{name: a, ephemeral: {volumeClaimTemplate: {metadata: {creationTimestamp: null}, spec: {volumeMode: Filesystem}}}}]}}`,
 			want: true,
@@ -135,10 +102,10 @@ func TestSame(t *testing.T) {
 			a, b := template(t, c.a), template(t, c.b)
 			before := a.DeepCopy()
 			if got := revision.Same(a, b); got != c.want {
-				t.Errorf("%s: want %v, got %v", c.why, c.want, got)
+				t.Errorf("want %v, got %v", c.want, got)
 			}
 			if got := revision.Same(b, a); got != c.want {
-				t.Errorf("%s: the other way round: want %v, got %v", c.why, c.want, got)
+				t.Errorf("the other way round: want %v, got %v", c.want, got)
 			}
 			if x, y := mustJSON(t, before), mustJSON(t, a); x != y {
 				t.Errorf("the template was changed:\n%s\n%s", x, y)
