@@ -175,14 +175,6 @@ func recordings() map[string]recorded {
 			},
 			want: "web",
 		},
-		"status update": {
-			why: "a subresource answers with the pod",
-			write: func(ctx context.Context, c client.Client, p *corev1.Pod) error {
-				p.Status.Phase = corev1.PodRunning
-				return c.Status().Update(ctx, p)
-			},
-			want: "web Running",
-		},
 		"status patch": {
 			why: "a subresource answers with the pod",
 			write: func(ctx context.Context, c client.Client, p *corev1.Pod) error {

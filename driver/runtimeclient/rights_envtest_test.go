@@ -183,8 +183,6 @@ func (o *operator) rollOut(image string, replicas int32) {
 	}
 }
 
-// resize sends the write of a resize. The node of the test supports none, which the API server finds after it has
-// authorized the user.
 // lose has the ledger look for a pod that was created, and that the cache does not show in time.
 func (o *operator) lose() {
 	o.Helper()
@@ -202,6 +200,8 @@ func (o *operator) lose() {
 	}
 }
 
+// resize sends the write of a resize. The node of the test supports none, which the API server finds after it has
+// authorized the user.
 func (o *operator) resize() {
 	o.Helper()
 	var pods corev1.PodList

@@ -131,7 +131,6 @@ func TestUpdateRecorded(t *testing.T) {
 func TestUpdateOutcomes(t *testing.T) {
 	timeout := apierrors.NewTimeoutError("etcd is slow", 1)
 	for name, row := range map[string]struct {
-		why string
 		// world is what has happened since the pod was observed.
 		world    func(context.Context, client.Client, *corev1.Pod) error
 		revision string
@@ -140,8 +139,7 @@ func TestUpdateOutcomes(t *testing.T) {
 		note     string
 		fails    bool
 	}{
-		"another pod has the name": {
-			why: "the pod is observed again, and nothing has failed",
+		"another pod has the name: the pod is observed again, and nothing has failed": {
 			world: func(ctx context.Context, c client.Client, p *corev1.Pod) error {
 				again := sitePod()
 				again.UID = "2"
@@ -151,14 +149,12 @@ func TestUpdateOutcomes(t *testing.T) {
 			verdict:  inplace.Wait,
 			note:     driver.NoteOutdated,
 		},
-		"the pod is gone": {
-			why: "there is nothing to do", revision: "web-2", verdict: inplace.Ignore,
+		"the pod is gone: there is nothing to do": {
+			revision: "web-2", verdict: inplace.Ignore,
 			world: func(ctx context.Context, c client.Client, p *corev1.Pod) error { return c.Delete(ctx, p) },
 		},
-		"an unknown outcome": {
-			why: "the next pass observes what was written", revision: "web-2", err: timeout, fails: true,
-		},
-		"no revision": {why: "the pod would count as updated", fails: true},
+		"an unknown outcome: the next pass observes what was written": {revision: "web-2", err: timeout, fails: true},
+		"no revision: the pod would count as updated":                 {fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, change := newCounted(sitePod()), &inplace.Change{Images: map[string]string{"main": "web:2"}}
@@ -172,10 +168,10 @@ func TestUpdateOutcomes(t *testing.T) {
 			_, action, err := driver.UpdatePod(t.Context(), runtimeclient.Sender(server, server),
 				inplace.Update{Pod: pod, Change: change, Revision: row.revision}, driver.PodOptions{})
 			if (err != nil) != row.fails || action.Verdict != row.verdict || row.err != nil && !errors.Is(err, row.err) {
-				t.Errorf("%s: %+v, %v", row.why, action, err)
+				t.Errorf("%+v, %v", action, err)
 			}
 			if row.note != "" && (len(action.Notes) != 1 || action.Notes[0].Code != row.note || action.After == 0) {
-				t.Errorf("%s: %+v", row.why, action)
+				t.Errorf("%+v", action)
 			}
 		})
 	}
