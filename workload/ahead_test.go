@@ -21,35 +21,30 @@ func TestAhead(t *testing.T) {
 			write.Add("/metadata/annotations", map[string]string{"ahead": "made"}))
 	}
 	for name, c := range map[string]struct {
-		why    string
 		ahead  func(*corev1.Pod) workload.Ahead
 		sent   []string
 		noted  []string
 		failed string
 	}{
-		"nothing": {
-			why:   "the pods change",
+		"nothing: the pods change": {
 			ahead: func(*corev1.Pod) workload.Ahead { return workload.Ahead{} },
 			sent:  []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
 		},
-		"writes": {
-			why:   "the pods wait until the writes are observed",
+		"writes: the pods wait until the writes are observed": {
 			ahead: func(pod *corev1.Pod) workload.Ahead { return workload.Ahead{Writes: []write.Write{label(pod)}} },
 			sent:  []string{"Ahead a", "Ahead b"},
 		},
-		"waits": {
-			why:   "the pods wait, with a note",
+		"waits: the pods wait, with a note": {
 			ahead: func(*corev1.Pod) workload.Ahead { return workload.Ahead{Wait: "it grows"} },
 			noted: []string{"a", "b"},
 		},
-		"one waits": {"the other one goes on", func(pod *corev1.Pod) workload.Ahead {
+		"one waits: the other one goes on": {func(pod *corev1.Pod) workload.Ahead {
 			if pod.Name == "a" {
 				return workload.Ahead{Wait: "it grows"}
 			}
 			return workload.Ahead{}
 		}, []string{"Ask b", "Unready b", "Update b"}, []string{"a"}, ""},
-		"impossible": {
-			why: "another one takes its turn",
+		"impossible: another one takes its turn": {
 			ahead: func(pod *corev1.Pod) workload.Ahead {
 				if pod.Name == "a" {
 					return workload.Ahead{Err: errors.New("its class does not grow")}
@@ -70,7 +65,7 @@ func TestAhead(t *testing.T) {
 			pass := s.run(in)
 			sent := slices.Clone(s.sent)
 			if diff := cmp.Diff(c.sent, sent); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			var noted []string
 			for _, n := range pass.Notes() {
@@ -79,12 +74,12 @@ func TestAhead(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(c.noted, noted); diff != "" {
-				t.Errorf("%s: notes (-want +got):\n%s", c.why, diff)
+				t.Errorf("notes (-want +got):\n%s", diff)
 			}
 			failures := pass.Failures()
 			if (c.failed != "") != (len(failures) == 1) ||
 				len(failures) == 1 && (!failures[0].Ahead || !strings.Contains(failures[0].Err.Error(), c.failed)) {
-				t.Errorf("%s: failures %v", c.why, failures)
+				t.Errorf("failures %v", failures)
 			}
 		})
 	}

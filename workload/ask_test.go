@@ -20,7 +20,6 @@ import (
 func TestAsk(t *testing.T) {
 	admit := func(n int) error { return &workload.RefusedError{Admitted: n, Reason: "the budget is spent"} }
 	for name, c := range map[string]struct {
-		why    string
 		pods   func(*server)
 		change func(*workload.Input)
 		answer error
@@ -31,56 +30,35 @@ func TestAsk(t *testing.T) {
 		noted   string
 		failed  string
 	}{
-		"all": {
-			why:   "one question covers all updates that begin",
+		"all: one question covers all updates that begin": {
 			sent:  []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
 			asked: []string{"a b"},
 		},
-		"none": {
-			why:    "a refusal is no failure, has a note, and is asked again after a second",
-			answer: admit(0),
-			sent:   []string{"Ask a"},
-			asked:  []string{"a b"},
-			noted:  "a",
-		},
-		"some": {
-			why: "the first pods go on, the others wait", answer: admit(1), sent: []string{"Ask a", "Unready a", "Update a"},
+		"some: the first pods go on, the others wait": {
+			answer: admit(1), sent: []string{"Ask a", "Unready a", "Update a"},
 			asked: []string{"a b"}, noted: "b",
 		},
-		"more than asked": {
-			why:    "a refusal that admits all pods is none",
+		"more than asked: a refusal that admits all pods is none": {
 			answer: admit(9),
 			sent:   []string{"Ask a", "Unready a", "Unready b", "Update a", "Update b"},
 			asked:  []string{"a b"},
 		},
-		"less than none": {
-			why:    "a count below zero admits no pod",
+		"less than none: a count below zero admits no pod": {
 			answer: admit(-1),
 			sent:   []string{"Ask a"},
 			asked:  []string{"a b"},
 			noted:  "a",
 		},
-		"undecided": {
-			why:    "a question without a decision is a failure, and no update begins",
+		"undecided: a question without a decision is a failure, and no update begins": {
 			answer: errors.New("no connection"),
 			sent:   []string{"Ask a"},
 			asked:  []string{"a b"},
 			failed: "ask for the update of 2 pods, pod a first: no connection",
 		},
-		"converged": {
-			why: "nothing is asked where nothing is updated", change: func(in *workload.Input) { in.Update = in.Current },
+		"paused: a paused rollout asks nothing": {
+			change: func(in *workload.Input) { in.Scale.Updates = scale.UpdatesPaused },
 		},
-		"recreate": {
-			why:    "a pod that is recreated is asked for, too",
-			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
-			sent:   []string{"Ask a", "Mark a", "Mark b"},
-			asked:  []string{"a b"},
-		},
-		"paused": {
-			why: "a paused rollout asks nothing", change: func(in *workload.Input) { in.Scale.Updates = scale.UpdatesPaused },
-		},
-		"disallowed": {
-			why:   "a pod that MayUpdate refuses is not asked for, nor are those after it",
+		"disallowed: a pod that MayUpdate refuses is not asked for, nor are those after it": {
 			sent:  []string{"Ask a", "Unready a", "Update a"},
 			asked: []string{"a"},
 			noted: "b",
@@ -88,15 +66,13 @@ func TestAsk(t *testing.T) {
 				in.MayUpdate = func(pod *corev1.Pod) (bool, string) { return pod.Name != "b", "the budget is spent" }
 			},
 		},
-		"turn": {
-			why:     "the pod that takes the turn of another one is asked for first",
+		"turn: the pod that takes the turn of another one is asked for first": {
 			refused: "a",
 			failed:  "update in place pod a",
 			sent:    []string{"Ask a", "Unready a", "Unready b", "Update b", "Ask c", "Unready c", "Update c"},
 			asked:   []string{"a b", "c"},
 		},
-		"begun": {
-			why: "an update that has begun goes on without a question",
+		"begun: an update that has begun goes on without a question": {
 			pods: func(s *server) {
 				in := s.input()
 				in.GraceSeconds = 30
@@ -133,22 +109,22 @@ func TestAsk(t *testing.T) {
 			}
 			pass := s.run(in)
 			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(c.asked, asked); diff != "" {
-				t.Errorf("%s: asked (-want +got):\n%s", c.why, diff)
+				t.Errorf("asked (-want +got):\n%s", diff)
 			}
 			failed := workload.Err(pass.Failures())
 			if (failed == nil) != (c.failed == "") || failed != nil && !strings.Contains(failed.Error(), c.failed) {
-				t.Errorf("%s: failures %v, want %q", c.why, failed, c.failed)
+				t.Errorf("failures %v, want %q", failed, c.failed)
 			}
 			at := slices.IndexFunc(pass.Notes(), func(n note.Note) bool { return n.Code == workload.NoteRefused })
 			switch {
 			case (at >= 0) != (c.noted != ""):
-				t.Errorf("%s: notes %v", c.why, pass.Notes())
+				t.Errorf("notes %v", pass.Notes())
 			case at >= 0 && (pass.Notes()[at].Object != c.noted || pass.Notes()[at].Text != "the budget is spent" ||
 				pass.RequeueAfter() != time.Second):
-				t.Errorf("%s: note %v, again after %s", c.why, pass.Notes()[at], pass.RequeueAfter())
+				t.Errorf("note %v, again after %s", pass.Notes()[at], pass.RequeueAfter())
 			}
 		})
 	}

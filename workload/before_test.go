@@ -16,21 +16,20 @@ import (
 // What precedes the deletion of a pod is written first, and the pod stays where that fails.
 func TestBefore(t *testing.T) {
 	cases := map[string]struct {
-		why      string
 		finished bool
 		held     bool
 		fails    string
 		want     []string
 		failures int
 	}{
-		"in order": {why: "the pod is deleted last", want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"}},
-		"refused":  {"the pod stays", false, false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
-		"finished": {
-			why: "the pod is deleted last", finished: true, want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"},
+		"in order: the pod is deleted last": {want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"}},
+		"refused: the pod stays":            {false, false, "logs-c", []string{"Prepare data-c", "Prepare logs-c"}, 1},
+		"finished: the pod is deleted last": {
+			finished: true, want: []string{"Prepare data-c", "Prepare logs-c", "Delete c"},
 		},
-		"finished, failed": {"the pod stays", true, false, "data-c", []string{"Prepare data-c"}, 1},
-		"finished, held": {
-			why: "another client may delete the pod", finished: true, held: true,
+		"finished, failed: the pod stays": {true, false, "data-c", []string{"Prepare data-c"}, 1},
+		"finished, held: another client may delete the pod": {
+			finished: true, held: true,
 			want: []string{"Prepare data-c", "Prepare logs-c", "Move c"},
 		},
 	}
@@ -72,7 +71,7 @@ func TestBefore(t *testing.T) {
 			}
 			pass := s.run(in)
 			if !slices.Equal(s.sent, c.want) || len(pass.Failures()) != c.failures {
-				t.Errorf("%s: sent %v, want %v, failures %v", c.why, s.sent, c.want, pass.Failures())
+				t.Errorf("sent %v, want %v, failures %v", s.sent, c.want, pass.Failures())
 			}
 		})
 	}
@@ -101,12 +100,11 @@ func TestBeforeOfAll(t *testing.T) {
 // A slot that has to wait, as for the name of a claim, does not keep the others from being updated.
 func TestDeferredSlot(t *testing.T) {
 	for name, c := range map[string]struct {
-		why     string
 		inOrder bool
 		want    []string
 	}{
-		"parallel": {"the budget has room for another pod", false, []string{"Unready c", "Update c"}},
-		"in order": {"no update comes before all slots are available", true, nil},
+		"parallel: the budget has room for another pod":            {false, []string{"Unready c", "Update c"}},
+		"in order: no update comes before all slots are available": {true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := three(t)
@@ -117,7 +115,7 @@ func TestDeferredSlot(t *testing.T) {
 				return make([][]write.Object, len(creations)), nil
 			}
 			if s.run(in); !slices.Equal(s.sent, c.want) {
-				t.Errorf("%s: sent %v, want %v", c.why, s.sent, c.want)
+				t.Errorf("sent %v, want %v", s.sent, c.want)
 			}
 		})
 	}
@@ -127,12 +125,11 @@ func TestDeferredSlot(t *testing.T) {
 // the budget.
 func TestDoubtedDeletion(t *testing.T) {
 	for name, c := range map[string]struct {
-		why  string
 		err  error
 		want []string
 	}{
-		"lost":    {"the pod may be gone", errors.New("connection reset"), []string{"Delete c"}},
-		"refused": {"the pod is there, and the others are updated", refused(), []string{"Delete c", "Unready b", "Update b"}},
+		"lost: the pod may be gone":                             {errors.New("connection reset"), []string{"Delete c"}},
+		"refused: the pod is there, and the others are updated": {refused(), []string{"Delete c", "Unready b", "Update b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := three(t)
@@ -147,7 +144,7 @@ func TestDoubtedDeletion(t *testing.T) {
 				return nil
 			}
 			if s.run(in); !slices.Equal(s.sent, c.want) {
-				t.Errorf("%s: sent %v, want %v", c.why, s.sent, c.want)
+				t.Errorf("sent %v, want %v", s.sent, c.want)
 			}
 		})
 	}

@@ -52,29 +52,6 @@ func refuse(tb testing.TB, in workload.Input) (writes int) {
 	return writes
 }
 
-// A pass over many pods, without what sending costs.
-func BenchmarkPass(b *testing.B) {
-	for _, c := range []struct {
-		name          string
-		slots, update bool
-	}{
-		{"idle", false, false},
-		{"idle in slots", true, false},
-		{"all pods are updated", false, true},
-		{"all slots are updated", true, true},
-	} {
-		for _, n := range []int{1_000, 10_000} {
-			in := crowd(b, n, c.slots, c.update)
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					refuse(b, in)
-				}
-			})
-		}
-	}
-}
-
 // Ten times the pods cost about ten times as much, also where each has its slot and each is written.
 func TestPassesGrowWithThePods(t *testing.T) {
 	const n, times = 200, 10

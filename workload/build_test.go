@@ -174,25 +174,19 @@ func (s *server) send(w *workload.Write) (*corev1.Pod, error) {
 
 func patched(t testing.TB, pod *corev1.Pod, data []byte) *corev1.Pod {
 	t.Helper()
-	fresh, err := apply(pod, data)
-	if err != nil {
-		t.Fatalf("%v in %s", err, data)
-	}
-	return fresh
-}
-
-// apply returns a pod after a JSON patch.
-func apply(pod *corev1.Pod, data []byte) (*corev1.Pod, error) {
 	before, err := json.Marshal(pod)
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	after, err := patches.Apply(before, types.JSONPatchType, data, pod)
 	if err != nil {
-		return nil, err
+		t.Fatalf("%v in %s", err, data)
 	}
 	fresh := &corev1.Pod{}
-	return fresh, json.Unmarshal(after, fresh)
+	if err := json.Unmarshal(after, fresh); err != nil {
+		t.Fatal(err)
+	}
+	return fresh
 }
 
 // restart has the node run what the specs say.

@@ -285,46 +285,6 @@ func TestChildStory(t *testing.T) {
 	storytest.Compare(t, "children", told.String())
 }
 
-// A child is updated in place with one write, and one whose change is not possible in place is recreated.
-func TestChildWrites(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	f := newFleet(t, true)
-	settle := func() (uids []string) {
-		for range 20 {
-			f.reconcile()
-			f.controlChild(r)
-			f.Advance(time.Second)
-		}
-		for _, child := range f.children() {
-			uids = append(uids, string(child.GetUID()))
-		}
-		return uids
-	}
-	first := settle()
-	f.Server.Requests()
-	f.image = "web:2"
-	if second := settle(); fmt.Sprint(second) != fmt.Sprint(first) {
-		t.Error("a child was recreated")
-	}
-	patches := 0
-	for _, request := range f.Server.Requests() {
-		if request == "PATCH statefulsets/web-0 200" || request == "PATCH statefulsets/web-1 200" ||
-			request == "PATCH statefulsets/web-2 200" {
-			patches++
-		}
-	}
-	if patches != 3 {
-		t.Errorf("%d patches for three children", patches)
-	}
-	f.image = "fixed"
-	third := settle()
-	for k := range third {
-		if third[k] == first[k] {
-			t.Errorf("child %d was not recreated", k)
-		}
-	}
-}
-
 // What a user of the namespace writes on an object must not have the pass write to a pod of the object's name.
 func TestChildWithKeysOfPods(t *testing.T) {
 	f := newFleet(t, true)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
-	"github.com/kruisekit/kruisekit/note"
 	"github.com/kruisekit/kruisekit/workload"
 	"github.com/kruisekit/kruisekit/write"
 )
@@ -29,7 +28,6 @@ func three(t *testing.T) *server {
 func TestPass(t *testing.T) {
 	hold := &kruise.Lifecycle{InPlaceUpdate: &kruise.LifecycleHook{LabelsHandler: map[string]string{"hold": "yes"}}}
 	cases := map[string]struct {
-		why      string
 		pods     func(*server)
 		change   func(*workload.Input)
 		fails    func(*workload.Write) error
@@ -37,21 +35,11 @@ func TestPass(t *testing.T) {
 		failures string
 		after    bool
 	}{
-		"converged": {why: "a converged workload needs nothing", change: func(in *workload.Input) { in.Update = in.Current }},
-		"update": {
-			why: "an image update takes the pod out of traffic, and changes it", sent: []string{"Unready a", "Update a"},
-		},
-		"recreate": {
-			why:    "without in-place updates a pod is marked to be deleted",
-			change: func(in *workload.Input) { in.Strategy = workload.Recreate },
-			sent:   []string{"Mark a"},
-		},
-		"marked": {
-			why:  "a marked pod is deleted where the budget allows, and nothing else happens in that pass",
+		"update: an image update takes the pod out of traffic, and changes it": {sent: []string{"Unready a", "Update a"}},
+		"a marked pod is deleted where the budget allows, and nothing else happens in that pass": {
 			pods: func(s *server) { s.pods["b"].Labels[kruise.SpecifiedDeleteKey] = "true" }, sent: []string{"Delete b"},
 		},
-		"refused": {
-			why:  "another pod takes the turn of one whose update is refused",
+		"refused: another pod takes the turn of one whose update is refused": {
 			sent: []string{"Unready a", "Unready b", "Update b"},
 			fails: func(w *workload.Write) error {
 				if w.Pod.Name == "a" {
@@ -61,17 +49,17 @@ func TestPass(t *testing.T) {
 			},
 			failures: "update in place pod a",
 		},
-		"all refused": {
-			why: "the replans of a pass are bounded", sent: []string{"Unready a", "Unready b", "Unready c"},
+		"all refused: the replans of a pass are bounded": {
+			sent:  []string{"Unready a", "Unready b", "Unready c"},
 			fails: func(*workload.Write) error { return refused() }, failures: "update in place pod b",
 		},
-		"outage": {
-			why: "after a write whose outcome is unknown no other pod takes the turn", sent: []string{"Unready a"},
+		"outage: after a write whose outcome is unknown no other pod takes the turn": {
+			sent:  []string{"Unready a"},
 			fails: func(*workload.Write) error { return errors.New("connection reset") }, failures: "connection reset",
 		},
-		"delete refused": {
-			why: "a pod whose deletion is refused goes on with its update", failures: "delete pod",
-			change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 2, 2 },
+		"delete refused: a pod whose deletion is refused goes on with its update": {
+			failures: "delete pod",
+			change:   func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 2, 2 },
 			pods: func(s *server) {
 				s.pods["c"].Status.Conditions[0].Status, s.pods["c"].Status.Conditions[2].Status = corev1.ConditionFalse,
 					corev1.ConditionFalse
@@ -84,30 +72,29 @@ func TestPass(t *testing.T) {
 			},
 			sent: []string{"Delete c", "Continue c", "Unready c", "Unready a", "Update c", "Update a"},
 		},
-		"outdated": {
-			why: "a failed test means to look again, and is no failure", sent: []string{"Unready a"},
+		"outdated: a failed test means to look again, and is no failure": {
+			sent:  []string{"Unready a"},
 			fails: func(*workload.Write) error { return outdated() }, after: true,
 		},
-		"unreadable": {
-			why: "a pod that cannot be read stops no other", sent: []string{"Unready b", "Update b"}, failures: "pod a",
+		"unreadable: a pod that cannot be read stops no other": {
+			sent: []string{"Unready b", "Update b"}, failures: "pod a",
 			pods: func(s *server) { s.pods["a"].Annotations = map[string]string{kruise.InPlaceUpdateStateKey: "{"} },
 		},
-		"in place only": {
-			why:      "a change that is not possible in place fails, and nothing is recreated",
+		"a change that is not possible in place fails, and nothing is recreated": {
 			failures: "cannot be changed in place",
 			change: func(in *workload.Input) {
 				in.Strategy, in.Update.Data = workload.InPlaceOnly, slices.Concat([]byte(nil),
 					[]byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1)))
 			},
 		},
-		"not in place": {
-			why: "such a change recreates the pod where that is allowed", sent: []string{"Mark a"},
+		"not in place: such a change recreates the pod where that is allowed": {
+			sent: []string{"Mark a"},
 			change: func(in *workload.Input) {
 				in.Update.Data = []byte(strings.Replace(string(in.Update.Data), `"name":"app"`, `"name":"other"`, 1))
 			},
 		},
-		"hooked": {
-			why: "a hook holds the pod before its update", change: func(in *workload.Input) { in.Scale.Hooks = hold },
+		"hooked: a hook holds the pod before its update": {
+			change: func(in *workload.Input) { in.Scale.Hooks = hold },
 			pods: func(s *server) {
 				for _, pod := range s.pods {
 					pod.Labels["hold"] = "yes"
@@ -115,18 +102,17 @@ func TestPass(t *testing.T) {
 			},
 			sent: []string{"Move a"},
 		},
-		"disallowed": {
-			why: "an update that the caller disallows is asked for again, and those after it wait", after: true,
+		"an update that the caller disallows is asked for again, and those after it wait": {
+			after: true,
 			change: func(in *workload.Input) {
 				in.MayUpdate = func(pod *corev1.Pod) (bool, string) { return pod.Name != "a", "a drill" }
 			},
 		},
-		"scale out": {
-			why: "missing pods are created, and updates wait", change: func(in *workload.Input) { in.Scale.Limits.Replicas = 5 },
-			sent: []string{"Create new-0", "Create new-1"},
+		"scale out: missing pods are created, and updates wait": {
+			change: func(in *workload.Input) { in.Scale.Limits.Replicas = 5 },
+			sent:   []string{"Create new-0", "Create new-1"},
 		},
-		"scale out refused": {
-			why:    "updates go on where no pod can be created",
+		"scale out refused: updates go on where no pod can be created": {
 			change: func(in *workload.Input) { in.Scale.Limits.Replicas, in.Scale.Limits.MaxUnavailable = 4, 2 },
 			fails: func(w *workload.Write) error {
 				if w.Verb == write.Create {
@@ -137,8 +123,7 @@ func TestPass(t *testing.T) {
 			sent:     []string{"Create new-0", "Unready a", "Update a"},
 			failures: "create pod new-0",
 		},
-		"finished": {
-			why:      "a pod that has finished is deleted first, and a refusal stops nothing",
+		"finished: a pod that has finished is deleted first, and a refusal stops nothing": {
 			sent:     []string{"Delete b", "Create new-0"},
 			failures: "delete pod b",
 			pods:     func(s *server) { s.pods["b"].Status.Phase = corev1.PodFailed },
@@ -149,54 +134,36 @@ func TestPass(t *testing.T) {
 				return nil
 			},
 		},
-		"labels": {
-			why: "a pod from before the labels of its revision gets them", sent: []string{"Label a", "Label b", "Label c"},
+		"labels: a pod from before the labels of its revision gets them": {
+			sent: []string{"Label a", "Label b", "Label c"},
 			change: func(in *workload.Input) {
 				in.RevisionLabels = func(name string) map[string]string { return map[string]string{"hash": name} }
 			},
 		},
-		"revision gone": {
-			why:  "a pod whose revision is not stored is recreated",
+		"revision gone: a pod whose revision is not stored is recreated": {
 			pods: func(s *server) { s.pods["a"].Labels[kruise.PodRevisionLabelKey] = "web-0" }, sent: []string{"Mark a"},
 		},
-		"older revision": {
-			why: "a pod goes in place from any stored revision", sent: []string{"Unready a", "Update a"},
+		"older revision: a pod goes in place from any stored revision": {
+			sent: []string{"Unready a", "Update a"},
 			pods: func(s *server) { s.pods["a"].Labels[kruise.PodRevisionLabelKey] = "web-0" },
 			change: func(in *workload.Input) {
 				in.Revisions = []workload.Revision{{Name: "web-0", Label: "0", Data: in.Current.Data}}
 			},
 		},
-		"data unreadable": {
-			why: "a revision that cannot be read recreates its pods", sent: []string{"Mark a"},
-			change: func(in *workload.Input) { in.Current.Data = []byte("{") },
-		},
-		"fixed": {
-			why: "what no running pod can change recreates it", sent: []string{"Mark a"},
+		"fixed: what no running pod can change recreates it": {
+			sent:   []string{"Mark a"},
 			change: func(in *workload.Input) { in.Current.Fixed, in.Update.Fixed = "claims-1", "claims-2" },
 		},
-		"update not stored": {
-			why: "without the data of the target nothing changes in place", sent: []string{"Mark a"},
-			change: func(in *workload.Input) { in.Update.Data = nil },
-		},
-		"grace": {
-			why: "the pass looks again at the end of the grace period", sent: []string{"Unready a", "Update a"}, after: true,
+		"grace: the pass looks again at the end of the grace period": {
+			sent: []string{"Unready a", "Update a"}, after: true,
 			change: func(in *workload.Input) { in.GraceSeconds, in.Policy.Unready = 30, inplace.UnreadyAlways },
 		},
-		"grace under way": {
-			why: "a grace period that has begun ends by itself", after: true,
-			pods: func(s *server) {
-				in := s.input()
-				in.GraceSeconds = 30
-				s.run(in)
-				s.sent = nil
-			},
+		"state: no update starts from an unknown state": {
+			failures: "is in state",
+			pods:     func(s *server) { s.pods["a"].Labels[kruise.LifecycleStateKey] = "Unknown" },
 		},
-		"state": {
-			why: "no update starts from an unknown state", failures: "is in state",
-			pods: func(s *server) { s.pods["a"].Labels[kruise.LifecycleStateKey] = "Unknown" },
-		},
-		"new pod held": {
-			why: "a new pod that its hook holds stays new while it is updated", sent: []string{"Unready a", "Update a"},
+		"new pod held: a new pod that its hook holds stays new while it is updated": {
+			sent: []string{"Unready a", "Update a"},
 			pods: func(s *server) {
 				s.pods["a"].Labels[kruise.LifecycleStateKey] = string(kruise.LifecycleStatePreparingNormal)
 			},
@@ -206,17 +173,8 @@ func TestPass(t *testing.T) {
 				}
 			},
 		},
-		"delete held": {
-			why: "a hook holds a pod before its deletion", sent: []string{"Move a"},
-			pods: func(s *server) {
-				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.SpecifiedDeleteKey] = "yes", "true"
-			},
-			change: func(in *workload.Input) {
-				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
-			},
-		},
-		"restored": {
-			why: "a pod that was about to go is wanted again", sent: []string{"Move a"},
+		"restored: a pod that was about to go is wanted again": {
+			sent: []string{"Move a"},
 			pods: func(s *server) {
 				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.LifecycleStateKey] = "yes",
 					string(kruise.LifecycleStatePreparingDelete)
@@ -225,21 +183,13 @@ func TestPass(t *testing.T) {
 				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
 			},
 		},
-		"partition in slots": {
-			why: "the slots below the partition stay", sent: []string{"Unready c", "Update c"},
-			change: func(in *workload.Input) { in.Scale.Slots, in.Scale.Limits.Partition = []string{"a", "b", "c"}, 2 },
-		},
-		"partition by priority": {
-			why: "with a priority any slot may stay", sent: []string{"Unready c", "Update c"},
-			change: func(in *workload.Input) {
-				in.Scale.Slots, in.Scale.Priority, in.Scale.Limits.Partition = []string{"a", "b", "c"},
-					&kruise.UpdatePriorityStrategy{}, 2
+		"delete held: a hook holds a pod before its deletion": {
+			sent: []string{"Move a"},
+			pods: func(s *server) {
+				s.pods["a"].Labels["hold"], s.pods["a"].Labels[kruise.SpecifiedDeleteKey] = "yes", "true"
 			},
-		},
-		"slots": {
-			why: "the pod of a slot is deleted to be created again", sent: []string{"Delete c"},
 			change: func(in *workload.Input) {
-				in.Strategy, in.Scale.Slots = workload.Recreate, []string{"a", "b", "c"}
+				in.Scale.Hooks = &kruise.Lifecycle{PreDelete: hold.InPlaceUpdate}
 			},
 		},
 	}
@@ -262,59 +212,16 @@ func TestPass(t *testing.T) {
 			_ = planned.Next()
 			pass := s.run(in)
 			if diff := cmp.Diff(c.sent, s.sent); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", c.why, diff)
+				t.Errorf("(-want +got):\n%s", diff)
 			}
 			failed := workload.Err(pass.Failures())
 			if (failed == nil) != (c.failures == "") || failed != nil && !strings.Contains(failed.Error(), c.failures) {
-				t.Errorf("%s: failures %v, want %q", c.why, failed, c.failures)
+				t.Errorf("failures %v, want %q", failed, c.failures)
 			}
 			if (pass.RequeueAfter() > 0) != c.after {
-				t.Errorf("%s: looks again after %s", c.why, pass.RequeueAfter())
+				t.Errorf("looks again after %s", pass.RequeueAfter())
 			}
 		})
-	}
-}
-
-// A rollout is three writes a pod and one for its state, whatever the order of the instances.
-func TestRollout(t *testing.T) {
-	s := three(t)
-	for range 30 {
-		in := s.input()
-		slices.Reverse(in.Instances)
-		pass := s.run(in)
-		if err := workload.Err(pass.Failures()); err != nil {
-			t.Fatal(err)
-		}
-		s.restart()
-	}
-	pass := s.run(s.input())
-	if c := pass.Counts(); c.UpdatedAvailable != 3 || c.Pods != 3 || c.Ready != 3 {
-		t.Errorf("counts %+v", c)
-	}
-	if len(s.sent) != 4*3 {
-		t.Errorf("%d writes: %v", len(s.sent), s.sent)
-	}
-}
-
-// Another writer that reverts every write does not keep a pass going.
-func TestReverted(t *testing.T) {
-	s := three(t)
-	pass, err := workload.Plan(s.input())
-	if err != nil {
-		t.Fatal(err)
-	}
-	writes := pass.Next()
-	for n := 0; len(writes) > 0; n++ {
-		if n > 200 {
-			t.Fatal("the pass does not end")
-		}
-		if writes = append(writes[1:], pass.Answer(noon, writes[0], s.pods[writes[0].Pod.Name], nil)...); len(writes) == 0 {
-			writes = pass.Next()
-		}
-	}
-	if headline, ok := note.Headline(pass.Notes()); !ok || headline.Code != workload.NoteReverted ||
-		pass.RequeueAfter() == 0 {
-		t.Errorf("%v, again after %s", pass.Notes(), pass.RequeueAfter())
 	}
 }
 
@@ -368,18 +275,6 @@ func TestClaimExists(t *testing.T) {
 		pass.RequeueAfter() != time.Second {
 		t.Errorf("sent %v, failures %v, outdated %t, looks again after %s",
 			s.sent, pass.Failures(), pass.IsOutdated(), pass.RequeueAfter())
-	}
-}
-
-// A surge that a rollback leaves behind goes back to the current revision.
-func TestBackward(t *testing.T) {
-	s := newServer(t, ready("a", "web-2", "web:2"), ready("b", "web-2", "web:2"))
-	in := s.input()
-	in.Scale.Limits.Partition = 1
-	pass := s.run(in)
-	if !pass.Result().Backward || !slices.Equal(s.sent, []string{"Unready a", "Update a"}) ||
-		s.pods["a"].Labels[kruise.PodRevisionLabelKey] != "web-1" {
-		t.Errorf("sent %v, backward %v", s.sent, pass.Result().Backward)
 	}
 }
 

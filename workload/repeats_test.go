@@ -18,32 +18,27 @@ import (
 func TestRevertedAcrossPasses(t *testing.T) {
 	const duration = 20 * time.Minute
 	cases := map[string]struct {
-		why string
 		// revert changes a pod that was written back to how it was; in the answer, or else between two passes.
 		revert   func(pod, before *corev1.Pod)
 		inAnswer bool
 	}{
-		"all of a write": {
-			"a webhook undoes all of each write", func(pod, before *corev1.Pod) { *pod = *before.DeepCopy() }, true,
+		"all of a write: a webhook undoes all of each write": {
+			func(pod, before *corev1.Pod) { *pod = *before.DeepCopy() }, true,
 		},
-		"the image": {
-			"a webhook pins the image, and lets annotations with new times pass",
+		"the image: a webhook pins the image, and lets annotations with new times pass": {
 			func(pod, before *corev1.Pod) {
 				pod.Spec, pod.Labels = *before.Spec.DeepCopy(), before.DeepCopy().Labels
 			}, true,
 		},
-		"the readiness gate": {
-			"a webhook keeps the readiness gate open",
+		"the readiness gate: a webhook keeps the readiness gate open": {
 			func(pod, before *corev1.Pod) { pod.Status.Conditions = before.DeepCopy().Status.Conditions }, true,
 		},
-		"the revision": {
-			"another controller restores labels and images",
+		"the revision: another controller restores labels and images": {
 			func(pod, before *corev1.Pod) {
 				pod.Spec, pod.Labels = *before.Spec.DeepCopy(), before.DeepCopy().Labels
 			}, false,
 		},
-		"the labels of the revision": {
-			"a webhook removes labels that it does not know",
+		"the labels of the revision: a webhook removes labels that it does not know": {
 			func(pod, _ *corev1.Pod) { delete(pod.Labels, "hash") }, true,
 		},
 	}
@@ -80,12 +75,12 @@ func TestRevertedAcrossPasses(t *testing.T) {
 				s.restart()
 			}
 			if !noted {
-				t.Errorf("%s: no pass has noted it", c.why)
+				t.Errorf("no pass has noted it")
 			}
 			for w, times := range writes {
 				// Three at once, six with growing pauses, one a minute; an update also follows upon a reverted label.
 				if most := 2 * (3 + 6 + int(duration/time.Minute)); len(times) > most {
-					t.Errorf("%s: %q was sent %d times in %s, want at most %d", c.why, w, len(times), duration, most)
+					t.Errorf("%q was sent %d times in %s, want at most %d", w, len(times), duration, most)
 				}
 			}
 			s.reverts = nil
@@ -95,8 +90,8 @@ func TestRevertedAcrossPasses(t *testing.T) {
 				s.restart()
 			}
 			if pod := s.pods["a"]; pod.Labels[kruise.PodRevisionLabelKey] != "web-2" || !workload.IsReady(pod) {
-				t.Errorf("%s: a minute after the other writer has stopped, the pod is at %s, ready: %t",
-					c.why, pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
+				t.Errorf("a minute after the other writer has stopped, the pod is at %s, ready: %t",
+					pod.Labels[kruise.PodRevisionLabelKey], workload.IsReady(pod))
 			}
 		})
 	}

@@ -306,12 +306,6 @@ func TestGroupInvalid(t *testing.T) {
 			func(in *workload.Input) { in.Group.Roles = []workload.Role{{Name: "a", MaxUnavailable: one}} },
 			"Group.Roles[0].MaxUnavailable",
 		},
-		"last without each": {
-			func(in *workload.Input) { in.Group.Roles = []workload.Role{{Name: "a", Last: elected}} }, "Group.Roles[0].Last",
-		},
-		"bound of a group without each": {
-			func(in *workload.Input) { in.Group.MaxUnavailable = one }, "Group.MaxUnavailable",
-		},
 		"a group restarts without a slot": {
 			func(in *workload.Input) { in.Group.Restart.Policy = workload.RestartGroup }, "Group.Restart.Policy",
 		},

@@ -3,6 +3,7 @@ package workload_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/kruisekit/kruisekit/api/kruise"
 	"github.com/kruisekit/kruisekit/inplace"
 	"github.com/kruisekit/kruisekit/internal/ordinals"
+	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/scale"
 	"github.com/kruisekit/kruisekit/workload"
 )
@@ -33,10 +35,10 @@ type siteRules struct {
 	broken        []string
 	plan          *workload.Pass
 	going         map[string]bool
-	// refused means that a creation of the pass has failed.
-	refused bool
-	updates map[types.UID]int
-	counted []int
+	// refused means that a creation of the pass has failed, and disrupts what the pass says of itself.
+	refused, disrupts bool
+	updates           map[types.UID]int
+	counted           []int
 }
 
 func newSiteRules(s *site) *siteRules {
@@ -59,6 +61,16 @@ func (r *siteRules) begin(set *appsv1.StatefulSet, pods []*corev1.Pod, update st
 	}
 	r.limits, r.update = limitsOf(set), update
 	r.moving = set.Status.CurrentRevision != "" && set.Status.CurrentRevision != update
+}
+
+// sends: a pass that disrupts no instance begins no deletion and no update.
+func (r *siteRules) sends(w *workload.Write) {
+	begins := []workload.Action{
+		workload.ActionDelete, workload.ActionMark, workload.ActionUnready, workload.ActionUpdate,
+	}
+	if !r.disrupts && r.mode != groups && slices.Contains(begins, w.Action) {
+		r.breaks("a pass that disrupts no instance makes %s", w)
+	}
 }
 
 // unchanged expects pods as a pass was given them.
@@ -289,6 +301,18 @@ func (r *siteRules) slot(pod *corev1.Pod) (int32, bool) {
 	}
 	_, ordinal, ok := ordinals.Split(name)
 	return ordinal, ok && (r.mode == slots || r.numbered)
+}
+
+// inTraffic reports whether a pod is ready.
+func inTraffic(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue
+}
+
+func conditionOf(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
+	if c := lifecycle.ConditionOf(pod, t); c != nil {
+		return c.Status
+	}
+	return ""
 }
 
 // isUp reports whether a pod is available.

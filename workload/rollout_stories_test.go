@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,15 @@ import (
 	"github.com/kruisekit/kruisekit/lifecycle"
 	"github.com/kruisekit/kruisekit/test/podbench"
 	"github.com/kruisekit/kruisekit/test/storytest"
+)
+
+// mode is what the instances of a workload are.
+type mode string
+
+const (
+	interchangeable mode = "interchangeable"
+	slots           mode = "slots"
+	groups          mode = "groups"
 )
 
 // siteStory is a rollout of groups, or of pods with slots.
@@ -58,21 +66,16 @@ func siteStories() map[string]siteStory {
 	}
 }
 
-func (story siteStory) newSite(t *testing.T) *site {
-	t.Helper()
-	return newSite(t, story.mode, 1, func(s *site) {
-		s.inOrder = story.inOrder
-		for _, change := range story.set {
-			change(s.set)
-		}
-	})
-}
-
 // A story is a rollout, turn by turn: the requests of the operator, and the pods after them.
 func TestSiteStories(t *testing.T) {
 	for name, story := range siteStories() {
 		t.Run(name, func(t *testing.T) {
-			s := story.newSite(t)
+			s := newSite(t, story.mode, 1, func(s *site) {
+				s.inOrder = story.inOrder
+				for _, change := range story.set {
+					change(s.set)
+				}
+			})
 			told := &strings.Builder{}
 			fmt.Fprintf(told, "# %s\n\n", story.why)
 			s.tell(told)
@@ -204,68 +207,36 @@ func (s *site) die(d *death) {
 	s.death = d
 }
 
-// The process of the operator dies at every third of its writes after the first change, and another one
-// continues. The rollout ends as
-// if nothing had happened.
-func TestSiteDeath(t *testing.T) {
-	for name, story := range siteStories() {
-		t.Run(name, func(t *testing.T) {
-			whole := ""
-			for at := 0; ; at += 3 {
-				s := story.newSite(t)
-				s.settled()
-				d := &death{at: at, after: at%2 == 0}
-				if at > 0 { // else the process lives
-					s.die(d)
+// A pod whose writes are all refused stops no other instance.
+func TestEachFailureIsItsOwn(t *testing.T) {
+	for _, m := range []mode{interchangeable, slots, groups} {
+		t.Run(string(m), func(t *testing.T) {
+			s := newSite(t, m, 1, func(s *site) {
+				s.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &intstr.IntOrString{IntVal: 2}
+			})
+			s.settled()
+			victim := s.Pods()[0]
+			s.start(podbench.Writes(s.Server, func(what string, write func() error) error {
+				if strings.HasSuffix(what, "/"+victim.Name) {
+					return refused()
 				}
-				for _, change := range story.then {
-					s.change(change...)
-					s.settled()
-				}
-				if at == 0 {
-					whole = s.outcome()
-				} else if got := s.outcome(); got != whole {
-					t.Errorf("death at write %d: %s, want %s", at, got, whole)
-				}
-				if at > 0 && d.sent < at {
-					return
+				return write()
+			}))
+			s.change(withImage("web:2"))
+			for range 60 {
+				s.turn()
+				s.RunPods()
+				s.Advance(time.Second)
+			}
+			for _, pod := range s.Pods() {
+				of := pod.Labels[groupLabel] == victim.Labels[groupLabel]
+				if done := isUp(pod) && pod.Spec.Containers[0].Image == "web:2"; !of && !done {
+					t.Errorf("the writes of %s are refused, and %s is not updated: %s", victim.Name, pod.Name, s.picture())
 				}
 			}
+			s.start(s.Server)
+			s.settled()
 		})
-	}
-}
-
-// outcome is what counts in the end.
-func (s *site) outcome() string {
-	var all []string
-	for _, pod := range s.Pods() {
-		c := pod.Status.ContainerStatuses[0]
-		all = append(all, fmt.Sprintf("%s of member %q restarted %d times", c.Image, pod.Labels[memberLabel], c.RestartCount))
-	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
-}
-
-// A rollback during the grace period restarts nothing in slots: the containers have not changed yet.
-func TestSiteRollbackInGrace(t *testing.T) {
-	s := newSite(t, slots, 1, func(s *site) {
-		s.grace = 10
-		s.set.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = &intstr.IntOrString{IntVal: 3}
-	})
-	s.settled()
-	s.change(withImage("web:2"))
-	for range 5 {
-		s.turn()
-		s.RunPods()
-		s.Advance(time.Second)
-	}
-	if got := s.picture(); got != "0:1- 1:1- 2:1-" {
-		t.Fatalf("pods %s", got)
-	}
-	s.change(withImage("web:1"))
-	s.settled()
-	if got := s.outcome(); strings.Count(got, "web:1") != 3 || strings.Count(got, "restarted 0 times") != 3 {
-		t.Error(got)
 	}
 }
 
@@ -275,7 +246,7 @@ func TestSiteRandom(t *testing.T) { runSites(t, 0, 4) }
 
 func runSites(t *testing.T, first, n uint64) {
 	t.Helper()
-	for _, m := range []mode{groups, slots} {
+	for _, m := range []mode{interchangeable, groups, slots} {
 		for seed := first; seed < first+n; seed++ {
 			t.Run(fmt.Sprintf("%s, seed=%d", m, seed), func(t *testing.T) { runSite(t, m, seed) })
 		}

@@ -14,7 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -74,12 +74,10 @@ const (
 
 func newSite(t *testing.T, m mode, seed uint64, changes ...func(*site)) *site {
 	t.Helper()
-	none := func(*runtime.Scheme) error { return nil }
-	s := &site{T: t, Model: objects.NewModel(t, &appsv1.StatefulSetList{}, none), mode: m}
+	s := &site{T: t, Model: objects.NewModel(t, &appsv1.StatefulSetList{}, appsv1.AddToScheme), mode: m}
 	s.random = rand.New(rand.NewPCG(seed, 3))
 	s.set = &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
-	s.set.Spec.Replicas = new(int32)
-	*s.set.Spec.Replicas = 3
+	s.set.Spec.Replicas = ptr.To[int32](3)
 	s.set.Spec.Template = *template("web:1")
 	s.set.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32)}
 	for _, change := range changes {
@@ -168,7 +166,7 @@ func (s *site) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, erro
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	s.rules.plan, s.rules.going = pass, map[string]bool{}
+	s.rules.plan, s.rules.going, s.rules.disrupts = pass, map[string]bool{}, pass.Disrupts()
 	s.rules.planned(pass.Result())
 	for writes := pass.Next(); len(writes) > 0; writes = pass.Next() {
 		s.sendAll(ctx, pass, writes)
@@ -193,6 +191,7 @@ func (s *site) sendAll(ctx context.Context, pass *workload.Pass, writes []*workl
 			k = s.random.IntN(len(writes))
 		}
 		w := writes[k]
+		s.rules.sends(w)
 		object, err := s.send(ctx, &w.Write)
 		writes = append(slices.Delete(slices.Clone(writes), k, k+1), pass.Answer(s.Now(), w, object, err)...)
 	}
@@ -379,20 +378,6 @@ func (s *site) picture() string {
 		all = append(all, text)
 	}
 	return strings.Join(all, " ")
-}
-
-// inTraffic reports whether a pod is ready.
-func inTraffic(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && conditionOf(pod, corev1.PodReady) == corev1.ConditionTrue
-}
-
-func conditionOf(pod *corev1.Pod, t corev1.PodConditionType) corev1.ConditionStatus {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == t {
-			return c.Status
-		}
-	}
-	return ""
 }
 
 func withImage(image string) func(*appsv1.StatefulSet) {

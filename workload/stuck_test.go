@@ -44,31 +44,30 @@ func TestStuck(t *testing.T) {
 		s.Ready, s.RestartCount, s.LastTerminationState.Terminated = false, 3, &corev1.ContainerStateTerminated{ExitCode: 1}
 	}
 	cases := map[string]struct {
-		why    string
 		change func(*corev1.Pod)
 		want   string
 	}{
-		"ready":    {"a pod that serves is not stuck", func(*corev1.Pod) {}, ""},
-		"creating": {"a container that is created waits", waits("ContainerCreating"), ""},
-		"pull": {
-			"an image cannot be pulled", waits("ErrImagePull"), "ImagePullFailed a: container app cannot pull image web:1",
+		"ready: a pod that serves is not stuck":       {func(*corev1.Pod) {}, ""},
+		"creating: a container that is created waits": {waits("ContainerCreating"), ""},
+		"pull: an image cannot be pulled": {
+			waits("ErrImagePull"), "ImagePullFailed a: container app cannot pull image web:1",
 		},
-		"pull back-off": {
-			"the note stays while the node tries again", waits("ImagePullBackOff"),
+		"pull back-off: the note stays while the node tries again": {
+			waits("ImagePullBackOff"),
 			"ImagePullFailed a: container app cannot pull image web:1",
 		},
-		"config": {
-			"a config map is missing", waits("CreateContainerConfigError"),
+		"config: a config map is missing": {
+			waits("CreateContainerConfigError"),
 			"ContainerConfigError a: container app cannot be created: why",
 		},
-		"crashing": {
-			"a container fails again and again", crashed, "ContainerCrashing a: container app fails with exit code 1",
+		"crashing: a container fails again and again": {
+			crashed, "ContainerCrashing a: container app fails with exit code 1",
 		},
-		"crash back-off": {"the note stays between two attempts", func(p *corev1.Pod) {
+		"crash back-off: the note stays between two attempts": {func(p *corev1.Pod) {
 			waits("CrashLoopBackOff")(p)
 			crashed(p)
 		}, "ContainerCrashing a: container app fails with exit code 1"},
-		"unschedulable": {"no node has room", func(p *corev1.Pod) {
+		"unschedulable: no node has room": {func(p *corev1.Pod) {
 			p.Spec.NodeName = ""
 			p.Status.Conditions = []corev1.PodCondition{{
 				Type:    corev1.PodScheduled,
@@ -84,7 +83,7 @@ func TestStuck(t *testing.T) {
 			c.change(pod)
 			n, stuck := workload.Stuck(pod)
 			if stuck != (c.want != "") || stuck && (n.String() != c.want || n.Level != note.Blocked) {
-				t.Errorf("%s: got %q, want %q", c.why, n, c.want)
+				t.Errorf("got %q, want %q", n, c.want)
 			}
 		})
 	}

@@ -29,32 +29,24 @@ func (s *server) surging(strategy workload.Strategy, unavailable int32) workload
 // A slot with surge is updated once another instance makes up for it, which is deleted in the end.
 func TestSurgeOfSlots(t *testing.T) {
 	cases := map[string]struct {
-		why         string
 		strategy    workload.Strategy
 		unavailable int32
 		fails       func(*workload.Write) error
 		sent        string
 	}{
-		"recreated": {
-			why:      "three slots are available at any time",
-			strategy: workload.Recreate,
-			sent:     "Create d, Delete c, Create c, Delete b, Create b, Delete a, Create a, Delete d",
-		},
-		"in place": {
-			why:      "three slots are available at any time",
+		"in place: three slots are available at any time": {
 			strategy: workload.InPlaceOnly,
 			sent: "Create d, Unready c, Update c, Continue c, Move c, Unready b, Update b, Continue b, Move b, " +
 				"Unready a, Update a, Continue a, Move a, Delete d",
 		},
-		"refused": {
-			why:         "without the surge instance the budget is left",
+		"refused: without the surge instance the budget is left": {
 			strategy:    workload.InPlaceOnly,
 			unavailable: 1,
 			fails:       refusesSurge,
 			sent:        "Create d, Unready c, Update c, Create d, Continue c, Move c, Create d, Unready b, Update b",
 		},
-		"refused, without a budget": {
-			why: "nothing is updated", strategy: workload.InPlaceOnly, fails: refusesSurge, sent: "Create d, Create d, Create d",
+		"refused, without a budget: nothing is updated": {
+			strategy: workload.InPlaceOnly, fails: refusesSurge, sent: "Create d, Create d, Create d",
 		},
 	}
 	for name, c := range cases {
@@ -72,7 +64,7 @@ func TestSurgeOfSlots(t *testing.T) {
 				s.restart()
 			}
 			if got := strings.Join(s.sent, ", "); got != c.sent {
-				t.Errorf("%s: want %s, got %s", c.why, c.sent, got)
+				t.Errorf("want %s, got %s", c.sent, got)
 			}
 		})
 	}

@@ -29,26 +29,19 @@ func (s *server) targeted(partition int32, targets map[string]string) workload.I
 // others roll.
 func TestTargets(t *testing.T) {
 	cases := map[string]struct {
-		why       string
 		partition int32
 		targets   map[string]string
 		lost      string
 		images    string
 	}{
-		"canary": {
-			why: "one slot is a canary, below the partition", partition: 3, targets: map[string]string{"b": "web-2"},
-			images: "web:1, web:2, web:1",
+		"canary of an older revision: one slot stays while the others are updated": {
+			targets: map[string]string{"a": "web-1"},
+			images:  "web:1, web:2, web:2",
 		},
-		"canary of an older revision": {
-			why: "one slot stays while the others are updated", targets: map[string]string{"a": "web-1"},
-			images: "web:1, web:2, web:2",
-		},
-		"a template for each": {
-			why:     "each slot has a revision of its own",
+		"a template for each: each slot has a revision of its own": {
 			targets: map[string]string{"a": "web-3", "b": "web-4", "c": "web-2"}, images: "web:3, web:4, web:2",
 		},
-		"lost": {
-			why:       "a slot that is missing comes back at its own revision",
+		"lost: a slot that is missing comes back at its own revision": {
 			partition: 3, targets: map[string]string{"b": "web-3"}, lost: "b", images: "web:1, web:3, web:1",
 		},
 	}
@@ -68,7 +61,7 @@ func TestTargets(t *testing.T) {
 			}
 			got := fmt.Sprintf("%s, %s, %s", s.imageOf("a"), s.imageOf("b"), s.imageOf("c"))
 			if got != c.images {
-				t.Errorf("%s: images %s, want %s", c.why, got, c.images)
+				t.Errorf("images %s, want %s", got, c.images)
 			}
 			s.sent = nil
 			if s.run(s.targeted(c.partition, c.targets)); len(s.sent) > 0 {
@@ -123,15 +116,6 @@ func TestTargetsDoNotHoldPromotion(t *testing.T) {
 	}
 	if current, promoted := s.run(s.targeted(0, targets)).Promote("web-1"); !promoted || current != "web-2" {
 		t.Errorf("the current revision is %s", current)
-	}
-}
-
-func TestTwoInstancesOfOneName(t *testing.T) {
-	in := three(t).input()
-	in.Instances = append(in.Instances, in.Instances[0])
-	_, err := workload.Plan(in)
-	if invalid := (*scale.InputError)(nil); !errors.As(err, &invalid) || invalid.Field != "Instances" {
-		t.Errorf("got %v", err)
 	}
 }
 

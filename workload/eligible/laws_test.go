@@ -1,7 +1,6 @@
 package eligible_test
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -152,26 +151,4 @@ func randomSpec(r *rand.Rand) corev1.PodSpec {
 		})
 	}
 	return spec
-}
-
-func BenchmarkCheck(b *testing.B) {
-	spec := required(label("cpus", corev1.NodeSelectorOpIn, "4", "8"))
-	spec.NodeSelector = map[string]string{"disk": "ssd"}
-	nodes := make([]*corev1.Node, 1000)
-	for i := range nodes {
-		nodes[i] = node(tainted(corev1.TaintNodeUnschedulable, corev1.TaintEffectNoSchedule))
-		nodes[i].Name = fmt.Sprintf("n%d", i)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		rule, found := eligible.Compile(&spec, eligible.Options{Daemon: true}), 0
-		for _, n := range nodes {
-			if rule.Check(n).Run {
-				found++
-			}
-		}
-		if found != len(nodes) {
-			b.Fatal(found)
-		}
-	}
 }

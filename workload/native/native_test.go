@@ -58,123 +58,80 @@ func TestStatefulSet(t *testing.T) {
 			`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"app:2","env":[{"name":"A","value":"b"}]}]}}}}`)
 	}
 	cases := map[string]struct {
-		why     string
 		set     func(*appsv1.StatefulSet)
 		newest  func(*appsv1.ControllerRevision)
 		rollout native.Rollout
 		pods    func([]*corev1.Pod)
 		want    []string
 	}{
-		"image": {why: "the highest ordinal goes first", want: []string{"Update db-2"}},
-		"two": {
-			why:     "as many as may be",
-			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromInt32(2))},
-			want:    []string{"Update db-2", "Update db-1"},
-		},
-		"half": {
-			why:     "a percentage is rounded down",
+		"image: the highest ordinal goes first": {want: []string{"Update db-2"}},
+		"half: a percentage is rounded down": {
 			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("60%"))},
 			want:    []string{"Update db-2"},
 		},
-		"a little": {
-			why:     "to one at least",
+		"a little: to one at least": {
 			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("1%"))},
 			want:    []string{"Update db-2"},
 		},
-		"ordered": {
-			why:     "is one at a time",
+		"ordered: is one at a time": {
 			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("ordered"))},
 			want:    []string{"Update db-2"},
 		},
-		"partition": {why: "keeps the lowest ordinals", rollout: native.Rollout{Partition: 3}},
-		"beyond":    {why: "a partition may be beyond the replicas", rollout: native.Rollout{Partition: 99}},
-		"paused":    {why: "no update begins", rollout: native.Rollout{Paused: true}},
-		"recreate": {
-			why:     "the pod is evicted",
+		"beyond: a partition may be beyond the replicas": {rollout: native.Rollout{Partition: 99}},
+		"paused: no update begins":                       {rollout: native.Rollout{Paused: true}},
+		"recreate: the pod is evicted": {
 			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
 			want:    []string{"Evict db-2"},
 		},
-		"env": {why: "needs another pod", newest: env, want: []string{"Evict db-2"}},
-		"env only": {
-			why:     "which InPlaceOnly refuses",
+		"env: needs another pod": {newest: env, want: []string{"Evict db-2"}},
+		"env only: which InPlaceOnly refuses": {
 			newest:  env,
 			rollout: native.Rollout{PodUpdatePolicy: native.InPlaceOnly},
 			want:    []string{"NotInPlace db-0", "NotInPlace db-1", "NotInPlace db-2"},
 		},
-		"broken": {
-			why:  "a pod that does not serve goes first, and spends the budget",
+		"broken: a pod that does not serve goes first, and spends the budget": {
 			pods: func(pods []*corev1.Pod) { pods[0].Status.Conditions[0].Status = corev1.ConditionFalse },
 			want: []string{"Update db-0"},
 		},
-		"not ready for long": {
-			why: "minReadySeconds of the set counts", set: func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 10 },
+		"not ready for long: minReadySeconds of the set counts": {
+			set:  func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 10 },
 			pods: func(pods []*corev1.Pod) { pods[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon()) },
 			want: []string{"Update db-0"},
 		},
-		"rolling": {
-			why:  "a partition that keeps all pods leaves them to us",
-			set:  rolling(3),
-			want: []string{"Update db-2"},
-		},
-		"rolling env": {
-			why:    "another pod would have the old revision",
+		"rolling: a partition that keeps all pods leaves them to us": {set: rolling(3), want: []string{"Update db-2"}},
+		"rolling env: another pod would have the old revision": {
 			set:    rolling(3),
 			newest: env,
 			want:   []string{"NotInPlace db-0", "NotInPlace db-1", "NotInPlace db-2"},
 		},
-		"rolling to two": {
-			why:  "the built-in controller updates the rest",
-			set:  rolling(2),
-			want: []string{native.NoteStrategy},
-		},
-		"rolling all": {why: "and all of them", set: rolling(0), want: []string{native.NoteStrategy}},
-		"rolling, others": {
-			why:     "no pod could get the revision",
+		"rolling to two: the built-in controller updates the rest": {set: rolling(2), want: []string{native.NoteStrategy}},
+		"rolling, others: no pod could get the revision": {
 			set:     rolling(9),
 			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
 			want:    []string{native.NoteStrategy},
 		},
-		"a pending revision in the template": {
-			why: "each new pod would count as one that leaves its revision",
+		"each new pod would count as one that leaves its revision": {
 			set: func(s *appsv1.StatefulSet) {
 				s.Spec.Template.Annotations = map[string]string{inplace.PendingRevisionKey: "db-9"}
 			},
 			want: []string{native.NoteTemplate},
 		},
-		"not observed": {
-			why:  "the status is of another template",
+		"not observed: the status is of another template": {
 			set:  func(s *appsv1.StatefulSet) { s.Generation = 9 },
 			want: []string{native.NoteNotObserved},
 		},
-		"not read": {
-			why:  "the cache lacks the revision",
+		"not read: the cache lacks the revision": {
 			set:  func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "db-9" },
 			want: []string{native.NoteNotObserved},
 		},
-		"start": {why: "ordinals may begin elsewhere", set: func(s *appsv1.StatefulSet) {
+		"start: ordinals may begin elsewhere": {set: func(s *appsv1.StatefulSet) {
 			s.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 1}
 			s.Spec.Replicas = ptr.To(int32(2))
 		}, want: []string{"Update db-2"}},
-		"missing": {
-			why: "a pod that is missing spends the budget",
-			set: func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(4)) },
-		},
-		"surplus": {
-			why:  "a pod that is about to go is left alone",
-			set:  func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(1)) },
-			want: []string{"Update db-0"},
-		},
-		"a typing error": {
-			why: "takes no memory",
+		"a typing error: takes no memory": {
 			set: func(s *appsv1.StatefulSet) { s.Spec.Replicas = ptr.To(int32(2_000_000_000)) },
 		},
-		"no replicas": {
-			why:  "the default is one",
-			set:  func(s *appsv1.StatefulSet) { s.Spec.Replicas = nil },
-			want: []string{"Update db-0"},
-		},
-		"of others": {
-			why:  "pods of other owners are left alone",
+		"of others: pods of other owners are left alone": {
 			pods: func(pods []*corev1.Pod) { pods[2].OwnerReferences = nil },
 		},
 	}
@@ -204,7 +161,7 @@ func TestStatefulSet(t *testing.T) {
 				codes = append(codes, n.Code)
 			}
 			if d := cmp.Diff(c.want, planned(t, in, codes...)); d != "" {
-				t.Errorf("%s: %s", c.why, d)
+				t.Errorf("%s", d)
 			}
 		})
 	}
@@ -251,45 +208,29 @@ func noon() time.Time { return time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 func TestDaemonSet(t *testing.T) {
 	cases := map[string]struct {
-		why     string
 		set     func(*appsv1.DaemonSet)
 		pods    func([]*corev1.Pod)
 		rollout native.Rollout
 		want    []string
 	}{
-		"image": {why: "one at a time", want: []string{"Update db-c"}},
-		"most": {
-			why:     "a percentage is rounded up",
+		"image: one at a time": {want: []string{"Update db-c"}},
+		"most: a percentage is rounded up": {
 			rollout: native.Rollout{MaxUnavailable: ptr.To(intstr.FromString("34%"))},
 			want:    []string{"Update db-c", "Update db-b"},
 		},
-		"partition": {why: "any pod may stay", rollout: native.Rollout{Partition: 2}, want: []string{"Update db-c"}},
-		"a node more": {
-			why: "a pod that is missing spends the budget",
-			set: func(s *appsv1.DaemonSet) { s.Status.DesiredNumberScheduled = 4 },
-		},
-		"rolling": {
-			why:  "the built-in controller updates the pods",
+		"rolling: the built-in controller updates the pods": {
 			set:  func(s *appsv1.DaemonSet) { s.Spec.UpdateStrategy.Type = appsv1.RollingUpdateDaemonSetStrategyType },
 			want: []string{native.NoteStrategy},
 		},
-		"not observed": {
-			why:  "the status is of another template",
+		"not observed: the status is of another template": {
 			set:  func(s *appsv1.DaemonSet) { s.Generation = 9 },
 			want: []string{native.NoteNotObserved},
 		},
-		"rolled back": {
-			why:  "until the revision of the template is the newest again",
+		"rolled back: until the revision of the template is the newest again": {
 			set:  func(s *appsv1.DaemonSet) { s.Spec.Template = templateOf("app:1") },
 			want: []string{native.NoteNotObserved},
 		},
-		"recreate": {
-			why:     "the pod is evicted",
-			rollout: native.Rollout{PodUpdatePolicy: native.ReCreate},
-			want:    []string{"Evict db-c"},
-		},
-		"updated": {
-			why:  "the label is the hash of the revision",
+		"updated: the label is the hash of the revision": {
 			pods: func(pods []*corev1.Pod) { pods[2].Labels[appsv1.DefaultDaemonSetUniqueLabelKey] = "2" },
 			want: []string{"Update db-b"},
 		},
@@ -322,7 +263,7 @@ func TestDaemonSet(t *testing.T) {
 				codes = append(codes, n.Code)
 			}
 			if d := cmp.Diff(c.want, planned(t, in, codes...)); d != "" {
-				t.Errorf("%s: %s", c.why, d)
+				t.Errorf("%s", d)
 			}
 		})
 	}
