@@ -11,15 +11,13 @@ func TestSameImage(t *testing.T) {
 		a, b string
 		want bool
 	}{
-		"equal: of course":     {a: "x", b: "x", want: true},
-		"no tag: means latest": {a: "nginx", b: "nginx:latest", want: true},
-		"an official image: containerd tells": {
-			a: "nginx:1.25", b: "docker.io/library/nginx:1.25", want: true,
-		},
-		"of an organisation: containerd tells the whole name":  {a: "org/app:1", b: "docker.io/org/app:1", want: true},
-		"older name of the hub: it is the same registry":       {a: "index.docker.io/library/nginx", b: "nginx", want: true},
-		"library of another: only the hub has official images": {a: "quay.io/library/nginx", b: "quay.io/nginx"},
-		"deeper library: it is an organisation's":              {a: "library/a/b", b: "a/b"},
+		"equal: of course":                        {a: "x", b: "x", want: true},
+		"no tag: means latest":                    {a: "nginx", b: "nginx:latest", want: true},
+		"an official image, whole":                {a: "nginx:1.25", b: "docker.io/library/nginx:1.25", want: true},
+		"of an organisation":                      {a: "org/app:1", b: "docker.io/org/app:1", want: true},
+		"older name of the hub":                   {a: "index.docker.io/library/nginx", b: "nginx", want: true},
+		"library of another registry":             {a: "quay.io/library/nginx", b: "quay.io/nginx"},
+		"deeper library: it is an organisation's": {a: "library/a/b", b: "a/b"},
 		"a port is no tag: a tag follows the last slash": {
 			a: "localhost:5000/app", b: "localhost:5000/app:latest", want: true,
 		},

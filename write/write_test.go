@@ -46,11 +46,9 @@ func TestClasses(t *testing.T) {
 			denied(http.StatusConflict),
 			classes{refused: true},
 		},
-		"denied as not found: the object is there": {denied(http.StatusNotFound), classes{refused: true}},
-		"the object is gone": {
-			apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true},
-		},
-		"already exists: only this creation fails": {apierrors.NewAlreadyExists(pods, "a"), classes{refused: true}},
+		"denied as not found": {denied(http.StatusNotFound), classes{refused: true}},
+		"the object is gone":  {apierrors.NewNotFound(pods, "a"), classes{outdated: true, refused: true}},
+		"already exists":      {apierrors.NewAlreadyExists(pods, "a"), classes{refused: true}},
 		"invalid: the same write is rejected again": {
 			apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "a", nil),
 			classes{refused: true, final: true},
