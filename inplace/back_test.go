@@ -19,8 +19,8 @@ func (o *rollout) readBack() {
 		o.fail("OpenKruise takes the update for complete: %s", late)
 	}
 	batches := slices.ContainsFunc(o.k.pod.Spec.Containers, func(c corev1.Container) bool {
-		_, has := priority(&c)
-		return has
+		_, ok := inplace.LaunchPriority(&c, nil)
+		return ok
 	})
 	// An image that the node starts late, for an update that was overtaken, is another imageID as well.
 	if !batches && !o.overtaken && doneByImageID(o.k.pod) {

@@ -36,6 +36,7 @@ type rollout struct {
 	writes, decided int
 	story           []string
 	failed          string
+	overtaken       bool
 	sinceWanted     int
 }
 
@@ -137,6 +138,7 @@ func (o *rollout) want() {
 		o.templates = append(o.templates, t)
 	}
 	if next != o.wanted {
+		o.overtaken = o.overtaken || o.ended() != "" // nothing is overtaken where everything was done
 		o.wanted, o.sinceWanted = next, 0
 		o.tell("want r-%d", next)
 	}
