@@ -31,32 +31,24 @@ func TestInterests(t *testing.T) {
 		copies string
 		want   []string
 	}{
-		"all nodes": {nil, "", []string{"nodes"}},
-		"nodes by label": {
-			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{})}, "", []string{"labels"},
-		},
+		"all nodes":      {nil, "", []string{"nodes"}},
+		"nodes by label": {list(selector(v1beta1.ImagePullJobNodeSelector{})), "", []string{"labels"}},
 		"nodes by name": {
-			[]func(*v1beta1.ImagePullJob){selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})},
+			list(selector(v1beta1.ImagePullJobNodeSelector{Names: []string{"a", "b"}})),
 			"",
 			[]string{"node:a", "node:b"},
 		},
-		"nodes by their pods": {[]func(*v1beta1.ImagePullJob){byPods}, "", []string{"pods:shop"}},
+		"nodes by their pods": {list(byPods), "", []string{"pods:shop"}},
 		"secrets to be copied": {
-			[]func(*v1beta1.ImagePullJob){secrets("x", "y")},
+			list(secrets("x", "y")),
 			"",
 			[]string{"nodes", "secret:shop/x", "secret:shop/y", "secrets"},
 		},
-		"secrets where nodes read": {[]func(*v1beta1.ImagePullJob){secrets("x")}, "shop", []string{"nodes"}},
-		"it has ended":             {[]func(*v1beta1.ImagePullJob){completed(time.Second)}, "", nil},
-		"it is being deleted": {
-			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }}, "", nil,
-		},
-		"it cannot run": {
-			[]func(*v1beta1.ImagePullJob){func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }}, "", nil,
-		},
-		"it has too many secrets": {
-			[]func(*v1beta1.ImagePullJob){secrets(make([]string, imagepull.MaxPullSecrets+1)...)}, "", nil,
-		},
+		"secrets where nodes read": {list(secrets("x")), "shop", []string{"nodes"}},
+		"it has ended":             {list(completed(time.Second)), "", nil},
+		"it is being deleted":      {list(func(j *v1beta1.ImagePullJob) { j.DeletionTimestamp = ago(0) }), "", nil},
+		"it cannot run":            {list(func(j *v1beta1.ImagePullJob) { j.Spec.Image = "No:Image:" }), "", nil},
+		"it has too many secrets":  {list(secrets(make([]string, imagepull.MaxPullSecrets+1)...)), "", nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -124,12 +116,12 @@ func TestNewRule(t *testing.T) {
 		want   bool
 	}{
 		"no selector":               {nil, nil, true},
-		"an empty selector":         {[]func(*v1beta1.ImagePullJob){byNodes(metav1.LabelSelector{})}, nil, true},
-		"a node":                    {[]func(*v1beta1.ImagePullJob){gpu}, map[string]string{"gpu": "yes"}, true},
-		"another node":              {[]func(*v1beta1.ImagePullJob){gpu}, nil, false},
-		"a pod":                     {[]func(*v1beta1.ImagePullJob){byPods}, map[string]string{"app": "web"}, true},
-		"pods come before nodes":    {[]func(*v1beta1.ImagePullJob){gpu, byPods}, map[string]string{"gpu": "yes"}, false},
-		"a pod of another workload": {[]func(*v1beta1.ImagePullJob){byPods}, map[string]string{"app": "db"}, false},
+		"an empty selector":         {list(byNodes(metav1.LabelSelector{})), nil, true},
+		"a node":                    {list(gpu), map[string]string{"gpu": "yes"}, true},
+		"another node":              {list(gpu), nil, false},
+		"a pod":                     {list(byPods), map[string]string{"app": "web"}, true},
+		"pods come before nodes":    {list(gpu, byPods), map[string]string{"gpu": "yes"}, false},
+		"a pod of another workload": {list(byPods), map[string]string{"app": "db"}, false},
 	} {
 		rule, err := imagepull.NewRule(pullJob("web", "nginx", c.change...))
 		if err != nil || rule.Matches(c.labels) != c.want {

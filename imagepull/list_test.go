@@ -74,9 +74,6 @@ func TestList(t *testing.T) {
 		notes  string
 	}{
 		"two images": {l, nil, "nginx:1 redis:1", "", "0/0/0 of 2", false, ""},
-		"both begun": {
-			list: l, jobs: list(child("a", "nginx:1", l, at(3, 1, 0, 0)), child("b", "redis:1", l)), status: "1/0/0 of 2",
-		},
 		"both done": {
 			list:   l,
 			jobs:   list(child("b", "redis:1", l, done), child("a", "nginx:1", l, done)),

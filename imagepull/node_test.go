@@ -70,10 +70,8 @@ func TestMaintainExistence(t *testing.T) {
 		"both":            {clusterNode(), nodeImage("n1", inZone), imagepull.UpkeepPlan{}, ""},
 		"no node":         {nil, nodeImage("n1"), imagepull.UpkeepPlan{Delete: true}, ""},
 		"the node leaves": {clusterNode(terminating), nodeImage("n1"), imagepull.UpkeepPlan{Delete: true}, ""},
-		"both leave":      {nil, nodeImage("n1", leaving), imagepull.UpkeepPlan{}, ""},
 		"it leaves first": {clusterNode(), nodeImage("n1", leaving), imagepull.UpkeepPlan{}, ""},
 		"a fake":          {nil, nodeImage("n1", fake), imagepull.UpkeepPlan{}, ""},
-		"a fake outlives": {clusterNode(terminating), nodeImage("n1", fake), imagepull.UpkeepPlan{}, ""},
 		"other labels":    {clusterNode(), nodeImage("n1"), imagepull.UpkeepPlan{Update: nodeImage("n1", inZone)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,10 +115,6 @@ func TestMaintainSpec(t *testing.T) {
 		},
 		"of another group": {
 			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "apps/v1" })),
-			after:  9 * time.Minute,
-		},
-		"of no group at all": {
-			change: list(lists("nginx:1", 0, "gone"), ours(func(o *corev1.ObjectReference) { o.APIVersion = "a/b/c" })),
 			after:  9 * time.Minute,
 		},
 		"a Deployment": {
@@ -349,11 +343,6 @@ func TestMaintainNotReadyNode(t *testing.T) {
 		"a node that is ready may take its time": {
 			node: status(corev1.ConditionTrue, time.Hour), change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
 		},
-		"a pull that has ended stays as it ended": {
-			node:   status(corev1.ConditionUnknown, time.Hour),
-			change: list(createdAgo(time.Hour), did("nginx:1", 0, succeeded)),
-			after:  16*time.Minute + 10*time.Second,
-		},
 		"a node without the condition is not known to be unready": {
 			node:   func(n *corev1.Node) { n.Status.Conditions = nil },
 			change: list(createdAgo(time.Hour), did("nginx:1", 0, pulling)),
@@ -376,19 +365,13 @@ func TestMaintainNotReadyNode(t *testing.T) {
 	}
 }
 
-// A status is written whole: sorted, without what is no longer listed, and counted.
-func TestMaintainCounts(t *testing.T) {
+// A status is written whole: sorted, and without what is no longer listed.
+func TestMaintainSorts(t *testing.T) {
 	n := nodeImage("n1", inZone,
 		lists("nginx:1", 0), lists("nginx:2", 0), lists("nginx:3", 0), lists("nginx:4", 0), lists("redis:1", 0),
 		did("nginx:4", 0, waiting), did("nginx:3", 0, pulling), did("nginx:2", 0, failed), did("nginx:1", 0, succeeded),
 		did("nginx:9", 0, succeeded), did("mysql:1", 0, failed))
 	plan := imagepull.Maintain(imagepull.Upkeep{Node: clusterNode(), Image: n, Now: noon()})
-	want := &v1beta1.NodeImageStatus{Desired: 5, Succeeded: 1, Failed: 1, Pulling: 1, Waiting: 1}
-	got := plan.Status.DeepCopy()
-	got.ImageStatuses = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
-	}
 	var tags []string
 	for _, s := range plan.Status.ImageStatuses["nginx"].Tags {
 		tags = append(tags, s.Tag)

@@ -61,34 +61,27 @@ func TestSelect(t *testing.T) {
 		want   string
 	}{
 		"no selector":       {nil, "n1 n2 n3 n4 n5"},
-		"an empty selector": {[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{})}, "n1 n2 n3 n4 n5"},
-		"names": {
-			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})},
-			"n2 n4",
-		},
-		"no names": {
-			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})}, "",
-		},
+		"an empty selector": {list(onNodes(&v1beta1.ImagePullJobNodeSelector{})), "n1 n2 n3 n4 n5"},
+		"names":             {list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n4", "n2", "n4", "gone"}})), "n2 n4"},
+		"no names":          {list(onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{}})), ""},
 		"labels": {
-			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{
+			list(onNodes(&v1beta1.ImagePullJobNodeSelector{
 				LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}},
-			})},
+			})),
 			"n1 n2",
 		},
 		"labels that are not there": {
-			[]func(*v1beta1.ImagePullJob){onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{
+			list(onNodes(&v1beta1.ImagePullJobNodeSelector{LabelSelector: metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
-			}})}, "n3 n4",
+			}})), "n3 n4",
 		},
-		"pods, in their order": {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "web"})}, "n4 n2 n5"},
+		"pods, in their order": {list(withPods(map[string]string{"app": "web"})), "n4 n2 n5"},
 		"pods count more": {
-			[]func(*v1beta1.ImagePullJob){
-				withPods(map[string]string{"app": "web"}), onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n1"}}),
-			},
+			list(withPods(map[string]string{"app": "web"}), onNodes(&v1beta1.ImagePullJobNodeSelector{Names: []string{"n1"}})),
 			"n4 n2 n5",
 		},
-		"every pod": {[]func(*v1beta1.ImagePullJob){withPods(nil)}, "n4 n2 n1 n5"},
-		"no pod":    {[]func(*v1beta1.ImagePullJob){withPods(map[string]string{"app": "db"})}, ""},
+		"every pod": {list(withPods(nil)), "n4 n2 n1 n5"},
+		"no pod":    {list(withPods(map[string]string{"app": "db"})), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			nodes, err := imagepull.Select(pullJob("a", "nginx", test.change...), five(), pods)

@@ -55,7 +55,10 @@ const (
 	failed    = v1beta1.ImagePhaseFailed
 )
 
-func reviews() map[string]review {
+func nodes(all ...*v1beta1.NodeImage) []*v1beta1.NodeImage { return all }
+
+// TestReview has what TestReviewLaws does not compare: limits of time and of room, notes, and when to look again.
+func TestReview(t *testing.T) {
 	ok := func(name string) *v1beta1.NodeImage {
 		return nodeImage(name, lists("nginx:1", 0, "a"), did("nginx:1", 0, succeeded))
 	}
@@ -68,84 +71,17 @@ func reviews() map[string]review {
 	job := func(change ...func(*v1beta1.ImagePullJob)) imagepull.Request {
 		return request(pullJob("a", "nginx:1", change...))
 	}
-	return map[string]review{
-		"all succeeded": {job(), nodes(ok("n1"), ok("n2")), ended(counts(2, 0, 2, 0, "job has completed")), "", 0, ""},
+	for name, test := range map[string]struct {
+		request imagepull.Request
+		nodes   []*v1beta1.NodeImage
+		want    v1beta1.ImagePullJobStatus
+		tell    string
+		after   time.Duration
+		notes   string
+	}{
 		"one of each": {
 			job(parallel(1)), nodes(ok("n1"), bad("n2"), busy("n3"), nodeImage("n4")),
 			counts(4, 1, 1, 1, "job is running, progress 50.0%", "n2"), "", 0, "ParallelismReached a",
-		},
-		"thirds are rounded": {
-			request: job(parallel(9)),
-			nodes:   nodes(ok("n1"), ok("n2"), busy("n3")),
-			want:    counts(3, 1, 2, 0, "job is running, progress 66.7%"),
-		},
-		"another tag": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:2", 0, "a"), did("nginx:2", 0, succeeded))),
-			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
-			tell:    "n1",
-		},
-		"a status of another time": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:1", 1, "a"), did("nginx:1", 0, succeeded))),
-			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
-		},
-		"no status": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"))),
-			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
-		},
-		"waiting": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, waiting))),
-			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
-		},
-		"a phase that nobody knows": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "a"), did("nginx:1", 0, "Odd"))),
-			want:    counts(1, 1, 0, 0, "job is running, progress 0.0%"),
-		},
-		"of another job": {
-			request: job(),
-			nodes:   nodes(nodeImage("n1", lists("nginx:1", 0, "b"), did("nginx:1", 0, succeeded))),
-			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
-			tell:    "n1",
-		},
-		"a secret is missing": {
-			request(pullJob("a", "nginx:1", parallel(1)), "s"), nodes(busy("n1"), nodeImage("n2")),
-			counts(2, 1, 0, 0, "job is running, progress 0.0%"), "n1", 0, "ParallelismReached a",
-		},
-		"a secret is there, in another mode": {
-			request: request(pullJob("a", "nginx:1"), "s"),
-			nodes: nodes(nodeImage("n1", lists("nginx:1", 0, "a"), secretsOf("nginx", v1beta1.ReferenceObject{
-				Namespace: "kruise-daemon-config", Name: "s", Mode: "batch",
-			}))),
-			want: counts(1, 1, 0, 0, "job is running, progress 0.0%"),
-		},
-		"failed by somebody else": {
-			request: job(), nodes: nodes(ok("n2"), bad("n1")), want: ended(counts(2, 0, 1, 1, "job has completed", "n1")),
-		},
-		"failed nodes are sorted": {
-			request: job(),
-			nodes:   nodes(bad("n3"), bad("n1"), bad("n2")),
-			want:    ended(counts(3, 0, 0, 3, "job has completed", "n1", "n2", "n3")),
-		},
-		"no node":             {job(), nil, ended(counts(0, 0, 0, 0, "job has completed")), "", 0, ""},
-		"no node, and no end": {job(never), nil, counts(0, 0, 0, 0, "job is running, no progress"), "", 0, ""},
-		"no end": {
-			request: job(never), nodes: nodes(ok("n1")), want: counts(1, 0, 1, 0, "job is running, progress 100.0%"),
-		},
-		"no end, and no deadline": {
-			request: job(never, deadline(1), started(time.Hour)),
-			nodes:   nodes(busy("n1")),
-			want:    since(time.Hour, counts(1, 1, 0, 0, "job is running, progress 0.0%")),
-		},
-		"first come, first pull": {
-			request: job(parallel(2)),
-			nodes:   nodes(nodeImage("n9"), nodeImage("n1"), nodeImage("n5")),
-			want:    counts(3, 0, 0, 0, "job is running, progress 0.0%"),
-			tell:    "n9 n1",
-			notes:   "ParallelismReached a",
 		},
 		"paused": {
 			request: job(parallel(0)),
@@ -153,36 +89,12 @@ func reviews() map[string]review {
 			want:    counts(1, 0, 0, 0, "job is running, progress 0.0%"),
 			notes:   "Paused a",
 		},
-		"more room": {
-			request: job(parallel(4)),
-			nodes:   nodes(busy("n1"), nodeImage("n2"), nodeImage("n3"), nodeImage("n4"), nodeImage("n5")),
-			want:    counts(5, 1, 0, 0, "job is running, progress 0.0%"),
-			tell:    "n2 n3 n4",
-			notes:   "ParallelismReached a",
-		},
-		"less room than there was": {
-			request: job(parallel(1)),
-			nodes:   nodes(busy("n1"), busy("n2"), nodeImage("n3")),
-			want:    counts(3, 2, 0, 0, "job is running, progress 0.0%"),
-			notes:   "ParallelismReached a",
-		},
-		"past the deadline": {
-			request: job(deadline(300), started(10*time.Minute)),
-			nodes:   nodes(busy("n1")),
-			want:    since(10*time.Minute, ended(counts(1, 0, 0, 1, "job exceeds activeDeadlineSeconds", "n1"))),
-			notes:   "DeadlineExceeded a",
-		},
 		"past the deadline, each once and in order": {
 			request: request(pullJob("a", "nginx:1", deadline(300), started(5*time.Minute)), "s"),
 			nodes:   nodes(nodeImage("n1"), busy("n2"), bad("n4"), bad("n3"), ok("n5"), nodeImage("n6", full)),
 			want: since(5*time.Minute,
 				ended(counts(6, 0, 1, 5, "job exceeds activeDeadlineSeconds", "n4", "n3", "n2", "n1", "n6"))),
 			notes: "DeadlineExceeded a",
-		},
-		"done at the deadline": {
-			request: job(deadline(300), started(10*time.Minute)),
-			nodes:   nodes(ok("n1")),
-			want:    since(10*time.Minute, ended(counts(1, 0, 1, 0, "job has completed"))),
 		},
 		"before the deadline": {
 			request: job(deadline(300), started(time.Minute)),
@@ -216,22 +128,7 @@ func reviews() map[string]review {
 			after:   time.Minute,
 			notes:   "NodeImageFull n1",
 		},
-	}
-}
-
-type review struct {
-	request imagepull.Request
-	nodes   []*v1beta1.NodeImage
-	want    v1beta1.ImagePullJobStatus
-	tell    string
-	after   time.Duration
-	notes   string
-}
-
-func nodes(all ...*v1beta1.NodeImage) []*v1beta1.NodeImage { return all }
-
-func TestReview(t *testing.T) {
-	for name, test := range reviews() {
+	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := test.request.Review(test.nodes)
 			if err != nil {
@@ -290,15 +187,15 @@ func TestReviewEnded(t *testing.T) {
 		after  time.Duration
 	}{
 		"no ttl":                     {nil, false, 0},
-		"later":                      {[]func(*v1beta1.ImagePullJob){ttl(30)}, false, 20 * time.Second},
-		"now":                        {[]func(*v1beta1.ImagePullJob){ttl(10)}, true, 0},
-		"at once":                    {[]func(*v1beta1.ImagePullJob){ttl(0)}, true, 0},
-		"a negative is as good as 0": {[]func(*v1beta1.ImagePullJob){ttl(math.MinInt32)}, true, 0},
+		"later":                      {list(ttl(30)), false, 20 * time.Second},
+		"now":                        {list(ttl(10)), true, 0},
+		"at once":                    {list(ttl(0)), true, 0},
+		"a negative is as good as 0": {list(ttl(math.MinInt32)), true, 0},
 		"as late as can be": {
-			[]func(*v1beta1.ImagePullJob){ttl(math.MaxInt32)}, false, math.MaxInt32*time.Second - 10*time.Second,
+			list(ttl(math.MaxInt32)), false, math.MaxInt32*time.Second - 10*time.Second,
 		},
-		"one of a list stays":  {[]func(*v1beta1.ImagePullJob){ttl(0), inList("apps.kruise.io/v1alpha1")}, false, 0},
-		"somebody else's list": {[]func(*v1beta1.ImagePullJob){ttl(0), inList("example.com/v1")}, true, 0},
+		"one of a list stays":  {list(ttl(0), inList("apps.kruise.io/v1alpha1")), false, 0},
+		"somebody else's list": {list(ttl(0), inList("example.com/v1")), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			job := pullJob("a", "NOT A REFERENCE", append(test.change, completed(10*time.Second))...)
